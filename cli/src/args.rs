@@ -167,6 +167,18 @@ pub(crate) struct MonitorArgs {
     /// name and a label on each line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Analyses")]
     pub(crate) names: Option<PathBuf>,
+    /// Print an alert when a host first reaches an entry of this file, and report all matches: a name
+    /// (of TLS, QUIC, DNS or HTTP; with all names below it), a JA3 or JA4 fingerprint, an address or a
+    /// network on each line, perhaps with a label
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Analyses")]
+    pub(crate) watch: Option<PathBuf>,
+    /// Add names of networks to flow records and talkers: a network and a name on each line of this
+    /// file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Analyses")]
+    pub(crate) networks: Option<PathBuf>,
+    /// Add countries and autonomous systems to flow records and talkers, from these databases (MMDB)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Analyses")]
+    pub(crate) geo: Vec<PathBuf>,
     /// Use these packets of tunnels (GRE, VXLAN, GTP, …) for flows, talkers and scans: outer (the
     /// tunnel), inner (its contents) or both
     #[arg(
@@ -294,6 +306,10 @@ pub(crate) struct MonitorArgs {
         help_heading = "Output"
     )]
     pub(crate) template_refresh: Refresh,
+    /// Replace addresses (Crypto-PAn, prefix-preserving) and hash names in all outputs, with the key in
+    /// this file: 32 bytes, or 64 hexadecimal digits
+    #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) anonymise: Option<PathBuf>,
     /// Print a progress line on stderr at this interval [default: a progress bar, on a terminal]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Output")]
     pub(crate) stats: Option<u64>,

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ringtap_engine::{ClockChanges, Machine, Options, Plan, Watch};
-use ringtap_export::formats::Interfaces;
+use ringtap_enrich::{Anonymiser, Enrichment, Geo, Networks, WatchList, read_key};
+use ringtap_export::formats::{Interfaces, Origins};
 use ringtap_export::{Meter, Metered, Output, Prepared, Sampling, Settings, Tls};
 use ringtap_extract::{Extractors, Names};
 use ringtap_flow::{Metering, Sinks, Timeouts};
@@ -44,7 +45,11 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     }
     let named = outputs::named(&args.export, &args.write, &args.events.concat())?;
     let run_options = options(args, &interfaces, &named)?;
-    let monitor_options = monitor_options(args, names(args)?);
+    let monitor_options = ringtap_monitor::Options {
+        watch: watch(args)?,
+        enrichment: enrichment(args)?,
+        ..monitor_options(args, names(args)?)
+    };
     let plan = Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)?;
     if args.dry_run {
         let plan = match args.report {
@@ -71,7 +76,8 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     if let (Some(address), false) = (metrics.as_ref().and_then(Metrics::address), args.quiet) {
         console::note(&format!("metrics: http://{address}/metrics"));
     }
-    let settings = settings(args, &plan, Interfaces::new(&numbered));
+    let origins = Origins { networks: args.networks.is_some(), geo: !args.geo.is_empty() };
+    let settings = settings(args, &plan, Interfaces::new(&numbered).with(origins));
     let prepared = Prepared::new(&named, settings)?;
     let start = |prepared| Outputs::start(prepared, plan.arrangement.workers, args.export.len());
     // With --user, record files are opened, renamed and rotated as that user.
@@ -267,6 +273,10 @@ fn filter(args: &MonitorArgs) -> anyhow::Result<Option<Arc<Expression>>> {
         (None, words) => words.join(" "),
     };
     match Expression::new(&text) {
+        // Its addresses may be those of packets.
+        Ok(expression) if args.anonymise.is_some() => {
+            Ok(Some(Arc::new(expression.shown_as("(not shown with --anonymise)"))))
+        }
         Ok(expression) => Ok(Some(Arc::new(expression))),
         Err(error @ ExpressionError::NoLibrary(_)) => Err(error.into()),
         Err(error) => Err(Usage::of(error)),
@@ -335,6 +345,49 @@ fn names(args: &MonitorArgs) -> anyhow::Result<Arc<Names>> {
     let list = std::fs::read(path).map_err(Usage::of).with_context(named)?;
     let names = Names::parse(&list).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
     Ok(Arc::new(names))
+}
+
+/// The watched entries.
+fn watch(args: &MonitorArgs) -> anyhow::Result<Option<Arc<WatchList>>> {
+    let Some(path) = &args.watch else {
+        if args.analyses.is_some_and(|analyses| analyses.watch) {
+            return Err(Usage::of("the analysis watch needs a list: use --watch FILE"));
+        }
+        return Ok(None);
+    };
+    let named = || format!("reading the watched entries in {}", path.display());
+    let list = WatchList::read(path).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
+    if list.needs_payloads() && args.extract == Some(Extractors::NONE) {
+        return Err(Usage::of(
+            "--watch has names or fingerprints, which need payloads: omit --extract none",
+        ));
+    }
+    Ok(Some(Arc::new(list)))
+}
+
+/// What is added to records and the report, and replaced in them.
+fn enrichment(args: &MonitorArgs) -> anyhow::Result<Enrichment> {
+    let anonymiser = args.anonymise.as_ref().map(|path| -> anyhow::Result<_> {
+        let named = || format!("reading the key in {}", path.display());
+        let key = read_key(path).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
+        Ok(Arc::new(Anonymiser::new(&key)))
+    });
+    let networks = args.networks.as_ref().map(|path| -> anyhow::Result<_> {
+        let named = || format!("reading the networks in {}", path.display());
+        let list =
+            Networks::read(path).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
+        Ok(Arc::new(list))
+    });
+    let mut geo = Geo::default();
+    for path in &args.geo {
+        let named = || format!("reading the database {}", path.display());
+        geo.add(path).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
+    }
+    Ok(Enrichment {
+        networks: networks.transpose()?,
+        geo: (!args.geo.is_empty()).then(|| Arc::new(geo)),
+        anonymiser: anonymiser.transpose()?,
+    })
 }
 
 /// The alert limits of the flags.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringtap_engine::{InterfaceCounts, Plan};
+use ringtap_enrich::EntryKind;
 use ringtap_export::Summary;
 use ringtap_monitor::report::{Facts, Flows, Interval, Time, Times, Volume};
 use ringtap_monitor::{About, Options, Outcome};
@@ -312,6 +313,22 @@ fn show_plan(page: &mut Page, plan: &Plan<Options>) {
     table.row(["scans", &format!("more than {} failed attempts", plan.app.scan_threshold)]);
     if let Some(filter) = &plan.options.filter {
         table.row(["filter", filter.text()]);
+    }
+    if let Some(list) = &plan.app.watch {
+        let counts = [EntryKind::Name, EntryKind::Fingerprint, EntryKind::Network]
+            .map(|kind| count(list.count(kind) as u64));
+        let [names, fingerprints, networks] = counts;
+        let entries = format!("{names} names, {fingerprints} fingerprints, {networks} networks");
+        table.row(["watched", &entries]);
+    }
+    if let Some(networks) = &plan.app.enrichment.networks {
+        table.row(["networks", &count(networks.count() as u64)]);
+    }
+    if let Some(geo) = &plan.app.enrichment.geo {
+        table.row(["geo", &geo.types().join(", ")]);
+    }
+    if plan.app.enrichment.anonymiser.is_some() {
+        table.row(["anonymised", "addresses and names, in all outputs"]);
     }
     if plan.options.sample > 1 {
         table.row(["sample", &sample(plan.options.sample)]);

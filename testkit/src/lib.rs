@@ -1,5 +1,6 @@
 //! Helpers that tests of several crates share.
 
+pub mod mmdb;
 mod net;
 
 pub use net::End::{self, Left, Right};

@@ -2,11 +2,14 @@
 
 use std::net::IpAddr;
 
+use ringtap_enrich::{EntryKind, Stage};
+use ringtap_flow::FlowKey;
+
 use crate::report::Time;
 
-/// A scan that crossed the threshold since the last mark (later answers may withdraw it), or a host
-/// that reached a limit in an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// An event to report during the run: a scan that crossed the threshold since the last mark (later answers may withdraw it), a host that
+/// reached a limit in an interval, or a watched entry.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alert {
     /// One source, one target, many ports.
     Vertical {
@@ -70,9 +73,47 @@ pub enum Alert {
         /// End of the interval.
         time: Time,
     },
+    /// The first time that a host reached a watched entry.
+    Watched {
+        /// The host.
+        host: IpAddr,
+        /// The entry.
+        entry: String,
+        /// What it is.
+        kind: EntryKind,
+        /// Its label; may be empty.
+        label: String,
+        /// What matched: the name of a field.
+        field: &'static str,
+        /// The flow, in the direction of the packet.
+        flow: FlowKey,
+        /// Packet time.
+        time: Time,
+    },
 }
 
 impl Alert {
+    /// As outputs get it.
+    pub(crate) fn pass(&mut self, stage: &mut Stage) {
+        match self {
+            Self::Vertical { source, target, .. } => {
+                stage.replace(source);
+                stage.replace(target);
+            }
+            Self::Horizontal { source, .. } | Self::Spreads { source, .. } => {
+                stage.replace(source);
+            }
+            Self::Packets { target, .. }
+            | Self::Bits { target, .. }
+            | Self::Attracts { target, .. } => stage.replace(target),
+            Self::Watched { host, entry, kind, flow, .. } => {
+                stage.replace(host);
+                stage.replace_key(flow);
+                stage.replace_entry(*kind, entry);
+            }
+        }
+    }
+
     /// Packet time.
     pub fn time(&self) -> Time {
         match self {
@@ -81,7 +122,8 @@ impl Alert {
             | Self::Packets { time, .. }
             | Self::Bits { time, .. }
             | Self::Spreads { time, .. }
-            | Self::Attracts { time, .. } => *time,
+            | Self::Attracts { time, .. }
+            | Self::Watched { time, .. } => *time,
         }
     }
 }

@@ -110,7 +110,7 @@ impl Monitor {
 /// A worker's partial result at a mark.
 pub enum Partial {
     /// At a tick: a summary.
-    Tick(TickSummary),
+    Tick(Box<TickSummary>),
     /// At the end: everything.
     End(Box<Findings>),
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ringtap_enrich::Stage;
 use ringtap_flow::EndReason;
 use ringtap_stage::{Mark, Merger, Shard};
 
@@ -19,6 +20,8 @@ use crate::{
 /// Merges the workers' results into the report.
 pub struct MonitorMerger {
     analyses: Analyses,
+    /// What results pass through before they leave.
+    stage: Option<Box<Stage>>,
     on_alert: Option<OnAlert>,
     on_interval: Option<OnInterval>,
     on_totals: Option<OnTotals>,
@@ -53,6 +56,7 @@ impl MonitorMerger {
         let volumes = || Volumes::new(setup.volumes_interval_ns(), options.interval_units as usize);
         Self {
             analyses: options.analyses,
+            stage: options.enrichment.stage(),
             on_alert,
             on_interval,
             on_totals,
@@ -74,7 +78,8 @@ impl MonitorMerger {
     /// All workers have reached this time: reports finished intervals.
     fn on_time(&mut self, time_ns: u64, active: u64) {
         self.report_totals();
-        self.mergers.on_time(time_ns, &mut alert_handler(&mut self.on_alert));
+        let Self { mergers, on_alert, stage, .. } = self;
+        mergers.on_time(time_ns, &mut alert_handler(on_alert, stage));
         self.report_intervals(time_ns, active);
     }
 
@@ -110,11 +115,14 @@ impl MonitorMerger {
             let activities = self.mergers.activity.as_ref().map_or(&[][..], ActivityMerger::closed);
             let of = |start| activities.iter().find(|activity: &&Activity| activity.start == start);
             for interval in &over.rows(self.unreported..upto, conversations) {
-                on_interval(&EndedInterval {
-                    interval,
-                    live: active,
-                    activity: of(interval.start),
-                });
+                let passed =
+                    self.stage.as_mut().zip(of(interval.start)).map(|(stage, activity)| {
+                        let mut activity = activity.clone();
+                        activity.pass(stage);
+                        activity
+                    });
+                let activity = passed.as_ref().or_else(|| of(interval.start));
+                on_interval(&EndedInterval { interval, live: active, activity });
             }
             self.volumes.merge(over);
             self.unreported = upto;
@@ -154,11 +162,18 @@ impl MonitorMerger {
     }
 }
 
-/// Reports alerts, if there is an output.
-fn alert_handler(on_alert: &mut Option<OnAlert>) -> impl FnMut(&Alert) {
-    move |alert| {
-        if let Some(on_alert) = on_alert {
-            on_alert(alert);
+/// Passes alerts on, if there is an output.
+fn alert_handler(
+    on_alert: &mut Option<OnAlert>,
+    stage: &mut Option<Box<Stage>>,
+) -> impl FnMut(&Alert) {
+    move |alert| match (&mut *on_alert, &mut *stage) {
+        (None, _) => {}
+        (Some(on_alert), None) => on_alert(alert),
+        (Some(on_alert), Some(stage)) => {
+            let mut alert = alert.clone();
+            alert.pass(stage);
+            on_alert(&alert);
         }
     }
 }
@@ -176,7 +191,8 @@ impl Merger for MonitorMerger {
             Mark::End { .. } => u64::MAX,
         };
         match partial {
-            Partial::Tick(TickSummary { active, over, found, totals }) => {
+            Partial::Tick(summary) => {
+                let TickSummary { active, over, found, totals } = *summary;
                 self.mergers.merge(found);
                 if let Some(volumes) = over {
                     self.over.merge(*volumes);
@@ -196,6 +212,11 @@ impl Merger for MonitorMerger {
 
     fn finish(mut self) -> Report {
         self.volumes.merge(std::mem::replace(&mut self.over, Volumes::new(None, 0)));
+        let mut sections =
+            self.mergers.end(&mut alert_handler(&mut self.on_alert, &mut self.stage));
+        if let Some(stage) = &mut self.stage {
+            sections.pass(stage);
+        }
         let on = self.analyses;
         let flows = || Flows {
             records: self.flows.ended.iter().sum(),
@@ -212,7 +233,7 @@ impl Merger for MonitorMerger {
             conversations: on.volumes.then_some(self.conversations),
             facts: on.flows.then(|| Facts::of(&self.flows.facts)).flatten(),
             flows: on.flows.then(flows),
-            sections: self.mergers.end(&mut alert_handler(&mut self.on_alert)),
+            sections,
         }
     }
 }

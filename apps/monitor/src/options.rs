@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ringtap_engine::{AppOptions, Memory, Plan, PlanError, within};
+use ringtap_enrich::{Enrichment, EntryKind, Geo, STAGE_BYTES, WatchList};
 use ringtap_extract::{Extractors, Names};
 use ringtap_flow::{FlowTable, Metering};
 use ringtap_stage::Shard;
@@ -85,6 +86,12 @@ pub struct Options {
     /// Whether there is an output for events.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub events: bool,
+    /// The watched entries, if any.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "watch")]
+    pub watch: Option<Arc<WatchList>>,
+    /// What is added to records, events, alerts and the report, and replaced in them.
+    #[serde(flatten, serialize_with = "enrichment")]
+    pub enrichment: Enrichment,
     /// Whether to compute a digest of the report and the flow records.
     pub digest: bool,
     /// Chosen by the plan: bytes for the facts of live flows, of all workers together.
@@ -116,6 +123,8 @@ impl Default for Options {
             limits: Limits::default(),
             top: TOP,
             events: false,
+            watch: None,
+            enrichment: Enrichment::default(),
             digest: false,
             fact_bytes: 0,
             name_bytes: 0,
@@ -127,9 +136,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The analyses that run: limits need activity.
+    /// The analyses that run: limits need activity, and a list is watched.
     fn on(&self) -> Analyses {
-        Analyses { activity: self.analyses.activity || self.limits.any(), ..self.analyses }
+        let activity = self.analyses.activity || self.limits.any();
+        Analyses { activity, watch: self.watch.is_some(), ..self.analyses }
     }
 
     /// Most live flows, once the plan is made.
@@ -185,7 +195,8 @@ impl AppOptions for Options {
     }
 
     fn worker_bytes(&self) -> u64 {
-        WORKER_BYTES + self.on().worker_bytes()
+        let stage = if self.enrichment.is_empty() { 0 } else { STAGE_BYTES };
+        WORKER_BYTES + self.on().worker_bytes() + stage
     }
 
     fn extractors(&self) -> Extractors {
@@ -213,8 +224,8 @@ impl AppOptions for Options {
 
     fn settle(&mut self, memory: &Memory) -> Result<(), PlanError> {
         self.analyses = self.on();
-        let Analyses { flows, applications, names, .. } = self.analyses;
-        if !(flows || applications || names || self.events) {
+        let Analyses { flows, applications, names, watch, .. } = self.analyses;
+        if !(flows || applications || names || watch || self.events) {
             self.extract = Extractors::NONE;
         }
         within("number of rows", self.top as u64, 0, 100_000)?;
@@ -229,7 +240,10 @@ impl AppOptions for Options {
             activity_bytes: row_bytes(self.top),
         };
         let flow_bytes = self.flow_bytes();
-        let least = intervals.least_bytes() + self.application_bytes(memory.workers);
+        let least = intervals.least_bytes()
+            + self.application_bytes(memory.workers)
+            + self.enrichment.memory()
+            + self.watch.as_ref().map_or(0, |list| list.memory());
         let rest = memory.beside(least + flow_bytes)? + flow_bytes;
         let rows = intervals.within(rest / INTERVALS_PART);
         let extracts = self.extract != Extractors::NONE;
@@ -362,6 +376,37 @@ fn extractors<S: Serializer>(extract: &Extractors, s: S) -> Result<S::Ok, S::Err
 
 fn names<S: Serializer>(names: &Arc<Names>, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_u64(names.len() as u64)
+}
+
+fn watch<S: Serializer>(list: &Option<Arc<WatchList>>, s: S) -> Result<S::Ok, S::Error> {
+    let count = |kind| list.as_ref().map_or(0, |list| list.count(kind));
+    s.collect_map([
+        ("names", count(EntryKind::Name)),
+        ("fingerprints", count(EntryKind::Fingerprint)),
+        ("networks", count(EntryKind::Network)),
+    ])
+}
+
+fn enrichment<S: Serializer>(enrichment: &Enrichment, s: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Shown {
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        anonymise: bool,
+        /// The number of networks.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        networks: Option<usize>,
+        /// The types of databases.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        geo: Option<Vec<String>>,
+    }
+    let Enrichment { networks, geo, anonymiser } = enrichment;
+    let types = |geo: &Arc<Geo>| geo.types().into_iter().map(str::to_owned).collect();
+    Shown {
+        anonymise: anonymiser.is_some(),
+        networks: networks.as_ref().map(|networks| networks.count()),
+        geo: geo.as_ref().map(types),
+    }
+    .serialize(s)
 }
 
 fn metering<S: Serializer>(metering: &Metering, s: S) -> Result<S::Ok, S::Error> {

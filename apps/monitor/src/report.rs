@@ -8,8 +8,9 @@ mod times;
 use std::collections::BTreeMap;
 
 use ringtap_base::civil;
+use ringtap_enrich::EntryKind;
 use ringtap_extract::Kind;
-use ringtap_flow::FactCounts;
+use ringtap_flow::{FactCounts, FlowKey, Origin};
 use serde::{Serialize, Serializer};
 
 pub use crate::analyses::Sections;
@@ -245,9 +246,49 @@ pub struct Rankings {
 pub struct HostRow {
     /// The address.
     pub address: std::net::IpAddr,
+    /// Its network, country and autonomous system, as far as they are known.
+    #[serde(flatten)]
+    pub origin: HostOrigin,
     /// Sent or received volume.
     #[serde(flatten)]
     pub volume: Volume,
+}
+
+/// The origin of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HostOrigin {
+    /// The name of the user's network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// The code of the country.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub country: Option<String>,
+    /// The number of the autonomous system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_number: Option<u32>,
+    /// The name of its organisation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_name: Option<String>,
+}
+
+impl HostOrigin {
+    pub(crate) fn of(origin: Origin) -> Self {
+        let Origin { network, country, as_number, as_name } = origin;
+        Self {
+            network: network.map(|name| name.to_string()),
+            country: country.map(|code| String::from_utf8_lossy(&code).into_owned()),
+            as_number,
+            as_name: as_name.map(|name| name.to_string()),
+        }
+    }
+
+    /// For texts: network, country, AS; empty if nothing is known.
+    pub(crate) fn text(&self) -> String {
+        let Self { network, country, as_number, as_name } = self;
+        let number = as_number.map(|number| format!("AS{number}"));
+        let parts = [network.clone(), country.clone(), number, as_name.clone()];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// A pair of addresses.
@@ -270,6 +311,71 @@ pub struct PortRow {
     /// Packets that carried it as source or destination.
     #[serde(flatten)]
     pub volume: Volume,
+}
+
+/// Hosts that reached watched entries.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Watched {
+    /// In order of time; 10,000 at most.
+    pub rows: Vec<WatchedRow>,
+    /// Number of further rows.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub further: u64,
+    /// Matches without room in memory; 0 means that all are counted.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub matches_ignored: u64,
+}
+
+/// A watched entry and a host.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct WatchedRow {
+    /// The first match.
+    pub first: Time,
+    /// The last match; of a flow its end.
+    pub last: Time,
+    /// The other end of a flow with a watched address, or the client of a watched message.
+    pub host: std::net::IpAddr,
+    /// The entry.
+    pub entry: String,
+    /// What the entry is.
+    #[serde(skip)]
+    pub kind: EntryKind,
+    /// Its label.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// What matched first: the name of a field.
+    pub field: &'static str,
+    /// The flow of the first match.
+    pub flow: FlowEnds,
+    /// Flow records with a watched address, and messages.
+    pub matches: u64,
+}
+
+/// The addresses, ports and protocol of a flow.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct FlowEnds {
+    /// The sender.
+    pub source: std::net::IpAddr,
+    /// Its port.
+    pub source_port: u16,
+    /// The receiver.
+    pub destination: std::net::IpAddr,
+    /// Its port.
+    pub destination_port: u16,
+    /// IP protocol number.
+    pub protocol: u8,
+}
+
+impl FlowEnds {
+    pub(crate) fn of(key: &FlowKey) -> Self {
+        Self {
+            source: key.source(),
+            source_port: key.src_port,
+            destination: key.destination(),
+            destination_port: key.dst_port,
+            protocol: key.protocol,
+        }
+    }
 }
 
 /// Volumes by application, from flow records.

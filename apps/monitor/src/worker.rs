@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ringtap_enrich::Stage;
 use ringtap_flow::{EndReason, FactCounts, FlowKey, FlowRecord, FlowTable, Observer, Sinks};
 use ringtap_stage::{Attachments, Burst, Mark, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, PacketRecord, Tunnels};
@@ -91,8 +92,10 @@ struct FlowEvents {
     conversations: Option<Conversations>,
     analyses: Parts,
     flows: FlowCounts,
+    /// What records and events pass through before sinks and the digest get them.
+    stage: Option<Box<Stage>>,
     sinks: Sinks,
-    /// Makes events of attachments; `None` without an output for events.
+    /// Makes events of attachments; `None` if no analysis and no output needs them.
     messages: Option<Messages>,
     /// Whether no flow can have two intervals with the same stamp. If intervals are so short that
     /// one can, every packet is noted.
@@ -140,7 +143,9 @@ impl MonitorWorker {
                     digest: (options.digest && on.flows).then(RecordDigest::default),
                     ..FlowCounts::default()
                 },
-                messages: sinks.events.is_some().then(|| Messages::new(&setup.paths)),
+                stage: options.enrichment.stage(),
+                messages: (sinks.events.is_some() || on.need_events())
+                    .then(|| Messages::new(&setup.paths)),
                 sinks,
                 stamps_valid,
             },
@@ -304,7 +309,8 @@ impl Worker for MonitorWorker {
                 self.events.sinks.mark();
                 let over = self.over(*time_ns);
                 let found = self.events.analyses.on_tick(*time_ns);
-                Partial::Tick(TickSummary { active, over, found, totals: self.totals() })
+                let totals = self.totals();
+                Partial::Tick(Box::new(TickSummary { active, over, found, totals }))
             }
             Mark::End { .. } => self.end(active),
         })
@@ -366,12 +372,20 @@ impl FlowEvents {
         }
     }
 
-    /// Passes the messages in payloads to the output for events.
+    /// Passes the messages in payloads to the analyses and the output for events.
     #[cold]
     fn report_messages(&mut self, packets: &[PacketRecord], attachments: &Attachments) {
-        if let (Some(messages), Some(sink)) = (&mut self.messages, &mut self.sinks.events) {
-            messages.each(packets, attachments, |event| sink.take(event));
-        }
+        let Self { messages, analyses, sinks, stage, .. } = self;
+        let Some(messages) = messages else { return };
+        messages.each(packets, attachments, |event| {
+            analyses.on_event(event);
+            if let Some(sink) = &mut sinks.events {
+                sink.take(match stage {
+                    Some(stage) => stage.event(event),
+                    None => event,
+                });
+            }
+        });
     }
 
     /// Counts the noted conversations.
@@ -422,11 +436,14 @@ impl Observer for FlowObserver<'_> {
         let events = &mut *self.events;
         events.flows.ended[place(record.end_reason)] += 1;
         events.analyses.on_record(record);
-        if let Some(digest) = &mut events.flows.digest {
-            digest.add(record);
-        }
-        if let Some(records) = &mut events.sinks.records {
-            records.take(record);
+        let FlowEvents { flows, sinks, stage, .. } = events;
+        if flows.digest.is_some() || sinks.records.is_some() {
+            let record = match stage {
+                Some(stage) => stage.record(record),
+                None => record,
+            };
+            flows.digest.iter_mut().for_each(|digest| digest.add(record));
+            sinks.records.iter_mut().for_each(|records| records.take(record));
         }
         if self.keep_ended && stamp != 0 {
             events.keep(&record.key, events.volumes.interval_of(record.last_ns));

@@ -2,6 +2,7 @@
 //! progress bar.
 
 use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -139,6 +140,17 @@ impl Console {
             }
             Alert::Attracts { target, sources, time } => {
                 (time, format!("{target} received packets from {} hosts", count(*sources)))
+            }
+            Alert::Watched { host, entry, label, field, flow, time, .. } => {
+                let label = if label.is_empty() { String::new() } else { format!(" ({label})") };
+                let [from, to] =
+                    [(flow.source(), flow.src_port), (flow.destination(), flow.dst_port)]
+                        .map(|(address, port)| SocketAddr::new(address, port));
+                let protocol = names::protocol(flow.protocol);
+                (
+                    time,
+                    format!("{entry}{label} seen by {host}: {field} in {protocol} {from} → {to}"),
+                )
             }
         };
         let style = Style::new().bold().fg_color(Some(AnsiColor::Magenta.into()));
@@ -382,7 +394,9 @@ impl Console {
         let alerts = self.alerts.load(Ordering::Relaxed);
         if !self.quiet && is_wanted(Level::Warning) && alerts > ALERTS_SHOWN {
             let more = count(alerts - ALERTS_SHOWN);
-            self.print_line(&format!("alert: {more} more; the report has all scans"));
+            self.print_line(&format!(
+                "alert: {more} more; the report has all scans and watched entries"
+            ));
         }
     }
 

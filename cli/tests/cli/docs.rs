@@ -189,6 +189,9 @@ fn prepare(net: &Net, folder: &Path) {
     let run = folder.display().to_string();
     let forwarder = block(&page("NDN.md"), "[udp]").replace("/run", &run);
     fs::write(folder.join("ndn.toml"), forwarder).unwrap();
+    fs::write(folder.join("list.txt"), "evil.example\n").unwrap();
+    fs::write(folder.join("networks.txt"), "10.1.0.0/16 office\n").unwrap();
+    fs::write(folder.join("asn.mmdb"), ringtap_testkit::mmdb::database("ASN", &[])).unwrap();
     fs::write(folder.join("ringtap.toml"), "read = [\"a.pcap\"]\nreport = \"json\"\n").unwrap();
     for name in ["a", "b", "c"] {
         let flags = ["measure", "-r", "a.pcap", "--seed", "7", "--write"];

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stderr, reason = "skipped tests are reported on stderr")]
 #![allow(clippy::disallowed_methods, reason = "tests start threads and sleep")]
 
+mod anonymise;
 mod check;
 mod common;
 mod docs;
@@ -29,6 +30,7 @@ mod metrics;
 mod monitor;
 mod ndn;
 mod net;
+mod origins;
 mod outputs;
 mod records;
 mod report;
@@ -37,3 +39,4 @@ mod services;
 mod signals;
 mod tui;
 mod usage;
+mod watch;

@@ -209,9 +209,9 @@ impl Launch<'_> {
                     }
                     #[cfg(feature = "parquet")]
                     None => {
-                        let ingress = !interfaces.is_empty();
-                        let sink = RowSink::new(ingress, store);
-                        self.records(wait_policy, || RowEncoder { ingress }, sink)
+                        let columns = interfaces.columns();
+                        let sink = RowSink::new(columns, store);
+                        self.records(wait_policy, || RowEncoder { columns }, sink)
                     }
                     #[cfg(not(feature = "parquet"))]
                     None => Err(io::Error::other(crate::formats::UnknownFormat::NotBuilt(format))),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::formats::{GROUP_ROWS, ParquetFile, Rows};
+use crate::formats::{Columns, GROUP_ROWS, ParquetFile, Rows};
 use ringtap_flow::FlowRecord;
 
 use crate::block::{Block, Encode, Payload};
@@ -37,8 +37,7 @@ impl Payload for Rows {
 }
 
 pub(crate) struct RowEncoder {
-    /// True if there is a column for the interface.
-    pub(crate) ingress: bool,
+    pub(crate) columns: Columns,
 }
 
 impl Encode for RowEncoder {
@@ -46,7 +45,7 @@ impl Encode for RowEncoder {
     type Payload = Rows;
 
     fn payload(&self, _: usize) -> Rows {
-        Rows::new(self.ingress)
+        Rows::new(self.columns)
     }
 
     #[inline]
@@ -69,8 +68,7 @@ impl Encode for RowEncoder {
 /// Writes a Parquet file. A row group counts as sent when it is written, and as lost if the file does not get its
 /// footer, because the file cannot be read without it.
 pub(crate) struct RowSink {
-    /// True if there is a column for the interface.
-    ingress: bool,
+    columns: Columns,
     store: Box<dyn Store>,
     /// The current file; `None` before its first row group.
     file: Option<ParquetFile>,
@@ -86,10 +84,10 @@ pub(crate) struct RowSink {
 }
 
 impl RowSink {
-    pub(crate) fn new(ingress: bool, store: Box<dyn Store>) -> Self {
+    pub(crate) fn new(columns: Columns, store: Box<dyn Store>) -> Self {
         let (rows, flows, in_file) =
-            (Rows::new(ingress), RecordTotals::default(), RecordTotals::default());
-        Self { ingress, store, file: None, rows, flows, in_file, unnamed: false, over: None }
+            (Rows::new(columns), RecordTotals::default(), RecordTotals::default());
+        Self { columns, store, file: None, rows, flows, in_file, unnamed: false, over: None }
     }
 
     /// Writes the rows as a row group.
@@ -98,7 +96,7 @@ impl RowSink {
         let failed = |error: io::Error| failed(&error, shared);
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(ParquetFile::new(self.ingress).map_err(failed)?),
+            none => none.insert(ParquetFile::new(self.columns).map_err(failed)?),
         };
         let bytes = file.group(&mut self.rows).map_err(failed)?;
         self.persist(&bytes, shared)?;

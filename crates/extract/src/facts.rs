@@ -115,6 +115,18 @@ impl Values {
         of(&self.0, kind)
     }
 
+    /// The same kinds with other values: what `change` appends for each.
+    #[must_use]
+    pub fn map(&self, mut change: impl FnMut(Kind, &[u8], &mut Vec<u8>)) -> Self {
+        let (mut mapped, mut value) = (Self::default(), Vec::new());
+        for (kind, old) in self.all() {
+            value.clear();
+            change(kind, old, &mut value);
+            mapped.push(kind, &value);
+        }
+        mapped
+    }
+
     /// The first value of a kind.
     pub fn first(&self, kind: Kind) -> Option<&[u8]> {
         self.of(kind).next()
@@ -205,6 +217,13 @@ impl Facts {
     /// How many values were left out because the flow had the maximum of their kind; repeated ones count each time.
     pub fn beyond(&self) -> u32 {
         self.0.as_ref().map_or(0, |kept| kept.beyond)
+    }
+
+    /// The same kinds with other values, as [`Values::map`] has them.
+    #[must_use]
+    pub fn map(&self, change: impl FnMut(Kind, &[u8], &mut Vec<u8>)) -> Self {
+        let Some(kept) = self.0.as_deref() else { return Self(None) };
+        Self(Some(Box::new(Kept { values: kept.values.map(change), beyond: kept.beyond })))
     }
 
     /// All values as bytes, for digests: equal values are equal bytes.

@@ -368,6 +368,7 @@ impl<E: Ends> Entry<E> {
             facts: Facts::default(),
             application: None,
             tcp: None,
+            origins: None,
         }
     }
 }

@@ -16,6 +16,7 @@ mod event;
 mod history;
 mod index;
 mod key;
+mod origin;
 mod record;
 mod shelf;
 mod sink;
@@ -28,6 +29,7 @@ pub use dense::Dense;
 pub use event::Event;
 pub use history::History;
 pub use key::{FlowKey, IpVersion};
+pub use origin::Origin;
 pub use record::{EndReason, FlowRecord, Initiator};
 pub use ringtap_extract::{
     Application, ApplicationReason, Facts, Keep, Kind, LABEL_MAX, Label, Names, Type, Values,

@@ -4,7 +4,7 @@
 use ringtap_extract::{Application, Facts};
 use ringtap_wire::Path;
 
-use crate::{FlowKey, History, TcpPerformance};
+use crate::{FlowKey, History, Origin, TcpPerformance};
 
 /// Why a flow ended (IPFIX flowEndReason, element 136).
 #[repr(u8)]
@@ -89,6 +89,8 @@ pub struct FlowRecord {
     pub application: Option<Application>,
     /// The performance of its TCP connection, if it is measured.
     pub tcp: Option<TcpPerformance>,
+    /// The origins of source and destination, if an output adds them and any is known.
+    pub origins: Option<Box<[Origin; 2]>>,
 }
 
 impl FlowRecord {
@@ -115,12 +117,13 @@ impl FlowRecord {
             facts: Facts::default(),
             application: None,
             tcp: None,
+            origins: None,
         }
     }
 
     /// A fixed byte string for each record, for digests: little-endian fields in a fixed order. It
-    /// contains everything except the facts, whose bytes are [`Facts::bytes`], the application, which follows from
-    /// the key and the facts, and the performance of TCP ([`TcpPerformance::canonical`]).
+    /// contains everything except the facts, whose bytes are [`Facts::bytes`], the application and the origins, which
+    /// follow from the key and the facts, and the performance of TCP ([`TcpPerformance::canonical`]).
     pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
         let mut out = [0; Self::CANONICAL_LEN];
         let mut at = 0;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use ringtap_enrich::Stage;
 use ringtap_flow::{FlowRecord, Label};
 use ringtap_stage::Shard;
 use ringtap_terminal::numbers::{bytes, count};
@@ -145,6 +146,9 @@ impl Merge<ApplicationTable> for ApplicationMerger {
 }
 
 impl Section for Applications {
+    /// Labels are those of a list, not of packets.
+    fn pass(&mut self, _: &mut Stage) {}
+
     fn show(&self, page: &mut Page, _: &About<'_>) {
         let mut table = Table::new(&[Left, Right, Right, Right]);
         let unlabelled = Some(("(without a label)", self.unlabelled));

@@ -4,7 +4,7 @@
 //! ```text
 //!             ┌ volumes, conversations: every packet          the meter (worker.rs): always on, not in the list
 //! a burst ──▶ ┤ flow table ── a record when a flow ends ─┐
-//!             └ analyses: on_packets ── on_record ◀──────┘
+//!             └ analyses: on_packets ── on_record ◀──────┘   on_event ◀── messages in payloads
 //! at a mark     on_tick ──▶ finished parts ┐
 //! at the end    end ──────▶ everything     ┴─▶ Merge ─▶ a section of the report
 //! ```
@@ -18,10 +18,12 @@ pub(crate) mod scans;
 pub(crate) mod talkers;
 pub(crate) mod tcp;
 pub(crate) mod volumes;
+pub(crate) mod watch;
 
 use std::fmt::Debug;
 
-use ringtap_flow::FlowRecord;
+use ringtap_enrich::Stage;
+use ringtap_flow::{Event, FlowRecord};
 use ringtap_stage::Shard;
 use ringtap_terminal::page::Page;
 use ringtap_wire::PacketRecord;
@@ -39,6 +41,8 @@ pub trait Analysis: Sized {
     const EXACT: bool = true;
     /// Whether it needs flow records.
     const TAKES_RECORDS: bool = false;
+    /// Whether it needs the messages in payloads.
+    const TAKES_EVENTS: bool = false;
     /// Memory for a live flow that shares no row with others, bytes.
     const FLOW_BYTES: u64 = 0;
     /// Fixed memory in each worker, bytes.
@@ -59,6 +63,9 @@ pub trait Analysis: Sized {
     /// Handles the record of a flow that has ended.
     #[inline(always)]
     fn on_record(&mut self, _record: &FlowRecord) {}
+
+    /// Handles a message in a payload.
+    fn on_event(&mut self, _event: &Event) {}
 
     /// All packets before this time have arrived: hands over finished parts, if any.
     fn on_tick(&mut self, _time_ns: u64) -> Option<Self::Found> {
@@ -99,6 +106,10 @@ pub trait Merge<A: Analysis>: Sized {
 
 /// An analysis' section of the report: sorted rows, integers.
 pub trait Section: Clone + Debug + PartialEq + Serialize {
+    /// Passes its addresses and names through the stage, and restores the order of rows that it changed. No output gets
+    /// a section before that.
+    fn pass(&mut self, stage: &mut Stage);
+
     /// Losses for lack of memory, with their numbers.
     fn losses(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
@@ -172,6 +183,11 @@ macro_rules! analyses {
                     $(|| self.$name && <$part as Analysis>::TAKES_RECORDS)*
             }
 
+            /// Whether any needs the messages in payloads.
+            pub(crate) fn need_events(&self) -> bool {
+                false $(|| self.$name && <$part as Analysis>::TAKES_EVENTS)*
+            }
+
             /// Memory of the listed analyses for a live flow, bytes.
             pub(crate) fn flow_bytes(&self) -> u64 {
                 0 $(+ u64::from(self.$name) * <$part as Analysis>::FLOW_BYTES)*
@@ -205,6 +221,12 @@ macro_rules! analyses {
             pub(crate) fn on_record(&mut self, record: &FlowRecord) {
                 $(if <$part as Analysis>::TAKES_RECORDS && let Some(own) = &mut self.$name {
                     own.on_record(record);
+                })*
+            }
+
+            pub(crate) fn on_event(&mut self, event: &Event) {
+                $(if <$part as Analysis>::TAKES_EVENTS && let Some(own) = &mut self.$name {
+                    own.on_event(event);
                 })*
             }
 
@@ -267,6 +289,11 @@ macro_rules! analyses {
         }
 
         impl Sections {
+            /// Passes all sections through the stage.
+            pub(crate) fn pass(&mut self, stage: &mut Stage) {
+                $(self.$name.iter_mut().for_each(|own| own.pass(stage));)*
+            }
+
             /// Sections that are the same in every arrangement.
             pub fn exact(&self) -> Self {
                 Self { $($name: if <$part as Analysis>::EXACT { self.$name.clone() } else { None },)* }
@@ -315,6 +342,8 @@ analyses! {
     tcp: tcp::TcpTable,
     /// The busiest hosts of each interval, by sketches.
     activity: activity::ActivityTable,
+    /// Hosts that reached watched entries.
+    watch: watch::WatchTable,
 }
 
 impl Analyses {

@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use ringtap_enrich::Stage;
 use ringtap_flow::{FlowRecord, Kind};
 use ringtap_stage::Shard;
 use ringtap_terminal::numbers::{bytes, count, of};
@@ -215,6 +216,19 @@ fn shown(name: &str) -> String {
 }
 
 impl Section for Names {
+    fn pass(&mut self, stage: &mut Stage) {
+        if !stage.replaces() {
+            return;
+        }
+        self.servers.iter_mut().for_each(|row| stage.replace_name(&mut row.name));
+        self.servers.sort_by(|a, b| (b.octets, &a.name).cmp(&(a.octets, &b.name)));
+        for rows in [&mut self.dns, &mut self.dns_failed] {
+            rows.iter_mut().for_each(|row| stage.replace_name(&mut row.name));
+        }
+        self.dns.sort_by(|a, b| (b.flows, &a.name).cmp(&(a.flows, &b.name)));
+        self.dns_failed.sort_by(|a, b| (b.failed, &a.name).cmp(&(a.failed, &b.name)));
+    }
+
     fn losses(&self) -> Vec<(&'static str, u64)> {
         vec![("names without room in the lists", self.values_ignored)]
     }

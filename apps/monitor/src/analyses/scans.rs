@@ -22,6 +22,7 @@ mod suspects;
 mod sweeps;
 mod text;
 
+use ringtap_enrich::Stage;
 use ringtap_stage::Shard;
 use ringtap_terminal::page::Page;
 use ringtap_wire::{Flags, PacketRecord};
@@ -178,7 +179,7 @@ pub struct ScanMerger {
 
 /// Reports alerts in order of time.
 fn report_alerts(alerts: &mut Vec<Alert>, alert: &mut dyn FnMut(&Alert)) {
-    alerts.sort_unstable_by_key(|own| (own.time(), *own));
+    alerts.sort_unstable_by(|a, b| (a.time(), a).cmp(&(b.time(), b)));
     alerts.drain(..).for_each(|own| alert(&own));
 }
 
@@ -228,6 +229,20 @@ impl Merge<ScanTable> for ScanMerger {
 }
 
 impl Section for Scans {
+    fn pass(&mut self, stage: &mut Stage) {
+        for scan in &mut self.vertical {
+            stage.replace(&mut scan.source);
+            stage.replace(&mut scan.target);
+        }
+        for scan in &mut self.horizontal {
+            stage.replace(&mut scan.source);
+            scan.sample.iter_mut().for_each(|target| stage.replace(target));
+            scan.sample.sort_unstable();
+        }
+        self.vertical.sort_unstable();
+        self.horizontal.sort_unstable();
+    }
+
     fn losses(&self) -> Vec<(&'static str, u64)> {
         vec![("connection attempts ignored by the scan analysis", self.attempts_ignored)]
     }

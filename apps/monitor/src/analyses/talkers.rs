@@ -17,6 +17,7 @@ mod text;
 
 use std::collections::BTreeMap;
 
+use ringtap_enrich::Stage;
 use ringtap_flow::{FlowRecord, IpVersion};
 use ringtap_stage::Shard;
 use ringtap_terminal::page::Page;
@@ -26,7 +27,7 @@ use rank::{By, Top};
 use sums::{Ends, Found, HostKey, Sums};
 
 use super::{About, Analysis, Merge, Section};
-use crate::report::{HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
+use crate::report::{HostOrigin, HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
 use crate::{Alert, Setup};
 
 /// Most rows of a table under any options; less than it holds, because it exceeds its capacity.
@@ -197,6 +198,7 @@ fn rankings(
 ) -> Rankings {
     let host = |((version, address), volume): (HostKey, Volume)| HostRow {
         address: version.address(&address),
+        origin: HostOrigin::default(),
         volume,
     };
     let pair_row = |((version, low, high), volume): (Ends, Volume)| PairRow {
@@ -258,7 +260,29 @@ impl Merge<TalkerTable> for TalkerMerger {
     }
 }
 
+/// Adds origins and passes addresses through the stage; rows of equal volume are in the order of the new addresses.
+fn pass(rankings: &mut Rankings, by: By, stage: &mut Stage) {
+    let Rankings { source, destination, pair, port: _ } = rankings;
+    for rows in [source, destination] {
+        for row in &mut *rows {
+            row.origin = HostOrigin::of(stage.origin(row.address));
+            stage.replace(&mut row.address);
+        }
+        rows.sort_unstable_by_key(|row| by.order(row.address, &row.volume));
+    }
+    for row in &mut *pair {
+        row.addresses.iter_mut().for_each(|address| stage.replace(address));
+        row.addresses.sort_unstable();
+    }
+    pair.sort_unstable_by_key(|row| by.order(row.addresses, &row.volume));
+}
+
 impl Section for Talkers {
+    fn pass(&mut self, stage: &mut Stage) {
+        pass(&mut self.by_octets, By::Octets, stage);
+        pass(&mut self.by_packets, By::Packets, stage);
+    }
+
     fn losses(&self) -> Vec<(&'static str, u64)> {
         vec![("octets uncertain among the talkers", self.error_bound)]
     }

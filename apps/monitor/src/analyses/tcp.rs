@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::hash::Hash;
 use std::net::IpAddr;
 
+use ringtap_enrich::Stage;
 use ringtap_flow::{Dense, FlowKey, FlowRecord, IpVersion, TCP_BYTES};
 use ringtap_stage::Shard;
 use ringtap_terminal::numbers::{count, of};
@@ -260,6 +261,18 @@ fn milliseconds(us: u64) -> String {
 }
 
 impl Section for Tcp {
+    fn pass(&mut self, stage: &mut Stage) {
+        self.slowest_servers.iter_mut().for_each(|row| stage.replace(&mut row.server));
+        self.slowest_servers.sort_by_key(|row| (Reverse(row.rtt_us), row.server, row.port));
+        for row in &mut self.lossy_pairs {
+            row.addresses.iter_mut().for_each(|address| stage.replace(address));
+            row.addresses.sort_unstable();
+        }
+        self.lossy_pairs.sort_by_key(|row| {
+            (Reverse(row.retransmissions), Reverse(row.out_of_order), row.addresses)
+        });
+    }
+
     fn losses(&self) -> Vec<(&'static str, u64)> {
         vec![("TCP records without room in the lists", self.records_ignored)]
     }

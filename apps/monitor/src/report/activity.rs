@@ -1,8 +1,10 @@
 //! The busiest hosts of an interval.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::net::IpAddr;
 
+use ringtap_enrich::Stage;
 use serde::{Serialize, Serializer};
 
 use super::Time;
@@ -58,6 +60,23 @@ pub struct Activity {
 }
 
 impl Activity {
+    /// Passes addresses through the stage.
+    pub(crate) fn pass(&mut self, stage: &mut Stage) {
+        let Self { senders, receivers, spreaders, attractors, .. } = self;
+        for rows in [senders, receivers, spreaders, attractors] {
+            rows.iter_mut().for_each(|row| stage.replace(&mut row.address));
+            rows.sort_by_key(|row| (Reverse(row.lower), row.address));
+        }
+        for rows in [&mut self.sending_networks, &mut self.receiving_networks] {
+            for row in rows {
+                stage.replace_network(&mut row.prefix.address, row.prefix.length);
+            }
+        }
+        self.targets.iter_mut().for_each(|row| stage.replace(&mut row.address));
+        self.changers.iter_mut().for_each(|row| stage.replace(&mut row.address));
+        self.changers.sort_by_key(|row| (Reverse(row.at_least), row.address));
+    }
+
     /// Keeps the first `top` rows of each list.
     pub(crate) fn cut(&mut self, top: usize) {
         self.senders.truncate(top);

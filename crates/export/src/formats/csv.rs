@@ -8,12 +8,13 @@
 //! Every line has the same number of fields; a missing value is an empty field. Only facts from payloads may need
 //! quotes; a list of them is separated by semicolons. The header is written even without records. The columns are the
 //! same for both IP versions: one name without the version stands for the two Information Elements. New columns are
-//! added at the end. The last one, `ingressInterface`, exists only for records from interfaces.
+//! added at the end. The columns of origins, and the last one, `ingressInterface`, exist only in runs that have them.
 
 use ringtap_flow::{Application, FlowRecord, Initiator, Kind, TcpPerformance};
 
 use crate::formats::address::{push_address, push_mac};
 use crate::formats::lines::{milliseconds, push_csv, push_number};
+use crate::formats::origins::Value;
 use crate::formats::protocol::{TCP, has_ports, is_icmp};
 use crate::formats::way::{macs, outer_version, vlans, way};
 use crate::formats::{CommunityId, Interfaces, TextFormat};
@@ -50,6 +51,10 @@ pub(crate) fn head(line: &mut Vec<u8>, _first_ns: u64, interfaces: &Interfaces) 
         line.push(b',');
         line.extend_from_slice(name.as_bytes());
     }
+    for field in interfaces.origins.fields() {
+        line.push(b',');
+        line.extend_from_slice(field.name.as_bytes());
+    }
     if !interfaces.is_empty() {
         line.extend_from_slice(INGRESS);
     }
@@ -59,6 +64,14 @@ pub(crate) fn head(line: &mut Vec<u8>, _first_ns: u64, interfaces: &Interfaces) 
 /// Appends the line of a record.
 pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, interfaces: &Interfaces) {
     fields(line, record);
+    for field in interfaces.origins.fields() {
+        line.push(b',');
+        match field.value(record) {
+            Some(Value::Text(text)) => push_csv(line, std::iter::once(text)),
+            Some(Value::Number(number)) => push_number(line, number),
+            None => {}
+        }
+    }
     if !interfaces.is_empty() {
         line.push(b',');
         if record.path.ingress > 0 {

@@ -14,6 +14,7 @@ use ringtap_flow::{
 
 use crate::formats::address::{push_address, push_mac};
 use crate::formats::lines::{milliseconds, push_json, push_number};
+use crate::formats::origins::{FIELDS, Value};
 use crate::formats::protocol::{ICMP, ICMPV6, TCP, has_ports};
 use crate::formats::way::{macs, outer_version, vlans, way};
 use crate::formats::{CommunityId, Interfaces, TextFormat};
@@ -78,12 +79,29 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interf
             }
         }
     }
+    if record.origins.is_some() {
+        origins(line, record);
+    }
     let seen = record.initiator != Initiator::FirstPacket;
     number(line, b",\"biflowDirection\":", u8::from(seen));
     number(line, b",\"flowEndReason\":", record.end_reason as u8);
     line.extend_from_slice(b",\"communityId\":\"");
     line.extend_from_slice(CommunityId::of(record).as_bytes());
     line.extend_from_slice(b"\"}\n");
+}
+
+/// The origins of both ends.
+fn origins(line: &mut Vec<u8>, record: &FlowRecord) {
+    for field in &FIELDS {
+        let Some(value) = field.value(record) else { continue };
+        line.extend_from_slice(b",\"");
+        line.extend_from_slice(field.name.as_bytes());
+        line.extend_from_slice(b"\":");
+        match value {
+            Value::Text(text) => push_json(line, text),
+            Value::Number(number) => push_number(line, number),
+        }
+    }
 }
 
 /// The facts from payloads.

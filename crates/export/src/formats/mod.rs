@@ -22,6 +22,7 @@ pub(crate) mod eve;
 mod ids;
 pub(crate) mod json;
 pub(crate) mod lines;
+mod origins;
 #[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 mod parquet;
 pub(crate) mod protocol;
@@ -37,6 +38,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 pub use community_id::CommunityId;
+pub use origins::Origins;
 #[cfg(feature = "parquet")]
 pub use parquet::{GROUP_ROWS, ParquetFile, Rows};
 use ringtap_flow::FlowRecord;
@@ -115,26 +117,52 @@ pub struct Interface {
 }
 
 /// The interfaces of a run; its records contain the interface of a flow's first packet. Empty for a run over files.
-/// Zeek's format has no field for it.
+/// Zeek's format has no field for it. Also which [`Origins`] the run's records have.
 #[derive(Clone, Debug, Default)]
-pub struct Interfaces(Arc<[(u32, String)]>);
+pub struct Interfaces {
+    list: Arc<[(u32, String)]>,
+    origins: Origins,
+}
 
 impl Interfaces {
     /// Creates the list.
     pub fn new(interfaces: &[Interface]) -> Self {
-        Self(interfaces.iter().map(|one| (one.index, quoted(&one.name))).collect())
+        let list = interfaces.iter().map(|one| (one.index, quoted(&one.name))).collect();
+        Self { list, origins: Origins::default() }
     }
 
     /// Returns true if there are none: records come from files.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.list.is_empty()
+    }
+
+    /// The same, with columns for origins.
+    #[must_use]
+    pub fn with(self, origins: Origins) -> Self {
+        Self { origins, ..self }
+    }
+
+    /// The columns that not all runs have.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn columns(&self) -> Columns {
+        Columns { ingress: !self.is_empty(), origins: self.origins }
     }
 
     /// The name of an interface as a JSON string; `None` if it is unknown.
     pub(crate) fn quoted_name(&self, index: u32) -> Option<&str> {
-        let known = self.0.iter().find(|(own, _)| index > 0 && *own == index);
+        let known = self.list.iter().find(|(own, _)| index > 0 && *own == index);
         known.map(|(_, name)| name.as_str())
     }
+}
+
+/// The columns that not all runs have.
+#[cfg(feature = "parquet")]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Columns {
+    /// The receiving interface.
+    pub ingress: bool,
+    /// The origins of source and destination.
+    pub origins: Origins,
 }
 
 /// A name as a JSON string.
@@ -180,7 +208,7 @@ impl Format {
     pub fn encode(self, records: &[FlowRecord], interfaces: &Interfaces) -> io::Result<Vec<u8>> {
         let Some(TextFormat { head, line, tail }) = self.text() else {
             #[cfg(feature = "parquet")]
-            return parquet::file(records, !interfaces.is_empty());
+            return parquet::file(records, interfaces.columns());
             #[cfg(not(feature = "parquet"))]
             return Err(io::Error::other(UnknownFormat::NotBuilt(self)));
         };

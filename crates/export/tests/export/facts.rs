@@ -271,7 +271,7 @@ proptest! {
             let long = record.facts.all().any(|(_, value)| value.len() > 500);
             check(record, decoded, long || octets + 300 > limit.min(4_096));
         }
-        // Equal records are equal octets, wherever they are in a message.
+        // Equal records are equal octets, where they are in a message.
         let mut alone = Ipfix::new(77, 1, limit).with_ingress(ingress);
         for record in &records {
             let message = encode(&mut alone, std::slice::from_ref(record));

@@ -48,6 +48,9 @@ pub enum ExpressionError {
 
 /// A filter expression in the language of pcap-filter(7).
 pub struct Expression {
+    /// As it is compiled.
+    source: String,
+    /// As plans and reports show it.
     text: String,
     library: Arc<Library>,
     /// Compiled at the first frame of the link type; Ethernet at once. `None`: invalid for the link type.
@@ -70,7 +73,7 @@ impl Expression {
         }
         let library = Library::load().map_err(ExpressionError::NoLibrary)?;
         let rules = LinkType::SUPPORTED.map(|link| (link, OnceLock::new()));
-        let expression = Self { text: text.to_owned(), library, rules };
+        let expression = Self { source: text.to_owned(), text: text.to_owned(), library, rules };
         let invalid = |reason| ExpressionError::Invalid { text: text.to_owned(), reason };
         match expression.compile(LinkType::ETHERNET) {
             Ok(Rule::Nothing) => return Err(invalid("no frame can match".to_owned())),
@@ -91,9 +94,15 @@ impl Expression {
         Ok(expression)
     }
 
-    /// The text of the expression.
+    /// The text of the expression, for plans and reports.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The same expression with another text for plans and reports.
+    #[must_use]
+    pub fn shown_as(self, text: &str) -> Self {
+        Self { text: text.to_owned(), ..self }
     }
 
     /// Returns true if the frame is selected: `frame` has the captured bytes, `original_len` is its length on the wire.
@@ -120,7 +129,7 @@ impl Expression {
             LinkType::ATM_RFC1483 => DLT_ATM_RFC1483,
             _ => link.0,
         };
-        match Program::compile(&self.library, number, &self.text) {
+        match Program::compile(&self.library, number, &self.source) {
             Ok(program) => Ok(Rule::Program(program)),
             Err(reason) if reason == SELECTS_NOTHING => Ok(Rule::Nothing),
             Err(reason) => Err(reason),

@@ -300,10 +300,11 @@ fn talkers(plan: &Plan, packets: &[PacketRecord]) -> Talkers {
         |octets_first: bool| Rankings {
             source: ranked(&sources, plan.app.top, octets_first, |address, volume| HostRow {
                 address,
+                origin: HostOrigin::default(),
                 volume,
             }),
             destination: ranked(&destinations, plan.app.top, octets_first, |address, volume| {
-                HostRow { address, volume }
+                HostRow { address, origin: HostOrigin::default(), volume }
             }),
             pair: ranked(&pairs, plan.app.top, octets_first, |addresses, volume| PairRow {
                 addresses,

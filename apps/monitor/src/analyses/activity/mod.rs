@@ -26,6 +26,7 @@ mod text;
 
 use std::collections::BTreeMap;
 
+use ringtap_enrich::Stage;
 use ringtap_stage::Shard;
 use ringtap_terminal::page::Page;
 use ringtap_wire::{Flags, HashKey, PacketRecord};
@@ -245,6 +246,10 @@ impl Merge<ActivityTable> for ActivityMerger {
 }
 
 impl Section for Activities {
+    fn pass(&mut self, stage: &mut Stage) {
+        self.intervals.iter_mut().for_each(|activity| activity.pass(stage));
+    }
+
     fn losses(&self) -> Vec<(&'static str, u64)> {
         vec![("intervals whose activity is not listed", self.further)]
     }

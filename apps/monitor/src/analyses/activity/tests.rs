@@ -53,10 +53,10 @@ fn observe(
         }
         high_ns = burst.iter().fold(high_ns, |high, packet| high.max(packet.ts_ns));
         tables.iter_mut().for_each(|table| merger.add(table.take_before(high_ns)));
-        merger.close_before(high_ns, &mut |alert| alerts.push(*alert));
+        merger.close_before(high_ns, &mut |alert| alerts.push(alert.clone()));
     }
     tables.into_iter().for_each(|table| merger.add(table.finish()));
-    merger.close_all(&mut |alert| alerts.push(*alert));
+    merger.close_all(&mut |alert| alerts.push(alert.clone()));
     (merger.finish().intervals, alerts)
 }
 

@@ -79,14 +79,14 @@ impl Watched {
         for table in self.tables.iter_mut().rev() {
             table.on_tick(0).into_iter().for_each(|found| self.merger.merge(found));
         }
-        self.merger.on_time(0, &mut |alert| self.alerts.push(*alert));
+        self.merger.on_time(0, &mut |alert| self.alerts.push(alert.clone()));
     }
 
     fn finish(mut self) -> (Scans, Vec<Alert>) {
         for table in self.tables.into_iter().rev() {
             self.merger.merge(table.end());
         }
-        let scans = Merge::end(self.merger, &mut |alert| self.alerts.push(*alert));
+        let scans = Merge::end(self.merger, &mut |alert| self.alerts.push(alert.clone()));
         (scans, self.alerts)
     }
 }

@@ -14,6 +14,12 @@ pub(super) enum By {
 impl By {
     pub(super) const ALL: [Self; 2] = [Self::Octets, Self::Packets];
 
+    /// The key of the order: the largest first.
+    #[inline(always)]
+    pub(super) fn order<K>(self, key: K, volume: &Volume) -> (Reverse<(u64, u64)>, K) {
+        (Reverse(self.of(volume)), key)
+    }
+
     #[inline(always)]
     fn of(self, volume: &Volume) -> (u64, u64) {
         match self {
@@ -43,8 +49,7 @@ impl<K: Ord + Copy> Top<K> {
     #[inline(always)]
     pub(super) fn add(&mut self, key: K, volume: Volume) {
         let Self { by, bar, .. } = self;
-        let order = |key, volume| (Reverse(by.of(volume)), key);
-        let low = bar.as_ref().is_some_and(|bar| order(key, &volume) >= order(bar.0, &bar.1));
+        let low = bar.as_ref().is_some_and(|bar| by.order(key, &volume) >= by.order(bar.0, &bar.1));
         if !low && volume.packets > 0 {
             self.gather(key, volume);
         }
@@ -60,7 +65,7 @@ impl<K: Ord + Copy> Top<K> {
 
     fn cut(&mut self) {
         let by = self.by;
-        self.best.sort_unstable_by_key(|(key, volume)| (Reverse(by.of(volume)), *key));
+        self.best.sort_unstable_by_key(|(key, volume)| by.order(*key, volume));
         self.best.truncate(self.top);
     }
 

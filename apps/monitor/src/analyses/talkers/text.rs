@@ -8,18 +8,23 @@ use ringtap_terminal::table::Table;
 
 use crate::report::{HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
 
+/// Most columns of an origin.
+const ORIGIN: usize = 24;
+
 /// Prints the largest by octets.
 pub(super) fn show(talkers: &Talkers, page: &mut Page) {
     let Rankings { source, destination, pair, port: ports } = &talkers.by_octets;
     for (title, rows) in [("Top sources", source), ("Top destinations", destination)] {
-        let row = |row: &HostRow| (row.address.to_string(), row.volume);
+        let row = |row: &HostRow| (row.address.to_string(), row.volume, cut(row.origin.text()));
         ranking(page, title, rows.iter().map(row));
     }
-    let row =
-        |PairRow { addresses: [low, high], volume }: &PairRow| (format!("{low} ↔ {high}"), *volume);
+    let row = |PairRow { addresses: [low, high], volume }: &PairRow| {
+        (format!("{low} ↔ {high}"), *volume, String::new())
+    };
     ranking(page, "Top pairs", pair.iter().map(row));
     let row = |row: &PortRow| {
-        (format!("{} {}", names::protocol(row.protocol), names::port(row.port)), row.volume)
+        let name = format!("{} {}", names::protocol(row.protocol), names::port(row.port));
+        (name, row.volume, String::new())
     };
     ranking(page, "Top ports", ports.iter().map(row));
     let &Talkers { error_bound, packets_error_bound, .. } = talkers;
@@ -32,10 +37,19 @@ pub(super) fn show(talkers: &Talkers, page: &mut Page) {
     }
 }
 
-fn ranking(page: &mut Page, title: &str, rows: impl Iterator<Item = (String, Volume)>) {
-    let mut table = Table::new(&[Left, Right, Right]);
-    for (name, volume) in rows {
-        table.row([name, bytes(volume.octets), format!("{} packets", count(volume.packets))]);
+/// Cuts an origin to fit the page.
+fn cut(origin: String) -> String {
+    match origin.char_indices().nth(ORIGIN) {
+        Some((end, _)) => format!("{}…", &origin[..end]),
+        None => origin,
+    }
+}
+
+fn ranking(page: &mut Page, title: &str, rows: impl Iterator<Item = (String, Volume, String)>) {
+    let mut table = Table::new(&[Left, Right, Right, Left]);
+    for (name, volume, origin) in rows {
+        let packets = format!("{} packets", count(volume.packets));
+        table.row([name, bytes(volume.octets), packets, origin]);
     }
     page.section(title, &table);
 }

@@ -24,11 +24,12 @@ use ringtap_flow::{
     FlowRecord, Initiator, IpVersion, Keep, Kind as Fact, TcpPerformance, Type as FactType,
 };
 
-use crate::formats::CommunityId;
 use crate::formats::address::{push_address, push_mac};
 use crate::formats::lines::milliseconds;
+use crate::formats::origins::{Field, Read, Value};
 use crate::formats::protocol::{TCP, has_ports, is_icmp};
 use crate::formats::way::{macs, outer_version, vlans, way};
+use crate::formats::{Columns, CommunityId};
 
 pub(super) const TIMES: [&str; 2] = ["flowStartMilliseconds", "flowEndMilliseconds"];
 pub(super) const COMMUNITY_ID: &str = "communityId";
@@ -122,7 +123,7 @@ const INGRESS: Definition = ("ingressInterface", Number(32), OPTIONAL);
 const FACT_COST: usize = 4;
 
 /// All columns in order.
-fn definitions(ingress: bool) -> impl Iterator<Item = Definition> {
+fn definitions(columns: Columns) -> impl Iterator<Item = Definition> {
     let fact = |fact: Fact| {
         let kind = match fact.value_type() {
             FactType::Text => Text,
@@ -131,14 +132,20 @@ fn definitions(ingress: bool) -> impl Iterator<Item = Definition> {
         (fact.name(), kind, if fact.keep() == Keep::List { Shape::List } else { OPTIONAL })
     };
     let facts = Fact::KEPT.into_iter().map(fact);
-    let rest = TcpPerformance::NAMES.into_iter().map(tcp).chain(ingress.then_some(INGRESS));
+    let origin = |field: &Field| match field.read {
+        Read::Text(_) => (field.name, Text, OPTIONAL),
+        Read::Number(_) => (field.name, Number(32), OPTIONAL),
+    };
+    let origins = columns.origins.fields().map(origin);
+    let ingress = columns.ingress.then_some(INGRESS);
+    let rest = TcpPerformance::NAMES.into_iter().map(tcp).chain(origins).chain(ingress);
     COLUMNS.into_iter().chain(facts).chain(APPLICATION).chain(rest)
 }
 
 /// Rows in memory, column by column.
 pub struct Rows {
     columns: Vec<Column>,
-    ingress: bool,
+    further: Columns,
     rows: usize,
     /// Bytes of facts and their levels.
     fact_bytes: usize,
@@ -166,8 +173,8 @@ enum Values {
 }
 
 impl Rows {
-    /// No rows; with a column for the interface if records come from interfaces.
-    pub fn new(ingress: bool) -> Self {
+    /// No rows, with these columns besides those of all runs.
+    pub fn new(further: Columns) -> Self {
         let column = |(_, kind, shape)| Column {
             values: match kind {
                 Time | Number(64) => Values::Long(Vec::new()),
@@ -178,12 +185,12 @@ impl Rows {
             levels: Vec::new(),
             repeats: Vec::new(),
         };
-        let columns = definitions(ingress).map(column).collect();
-        Self { columns, ingress, rows: 0, fact_bytes: 0 }
+        let columns = definitions(further).map(column).collect();
+        Self { columns, further, rows: 0, fact_bytes: 0 }
     }
 
     pub(super) fn schema(&self) -> Result<TypePtr, ParquetError> {
-        let fields: Result<Vec<_>, _> = definitions(self.ingress).map(field).collect();
+        let fields: Result<Vec<_>, _> = definitions(self.further).map(field).collect();
         Ok(Arc::new(Type::group_type_builder("flows").with_fields(fields?).build()?))
     }
 
@@ -290,7 +297,18 @@ impl Rows {
         for field in record.tcp.map_or([None; TcpPerformance::NAMES.len()], |tcp| tcp.fields()) {
             row.perhaps_long(field);
         }
-        if self.ingress {
+        for field in self.further.origins.fields() {
+            let value = field.value(record);
+            match (&field.read, value) {
+                (Read::Text(_), Some(Value::Text(value))) => {
+                    row.perhaps_text(Some(value), |text, value| text.extend_from_slice(value));
+                }
+                (Read::Text(_), _) => row.perhaps_text(None, |_, ()| {}),
+                (Read::Number(_), Some(Value::Number(number))) => row.perhaps_int(Some(number)),
+                (Read::Number(_), _) => row.perhaps_int(None::<u32>),
+            }
+        }
+        if self.further.ingress {
             row.perhaps_int(Some(record.path.ingress).filter(|&index| index > 0));
         }
         debug_assert!(row.0.next().is_none(), "a column was not filled");

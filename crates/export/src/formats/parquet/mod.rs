@@ -23,6 +23,8 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 use ringtap_flow::FlowRecord;
 
+use crate::formats::Columns;
+
 /// Not a text format.
 pub(super) const FORMAT: Option<super::TextFormat> = None;
 
@@ -37,8 +39,8 @@ impl ParquetFile {
     ///
     /// # Errors
     /// The error of the Parquet library.
-    pub fn new(ingress: bool) -> io::Result<Self> {
-        let schema = Rows::new(ingress).schema().map_err(error)?;
+    pub fn new(columns: Columns) -> io::Result<Self> {
+        let schema = Rows::new(columns).schema().map_err(error)?;
         SerializedFileWriter::new(Vec::new(), schema, properties()).map(Self).map_err(error)
     }
 
@@ -63,9 +65,9 @@ impl ParquetFile {
     }
 }
 
-/// All records as one file. `ingress`: with a column for the interface.
-pub(crate) fn file(records: &[FlowRecord], ingress: bool) -> io::Result<Vec<u8>> {
-    let (mut file, mut rows) = (ParquetFile::new(ingress)?, Rows::new(ingress));
+/// All records as one file.
+pub(crate) fn file(records: &[FlowRecord], columns: Columns) -> io::Result<Vec<u8>> {
+    let (mut file, mut rows) = (ParquetFile::new(columns)?, Rows::new(columns));
     let mut out = Vec::new();
     for records in records.chunks(GROUP_ROWS) {
         records.iter().for_each(|record| rows.push(record));

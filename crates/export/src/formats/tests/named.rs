@@ -12,7 +12,7 @@ use ringtap_flow::{
 use serde_json::{Value, json};
 
 use super::{any_record, echo, key, record, tcp, text, tunnelled, written};
-use crate::formats::{CommunityId, Format, ParquetFile, Rows};
+use crate::formats::{Columns, CommunityId, Format, ParquetFile, Rows};
 
 fn object(record: FlowRecord) -> Value {
     super::object(Format::Json, record)
@@ -335,14 +335,14 @@ fn parquet_continues_in_a_second_row_group() {
 
 #[test]
 fn rows_of_several_workers_append_to_one_group() {
-    let mut parts = [Rows::new(false), Rows::new(false)];
+    let mut parts = [Rows::new(Columns::default()), Rows::new(Columns::default())];
     parts[0].push(&tcp());
     parts[0].push(&tunnelled());
     parts[1].push(&echo());
-    let mut rows = Rows::new(false);
+    let mut rows = Rows::new(Columns::default());
     parts.iter().for_each(|part| rows.append(part));
     assert_eq!((rows.len(), rows.is_empty()), (3, false));
-    let mut file = ParquetFile::new(false).unwrap();
+    let mut file = ParquetFile::new(Columns::default()).unwrap();
     let mut out = file.group(&mut rows).unwrap();
     assert!(rows.is_empty());
     out.extend(file.end().unwrap());

@@ -1,0 +1,525 @@
+//! Hosts that reached entries of the list of `--watch`.
+//!
+//! ```text
+//! packet ── addresses ──▶ first sight of (entry, host) ──▶ alert at the next mark
+//! message ─ facts ──────▶ the same, and a match ─┐
+//! flow record ─ addresses ─▶ a match ────────────┴──▶ rows: matches, first, last
+//! ```
+//!
+//! The host is the other end of a flow with a watched address, or the client of a watched message. Matches are exact,
+//! and so are all rows while there is room. The addresses of a pair are looked up once, as long as it stays among the
+//! recent ones.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ringtap_enrich::{EntryKind, Stage, WatchList};
+use ringtap_flow::{Event, FlowKey, FlowRecord, Kind};
+use ringtap_stage::Shard;
+use ringtap_terminal::numbers::count;
+use ringtap_terminal::page::Page;
+use ringtap_terminal::table::Lean::{Left, Right};
+use ringtap_terminal::table::Table;
+use ringtap_wire::{Flags, PacketRecord};
+
+use super::{About, Analysis, Merge, Section};
+use crate::report::{FlowEnds, Time, Watched, WatchedRow};
+use crate::{Alert, Setup};
+
+/// Most rows of a worker.
+const ROWS: usize = 1 << 15;
+/// Memory of a row in the tables of a worker, with its share of their free places, and in the merger.
+const ROW_BYTES: u64 = 400;
+/// Most rows of the report, and of its text.
+const LISTED: usize = 10_000;
+const SHOWN: usize = 50;
+/// Most columns of an entry and its label.
+const TITLE: usize = 36;
+/// Pairs whose addresses were looked up; a power of two.
+const PAIRS: usize = 1 << 13;
+
+/// An entry and a host.
+type Key = (u32, IpAddr);
+
+/// Where an entry was seen. The order is that of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Sight {
+    time_ns: u64,
+    flow: FlowKey,
+    field: Field,
+}
+
+/// What matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Field {
+    Source,
+    Destination,
+    Fact(Kind),
+}
+
+impl Field {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Source => "sourceAddress",
+            Self::Destination => "destinationAddress",
+            Self::Fact(kind) => kind.name(),
+        }
+    }
+}
+
+/// The matches of an entry by a host.
+#[derive(Clone, Debug)]
+struct Row {
+    first: Option<Sight>,
+    last_ns: u64,
+    matches: u64,
+}
+
+/// The matches of one shard.
+pub struct WatchTable {
+    list: Arc<WatchList>,
+    /// Hashes of pairs whose addresses were looked up.
+    recent: Box<[u32; PAIRS]>,
+    networks: bool,
+    rows: HashMap<Key, Row>,
+    /// Rows whose alert was not handed over.
+    sights: HashMap<Key, Sight>,
+    ignored: u64,
+}
+
+/// A worker's partial result.
+#[derive(Default)]
+pub struct WatchFindings {
+    sights: Vec<(Key, Sight)>,
+    /// At the end.
+    rows: Vec<(Key, Row)>,
+    ignored: u64,
+}
+
+impl WatchTable {
+    fn new(list: &Arc<WatchList>) -> Self {
+        Self {
+            list: Arc::clone(list),
+            recent: Box::new([0; PAIRS]),
+            networks: list.count(EntryKind::Network) > 0,
+            rows: HashMap::new(),
+            sights: HashMap::new(),
+            ignored: 0,
+        }
+    }
+
+    /// The entries of both addresses, each with the host at the other end.
+    fn ends(&self, key: &FlowKey) -> impl Iterator<Item = (Key, Field)> + use<> {
+        let (source, destination) = (key.source(), key.destination());
+        let of_source = self.list.address(source).map(|own| ((own, destination), Field::Source));
+        let of_destination =
+            self.list.address(destination).map(|own| ((own, source), Field::Destination));
+        of_source.into_iter().chain(of_destination)
+    }
+
+    /// An entry was seen; returns its row, if there is room.
+    fn see(&mut self, key: Key, sight: Sight) -> Option<&mut Row> {
+        if self.rows.len() >= ROWS && !self.rows.contains_key(&key) {
+            return None;
+        }
+        match self.rows.get(&key) {
+            None => {
+                self.sights.insert(key, sight);
+            }
+            Some(_) => {
+                if let Some(own) = self.sights.get_mut(&key) {
+                    *own = sight.min(*own);
+                }
+            }
+        }
+        Some(self.rows.entry(key).or_insert(Row { first: None, last_ns: 0, matches: 0 }))
+    }
+
+    fn count(&mut self, key: Key, sight: Sight, last_ns: u64) {
+        match self.see(key, sight) {
+            Some(row) => row.add(&Row { first: Some(sight), last_ns, matches: 1 }),
+            None => self.ignored += 1,
+        }
+    }
+
+    #[inline(always)]
+    fn is_recent(&mut self, packet: &PacketRecord) -> bool {
+        let place = &mut self.recent[packet.pair_hash as usize % PAIRS];
+        // The lowest bit marks a used place.
+        std::mem::replace(place, packet.pair_hash | 1) == packet.pair_hash | 1
+    }
+}
+
+impl Row {
+    fn add(&mut self, more: &Self) {
+        self.first = match (self.first, more.first) {
+            (Some(own), Some(other)) => Some(own.min(other)),
+            (own, other) => own.or(other),
+        };
+        self.last_ns = self.last_ns.max(more.last_ns);
+        self.matches += more.matches;
+    }
+}
+
+/// The client of a message: the receiver of an answer, else the sender.
+fn client(event: &Event) -> IpAddr {
+    let values = &event.values;
+    let is_answer =
+        [(Kind::DnsKind, "answer"), (Kind::HttpKind, "response"), (Kind::TlsKind, "server")]
+            .iter()
+            .any(|(kind, answer)| values.first(*kind) == Some(answer.as_bytes()));
+    if is_answer { event.key.destination() } else { event.key.source() }
+}
+
+impl Analysis for WatchTable {
+    const IN_ALL: bool = false;
+    const TAKES_RECORDS: bool = true;
+    const TAKES_EVENTS: bool = true;
+    const WORKER_BYTES: u64 = ROWS as u64 * ROW_BYTES + 4 * PAIRS as u64;
+
+    type Found = Box<WatchFindings>;
+    type Merger = WatchMerger;
+
+    fn new(setup: &Setup, _: Shard) -> Self {
+        Self::new(&setup.options.watch.clone().unwrap_or_default())
+    }
+
+    #[inline(always)]
+    fn on_packets(&mut self, packets: &[PacketRecord]) {
+        if !self.networks {
+            return;
+        }
+        for packet in packets {
+            if !self.is_recent(packet)
+                && packet.is_ip()
+                && !packet.flags.contains(Flags::BAD_HEADER)
+            {
+                let flow = FlowKey::of(packet);
+                for (key, field) in self.ends(&flow) {
+                    self.see(key, Sight { time_ns: packet.ts_ns, flow, field });
+                }
+            }
+        }
+    }
+
+    fn on_record(&mut self, record: &FlowRecord) {
+        if self.networks {
+            for (key, field) in self.ends(&record.key) {
+                let sight = Sight { time_ns: record.first_ns, flow: record.key, field };
+                self.count(key, sight, record.last_ns);
+            }
+        }
+    }
+
+    /// Each entry counts once a message.
+    fn on_event(&mut self, event: &Event) {
+        let mut entries: Vec<(u32, Kind)> = Vec::new();
+        for (kind, value) in event.values.all() {
+            if let Some(entry) = self.list.value(kind, value)
+                && entries.iter().all(|(own, _)| *own != entry)
+            {
+                entries.push((entry, kind));
+            }
+        }
+        for (entry, kind) in entries {
+            let sight = Sight { time_ns: event.time_ns, flow: event.key, field: Field::Fact(kind) };
+            self.count((entry, client(event)), sight, event.time_ns);
+        }
+    }
+
+    fn on_tick(&mut self, _: u64) -> Option<Box<WatchFindings>> {
+        let sights: Vec<_> = self.sights.drain().collect();
+        (!sights.is_empty()).then(|| Box::new(WatchFindings { sights, ..WatchFindings::default() }))
+    }
+
+    fn end(self) -> Box<WatchFindings> {
+        Box::new(WatchFindings {
+            sights: self.sights.into_iter().collect(),
+            rows: self.rows.into_iter().collect(),
+            ignored: self.ignored,
+        })
+    }
+}
+
+/// Adds up the workers' matches.
+pub struct WatchMerger {
+    list: Arc<WatchList>,
+    /// Reported when all workers have reached a mark.
+    sights: HashMap<Key, Sight>,
+    alerted: HashSet<Key>,
+    rows: HashMap<Key, Row>,
+    ignored: u64,
+}
+
+impl WatchMerger {
+    fn report_alerts(&mut self, alert: &mut dyn FnMut(&Alert)) {
+        let mut sights: Vec<_> = self.sights.drain().map(|(key, sight)| (sight, key)).collect();
+        sights.retain(|(_, key)| self.alerted.insert(*key));
+        sights.sort_unstable();
+        for (Sight { time_ns, flow, field }, (entry, host)) in sights {
+            alert(&Alert::Watched {
+                entry: self.list.text(entry).to_owned(),
+                kind: self.list.kind(entry),
+                label: self.list.label(entry).to_owned(),
+                host,
+                field: field.name(),
+                flow,
+                time: Time(time_ns),
+            });
+        }
+    }
+}
+
+impl Merge<WatchTable> for WatchMerger {
+    type Section = Watched;
+
+    fn new(setup: &Setup) -> Self {
+        Self {
+            list: setup.options.watch.clone().unwrap_or_default(),
+            sights: HashMap::new(),
+            alerted: HashSet::new(),
+            rows: HashMap::new(),
+            ignored: 0,
+        }
+    }
+
+    fn merge(&mut self, found: Box<WatchFindings>) {
+        for (key, sight) in found.sights {
+            let own = self.sights.entry(key).or_insert(sight);
+            *own = sight.min(*own);
+        }
+        for (key, row) in found.rows {
+            match self.rows.get_mut(&key) {
+                Some(own) => own.add(&row),
+                None => {
+                    self.rows.insert(key, row);
+                }
+            }
+        }
+        self.ignored += found.ignored;
+    }
+
+    fn on_time(&mut self, _: u64, alert: &mut dyn FnMut(&Alert)) {
+        self.report_alerts(alert);
+    }
+
+    fn end(mut self, alert: &mut dyn FnMut(&Alert)) -> Watched {
+        self.report_alerts(alert);
+        let list = self.list;
+        let row = |((entry, host), row): (Key, Row)| {
+            let Sight { time_ns, flow, field } = row.first?;
+            Some(WatchedRow {
+                first: Time(time_ns),
+                last: Time(row.last_ns),
+                host,
+                entry: list.text(entry).to_owned(),
+                kind: list.kind(entry),
+                label: list.label(entry).to_owned(),
+                field: field.name(),
+                flow: FlowEnds::of(&flow),
+                matches: row.matches,
+            })
+        };
+        let mut rows: Vec<_> = self.rows.into_iter().filter_map(row).collect();
+        rows.sort_unstable();
+        let further = rows.len().saturating_sub(LISTED) as u64;
+        rows.truncate(LISTED);
+        Watched { rows, further, matches_ignored: self.ignored }
+    }
+}
+
+impl Section for Watched {
+    fn pass(&mut self, stage: &mut Stage) {
+        for row in &mut self.rows {
+            stage.replace(&mut row.host);
+            stage.replace(&mut row.flow.source);
+            stage.replace(&mut row.flow.destination);
+            stage.replace_entry(row.kind, &mut row.entry);
+        }
+        self.rows.sort_unstable();
+    }
+
+    fn losses(&self) -> Vec<(&'static str, u64)> {
+        vec![("matches of watched entries without room", self.matches_ignored)]
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let matches = self.matches_ignored;
+        let warning = format!(
+            "{matches} matches of watched entries are not in the report, because too many hosts reached too many \
+             entries: remove the most common entries from the list"
+        );
+        (matches > 0).then_some(warning).into_iter().collect()
+    }
+
+    /// Shows the most frequent.
+    fn show(&self, page: &mut Page, about: &About<'_>) {
+        page.heading("Watched entries");
+        if self.rows.is_empty() {
+            page.line("none seen");
+        }
+        let mut rows: Vec<&WatchedRow> = self.rows.iter().collect();
+        // Stable: equal ones stay in the order of time.
+        rows.sort_by_key(|row| Reverse(row.matches));
+        let mut table = Table::new(&[Left, Left, Right, Left, Left]);
+        for row in rows.iter().take(SHOWN) {
+            table.row([
+                title(row),
+                row.host.to_string(),
+                format!("{} match{}", count(row.matches), if row.matches == 1 { "" } else { "es" }),
+                about.times.short(row.first),
+                row.field.to_owned(),
+            ]);
+        }
+        page.table(&table);
+        let more = rows.len().saturating_sub(SHOWN) as u64 + self.further;
+        if more > 0 {
+            page.line(&format!("and {} more; --report json has up to 10,000", count(more)));
+        }
+    }
+}
+
+/// The entry with its label, cut to fit the page.
+fn title(row: &WatchedRow) -> String {
+    let label = if row.label.is_empty() { String::new() } else { format!(" ({})", row.label) };
+    let mut title = format!("{}{label}", row.entry);
+    if let Some((end, _)) = title.char_indices().nth(TITLE) {
+        title.truncate(end);
+        title.push('…');
+    }
+    title
+}
+
+#[cfg(test)]
+mod tests {
+    use ringtap_flow::{IpVersion, Values};
+
+    use super::*;
+
+    fn list(text: &str) -> Arc<WatchList> {
+        Arc::new(WatchList::parse(text.as_bytes()).unwrap())
+    }
+
+    fn key(source: u8, destination: u8) -> FlowKey {
+        let address = |last| {
+            let mut bytes = [0; 16];
+            bytes[..4].copy_from_slice(&[10, 0, 0, last]);
+            bytes
+        };
+        FlowKey {
+            version: IpVersion::V4,
+            src: address(source),
+            dst: address(destination),
+            src_port: 1000,
+            dst_port: 53,
+            protocol: 17,
+        }
+    }
+
+    fn event(key: FlowKey, time_ns: u64, facts: &[(Kind, &str)]) -> Event {
+        let mut values = Values::default();
+        facts.iter().for_each(|(kind, value)| values.push(*kind, value.as_bytes()));
+        Event { key, time_ns, ingress: 0, values }
+    }
+
+    fn merged(list: &Arc<WatchList>, parts: Vec<WatchTable>) -> (Watched, Vec<Alert>) {
+        let mut merger = WatchMerger {
+            list: Arc::clone(list),
+            sights: HashMap::new(),
+            alerted: HashSet::new(),
+            rows: HashMap::new(),
+            ignored: 0,
+        };
+        parts.into_iter().for_each(|part| merger.merge(part.end()));
+        let mut alerts = Vec::new();
+        let section = merger.end(&mut |alert| alerts.push(alert.clone()));
+        (section, alerts)
+    }
+
+    #[test]
+    fn matches_add_up_over_shards_in_any_order() {
+        let list = list("evil.example bad\n10.0.0.9");
+        let events = [
+            event(key(1, 53), 30, &[(Kind::DnsQueryName, "a.evil.example")]),
+            event(
+                key(53, 1),
+                40,
+                &[
+                    (Kind::DnsKind, "answer"),
+                    (Kind::DnsQueryName, "a.evil.example"),
+                    (Kind::DnsAnswers, "evil.example"),
+                ],
+            ),
+            event(key(2, 53), 20, &[(Kind::DnsQueryName, "other.example")]),
+        ];
+        let record = |source, destination, times: [u64; 2]| FlowRecord {
+            first_ns: times[0],
+            last_ns: times[1],
+            ..FlowRecord::new(key(source, destination))
+        };
+        let records = [record(3, 9, [5, 60]), record(9, 3, [7, 8]), record(3, 4, [1, 2])];
+        let of = |orders: [&[usize]; 2]| {
+            let parts = orders.map(|order| {
+                let mut part = WatchTable::new(&list);
+                for &number in order {
+                    part.on_event(&events[number]);
+                    part.on_record(&records[number]);
+                }
+                part
+            });
+            merged(&list, parts.into())
+        };
+        let (section, alerts) = of([&[0, 1, 2], &[]]);
+        assert_eq!(of([&[2, 1], &[0]]), (section.clone(), alerts.clone()));
+        let rows: Vec<_> = section.rows.iter().map(|row| (&row.entry[..], row.matches)).collect();
+        assert_eq!(rows, [("10.0.0.9", 2), ("evil.example", 2)]);
+        let row = &section.rows[1];
+        assert_eq!((row.host, &row.label[..]), (IpAddr::from([10, 0, 0, 1]), "bad"));
+        assert_eq!((row.first, row.last, row.field), (Time(30), Time(40), "dnsQueryName"));
+        assert_eq!(alerts.iter().map(Alert::time).collect::<Vec<_>>(), [Time(5), Time(30)]);
+    }
+
+    #[test]
+    fn an_alert_comes_once_for_an_entry_and_a_host() {
+        let list = list("10.0.0.0/8");
+        let mut table = WatchTable::new(&list);
+        let mut merger = WatchMerger {
+            list: Arc::clone(&list),
+            sights: HashMap::new(),
+            alerted: HashSet::new(),
+            rows: HashMap::new(),
+            ignored: 0,
+        };
+        let mut packet = PacketRecord { flags: Flags::IPV4, ts_ns: 7, ..PacketRecord::EMPTY };
+        packet.src[..4].copy_from_slice(&[192, 0, 2, 1]);
+        packet.dst[..4].copy_from_slice(&[10, 0, 0, 1]);
+        let mut alerts = 0;
+        for _ in 0..3 {
+            table.on_packets(&[packet]);
+            table.on_record(&FlowRecord::new(FlowKey::of(&packet)));
+            let found = table.on_tick(0);
+            assert_eq!(found.is_some(), alerts == 0);
+            found.into_iter().for_each(|found| merger.merge(found));
+            merger.on_time(0, &mut |_| alerts += 1);
+        }
+        assert_eq!(alerts, 1);
+        merger.merge(table.end());
+        assert_eq!(merger.end(&mut |_| panic!("a second alert")).rows[0].matches, 3);
+    }
+
+    #[test]
+    fn rows_are_bounded_and_the_rest_is_counted() {
+        let list = list("evil.example");
+        let mut table = WatchTable::new(&list);
+        for number in 0..ROWS as u32 + 5 {
+            let mut key = key(0, 0);
+            key.src[..4].copy_from_slice(&number.to_be_bytes());
+            table.on_event(&event(key, 1, &[(Kind::HttpHost, "evil.example")]));
+        }
+        let (section, _) = merged(&list, vec![table]);
+        assert_eq!((section.rows.len(), section.further), (LISTED, (ROWS - LISTED) as u64));
+        assert_eq!((section.matches_ignored, section.warnings().len()), (5, 1));
+    }
+}

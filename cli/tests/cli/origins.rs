@@ -1,0 +1,180 @@
+//! Tests of `--networks` and `--geo`: origins in records and talkers, before addresses are replaced.
+
+use std::fs;
+use std::path::Path;
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use ringtap_testkit::mmdb::{Value as Data, database};
+use serde_json::{Value, json};
+
+use crate::common::{office, output_of, ringtap};
+
+const NETWORKS: &str = "10.20.0.0/16 office\n10.20.64.0/24 lab\nfd20::/16 office 6\n";
+
+/// A folder with networks, databases and a key.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+    write("networks", NETWORKS.as_bytes());
+    let country =
+        |code| Data::Map(vec![("country", Data::Map(vec![("iso_code", Data::Text(code))]))]);
+    let countries = [
+        ("10.0.0.0/8", country("DE")),
+        ("10.20.0.53/32", country("FR")),
+        ("fd00::/8", country("US")),
+    ];
+    write("country.mmdb", &database("Test-Country", &countries));
+    let system = |number, name| {
+        let number = ("autonomous_system_number", Data::Number(number));
+        Data::Map(vec![number, ("autonomous_system_organization", Data::Text(name))])
+    };
+    let systems = [
+        ("10.20.0.0/24", system(64_500, "Example, \"Ltd\"")),
+        ("10.0.0.0/8", system(64_501, "Rest")),
+    ];
+    write("asn.mmdb", &database("Test-ASN", &systems));
+    write("key", &[5; 32]);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs::set_permissions(folder.path().join("key"), mode).unwrap();
+    folder
+}
+
+fn run(folder: &Path, flags: &[&str]) -> (String, String, i32) {
+    let mut command = ringtap();
+    command.current_dir(folder).args(["monitor", "-r"]).arg(office()).args(flags);
+    output_of(&mut command)
+}
+
+fn report(folder: &Path, flags: &[&str]) -> Value {
+    let (out, errors, code) = run(folder, flags);
+    assert_eq!(code, 0, "{errors}");
+    serde_json::from_str(&out).unwrap()
+}
+
+const FLAGS: [&str; 5] =
+    ["-q", "--report=json", "--networks=networks", "--geo=country.mmdb", "--geo=asn.mmdb"];
+
+#[test]
+fn records_and_talkers_have_origins() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    let writes = [
+        "--write=json:a.json",
+        "--write=csv:a.csv",
+        "--write=parquet:a.parquet",
+        "--write=eve:a.eve",
+    ];
+    let report = report(folder.path(), &[&FLAGS[..], &writes].concat());
+    assert_eq!(report["plan"]["networks"], 3);
+    assert_eq!(report["plan"]["geo"], json!(["Test-Country", "Test-ASN"]));
+    let sources = report["talkers"]["by_octets"]["source"].as_array().unwrap();
+    let server = sources.iter().find(|row| row["address"] == "10.20.0.10").unwrap();
+    assert_eq!((&server["network"], &server["country"]), (&json!("office"), &json!("DE")));
+    assert_eq!(
+        (&server["as_number"], &server["as_name"]),
+        (&json!(64_500), &json!("Example, \"Ltd\""))
+    );
+
+    let text = fs::read_to_string(at("a.json")).unwrap();
+    let records: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let to = |address: &str| {
+        let is = |record: &&Value| record["destinationIPv4Address"] == address;
+        records.iter().find(is).unwrap()
+    };
+    let resolver = to("10.20.0.53");
+    assert_eq!(
+        (&resolver["destinationCountry"], &resolver["sourceCountry"]),
+        (&json!("FR"), &json!("DE"))
+    );
+    assert_eq!(resolver["bgpDestinationAsNumber"], 64_500);
+    assert_eq!(to("10.20.64.1")["destinationNetwork"], "lab");
+    assert_eq!(to("10.20.64.1")["destinationAsName"], "Rest");
+    let is_fd = |record: &&Value| {
+        record["sourceIPv6Address"].as_str().is_some_and(|source| source.starts_with("fd20::"))
+    };
+    let fd = records.iter().find(is_fd).unwrap();
+    assert_eq!((&fd["sourceNetwork"], &fd["sourceCountry"]), (&json!("office 6"), &json!("US")));
+
+    let names = "sourceNetwork,destinationNetwork,sourceCountry,destinationCountry,\
+        bgpSourceAsNumber,bgpDestinationAsNumber,sourceAsName,destinationAsName";
+    let csv = fs::read_to_string(at("a.csv")).unwrap();
+    assert!(csv.lines().next().unwrap().ends_with(names));
+    let quoted =
+        "office,office,DE,DE,64500,64500,\"Example, \"\"Ltd\"\"\",\"Example, \"\"Ltd\"\"\"";
+    assert!(csv.lines().any(|line| line.ends_with(quoted)));
+    let rows = SerializedFileReader::new(fs::File::open(at("a.parquet")).unwrap()).unwrap();
+    let row = rows.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string());
+    let lab = "destinationNetwork: \"lab\", sourceCountry: \"DE\", destinationCountry: \"DE\"";
+    assert_eq!(
+        row.filter(|row| row.contains(lab)).count(),
+        csv.lines().filter(|line| line.contains(",lab,DE,DE,")).count()
+    );
+    assert!(!fs::read_to_string(at("a.eve")).unwrap().contains("office"));
+
+    let (text, ..) = run(folder.path(), &["-q", "--networks=networks", "--geo=country.mmdb"]);
+    assert!(
+        text.lines().any(|line| line.contains("10.20.0.10") && line.ends_with("office DE")),
+        "{text}"
+    );
+}
+
+/// They are those of the original addresses, and equal in every arrangement.
+#[test]
+fn origins_are_found_before_addresses_are_replaced() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    let plain = report(folder.path(), &[&FLAGS[..], &["--write=json:plain"]].concat());
+    let anonymous = report(
+        folder.path(),
+        &[&FLAGS[..], &["--anonymise=key", "--write=json:a", "--digest"]].concat(),
+    );
+    let other = ["--anonymise=key", "--write=json:b", "--digest", "--skeleton=farm", "-w=3"];
+    let other = report(folder.path(), &[&FLAGS[..], &other].concat());
+    assert_eq!(anonymous["digest"], other["digest"]);
+    let sorted = |name: &str, field: &str| {
+        let text = fs::read_to_string(at(name)).unwrap();
+        let value = |line| serde_json::from_str::<Value>(line).unwrap()[field].to_string();
+        let mut values: Vec<_> = text.lines().map(value).collect();
+        values.sort();
+        values
+    };
+    for field in ["sourceNetwork", "destinationCountry", "bgpSourceAsNumber"] {
+        assert_eq!(sorted("plain", field), sorted("a", field));
+    }
+    assert_eq!(sorted("a", "sourceIPv4Address"), sorted("b", "sourceIPv4Address"));
+    assert_ne!(sorted("a", "sourceIPv4Address"), sorted("plain", "sourceIPv4Address"));
+    let first = |report: &Value| report["talkers"]["by_octets"]["source"][0].clone();
+    let [plain, anonymous] = [first(&plain), first(&anonymous)];
+    assert_ne!(plain["address"], anonymous["address"]);
+    assert_eq!(
+        (&plain["country"], &plain["octets"]),
+        (&anonymous["country"], &anonymous["octets"])
+    );
+}
+
+#[test]
+fn wrong_files_are_errors() {
+    let folder = folder();
+    fs::write(folder.path().join("nameless"), "10.0.0.0/8\n").unwrap();
+    for (flag, error) in [
+        (
+            "--networks=nameless",
+            "reading the networks in nameless: line 1: the name is missing, as in 10.1.0.0/16 office: \"10.0.0.0/8\"",
+        ),
+        ("--networks=missing", "reading the networks in missing: No such file"),
+        ("--geo=networks", "reading the database networks: not a MaxMind database (MMDB): "),
+        ("--geo=missing", "reading the database missing: No such file"),
+    ] {
+        let (_, errors, code) = run(folder.path(), &[flag]);
+        assert_eq!(code, 2, "{errors}");
+        assert!(errors.starts_with(&format!("error: {error}")), "{errors}");
+    }
+    let conf = "networks = \"networks\"\ngeo = [\"country.mmdb\", \"asn.mmdb\"]\n";
+    fs::write(folder.path().join("conf.toml"), conf).unwrap();
+    let (plan, ..) = run(folder.path(), &["--config=conf.toml", "--dry-run"]);
+    assert!(
+        plan.contains("networks   3") && plan.contains("geo        Test-Country, Test-ASN"),
+        "{plan}"
+    );
+}

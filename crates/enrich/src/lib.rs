@@ -1,0 +1,206 @@
+//! What flow records, events, alerts and rows of the report pass through before they reach an output.
+//!
+//! ```text
+//! worker: FlowRecord, Event ─┐
+//!                            ├─▶ Stage ─▶ all outputs of records and events, digest
+//! merger: alerts, report ────┘            stderr, terminal view, report
+//! ```
+//!
+//! An [`Enrichment`] holds what the user asked for; each thread that passes items on has its own [`Stage`], so no lock is
+//! taken. Analyses see items before the stage, formats after it: neither has code for it. The entries of a
+//! [`WatchList`] are looked up by an analysis.
+//!
+//! Invariants: a stage is a pure function of the item, so equal items are equal in every arrangement. With a key, no
+//! item leaves it with an address or a name of the packets ([`anonymiser`]). Memory is bounded by the files that are
+//! loaded and [`recent`] results.
+#![forbid(unsafe_code)]
+
+mod anonymiser;
+mod cryptopan;
+mod geo;
+mod key;
+mod lines;
+mod networks;
+mod prefixes;
+mod recent;
+mod watch;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ringtap_flow::{Event, FlowKey, FlowRecord, IpVersion, Origin};
+
+pub use anonymiser::Anonymiser;
+pub use geo::{Geo, InvalidDatabase};
+pub use key::{InvalidKey, read_key};
+pub use lines::InvalidList;
+pub use networks::Networks;
+pub use watch::{EntryKind, WatchList};
+
+use anonymiser::Anonymising;
+use prefixes::Network;
+use recent::Recent;
+
+/// What is added to items, and what is replaced.
+#[derive(Clone, Debug, Default)]
+pub struct Enrichment {
+    /// The names of the user's networks, for records and rows of hosts.
+    pub networks: Option<Arc<Networks>>,
+    /// Countries and autonomous systems, for the same.
+    pub geo: Option<Arc<Geo>>,
+    /// Replaces addresses and names, after everything else.
+    pub anonymiser: Option<Arc<Anonymiser>>,
+}
+
+impl Enrichment {
+    /// The stage of a thread; `None` if items stay as they are.
+    pub fn stage(&self) -> Option<Box<Stage>> {
+        (!self.is_empty()).then(|| {
+            let has_origins = self.networks.is_some() || self.geo.is_some();
+            Box::new(Stage {
+                networks: self.networks.clone(),
+                geo: self.geo.clone(),
+                origins: has_origins.then(Recent::new),
+                anonymising: self.anonymiser.as_ref().map(Anonymising::new),
+                record: FlowRecord::new(NO_KEY),
+                event: Event::default(),
+            })
+        })
+    }
+
+    /// Whether items stay as they are.
+    pub fn is_empty(&self) -> bool {
+        let Self { networks, geo, anonymiser } = self;
+        networks.is_none() && geo.is_none() && anonymiser.is_none()
+    }
+
+    /// Bytes of memory of the loaded files.
+    pub fn memory(&self) -> u64 {
+        let networks = self.networks.as_ref().map_or(0, |own| own.memory());
+        networks + self.geo.as_ref().map_or(0, |own| own.memory())
+    }
+}
+
+/// A key without meaning, until a record passes.
+const NO_KEY: FlowKey = FlowKey {
+    version: IpVersion::V4,
+    src: [0; 16],
+    dst: [0; 16],
+    src_port: 0,
+    dst_port: 0,
+    protocol: 0,
+};
+
+/// Bytes of memory of a stage, at most.
+pub const STAGE_BYTES: u64 = 2 << 20;
+
+/// Passes the items of one thread.
+#[derive(Debug)]
+pub struct Stage {
+    networks: Option<Arc<Networks>>,
+    geo: Option<Arc<Geo>>,
+    /// `None` if none are added.
+    origins: Option<Recent<Origin>>,
+    anonymising: Option<Anonymising>,
+    /// The latest items, after the stage.
+    record: FlowRecord,
+    event: Event,
+}
+
+impl Stage {
+    /// The record as outputs get it.
+    pub fn record(&mut self, record: &FlowRecord) -> &FlowRecord {
+        self.record.clone_from(record);
+        if self.origins.is_some() {
+            let [source, destination] = [record.key.source(), record.key.destination()];
+            let origins = [self.origin(source), self.origin(destination)];
+            let known = origins.iter().any(|origin| *origin != Origin::default());
+            self.record.origins = known.then(|| Box::new(origins));
+        }
+        if let Some(anonymising) = &mut self.anonymising {
+            anonymising.record(&mut self.record);
+        }
+        &self.record
+    }
+
+    /// The event as outputs get it.
+    pub fn event(&mut self, event: &Event) -> &Event {
+        self.event.clone_from(event);
+        if let Some(anonymising) = &mut self.anonymising {
+            anonymising.event(&mut self.event);
+        }
+        &self.event
+    }
+
+    /// The origin of an address of the packets; without its flags nothing is known.
+    pub fn origin(&mut self, address: IpAddr) -> Origin {
+        let Self { networks, geo, origins, .. } = self;
+        let Some(origins) = origins else { return Origin::default() };
+        let origin = origins.get(address, || {
+            let network = networks.as_ref().and_then(|networks| networks.name(address));
+            let mut origin = Origin { network: network.cloned(), ..Origin::default() };
+            geo.iter().for_each(|geo| geo.look_up(address, &mut origin));
+            origin
+        });
+        origin.clone()
+    }
+
+    /// Whether [`replace`](Self::replace) changes anything.
+    pub fn replaces(&self) -> bool {
+        self.anonymising.is_some()
+    }
+
+    /// Replaces an address in an alert or in a row of the report.
+    pub fn replace(&mut self, address: &mut IpAddr) {
+        if let Some(anonymising) = &mut self.anonymising {
+            *address = anonymising.address(*address);
+        }
+    }
+
+    /// Replaces the address of a network, which keeps its length.
+    pub fn replace_network(&mut self, address: &mut IpAddr, length: u8) {
+        self.replace(address);
+        *address = first_of(*address, length);
+    }
+
+    /// Replaces the addresses of a flow.
+    pub fn replace_key(&mut self, key: &mut FlowKey) {
+        if let Some(anonymising) = &mut self.anonymising {
+            anonymising.key(key);
+        }
+    }
+
+    /// Replaces the text of an entry of a [`WatchList`].
+    pub fn replace_entry(&mut self, kind: EntryKind, text: &mut String) {
+        match (kind, text.parse::<Network>()) {
+            (EntryKind::Name, _) => self.replace_name(text),
+            (EntryKind::Network, Ok(Network { mut address, length })) => {
+                self.replace_network(&mut address, length);
+                let length = text.find('/').map_or("", |at| &text[at..]);
+                *text = format!("{address}{length}");
+            }
+            (EntryKind::Network | EntryKind::Fingerprint, _) => {}
+        }
+    }
+
+    /// Replaces a name.
+    pub fn replace_name(&mut self, name: &mut String) {
+        if let Some(anonymising) = &self.anonymising {
+            let mut out = Vec::new();
+            anonymising.by().push_name(name.as_bytes(), &mut out);
+            *name = String::from_utf8_lossy(&out).into_owned();
+        }
+    }
+}
+
+/// The first address of the network of this length that has `address`.
+fn first_of(address: IpAddr, length: u8) -> IpAddr {
+    let kept = |bits: u8| !u128::MAX.checked_shr(bits.into()).unwrap_or(0);
+    match address {
+        IpAddr::V4(address) => {
+            let kept = (kept(length.min(32)) >> 96) as u32;
+            IpAddr::V4((address.to_bits() & kept).into())
+        }
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & kept(length)).into()),
+    }
+}
