@@ -219,11 +219,19 @@ impl Facts {
         self.0.as_ref().map_or(0, |kept| kept.beyond)
     }
 
-    /// The same kinds with other values, as [`Values::map`] has them.
+    /// The same kinds with other values, as [`Values::map`] has them; equal ones become one.
     #[must_use]
     pub fn map(&self, change: impl FnMut(Kind, &[u8], &mut Vec<u8>)) -> Self {
-        let Some(kept) = self.0.as_deref() else { return Self(None) };
-        Self(Some(Box::new(Kept { values: kept.values.map(change), beyond: kept.beyond })))
+        let mut mapped = Self(None);
+        let Some(kept) = self.0.as_deref() else { return mapped };
+        for (kind, value) in kept.values.map(change).all() {
+            // There is room for any value.
+            let _ = mapped.add(kind, value, usize::MAX);
+        }
+        if let Some(own) = &mut mapped.0 {
+            own.beyond = kept.beyond;
+        }
+        mapped
     }
 
     /// All values as bytes, for digests: equal values are equal bytes.

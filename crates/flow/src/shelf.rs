@@ -6,7 +6,7 @@
 //! entries  | entry | entry | entry | …                     64 bytes each (IPv4), 88 (IPv6)
 //! first    | first packet's time | …                       8 bytes each, same positions
 //! facts    | facts | …                                     8 bytes each, same positions, as long as needed
-//! tcp      | performance | …                               160 bytes each, same positions, if measured
+//! tcp      | performance | …                               same positions, if measured (tcp.rs)
 //! ```
 //!
 //! A sweep reads entries in order, and a flow that ends is replaced by the last one. Counters that
@@ -24,10 +24,8 @@ use ringtap_wire::{PacketRecord, Paths, Segment};
 use crate::ends::Ends;
 use crate::entry::{Entry, Key};
 use crate::index::Index;
-use crate::tcp::Tcp;
+use crate::tcp::Connections;
 use crate::{EndReason, FlowKey, FlowRecord, Observer, Timeouts};
-
-const TCP: u8 = 6;
 
 /// Rules for all flows of a table.
 pub(crate) struct Rules {
@@ -86,8 +84,8 @@ pub(crate) struct Shelf<E: Ends> {
     first_ns: Vec<u64>,
     /// Entries beyond its end have no facts.
     facts: Vec<Facts>,
-    /// As long as `entries` if performance is measured, else empty.
-    tcp: Vec<Tcp>,
+    /// Empty unless performance is measured.
+    tcp: Connections,
     /// Without values: memory of flows that ended, for further flows.
     spare_facts: Vec<Facts>,
     /// Bytes of all facts.
@@ -115,13 +113,18 @@ impl<E: Ends> Shelf<E> {
             first_ns,
             facts: Vec::new(),
             spare_facts: Vec::new(),
-            tcp: Vec::new(),
+            tcp: Connections::default(),
             fact_bytes: 0,
             carried: HashMap::new(),
             sweep_below: None,
             swept: false,
             evict_at: 0,
         }
+    }
+
+    /// Reserves address space for the performance of this number of flows.
+    pub(crate) fn reserve_tcp(&mut self, flows: usize) {
+        self.tcp.reserve(flows);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -145,9 +148,7 @@ impl<E: Ends> Shelf<E> {
                 prefetch(entry.tail());
             }
         }
-        if let Some(tcp) = self.tcp.get(at) {
-            prefetch(tcp);
-        }
+        self.tcp.prefetch(at);
         Some(at as u32)
     }
 
@@ -246,7 +247,7 @@ impl<E: Ends> Shelf<E> {
         self.first_ns.push(packet.ts_ns);
         self.entries.push(Entry::blank(&key));
         if rules.tcp {
-            self.tcp.push(Tcp::EMPTY);
+            self.tcp.push();
         }
         let entry = &mut self.entries[at];
         let direction = entry.begin(packet, key, rules.uniflow);
@@ -272,9 +273,7 @@ impl<E: Ends> Shelf<E> {
         self.end(at, rules, reason, observer);
         self.first_ns[at] = packet.ts_ns;
         let old = self.entries[at];
-        if let Some(tcp) = self.tcp.get_mut(at) {
-            *tcp = if reason == EndReason::Active { tcp.continued() } else { Tcp::EMPTY };
-        }
+        self.tcp.restart(at, reason == EndReason::Active);
         let direction = if reason == EndReason::Active {
             self.entries[at] = old.continued(packet);
             direction
@@ -322,11 +321,7 @@ impl<E: Ends> Shelf<E> {
             record.facts = std::mem::take(facts);
             self.fact_bytes -= record.facts.size();
         }
-        if entry.key().protocol == TCP
-            && let Some(tcp) = self.tcp.get(at)
-        {
-            record.tcp = tcp.performance();
-        }
+        record.tcp = self.tcp.performance(at);
         if let Some(names) = &rules.names {
             let FlowKey { protocol, src_port, dst_port, .. } = record.key;
             record.application = names.application(protocol, [src_port, dst_port], &record.facts);
@@ -383,9 +378,7 @@ impl<E: Ends> Shelf<E> {
         packet: &PacketRecord,
         segment: &Segment,
     ) {
-        if let Some(tcp) = self.tcp.get_mut(at) {
-            tcp.on_segment(packet, segment, direction);
-        }
+        self.tcp.on_segment(at, packet, segment, direction);
     }
 
     /// Adds the entry's counters to the carried-over ones, which cannot overflow.
@@ -422,9 +415,7 @@ impl<E: Ends> Shelf<E> {
         if self.facts.len() > self.entries.len() {
             self.facts.swap_remove(at);
         }
-        if !self.tcp.is_empty() {
-            self.tcp.swap_remove(at);
-        }
+        self.tcp.swap_remove(at);
     }
 
     /// Ends every flow that has expired by `now_ns`, checking up to `most` entries. Returns true

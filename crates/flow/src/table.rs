@@ -137,6 +137,10 @@ impl FlowTable {
     /// The same table; the performance of TCP connections is measured, from the segments of packets.
     pub fn with_tcp(mut self, measured: bool) -> Self {
         self.rules.tcp = measured;
+        if measured {
+            self.v4.reserve_tcp(self.capacity);
+            self.v6.reserve_tcp(self.capacity);
+        }
         self
     }
 

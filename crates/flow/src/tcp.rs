@@ -14,8 +14,14 @@
 //! section 3). Sequence numbers are compared modulo 2^32 (RFC 9293, section 3.4). Classification needs the highest
 //! sequence number of each direction and the gaps below it: what fills a gap was not seen before.
 //!
+//! ```text
+//! lines    | sequence numbers of both directions | …       64 bytes each: what each packet needs
+//! counts   | times, counts, gaps | …                       96 bytes each, for connections with any of these
+//! ```
+//!
 //! Invariant: the state has a fixed size; it depends on the flow's packets in their order alone.
 
+use ringtap_base::prefetch;
 use ringtap_wire::{PacketRecord, Segment};
 
 const FIN: u8 = 1;
@@ -23,8 +29,8 @@ const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// A retransmission that comes this soon after duplicate acknowledgments is one even if it fills a gap.
-const FAST_NS: u64 = 20_000_000;
+/// Duplicate acknowledgments that ask for a segment; if it then fills a gap, it was sent again.
+const ASKED: u8 = 2;
 /// How late a segment out of order may be if the round-trip time of the handshake is unknown.
 const LATE_NS: u64 = 3_000_000;
 /// Gaps that are known in each direction.
@@ -45,24 +51,36 @@ const TIMED_SYN: u8 = 1 << 3;
 /// The latest segment was a keep-alive.
 const KEEP_ALIVE: u8 = 1 << 4;
 
-/// The sender of one direction: what each packet needs.
-#[derive(Clone, Copy, Debug, Default)]
+/// The sender of one direction.
+#[derive(Clone, Copy, Debug)]
 struct Sender {
     /// The sequence number behind the highest one sent.
     next: u32,
     /// The latest acknowledgment number.
     ack: u32,
-    /// Time of the segment that ends at `next`, and of `ack`; see [`coarse`].
+    /// Time of the segment that ends at `next`; see [`coarse`].
     next_at: u32,
-    ack_at: u32,
-    /// End and time of the timed segment.
+    /// End and time of the timed segment; the time in nanoseconds, lower half first.
     timed_end: u32,
+    timed: [u32; 2],
     /// The latest window.
     window: u16,
     /// Duplicates of the latest acknowledgment.
     repeats: u8,
     bits: u8,
-    timed_ns: u64,
+}
+
+impl Sender {
+    const UNKNOWN: Self = Self {
+        next: 0,
+        ack: 0,
+        next_at: 0,
+        timed_end: 0,
+        timed: [0; 2],
+        window: 0,
+        repeats: 0,
+        bits: 0,
+    };
 }
 
 /// What is counted for one direction.
@@ -92,18 +110,32 @@ impl Counts {
     };
 }
 
-/// The state of a flow.
+/// What each packet of a flow needs, in one cache line.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct Tcp {
+#[repr(C, align(64))]
+struct Line {
     senders: [Sender; 2],
-    counts: [Counts; 2],
+    /// One more than the position of the flow's counts; 0: it has none.
+    counts: u32,
 }
 
-/// Bytes that a flow takes more if its performance is measured.
-pub const TCP_BYTES: u64 = size_of::<Tcp>() as u64;
+impl Line {
+    const EMPTY: Self = Self { senders: [Sender::UNKNOWN; 2], counts: 0 };
+}
 
-const _: () = assert!(size_of::<[Sender; 2]>() == 64);
+const _: () = assert!(size_of::<Line>() == 64);
+
+/// Most bytes that a flow takes more if its performance is measured.
+pub const TCP_BYTES: u64 = (size_of::<Line>() + size_of::<[Counts; 2]>() + size_of::<u32>()) as u64;
+
+/// The connections of a shelf, at the positions of their flows.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    lines: Vec<Line>,
+    counts: Vec<[Counts; 2]>,
+    /// Positions in `counts` that flows have left.
+    free: Vec<u32>,
+}
 
 /// The performance of a TCP connection. Index 0 of each pair is the initiator's direction, index 1 the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -212,38 +244,148 @@ fn since(at: u32, ns: u64) -> u64 {
     u64::from(coarse(ns).wrapping_sub(at)) << 10
 }
 
-impl Tcp {
-    pub(crate) const EMPTY: Self = Self {
-        senders: [Sender {
-            next: 0,
-            ack: 0,
-            next_at: 0,
-            ack_at: 0,
-            timed_end: 0,
-            window: 0,
-            repeats: 0,
-            bits: 0,
-            timed_ns: 0,
-        }; 2],
-        counts: [Counts::NONE; 2],
-    };
+impl Connections {
+    /// Reserves address space for this number of flows.
+    pub(crate) fn reserve(&mut self, flows: usize) {
+        // If the system does not reserve that much, the table grows when needed.
+        let _ = self.lines.try_reserve_exact(flows);
+    }
 
-    /// Handles a segment of this direction.
-    #[inline]
+    /// Adds a flow.
+    #[inline(always)]
+    pub(crate) fn push(&mut self) {
+        self.lines.push(Line::EMPTY);
+    }
+
+    /// Removes a flow, if flows are measured; the last one takes its place.
+    #[inline(always)]
+    pub(crate) fn swap_remove(&mut self, at: usize) {
+        if at < self.lines.len() {
+            self.release(at);
+            self.lines.swap_remove(at);
+        }
+    }
+
+    /// Removes all flows from this position on.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        (len..self.lines.len()).for_each(|at| self.release(at));
+        self.lines.truncate(len);
+    }
+
+    /// Gives the counts of a flow back.
+    #[inline(always)]
+    fn release(&mut self, at: usize) {
+        let line = &mut self.lines[at];
+        if line.counts > 0 {
+            self.free.push(line.counts - 1);
+            line.counts = 0;
+        }
+    }
+
+    /// A flow has ended and another one, or its next part (`cut`), takes its place. The next part knows the sequence
+    /// numbers, and counts from zero.
+    pub(crate) fn restart(&mut self, at: usize, cut: bool) {
+        if at >= self.lines.len() {
+            return;
+        }
+        if !cut {
+            self.release(at);
+            self.lines[at] = Line::EMPTY;
+        } else if let Some(place) = self.lines[at].counts.checked_sub(1) {
+            let counts = &mut self.counts[place as usize];
+            *counts = counts.map(|own| Counts { gaps: own.gaps, ..Counts::NONE });
+        }
+    }
+
+    /// Prefetches what the next packet of a flow needs.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, at: usize) {
+        if let Some(line) = self.lines.get(at) {
+            prefetch(line);
+        }
+    }
+
+    /// Handles a segment of a flow in this direction.
+    #[inline(always)]
     pub(crate) fn on_segment(
         &mut self,
+        at: usize,
         packet: &PacketRecord,
         segment: &Segment,
         direction: usize,
     ) {
+        let Self { lines, counts, free } = self;
+        if let Some(Line { senders, counts: own }) = lines.get_mut(at) {
+            Tcp { senders, own, counts, free }.on_segment(packet, segment, direction);
+        }
+    }
+
+    /// The counts of a flow for its record; `None` if no segment was read.
+    pub(crate) fn performance(&self, at: usize) -> Option<TcpPerformance> {
+        let Line { senders: [own, back], counts } = self.lines.get(at)?;
+        if (own.bits | back.bits) & (SENT | ACKED) == 0 {
+            return None;
+        }
+        let place = counts.checked_sub(1);
+        let [own, back] = place.map_or([Counts::NONE; 2], |place| self.counts[place as usize]);
+        let time = |us| (us != UNKNOWN).then_some(us);
+        Some(TcpPerformance {
+            handshake_us: [time(own.handshake_us), time(back.handshake_us)],
+            rtt_ns: [own.rtt_ns, back.rtt_ns],
+            rtt_count: [own.rtt_count, back.rtt_count],
+            retransmissions: [own.retransmissions, back.retransmissions],
+            out_of_order: [own.out_of_order, back.out_of_order],
+            duplicate_acks: [own.duplicate_acks, back.duplicate_acks],
+            zero_windows: [own.zero_windows, back.zero_windows],
+        })
+    }
+}
+
+/// The connection of a flow.
+struct Tcp<'a> {
+    senders: &'a mut [Sender; 2],
+    /// As in [`Line`].
+    own: &'a mut u32,
+    counts: &'a mut Vec<[Counts; 2]>,
+    free: &'a mut Vec<u32>,
+}
+
+impl Tcp<'_> {
+    /// The counts of both directions, which exist from the first call on.
+    #[inline(always)]
+    fn counts(&mut self) -> &mut [Counts; 2] {
+        let place = match self.own.checked_sub(1) {
+            Some(place) => place as usize,
+            None => self.begin_counts(),
+        };
+        &mut self.counts[place]
+    }
+
+    fn begin_counts(&mut self) -> usize {
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.counts[place as usize] = [Counts::NONE; 2];
+                place as usize
+            }
+            None => {
+                self.counts.push([Counts::NONE; 2]);
+                self.counts.len() - 1
+            }
+        };
+        *self.own = place as u32 + 1;
+        place
+    }
+
+    /// Handles a segment of this direction.
+    #[inline]
+    fn on_segment(&mut self, packet: &PacketRecord, segment: &Segment, direction: usize) {
         let side = direction & 1;
         let (flags, ns) = (packet.tcp_flags, packet.ts_ns);
         let Segment { sequence, acknowledgment, data_len, window } = *segment;
         if flags & SYN != 0 {
             self.on_syn(flags, sequence, side);
         }
-        let [own, peer] = &mut self.senders;
-        let (own, peer) = if side == 0 { (own, peer) } else { (peer, own) };
+        let [mut own, peer] = [self.senders[side], self.senders[side ^ 1]];
 
         // SYN and FIN take a sequence number each.
         let len = data_len + u32::from(flags & SYN != 0) + u32::from(flags & FIN != 0);
@@ -254,7 +396,7 @@ impl Tcp {
 
         if flags & (SYN | FIN | RST) == 0 {
             if window == 0 {
-                self.counts[side].zero_windows += 1;
+                self.counts()[side].zero_windows += 1;
             }
             // A keep-alive repeats the last byte, or begins there without data (RFC 9293, section 3.8.4); a probe sends
             // one new byte into a window of zero (section 3.8.6.1), which is sent again later.
@@ -269,7 +411,7 @@ impl Tcp {
                 && (window, acknowledgment) == (own.window, own.ack);
             // The answer to a keep-alive repeats an acknowledgment for another reason.
             if repeats && window != 0 && peer.bits & KEEP_ALIVE == 0 {
-                self.counts[side].duplicate_acks += 1;
+                self.counts()[side].duplicate_acks += 1;
                 own.repeats = own.repeats.saturating_add(1);
             }
         }
@@ -277,17 +419,18 @@ impl Tcp {
             if acknowledgment != own.ack {
                 own.repeats = 0;
             }
-            if peer.bits & TIMED != 0 {
-                self.counts[side ^ 1].stop(peer, acknowledgment, flags, ns);
+            if peer.bits & TIMED != 0 && !before(acknowledgment, peer.timed_end) {
+                self.stop(side ^ 1, acknowledgment, flags, ns);
             }
         }
         own.bits = bits;
+        self.senders[side] = own;
         if flags & RST == 0 && bits & KEEP_ALIVE == 0 && !probes {
             let acknowledged = data_len > 0
                 && peer.bits & ACKED != 0
                 && !before(peer.ack, sequence.wrapping_add(data_len));
             if in_order && !acknowledged {
-                own.advance(len, end, flags, ns);
+                self.senders[side].advance(len, end, flags, ns);
             } else if bits & SENT == 0 {
                 self.first(segment, len, flags, ns, side);
             } else {
@@ -296,8 +439,26 @@ impl Tcp {
         }
         let own = &mut self.senders[side];
         if flags & ACK != 0 {
-            (own.ack, own.ack_at, own.window) = (acknowledgment, coarse(ns), window);
+            (own.ack, own.window) = (acknowledgment, window);
             own.bits |= ACKED;
+        }
+    }
+
+    /// Ends the timing of a sender's segment, which this acknowledgment covers. One beyond its end answers a later
+    /// segment, and gives no sample.
+    #[inline]
+    fn stop(&mut self, side: usize, acknowledgment: u32, flags: u8, ns: u64) {
+        let sender = &mut self.senders[side];
+        let of_syn = sender.bits & TIMED_SYN != 0;
+        sender.bits &= !(TIMED | TIMED_SYN);
+        let usable = flags & RST == 0 && acknowledgment == sender.timed_end;
+        let [low, high] = sender.timed.map(u64::from);
+        let Some(rtt_ns) = ns.checked_sub(high << 32 | low).filter(|_| usable) else { return };
+        let counts = &mut self.counts()[side];
+        counts.rtt_ns = counts.rtt_ns.saturating_add(rtt_ns);
+        counts.rtt_count = counts.rtt_count.saturating_add(1);
+        if of_syn {
+            counts.handshake_us = u32::try_from(rtt_ns / 1000).unwrap_or(UNKNOWN);
         }
     }
 
@@ -310,8 +471,10 @@ impl Tcp {
             return;
         }
         for side in [side, side ^ 1].iter().take(if flags & ACK == 0 { 2 } else { 1 }) {
-            self.senders[*side] = Sender::default();
-            self.counts[*side].gaps = Counts::NONE.gaps;
+            self.senders[*side] = Sender::UNKNOWN;
+            if *self.own > 0 {
+                self.counts()[*side].gaps = Counts::NONE.gaps;
+            }
         }
     }
 
@@ -320,7 +483,7 @@ impl Tcp {
     fn first(&mut self, segment: &Segment, len: u32, flags: u8, ns: u64, side: usize) {
         let Segment { sequence, .. } = *segment;
         if flags & SYN == 0 {
-            self.counts[side].skip(sequence.wrapping_sub(EARLIER), sequence);
+            self.counts()[side].skip(sequence.wrapping_sub(EARLIER), sequence);
         }
         self.senders[side].advance(len, sequence.wrapping_add(len), flags, ns);
     }
@@ -338,7 +501,8 @@ impl Tcp {
     ) {
         let handshake = self.handshake_ns();
         let peer = self.senders[side ^ 1];
-        let (own, counts) = (&mut self.senders[side], &mut self.counts[side]);
+        let mut own = self.senders[side];
+        let counts = &mut self.counts()[side];
         let Segment { sequence, data_len, .. } = *segment;
         let end = sequence.wrapping_add(len);
         if !before(sequence, own.next) {
@@ -347,6 +511,7 @@ impl Tcp {
                 counts.skip(own.next, sequence);
             }
             own.advance(len, end, flags, ns);
+            self.senders[side] = own;
             return;
         }
         if len == 0 {
@@ -356,12 +521,9 @@ impl Tcp {
         let resumes = data_len > 1 && sequence == own.next.wrapping_sub(1);
         let missing = counts.fill(sequence, end);
         if acknowledged || !resumes {
-            let fast = peer.bits & ACKED != 0
-                && peer.repeats >= 2
-                && peer.ack == sequence
-                && since(peer.ack_at, ns) < FAST_NS;
+            let asked = peer.bits & ACKED != 0 && peer.repeats >= ASKED && peer.ack == sequence;
             let late = since(own.next_at, ns) < handshake.unwrap_or(LATE_NS);
-            if missing && late && !fast && !acknowledged {
+            if missing && late && !asked && !acknowledged {
                 counts.out_of_order += 1;
             } else {
                 counts.retransmissions += 1;
@@ -377,36 +539,12 @@ impl Tcp {
         if before(own.next, end) {
             own.advance(len, end, flags, ns);
         }
+        self.senders[side] = own;
     }
 
-    fn handshake_ns(&self) -> Option<u64> {
-        let [there, back] = [self.counts[0].handshake_us, self.counts[1].handshake_us];
+    fn handshake_ns(&mut self) -> Option<u64> {
+        let [there, back] = self.counts().map(|own| own.handshake_us);
         (there != UNKNOWN && back != UNKNOWN).then(|| (u64::from(there) + u64::from(back)) * 1000)
-    }
-
-    /// The state of the next record of a connection whose flow was cut: all but the counts.
-    pub(crate) fn continued(&self) -> Self {
-        let rest = |counts: &Counts| Counts { gaps: counts.gaps, ..Counts::NONE };
-        Self { senders: self.senders, counts: [rest(&self.counts[0]), rest(&self.counts[1])] }
-    }
-
-    /// The counts for the record; `None` if no segment was read.
-    pub(crate) fn performance(&self) -> Option<TcpPerformance> {
-        let [own, back] = &self.senders;
-        if (own.bits | back.bits) & (SENT | ACKED) == 0 {
-            return None;
-        }
-        let [own, back] = &self.counts;
-        let time = |us| (us != UNKNOWN).then_some(us);
-        Some(TcpPerformance {
-            handshake_us: [time(own.handshake_us), time(back.handshake_us)],
-            rtt_ns: [own.rtt_ns, back.rtt_ns],
-            rtt_count: [own.rtt_count, back.rtt_count],
-            retransmissions: [own.retransmissions, back.retransmissions],
-            out_of_order: [own.out_of_order, back.out_of_order],
-            duplicate_acks: [own.duplicate_acks, back.duplicate_acks],
-            zero_windows: [own.zero_windows, back.zero_windows],
-        })
     }
 }
 
@@ -426,30 +564,12 @@ impl Sender {
     /// Times a segment.
     #[inline(always)]
     fn time(&mut self, end: u32, flags: u8, ns: u64) {
-        (self.timed_end, self.timed_ns) = (end, ns);
+        (self.timed_end, self.timed) = (end, [ns as u32, (ns >> 32) as u32]);
         self.bits |= TIMED | if flags & SYN != 0 { TIMED_SYN } else { 0 };
     }
 }
 
 impl Counts {
-    /// Ends the timing of the sender's segment if this acknowledgment covers it. One beyond its end answers a later
-    /// segment, and gives no sample.
-    #[inline]
-    fn stop(&mut self, sender: &mut Sender, acknowledgment: u32, flags: u8, ns: u64) {
-        if before(acknowledgment, sender.timed_end) {
-            return;
-        }
-        let of_syn = sender.bits & TIMED_SYN != 0;
-        sender.bits &= !(TIMED | TIMED_SYN);
-        let usable = flags & RST == 0 && acknowledgment == sender.timed_end;
-        let Some(rtt_ns) = ns.checked_sub(sender.timed_ns).filter(|_| usable) else { return };
-        self.rtt_ns = self.rtt_ns.saturating_add(rtt_ns);
-        self.rtt_count = self.rtt_count.saturating_add(1);
-        if of_syn {
-            self.handshake_us = u32::try_from(rtt_ns / 1000).unwrap_or(UNKNOWN);
-        }
-    }
-
     /// Notes the gap before a segment. Without a free place it is joined to the last gap, so that segments between the
     /// two seem to fill it.
     fn skip(&mut self, start: u32, end: u32) {

@@ -4,13 +4,15 @@ const MS: u64 = 1_000_000;
 
 /// A connection, and the segments sent on it.
 struct Wire {
-    tcp: Tcp,
+    tcp: Connections,
     ns: u64,
 }
 
 impl Wire {
     fn new() -> Self {
-        Self { tcp: Tcp::EMPTY, ns: 1_000_000 * MS }
+        let mut tcp = Connections::default();
+        tcp.push();
+        Self { tcp, ns: 1_000_000 * MS }
     }
 
     /// A segment after `ms` milliseconds.
@@ -20,7 +22,7 @@ impl Wire {
             PacketRecord { ts_ns: self.ns, tcp_flags: flags, protocol: 6, ..PacketRecord::EMPTY };
         let [sequence, acknowledgment, data_len] = numbers;
         let segment = Segment { sequence, acknowledgment, data_len, window };
-        self.tcp.on_segment(&packet, &segment, side);
+        self.tcp.on_segment(0, &packet, &segment, side);
     }
 
     /// Data from one side, with an acknowledgment.
@@ -38,7 +40,7 @@ impl Wire {
     }
 
     fn seen(&self) -> TcpPerformance {
-        self.tcp.performance().expect("segments")
+        self.tcp.performance(0).expect("segments")
     }
 }
 
@@ -49,7 +51,7 @@ fn the_handshake_is_timed_in_both_directions() {
     assert_eq!(seen.handshake_us, [Some(10_000), Some(2_000)]);
     assert_eq!(seen.handshake_total_us(), Some(12_000));
     assert_eq!((seen.rtt_us(0), seen.rtt_us(1)), (Some(10_000), Some(2_000)));
-    assert_eq!(Tcp::EMPTY.performance(), None);
+    assert_eq!((Wire::new().tcp.performance(0), wire.tcp.performance(1)), (None, None));
 }
 
 #[test]
@@ -134,7 +136,7 @@ fn the_middle_of_a_gap_leaves_two() {
         wire.data(0, 0, first, 1, 100);
     }
     assert_eq!(wire.seen().out_of_order, [3, 0]);
-    assert_eq!(wire.tcp.counts[0].gaps.map(|[start, end]| end - start), [0; GAPS]);
+    assert_eq!(wire.tcp.counts[0][0].gaps.map(|[start, end]| end - start), [0; GAPS]);
 }
 
 #[test]
@@ -189,10 +191,26 @@ fn another_connection_on_the_same_ports_starts_afresh() {
 fn a_cut_flow_goes_on_without_its_counts() {
     let mut wire = Wire::open([0, 0]);
     wire.data(0, 0, 1, 1, 100);
-    wire.tcp = wire.tcp.continued();
+    wire.tcp.restart(0, true);
     wire.data(4, 1, 1, 101, 0);
     wire.data(50, 0, 1, 1, 100);
     let seen = wire.seen();
     assert_eq!((seen.handshake_us, seen.rtt_us(0)), ([None; 2], Some(4_000)));
     assert_eq!(seen.retransmissions, [1, 0]);
+}
+
+#[test]
+fn counts_are_used_again_by_other_flows() {
+    let mut wire = Wire::open([0, 0]);
+    wire.tcp.push();
+    wire.tcp.push();
+    wire.tcp.swap_remove(0);
+    assert_eq!((wire.tcp.performance(0), wire.tcp.free.as_slice()), (None, &[0][..]));
+    wire.data(0, 0, 1, 1, 100);
+    wire.data(0, 0, 1, 1, 100);
+    assert_eq!((wire.seen().retransmissions, wire.seen().rtt_count), ([1, 0], [0; 2]));
+    assert_eq!((wire.tcp.counts.len(), wire.tcp.free.len()), (1, 0));
+    wire.tcp.restart(0, false);
+    wire.tcp.truncate(0);
+    assert_eq!((wire.tcp.performance(0), wire.tcp.free.len()), (None, 1));
 }
