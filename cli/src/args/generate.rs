@@ -39,7 +39,7 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "RATE", help_heading = "Destination")]
     pub(crate) rate: Option<Rate>,
 
-    /// Generate a named profile (w1, w2, w3, mix, scans, steady, flood) or the profile in a TOML or
+    /// Generate a named profile (w1, w2, w3, mix, scans, steady, flood, applications) or the profile in a TOML or
     /// JSON file [default: mix]
     #[arg(long, value_name = "NAME|FILE", help_heading = "Traffic")]
     pub(crate) profile: Option<String>,

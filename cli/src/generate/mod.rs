@@ -109,6 +109,11 @@ fn to_file(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
 
 /// A generator of the profile; it meters flows if `--truth` is given.
 fn generator(args: &GenerateArgs, profile: &Profile) -> anyhow::Result<Generator> {
+    if args.stamp && profile.applications.is_some() {
+        return Err(Usage::of(
+            "--stamp overwrites the messages of a profile with applications: use another profile",
+        ));
+    }
     let mut generator = Generator::new(profile, args.seed).map_err(Usage::of)?;
     if args.truth.is_some() {
         generator.meter(FlowRules::default());

@@ -12,7 +12,7 @@
 //! counters are updated while frames are generated.
 
 use crate::address::{Address, Role};
-use crate::frame::{ACK, Body, Packet, RST, SYN};
+use crate::frame::{ACK, Body, Packet, RST, SYN, WINDOW};
 use crate::keyed::mix;
 use crate::profile::{FORGED_PORTS, FloodSpec, ScanSpec, Seen};
 
@@ -118,7 +118,7 @@ impl Actor {
             destination_port,
             vlan: 0,
             ident: self.sent,
-            body: Body::Tcp { flags, seq, ack },
+            body: Body::Tcp { flags, seq, ack, window: WINDOW },
             payload: 0,
         }
     }

@@ -9,6 +9,8 @@
 //! | spoofed | 100.96.0.0/11 | 2001:db8:4::/48 |
 //! | target | 172.16.0.0/12 | 2001:db8:5::/48 |
 //! | victim | 192.168.0.0/16 | 2001:db8:6::/48 |
+//! | user | 10.64.0.0/10 | 2001:db8:7::/48 |
+//! | site | 10.128.0.0/10 | 2001:db8:8::/48 |
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -27,6 +29,10 @@ pub(crate) enum Role {
     Target,
     /// Is flooded; 2^16 hosts.
     Victim,
+    /// Sends the requests of exchanges; 2^17 hosts.
+    User,
+    /// Answers them; 2^16 hosts.
+    Site,
 }
 
 /// An address: 32 bits in the low end, or 128.
@@ -58,6 +64,8 @@ impl Address {
                 Role::Spoofed => 0x6460_0000 + number,
                 Role::Target => 0xac10_0000 + number,
                 Role::Victim => 0xc0a8_0000 + number,
+                Role::User => 0x0a40_0000 + number,
+                Role::Site => 0x0a80_0000 + number,
             })
         };
         Self { ipv6, bits }
@@ -86,6 +94,8 @@ mod tests {
             (Role::Spoofed, 1 << 21),
             (Role::Target, 1 << 20),
             (Role::Victim, 1 << 16),
+            (Role::User, 1 << 17),
+            (Role::Site, 1 << 16),
         ];
         for ipv6 in [false, true] {
             let mut seen = HashSet::new();

@@ -11,7 +11,7 @@
 //! with SYN and SYN-ACK in consecutive frames: at any time at most one attempt is not answered.
 
 use crate::address::{Address, Role};
-use crate::frame::{ACK, Body, FIN, PSH, Packet, RST, SYN};
+use crate::frame::{ACK, Body, FIN, PSH, Packet, RST, SYN, WINDOW};
 use crate::keyed::{Keyed, mix};
 use crate::profile::{Profile, Size};
 
@@ -317,5 +317,6 @@ fn tcp(flow: &Flow, talk: &Conversation, way: usize, flags: u8, fins: [u32; 2]) 
         flags,
         seq: position(way),
         ack: if flags & ACK != 0 { position(1 - way) } else { 0 },
+        window: WINDOW,
     }
 }

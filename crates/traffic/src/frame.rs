@@ -4,12 +4,14 @@
 //! | Ethernet 14 | VLAN 4 | IPv4 20 or IPv6 40 | fragment 8 | TCP 20, UDP 8, ICMP 8 | zeros |
 //! ```
 //!
-//! Payloads are zeros, so checksums need only the headers and lengths. All checksums are valid for the whole frame,
+//! Payloads are zeros, so checksums need only the headers and lengths; [`FrameBuffer::write_message`] writes other
+//! payloads, for which a checksum is computed from all bytes. All checksums are valid for the whole frame,
 //! also of frames that are truncated later.
 //!
 //! Invariant: behind the headers the buffer contains zeros.
 
 use crate::address::Address;
+use crate::segment::Segment;
 
 /// FIN of the TCP control bits.
 pub(crate) const FIN: u8 = 1;
@@ -21,6 +23,9 @@ pub(crate) const RST: u8 = 4;
 pub(crate) const PSH: u8 = 8;
 /// ACK.
 pub(crate) const ACK: u8 = 16;
+
+/// The usual window of a TCP segment.
+pub(crate) const WINDOW: u16 = 0xfaf0;
 
 const HEADERS_MAX: usize = 96;
 /// The largest frame without its check sequence, with a tag and a fragment header.
@@ -35,6 +40,7 @@ pub(crate) enum Body {
         flags: u8,
         seq: u32,
         ack: u32,
+        window: u16,
     },
     Udp,
     Echo {
@@ -140,6 +146,19 @@ impl FrameBuffer {
         };
         Written { frame: end.max(FRAME_MIN) as u32, ip: ip as u32 }
     }
+
+    /// Writes a UDP or TCP packet with this payload, of as many bytes as the packet has; replaces the previous one. A
+    /// buffer for this is not used for other packets.
+    pub(crate) fn write_message(&mut self, packet: &Packet, payload: &[u8]) -> Written {
+        self.bytes[FRAME_MIN..].fill(0);
+        let written = self.write(packet);
+        let frame = &mut self.bytes[..written.frame as usize];
+        if let Some(segment) = Segment::find(frame) {
+            frame[segment.payload..segment.end].copy_from_slice(payload);
+            segment.seal(frame);
+        }
+        written
+    }
 }
 
 fn arp(b: &mut [u8], packet: &Packet, reply: bool) {
@@ -206,12 +225,12 @@ fn upper(b: &mut [u8], packet: &Packet, pseudo: u32, ipv6: bool) -> (u8, u16, us
         put16(b, 2, packet.destination_port);
     }
     match packet.body {
-        Body::Tcp { flags, seq, ack } => {
+        Body::Tcp { flags, seq, ack, window } => {
             put32(b, 4, seq);
             put32(b, 8, ack);
             b[12] = 0x50;
             b[13] = flags;
-            put16(b, 14, 0xfaf0);
+            put16(b, 14, window);
             let length = 20 + payload;
             let checksum = fold(pseudo + 6 + length + sum(&b[..20]));
             put16(b, 16, checksum);

@@ -1,18 +1,21 @@
 //! The generator: schedules flows and actors, and makes their frames.
 //!
+//! Frames of exchanges have times of their own, and are merged with the others by time.
+//!
 //! Flows have the lower numbers in the timing wheel, actors the higher ones. Each has a planned number of frames and a
 //! planned last tick; after each frame it is scheduled so that its remaining frames fill its remaining time.
 //!
 //! Invariant: [`Generator::truth`] is correct for the frames returned so far, after any frame.
 
 use crate::actor::{Actor, Cast};
+use crate::exchanges::Exchanges;
 use crate::flow::{Conversation, Flow, Population};
 use crate::frame::{Body, FrameBuffer, Packet, Written};
 use crate::keyed::mix;
 use crate::profile::{Profile, ProfileError};
 use crate::records::{FlowRules, RecordSums, RecordTruth, Records};
 use crate::sizes::ZipfSizes;
-use crate::truth::{Counts, Truth};
+use crate::truth::{Counts, Members, Truth};
 use crate::wheel::Wheel;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -35,6 +38,10 @@ pub struct Generator {
     going_on: Option<u32>,
     counts: Counts,
     records: Option<Records>,
+    exchanges: Option<Exchanges>,
+    /// Frames of flows and actors still to send, and the time of the next; used if there are exchanges.
+    paced_left: u64,
+    paced_ns: Option<u64>,
 }
 
 /// One frame, borrowed until the next call.
@@ -56,7 +63,9 @@ impl Generator {
         let mut population = Population::new(profile, seed);
         let actors = cast(profile);
         let scripted: u64 = actors.iter().map(|actor| u64::from(actor.left)).sum();
-        let background = profile.packets.saturating_sub(scripted);
+        let exchanges = Exchanges::new(profile, seed);
+        let exchanged = exchanges.as_ref().map_or(0, Exchanges::planned);
+        let background = profile.packets.saturating_sub(scripted).saturating_sub(exchanged);
 
         let mut flows = Vec::new();
         flows.try_reserve_exact(profile.flows.min(background) as usize).map_err(no_memory)?;
@@ -78,8 +87,10 @@ impl Generator {
 
         let members = flows.len() + actors.len();
         let wheel = Wheel::new(members, profile.packets).map_err(no_memory)?;
+        let paced_left = flows.iter().map(|flow| u64::from(flow.left)).sum::<u64>() + scripted;
+        let paced = if exchanges.is_some() { paced_left.max(1) } else { profile.packets };
         let mut generator = Self {
-            clock: Pace::new(profile),
+            clock: Pace::new(profile, paced),
             profile: profile.clone(),
             seed,
             population,
@@ -91,6 +102,9 @@ impl Generator {
             going_on: None,
             counts: Counts::default(),
             records: None,
+            exchanges,
+            paced_left,
+            paced_ns: None,
         };
         generator.begin();
         Ok(generator)
@@ -133,6 +147,9 @@ impl Generator {
         if self.counts.packets == self.profile.packets {
             return None;
         }
+        if self.exchanges.is_some() && self.exchange_is_next() {
+            return self.exchange_sends();
+        }
         let id = match self.going_on.take() {
             Some(id) => id,
             None => self.wheel.pop(|soon| fetch(&self.flows, soon))?,
@@ -144,11 +161,38 @@ impl Generator {
         };
         let captured = written.frame.min(self.profile.snaplen);
         self.counts.add(&packet, written, captured);
-        let ts_ns = self.clock.advance(self.random.next_u64());
+        let ts_ns = match self.paced_ns.take() {
+            Some(ts_ns) => ts_ns,
+            None => self.clock.advance(self.random.next_u64()),
+        };
         if let Some(records) = &mut self.records {
             records.add(&packet, written.ip, ts_ns);
         }
         let data = &self.frame.bytes()[..captured as usize];
+        Some(GeneratedFrame { ts_ns, original_len: written.frame, data })
+    }
+
+    /// Returns true if an exchange sends the next frame. If a flow or an actor does, its time is set.
+    fn exchange_is_next(&mut self) -> bool {
+        if self.paced_ns.is_none() && self.paced_left > 0 {
+            self.paced_left -= 1;
+            self.paced_ns = Some(self.clock.advance(self.random.next_u64()));
+        }
+        let Some(exchange_ns) = self.exchanges.as_mut().and_then(Exchanges::next_ns) else {
+            return false;
+        };
+        self.paced_ns.is_none_or(|paced_ns| exchange_ns < paced_ns)
+    }
+
+    fn exchange_sends(&mut self) -> Option<GeneratedFrame<'_>> {
+        let exchanges = self.exchanges.as_mut()?;
+        let (ts_ns, packet, written) = exchanges.send()?;
+        let captured = written.frame.min(self.profile.snaplen);
+        self.counts.add(&packet, written, captured);
+        if let Some(records) = &mut self.records {
+            records.add(&packet, written.ip, ts_ns);
+        }
+        let data = &exchanges.frame().bytes()[..captured as usize];
         Some(GeneratedFrame { ts_ns, original_len: written.frame, data })
     }
 
@@ -204,8 +248,8 @@ impl Generator {
             .map(|(id, flow)| (self.population.conversation(id), *flow));
         let waiting = self.going_on.map(|id| self.population.conversation(id));
         let open = waiting.filter(|talk: &Conversation| talk.kind.is_tcp());
-        let mut truth =
-            Truth::new(&self.profile, self.seed, &self.counts, flows, &self.actors, open);
+        let members = Members { flows, actors: &self.actors, exchanges: self.exchanges.as_ref() };
+        let mut truth = Truth::new(&self.profile, self.seed, &self.counts, members, open);
         let sums = |meter: &Records| RecordSums::of(meter.rules(), &meter.all());
         truth.records = self.records.as_ref().map(sums);
         truth
@@ -269,13 +313,13 @@ struct Pace {
 }
 
 impl Pace {
-    fn new(profile: &Profile) -> Self {
+    fn new(profile: &Profile, packets: u64) -> Self {
         Self {
             base_ns: profile.start_ns,
-            step_ns: profile.run_ns() / profile.packets,
-            remainder: profile.run_ns() % profile.packets,
+            step_ns: profile.run_ns() / packets,
+            remainder: profile.run_ns() % packets,
             carried: 0,
-            packets: profile.packets,
+            packets,
         }
     }
 

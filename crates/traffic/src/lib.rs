@@ -10,6 +10,9 @@
 //! With [`Generator::meter`] every packet is also counted in its flow, from the generator's own state, and
 //! [`Generator::records`] are the flow records that a meter must produce.
 //!
+//! *Exchanges* are flows with real messages of TLS, QUIC, HTTP, SSH and DNS, whose packets have times of their own, so that
+//! round trips are known. Frames of both kinds are merged by time.
+//!
 //! *Flows* are the background: conversations whose sizes follow a Zipf law. *Actors* are scanners and flooders that
 //! send a fixed script. A timing wheel schedules both.
 //!
@@ -17,7 +20,7 @@
 //! frames.
 //!
 //! Invariants: no clock and no I/O; the same profile and seed give the same bytes on every machine; memory depends on
-//! the number of flows and actors, not of packets, and is allocated at the start.
+//! the number of flows, actors and exchanges, not of packets, and is allocated at the start.
 //!
 //! ```
 //! use ringtap_traffic::{Generator, Profile, ScanSpec};
@@ -40,6 +43,7 @@
 mod actor;
 mod address;
 mod arrivals;
+mod exchanges;
 mod flow;
 mod frame;
 mod generator;
@@ -55,9 +59,10 @@ mod truth;
 mod wheel;
 
 pub use arrivals::{ArrivalCounts, Arrivals};
+pub use exchanges::{ApplicationTruth, ExchangeTruth, TcpTruth};
 pub use generator::{GeneratedFrame, Generator};
 pub use popularity::{Draw, Popularity, UnknownPopularity};
-pub use profile::{FloodSpec, Profile, ProfileError, ScanSpec, Seen, Size};
+pub use profile::{Applications, FloodSpec, Profile, ProfileError, ScanSpec, Seen, Size};
 pub use records::{Began, EndReasons, Ended, FlowRules, RecordSums, RecordTruth};
 pub use ringtap_base::Latency;
 pub use stamp::{Reading, Stamp};

@@ -1,12 +1,14 @@
-//! The named profiles: three benchmark loads, one with everything, one with scans, and two for tables of many flows.
+//! The named profiles: three benchmark loads, one with everything, one with scans, two for tables of many flows, and one with
+//! messages.
 
-use crate::profile::{FloodSpec, Profile, ScanSpec, Seen, Size};
+use crate::profile::{Applications, FloodSpec, Profile, ScanSpec, Seen, Size};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
 impl Profile {
     /// The names for [`Profile::named`].
-    pub const NAMES: &[&str] = &["w1", "w2", "w3", "mix", "scans", "steady", "flood"];
+    pub const NAMES: &[&str] =
+        &["w1", "w2", "w3", "mix", "scans", "steady", "flood", "applications"];
 
     /// The profile with this name.
     pub fn named(name: &str) -> Option<Profile> {
@@ -18,6 +20,7 @@ impl Profile {
             "scans" => around_the_threshold(),
             "steady" => all_flows_all_the_time(),
             "flood" => a_flow_a_packet(),
+            "applications" => messages(),
             _ => return None,
         };
         Some(Profile { name: name.into(), ..profile })
@@ -140,6 +143,18 @@ fn a_flow_a_packet() -> Profile {
         flows: 0,
         size: Size::Fixed(64),
         floods: vec![flood],
+        ..Profile::default()
+    }
+}
+
+/// Messages of TLS, QUIC, HTTP, SSH and DNS, in TCP connections with losses, and as many packets of flows without messages.
+fn messages() -> Profile {
+    Profile {
+        packets: 500_000,
+        flows: 10_000,
+        ipv6_share: 0.2,
+        vlan_share: 0.1,
+        applications: Some(Applications { share: 0.5, ..Applications::default() }),
         ..Profile::default()
     }
 }

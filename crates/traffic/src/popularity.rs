@@ -96,12 +96,12 @@ impl Draw {
 }
 
 /// A number below `bound`, which is at least 1.
-fn below(random: &mut SplitMix64, bound: u64) -> u64 {
+pub(crate) fn below(random: &mut SplitMix64, bound: u64) -> u64 {
     ((u128::from(random.next_u64()) * u128::from(bound)) >> 64) as u64
 }
 
 /// A number from 0 up to but not including 1.
-fn unit(random: &mut SplitMix64) -> f64 {
+pub(crate) fn unit(random: &mut SplitMix64) -> f64 {
     (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 

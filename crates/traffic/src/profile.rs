@@ -17,6 +17,12 @@ const FLOODS_MAX: usize = 1 << 10;
 pub(crate) const FORGED_PORTS: u32 = 60_000;
 /// The longest headers (VLAN, IPv6, fragment header and TCP) are 86 bytes.
 const SNAPLEN_MIN: u32 = 96;
+/// Messages are not truncated.
+const MESSAGE_SNAPLEN_MIN: u32 = 1518;
+const NAMES_MAX: u32 = 1 << 20;
+const RTT_US: std::ops::RangeInclusive<u32> = 200..=1_000_000;
+/// More than the longest exchange.
+const EXCHANGE_NS_MAX: u64 = 3_600_000_000_000;
 const FRAME_RANGE: std::ops::RangeInclusive<u32> = 64..=9018;
 /// Capture files have 32 bits for seconds.
 const END_NS_MAX: u64 = u32::MAX as u64 * 1_000_000_000;
@@ -70,6 +76,50 @@ pub struct Profile {
     pub scans: Vec<ScanSpec>,
     /// SYN floods and their backscatter; at most 1024.
     pub floods: Vec<FloodSpec>,
+    /// Flows with messages.
+    pub applications: Option<Applications>,
+}
+
+/// Flows with messages of TLS, QUIC, HTTP, SSH and DNS, and TCP connections with round trips and losses.
+///
+/// Loss and the like are shares of data segments; at most one segment of a flight of up to 8 is affected.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+pub struct Applications {
+    /// Share of all packets; flows are added until it is reached. They begin within the run, and may end after it.
+    pub share: f64,
+    /// Names of servers, 1 to 2^20.
+    pub names: u32,
+    /// Exponent of the Zipf law of the names, 0 (all equal) to 10.
+    pub zipf: f64,
+    /// Share of these flows that are TLS 1.3 over TCP.
+    pub tls_share: f64,
+    /// Share of these flows that are QUIC.
+    pub quic_share: f64,
+    /// Share of these flows that are HTTP/1.1.
+    pub http_share: f64,
+    /// Share of these flows that are SSH. The rest is DNS.
+    pub ssh_share: f64,
+    /// Share of flows of TLS, QUIC and HTTP whose first message takes two packets: a hello with a long key share, a
+    /// request with a long cookie.
+    pub long_share: f64,
+    /// Share of DNS flows with a name that does not exist (NXDOMAIN).
+    pub missing_share: f64,
+    /// From the observer to the client and back, microseconds, 200 to 1,000,000: the least and the most. Each magnitude
+    /// is equally likely.
+    pub client_rtt_us: [u32; 2],
+    /// From the observer to the server and back, in the same form.
+    pub server_rtt_us: [u32; 2],
+    /// Share of segments that are lost behind the observer, which sees them again; also of SYN and FIN.
+    pub loss: f64,
+    /// Share of segments that are lost before the observer.
+    pub loss_before: f64,
+    /// Share of segments that arrive behind the next one.
+    pub reordering: f64,
+    /// Share of acknowledgments that are repeated without a reason.
+    pub duplicate_acks: f64,
+    /// Share of flights after which the receiver has no room for a time.
+    pub zero_windows: f64,
 }
 
 /// Sources that try each of `targets` × `ports` once.
@@ -204,8 +254,8 @@ pub enum ProfileError {
     /// The shares of the protocols exceed 1.
     #[error("tcp_share, icmp_share and arp_share add up to {0:.3}, more than 1")]
     Shares(f64),
-    /// No flows, scans or floods.
-    #[error("no flows, scans or floods: there is nothing to send")]
+    /// No flows, scans, floods or applications.
+    #[error("no flows, scans, floods or applications: there is nothing to send")]
     Nothing,
     /// Not enough memory for the flows.
     #[error("not enough memory for {0} flows: use fewer")]
@@ -222,7 +272,9 @@ impl Profile {
             return Err(ProfileError::Size);
         }
         range("snaplen", self.snaplen, self.snaplen >= SNAPLEN_MIN, "at least 96")?;
-        let end = self.start_ns.checked_add(self.run_ns());
+        // Flows with messages that begin at the end last longer.
+        let longer = if self.applications.is_some() { EXCHANGE_NS_MAX } else { 0 };
+        let end = self.start_ns.checked_add(self.run_ns()).and_then(|end| end.checked_add(longer));
         let fits = end.is_some_and(|end| end <= END_NS_MAX);
         range("duration_ns", self.duration_ns, fits, "an end before the year 2106")?;
         for (field, share) in [
@@ -247,7 +299,10 @@ impl Profile {
         self.floods.iter().try_for_each(|flood| flood.validate(self.packets))?;
         let forged: u64 = self.floods.iter().map(|flood| u64::from(flood.sources)).sum();
         range("floods.sources", forged, forged <= SOURCES_MAX, "2^21 in all")?;
-        if self.flows + scanners + forged == 0 {
+        let applications = self.applications.as_ref();
+        applications.map_or(Ok(()), |spec| spec.validate(self.snaplen))?;
+        let exchanges = applications.is_some_and(|spec| spec.share > 0.0);
+        if self.flows + scanners + forged == 0 && !exchanges {
             return Err(ProfileError::Nothing);
         }
         Ok(())
@@ -286,6 +341,71 @@ impl Default for Profile {
             scan_threshold: 20,
             scans: Vec::new(),
             floods: Vec::new(),
+            applications: None,
+        }
+    }
+}
+
+impl Applications {
+    fn validate(&self, snaplen: u32) -> Result<(), ProfileError> {
+        for (field, share) in [
+            ("applications.share", self.share),
+            ("applications.tls_share", self.tls_share),
+            ("applications.quic_share", self.quic_share),
+            ("applications.http_share", self.http_share),
+            ("applications.ssh_share", self.ssh_share),
+            ("applications.long_share", self.long_share),
+            ("applications.missing_share", self.missing_share),
+            ("applications.loss", self.loss),
+            ("applications.loss_before", self.loss_before),
+            ("applications.reordering", self.reordering),
+            ("applications.duplicate_acks", self.duplicate_acks),
+            ("applications.zero_windows", self.zero_windows),
+        ] {
+            range(field, share, (0.0..=1.0).contains(&share), "0 to 1")?;
+        }
+        let protocols = self.tls_share + self.quic_share + self.http_share + self.ssh_share;
+        let allowed = "shares of protocols of 1 at most together";
+        range("applications", format!("{protocols:.3}"), protocols <= 1.0 + 1e-9, allowed)?;
+        range(
+            "applications.names",
+            self.names,
+            (1..=NAMES_MAX).contains(&self.names),
+            "1 to 2^20",
+        )?;
+        range("applications.zipf", self.zipf, (0.0..=10.0).contains(&self.zipf), "0 to 10")?;
+        for (field, [least, most]) in [
+            ("applications.client_rtt_us", self.client_rtt_us),
+            ("applications.server_rtt_us", self.server_rtt_us),
+        ] {
+            let good = RTT_US.contains(&least) && RTT_US.contains(&most) && least <= most;
+            let allowed = "the least and the most of 200 to 1000000";
+            range(field, format!("[{least}, {most}]"), good, allowed)?;
+        }
+        let allowed = "at least 1518 with applications";
+        range("snaplen", snaplen, snaplen >= MESSAGE_SNAPLEN_MIN, allowed)
+    }
+}
+
+impl Default for Applications {
+    fn default() -> Self {
+        Self {
+            share: 1.0,
+            names: 10_000,
+            zipf: 1.0,
+            tls_share: 0.35,
+            quic_share: 0.15,
+            http_share: 0.15,
+            ssh_share: 0.05,
+            long_share: 0.3,
+            missing_share: 0.1,
+            client_rtt_us: [200, 30_000],
+            server_rtt_us: [500, 150_000],
+            loss: 0.01,
+            loss_before: 0.005,
+            reordering: 0.01,
+            duplicate_acks: 0.005,
+            zero_windows: 0.02,
         }
     }
 }

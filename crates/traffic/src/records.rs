@@ -382,7 +382,7 @@ mod tests {
                 destination_port: destination.1,
                 vlan: 0,
                 ident: 0,
-                body: Body::Tcp { flags, seq: 0, ack: 0 },
+                body: Body::Tcp { flags, seq: 0, ack: 0, window: 0 },
                 payload: 0,
             };
             records.add(&packet, 40, second * S);

@@ -1,7 +1,7 @@
 //! The truth about traffic, from the generator's own state.
 //!
-//! Frames are counted when they are returned; conversations and talkers are summed over the flows, and scans are found
-//! by replaying the actors' scripts, on request.
+//! Frames are counted when they are returned; conversations and talkers are summed over the flows, and scans and facts
+//! are found by replaying the scripts of actors and exchanges, on request.
 //!
 //! Definitions: `octets.ip` is IPv4's total length, or 40 + payload length for IPv6; a
 //! conversation is a distinct unordered pair of (address, port); a failed attempt is a TCP SYN to
@@ -11,6 +11,7 @@
 
 use crate::actor::{Act, Actor, Cast};
 use crate::address::Address;
+use crate::exchanges::{ApplicationTruth, Exchanges, Replayed};
 use crate::flow::{Conversation, Flow};
 use crate::profile::{Profile, Seen};
 use crate::records::RecordSums;
@@ -60,11 +61,14 @@ pub struct Truth {
     /// Totals of the flow records, if the generator metered them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<RecordSums>,
+    /// Messages and TCP connections, if the profile has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applications: Option<ApplicationTruth>,
     #[serde(skip)]
     actors: Vec<Actor>,
-    /// The background connection whose SYN was the last frame.
+    /// The connections, besides those of actors, whose SYN was not answered yet.
     #[serde(skip)]
-    open: Option<(IpAddr, IpAddr, u16)>,
+    open: Vec<(IpAddr, IpAddr, u16)>,
 }
 
 /// Octets of three kinds.
@@ -165,18 +169,34 @@ pub(crate) struct Counts {
     pub(crate) protocols: Protocols,
 }
 
+/// The senders of the frames.
+pub(crate) struct Members<'a, F> {
+    /// Those that sent something.
+    pub(crate) flows: F,
+    pub(crate) actors: &'a [Actor],
+    pub(crate) exchanges: Option<&'a Exchanges>,
+}
+
 impl Truth {
-    /// `flows` are those that sent something; `open` is the one that waits for its SYN-ACK.
+    /// `open` is the flow that waits for its SYN-ACK.
     pub(crate) fn new(
         profile: &Profile,
         seed: u64,
         counts: &Counts,
-        flows: impl Iterator<Item = (Conversation, Flow)>,
-        actors: &[Actor],
+        members: Members<'_, impl Iterator<Item = (Conversation, Flow)>>,
         open: Option<Conversation>,
     ) -> Self {
         let mut sums = Sums::default();
+        let Members { flows, actors, exchanges } = members;
+        let open = open.map(|t| (t.client.to_ip(), t.server.to_ip(), t.server_port));
+        let mut open = Vec::from_iter(open);
         flows.for_each(|(talk, flow)| sums.add_flow(&talk, &flow));
+        if let Some(exchanges) = exchanges {
+            exchanges.replay(|replayed| {
+                sums.add_exchange(replayed);
+                open.extend(replayed.open());
+            });
+        }
         actors.iter().for_each(|actor| sums.add_actor(actor));
         let mut truth = Self {
             profile: profile.name.clone(),
@@ -196,8 +216,9 @@ impl Truth {
             scans: Scans::default(),
             talkers: sums.talkers(),
             records: None,
+            applications: exchanges.map(Exchanges::truth),
             actors: actors.to_vec(),
-            open: open.map(|t| (t.client.to_ip(), t.server.to_ip(), t.server_port)),
+            open,
         };
         truth.scans = truth.scans(profile.scan_threshold);
         truth
@@ -245,10 +266,10 @@ impl Truth {
                 Cast::Flood { .. } => {}
             }
         }
-        if let Some((source, target, port)) = self.open
-            && threshold == 0
-        {
-            scans.add_single(source, target, port);
+        if threshold == 0 {
+            for &(source, target, port) in &self.open {
+                scans.add_single(source, target, port);
+            }
         }
         scans.vertical.sort_unstable();
         scans.horizontal.sort_unstable();
@@ -286,6 +307,18 @@ impl Sums {
         if flow.octets != [0; 2] {
             self.add_source(talk.client, flow.packets[0].into(), flow.octets[0]);
             self.add_source(talk.server, flow.packets[1].into(), flow.octets[1]);
+        }
+    }
+
+    fn add_exchange(&mut self, replayed: &Replayed<'_>) {
+        let volumes = replayed.volumes();
+        let ways = volumes.iter().filter(|(packets, _)| *packets > 0).count() as u64;
+        let tcp = replayed.is_tcp();
+        for (sum, more) in [(&mut self.conversations, 1), (&mut self.one_way, ways)] {
+            *if tcp { &mut sum.tcp } else { &mut sum.udp } += more;
+        }
+        for (host, (packets, octets)) in replayed.hosts().into_iter().zip(volumes) {
+            self.add_source(host, packets, octets);
         }
     }
 

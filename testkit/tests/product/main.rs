@@ -10,6 +10,7 @@ mod filter;
 mod live;
 mod oracle;
 mod paths;
+mod payload_truth;
 mod tcp;
 mod traces;
 mod truth;

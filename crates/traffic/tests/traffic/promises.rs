@@ -4,7 +4,8 @@
 use crate::decode::{Ip, decode};
 use proptest::prelude::*;
 use ringtap_traffic::{
-    Began, Ended, FloodSpec, FlowRules, Generator, Profile, ProfileError, ScanSpec, Size,
+    Applications, Began, Ended, FloodSpec, FlowRules, Generator, Profile, ProfileError, ScanSpec,
+    Size,
 };
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -45,6 +46,7 @@ fn the_same_seed_gives_the_same_bytes_on_every_machine() {
         ("scans", "2376830f92e8698d"),
         ("steady", "95b9cda0df58bbff"),
         ("flood", "44fddcb6414817a2"),
+        ("applications", "936d2c23a8ae859e"),
     ];
     let found: Vec<(&str, String)> = Profile::NAMES
         .iter()
@@ -197,6 +199,9 @@ fn a_flood_has_a_flow_per_packet_at_the_requested_rate() {
 
 #[test]
 fn profiles_are_files() {
+    let text = r#"{"packets": 5, "applications": {"loss": 0.25}}"#;
+    let profile: Profile = serde_json::from_str(text).unwrap();
+    assert_eq!(profile.applications, Some(Applications { loss: 0.25, ..Applications::default() }));
     let text = r#"{"name": "mine", "packets": 5, "size": 128, "scans": [{"ports": 30}]}"#;
     let profile: Profile = serde_json::from_str(text).unwrap();
     assert_eq!((profile.packets, profile.size), (5, Size::Fixed(128)));
@@ -245,6 +250,17 @@ fn invalid_profiles_are_errors() {
     };
     assert!(refused(thin).contains("60,000 packets a forged address"));
     assert!(refused(|p| (p.packets_per_second, p.packets) = (1, 3 << 30)).contains("2106"));
+    let applications = |change: fn(&mut Applications)| {
+        let mut spec = Applications::default();
+        change(&mut spec);
+        let profile = Profile { applications: Some(spec), ..Profile::default() };
+        Generator::new(&profile, 0).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert!(applications(|a| a.loss = 2.0).starts_with("invalid applications.loss 2"));
+    assert!(applications(|a| a.http_share = 0.9).contains("shares of protocols"));
+    assert!(applications(|a| a.names = 0).contains("1 to 2^20"));
+    assert!(applications(|a| a.client_rtt_us = [300, 200]).contains("[300, 200]"));
+    assert!(applications(|a| a.server_rtt_us = [0, 200]).contains("200 to 1000000"));
 }
 
 proptest! {

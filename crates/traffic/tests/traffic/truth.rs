@@ -3,8 +3,8 @@
 use crate::decode::{Ip, Seen, decode};
 use proptest::prelude::*;
 use ringtap_traffic::{
-    Conversations, FloodSpec, FlowRules, Generator, HorizontalScan, Profile, ScanSpec, Scans, Size,
-    Talker, Truth, VerticalScan,
+    Applications, Conversations, FloodSpec, FlowRules, Generator, HorizontalScan, Profile,
+    ScanSpec, Scans, Size, Talker, Truth, VerticalScan,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -199,6 +199,13 @@ fn named_profiles_reduced() {
     assert_eq!((mix.scans.vertical.len(), mix.scans.horizontal.len()), (34, 34));
     let kinds = [mix.fragments, mix.non_ip, mix.vlan, mix.protocols.icmp, mix.protocols.icmpv6];
     assert!(kinds.iter().all(|&count| count > 50), "{kinds:?}");
+
+    let applications = compare(&reduced("applications", 20_000, 500), 8, 4_999);
+    assert_eq!(applications.packets, 20_000);
+    let truth = applications.applications.unwrap();
+    let tcp = truth.flows.iter().filter(|flow| flow.tcp.is_some()).count();
+    assert!(tcp > 100 && truth.flows.len() > tcp + 50, "{tcp} of {}", truth.flows.len());
+    assert!(mix.applications.is_none());
 }
 
 #[test]
@@ -253,13 +260,14 @@ fn small_profile() -> impl Strategy<Value = Profile> {
         proptest::array::uniform4(0.0..=1.0f64),
         proptest::collection::vec(scan, 0..4),
         proptest::collection::vec(flood, 0..3),
+        proptest::option::of((0.0..=1.0f64, 0.0..=0.3f64)),
     )
-        .prop_map(|(sizes, protocols, shares, scans, floods)| Profile {
+        .prop_map(|(sizes, protocols, shares, scans, floods, exchanges)| Profile {
             packets: sizes.0,
             flows: sizes.1,
             zipf: sizes.2,
             size: sizes.3,
-            snaplen: sizes.4,
+            snaplen: if exchanges.is_some() { 2_000 } else { sizes.4 },
             duration_ns: sizes.5,
             tcp_share: protocols.0,
             icmp_share: protocols.1,
@@ -272,6 +280,15 @@ fn small_profile() -> impl Strategy<Value = Profile> {
             vlan_share: shares[3],
             scans,
             floods,
+            applications: exchanges.map(|(share, rate)| Applications {
+                share,
+                loss: rate,
+                loss_before: rate,
+                reordering: rate,
+                duplicate_acks: rate,
+                zero_windows: rate,
+                ..Applications::default()
+            }),
             ..Profile::default()
         })
 }
