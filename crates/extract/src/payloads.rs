@@ -254,7 +254,9 @@ impl Payloads {
             }
             // It turned out to be of another protocol.
             Ok(Progress::Other) => Unread::Malformed,
-            Ok(Progress::Done) => return,
+            Ok(Progress::Done) => {
+                return self.streams.finish(payload.record, stream, ended(&mut self.unread));
+            }
             Err((why, _)) => why,
         };
         self.lose(stream.protocol, why);

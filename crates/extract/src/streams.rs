@@ -109,6 +109,9 @@ pub(crate) struct Stream {
     early: Vec<(u32, Vec<u8>)>,
     slot: usize,
     parses: u32,
+    /// Its message was read. It stays for its lifetime or until the connection goes on, so that a segment of the message
+    /// that is sent again does not begin another stream.
+    done: bool,
 }
 
 impl Stream {
@@ -211,11 +214,17 @@ impl Streams {
         let direction = Direction::of(record);
         let Some(stream) = self.all.get_mut(&direction) else { return Fed::NoStream };
         let old = record.ts_ns.saturating_sub(stream.start_ns) > LIFETIME_NS;
-        if old || !(-WINDOW..WINDOW).contains(&stream.offset(sequence)) {
-            if let Some(stream) = self.take(&direction) {
+        let offset = stream.offset(sequence);
+        let repeats =
+            stream.done && offset.saturating_add(segment.len().min(STREAM_MAX) as i32) <= 0;
+        if old || !(-WINDOW..WINDOW).contains(&offset) || stream.done && !repeats {
+            if let Some(stream) = self.take(&direction).filter(|stream| !stream.done) {
                 ended(stream.protocol, true);
             }
             return Fed::NoStream;
+        }
+        if repeats {
+            return Fed::Waits;
         }
         let before = stream.memory();
         let grew = stream.add(sequence, segment);
@@ -257,9 +266,21 @@ impl Streams {
             early: Vec::new(),
             slot: slot(record),
             parses: 1,
+            done: false,
         };
         let direction = Direction::of(record);
         self.ages.push_back((direction, record.ts_ns));
+        self.put(record, stream, ended);
+    }
+
+    /// Puts a stream back whose message was read.
+    pub(crate) fn finish(
+        &mut self,
+        record: &PacketRecord,
+        stream: Stream,
+        ended: impl FnMut(usize, bool),
+    ) {
+        let stream = Stream { bytes: Vec::new(), early: Vec::new(), done: true, ..stream };
         self.put(record, stream, ended);
     }
 
@@ -275,7 +296,9 @@ impl Streams {
         if let Some(old) = self.all.insert(Direction::of(record), stream) {
             self.slots[old.slot] -= 1;
             self.memory -= old.memory();
-            ended(old.protocol, true);
+            if !old.done {
+                ended(old.protocol, true);
+            }
         }
         self.expire(record.ts_ns, ended);
     }
@@ -290,7 +313,7 @@ impl Streams {
                 break;
             }
             self.ages.pop_front();
-            if lives && let Some(stream) = self.take(&direction) {
+            if lives && let Some(stream) = self.take(&direction).filter(|stream| !stream.done) {
                 ended(stream.protocol, old);
             }
         }
@@ -298,7 +321,8 @@ impl Streams {
 
     /// Ends all streams; calls `ended` with the protocol of each.
     pub(crate) fn end(&mut self, mut ended: impl FnMut(usize)) {
-        self.all.drain().for_each(|(_, stream)| ended(stream.protocol));
+        let open = self.all.drain().filter(|(_, stream)| !stream.done);
+        open.for_each(|(_, stream)| ended(stream.protocol));
         self.ages.clear();
         self.slots.fill(0);
         self.memory = 0;
@@ -371,6 +395,33 @@ mod tests {
         streams.end(|own| rest.push(own));
         assert_eq!((rest, streams.memory), (vec![100], 0));
         assert!(!streams.may_have(&late));
+    }
+
+    #[test]
+    fn a_message_that_was_read_does_not_begin_again() {
+        let mut streams = Streams::new(usize::MAX);
+        let record = packet(1, 5);
+        let nothing_ends = |_, _| panic!("nothing ends");
+        streams.open(&record, 7, b"abc", 0, nothing_ends);
+        let Fed::Grew(stream) = streams.feed(&record, 10, b"de", nothing_ends) else {
+            panic!("no growth")
+        };
+        streams.finish(&record, stream, nothing_ends);
+        for (sequence, segment) in [(7, &b"abc"[..]), (10, b"de"), (7, b"abcde")] {
+            assert!(matches!(streams.feed(&record, sequence, segment, nothing_ends), Fed::Waits));
+        }
+        assert!(matches!(streams.feed(&record, 12, b"f", nothing_ends), Fed::NoStream));
+        assert!(streams.all.is_empty() && streams.memory == 0 && !streams.may_have(&record));
+        // It is not incomplete at the end, or when it is too old.
+        for ts_ns in [5, LIFETIME_NS + 9] {
+            streams.open(&record, 7, b"abc", 0, nothing_ends);
+            let Fed::Grew(stream) = streams.feed(&record, 10, b"de", nothing_ends) else {
+                panic!("no growth")
+            };
+            streams.finish(&record, stream, nothing_ends);
+            streams.feed(&packet(1, ts_ns), 7, b"abc", nothing_ends);
+            streams.end(|_| panic!("nothing ends"));
+        }
     }
 
     #[test]

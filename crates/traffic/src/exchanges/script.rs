@@ -388,7 +388,7 @@ impl Writer<'_> {
             if self.happens(self.spec.loss_before) && !begins {
                 return Event::LostBefore(at);
             }
-            if self.happens(self.spec.loss) && !(begins && parts > 1) {
+            if self.happens(self.spec.loss) {
                 return Event::LostBehind(at);
             }
             if self.happens(self.spec.reordering) && !begins && at + 1 < count {
