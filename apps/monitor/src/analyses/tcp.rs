@@ -170,13 +170,11 @@ impl TcpTable {
     }
 
     fn report(self, top: usize) -> Tcp {
-        let mut servers = self.servers.rows.into_rows();
-        servers.sort_unstable_by_key(|(server, delay)| (Reverse(delay.mean_us()), *server));
-        servers.truncate(top);
-        let mut pairs = self.pairs.rows.into_rows();
-        let loss = |loss: &Loss| (Reverse(loss.retransmissions), Reverse(loss.out_of_order));
-        pairs.sort_unstable_by_key(|(pair, own)| (loss(own), *pair));
-        pairs.truncate(top);
+        let slowest = |(server, delay): &(Server, Delay)| (Reverse(delay.mean_us()), *server);
+        let servers = first(self.servers.rows.into_rows(), top, slowest);
+        let pairs = first(self.pairs.rows.into_rows(), top, |(pair, loss)| {
+            (Reverse(loss.retransmissions), Reverse(loss.out_of_order), *pair)
+        });
         let server = |(((version, address), port), delay): (Server, Delay)| SlowServer {
             server: ip(version, address),
             port,
@@ -198,6 +196,16 @@ impl TcpTable {
             records_ignored: self.ignored,
         }
     }
+}
+
+/// The first rows by a key, in order.
+fn first<T, K: Ord>(mut rows: Vec<T>, most: usize, key: impl Fn(&T) -> K) -> Vec<T> {
+    if most < rows.len() {
+        rows.select_nth_unstable_by_key(most, &key);
+        rows.truncate(most);
+    }
+    rows.sort_unstable_by_key(key);
+    rows
 }
 
 fn ip(version: IpVersion, address: [u8; 16]) -> IpAddr {
