@@ -183,6 +183,73 @@ fn the_activity_of_many_intervals_stays_within_the_memory() {
     }
 }
 
+/// A frame with a payload from a client of its own.
+fn payload_frame(client: u32, protocol: u8, port: u16, payload: &[u8]) -> Vec<u8> {
+    let header = if protocol == 6 { 20 } else { 8 };
+    let length = (20 + header + payload.len()) as u16;
+    let mut frame = [&[2; 12][..], &[8, 0, 0x45, 0]].concat();
+    frame.extend(length.to_be_bytes());
+    frame.extend([0, 0, 0, 0, 64, protocol, 0, 0, 10]);
+    frame.extend(&client.to_be_bytes()[1..]);
+    frame.extend([192, 0, 2, 1, 0x9c, 0x40]);
+    frame.extend(port.to_be_bytes());
+    if protocol == 6 {
+        frame.extend([0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 4, 0, 0, 0, 0, 0]);
+    } else {
+        frame.extend((length - 20).to_be_bytes());
+        frame.extend([0, 0]);
+    }
+    frame.extend_from_slice(payload);
+    frame
+}
+
+/// Hellos and requests that never end, QUIC Initials that nobody can read, and DNS messages that point to themselves or
+/// announce more than they have.
+fn unfinished(frames: u32) -> Vec<Vec<u8>> {
+    let hello = [&[0x16, 3, 1, 6, 0xa0, 1, 0, 6, 0x9c, 3, 3][..], &[7; 600]].concat();
+    let request = [b"GET /".as_slice(), &[b'x'; 600]].concat();
+    let initial = [&[0xc3, 0, 0, 0, 1, 8][..], &[9; 8], &[0, 0, 0x44, 0x80], &[5; 1_180]].concat();
+    let dns = |counts: [u8; 8], rest: &[u8]| [&[0, 7, 0x81, 0x80][..], &counts, rest].concat();
+    let circle = dns([0, 1, 0, 0, 0, 0, 0, 0], &[0xc0, 0x0c, 0, 1, 0, 1]);
+    let answers = dns([0, 1, 0xff, 0xff, 0, 0, 0, 0], &[1, b'a', 0, 0, 1, 0, 1, 0xc0, 0x0c]);
+    let kinds: [(u8, u16, &[u8]); 5] = [
+        (6, 443, &hello),
+        (6, 80, &request),
+        (17, 443, &initial),
+        (17, 53, &circle),
+        (17, 53, &answers),
+    ];
+    let frame = |number| {
+        let (protocol, port, payload) = kinds[number as usize % kinds.len()];
+        payload_frame(number, protocol, port, payload)
+    };
+    (0..frames).map(frame).collect()
+}
+
+#[test]
+fn floods_of_unfinished_messages_stay_within_the_memory_and_are_counted() {
+    const FRAMES: u32 = 200_000;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("unfinished.pcap");
+    capture(&file, &unfinished(FRAMES));
+    for flags in [&["--sequential"][..], &["--queues", "2"]] {
+        let bounded = ["--memory", "64M", "--analyses", "all,tcp", "--report", "json"];
+        let (report, errors, peak) = measured(&file, &[&bounded[..], flags].concat());
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["packets"]["handled"], FRAMES);
+        assert_eq!(report["ledger"]["residual"], 0);
+        assert!((1..=64).contains(&peak), "{flags:?}: {peak} MiB");
+        let unread = &report["unread_payloads"];
+        let numbers = unread.as_object().unwrap().values().map(|number| number.as_u64().unwrap());
+        assert_eq!(numbers.sum::<u64>(), u64::from(FRAMES), "{unread}");
+        assert!(report.get("payload_messages").is_none());
+        for reason in ["tls no_room", "http no_room", "quic malformed", "dns malformed"] {
+            assert!(unread[reason].as_u64() > Some(10_000), "{flags:?}: {unread}");
+        }
+        assert!(errors.contains("raise --memory"), "{errors}");
+    }
+}
+
 #[test]
 fn the_plan_lists_the_limits_that_follow_from_the_memory() {
     let plan = |flags: &[&str]| {

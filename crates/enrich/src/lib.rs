@@ -11,8 +11,8 @@
 //! [`WatchList`] are looked up by an analysis.
 //!
 //! Invariants: a stage is a pure function of the item, so equal items are equal in every arrangement. With a key, no
-//! item leaves it with an address or a name of the packets ([`anonymiser`]). Memory is bounded by the files that are
-//! loaded and [`recent`] results.
+//! item leaves it with an address or a name of the packets (`anonymiser.rs`). Memory is bounded by the files that are
+//! loaded and recent results.
 #![forbid(unsafe_code)]
 
 mod anonymiser;
