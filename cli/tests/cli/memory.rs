@@ -203,7 +203,7 @@ fn payload_frame(client: u32, protocol: u8, port: u16, payload: &[u8]) -> Vec<u8
     frame
 }
 
-/// Hellos and requests that never end, QUIC Initials that nobody can read, and DNS messages that point to themselves or
+/// Hellos and requests that never end, QUIC Initials that cannot be decrypted, and DNS messages that point to themselves or
 /// announce more than they have.
 fn unfinished(frames: u32) -> Vec<Vec<u8>> {
     let hello = [&[0x16, 3, 1, 6, 0xa0, 1, 0, 6, 0x9c, 3, 3][..], &[7; 600]].concat();
