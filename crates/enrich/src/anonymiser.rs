@@ -34,8 +34,10 @@ enum Domain {
 enum Class {
     /// Describes protocols and software: kept.
     Public,
-    /// A name or an address, perhaps with a port.
+    /// A name or an address.
     Name,
+    /// The same, perhaps with a port.
+    Host,
     /// Any text.
     Text,
     /// A version line, `SSH-2.0-text`.
@@ -45,11 +47,8 @@ enum Class {
 /// The class of a kind of facts.
 const fn class(kind: Kind) -> Class {
     match kind {
-        Kind::TlsServerName
-        | Kind::DnsQueryName
-        | Kind::DnsAnswers
-        | Kind::HttpHost
-        | Kind::DhcpHostname => Class::Name,
+        Kind::DnsQueryName | Kind::DnsAnswers | Kind::DhcpHostname => Class::Name,
+        Kind::TlsServerName | Kind::HttpHost => Class::Host,
         Kind::HttpTarget | Kind::HttpUserAgent => Class::Text,
         Kind::SshClient | Kind::SshServer => Class::Version,
         Kind::Protocol
@@ -117,20 +116,26 @@ impl Anonymiser {
         [a & !GROUP | LOCAL | mac[0] & GROUP, b, c, d, e, f]
     }
 
-    /// Appends the replacement of a name, or of an address as text; a port behind it remains.
+    /// Appends the replacement of a name, or of an address as text.
     pub fn push_name(&self, name: &[u8], out: &mut Vec<u8>) {
         let text = std::str::from_utf8(name).unwrap_or_default();
         if let Ok(address) = text.parse::<IpAddr>() {
             return out.extend_from_slice(self.address(address).to_string().as_bytes());
         }
+        self.push_labels(name, out);
+    }
+
+    /// The same for the name of a server; a port behind it remains.
+    pub fn push_host(&self, name: &[u8], out: &mut Vec<u8>) {
+        let text = std::str::from_utf8(name).unwrap_or_default();
         let (host, port) = split_port(text);
         let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         if let Some(Ok(address)) = inner.map(str::parse::<IpAddr>) {
             out.extend_from_slice(format!("[{}]{port}", self.address(address)).as_bytes());
-        } else if let Ok(address) = host.parse::<IpAddr>() {
-            out.extend_from_slice(format!("{}{port}", self.address(address)).as_bytes());
+        } else if text.parse::<IpAddr>().is_ok() {
+            self.push_name(name, out);
         } else {
-            self.push_labels(&name[..name.len() - port.len()], out);
+            self.push_name(&name[..name.len() - port.len()], out);
             out.extend_from_slice(port.as_bytes());
         }
     }
@@ -155,6 +160,7 @@ impl Anonymiser {
         match class(kind) {
             Class::Public => out.extend_from_slice(value),
             Class::Name => self.push_name(value, out),
+            Class::Host => self.push_host(value, out),
             Class::Text => self.push_text(value, out),
             Class::Version => {
                 let dashes = value.iter().enumerate().filter(|(_, byte)| **byte == b'-');
@@ -183,9 +189,15 @@ impl Anonymiser {
 /// Splits `:port` from a host; the port is empty if there is none.
 pub(crate) fn split_port(text: &str) -> (&str, &str) {
     match text.rfind(':') {
-        Some(at) if text[at + 1..].bytes().all(|byte| byte.is_ascii_digit()) => text.split_at(at),
+        Some(at) if is_port(&text[at + 1..]) => text.split_at(at),
         _ => (text, ""),
     }
+}
+
+/// Whether this is a port, or nothing.
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+        && (text.is_empty() || text.parse::<u16>().is_ok())
 }
 
 fn push_hex(bytes: &[u8], out: &mut Vec<u8>) {

@@ -185,9 +185,18 @@ impl Stage {
 
     /// Replaces a name.
     pub fn replace_name(&mut self, name: &mut String) {
+        self.replace_by(name, Anonymiser::push_name);
+    }
+
+    /// Replaces the name of a server, perhaps with a port.
+    pub fn replace_host(&mut self, name: &mut String) {
+        self.replace_by(name, Anonymiser::push_host);
+    }
+
+    fn replace_by(&self, name: &mut String, push: fn(&Anonymiser, &[u8], &mut Vec<u8>)) {
         if let Some(anonymising) = &self.anonymising {
             let mut out = Vec::new();
-            anonymising.by().push_name(name.as_bytes(), &mut out);
+            push(anonymising.by(), name.as_bytes(), &mut out);
             *name = String::from_utf8_lossy(&out).into_owned();
         }
     }

@@ -51,8 +51,6 @@ struct Place {
 
 /// Bytes of a value's header.
 const HEAD: usize = 3;
-/// Bytes of a value in [`Kept`] besides itself.
-const OVERHEAD: usize = HEAD + size_of::<Place>();
 /// Room for the first values of a flow.
 const FIRST_BYTES: usize = 128;
 const FIRST_VALUES: usize = 8;
@@ -177,7 +175,8 @@ impl Facts {
             }
             return Ok(Added::Beyond);
         }
-        let bytes = OVERHEAD + value.len() + if self.is_empty() { size_of::<Kept>() } else { 0 };
+        let (values, places) = self.0.as_ref().map_or((0, 0), |kept| kept.lengths());
+        let bytes = memory(values + HEAD + value.len(), places + 1) - memory(values, places);
         if bytes > room {
             return Err(bytes);
         }
@@ -194,9 +193,13 @@ impl Facts {
             .filter(|(own, _)| *own != kind)
             .for_each(|(own, old)| rest.push(own, old, tag(own, old)));
         rest.push(kind, value, tag(kind, value));
-        let more = rest.values.0.len().cast_signed() - kept.values.0.len().cast_signed();
+        let [new, old] = [&rest, &**kept].map(|kept| {
+            let (values, places) = kept.lengths();
+            memory(values, places)
+        });
+        let more = new.cast_signed() - old.cast_signed();
         if more > 0 && more.unsigned_abs() > room {
-            return Err(rest.values.0.len());
+            return Err(new);
         }
         **kept = rest;
         Ok(Added::Replaced(more))
@@ -241,14 +244,26 @@ impl Facts {
 
     /// The sum of the sizes that [`Facts::add`] returned.
     pub fn size(&self) -> usize {
-        let kept = self.0.as_ref().filter(|_| !self.is_empty());
-        kept.map_or(0, |kept| {
-            size_of::<Kept>() + kept.values.0.len() + kept.places.len() * size_of::<Place>()
-        })
+        let (values, places) = self.0.as_ref().map_or((0, 0), |kept| kept.lengths());
+        memory(values, places)
     }
 }
 
+/// The memory of facts with these bytes of values and this number of places.
+fn memory(values: usize, places: usize) -> usize {
+    if places == 0 {
+        return 0;
+    }
+    let places = places.max(FIRST_VALUES) * size_of::<Place>();
+    size_of::<Kept>() + values.max(FIRST_BYTES) + places
+}
+
 impl Kept {
+    /// Bytes of values, and number of places.
+    fn lengths(&self) -> (usize, usize) {
+        (self.values.0.len(), self.places.len())
+    }
+
     fn new() -> Box<Self> {
         let values = Values(Vec::with_capacity(FIRST_BYTES));
         Box::new(Self { values, places: Vec::with_capacity(FIRST_VALUES), ..Self::default() })
@@ -347,13 +362,13 @@ mod tests {
     fn the_last_version_counts() {
         let mut facts = Facts::default();
         facts.add(Kind::TlsVersion, b"TLS 1.3", usize::MAX).unwrap();
-        facts.add(Kind::Ja3, b"x", usize::MAX).unwrap();
+        facts.add(Kind::Ja3, &[b'x'; FIRST_BYTES], usize::MAX).unwrap();
         let size = facts.size();
         let added = facts.add(Kind::TlsVersion, b"DTLS 1.2", 1);
         assert_eq!((added, facts.size()), (Ok(Added::Replaced(1)), size + 1));
         assert_eq!(facts.add(Kind::TlsVersion, b"DTLS 1.2", 0), Ok(Added::Known));
         assert_eq!(facts.values(Kind::TlsVersion).collect::<Vec<_>>(), [b"DTLS 1.2"]);
-        assert_eq!(facts.values(Kind::Ja3).collect::<Vec<_>>(), [b"x"]);
+        assert_eq!(facts.values(Kind::Ja3).collect::<Vec<_>>(), [[b'x'; FIRST_BYTES]]);
         assert_eq!(
             (facts.beyond(), facts.add(Kind::TlsVersion, b"a longer one", 2).is_err()),
             (0, true)
@@ -381,10 +396,13 @@ mod tests {
     #[test]
     fn without_room_nothing_is_added() {
         let mut facts = Facts::default();
-        assert_eq!(facts.add(KIND, b"name", 10), Err(OVERHEAD + 4 + size_of::<Kept>()));
+        assert_eq!(facts.add(KIND, b"name", 10), Err(memory(0, 1)));
         assert!(facts.is_empty() && facts.size() == 0);
-        assert!(facts.add(KIND, b"", 1000).is_ok());
-        assert_eq!(facts.add(KIND, b"name", OVERHEAD + 3), Err(OVERHEAD + 4));
-        assert_eq!(facts.values(KIND).collect::<Vec<_>>(), [b""]);
+        // The first values have the memory of the first one.
+        assert_eq!(facts.add(KIND, b"", 1000), Ok(Added::New(memory(0, 1))));
+        assert_eq!(facts.add(KIND, b"name", 0), Ok(Added::New(0)));
+        let more = HEAD + 2 * HEAD + 4;
+        assert_eq!(facts.add(KIND, &[1; FIRST_BYTES], more - 1), Err(more));
+        assert_eq!(facts.values(KIND).collect::<Vec<_>>(), [&b""[..], b"name"]);
     }
 }

@@ -255,7 +255,7 @@ impl Payloads {
             // It turned out to be of another protocol.
             Ok(Progress::Other) => Unread::Malformed,
             Ok(Progress::Done) => {
-                return self.streams.finish(payload.record, stream, ended(&mut self.unread));
+                return self.streams.finish(payload.record, &stream);
             }
             Err((why, _)) => why,
         };

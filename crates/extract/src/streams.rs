@@ -11,7 +11,8 @@
 //! Bounds: [`STREAM_MAX`] bytes and [`EARLY_MAX`] early segments a stream, [`LIFETIME_NS`] of packet time, and the
 //! memory given to [`Streams::new`] for all. A stream that exceeds a bound ends, and is counted under a reason.
 //!
-//! Invariants: the result depends on the packets of the connection alone, as long as no stream ends for lack of room.
+//! Invariants: the result depends on the packets of the connection alone, as long as no stream ends for lack of room,
+//! and no message is sent again after [`READ_MAX`] others were read within its lifetime.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
@@ -33,6 +34,9 @@ const WINDOW: i32 = 1 << 17;
 const LIFETIME_NS: u64 = 10_000_000_000;
 /// Most streams at a time.
 const STREAMS_MAX: usize = 16_384;
+/// Most messages that were read and are remembered at a time.
+const READ_MAX: usize = 16_384;
+const SYN: u8 = 2;
 /// Slots of the filter that is asked before the map.
 const SLOTS: usize = 4_096;
 
@@ -109,9 +113,16 @@ pub(crate) struct Stream {
     early: Vec<(u32, Vec<u8>)>,
     slot: usize,
     parses: u32,
-    /// Its message was read. It stays for its lifetime or until the connection goes on, so that a segment of the message
-    /// that is sent again does not begin another stream.
-    done: bool,
+    /// The sequence number of its first byte.
+    start: u32,
+}
+
+/// A message that was read: a segment of it that is sent again does not begin another stream.
+struct Read {
+    start: u32,
+    end: u32,
+    start_ns: u64,
+    slot: usize,
 }
 
 impl Stream {
@@ -179,7 +190,10 @@ pub(crate) struct Streams {
     all: HashMap<Direction, Stream, Hashing>,
     /// The directions and start times of all streams, oldest first; ended ones stay until they are the oldest.
     ages: VecDeque<(Direction, u64)>,
-    /// Number of streams in each slot.
+    /// Messages that were read, and their ages in the same way.
+    read: HashMap<Direction, Read, Hashing>,
+    read_ages: VecDeque<(Direction, u64)>,
+    /// Number of streams and messages in each slot.
     slots: Box<[u16; SLOTS]>,
     memory: usize,
     memory_max: usize,
@@ -191,6 +205,8 @@ impl Streams {
         Self {
             all: HashMap::default(),
             ages: VecDeque::new(),
+            read: HashMap::default(),
+            read_ages: VecDeque::new(),
             slots: Box::new([0; SLOTS]),
             memory: 0,
             memory_max,
@@ -200,7 +216,7 @@ impl Streams {
     /// False if there is certainly no stream for the packet.
     #[inline(always)]
     pub(crate) fn may_have(&self, record: &PacketRecord) -> bool {
-        !self.all.is_empty() && self.slots[slot(record)] > 0
+        !(self.all.is_empty() && self.read.is_empty()) && self.slots[slot(record)] > 0
     }
 
     /// Passes a segment to its stream. Calls `ended` as [`Streams::open`] does.
@@ -212,19 +228,15 @@ impl Streams {
         mut ended: impl FnMut(usize, bool),
     ) -> Fed {
         let direction = Direction::of(record);
-        let Some(stream) = self.all.get_mut(&direction) else { return Fed::NoStream };
+        let Some(stream) = self.all.get_mut(&direction) else {
+            return self.repeated(direction, record, sequence, segment.len());
+        };
         let old = record.ts_ns.saturating_sub(stream.start_ns) > LIFETIME_NS;
-        let offset = stream.offset(sequence);
-        let repeats =
-            stream.done && offset.saturating_add(segment.len().min(STREAM_MAX) as i32) <= 0;
-        if old || !(-WINDOW..WINDOW).contains(&offset) || stream.done && !repeats {
-            if let Some(stream) = self.take(&direction).filter(|stream| !stream.done) {
+        if old || !(-WINDOW..WINDOW).contains(&stream.offset(sequence)) {
+            if let Some(stream) = self.take(&direction) {
                 ended(stream.protocol, true);
             }
             return Fed::NoStream;
-        }
-        if repeats {
-            return Fed::Waits;
         }
         let before = stream.memory();
         let grew = stream.add(sequence, segment);
@@ -266,22 +278,57 @@ impl Streams {
             early: Vec::new(),
             slot: slot(record),
             parses: 1,
-            done: false,
+            start: sequence,
         };
         let direction = Direction::of(record);
         self.ages.push_back((direction, record.ts_ns));
         self.put(record, stream, ended);
     }
 
-    /// Puts a stream back whose message was read.
-    pub(crate) fn finish(
+    /// Remembers the message of a stream, which was read, for the lifetime of a stream.
+    pub(crate) fn finish(&mut self, record: &PacketRecord, stream: &Stream) {
+        let Stream { start, next: end, start_ns, slot, .. } = *stream;
+        let direction = Direction::of(record);
+        while let Some(&(oldest, since_ns)) = self.read_ages.front() {
+            let old = record.ts_ns.saturating_sub(since_ns) > LIFETIME_NS;
+            if !old && self.read.len() < READ_MAX {
+                break;
+            }
+            self.read_ages.pop_front();
+            if self.read.get(&oldest).is_some_and(|own| own.start_ns == since_ns) {
+                self.forget(&oldest);
+            }
+        }
+        self.forget(&direction);
+        self.slots[slot] += 1;
+        self.read.insert(direction, Read { start, end, start_ns, slot });
+        self.read_ages.push_back((direction, start_ns));
+    }
+
+    fn forget(&mut self, direction: &Direction) {
+        if let Some(read) = self.read.remove(direction) {
+            self.slots[read.slot] -= 1;
+        }
+    }
+
+    /// Ignores a segment of a message that was read; any other one ends the memory of the message.
+    fn repeated(
         &mut self,
+        direction: Direction,
         record: &PacketRecord,
-        stream: Stream,
-        ended: impl FnMut(usize, bool),
-    ) {
-        let stream = Stream { bytes: Vec::new(), early: Vec::new(), done: true, ..stream };
-        self.put(record, stream, ended);
+        sequence: u32,
+        len: usize,
+    ) -> Fed {
+        let Some(&Read { start, end, start_ns, .. }) = self.read.get(&direction) else {
+            return Fed::NoStream;
+        };
+        let upto = sequence.wrapping_sub(start) as usize + len;
+        let recent = record.ts_ns.saturating_sub(start_ns) <= LIFETIME_NS;
+        if recent && record.tcp_flags & SYN == 0 && upto <= end.wrapping_sub(start) as usize {
+            return Fed::Waits;
+        }
+        self.forget(&direction);
+        Fed::NoStream
     }
 
     /// Puts a stream back. Calls `ended` as [`Streams::open`] does.
@@ -296,9 +343,7 @@ impl Streams {
         if let Some(old) = self.all.insert(Direction::of(record), stream) {
             self.slots[old.slot] -= 1;
             self.memory -= old.memory();
-            if !old.done {
-                ended(old.protocol, true);
-            }
+            ended(old.protocol, true);
         }
         self.expire(record.ts_ns, ended);
     }
@@ -313,7 +358,7 @@ impl Streams {
                 break;
             }
             self.ages.pop_front();
-            if lives && let Some(stream) = self.take(&direction).filter(|stream| !stream.done) {
+            if lives && let Some(stream) = self.take(&direction) {
                 ended(stream.protocol, old);
             }
         }
@@ -321,8 +366,9 @@ impl Streams {
 
     /// Ends all streams; calls `ended` with the protocol of each.
     pub(crate) fn end(&mut self, mut ended: impl FnMut(usize)) {
-        let open = self.all.drain().filter(|(_, stream)| !stream.done);
-        open.for_each(|(_, stream)| ended(stream.protocol));
+        self.all.drain().for_each(|(_, stream)| ended(stream.protocol));
+        self.read.clear();
+        self.read_ages.clear();
         self.ages.clear();
         self.slots.fill(0);
         self.memory = 0;
@@ -406,22 +452,28 @@ mod tests {
         let Fed::Grew(stream) = streams.feed(&record, 10, b"de", nothing_ends) else {
             panic!("no growth")
         };
-        streams.finish(&record, stream, nothing_ends);
+        streams.finish(&record, &stream);
         for (sequence, segment) in [(7, &b"abc"[..]), (10, b"de"), (7, b"abcde")] {
             assert!(matches!(streams.feed(&record, sequence, segment, nothing_ends), Fed::Waits));
         }
-        assert!(matches!(streams.feed(&record, 12, b"f", nothing_ends), Fed::NoStream));
-        assert!(streams.all.is_empty() && streams.memory == 0 && !streams.may_have(&record));
-        // It is not incomplete at the end, or when it is too old.
-        for ts_ns in [5, LIFETIME_NS + 9] {
-            streams.open(&record, 7, b"abc", 0, nothing_ends);
-            let Fed::Grew(stream) = streams.feed(&record, 10, b"de", nothing_ends) else {
-                panic!("no growth")
-            };
-            streams.finish(&record, stream, nothing_ends);
-            streams.feed(&packet(1, ts_ns), 7, b"abc", nothing_ends);
-            streams.end(|_| panic!("nothing ends"));
+        assert!(streams.may_have(&record) && streams.all.is_empty() && streams.memory == 0);
+        // The next message, a new connection, and the same bytes too late are read.
+        let again = PacketRecord { tcp_flags: SYN, ..record };
+        let late = packet(1, LIFETIME_NS + 6);
+        for (record, sequence) in [(record, 12), (again, 7), (late, 7), (record, 6)] {
+            streams.finish(&record, &stream);
+            let fed = streams.feed(&record, sequence, b"f", nothing_ends);
+            assert!(matches!(fed, Fed::NoStream) && streams.read.is_empty());
+            assert!(!streams.may_have(&record));
         }
+        // They take no place from streams.
+        streams.open(&packet(2, 5), 7, b"abc", 0, nothing_ends);
+        for port in 0..READ_MAX as u16 + 9 {
+            streams.finish(&packet(port, 5), &stream);
+        }
+        assert_eq!((streams.read.len(), streams.all.len()), (READ_MAX, 1));
+        streams.end(|_| {});
+        assert!(streams.slots.iter().all(|number| *number == 0));
     }
 
     #[test]

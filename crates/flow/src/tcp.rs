@@ -37,6 +37,8 @@ const LATE_NS: u64 = 3_000_000;
 const GAPS: usize = 2;
 /// Sequence numbers before the first one seen that may have been sent before the observation began.
 const EARLIER: u32 = 1 << 30;
+/// A round-trip time above this is none: clocks and captures may have steps.
+const RTT_MAX_NS: u64 = 600_000_000_000;
 /// No handshake time.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -402,6 +404,10 @@ impl Tcp<'_> {
             // one new byte into a window of zero (section 3.8.6.1), which is sent again later.
             if data_len <= 1 && own.bits & SENT != 0 && sequence == own.next.wrapping_sub(1) {
                 bits |= KEEP_ALIVE;
+                // Or the last byte was sent again.
+                if data_len == 1 && own.bits & TIMED != 0 && own.timed_end == end {
+                    bits &= !(TIMED | TIMED_SYN);
+                }
             }
             probes = data_len == 1 && in_order && peer.bits & ACKED != 0 && peer.window == 0;
             let repeats = data_len == 0
@@ -453,7 +459,8 @@ impl Tcp<'_> {
         sender.bits &= !(TIMED | TIMED_SYN);
         let usable = flags & RST == 0 && acknowledgment == sender.timed_end;
         let [low, high] = sender.timed.map(u64::from);
-        let Some(rtt_ns) = ns.checked_sub(high << 32 | low).filter(|_| usable) else { return };
+        let rtt_ns = ns.checked_sub(high << 32 | low);
+        let Some(rtt_ns) = rtt_ns.filter(|&rtt_ns| usable && rtt_ns <= RTT_MAX_NS) else { return };
         let counts = &mut self.counts()[side];
         counts.rtt_ns = counts.rtt_ns.saturating_add(rtt_ns);
         counts.rtt_count = counts.rtt_count.saturating_add(1);
@@ -581,17 +588,21 @@ impl Counts {
 
     /// Whether a segment begins in a gap, of which it fills that part.
     fn fill(&mut self, sequence: u32, end: u32) -> bool {
-        for gap in &mut self.gaps {
-            let [start, stop] = *gap;
+        for place in 0..GAPS {
+            let [start, stop] = self.gaps[place];
             if before(sequence, start) || !before(sequence, stop) {
                 continue;
             }
             if sequence == start {
-                *gap = [if before(end, stop) { end } else { stop }, stop];
+                self.gaps[place] = [if before(end, stop) { end } else { stop }, stop];
                 return true;
             }
-            *gap = [start, sequence];
-            if before(end, stop) {
+            // The rest of a gap needs a place; without one the whole gap stays.
+            let free = self.gaps.iter().any(|gap| gap[0] == gap[1]);
+            if !before(end, stop) {
+                self.gaps[place] = [start, sequence];
+            } else if free {
+                self.gaps[place] = [start, sequence];
                 self.skip(end, stop);
             }
             return true;

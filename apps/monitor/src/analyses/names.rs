@@ -220,7 +220,7 @@ impl Section for Names {
         if !stage.replaces() {
             return;
         }
-        self.servers.iter_mut().for_each(|row| stage.replace_name(&mut row.name));
+        self.servers.iter_mut().for_each(|row| stage.replace_host(&mut row.name));
         self.servers.sort_by(|a, b| (b.octets, &a.name).cmp(&(a.octets, &b.name)));
         for rows in [&mut self.dns, &mut self.dns_failed] {
             rows.iter_mut().for_each(|row| stage.replace_name(&mut row.name));

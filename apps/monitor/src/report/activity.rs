@@ -68,11 +68,17 @@ impl Activity {
             rows.sort_by_key(|row| (Reverse(row.lower), row.address));
         }
         for rows in [&mut self.sending_networks, &mut self.receiving_networks] {
-            for row in rows {
+            for row in rows.iter_mut() {
                 stage.replace_network(&mut row.prefix.address, row.prefix.length);
+            }
+            if stage.replaces() {
+                rows.sort_by_key(|row| (row.prefix.address, row.prefix.length));
             }
         }
         self.targets.iter_mut().for_each(|row| stage.replace(&mut row.address));
+        if stage.replaces() {
+            self.targets.sort_by_key(|row| (Reverse(row.lower), row.address));
+        }
         self.changers.iter_mut().for_each(|row| stage.replace(&mut row.address));
         self.changers.sort_by_key(|row| (Reverse(row.at_least), row.address));
     }

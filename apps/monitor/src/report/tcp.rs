@@ -62,15 +62,20 @@ impl TcpTotals {
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        self.records += other.records;
-        self.handshakes += other.handshakes;
-        self.handshake_rtt_sum_us += other.handshake_rtt_sum_us;
-        self.rtt_samples += other.rtt_samples;
-        self.rtt_sum_us += other.rtt_sum_us;
-        self.retransmissions += other.retransmissions;
-        self.out_of_order += other.out_of_order;
-        self.duplicate_acks += other.duplicate_acks;
-        self.zero_windows += other.zero_windows;
+        let pairs = [
+            (&mut self.records, other.records),
+            (&mut self.handshakes, other.handshakes),
+            (&mut self.handshake_rtt_sum_us, other.handshake_rtt_sum_us),
+            (&mut self.rtt_samples, other.rtt_samples),
+            (&mut self.rtt_sum_us, other.rtt_sum_us),
+            (&mut self.retransmissions, other.retransmissions),
+            (&mut self.out_of_order, other.out_of_order),
+            (&mut self.duplicate_acks, other.duplicate_acks),
+            (&mut self.zero_windows, other.zero_windows),
+        ];
+        for (own, more) in pairs {
+            *own = own.saturating_add(more);
+        }
     }
 }
 

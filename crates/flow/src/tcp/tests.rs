@@ -214,3 +214,25 @@ fn counts_are_used_again_by_other_flows() {
     wire.tcp.truncate(0);
     assert_eq!((wire.tcp.performance(0), wire.tcp.free.len()), (None, 1));
 }
+
+#[test]
+fn the_rest_of_a_gap_needs_a_place() {
+    let mut wire = Wire::open([0, 0]);
+    for first in [301, 501, 101, 401, 201, 1] {
+        wire.data(0, 0, first, 1, 100);
+    }
+    assert_eq!((wire.seen().out_of_order, wire.seen().retransmissions), ([4, 0], [0; 2]));
+}
+
+#[test]
+fn a_byte_that_is_sent_again_is_not_timed() {
+    let mut wire = Wire::open([0, 0]);
+    wire.data(0, 0, 1, 1, 1);
+    wire.data(1000, 0, 1, 1, 1);
+    wire.data(10, 1, 1, 2, 0);
+    assert_eq!((wire.seen().rtt_count, wire.seen().rtt_us(0)), ([1, 1], Some(10_000)));
+    // Nor is a step of the clock.
+    wire.data(0, 0, 2, 1, 5);
+    wire.data(RTT_MAX_NS / MS + 1, 1, 1, 7, 0);
+    assert_eq!(wire.seen().rtt_count, [1, 1]);
+}
