@@ -34,7 +34,7 @@ const WINDOW: i32 = 1 << 17;
 const LIFETIME_NS: u64 = 10_000_000_000;
 /// Most streams at a time.
 const STREAMS_MAX: usize = 16_384;
-/// Most messages that were read and are remembered at a time.
+/// Most messages that were read and are stored at a time.
 const READ_MAX: usize = 16_384;
 const SYN: u8 = 2;
 /// Slots of the filter that is asked before the map.
@@ -285,7 +285,7 @@ impl Streams {
         self.put(record, stream, ended);
     }
 
-    /// Remembers the message of a stream, which was read, for the lifetime of a stream.
+    /// Stores that the message of a stream was read, for the lifetime of a stream.
     pub(crate) fn finish(&mut self, record: &PacketRecord, stream: &Stream) {
         let Stream { start, next: end, start_ns, slot, .. } = *stream;
         let direction = Direction::of(record);
@@ -296,22 +296,22 @@ impl Streams {
             }
             self.read_ages.pop_front();
             if self.read.get(&oldest).is_some_and(|own| own.start_ns == since_ns) {
-                self.forget(&oldest);
+                self.drop_read(&oldest);
             }
         }
-        self.forget(&direction);
+        self.drop_read(&direction);
         self.slots[slot] += 1;
         self.read.insert(direction, Read { start, end, start_ns, slot });
         self.read_ages.push_back((direction, start_ns));
     }
 
-    fn forget(&mut self, direction: &Direction) {
+    fn drop_read(&mut self, direction: &Direction) {
         if let Some(read) = self.read.remove(direction) {
             self.slots[read.slot] -= 1;
         }
     }
 
-    /// Ignores a segment of a message that was read; any other one ends the memory of the message.
+    /// Ignores a segment of a message that was read; any other one drops it.
     fn repeated(
         &mut self,
         direction: Direction,
@@ -327,7 +327,7 @@ impl Streams {
         if recent && record.tcp_flags & SYN == 0 && upto <= end.wrapping_sub(start) as usize {
             return Fed::Waits;
         }
-        self.forget(&direction);
+        self.drop_read(&direction);
         Fed::NoStream
     }
 
