@@ -200,7 +200,9 @@ fn nfcapd_counts_equal_those_of_the_report() {
             let port = free_port();
             let mut command = Command::new("nfcapd");
             // The buffer holds all datagrams, so a busy machine loses none.
-            command.args(["-b", "127.0.0.1", "-B", "8000000", "-p", &port.to_string(), "-w"]);
+            command.args(["-b", "127.0.0.1", "-B", "8000000", "-p", &port.to_string()]);
+            // One file: nfdump cannot read an empty second one.
+            command.args(["-t", "86400", "-w"]);
             (
                 (Collector::start(command.arg(&flows), port), port),
                 format!("{scheme}://127.0.0.1:{port}"),

@@ -146,7 +146,8 @@ fn nfcapd_counts_every_template() {
         let folder = tempfile::tempdir().unwrap();
         let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = Command::new("nfcapd");
-        command.args(["-b", "127.0.0.1", "-p", &port.to_string(), "-w"]).arg(folder.path());
+        command.args(["-b", "127.0.0.1", "-p", &port.to_string(), "-t", "86400", "-w"]);
+        command.arg(folder.path());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let listens = format!(":{port:04X} 00000000:0000");
         let is_bound = || std::fs::read_to_string("/proc/net/udp").unwrap().contains(&listens);
