@@ -125,7 +125,7 @@ enum Form {
     Text,
     /// The octets of a hexadecimal text.
     Octets,
-    /// The number of a value in so many octets, at most 8. 0: no value.
+    /// The number of a value, with this number of octets, at most 8; 0 if there is no value.
     Number(u16),
     /// 1 if there is a value, otherwise 0; never in a list.
     Presence,
@@ -364,7 +364,7 @@ impl Fact {
     }
 }
 
-/// Octets for a text in a field that may have so many octets more than without one.
+/// Octets for a text in a field that may be longer than without one by this number of octets.
 fn text_room(spare: usize) -> usize {
     // A length above SHORT_MAX takes two octets more.
     if spare <= SHORT_MAX { spare } else { (spare - 2).clamp(SHORT_MAX, VALUE_MAX) }
