@@ -46,7 +46,10 @@ impl Messages {
                 }
                 event.values.push(kind, value);
             }
-            found(event);
+            // An attachment may be a TCP segment alone.
+            if !event.values.is_empty() {
+                found(event);
+            }
             event.values.clear();
         }
     }
@@ -54,6 +57,8 @@ impl Messages {
 
 #[cfg(test)]
 mod tests {
+    use ringtap_wire::Segment;
+
     use super::*;
 
     #[test]
@@ -74,6 +79,11 @@ mod tests {
             (3, Kind::Protocol, b"ssh"),
         ];
         for (item, kind, value) in facts {
+            if item == 2 {
+                // A packet with a segment only, and one with a segment and a message.
+                assert!(attachments.push(1, Segment::KIND, &[0; 14]));
+                assert!(attachments.push(2, Segment::KIND, &[0; 14]));
+            }
             assert!(attachments.push(item, kind as u8, value));
         }
         let mut found = Vec::new();
