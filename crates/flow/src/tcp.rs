@@ -24,10 +24,7 @@
 use ringtap_base::prefetch;
 use ringtap_wire::{PacketRecord, Segment};
 
-const FIN: u8 = 1;
-const SYN: u8 = 2;
-const RST: u8 = 4;
-const ACK: u8 = 16;
+use crate::entry::{ACK, FIN, RST, SYN};
 
 /// Duplicate acknowledgments that ask for a segment; if it then fills a gap, it was sent again.
 const ASKED: u8 = 2;
