@@ -4,8 +4,9 @@
 # From DIR/STEP.log the script counts "test result:" lines (passed, failed, ignored) and lines that
 # start with "SKIPPED" or "NAME: SKIPPED". A test that prints such a line returns at once, and
 # libtest counts it as passed; the script counts it as skipped. A step whose DIR/STEP.status is not
-# 0 and that has no failed test (for example a failed build) counts as one failure. The last line is
-# `N passed, N failed, N skipped`, also written to DIR/total. The exit status is 1 if a test failed.
+# 0 and that has no failed test (for example a failed build) counts as one failure. Failed tests are
+# listed with the first lines of their output. The last line is `N passed, N failed, N skipped`, also
+# written to DIR/total. The exit status is 1 if a test failed.
 set -euo pipefail
 logs=$1
 passed=0 failed=0 skipped=0
@@ -32,6 +33,19 @@ for log in "$logs"/*.log; do
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 done
 grep -hE "^([a-z-]+: )?SKIPPED" "$logs"/*.log | sort | uniq -c | sed 's/^ */  /' || true
+
+# Read twice: first the names of failed tests, then the blocks `---- NAME stdout ----` of these.
+for log in "$logs"/*.log; do
+    awk '
+        FNR == NR { if (/^test .* \.\.\. FAILED$/) failed[$2] = 1; next }
+        /^---- .* stdout ----$/ {
+            left = ($2 in failed) ? 30 : 0
+            if (left) print "\nFAILED: " $2
+            next
+        }
+        /^(failures|successes):$/ { left = 0 }
+        left-- > 0 && NF { print "    " $0 }' "$log" "$log"
+done
 
 verdict=ok
 [ "$failed" = 0 ] || verdict=FAILED
