@@ -173,8 +173,8 @@ fn real() -> Vec<PathBuf> {
 }
 
 /// What may differ if times step back, because what a run counts then depends on what else it has seen: the latest time,
-/// by which flows end, and the conversations of an interval that had ended.
-const BY_TIME: [&str; 2] = ["intervals", "flows"];
+/// by which flows end, what is counted by flow records, and the conversations of an interval that had ended.
+const BY_TIME: [&str; 5] = ["intervals", "flows", "applications", "names", "tcp"];
 
 #[test]
 fn merged_parts_of_real_captures_have_the_digest_of_the_whole() {

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! Rows ──sort──▶ Writer ──▶ image ──▶ Reader ─┐
-//!                             image ──▶ Reader ┼─▶ merge ──▶ rows in order ──▶ Writer, or whoever needs them
+//!                             image ──▶ Reader ┼─▶ merge ──▶ rows in order ──▶ Writer, or a report
 //!                             image ──▶ Reader ─┘
 //! ```
 //!
