@@ -196,6 +196,7 @@ fn logins_and_certificates_are_used_and_their_errors_reported() {
     let flags: Vec<_> = bad.iter().flat_map(|(url, _)| ["--export", url]).collect();
     let (report, errors, code) = monitor(&flags);
     assert_eq!(code, 1, "{errors}");
+    println!("{errors}");
     for ((url, words), export) in bad.iter().zip(report["export"].as_array().unwrap()) {
         let line = format!("error: writing to {url}: ");
         let line = errors.lines().find(|text| text.starts_with(&line)).expect(&line);

@@ -241,6 +241,17 @@ fn words(error: &Error) -> String {
     known.into()
 }
 
+/// Words of the library that say nothing about the cause.
+const LAYERS: [&str; 7] = [
+    "Multiple errors occured: ",
+    "IO Error: ",
+    "Request error: ",
+    "Connection is poisoned: ",
+    "Cannot read framed message: ",
+    "Cannot read data: ",
+    "cannot sync versions: ",
+];
+
 /// The text of an error without a number of the protocol.
 fn in_words(cause: String) -> String {
     if cause.contains("SaslAuthenticationFailed") {
@@ -249,7 +260,9 @@ fn in_words(cause: String) -> String {
     if cause.to_ascii_lowercase().replace(' ', "").contains("unsupportedsaslmechanism") {
         return "the broker does not support this mechanism of SASL".into();
     }
-    cause
+    // The library puts names of its layers before the cause.
+    let cause = cause.rsplit_once("Source: ").map_or(cause.as_str(), |(_, cause)| cause);
+    LAYERS.iter().fold(cause.to_owned(), |cause, layer| cause.replace(layer, ""))
 }
 
 #[cfg(test)]
@@ -282,7 +295,10 @@ mod tests {
         for text in ["unsupported sasl mechanism", "API error: UnsupportedSaslMechanism"] {
             assert!(in_words(text.to_owned()).contains("mechanism of SASL"), "{text}");
         }
-        assert_eq!(in_words("connection refused".to_owned()), "connection refused");
+        let nested = "all retries failed: Retry exceeded deadline. Source: error connecting to broker \"b:1\": \
+                      IO Error: Connection refused (os error 111)";
+        let cause = "error connecting to broker \"b:1\": Connection refused (os error 111)";
+        assert_eq!(in_words(nested.to_owned()), cause);
     }
 
     #[test]
