@@ -1,5 +1,5 @@
 //! A broker of Kafka on loopback: one process that is also its own controller, with a listener for plain connections,
-//! one for logins and one for TLS.
+//! one for logins and one for TLS. Batches have at most 30,000 bytes, so that larger ones are divided.
 
 use std::fs;
 use std::net::TcpListener;
@@ -176,6 +176,7 @@ impl Broker {
              listener.name.tls.ssl.keystore.location={folder}/identity.pem\n\
              log.dirs={folder}/data\n\
              auto.create.topics.enable=true\n\
+             message.max.bytes=30000\n\
              offsets.topic.replication.factor=1\n\
              transaction.state.log.replication.factor=1\n\
              transaction.state.log.min.isr=1\n"

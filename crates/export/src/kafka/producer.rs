@@ -290,3 +290,106 @@ fn flows(messages: &[Message<'_>], places: &[usize]) -> RecordTotals {
 fn lose(messages: &[Message<'_>], places: &[usize], reason: Reason, shared: &Shared) {
     shared.lose(reason, flows(messages, places));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::WaitPolicy;
+    use crate::{KafkaTopic, Settings};
+
+    const KEYS: [&[u8]; 5] = [b"a", b"b", b"a", b"c", b"a"];
+
+    /// A message with 9 octets of content for each key.
+    fn messages() -> Vec<Message<'static>> {
+        let flows = RecordTotals { records: 1, packets: 2, octets: 3 };
+        let message = |key| Message { key, value: b"123456789", format: "json", flows };
+        KEYS.into_iter().map(message).collect()
+    }
+
+    fn producer() -> (Producer, Shared) {
+        let (topic, _) = KafkaTopic::parse("127.0.0.1:9/flows").unwrap();
+        let access = Access::new(&topic, &Settings::default()).unwrap();
+        let shared = Shared::new("test".into(), WaitPolicy::Collector, false);
+        (Producer::new(access).unwrap(), shared)
+    }
+
+    /// Five messages for one partition, with this outcome. Returns the settled places.
+    fn settle(
+        producer: &mut Producer,
+        shared: &Shared,
+        most: usize,
+        outcome: Outcome,
+    ) -> Vec<usize> {
+        let (messages, all) = (messages(), [0, 1, 2, 3, 4]);
+        let batches = batches(&messages, &all, 1, most);
+        producer.settle(&messages, &batches, &mut BTreeMap::from([(0, outcome)]), shared)
+    }
+
+    #[test]
+    fn a_batch_is_full_before_a_message_that_does_not_fit() {
+        let messages = messages();
+        let all: Vec<_> = (0..messages.len()).collect();
+        let one = batches(&messages, &all, 1, 1_000);
+        assert_eq!((&one[&0].places, one[&0].octets), (&all, 50));
+        assert_eq!(batches(&messages, &all, 1, 20)[&0].places, [0, 1]);
+        assert_eq!(batches(&messages, &all, 1, 1)[&0].places, [0], "one always fits");
+        assert_eq!(batches(&messages, &all[3..], 1, 20)[&0].places, [3, 4]);
+        // Equal keys are together, in order.
+        let several = batches(&messages, &all, 1_000, 1_000);
+        assert_eq!(several.len(), 3);
+        assert!(several.values().any(|batch| batch.places == [0, 2, 4]));
+    }
+
+    #[test]
+    fn a_message_has_key_value_and_headers() {
+        let message = record(&messages()[1], "00ff", 7, timestamp());
+        assert_eq!(message.key.as_deref(), Some(&b"b"[..]));
+        assert_eq!(message.value.as_deref(), Some(&b"123456789"[..]));
+        let headers: Vec<_> = message.headers.iter().collect();
+        let text = |text: &str| text.as_bytes().to_vec();
+        let expected = [("format", "json"), ("run", "00ff"), ("sequence", "7")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), text(value)));
+        assert!(headers.into_iter().eq(expected.iter().map(|(name, value)| (name, value))));
+    }
+
+    #[test]
+    fn acknowledged_messages_are_sent_and_a_broken_connection_settles_none() {
+        let (mut producer, shared) = producer();
+        assert_eq!(settle(&mut producer, &shared, 20, Outcome::Taken), [0, 1]);
+        let sent = shared.sent();
+        assert_eq!((sent.flows.records, sent.messages, sent.message_octets), (2, 2, 20));
+        let broken = Outcome::Broken("reset".into());
+        assert_eq!(settle(&mut producer, &shared, 20, broken), [0; 0]);
+        assert!(shared.is_failing());
+        assert_eq!(shared.last_error().as_deref(), Some("reset"));
+        assert_eq!(shared.not_sent().records, 0);
+    }
+
+    #[test]
+    fn large_batches_are_divided_and_large_messages_are_lost() {
+        let (mut producer, shared) = producer();
+        assert_eq!(settle(&mut producer, &shared, 1_000, Outcome::TooLarge), [0; 0]);
+        assert_eq!((producer.batch_max, shared.is_failing()), (25, false));
+        assert_eq!(settle(&mut producer, &shared, 25, Outcome::TooLarge), [0; 0]);
+        // Now each batch is one message.
+        assert_eq!(settle(&mut producer, &shared, 10, Outcome::TooLarge), [0]);
+        assert!(shared.last_error().unwrap().contains("10 octets"));
+        let refused = Outcome::Refused("invalid".into());
+        assert_eq!(settle(&mut producer, &shared, 20, refused), [0, 1]);
+        assert_eq!(shared.not_sent().records, 3);
+        shared.judge();
+        assert_eq!(shared.summary().not_sent["failed"].packets, 6);
+        assert_eq!(shared.summary().failure.as_deref(), Some("invalid"));
+    }
+
+    #[test]
+    fn without_a_broker_messages_are_lost_at_the_end_and_numbered() {
+        let (mut producer, shared) = producer();
+        shared.interrupt();
+        producer.deliver(&messages(), &shared);
+        producer.finish(&shared);
+        assert_eq!(producer.next, 5);
+        assert_eq!(shared.summary().not_sent["too_late"].records, 5);
+        assert!(shared.last_error().unwrap().contains("127.0.0.1:9"));
+    }
+}

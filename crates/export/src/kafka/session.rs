@@ -136,7 +136,10 @@ impl Session {
             Ok::<_, Error>((client, topics))
         });
         let (client, topics) = match task.join_next().await {
-            Some(Ok(opened)) => opened.map_err(|error| words(&error))?,
+            Some(Ok(opened)) => opened.map_err(|error| match words(&error) {
+                closed if closed == CLOSED => format!("{CLOSED}; is tls=true missing, or a login?"),
+                other => other,
+            })?,
             _ => return Err("an answer of a broker is malformed".into()),
         };
         let topic = topics.into_iter().find(|topic| topic.name == name);
@@ -241,6 +244,9 @@ fn words(error: &Error) -> String {
     known.into()
 }
 
+/// A connection was closed.
+const CLOSED: &str = "a broker closed the connection";
+
 /// Words of the library that say nothing about the cause.
 const LAYERS: [&str; 7] = [
     "Multiple errors occured: ",
@@ -259,6 +265,12 @@ fn in_words(cause: String) -> String {
     }
     if cause.to_ascii_lowercase().replace(' ', "").contains("unsupportedsaslmechanism") {
         return "the broker does not support this mechanism of SASL".into();
+    }
+    if cause.contains("early eof") {
+        return CLOSED.into();
+    }
+    if cause.contains("UnknownIssuer") {
+        return "its certificate is signed by an unknown authority (add the authority with ca=FILE)".into();
     }
     // The library puts names of its layers before the cause.
     let cause = cause.rsplit_once("Source: ").map_or(cause.as_str(), |(_, cause)| cause);
