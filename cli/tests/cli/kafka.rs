@@ -261,7 +261,7 @@ fn check_fault(fault: impl FnOnce(&mut Broker, &mut Fed, &[u8])) {
     assert!(errors.contains("trying again") && errors.contains("works again"), "{errors}");
 
     let (received, repeated) = messages(&broker, "flows");
-    println!("{} messages, {repeated} repeated", received.len());
+    eprintln!("{} messages, {repeated} repeated", received.len());
     let export = &report["export"][0];
     assert_eq!((&export["not_sent"], received.len()), (&serde_json::json!({}), lines(&file).len()));
     assert_eq!(values(&received), lines(&file));
