@@ -269,6 +269,24 @@ mod tests {
     }
 
     #[test]
+    fn a_topic_is_a_collector_if_it_is_built_in() {
+        let url = "kafka://h/t?format=protobuf";
+        let collector = url.parse::<Collector>();
+        if cfg!(feature = "kafka") {
+            let collector = collector.unwrap();
+            assert_eq!(
+                (collector.protocol(), collector.to_string()),
+                (Protocol::FlowMessages, url.into())
+            );
+            assert!(matches!(collector.transport(), Transport::Kafka(topic) if topic.name == "t"));
+        } else {
+            let error = collector.unwrap_err().to_string();
+            assert!(error.contains(url) && error.contains("without the feature kafka"), "{error}");
+        }
+        assert!("kafka://h".parse::<Collector>().is_err());
+    }
+
+    #[test]
     fn invalid_urls_are_errors_with_advice() {
         for (url, words) in [
             ("", "ipfix://HOST:PORT"),
