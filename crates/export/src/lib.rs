@@ -16,6 +16,8 @@
 //! one [`Reason`]. Memory is bounded by the blocks.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "arrow")]
+mod batches;
 mod block;
 mod collector;
 pub mod encode;
@@ -37,6 +39,8 @@ mod text;
 mod transports;
 mod writer;
 
+#[cfg(feature = "arrow")]
+pub use batches::Batches;
 pub use collector::{Collector, Protocol, Transport, UnknownCollector};
 pub use events::{EventFormat, UnknownEventFormat};
 pub use exports::{Exports, Handle, LINGER, Prepared, StartError};

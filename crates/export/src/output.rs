@@ -7,6 +7,8 @@ use std::str::FromStr;
 use crate::events::{EventFormat, UnknownEventFormat};
 use crate::formats::{Format, UnknownFormat};
 
+#[cfg(feature = "arrow")]
+use crate::batches::Batches;
 #[cfg(feature = "parquet")]
 use crate::rows::FILE_BYTES;
 use crate::{Collector, Transport};
@@ -20,6 +22,9 @@ pub enum Output {
     File(FileOutput),
     /// A file of events.
     Events(EventOutput),
+    /// Record batches in memory.
+    #[cfg(feature = "arrow")]
+    Batches(Batches),
 }
 
 /// A file of records: `FORMAT:PATH`, where the path `-` is standard output.
@@ -112,6 +117,8 @@ impl Output {
             },
             Self::File(file) => Some(&file.path),
             Self::Events(file) => Some(&file.path),
+            #[cfg(feature = "arrow")]
+            Self::Batches(_) => None,
         }
     }
 
@@ -125,6 +132,8 @@ impl Output {
         match self {
             #[cfg(feature = "parquet")]
             Self::File(FileOutput { format: Format::Parquet, .. }) => FILE_BYTES as u64,
+            #[cfg(feature = "arrow")]
+            Self::Batches(_) => FILE_BYTES as u64,
             _ => 0,
         }
     }
@@ -162,6 +171,8 @@ impl fmt::Display for Output {
             Self::Collector(collector) => collector.fmt(f),
             Self::File(file) => file.fmt(f),
             Self::Events(file) => file.fmt(f),
+            #[cfg(feature = "arrow")]
+            Self::Batches(_) => f.write_str("flow records in memory"),
         }
     }
 }

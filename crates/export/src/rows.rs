@@ -17,7 +17,7 @@ use crate::{Reason, RecordTotals, Sent};
 const ROW_BYTES: usize = 448;
 
 /// True if the rows are a whole row group: by their number, or by the memory of their facts.
-fn is_group(rows: &Rows) -> bool {
+pub(crate) fn is_group(rows: &Rows) -> bool {
     rows.len() >= GROUP_ROWS || rows.fact_bytes() >= GROUP_ROWS * ROW_BYTES
 }
 

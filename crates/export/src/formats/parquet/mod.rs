@@ -10,6 +10,9 @@
 //! some 30 KB, kept until the end. Numbers are unsigned with their own width, times are milliseconds in UTC, and
 //! addresses are text, which every reader can show, compare and convert.
 
+#[cfg(feature = "arrow")]
+mod arrow;
+mod column;
 mod columns;
 
 use std::io;
