@@ -126,8 +126,7 @@ impl Frames {
             let at = slots.used;
             slots.used += 1;
             slots.records[at] = inner;
-            let record = &mut slots.records[at];
-            self.read(frame, record, slots.before + at, slots.attachments);
+            self.read(frame, &slots.records[at], slots.before + at, slots.attachments);
         }
         own
     }
@@ -140,29 +139,23 @@ impl Frames {
         slots.before + slots.used
     }
 
-    /// Reads the payload of the packet just decoded, and adds its TCP segment.
+    /// Reads the payload of the packet just decoded, and attaches its TCP segment if the record has no room for it.
     #[inline(always)]
     fn read(
         &mut self,
         frame: &Frame<'_>,
-        record: &mut PacketRecord,
+        record: &PacketRecord,
         at: usize,
         attachments: &mut Attachments,
     ) {
-        let segment = self.decoder.segment(record);
-        if let Some(segment) = segment
-            && record.flags.contains(Flags::IPV6)
+        if record.flags.contains(Flags(Flags::SEGMENT.0 | Flags::IPV6.0))
+            && let Some(segment) = self.decoder.segment(record)
         {
             // It is the packet's first attachment, so there is room.
             let _ = attachments.push(at, Segment::KIND, &segment.bytes());
         }
         if self.payloads.any() {
             self.look(frame, record, at, attachments);
-        }
-        if let Some(segment) = segment
-            && record.flags.contains(Flags::IPV4)
-        {
-            segment.put(record);
         }
     }
 
@@ -198,6 +191,8 @@ impl Frames {
     ) {
         let Some(payload) = self.decoder.payload(frame.link, frame.data, record) else { return };
         let ringtap_wire::Payload { bytes, sequence } = payload;
+        // Tables of the extractors compare addresses as a whole.
+        let record = &record.without_segment();
         let payload = Payload { record, bytes, sequence };
         self.payloads.read(&payload, &mut |kind, value| attachments.push(at, kind as u8, value));
     }

@@ -3,6 +3,10 @@
 //! ```text
 //! | kind | length | value … | kind | length | value … | …        1, 2 and `length` bytes
 //! ```
+//!
+//! The facts of most flows are one block of memory, which has room for the first values.
+
+use std::cmp::Ordering;
 
 use crate::{Keep, Kind};
 
@@ -26,22 +30,28 @@ pub enum Added {
 pub struct Values(Vec<u8>);
 
 /// The facts of a flow.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default)]
 pub struct Facts(Option<Box<Kept>>);
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug)]
 struct Kept {
-    values: Values,
-    /// A place for each value, in order: a search reads few other bytes.
-    places: Vec<Place>,
-    /// The number of values of each kind.
+    /// The encoded values if they fit, and the number of these bytes.
+    first: [u8; FIRST_BYTES],
+    len: usize,
+    /// Otherwise all encoded values.
+    all: Vec<u8>,
+    /// A place for each value, in order: a search reads few other bytes. Those without room are in `more`.
+    places: [Place; FIRST_VALUES],
+    more: Vec<Place>,
+    /// The number of values, in all and of each kind.
+    count: usize,
     counts: [u8; Kind::KEPT.len()],
     /// Values left out because the flow had the maximum of their kind.
     beyond: u32,
 }
 
 /// Where a value is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 struct Place {
     /// The kind in the upper 8 bits, a hash of the value in the others.
     tag: u32,
@@ -135,17 +145,17 @@ impl Facts {
     /// True if there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.0.as_ref().is_none_or(|kept| kept.places.is_empty())
+        self.0.as_ref().is_none_or(|kept| kept.count == 0)
     }
 
     /// Removes all, and keeps a memory of ordinary size for the facts of another flow.
     pub fn clear(&mut self) {
         match &mut self.0 {
-            Some(kept) if kept.values.0.capacity() <= KEPT_BYTES => {
-                kept.values.clear();
-                kept.places.clear();
+            Some(kept) if kept.all.capacity() <= KEPT_BYTES => {
+                kept.all.clear();
+                kept.more.clear();
+                (kept.len, kept.count, kept.beyond) = (0, 0, 0);
                 kept.counts = [0; Kind::KEPT.len()];
-                kept.beyond = 0;
             }
             kept => *kept = None,
         }
@@ -180,16 +190,15 @@ impl Facts {
         if bytes > room {
             return Err(bytes);
         }
-        self.0.get_or_insert_with(Kept::new).push(kind, value, tag);
+        self.0.get_or_insert_with(|| Box::new(Kept::EMPTY)).push(kind, value, tag);
         Ok(Added::New(bytes))
     }
 
     /// Replaces the value of a kind of which there is one.
     fn replace(&mut self, kind: Kind, value: &[u8], room: usize) -> Result<Added, usize> {
         let Some(kept) = &mut self.0 else { return Ok(Added::Known) };
-        let mut rest = Kept { beyond: kept.beyond, ..Kept::default() };
-        kept.values
-            .all()
+        let mut rest = Kept { beyond: kept.beyond, ..Kept::EMPTY };
+        all(kept.bytes())
             .filter(|(own, _)| *own != kind)
             .for_each(|(own, old)| rest.push(own, old, tag(own, old)));
         rest.push(kind, value, tag(kind, value));
@@ -224,22 +233,23 @@ impl Facts {
 
     /// The same kinds with other values, as [`Values::map`] has them; equal ones become one.
     #[must_use]
-    pub fn map(&self, change: impl FnMut(Kind, &[u8], &mut Vec<u8>)) -> Self {
-        let mut mapped = Self(None);
-        let Some(kept) = self.0.as_deref() else { return mapped };
-        for (kind, value) in kept.values.map(change).all() {
+    pub fn map(&self, mut change: impl FnMut(Kind, &[u8], &mut Vec<u8>)) -> Self {
+        let (mut mapped, mut value) = (Self(None), Vec::new());
+        for (kind, old) in self.all() {
+            value.clear();
+            change(kind, old, &mut value);
             // There is room for any value.
-            let _ = mapped.add(kind, value, usize::MAX);
+            let _ = mapped.add(kind, &value, usize::MAX);
         }
         if let Some(own) = &mut mapped.0 {
-            own.beyond = kept.beyond;
+            own.beyond = self.beyond();
         }
         mapped
     }
 
     /// All values as bytes, for digests: equal values are equal bytes.
     pub fn bytes(&self) -> &[u8] {
-        self.0.as_ref().map_or(&[], |kept| &kept.values.0)
+        self.0.as_ref().map_or(&[], |kept| kept.bytes())
     }
 
     /// The sum of the sizes that [`Facts::add`] returned.
@@ -249,41 +259,101 @@ impl Facts {
     }
 }
 
+/// The order of facts is that of their bytes.
+impl Ord for Facts {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.bytes(), self.beyond()).cmp(&(other.bytes(), other.beyond()))
+    }
+}
+
+impl PartialOrd for Facts {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Facts {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Facts {}
+
 /// The memory of facts with these bytes of values and this number of places.
 fn memory(values: usize, places: usize) -> usize {
     if places == 0 {
         return 0;
     }
-    let places = places.max(FIRST_VALUES) * size_of::<Place>();
-    size_of::<Kept>() + values.max(FIRST_BYTES) + places
+    let values = if values > FIRST_BYTES { values } else { 0 };
+    size_of::<Kept>() + values + places.saturating_sub(FIRST_VALUES) * size_of::<Place>()
 }
 
 impl Kept {
-    /// Bytes of values, and number of places.
-    fn lengths(&self) -> (usize, usize) {
-        (self.values.0.len(), self.places.len())
+    const EMPTY: Self = Self {
+        first: [0; FIRST_BYTES],
+        len: 0,
+        all: Vec::new(),
+        places: [Place { tag: 0, at: 0 }; FIRST_VALUES],
+        more: Vec::new(),
+        count: 0,
+        counts: [0; Kind::KEPT.len()],
+        beyond: 0,
+    };
+
+    /// The encoded values.
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        if self.all.is_empty() { &self.first[..self.len] } else { &self.all }
     }
 
-    fn new() -> Box<Self> {
-        let values = Values(Vec::with_capacity(FIRST_BYTES));
-        Box::new(Self { values, places: Vec::with_capacity(FIRST_VALUES), ..Self::default() })
+    /// Bytes of values, and number of places.
+    fn lengths(&self) -> (usize, usize) {
+        (self.bytes().len(), self.count)
     }
 
     fn push(&mut self, kind: Kind, value: &[u8], tag: u32) {
-        self.places.push(Place { tag, at: self.values.0.len() as u32 });
-        self.values.push(kind, value);
+        let place = Place { tag, at: self.bytes().len() as u32 };
+        match self.places.get_mut(self.count) {
+            Some(own) => *own = place,
+            None => self.more.push(place),
+        }
+        self.count += 1;
         self.counts[kind as usize] += 1;
+        let [l0, l1] = (value.len() as u16).to_le_bytes();
+        let head = [kind as u8, l0, l1];
+        let end = self.len + HEAD + value.len();
+        if self.all.is_empty()
+            && let Some(own) = self.first.get_mut(self.len..end)
+        {
+            let (own_head, own_value) = own.split_at_mut(HEAD);
+            own_head.copy_from_slice(&head);
+            own_value.copy_from_slice(value);
+            self.len = end;
+            return;
+        }
+        if self.all.is_empty() {
+            self.all.reserve(2 * FIRST_BYTES + value.len());
+            self.all.extend_from_slice(&self.first[..self.len]);
+        }
+        self.all.extend_from_slice(&head);
+        self.all.extend_from_slice(value);
+    }
+
+    /// The places of all values.
+    fn places(&self) -> impl Iterator<Item = &Place> {
+        self.places[..self.count.min(FIRST_VALUES)].iter().chain(&self.more)
     }
 
     /// Whether a value of this tag is there.
     fn has(&self, tag: u32, value: &[u8]) -> bool {
         // Without an early end, so that several places are compared at a time.
-        self.places.iter().fold(false, |any, place| any | (place.tag == tag))
-            && self.places.iter().any(|own| own.tag == tag && self.value(own) == Some(value))
+        self.places().fold(false, |any, place| any | (place.tag == tag))
+            && self.places().any(|own| own.tag == tag && self.value(own) == Some(value))
     }
 
     fn value(&self, place: &Place) -> Option<&[u8]> {
-        let (&[_, l0, l1], behind) = self.values.0.get(place.at as usize..)?.split_first_chunk()?;
+        let (&[_, l0, l1], behind) = self.bytes().get(place.at as usize..)?.split_first_chunk()?;
         behind.get(..usize::from(u16::from_le_bytes([l0, l1])))
     }
 }
@@ -401,7 +471,8 @@ mod tests {
         // The first values have the memory of the first one.
         assert_eq!(facts.add(KIND, b"", 1000), Ok(Added::New(memory(0, 1))));
         assert_eq!(facts.add(KIND, b"name", 0), Ok(Added::New(0)));
-        let more = HEAD + 2 * HEAD + 4;
+        // Beyond their room all values move.
+        let more = FIRST_BYTES + 3 * HEAD + 4;
         assert_eq!(facts.add(KIND, &[1; FIRST_BYTES], more - 1), Err(more));
         assert_eq!(facts.values(KIND).collect::<Vec<_>>(), [&b""[..], b"name"]);
     }

@@ -69,11 +69,14 @@ pub(crate) struct Arrival<'a> {
     pub(crate) hash: u32,
     /// Where the flow seemed to be before earlier packets changed the table: a hint.
     pub(crate) likely: Option<u32>,
-    /// Its TCP segment, if that is measured.
-    pub(crate) segment: Option<Segment>,
+    /// Its TCP segment, if that is measured and not in the record.
+    pub(crate) attached: Option<Segment>,
     /// The following packets that differ from it only in time and length.
     pub(crate) alike: &'a [PacketRecord],
 }
+
+/// Flows whose connections are prefetched before they end.
+const AHEAD: usize = 8;
 
 /// Most flows whose memory for facts is kept when they end.
 const SPARE_MAX: usize = 256;
@@ -148,8 +151,13 @@ impl<E: Ends> Shelf<E> {
                 prefetch(entry.tail());
             }
         }
-        self.tcp.prefetch(at);
         Some(at as u32)
+    }
+
+    /// The connections of the flows.
+    #[inline(always)]
+    pub(crate) fn connections(&self) -> &Connections {
+        &self.tcp
     }
 
     /// The packet's flow and its direction there, if it is live. `same` compares what the key does
@@ -201,6 +209,7 @@ impl<E: Ends> Shelf<E> {
             note(entry, packet, observer);
         } else {
             // Packets may be out of order: the minimum.
+            self.tcp.expand(at, self.first_ns[at]);
             self.first_ns[at] = self.first_ns[at].min(packet.ts_ns);
             entry.age();
             observer.late(packet, entry.stamp());
@@ -271,9 +280,9 @@ impl<E: Ends> Shelf<E> {
         observer: &mut impl Observer,
     ) -> usize {
         self.end(at, rules, reason, observer);
-        self.first_ns[at] = packet.ts_ns;
         let old = self.entries[at];
-        self.tcp.restart(at, reason == EndReason::Active);
+        self.tcp.restart(at, self.first_ns[at], reason == EndReason::Active);
+        self.first_ns[at] = packet.ts_ns;
         let direction = if reason == EndReason::Active {
             self.entries[at] = old.continued(packet);
             direction
@@ -378,7 +387,7 @@ impl<E: Ends> Shelf<E> {
         packet: &PacketRecord,
         segment: &Segment,
     ) {
-        self.tcp.on_segment(at, packet, segment, direction);
+        self.tcp.on_segment(at, self.first_ns[at], packet, segment, direction);
     }
 
     /// Adds the entry's counters to the carried-over ones, which cannot overflow.
@@ -461,6 +470,8 @@ impl<E: Ends> Shelf<E> {
         let (len, mut alive) = (self.entries.len(), 0);
         let left = len.saturating_sub(most);
         for at in (left..len).rev() {
+            self.tcp.prefetch_line(at.saturating_sub(2 * AHEAD));
+            self.tcp.prefetch_counts(at.saturating_sub(AHEAD));
             let entry = &self.entries[at];
             let reason = entry.expired(now_ns, &rules.idle_ns).unwrap_or_else(|| {
                 alive += 1;

@@ -23,6 +23,7 @@ use crate::ends::{Ends, V4, V6};
 use crate::entry::Key;
 use crate::index::Index;
 use crate::shelf::{Arrival, Rules, Shelf};
+use crate::tcp::Connections;
 use crate::{FlowKey, FlowRecord, Timeouts};
 
 /// Packets whose cache misses overlap.
@@ -177,13 +178,24 @@ impl FlowTable {
         let group = |number: usize| Some((number % 3, packets.chunks(GROUP).nth(number)?));
         let mut stages = [Stage::EMPTY; 3];
         for number in 0..packets.len().div_ceil(GROUP) + 2 {
+            if self.rules.tcp
+                && let Some((at, packets)) = number.checked_sub(2).and_then(group)
+            {
+                self.each_connection(packets, &stages[at], Connections::prefetch_line);
+            }
             if let Some((at, packets)) = group(number) {
                 self.hash_all(packets, &mut stages[at]);
             }
             if let Some((at, packets)) = number.checked_sub(1).and_then(group) {
                 self.find_all(packets, &mut stages[at]);
+                if self.rules.tcp {
+                    self.each_connection(packets, &stages[at], Connections::prefetch);
+                }
             }
             if let Some((at, packets)) = number.checked_sub(2).and_then(group) {
+                if self.rules.tcp {
+                    self.each_connection(packets, &stages[at], Connections::prefetch_counts);
+                }
                 let first = (number - 2) * GROUP;
                 let mut from = 0;
                 // Facts are added as soon as their packet is counted, because the next packet may
@@ -197,7 +209,9 @@ impl FlowTable {
                     let alone = if segment.is_some() { upto } else { upto + 1 };
                     self.count_all(from..alone, packets, &stages[at], None, observer);
                     self.count_all(alone..upto + 1, packets, &stages[at], segment, observer);
-                    self.add_facts(&packets[upto], &stages[at], upto, first + upto, &mut facts);
+                    if facts.next_item() == first + upto {
+                        self.add_facts(&packets[upto], &stages[at], upto, first + upto, &mut facts);
+                    }
                     from = upto + 1;
                 }
                 self.count_all(from..packets.len(), packets, &stages[at], None, observer);
@@ -224,7 +238,7 @@ impl FlowTable {
             ports,
             hash,
             likely: stage.likely[in_stage],
-            segment: None,
+            attached: None,
             alike: &[],
         };
         let Self { v4, v6, rules, vlans, .. } = self;
@@ -279,6 +293,22 @@ impl FlowTable {
         }
     }
 
+    /// Calls `prefetch` with the probable position of each packet's flow.
+    #[inline(always)]
+    fn each_connection(
+        &self,
+        packets: &[PacketRecord],
+        stage: &Stage,
+        prefetch: impl Fn(&Connections, usize),
+    ) {
+        let [v4, v6] = [self.v4.connections(), self.v6.connections()];
+        for (packet, likely) in packets.iter().zip(&stage.likely) {
+            if let Some(at) = *likely {
+                prefetch(if is_v6(packet) { v6 } else { v4 }, at as usize);
+            }
+        }
+    }
+
     /// Counts packets of a group; `attached` is the segment of the only one, if it is not in its record.
     #[inline(always)]
     fn count_all(
@@ -299,8 +329,7 @@ impl FlowTable {
                 Some(_) if stage.hashes[next] == hash && !measured(packet) => run_of(packet, rest),
                 _ => &[],
             };
-            let segment = Segment::of(packet).or(attached);
-            let arrival = Arrival { packet, ports, hash, likely, segment, alike };
+            let arrival = Arrival { packet, ports, hash, likely, attached, alike };
             let kind = packet.flags.0 & (Flags::IPV4.0 | Flags::IPV6.0 | Flags::BAD_HEADER.0);
             next += if kind == Flags::IPV4.0 {
                 self.v4(&arrival, observer)
@@ -402,8 +431,10 @@ fn count<E: Ends, F: Ends>(
             own.begin(key, arrival, rules, observer)
         }
     };
-    if let Some(segment) = &arrival.segment {
-        own.measure(at, direction, arrival.packet, segment);
+    if measured(arrival.packet)
+        && let Some(segment) = Segment::of(arrival.packet).or(arrival.attached)
+    {
+        own.measure(at, direction, arrival.packet, &segment);
     }
     if arrival.alike.is_empty() || !own.extend(at, direction, arrival.alike, rules, observer) {
         return 0;

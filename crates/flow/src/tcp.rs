@@ -14,17 +14,23 @@
 //! section 3). Sequence numbers are compared modulo 2^32 (RFC 9293, section 3.4). Classification needs the highest
 //! sequence number of each direction and the gaps below it: what fills a gap was not seen before.
 //!
-//! ```text
-//! lines    | sequence numbers of both directions | …       64 bytes each: what each packet needs
-//! counts   | times, counts, gaps | …                       96 bytes each, for connections with any of these
-//! ```
+//! [`Connections`] stores the state of all flows of a shelf.
 //!
 //! Invariant: the state has a fixed size; it depends on the flow's packets in their order alone.
 
-use ringtap_base::prefetch;
+mod connections;
+mod performance;
+mod slab;
+
 use ringtap_wire::{PacketRecord, Segment};
 
 use crate::entry::{ACK, FIN, RST, SYN};
+
+pub(crate) use connections::Connections;
+pub use connections::TCP_BYTES;
+pub use performance::TcpPerformance;
+
+use slab::Slab;
 
 /// Duplicate acknowledgments that ask for a segment; if it then fills a gap, it was sent again.
 const ASKED: u8 = 2;
@@ -109,122 +115,6 @@ impl Counts {
     };
 }
 
-/// What each packet of a flow needs, in one cache line.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-struct Line {
-    senders: [Sender; 2],
-    /// One more than the position of the flow's counts; 0: it has none.
-    counts: u32,
-}
-
-impl Line {
-    const EMPTY: Self = Self { senders: [Sender::UNKNOWN; 2], counts: 0 };
-}
-
-const _: () = assert!(size_of::<Line>() == 64);
-
-/// Most bytes that a flow takes more if its performance is measured.
-pub const TCP_BYTES: u64 = (size_of::<Line>() + size_of::<[Counts; 2]>() + size_of::<u32>()) as u64;
-
-/// The connections of a shelf, at the positions of their flows.
-#[derive(Debug, Default)]
-pub(crate) struct Connections {
-    lines: Vec<Line>,
-    counts: Vec<[Counts; 2]>,
-    /// Positions in `counts` that flows have left.
-    free: Vec<u32>,
-}
-
-/// The performance of a TCP connection. Index 0 of each pair is the initiator's direction, index 1 the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TcpPerformance {
-    /// Microseconds from the SYN of this direction, or its SYN-ACK, to the answer.
-    pub handshake_us: [Option<u32>; 2],
-    /// Sum of the round-trip times from a segment of this direction to its acknowledgment, nanoseconds.
-    pub rtt_ns: [u64; 2],
-    /// Number of these round-trip times.
-    pub rtt_count: [u32; 2],
-    /// Segments that were sent again.
-    pub retransmissions: [u32; 2],
-    /// Segments that arrived later than one behind them, and were not sent again.
-    pub out_of_order: [u32; 2],
-    /// Acknowledgments that repeat the one before.
-    pub duplicate_acks: [u32; 2],
-    /// Segments that announce a window of zero.
-    pub zero_windows: [u32; 2],
-}
-
-impl TcpPerformance {
-    /// Bytes of [`TcpPerformance::canonical`].
-    pub const CANONICAL_LEN: usize = 64;
-
-    /// The mean round-trip time from this direction's segments to their acknowledgments, microseconds, rounded down.
-    pub fn rtt_us(&self, direction: usize) -> Option<u64> {
-        self.rtt_ns[direction].checked_div(u64::from(self.rtt_count[direction])).map(|ns| ns / 1000)
-    }
-
-    /// The round-trip time of the handshake, from SYN to the acknowledgment of the SYN-ACK, microseconds.
-    pub fn handshake_total_us(&self) -> Option<u64> {
-        let [there, back] = self.handshake_us;
-        Some(u64::from(there?) + u64::from(back?))
-    }
-
-    /// The names of [`TcpPerformance::fields`] in records. The client is the initiator; times are those from the
-    /// observer to that side and back.
-    pub const NAMES: [&str; 13] = [
-        "tcpHandshakeRttMicroseconds",
-        "tcpClientHandshakeRttMicroseconds",
-        "tcpServerHandshakeRttMicroseconds",
-        "tcpClientRttMicroseconds",
-        "tcpServerRttMicroseconds",
-        "tcpRetransmissions",
-        "reverseTcpRetransmissions",
-        "tcpOutOfOrder",
-        "reverseTcpOutOfOrder",
-        "tcpDuplicateAcks",
-        "reverseTcpDuplicateAcks",
-        "tcpZeroWindows",
-        "reverseTcpZeroWindows",
-    ];
-
-    /// The fields of records, in the order of [`TcpPerformance::NAMES`].
-    pub fn fields(&self) -> [Option<u64>; Self::NAMES.len()] {
-        let [server, client] = self.handshake_us.map(|us| us.map(u64::from));
-        let pairs =
-            [self.retransmissions, self.out_of_order, self.duplicate_acks, self.zero_windows];
-        let times = [self.handshake_total_us(), client, server, self.rtt_us(1), self.rtt_us(0)];
-        let mut fields = [None; Self::NAMES.len()];
-        fields[..times.len()].copy_from_slice(&times);
-        for (field, &count) in fields[times.len()..].iter_mut().zip(pairs.as_flattened()) {
-            *field = Some(u64::from(count));
-        }
-        fields
-    }
-
-    /// A fixed byte string for each value, for digests.
-    pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
-        let mut out = [0; Self::CANONICAL_LEN];
-        let (times, counts) = out.split_at_mut(16);
-        for (place, ns) in times.chunks_exact_mut(8).zip(self.rtt_ns) {
-            place.copy_from_slice(&ns.to_le_bytes());
-        }
-        let handshake = self.handshake_us.map(|us| us.unwrap_or(UNKNOWN));
-        let numbers = [
-            handshake,
-            self.rtt_count,
-            self.retransmissions,
-            self.out_of_order,
-            self.duplicate_acks,
-            self.zero_windows,
-        ];
-        for (place, number) in counts.chunks_exact_mut(4).zip(numbers.as_flattened()) {
-            place.copy_from_slice(&number.to_le_bytes());
-        }
-        out
-    }
-}
-
 /// Whether sequence number `a` is before `b`.
 #[inline(always)]
 fn before(a: u32, b: u32) -> bool {
@@ -243,110 +133,12 @@ fn since(at: u32, ns: u64) -> u64 {
     u64::from(coarse(ns).wrapping_sub(at)) << 10
 }
 
-impl Connections {
-    /// Reserves address space for this number of flows.
-    pub(crate) fn reserve(&mut self, flows: usize) {
-        // If the system does not reserve that much, the table grows when needed.
-        let _ = self.lines.try_reserve_exact(flows);
-    }
-
-    /// Adds a flow.
-    #[inline(always)]
-    pub(crate) fn push(&mut self) {
-        self.lines.push(Line::EMPTY);
-    }
-
-    /// Removes a flow, if flows are measured; the last one takes its place.
-    #[inline(always)]
-    pub(crate) fn swap_remove(&mut self, at: usize) {
-        if at < self.lines.len() {
-            self.release(at);
-            self.lines.swap_remove(at);
-        }
-    }
-
-    /// Removes all flows from this position on.
-    pub(crate) fn truncate(&mut self, len: usize) {
-        (len..self.lines.len()).for_each(|at| self.release(at));
-        self.lines.truncate(len);
-    }
-
-    /// Gives the counts of a flow back.
-    #[inline(always)]
-    fn release(&mut self, at: usize) {
-        let line = &mut self.lines[at];
-        if line.counts > 0 {
-            self.free.push(line.counts - 1);
-            line.counts = 0;
-        }
-    }
-
-    /// A flow has ended and another one, or its next part (`cut`), takes its place. The next part knows the sequence
-    /// numbers, and counts from zero.
-    pub(crate) fn restart(&mut self, at: usize, cut: bool) {
-        if at >= self.lines.len() {
-            return;
-        }
-        if !cut {
-            self.release(at);
-            self.lines[at] = Line::EMPTY;
-        } else if let Some(place) = self.lines[at].counts.checked_sub(1) {
-            let counts = &mut self.counts[place as usize];
-            *counts = counts.map(|own| Counts { gaps: own.gaps, ..Counts::NONE });
-        }
-    }
-
-    /// Prefetches what the next packet of a flow needs.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, at: usize) {
-        if let Some(line) = self.lines.get(at) {
-            prefetch(line);
-        }
-    }
-
-    /// Handles a segment of a flow in this direction.
-    #[inline(always)]
-    pub(crate) fn on_segment(
-        &mut self,
-        at: usize,
-        packet: &PacketRecord,
-        segment: &Segment,
-        direction: usize,
-    ) {
-        let Self { lines, counts, free } = self;
-        if let Some(Line { senders, counts: own }) = lines.get_mut(at) {
-            Tcp { senders, own, counts, free }.on_segment(packet, segment, direction);
-        }
-    }
-
-    /// The counts of a flow for its record; `None` if no segment was read.
-    pub(crate) fn performance(&self, at: usize) -> Option<TcpPerformance> {
-        let Line { senders: [own, back], counts } = self.lines.get(at)?;
-        if (own.bits | back.bits) & (SENT | ACKED) == 0 {
-            return None;
-        }
-        let place = counts.checked_sub(1);
-        let [own, back] = place.map_or([Counts::NONE; 2], |place| self.counts[place as usize]);
-        let time = |us| (us != UNKNOWN).then_some(us);
-        Some(TcpPerformance {
-            handshake_us: [time(own.handshake_us), time(back.handshake_us)],
-            rtt_ns: [own.rtt_ns, back.rtt_ns],
-            rtt_count: [own.rtt_count, back.rtt_count],
-            retransmissions: [own.retransmissions, back.retransmissions],
-            out_of_order: [own.out_of_order, back.out_of_order],
-            duplicate_acks: [own.duplicate_acks, back.duplicate_acks],
-            zero_windows: [own.zero_windows, back.zero_windows],
-        })
-    }
-}
-
 /// The connection of a flow.
 struct Tcp<'a> {
     senders: &'a mut [Sender; 2],
-    /// As in [`Line`].
+    /// One more than the position of the flow's counts; 0: it has none.
     own: &'a mut u32,
-    counts: &'a mut Vec<[Counts; 2]>,
-    free: &'a mut Vec<u32>,
+    counts: &'a mut Slab<[Counts; 2]>,
 }
 
 impl Tcp<'_> {
@@ -354,24 +146,15 @@ impl Tcp<'_> {
     #[inline(always)]
     fn counts(&mut self) -> &mut [Counts; 2] {
         let place = match self.own.checked_sub(1) {
-            Some(place) => place as usize,
+            Some(place) => place,
             None => self.begin_counts(),
         };
-        &mut self.counts[place]
+        self.counts.row_mut(place)
     }
 
-    fn begin_counts(&mut self) -> usize {
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.counts[place as usize] = [Counts::NONE; 2];
-                place as usize
-            }
-            None => {
-                self.counts.push([Counts::NONE; 2]);
-                self.counts.len() - 1
-            }
-        };
-        *self.own = place as u32 + 1;
+    fn begin_counts(&mut self) -> u32 {
+        let place = self.counts.add([Counts::NONE; 2]);
+        *self.own = place + 1;
         place
     }
 

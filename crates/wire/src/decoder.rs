@@ -48,7 +48,7 @@ pub struct Decoder {
     inside: Range<usize>,
     /// The data of the last packet, if it was plain.
     data: Data,
-    /// The last TCP segment; `None` if segments are not read.
+    /// The last TCP segment over IPv6; `None` if segments are not read.
     segments: Option<Cell<Segment>>,
 }
 
@@ -89,8 +89,8 @@ impl Decoder {
     /// The segment of a packet with [`Flags::SEGMENT`]: of the frame decoded last, or of the packet in its tunnel.
     #[inline(always)]
     pub fn segment(&self, record: &PacketRecord) -> Option<Segment> {
-        let read = self.segments.as_ref().filter(|_| record.flags.contains(Flags::SEGMENT));
-        read.map(Cell::get)
+        let kept = self.segments.as_ref().filter(|_| record.flags.contains(Flags::SEGMENT));
+        Segment::of(record).or(kept.map(Cell::get))
     }
 
     /// Returns this decoder with tunnels opened or not.

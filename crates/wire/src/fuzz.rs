@@ -63,7 +63,7 @@ pub fn fuzz(bytes: &[u8]) {
         assert_eq!(measuring.decode(link, ts_ns, frame, original_len, &mut dirty), decoded);
         if let Some(segment) = measuring.segment(&dirty) {
             assert!(dirty.protocol == 6 && segment.data_len <= dirty.ip_len, "{segment:?}");
-            dirty.flags.0 &= !Flags::SEGMENT.0;
+            dirty = dirty.without_segment();
         }
         assert!(dirty == out, "{dirty:?} {out:?}");
 

@@ -132,6 +132,12 @@ impl PacketRecord {
         [self.src, self.dst].map(|bytes| (u128::from_le_bytes(bytes) & mask).to_le_bytes())
     }
 
+    /// The same packet without fields of the TCP header.
+    pub fn without_segment(&self) -> Self {
+        let [src, dst] = self.addresses();
+        Self { src, dst, flags: Flags(self.flags.0 & !Flags::SEGMENT.0), ..*self }
+    }
+
     /// The source address, `None` for non-IP packets.
     pub fn source(&self) -> Option<IpAddr> {
         self.address(&self.src)

@@ -7,9 +7,8 @@
 //!  dst     | IPv4 address | data len  |            0                |
 //! ```
 //!
-//! The decoder keeps the segment of the last packet; who has read the packet puts it into the record, behind the
-//! addresses. A record has no room for it beside IPv6 addresses, so there it is attached to the packet as
-//! [`Segment::bytes`].
+//! The decoder puts the segment into the record, behind the addresses. A record has no room for it beside IPv6
+//! addresses, so there the decoder keeps the last one, and it is attached to the packet as [`Segment::bytes`].
 
 use crate::record::{Flags, PacketRecord};
 
@@ -46,13 +45,18 @@ impl Segment {
         }
     }
 
-    /// Puts the segment into the record of an IPv4 packet with [`Flags::SEGMENT`], behind the addresses.
+    /// Puts the segment into the record of an IPv4 packet, behind the addresses, if `wanted`; sets [`Flags::SEGMENT`].
+    /// Without a branch, because TCP and UDP alternate at random.
     #[inline(always)]
-    pub fn put(&self, out: &mut PacketRecord) {
-        out.src[4..8].copy_from_slice(&self.sequence.to_le_bytes());
-        out.src[8..12].copy_from_slice(&self.acknowledgment.to_le_bytes());
-        out.src[12..14].copy_from_slice(&self.window.to_le_bytes());
-        out.dst[4..8].copy_from_slice(&self.data_len.to_le_bytes());
+    pub(crate) fn put(&self, wanted: bool, out: &mut PacketRecord) {
+        let mask = 0_u32.wrapping_sub(u32::from(wanted));
+        let with = |address: [u8; 16], fields: [u32; 3]| {
+            let [one, two, three] = fields.map(|field| u128::from(field & mask));
+            (u128::from_le_bytes(address) | one << 32 | two << 64 | three << 96).to_le_bytes()
+        };
+        out.src = with(out.src, [self.sequence, self.acknowledgment, u32::from(self.window)]);
+        out.dst = with(out.dst, [self.data_len, 0, 0]);
+        out.flags.insert(Flags(Flags::SEGMENT.0 & mask as u16));
     }
 
     /// The segment in the record of an IPv4 packet with [`Flags::SEGMENT`].
@@ -102,9 +106,9 @@ mod tests {
         let segment =
             Segment { sequence: u32::MAX - 1, acknowledgment: 7, data_len: 70_000, window: 512 };
         let mut packet = PacketRecord { flags: Flags::IPV4, ..PacketRecord::EMPTY };
-        assert_eq!(Segment::of(&packet), None);
-        packet.flags.insert(Flags::SEGMENT);
-        segment.put(&mut packet);
+        segment.put(false, &mut packet);
+        assert_eq!((Segment::of(&packet), packet.src), (None, [0; 16]));
+        segment.put(true, &mut packet);
         assert_eq!(Segment::of(&packet), Some(segment));
         assert_eq!(Segment::from_bytes(&segment.bytes()), Some(segment));
         assert_eq!(Segment::from_bytes(&[0; 13]), None);

@@ -86,10 +86,16 @@ pub(crate) fn data(protocol: u8, payload: &[u8]) -> Option<Payload<'_>> {
     }
 }
 
-/// The segment at the start of a TCP header, if that was captured up to its window; `len` as for [`read`].
-pub(crate) fn segment(payload: &[u8], len: u32) -> Option<Segment> {
-    let header = payload.first_chunk::<SEGMENT_LEN>().filter(|_| len >= TCP_HEADER_LEN)?;
-    Some(Segment::read(header, len, tcp_header_len(header[12])))
+/// Whether a packet has a TCP header; `len` as for [`read`].
+#[inline(always)]
+pub(crate) fn is_segment(protocol: u8, len: u32) -> bool {
+    (protocol == TCP) & (len >= TCP_HEADER_LEN)
+}
+
+/// The segment at the start of a TCP header; `len` as for [`read`].
+#[inline(always)]
+pub(crate) fn segment(header: &[u8; SEGMENT_LEN], len: u32) -> Segment {
+    Segment::read(header, len, tcp_header_len(header[12]))
 }
 
 /// Reads the transport header of an unfragmented packet or first fragment; `len` is the length of header and data

@@ -3,18 +3,21 @@
 //! The flow table measures each connection; this analysis adds up its records. A row takes the same place in any order
 //! of records, so the section is exact while there is room; records without room are counted.
 
+mod rows;
+
 use std::cmp::Reverse;
-use std::hash::Hash;
 use std::net::IpAddr;
 
 use ringtap_enrich::Stage;
-use ringtap_flow::{Dense, FlowKey, FlowRecord, IpVersion, TCP_BYTES};
+use ringtap_flow::{FlowRecord, IpVersion, Row, TCP_BYTES, TcpPerformance};
 use ringtap_stage::Shard;
 use ringtap_terminal::numbers::{count, of};
 use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::Table;
 use ringtap_wire::HashKey;
+
+use rows::Rows;
 
 use super::{About, Analysis, Merge, Section};
 use crate::report::{LossyPair, SlowServer, Tcp, TcpTotals};
@@ -26,36 +29,11 @@ const ROW_BYTES: u64 = 80;
 /// An address of either version, as in a flow key.
 type Host = (IpVersion, [u8; 16]);
 
-/// Sums by key.
-struct Rows<K, V> {
-    key: HashKey,
-    rows: Dense<(K, V)>,
-    capacity: usize,
-}
-
-impl<K: Copy + Eq + Hash, V: Default> Rows<K, V> {
-    fn new(key: HashKey, capacity: usize) -> Self {
-        Self { key, rows: Dense::new(), capacity: capacity.clamp(1, Dense::<()>::MOST) }
-    }
-
-    /// The row of a key; `None` if it is new and there is no room.
-    fn row(&mut self, wanted: K, hash: u32) -> Option<&mut V> {
-        let at = match self.rows.find(hash, |(own, _)| *own == wanted) {
-            Some(at) => at,
-            None if self.rows.len() < self.capacity => {
-                self.rows.insert(hash, (wanted, V::default()))
-            }
-            None => return None,
-        };
-        Some(&mut self.rows.row_mut(at).1)
-    }
-}
-
-/// Address and port of a responder.
-type Server = (Host, u16);
-
-#[derive(Clone, Copy, Default)]
-struct Delay {
+/// The connections to the port of a responder.
+#[derive(Clone, Copy)]
+struct Server {
+    host: Host,
+    port: u16,
     rtt_ns: u64,
     samples: u64,
     handshake_us: u64,
@@ -63,43 +41,67 @@ struct Delay {
     records: u64,
 }
 
-impl Delay {
-    fn add(&mut self, more: &Self) {
-        self.rtt_ns = self.rtt_ns.saturating_add(more.rtt_ns);
-        self.samples += more.samples;
-        self.handshake_us += more.handshake_us;
-        self.handshakes += more.handshakes;
-        self.records += more.records;
-    }
-
+impl Server {
     fn mean_us(&self) -> u64 {
         self.rtt_ns / 1000 / self.samples.max(1)
     }
 }
 
-/// Both addresses, the lower first.
-type Pair = (Host, Host);
+impl Row for Server {
+    #[inline(always)]
+    fn place(&self, key: &HashKey) -> u32 {
+        let hash = key.address(&self.host.1) >> 32;
+        hash as u32 ^ u32::from(self.port).wrapping_mul(0x9e37_79b1)
+    }
 
-#[derive(Clone, Copy, Default)]
-struct Loss {
+    #[inline(always)]
+    fn has_key_of(&self, other: &Self) -> bool {
+        (self.host, self.port) == (other.host, other.port)
+    }
+
+    #[inline(always)]
+    fn add(&mut self, later: &Self) {
+        self.rtt_ns = self.rtt_ns.saturating_add(later.rtt_ns);
+        self.samples += later.samples;
+        self.handshake_us += later.handshake_us;
+        self.handshakes += later.handshakes;
+        self.records += later.records;
+    }
+}
+
+/// The connections between two addresses, the lower first.
+#[derive(Clone, Copy)]
+struct Pair {
+    ends: (Host, Host),
     retransmissions: u64,
     out_of_order: u64,
     packets: u64,
 }
 
-impl Loss {
-    fn add(&mut self, more: &Self) {
-        self.retransmissions += more.retransmissions;
-        self.out_of_order += more.out_of_order;
-        self.packets += more.packets;
+impl Row for Pair {
+    #[inline(always)]
+    fn place(&self, key: &HashKey) -> u32 {
+        key.pair(&self.ends.0.1, &self.ends.1.1)
+    }
+
+    #[inline(always)]
+    fn has_key_of(&self, other: &Self) -> bool {
+        self.ends == other.ends
+    }
+
+    #[inline(always)]
+    fn add(&mut self, later: &Self) {
+        self.retransmissions += later.retransmissions;
+        self.out_of_order += later.out_of_order;
+        self.packets += later.packets;
     }
 }
 
 /// The sums of one shard.
 pub struct TcpTable {
     totals: TcpTotals,
-    servers: Rows<Server, Delay>,
-    pairs: Rows<Pair, Loss>,
+    servers: Rows<Server>,
+    pairs: Rows<Pair>,
     ignored: u64,
 }
 
@@ -118,97 +120,78 @@ impl TcpTable {
         self.totals
     }
 
-    fn take(&mut self, key: &FlowKey, record: &FlowRecord) {
-        let Some(tcp) = &record.tcp else { return };
+    fn take(&mut self, record: &FlowRecord, tcp: &TcpPerformance) {
+        let key = &record.key;
         let totals = TcpTotals::of(tcp);
         self.totals.add(&totals);
         let mut has_room = true;
         if tcp.rtt_count[0] > 0 {
-            let delay = Delay {
+            has_room &= self.servers.push(Server {
+                host: (key.version, key.dst),
+                port: key.dst_port,
                 rtt_ns: tcp.rtt_ns[0],
                 samples: u64::from(tcp.rtt_count[0]),
                 handshake_us: tcp.handshake_us[0].map_or(0, u64::from),
                 handshakes: u64::from(tcp.handshake_us[0].is_some()),
                 records: 1,
-            };
-            has_room &= self.add_server(((key.version, key.dst), key.dst_port), &delay);
+            });
         }
         if totals.retransmissions + totals.out_of_order > 0 {
             let ends = [(key.version, key.src), (key.version, key.dst)];
-            let loss = Loss {
+            has_room &= self.pairs.push(Pair {
+                ends: (ends[0].min(ends[1]), ends[0].max(ends[1])),
                 retransmissions: totals.retransmissions,
                 out_of_order: totals.out_of_order,
                 packets: record.packets.iter().sum(),
-            };
-            has_room &= self.add_pair((ends[0].min(ends[1]), ends[0].max(ends[1])), &loss);
+            });
         }
         self.ignored += u64::from(!has_room);
-    }
-
-    fn add_server(&mut self, server: Server, delay: &Delay) -> bool {
-        let ((_, address), port) = server;
-        let hash = self.servers.key.address(&address) >> 32;
-        let row = self.servers.row(server, hash as u32 ^ u32::from(port).wrapping_mul(0x9e37_79b1));
-        row.map(|row| row.add(delay)).is_some()
-    }
-
-    fn add_pair(&mut self, pair: Pair, loss: &Loss) -> bool {
-        let hash = self.pairs.key.pair(&pair.0.1, &pair.1.1);
-        self.pairs.row(pair, hash).map(|row| row.add(loss)).is_some()
     }
 
     fn merge(&mut self, other: Self) {
         self.totals.add(&other.totals);
         self.ignored += other.ignored;
-        for (server, delay) in other.servers.rows.into_rows() {
-            self.ignored += if self.add_server(server, &delay) { 0 } else { delay.records };
-        }
-        for (pair, loss) in other.pairs.rows.into_rows() {
-            // A pair has one owner.
-            self.ignored += u64::from(!self.add_pair(pair, &loss));
-        }
+        let Self { servers, pairs, ignored, .. } = self;
+        servers.merge(other.servers, |server| *ignored += server.records);
+        // A pair has one owner.
+        pairs.merge(other.pairs, |_| *ignored += 1);
     }
 
     fn report(self, top: usize) -> Tcp {
-        let slowest = |(server, delay): &(Server, Delay)| (Reverse(delay.mean_us()), *server);
-        let servers = first(self.servers.rows.into_rows(), top, slowest);
-        let pairs = first(self.pairs.rows.into_rows(), top, |(pair, loss)| {
-            (Reverse(loss.retransmissions), Reverse(loss.out_of_order), *pair)
-        });
-        let server = |(((version, address), port), delay): (Server, Delay)| SlowServer {
-            server: ip(version, address),
-            port,
-            rtt_us: delay.mean_us(),
-            rtt_samples: delay.samples,
-            handshake_us: delay.handshake_us.checked_div(delay.handshakes),
-            records: delay.records,
-        };
-        let pair = |((low, high), loss): (Pair, Loss)| LossyPair {
-            addresses: [ip(low.0, low.1), ip(high.0, high.1)],
-            retransmissions: loss.retransmissions,
-            out_of_order: loss.out_of_order,
-            packets: loss.packets,
-        };
+        let servers = self
+            .servers
+            .first(top, |server| (Reverse(server.mean_us()), (server.host, server.port)))
+            .into_iter()
+            .map(|server| SlowServer {
+                server: ip(server.host),
+                port: server.port,
+                rtt_us: server.mean_us(),
+                rtt_samples: server.samples,
+                handshake_us: server.handshake_us.checked_div(server.handshakes),
+                records: server.records,
+            });
+        let pairs = self
+            .pairs
+            .first(top, |pair| {
+                (Reverse(pair.retransmissions), Reverse(pair.out_of_order), pair.ends)
+            })
+            .into_iter()
+            .map(|pair| LossyPair {
+                addresses: [ip(pair.ends.0), ip(pair.ends.1)],
+                retransmissions: pair.retransmissions,
+                out_of_order: pair.out_of_order,
+                packets: pair.packets,
+            });
         Tcp {
             totals: self.totals,
-            slowest_servers: servers.into_iter().map(server).collect(),
-            lossy_pairs: pairs.into_iter().map(pair).collect(),
+            slowest_servers: servers.collect(),
+            lossy_pairs: pairs.collect(),
             records_ignored: self.ignored,
         }
     }
 }
 
-/// The first rows by a key, in order.
-fn first<T, K: Ord>(mut rows: Vec<T>, most: usize, key: impl Fn(&T) -> K) -> Vec<T> {
-    if most < rows.len() {
-        rows.select_nth_unstable_by_key(most, &key);
-        rows.truncate(most);
-    }
-    rows.sort_unstable_by_key(key);
-    rows
-}
-
-fn ip(version: IpVersion, address: [u8; 16]) -> IpAddr {
+fn ip((version, address): Host) -> IpAddr {
     match (version, address) {
         (IpVersion::V4, [a, b, c, d, ..]) => [a, b, c, d].into(),
         (IpVersion::V6, address) => address.into(),
@@ -230,8 +213,8 @@ impl Analysis for TcpTable {
 
     #[inline]
     fn on_record(&mut self, record: &FlowRecord) {
-        if record.tcp.is_some() {
-            self.take(&record.key, record);
+        if let Some(tcp) = &record.tcp {
+            self.take(record, tcp);
         }
     }
 
@@ -344,7 +327,7 @@ impl Section for Tcp {
 
 #[cfg(test)]
 mod tests {
-    use ringtap_flow::TcpPerformance;
+    use ringtap_flow::FlowKey;
 
     use super::*;
 

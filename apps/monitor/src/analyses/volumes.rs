@@ -44,24 +44,30 @@ impl Dense {
         }
     }
 
-    #[inline(always)]
-    fn count(&mut self, packet: &PacketRecord) {
-        if packet.flags.contains(Flags::INNER) {
-            self.packets.inner += 1;
-            return;
+    fn count(&mut self, burst: &[PacketRecord]) {
+        // Copies, so that they are in registers.
+        let (mut packets, mut wire) = (self.packets, self.octets.wire);
+        let (mut first_ns, mut last_ns) = (self.first_ns, self.last_ns);
+        for packet in burst {
+            if packet.flags.contains(Flags::INNER) {
+                packets.inner += 1;
+                continue;
+            }
+            let has = |flag: Flags| u64::from(packet.flags.contains(flag));
+            packets.handled += 1;
+            packets.ipv4 += has(Flags::IPV4);
+            packets.ipv6 += has(Flags::IPV6);
+            packets.fragments += has(Flags::FRAGMENT);
+            packets.truncated += has(Flags::TRUNCATED);
+            wire += u64::from(packet.wire_len);
+            let protocol = &mut self.protocols[usize::from(packet.protocol)];
+            protocol.packets += u64::from(packet.is_ip());
+            protocol.octets += u64::from(packet.ip_len);
+            first_ns = first_ns.min(packet.ts_ns);
+            last_ns = last_ns.max(packet.ts_ns);
         }
-        let has = |flag: Flags| u64::from(packet.flags.contains(flag));
-        self.packets.handled += 1;
-        self.packets.ipv4 += has(Flags::IPV4);
-        self.packets.ipv6 += has(Flags::IPV6);
-        self.packets.fragments += has(Flags::FRAGMENT);
-        self.packets.truncated += has(Flags::TRUNCATED);
-        self.octets.wire += u64::from(packet.wire_len);
-        let protocol = &mut self.protocols[usize::from(packet.protocol)];
-        protocol.packets += u64::from(packet.is_ip());
-        protocol.octets += u64::from(packet.ip_len);
-        self.first_ns = self.first_ns.min(packet.ts_ns);
-        self.last_ns = self.last_ns.max(packet.ts_ns);
+        (self.packets, self.octets.wire) = (packets, wire);
+        (self.first_ns, self.last_ns) = (first_ns, last_ns);
     }
 }
 
@@ -153,11 +159,17 @@ impl Volumes {
     }
 
     pub(crate) fn on_burst(&mut self, burst: &[PacketRecord]) {
-        for packet in burst {
-            if !self.bounds.contains(&packet.ts_ns) {
-                self.turn_to(packet.ts_ns);
+        let mut rest = burst;
+        while let Some(first) = rest.first() {
+            if !self.bounds.contains(&first.ts_ns) {
+                self.turn_to(first.ts_ns);
             }
-            self.dense.count(packet);
+            let bounds = &self.bounds;
+            let len = rest.iter().position(|packet| !bounds.contains(&packet.ts_ns));
+            // A time that no bounds contain is counted with the others.
+            let (own, later) = rest.split_at(len.unwrap_or(rest.len()).max(1));
+            self.dense.count(own);
+            rest = later;
         }
     }
 

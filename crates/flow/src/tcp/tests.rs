@@ -6,13 +6,14 @@ const MS: u64 = 1_000_000;
 struct Wire {
     tcp: Connections,
     ns: u64,
+    first_ns: Option<u64>,
 }
 
 impl Wire {
     fn new() -> Self {
         let mut tcp = Connections::default();
         tcp.push();
-        Self { tcp, ns: 1_000_000 * MS }
+        Self { tcp, ns: 1_000_000 * MS, first_ns: None }
     }
 
     /// A segment after `ms` milliseconds.
@@ -22,7 +23,8 @@ impl Wire {
             PacketRecord { ts_ns: self.ns, tcp_flags: flags, protocol: 6, ..PacketRecord::EMPTY };
         let [sequence, acknowledgment, data_len] = numbers;
         let segment = Segment { sequence, acknowledgment, data_len, window };
-        self.tcp.on_segment(0, &packet, &segment, side);
+        let first_ns = *self.first_ns.get_or_insert(self.ns);
+        self.tcp.on_segment(0, first_ns, &packet, &segment, side);
     }
 
     /// Data from one side, with an acknowledgment.
@@ -136,7 +138,7 @@ fn the_middle_of_a_gap_leaves_two() {
         wire.data(0, 0, first, 1, 100);
     }
     assert_eq!(wire.seen().out_of_order, [3, 0]);
-    assert_eq!(wire.tcp.counts[0][0].gaps.map(|[start, end]| end - start), [0; GAPS]);
+    assert_eq!(wire.tcp.gaps(0)[0].map(|[start, end]| end - start), [0; GAPS]);
 }
 
 #[test]
@@ -191,7 +193,7 @@ fn another_connection_on_the_same_ports_starts_afresh() {
 fn a_cut_flow_goes_on_without_its_counts() {
     let mut wire = Wire::open([0, 0]);
     wire.data(0, 0, 1, 1, 100);
-    wire.tcp.restart(0, true);
+    wire.tcp.restart(0, 0, true);
     wire.data(4, 1, 1, 101, 0);
     wire.data(50, 0, 1, 1, 100);
     let seen = wire.seen();
@@ -200,19 +202,59 @@ fn a_cut_flow_goes_on_without_its_counts() {
 }
 
 #[test]
-fn counts_are_used_again_by_other_flows() {
+fn another_flow_at_the_same_position_starts_afresh() {
     let mut wire = Wire::open([0, 0]);
     wire.tcp.push();
     wire.tcp.push();
     wire.tcp.swap_remove(0);
-    assert_eq!((wire.tcp.performance(0), wire.tcp.free.as_slice()), (None, &[0][..]));
+    assert_eq!(wire.tcp.performance(0), None);
     wire.data(0, 0, 1, 1, 100);
     wire.data(0, 0, 1, 1, 100);
     assert_eq!((wire.seen().retransmissions, wire.seen().rtt_count), ([1, 0], [0; 2]));
-    assert_eq!((wire.tcp.counts.len(), wire.tcp.free.len()), (1, 0));
-    wire.tcp.restart(0, false);
+    wire.tcp.restart(0, 0, false);
+    assert_eq!(wire.tcp.performance(0), None);
     wire.tcp.truncate(0);
-    assert_eq!((wire.tcp.performance(0), wire.tcp.free.len()), (None, 1));
+    wire.tcp.push();
+    wire.data(0, 0, 1, 1, 100);
+    assert_eq!(wire.seen().retransmissions, [0, 0]);
+}
+
+/// A connection without a line is measured like one with a line: the same segments give the same numbers.
+#[test]
+fn a_short_state_loses_nothing() {
+    let mut random = 1_u64;
+    let mut below = |most: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) % most
+    };
+    let (mut short_once, mut refused) = (0, 0);
+    for _ in 0..20_000 {
+        let [mut one, mut other] = [Wire::new(), Wire::new()];
+        for step in 0..6 {
+            let flags = match (step, below(4)) {
+                (0, 1..) => SYN,
+                (1, 1..) => RST | ACK,
+                _ => [SYN, SYN | ACK, ACK, RST, RST | ACK, FIN | ACK][below(6) as usize],
+            };
+            let side = if below(4) == 0 { below(2) as usize } else { step % 2 };
+            let numbers = [5 + below(2) as u32, 6 + below(2) as u32, below(8) as u32 / 7];
+            let (ms, window) = (below(3), [0, 500][below(2) as usize]);
+            for wire in [&mut one, &mut other] {
+                wire.send(ms, side, flags, numbers, window);
+            }
+            other.tcp.expand(0, other.first_ns.unwrap());
+            if below(20) == 0 {
+                for wire in [&mut one, &mut other] {
+                    wire.tcp.restart(0, wire.first_ns.unwrap(), true);
+                    wire.first_ns = Some(wire.ns);
+                }
+            }
+            short_once += u32::from(!one.tcp.has_line(0));
+            refused += u32::from(step > 0 && !one.tcp.has_line(0));
+            assert_eq!(one.tcp.performance(0), other.tcp.performance(0));
+        }
+    }
+    assert!(short_once > 10_000 && refused > 1_000);
 }
 
 #[test]

@@ -23,19 +23,31 @@ pub(crate) struct Context<'a> {
     pub(crate) watched: &'a Watched,
     /// Separates the datagrams of different tunnels; 0 outside tunnels.
     pub(crate) scope: u32,
-    /// Receives the segment of a TCP packet; `None` if segments are not read.
+    /// Receives the segment of a TCP packet over IPv6; `None` if segments are not read.
     pub(crate) segments: Option<&'a Cell<Segment>>,
 }
 
 impl Context<'_> {
-    /// Reads the segment of an unfragmented TCP packet, if segments are read; `len` is the length of header and data.
+    /// Puts the segment of an unfragmented TCP packet over IPv4 into its record, if segments are read; `len` is the
+    /// length of header and data.
     #[inline(always)]
-    fn read_segment(&self, payload: &[u8], len: u32, out: &mut PacketRecord) {
-        if let Some(last) = self.segments
-            && out.protocol == transport::TCP
-            && let Some(segment) = transport::segment(payload, len)
+    fn put_segment(&self, payload: &[u8], len: u32, out: &mut PacketRecord) {
+        if self.segments.is_some()
+            && let Some(header) = payload.first_chunk()
         {
-            last.set(segment);
+            let is_segment = transport::is_segment(out.protocol, len);
+            transport::segment(header, len).put(is_segment, out);
+        }
+    }
+
+    /// The same over IPv6: keeps the segment.
+    #[inline(always)]
+    fn keep_segment(&self, payload: &[u8], len: u32, out: &mut PacketRecord) {
+        if let Some(last) = self.segments
+            && transport::is_segment(out.protocol, len)
+            && let Some(header) = payload.first_chunk()
+        {
+            last.set(transport::segment(header, len));
             out.flags.insert(Flags::SEGMENT);
         }
     }

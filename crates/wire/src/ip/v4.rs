@@ -57,7 +57,7 @@ pub(crate) fn decode_plain(
         tos: h[1],
         ..base
     };
-    context.read_segment(rest.bytes, total_len - HEADER_LEN, out);
+    context.put_segment(rest.bytes, total_len - HEADER_LEN, out);
     let data = Data { at: HEADER_LEN + u32::from(header_len), end: total_len };
     (!context.watched.suspects(out)).then_some(data)
 }
@@ -116,7 +116,7 @@ pub(crate) fn decode<'a>(
     let carried = Carried { protocol: out.protocol, payload, whole: !more };
     if !later && !more {
         transport::read(payload.bytes, len, out);
-        context.read_segment(payload.bytes, len.min(payload.wire), out);
+        context.put_segment(payload.bytes, len.min(payload.wire), out);
         return carried;
     }
     let key = DatagramKey {

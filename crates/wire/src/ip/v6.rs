@@ -68,7 +68,7 @@ pub(crate) fn decode_plain(
         tos: h[0] << 4 | h[1] >> 4,
         ..base
     };
-    context.read_segment(rest.bytes, payload_len, out);
+    context.keep_segment(rest.bytes, payload_len, out);
     let data = Data { at: HEADER_LEN + u32::from(header_len), end: HEADER_LEN + payload_len };
     (!context.watched.suspects(out)).then_some(data)
 }
@@ -169,7 +169,7 @@ fn extensions<'a>(
         }
         None => {
             transport::read(payload.bytes, len, out);
-            context.read_segment(payload.bytes, len.min(payload.wire), out);
+            context.keep_segment(payload.bytes, len.min(payload.wire), out);
         }
     }
     if later { Carried::NOTHING } else { Carried { protocol, payload, whole } }

@@ -81,11 +81,15 @@ pub(super) struct Outcome {
 }
 
 /// A question.
-#[derive(Clone)]
 pub(super) struct Question {
     pub(super) name: Name,
     pub(super) kind: u16,
     class: u16,
+}
+
+impl Question {
+    /// No question.
+    pub(super) const EMPTY: Self = Self { name: Name::EMPTY, kind: 0, class: 0 };
 }
 
 /// A resource record; its data is at this range of the message.
@@ -177,14 +181,15 @@ impl<'a> Message<'a> {
         if !header.is_usual(len) {
             return false;
         }
-        let mut usual = true;
-        let read = self.each_question(&header, |&Question { ref name, kind, class }| {
-            let netbios = matches!(kind, 32 | 33) && name.is_netbios();
-            usual &= name.is_printable()
-                && type_name(kind).is_some()
-                && is_usual_class(class)
-                && !netbios;
-        });
+        let (mut question, mut usual) = (Question::EMPTY, true);
+        let read =
+            self.each_question(&header, &mut question, |&Question { ref name, kind, class }| {
+                let netbios = matches!(kind, 32 | 33) && name.is_netbios();
+                usual &= name.is_printable()
+                    && type_name(kind).is_some()
+                    && is_usual_class(class)
+                    && !netbios;
+            });
         let at = match read {
             Ok(at) if usual => at,
             Err(Fault::Short) => return self.cut,
@@ -197,20 +202,21 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Passes each question, of at most 15. Returns the position after them.
+    /// Reads the questions, at most 15, one after another into `question`, and passes each. Returns the position after
+    /// them.
     pub(super) fn each_question(
         &self,
         header: &Header,
+        question: &mut Question,
         mut each: impl FnMut(&Question),
     ) -> Result<usize, Fault> {
         let mut at = HEADER;
-        let mut question = Question { name: Name::EMPTY, kind: 0, class: 0 };
         for _ in 0..header.questions().min(QUESTIONS_MAX) {
             let end = question.name.read(self.bytes, at)?;
             let [t0, t1, c0, c1] = *self.chunk(end)?;
             question.kind = u16::from_be_bytes([t0, t1]);
             question.class = u16::from_be_bytes([c0, c1]);
-            each(&question);
+            each(question);
             at = end + 4;
         }
         Ok(at)

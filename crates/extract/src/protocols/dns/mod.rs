@@ -210,9 +210,11 @@ fn read(
         return Err(Unread::Malformed);
     }
     // Nothing is passed if a question cannot be read.
-    let mut first = None;
-    let keep_first = |question: &Question| _ = first.get_or_insert_with(|| question.clone());
-    let records_at = message.each_question(&header, keep_first).map_err(unread)?;
+    let (mut question, mut first) = (Question::EMPTY, None);
+    let keep_first = |question: &Question| {
+        first.get_or_insert_with(|| Asked { name: question.name.hash(), kind: question.kind });
+    };
+    let records_at = message.each_question(&header, &mut question, keep_first).map_err(unread)?;
 
     let protocol = protocol(record);
     found(Kind::Protocol, protocol);
@@ -222,9 +224,9 @@ fn read(
         found(Kind::DnsQueryName, question.name.bytes());
         pass_type(question.kind, found);
     };
-    match &first {
-        Some(only) if header.questions() == 1 => pass(only),
-        _ => _ = message.each_question(&header, pass).map_err(unread)?,
+    match header.questions() {
+        1 => pass(&question),
+        _ => _ = message.each_question(&header, &mut question, pass).map_err(unread)?,
     }
 
     let mut outcome = Outcome::default();
@@ -232,11 +234,10 @@ fn read(
     if header.is_answer() {
         pass_code(&header, &outcome, found);
     }
-    if let Some(Question { name, kind, .. }) = first
+    if let Some(asked) = first
         && header.is_query()
         && protocol == b"dns"
     {
-        let asked = Asked { name: name.hash(), kind };
         if !header.is_answer() {
             state.pending.ask(record, header.id, asked);
         } else if let Some(time_ns) = state.pending.answer(record, header.id, asked) {

@@ -20,7 +20,6 @@ const ROOM: usize = LONGEST.next_multiple_of(8);
 const POINTERS: usize = 127;
 
 /// A name that was read.
-#[derive(Clone)]
 pub(super) struct Name {
     /// The bytes up to the next multiple of eight are zero.
     bytes: [u8; ROOM],
