@@ -67,8 +67,8 @@ mod tests {
         let places = [10, 11, 12].map(|row| slab.add(row));
         assert_eq!(places, [0, 1, 2]);
         slab.remove(1);
-        assert_eq!((slab.add(13), slab.get(1), slab.add(14)), (1, Some(&13), 3));
+        assert_eq!((slab.add(13), slab.get(1).copied(), slab.add(14)), (1, Some(13), 3));
         (0..4).for_each(|at| slab.remove(at));
-        assert_eq!((slab.get(0), slab.add(15)), (None, 0));
+        assert_eq!((slab.get(0).copied(), slab.add(15)), (None, 0));
     }
 }
