@@ -231,7 +231,7 @@ mod tests {
             labels.iter().for_each(|&len| name.extend([&[len][..], &vec![b'x'; usize::from(len)]].concat()));
             name.extend_from_slice(if link { b"\xc0\x0c" } else { b"\0" });
             let message = [&[0; HEADER], &b"\x01a\0"[..], &name, b"rest"].concat();
-            let end = Name::EMPTY.clone().read(&message, HEADER + 3);
+            let end = { Name::EMPTY }.read(&message, HEADER + 3);
             prop_assert_eq!(end, Ok(HEADER + 3 + name.len()));
             prop_assert_eq!(Name::skip(&message, HEADER + 3), end);
         }
