@@ -6,6 +6,7 @@ mod filter;
 mod forward;
 mod generate;
 mod measure;
+mod merge;
 mod ndn;
 mod threads;
 
@@ -28,7 +29,8 @@ pub(crate) use check::CheckArgs;
 pub(crate) use filter::{CtlAction, CtlArgs, FilterAction, FilterArgs, Sending, Target};
 pub(crate) use forward::{ForwardAction, ForwardArgs, ForwardCtl, ForwardCtlArgs};
 pub(crate) use generate::{GenerateArgs, SendMethod};
-pub(crate) use measure::{MeasureArgs, MergeArgs, SketchFile, SketchForm};
+pub(crate) use measure::{MeasureArgs, SketchFile, SketchForm};
+pub(crate) use merge::MergeArgs;
 pub(crate) use ndn::{LoadArgs, Names, NdnAction, NdnArgs, PingArgs, ServerArgs, Url};
 pub(crate) use ringtap_terminal::{Form, Output};
 pub(crate) use threads::Threads;
@@ -66,7 +68,7 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Find heavy keys with sketches; compare parallel designs
     Measure(Box<MeasureArgs>),
-    /// Merge measurements of several machines
+    /// Merge states of monitors, or measurements, of several machines
     Merge(MergeArgs),
     /// NDN tools: ping, server and load generator
     Ndn(Box<NdnArgs>),
@@ -270,6 +272,13 @@ pub(crate) struct MonitorArgs {
     /// Add a digest of the report and all flow records
     #[arg(long, help_heading = "Output")]
     pub(crate) digest: bool,
+    /// Write the state of the run to this file, for 'ringtap merge'
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "anonymise",
+        help_heading = "Output")]
+    pub(crate) state: Option<PathBuf>,
+    /// Name this machine or link in its state [default: the host name]
+    #[arg(long, value_name = "NAME", requires = "state", help_heading = "Output")]
+    pub(crate) probe: Option<String>,
     /// Write flow records as json, csv, eve (Suricata), zeek (conn.log) or parquet; if PATH is
     /// - (stdout), the report goes to stderr
     #[arg(long, value_name = "FORMAT:PATH", help_heading = "Output")]

@@ -16,6 +16,7 @@ mod generate;
 mod listener;
 mod live;
 mod measure;
+mod merge;
 mod metrics;
 mod monitor;
 mod ndn;
@@ -60,7 +61,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Generate(args)) => generate::run(&args),
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Measure(args)) => measure::run(&args),
-        Some(Command::Merge(args)) => measure::merge(&args),
+        Some(Command::Merge(args)) => merge::run(&args),
         Some(Command::Ndn(args)) => ndn::run(&args),
         Some(Command::Lab(moved)) => Err(moved.to("ringtap-lab")),
         Some(Command::Doctor(args)) => doctor::run(args.output.report),

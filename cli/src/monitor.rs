@@ -1,6 +1,8 @@
 //! `ringtap monitor`: flags → options → plan → run → report.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +17,7 @@ use ringtap_flow::{Metering, Sinks, Timeouts};
 use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_io::capture::{Files, Severity};
 use ringtap_io::live::MergedReceiver;
+use ringtap_monitor::state::Identity;
 use ringtap_monitor::{Analyses, Limits, OnInterval, Outcome};
 use ringtap_skeleton::Skeleton;
 
@@ -23,7 +26,7 @@ use crate::console::{Console, Extent};
 use crate::metrics::Metrics;
 use crate::outputs::{self, Outputs};
 use crate::screen::Screen;
-use crate::{live, notify, privileges, sandbox, signals, source, text};
+use crate::{live, merge, notify, privileges, sandbox, signals, source, text};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
 
@@ -48,7 +51,8 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let monitor_options = ringtap_monitor::Options {
         watch: watch(args)?,
         enrichment: enrichment(args)?,
-        ..monitor_options(args, names(args)?)
+        state: identity(args)?,
+        ..monitor_options(args, names(args.names.as_deref())?)
     };
     let plan = Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)?;
     if args.dry_run {
@@ -67,7 +71,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     }
     // No sandbox for DPDK: its drivers open devices for writing.
     if interfaces.is_empty() || args.capture != Capture::Dpdk {
-        sandbox::enter(named.iter().filter_map(Output::path))?;
+        sandbox::enter(named.iter().filter_map(Output::path).chain(args.state.as_deref()))?;
     }
     let user = args.user.as_deref().map(privileges::user).transpose()?;
     let numbered = live::numbered(&interfaces, args)?;
@@ -130,6 +134,9 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
             for (kind, text) in outputs::messages(all) {
                 print_message(kind, &text);
             }
+        }
+        if let Some(path) = &args.state {
+            merge::write_state(path, |out| Ok(outcome.write_state(out).map(drop)?))?;
         }
         print(args, &outcome, stdout_is_taken)?;
         Ok(exit_code(args, &outcome))
@@ -338,9 +345,26 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
     }
 }
 
+/// The run whose state is saved.
+fn identity(args: &MonitorArgs) -> anyhow::Result<Option<Identity>> {
+    if args.state.is_none() {
+        return Ok(None);
+    }
+    let on = args.analyses.unwrap_or(Analyses::ALL);
+    if !(on.flows && on.volumes && on.talkers) {
+        return Err(Usage::of("--state needs the analyses flows, volumes and talkers"));
+    }
+    let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    Ok(Some(Identity {
+        // The standard library's random keys.
+        run: RandomState::new().hash_one(std::process::id()),
+        probe: args.probe.clone().unwrap_or_else(|| host().trim_end().to_owned()),
+    }))
+}
+
 /// The list of names: of the file, or the built-in one.
-fn names(args: &MonitorArgs) -> anyhow::Result<Arc<Names>> {
-    let Some(path) = &args.names else { return Ok(Names::built_in()) };
+pub(crate) fn names(path: Option<&Path>) -> anyhow::Result<Arc<Names>> {
+    let Some(path) = path else { return Ok(Names::built_in()) };
     let named = || format!("reading the names in {}", path.display());
     let list = std::fs::read(path).map_err(Usage::of).with_context(named)?;
     let names = Names::parse(&list).map_err(|error| Usage::of(format!("{}: {error}", named())))?;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use ringtap_engine::{InterfaceCounts, Plan};
 use ringtap_enrich::EntryKind;
 use ringtap_export::Summary;
-use ringtap_monitor::report::{Facts, Flows, Interval, Time, Times, Volume};
+use ringtap_monitor::report::{Facts, Flows, Interval, Report, Time, Times, Volume};
+use ringtap_monitor::state::{Counts, Merged};
 use ringtap_monitor::{About, Options, Outcome};
 use ringtap_skeleton::Role;
 use ringtap_terminal::names;
@@ -31,72 +32,106 @@ pub(crate) fn plan(plan: &Plan<Options>) -> String {
 pub(crate) fn report(outcome: &Outcome) -> String {
     let report = outcome.report();
     let mut page = Page::default();
+    packets(&mut page, &outcome.counts, report, outcome.plan.options.tunnels);
+    interfaces(&mut page, &outcome.run.interfaces, outcome.run.received);
+    findings(&mut page, &outcome.counts, report, &outcome.plan.app);
+    export(&mut page, &outcome.export);
+    run(&mut page, outcome);
+    page.0
+}
+
+/// The report of a merge as text.
+pub(crate) fn merged(merged: &Merged) -> String {
+    let mut page = Page::default();
+    packets(&mut page, &merged.counts, &merged.report, merged.plan.options.tunnels);
+    findings(&mut page, &merged.counts, &merged.report, &merged.plan.app);
+    page.heading("States");
+    let mut table = Table::new(&[Left, Left, Left]);
+    for (run, part) in &merged.header.runs {
+        let missing: Vec<_> =
+            part.missing().iter().map(|[first, last]| format!("{first}–{last}")).collect();
+        let missing = match &missing[..] {
+            [] => String::new(),
+            all => format!("without intervals {}", all.join(", ")),
+        };
+        table.row([part.probe.clone(), format!("run {run}"), missing]);
+    }
+    page.table(&table);
+    if merged.joined_flows > 0 {
+        page.line(&format!("{} joined with flows of other runs", count(merged.joined_flows)));
+    }
+    let inexact = merged.inexact();
+    if inexact.is_empty() {
+        page.line("exact: as one run over all packets");
+    }
+    for (what, number) in inexact {
+        page.line(&format!("not exact: {what}: {}", count(number)));
+    }
+    if let Some(digest) = merged.digest() {
+        page.0 += &format!("\ndigest {digest}\n");
+    }
+    page.0
+}
+
+/// What the analyses found.
+fn findings(page: &mut Page, counts: &Counts, report: &Report, options: &Options) {
     let intervals = report.intervals.as_deref().unwrap_or_default();
     let times = Times::of(intervals);
-    packets(&mut page, outcome, intervals);
     if let Some(all) = &report.protocols {
-        protocols(&mut page, all);
+        protocols(page, all);
     }
-    if outcome.plan.app.interval_ns.is_some() && report.intervals.is_some() {
-        show_intervals(&mut page, intervals, report.packets_in_further_intervals, times);
+    if options.interval_ns.is_some() && report.intervals.is_some() {
+        show_intervals(page, intervals, report.packets_in_further_intervals, times);
     }
     if let Some(all) = &report.flows {
-        flows(&mut page, all);
-        payloads(&mut page, report.facts.as_ref(), outcome);
+        flows(page, all);
+        payloads(page, report.facts.as_ref(), counts);
     }
     if let Some(talks) = &report.conversations {
         let about = if talks.exact { "" } else { "about " };
         page.heading("Conversations");
         page.line(&format!("{about}{} TCP, {about}{} UDP", count(talks.tcp), count(talks.udp)));
     }
-    report.sections.show(&mut page, &About { options: &outcome.plan.app, times });
-    export(&mut page, &outcome.export);
-    run(&mut page, outcome);
-    page.0
+    report.sections.show(page, &About { options, times });
 }
 
-fn packets(page: &mut Page, outcome: &Outcome, intervals: &[Interval]) {
-    let report = outcome.report();
+fn packets(page: &mut Page, counts: &Counts, report: &Report, tunnels: Tunnels) {
     let packets = &report.packets;
+    let intervals = report.intervals.as_deref().unwrap_or_default();
     page.heading("Packets");
     if let (Some(first), Some(last)) = (intervals.first(), intervals.last()) {
         page.line(&span(first.start, last.end));
     }
     let mut table = Table::new(&[Left, Right, Right, Left]);
     let mut row = |name: &str, n: u64, note: &str| {
-        table.row([name.into(), count(n), share(n, outcome.run.received), note.into()]);
+        table.row([name.into(), count(n), share(n, counts.received), note.into()]);
     };
     let octets = format!(
         "{} on the wire, {} of IP, {} captured",
         bytes(report.octets.wire),
         bytes(report.octets.ip),
-        bytes(outcome.run.counts.captured_octets)
+        bytes(counts.captured_octets)
     );
-    row("received", outcome.run.received, &octets);
+    row("received", counts.received, &octets);
     row("IPv4", packets.ipv4, "");
     row("IPv6", packets.ipv6, "");
-    row("other", packets.non_ip, &reasons(&outcome.run.non_ip()));
+    row("other", packets.non_ip, &reasons(&counts.non_ip));
     if packets.fragments > 0 {
         row("fragments", packets.fragments, "");
     }
-    if outcome.run.counts.fragments_forgotten > 0 {
-        row(
-            "forgotten",
-            outcome.run.counts.fragments_forgotten,
-            "first fragments, for lack of memory",
-        );
+    if counts.fragments_forgotten > 0 {
+        row("forgotten", counts.fragments_forgotten, "first fragments, for lack of memory");
     }
     if packets.truncated > 0 {
         row("truncated", packets.truncated, "captured shorter than on the wire");
     }
     if packets.inner > 0 {
-        row("inner", packets.inner, within(outcome.plan.options.tunnels));
+        row("inner", packets.inner, within(tunnels));
     }
-    for (reason, dropped) in outcome.run.ledger.dropped() {
+    for (reason, &dropped) in &counts.dropped {
         row("dropped", dropped, reason);
     }
     page.table(&table);
-    interfaces(page, &outcome.run.interfaces, outcome.run.received);
 }
 
 /// Counters of each interface, if there are several.
@@ -164,25 +199,23 @@ fn flows(page: &mut Page, flows: &Flows) {
     ended.sort_by_key(|&(name, &n)| (std::cmp::Reverse(n), name));
     let ended: Vec<_> =
         ended.iter().map(|(name, n)| format!("{} {}", count(**n), ending(name))).collect();
-    page.line(&format!(
-        "{} records, at most {} flows alive at a time",
-        count(flows.records),
-        count(flows.active_peak)
-    ));
+    let peak =
+        flows.active_peak.map(|most| format!(", at most {} flows alive at a time", count(most)));
+    page.line(&format!("{} records{}", count(flows.records), peak.unwrap_or_default()));
     if !ended.is_empty() {
         page.line(&ended.join(", "));
     }
 }
 
 /// Messages in payloads, and facts of them in flow records.
-fn payloads(page: &mut Page, facts: Option<&Facts>, outcome: &Outcome) {
-    let messages = outcome.run.payload_messages().iter();
+fn payloads(page: &mut Page, facts: Option<&Facts>, counts: &Counts) {
+    let messages = counts.payload_messages.iter();
     let messages: Vec<_> = messages.map(|(name, n)| format!("{} {name}", count(*n))).collect();
     if !messages.is_empty() {
         page.line(&format!("messages in payloads: {}", messages.join(", ")));
     }
-    let unread = outcome.run.unread_payloads();
-    let unread: Vec<_> = unread.iter().map(|(why, n)| format!("{} {why}", count(*n))).collect();
+    let unread: Vec<_> =
+        counts.unread_payloads.iter().map(|(why, n)| format!("{} {why}", count(*n))).collect();
     if !unread.is_empty() {
         page.line(&format!("messages not read: {}", unread.join(", ")));
     }

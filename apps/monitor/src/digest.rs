@@ -34,6 +34,15 @@ impl RecordDigest {
         }
     }
 
+    /// The words of the sum.
+    pub(crate) fn words(&self) -> [u64; 4] {
+        self.0
+    }
+
+    pub(crate) fn word_mut(&mut self, at: usize) -> Option<&mut u64> {
+        self.0.get_mut(at)
+    }
+
     pub(crate) fn hex(&self) -> String {
         self.0.iter().map(|word| format!("{word:016x}")).collect()
     }

@@ -30,6 +30,7 @@ mod messages;
 mod options;
 pub mod report;
 mod run;
+pub mod state;
 mod worker;
 
 pub use alert::Alert;

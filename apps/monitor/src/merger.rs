@@ -12,6 +12,7 @@ use crate::analyses::volumes::Volumes;
 use crate::digest::RecordDigest;
 use crate::report::activity::Activity;
 use crate::report::{Conversations, Facts, Flows, Report};
+use crate::state::{self, INTERVALS, PROTOCOLS, SavedParts};
 use crate::worker::{Findings, FlowCounts, TickSummary};
 use crate::{
     Alert, Analyses, EndedInterval, OnAlert, OnInterval, OnTotals, Partial, Setup, Shortage, Totals,
@@ -42,6 +43,9 @@ pub struct MonitorMerger {
     /// The latest mark of each worker.
     reached: Vec<u64>,
     active_peak: u64,
+    /// Of the workers, if a state is saved.
+    state: Option<SavedParts>,
+    digest: bool,
 }
 
 impl MonitorMerger {
@@ -52,7 +56,7 @@ impl MonitorMerger {
         on_totals: Option<OnTotals>,
     ) -> Self {
         let options = &setup.options;
-        let digest = (options.digest && options.analyses.flows).then(RecordDigest::default);
+        let digest = options.needs_record_digest().then(RecordDigest::default);
         let volumes = || Volumes::new(setup.volumes_interval_ns(), options.interval_units as usize);
         Self {
             analyses: options.analyses,
@@ -72,6 +76,8 @@ impl MonitorMerger {
             active: BTreeMap::new(),
             reached: Vec::new(),
             active_peak: 0,
+            state: options.state.as_ref().map(|_| SavedParts::default()),
+            digest: options.digest,
         }
     }
 
@@ -151,6 +157,10 @@ impl MonitorMerger {
     }
 
     fn on_findings(&mut self, findings: Findings) {
+        if let (Some(all), Some(own)) = (&mut self.state, findings.state) {
+            all.images.push(own.image);
+            all.conversations_lost += own.conversations_lost;
+        }
         self.volumes.merge(findings.volumes);
         if let Some(([tcp, udp], exact)) = findings.conversations {
             self.conversations.tcp += tcp;
@@ -205,6 +215,9 @@ impl Merger for MonitorMerger {
             }
             Partial::End(findings) => {
                 self.on_active(number, shard, findings.active);
+                if let Some(state) = &mut self.state {
+                    state.until_ns = state.until_ns.max(mark.time_ns());
+                }
                 self.on_findings(*findings);
             }
         }
@@ -218,11 +231,25 @@ impl Merger for MonitorMerger {
             sections.pass(stage);
         }
         let on = self.analyses;
+        if let Some(state) = &mut self.state {
+            let tables = state::tables_of(state::saved(on));
+            let volumes = state::image(&[], &tables, |table, rows| {
+                if *table == PROTOCOLS || *table == INTERVALS {
+                    self.volumes.save(table, rows);
+                }
+            });
+            state.images.push(volumes.map_err(|error| error.to_string()));
+        }
         let flows = || Flows {
             records: self.flows.ended.iter().sum(),
-            active_peak: self.active_peak,
+            active_peak: Some(self.active_peak),
             end_reasons: EndReason::ALL.iter().map(|r| r.name()).zip(self.flows.ended).collect(),
-            records_digest: self.flows.digest.as_ref().map(RecordDigest::hex),
+            records_digest: self
+                .flows
+                .digest
+                .as_ref()
+                .filter(|_| self.digest)
+                .map(RecordDigest::hex),
         };
         Report {
             packets: self.volumes.packets(),
@@ -234,6 +261,7 @@ impl Merger for MonitorMerger {
             facts: on.flows.then(|| Facts::of(&self.flows.facts)).flatten(),
             flows: on.flows.then(flows),
             sections,
+            state: self.state,
         }
     }
 }

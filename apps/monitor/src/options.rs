@@ -16,6 +16,7 @@ use crate::analyses::activity::{Limits, row_bytes};
 use crate::analyses::applications;
 use crate::analyses::scans::Suspects;
 use crate::analyses::volumes::{MOST_INTERVALS, ROW_UNITS};
+use crate::state::{Identity, STATE_FLOW_BYTES};
 
 /// The default interval of an interface.
 const LIVE_INTERVAL_NS: u64 = 60_000_000_000;
@@ -94,6 +95,9 @@ pub struct Options {
     pub enrichment: Enrichment,
     /// Whether to compute a digest of the report and the flow records.
     pub digest: bool,
+    /// The run whose state is saved, if one is.
+    #[serde(skip)]
+    pub state: Option<Identity>,
     /// Chosen by the plan: bytes for the facts of live flows, of all workers together.
     #[serde(skip_serializing_if = "is_zero")]
     pub fact_bytes: u64,
@@ -126,6 +130,7 @@ impl Default for Options {
             watch: None,
             enrichment: Enrichment::default(),
             digest: false,
+            state: None,
             fact_bytes: 0,
             name_bytes: 0,
             payload_bytes: 0,
@@ -140,6 +145,11 @@ impl Options {
     fn on(&self) -> Analyses {
         let activity = self.analyses.activity || self.limits.any();
         Analyses { activity, watch: self.watch.is_some(), ..self.analyses }
+    }
+
+    /// Whether flow records are hashed: for a digest, now or after a merge.
+    pub(crate) fn needs_record_digest(&self) -> bool {
+        self.analyses.flows && (self.digest || self.state.is_some())
     }
 
     /// Most live flows, once the plan is made.
@@ -172,7 +182,11 @@ impl Options {
     /// use.
     fn flow_bytes(&self) -> u64 {
         let on = self.analyses;
-        let rows = [(on.need_flows(), FLOW_BYTES), (on.volumes, CONVERSATION_BYTES)];
+        let rows = [
+            (on.need_flows(), FLOW_BYTES),
+            (on.volumes, CONVERSATION_BYTES),
+            (self.state.is_some(), STATE_FLOW_BYTES),
+        ];
         let core: u64 = rows.into_iter().filter_map(|(on, bytes)| on.then_some(bytes)).sum();
         (core + on.flow_bytes()).max(1)
     }

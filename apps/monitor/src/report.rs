@@ -14,6 +14,7 @@ use ringtap_flow::{FactCounts, FlowKey, Origin};
 use serde::{Serialize, Serializer};
 
 pub use crate::analyses::Sections;
+use crate::state::SavedParts;
 pub use tcp::{LossyPair, SlowServer, Tcp, TcpTotals};
 pub use times::Times;
 
@@ -45,6 +46,9 @@ pub struct Report {
     /// The sections of the analyses.
     #[serde(flatten)]
     pub sections: Sections,
+    /// What the state of the run is made of, if it is saved.
+    #[serde(skip)]
+    pub state: Option<SavedParts>,
 }
 
 fn is_zero(n: &u64) -> bool {
@@ -136,8 +140,9 @@ pub struct Flows {
     /// Records of ended flows.
     pub records: u64,
     /// Largest number of live flows at a mark. Marks are half the shortest idle timeout apart, with one
-    /// at the end.
-    pub active_peak: u64,
+    /// at the end. A merge does not know it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active_peak: Option<u64>,
     /// Records by end reason.
     pub end_reasons: BTreeMap<&'static str, u64>,
     /// Sum over the records' hashes, with `--digest`.

@@ -13,7 +13,8 @@ use crate::analyses::volumes::Volumes;
 use crate::analyses::{Found, Parts};
 use crate::digest::RecordDigest;
 use crate::messages::Messages;
-use crate::{Partial, Setup, Shortage, Totals};
+use crate::state::{self, Conversed, Identity};
+use crate::{Analyses, Partial, Setup, Shortage, Totals};
 
 /// Entries checked in one step at a mark; as many records may leave at once.
 const SWEEP: usize = 512;
@@ -32,6 +33,16 @@ pub struct Findings {
     pub(crate) found: Found,
     /// Live flows at the end.
     pub(crate) active: u64,
+    /// What a state has of this worker, if one is saved.
+    pub(crate) state: Option<WorkerState>,
+}
+
+/// What a state has of a worker.
+pub(crate) struct WorkerState {
+    /// Its tables, or why there are none.
+    pub(crate) image: Result<Vec<u8>, String>,
+    /// Conversations without room.
+    pub(crate) conversations_lost: u64,
 }
 
 /// A worker's summary at a tick.
@@ -56,7 +67,7 @@ pub(crate) struct FlowCounts {
 }
 
 /// The position of a reason in [`FlowCounts::ended`].
-fn place(reason: EndReason) -> usize {
+pub(crate) fn place(reason: EndReason) -> usize {
     reason as usize - EndReason::Idle as usize
 }
 
@@ -84,12 +95,17 @@ pub struct MonitorWorker {
     ending: Option<u64>,
     /// Time at the last mark.
     time_ns: u64,
+    /// The run whose state is saved at the end, and its analyses.
+    identity: Option<(Identity, Analyses)>,
+    state: Option<WorkerState>,
 }
 
 /// Handles the flow table's events.
 struct FlowEvents {
     volumes: Volumes,
     conversations: Option<Conversations>,
+    /// The conversations for a state.
+    conversed: Option<Conversed>,
     analyses: Parts,
     flows: FlowCounts,
     /// What records and events pass through before sinks and the digest get them.
@@ -138,9 +154,10 @@ impl MonitorWorker {
                     let apart = metering.uniflow || metering.vlan_in_key || !stamps_valid;
                     Conversations::new(key, capacity, apart)
                 }),
+                conversed: options.state.as_ref().map(|_| Conversed::new(capacity)),
                 analyses: Parts::new(setup, shard),
                 flows: FlowCounts {
-                    digest: (options.digest && on.flows).then(RecordDigest::default),
+                    digest: options.needs_record_digest().then(RecordDigest::default),
                     ..FlowCounts::default()
                 },
                 stage: options.enrichment.stage(),
@@ -154,6 +171,8 @@ impl MonitorWorker {
             metered: Burst::with_capacity(BURST),
             ending: None,
             time_ns: 0,
+            identity: options.state.clone().map(|identity| (identity, on)),
+            state: None,
         }
     }
 
@@ -213,6 +232,29 @@ impl MonitorWorker {
         Totals { shortage, tcp: analyses.tcp.as_ref().map(TcpTable::totals) }
     }
 
+    /// Saves the tables of a state; the volumes are the merger's.
+    #[cold]
+    fn save(&mut self) {
+        let Some((identity, on)) = &self.identity else { return };
+        let (table_of_flows, events) = (&self.flow_table, &mut self.events);
+        let image = state::image(&[], &state::tables_of(state::saved(*on)), |table, rows| {
+            if *table == state::SUMS {
+                let facts = table_of_flows.as_ref().map(FlowTable::fact_counts);
+                state::save_sums(&events.flows, facts.unwrap_or(&events.flows.facts), rows);
+            } else if *table == state::CONVERSATIONS {
+                events.conversed.iter().for_each(|own| own.save(rows));
+            }
+            if let Some(flows) = table_of_flows {
+                state::save_live(flows, identity, table, rows);
+            }
+            events.analyses.save(table, rows);
+        });
+        self.state = Some(WorkerState {
+            image: image.map_err(|error| error.to_string()),
+            conversations_lost: events.conversed.as_ref().map_or(0, |own| own.lost),
+        });
+    }
+
     /// Hands over everything; the worker is empty afterwards.
     fn end(&mut self, active: u64) -> Partial {
         let events = &mut self.events;
@@ -229,6 +271,7 @@ impl MonitorWorker {
             flows: std::mem::take(&mut events.flows),
             found: events.analyses.end(),
             active,
+            state: self.state.take(),
         }))
     }
 }
@@ -273,6 +316,9 @@ impl Worker for MonitorWorker {
         // Events noted by the previous call.
         self.events.settle();
         let mut active = 0;
+        if matches!(mark, Mark::End { .. }) && self.ending.is_none() {
+            self.save();
+        }
         if let Some(table) = &mut self.flow_table {
             let ends = matches!(mark, Mark::End { .. });
             let observer =
@@ -343,6 +389,9 @@ impl FlowEvents {
     /// one.
     #[inline]
     fn count_conversation(&mut self, packet: &PacketRecord, interval: u64, known: bool) {
+        if let (Some(conversed), 6 | 17) = (&mut self.conversed, packet.protocol) {
+            conversed.add(&FlowKey::of(packet), interval);
+        }
         if let Some(conversations) = &mut self.conversations
             && let Some(protocol) = conversations.note(packet, interval, known)
         {

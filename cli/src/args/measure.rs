@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, ValueHint};
 use ringtap_measure::run::Design;
 use ringtap_measure::{CountBy, Kind, State, Weight};
 
-use super::{Capture, Form, Output, Threads};
+use super::{Capture, Form, Threads};
 use crate::units;
 
 const AFTER: &str = "\
@@ -121,23 +121,6 @@ pub(crate) struct MeasureArgs {
     /// Exit with 3 if packets were dropped
     #[arg(long, help_heading = "Output")]
     pub(crate) fail_on_drop: bool,
-}
-
-/// Flags of `ringtap merge`.
-#[derive(Args)]
-pub(crate) struct MergeArgs {
-    /// Files written by 'ringtap measure --write sketch:PATH', with the same key, weight and
-    /// structure
-    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
-    pub(crate) files: Vec<PathBuf>,
-    /// Report keys with at least this share of the total as heavy [default: that of the first file]
-    #[arg(long, value_name = "SHARE")]
-    pub(crate) threshold: Option<f64>,
-    #[command(flatten)]
-    pub(crate) output: Output,
-    /// Write the merged measurement, in the forms of 'ringtap measure --write'
-    #[arg(long, value_name = "FORMAT:PATH")]
-    pub(crate) write: Vec<SketchFile>,
 }
 
 /// An output of a measurement, `FORMAT:PATH`.

@@ -176,7 +176,7 @@ fn prepare(net: &Net, folder: &Path) {
     net.ip(Right, "link add eth1 type veth peer name eth2");
     net.ip(Right, "link set eth1 up");
     net.ip(Right, "link set eth2 up");
-    for name in ["a.pcap", "trace.pcap"] {
+    for name in ["a.pcap", "b.pcap", "trace.pcap"] {
         fs::copy(office(), folder.join(name)).unwrap();
     }
     let zip = "gzip -c a.pcap > b.pcapng.gz";
@@ -198,6 +198,10 @@ fn prepare(net: &Net, folder: &Path) {
         let mut command = ringtap();
         let command = command.args(flags).arg(format!("sketch:{name}")).current_dir(folder);
         let (_, errors, code) = output_of(command);
+        assert_eq!(code, 0, "{errors}");
+        let state = format!("{name}.state");
+        let flags = ["monitor", "-r", "a.pcap", "-q", "--state", &state];
+        let (_, errors, code) = output_of(ringtap().args(flags).current_dir(folder));
         assert_eq!(code, 0, "{errors}");
     }
 }

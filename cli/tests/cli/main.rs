@@ -26,6 +26,7 @@ mod live;
 mod measure;
 mod measure_live;
 mod memory;
+mod merge;
 mod metrics;
 mod monitor;
 mod ndn;

@@ -20,6 +20,8 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use sha2::{Digest, Sha256};
+
 use crate::{Facts, Kind};
 
 /// The built-in list.
@@ -147,6 +149,19 @@ impl Names {
         static LIST: LazyLock<Arc<Names>> =
             LazyLock::new(|| Arc::new(Names::parse(BUILT_IN.as_bytes()).unwrap_or_default()));
         Arc::clone(&LIST)
+    }
+
+    /// The SHA-256 of all suffixes and labels, in hexadecimal digits.
+    pub fn digest(&self) -> String {
+        let mut hasher = Sha256::new();
+        for &Entry { start, len, label } in &self.entries {
+            let start = start as usize;
+            hasher.update([len]);
+            hasher.update(&self.text[start..start + usize::from(len)]);
+            hasher.update(self.labels[usize::from(label)].as_str());
+            hasher.update([0]);
+        }
+        hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Reads a list.

@@ -237,6 +237,28 @@ impl Facts {
         mapped
     }
 
+    /// The facts of these bytes, as [`Facts::bytes`] returned them, with this number of values left out; `None` if no
+    /// facts have such bytes.
+    pub fn restore(bytes: &[u8], beyond: u32) -> Option<Self> {
+        let mut rest = bytes;
+        let mut facts = Self(None);
+        while !rest.is_empty() {
+            let (&[kind, l0, l1], behind) = rest.split_first_chunk::<HEAD>()?;
+            let (value, behind) = behind.split_at_checked(u16::from_le_bytes([l0, l1]).into())?;
+            rest = behind;
+            match facts.add(Kind::from_number(kind)?, value, usize::MAX) {
+                Ok(Added::New(_)) => {}
+                _ => return None,
+            }
+        }
+        match &mut facts.0 {
+            Some(kept) => kept.beyond = beyond,
+            None if beyond > 0 => return None,
+            None => {}
+        }
+        Some(facts)
+    }
+
     /// All values as bytes, for digests: equal values are equal bytes.
     pub fn bytes(&self) -> &[u8] {
         self.0.as_ref().map_or(&[], |kept| &kept.values.0)
@@ -373,6 +395,23 @@ mod tests {
             (facts.beyond(), facts.add(Kind::TlsVersion, b"a longer one", 2).is_err()),
             (0, true)
         );
+    }
+
+    #[test]
+    fn facts_are_restored_from_their_bytes() {
+        let mut facts = Facts::default();
+        for value in 0..40_u8 {
+            facts.add(KIND, &[value], usize::MAX).unwrap();
+        }
+        assert!(facts.beyond() > 0);
+        assert_eq!(Facts::restore(facts.bytes(), facts.beyond()), Some(facts.clone()));
+        assert_eq!(Facts::restore(&[], 0), Some(Facts::default()));
+        let bytes = facts.bytes();
+        let twice = [bytes, bytes].concat();
+        for wrong in [&bytes[..bytes.len() - 1], &twice, &[255, 0, 0], &[0]] {
+            assert_eq!(Facts::restore(wrong, 0), None);
+        }
+        assert_eq!(Facts::restore(&[], 1), None);
     }
 
     #[test]

@@ -168,6 +168,12 @@ impl<E: Ends> Entry<E> {
         ((same || reversed) && self.protocol == key.protocol).then_some(usize::from(!same))
     }
 
+    /// Its class.
+    pub(crate) fn class(&self) -> Class {
+        let number = usize::from(self.state & CLASS);
+        Class::ALL.get(number).copied().unwrap_or(Class::Other)
+    }
+
     #[inline(always)]
     pub(crate) const fn is_closed(&self) -> bool {
         self.state & CLASS >= Class::TcpFin as u8

@@ -126,6 +126,18 @@ impl History {
         own
     }
 
+    /// These letters, then those of later events; `turned`: the other direction is the initiator's there.
+    #[must_use]
+    pub fn with(mut self, later: Self, turned: bool) -> Self {
+        for at in 0..Self::MOST {
+            let entry = (later.0 >> (4 * at) & 15) as u8;
+            if matches!(entry & 7, 1..=6) {
+                self.push(entry & 7, usize::from(entry >> 3) ^ usize::from(turned));
+            }
+        }
+        self
+    }
+
     /// All letters as a number, for digests.
     pub const fn bits(self) -> u64 {
         self.0
@@ -158,6 +170,8 @@ mod tests {
         assert_eq!(History::of(all).to_string(), all);
         assert_eq!(History::of("ShAAAaShDdDd").to_string(), "ShAaDd");
         assert_eq!(History::from_bits(History::of(all).bits()), History::of(all));
+        assert_eq!(History::of("Sh").with(History::of("HaD"), false), History::of("ShHaD"));
+        assert_eq!(History::of("S").with(History::of("HDs"), true), History::of("ShdS"));
         assert!(History::of("Sr").has('r') && !History::of("Sr").has('R'));
     }
 }

@@ -38,4 +38,4 @@ pub use ringtap_wire::{Path, Paths, Tunnel, TunnelKind};
 pub use sink::{RecordSink, Sinks};
 pub use table::{FactCounts, FlowTable, Metering, Observer};
 pub use tcp::{TCP_BYTES, TcpPerformance};
-pub use timeouts::Timeouts;
+pub use timeouts::{Class, Timeouts};

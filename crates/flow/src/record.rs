@@ -2,9 +2,9 @@
 //! and, for the two directions, RFC 5103.
 
 use ringtap_extract::{Application, Facts};
-use ringtap_wire::Path;
+use ringtap_wire::{Path, Tunnel, TunnelKind};
 
-use crate::{FlowKey, History, Origin, TcpPerformance};
+use crate::{FlowKey, History, IpVersion, Origin, TcpPerformance};
 
 /// Why a flow ended (IPFIX flowEndReason, element 136).
 #[repr(u8)]
@@ -49,6 +49,21 @@ pub enum Initiator {
     Syn = 1,
     /// The receiver of the first packet, a SYN with ACK: it answers a SYN that was not seen.
     SynAck = 2,
+}
+
+/// Reads fields of fixed lengths; beyond the end there are zeros.
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+
+impl Fields<'_> {
+    pub(crate) fn take<const N: usize>(&mut self) -> [u8; N] {
+        let (taken, rest) = self.0.split_first_chunk().map_or(([0; N], &[][..]), |(a, b)| (*a, b));
+        self.0 = rest;
+        taken
+    }
+
+    fn words<const N: usize>(&mut self) -> [u16; N] {
+        std::array::from_fn(|_| u16::from_le_bytes(self.take()))
+    }
 }
 
 /// One ended flow. Index 0 of each pair is the initiator's direction, index 1 the other; of a uniflow all of index 1
@@ -158,5 +173,51 @@ impl FlowRecord {
             put(&tunnel.id.to_le_bytes());
         }
         out
+    }
+
+    /// The record of these bytes, as [`FlowRecord::canonical`] returned them; `None` if no record has such bytes. The
+    /// interface is unknown.
+    pub fn from_canonical(bytes: &[u8; Self::CANONICAL_LEN]) -> Option<Self> {
+        let mut bytes = Fields(bytes);
+        let [src, dst] = [bytes.take(), bytes.take()];
+        let [src_port, dst_port] = bytes.words();
+        let [protocol, version, end_reason, initiator] = bytes.take();
+        let version = match version {
+            4 => IpVersion::V4,
+            6 => IpVersion::V6,
+            _ => return None,
+        };
+        let key = FlowKey { version, src, dst, src_port, dst_port, protocol };
+        let mut record = Self::new(key);
+        record.end_reason = EndReason::ALL.into_iter().find(|own| *own as u8 == end_reason)?;
+        record.initiator = match initiator {
+            0 => Initiator::FirstPacket,
+            1 => Initiator::Syn,
+            2 => Initiator::SynAck,
+            _ => return None,
+        };
+        (record.tcp_flags, record.tos) = (bytes.take(), bytes.take());
+        record.ttl = [bytes.take(), bytes.take()];
+        record.ip_len = [bytes.words(), bytes.words()];
+        [record.icmp_type_code] = bytes.words();
+        record.history = History::from_bits(u64::from_le_bytes(bytes.take()));
+        let mut long = || u64::from_le_bytes(bytes.take());
+        (record.first_ns, record.last_ns) = (long(), long());
+        (record.packets, record.octets) = ([long(), long()], [long(), long()]);
+        record.path.macs = [bytes.take(), bytes.take()];
+        [record.path.vlan_tags] = bytes.take();
+        record.path.vlans = bytes.words();
+        let label = u32::from_le_bytes(bytes.take());
+        record.path.mpls_label = (label != u32::MAX).then_some(label);
+        let [kind, ipv6] = bytes.take();
+        let tunnel = Tunnel {
+            kind: *TunnelKind::ALL.get(usize::from(kind.saturating_sub(1)))?,
+            ipv6: ipv6 != 0,
+            src: bytes.take(),
+            dst: bytes.take(),
+            id: u32::from_le_bytes(bytes.take()),
+        };
+        record.path.tunnel = (kind > 0).then_some(tunnel);
+        Some(record)
     }
 }

@@ -25,6 +25,7 @@ use crate::ends::Ends;
 use crate::entry::{Entry, Key};
 use crate::index::Index;
 use crate::tcp::Connections;
+use crate::timeouts::Class;
 use crate::{EndReason, FlowKey, FlowRecord, Observer, Timeouts};
 
 /// Rules for all flows of a table.
@@ -304,6 +305,18 @@ impl<E: Ends> Shelf<E> {
     pub(crate) fn each_live(&self, each: &mut impl FnMut(&FlowKey, u16, u64)) {
         for entry in &self.entries {
             each(&entry.flow_key(), entry.stamp(), entry.last_ns);
+        }
+    }
+
+    /// The record of every live flow, as if it were forced to end, with its class.
+    pub(crate) fn each_record(&self, rules: &Rules, each: &mut impl FnMut(&FlowRecord, Class)) {
+        for (at, entry) in self.entries.iter().enumerate() {
+            let carried = self.carried.get(&(entry.key(), entry.path)).copied().unwrap_or_default();
+            let first_ns = self.first_ns[at];
+            let mut record = entry.record(first_ns, carried, &rules.paths, EndReason::Forced);
+            record.facts = self.facts.get(at).cloned().unwrap_or_default();
+            record.tcp = self.tcp.performance(at);
+            each(&record, entry.class());
         }
     }
 

@@ -23,7 +23,7 @@ use crate::ends::{Ends, V4, V6};
 use crate::entry::Key;
 use crate::index::Index;
 use crate::shelf::{Arrival, Rules, Shelf};
-use crate::{FlowKey, FlowRecord, Timeouts};
+use crate::{Class, FlowKey, FlowRecord, Timeouts};
 
 /// Packets whose cache misses overlap.
 const GROUP: usize = 32;
@@ -343,6 +343,12 @@ impl FlowTable {
     pub fn each_live(&self, mut each: impl FnMut(&FlowKey, u16, u64)) {
         self.v4.each_live(&mut each);
         self.v6.each_live(&mut each);
+    }
+
+    /// The record of every live flow, as if it were forced to end, with its class; without its application.
+    pub fn each_record(&self, mut each: impl FnMut(&FlowRecord, Class)) {
+        self.v4.each_record(&self.rules, &mut each);
+        self.v6.each_record(&self.rules, &mut each);
     }
 
     /// Ends every flow that has expired by `now_ns`, checking up to `most` entries a call. Returns

@@ -25,6 +25,7 @@ use ringtap_base::prefetch;
 use ringtap_wire::{PacketRecord, Segment};
 
 use crate::entry::{ACK, FIN, RST, SYN};
+use crate::record::Fields;
 
 /// Duplicate acknowledgments that ask for a segment; if it then fills a gap, it was sent again.
 const ASKED: u8 = 2;
@@ -222,6 +223,22 @@ impl TcpPerformance {
             place.copy_from_slice(&number.to_le_bytes());
         }
         out
+    }
+
+    /// The values of these bytes, as [`TcpPerformance::canonical`] returned them.
+    pub fn from_canonical(bytes: &[u8; Self::CANONICAL_LEN]) -> Self {
+        let mut bytes = Fields(bytes);
+        let rtt_ns = [bytes.take(), bytes.take()].map(u64::from_le_bytes);
+        let mut pair = || [bytes.take(), bytes.take()].map(u32::from_le_bytes);
+        Self {
+            handshake_us: pair().map(|us| (us != UNKNOWN).then_some(us)),
+            rtt_ns,
+            rtt_count: pair(),
+            retransmissions: pair(),
+            out_of_order: pair(),
+            duplicate_acks: pair(),
+            zero_windows: pair(),
+        }
     }
 }
 

@@ -4,17 +4,32 @@ use std::fmt;
 
 /// The class of a flow, which selects its idle timeout. The last two are closed TCP connections.
 #[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// Any other protocol.
     Other = 0,
+    /// An open TCP connection.
     Tcp = 1,
+    /// UDP.
     Udp = 2,
+    /// ICMP and ICMPv6.
     Icmp = 3,
+    /// A TCP connection with FIN from both sides.
     TcpFin = 4,
+    /// A TCP connection with RST.
     TcpRst = 5,
 }
 
 impl Class {
+    /// All classes, in order of their numbers.
+    pub const ALL: [Self; 6] =
+        [Self::Other, Self::Tcp, Self::Udp, Self::Icmp, Self::TcpFin, Self::TcpRst];
+
+    /// Whether it is one of closed connections.
+    pub const fn is_closed(self) -> bool {
+        self as u8 >= Self::TcpFin as u8
+    }
+
     /// The class of a new flow.
     #[inline(always)]
     pub(crate) const fn of(protocol: u8) -> Self {
@@ -110,6 +125,11 @@ impl Timeouts {
     pub fn tick_ns(&self) -> u64 {
         let shortest = self.tcp_ns.min(self.udp_ns).min(self.icmp_ns).min(self.general_ns);
         (shortest / 2).clamp(Self::SECOND, 300 * Self::SECOND)
+    }
+
+    /// The idle timeout of a class, nanoseconds.
+    pub fn of(&self, class: Class) -> u64 {
+        self.by_class()[class as usize]
     }
 
     /// The longest idle timeout, nanoseconds.

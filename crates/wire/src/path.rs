@@ -71,6 +71,18 @@ pub enum TunnelKind {
 }
 
 impl TunnelKind {
+    /// All kinds, in order.
+    pub const ALL: [Self; 8] = [
+        Self::Gre,
+        Self::Erspan,
+        Self::IpIp,
+        Self::SixInFour,
+        Self::Vxlan,
+        Self::Geneve,
+        Self::GtpU,
+        Self::Teredo,
+    ];
+
     /// The name in records.
     pub const fn name(self) -> &'static str {
         match self {

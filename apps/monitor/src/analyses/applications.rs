@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use ringtap_enrich::Stage;
 use ringtap_flow::{FlowRecord, Label};
 use ringtap_stage::Shard;
+use ringtap_state::{Op, Row, Rows as StateRows, Schema};
 use ringtap_terminal::numbers::{bytes, count};
 use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
@@ -16,6 +17,9 @@ use ringtap_terminal::table::Table;
 use super::{About, Analysis, Merge, Section};
 use crate::report::{ApplicationRow, ApplicationVolume, Applications};
 use crate::{Alert, Setup};
+
+/// The label, or nothing for flows without one; flows, packets and octets.
+static APPLICATIONS: Schema = Schema::new("applications", 0, &[Op::Add; 3]);
 
 /// Memory of a row in a map, bytes.
 const ROW_BYTES: u64 = 100;
@@ -97,6 +101,7 @@ impl ApplicationTable {
 
 impl Analysis for ApplicationTable {
     const TAKES_RECORDS: bool = true;
+    const TABLES: &'static [&'static Schema] = &[&APPLICATIONS];
 
     type Found = Self;
     type Merger = ApplicationMerger;
@@ -116,6 +121,24 @@ impl Analysis for ApplicationTable {
                 octets: record.octets.iter().sum(),
             },
         );
+    }
+
+    fn save(&mut self, _: &'static Schema, rows: &mut StateRows) {
+        self.settle();
+        for (label, volume) in &self.rows {
+            let ApplicationVolume { flows, packets, octets } = *volume;
+            rows.push(&[], &[flows, packets, octets], label.as_str().as_bytes());
+        }
+    }
+
+    fn load(&mut self, _: &'static Schema, row: &Row<'_>) -> Option<()> {
+        let label = match row.tail {
+            [] => Label::EMPTY,
+            text => Label::new(text)?,
+        };
+        let [flows, packets, octets] = row.numbers();
+        self.add(label, ApplicationVolume { flows, packets, octets });
+        Some(())
     }
 
     fn end(self) -> Self {

@@ -25,6 +25,7 @@ use std::fmt::Debug;
 use ringtap_enrich::Stage;
 use ringtap_flow::{Event, FlowRecord};
 use ringtap_stage::Shard;
+use ringtap_state::{Row, Rows, Schema};
 use ringtap_terminal::page::Page;
 use ringtap_wire::PacketRecord;
 use serde::Serialize;
@@ -47,6 +48,9 @@ pub trait Analysis: Sized {
     const FLOW_BYTES: u64 = 0;
     /// Fixed memory in each worker, bytes.
     const WORKER_BYTES: u64 = 0;
+
+    /// The tables that it saves in a state: whole, so that thresholds and limits apply after a merge.
+    const TABLES: &'static [&'static Schema] = &[];
 
     /// The type of its partial results.
     type Found: Send;
@@ -75,6 +79,14 @@ pub trait Analysis: Sized {
     /// Items ignored for lack of room so far.
     fn ignored(&self) -> u64 {
         0
+    }
+
+    /// Adds its rows to one of its tables, and changes nothing.
+    fn save(&mut self, _table: &'static Schema, _rows: &mut Rows) {}
+
+    /// Adds a row of one of its tables, each of which comes once; `None` if it never saves such a row.
+    fn load(&mut self, _table: &'static Schema, _row: &Row<'_>) -> Option<()> {
+        None
     }
 
     /// Hands over everything.
@@ -236,6 +248,30 @@ macro_rules! analyses {
 
             pub(crate) fn ignored(&self) -> u64 {
                 0 $(+ self.$name.as_ref().map_or(0, Analysis::ignored))*
+            }
+
+            /// The tables of these analyses in a state, in order.
+            pub(crate) fn tables(on: Analyses) -> Vec<&'static Schema> {
+                let mut all = Vec::new();
+                $(if on.$name {
+                    all.extend_from_slice(<$part as Analysis>::TABLES);
+                })*
+                all
+            }
+
+            /// Adds the rows of a table of a state.
+            pub(crate) fn save(&mut self, table: &'static Schema, rows: &mut Rows) {
+                $(if <$part as Analysis>::TABLES.contains(&table) && let Some(own) = &mut self.$name {
+                    own.save(table, rows);
+                })*
+            }
+
+            /// Adds a row of a state; `None` if no analysis has such a row.
+            pub(crate) fn load(&mut self, table: &'static Schema, row: &Row<'_>) -> Option<()> {
+                $(if <$part as Analysis>::TABLES.contains(&table) {
+                    return self.$name.as_mut()?.load(table, row);
+                })*
+                None
             }
 
             pub(crate) fn end(&mut self) -> Found {

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use ringtap_enrich::Stage;
 use ringtap_flow::{FlowRecord, Kind};
 use ringtap_stage::Shard;
+use ringtap_state::{Op, Row, Rows as StateRows, Schema};
 use ringtap_terminal::numbers::{bytes, count, of};
 use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
@@ -23,6 +24,11 @@ const ROW_BYTES: usize = 80;
 
 /// Longest name in a text report, characters.
 const SHOWN: usize = 60;
+
+/// The name; flows and octets.
+static SERVERS: Schema = Schema::new("servers", 0, &[Op::Add; 2]);
+/// The name; flows and failures.
+static LOOKUPS: Schema = Schema::new("lookups", 0, &[Op::Add; 2]);
 
 /// Sums by name.
 struct Rows<V> {
@@ -162,6 +168,7 @@ fn largest<V: Copy>(
 
 impl Analysis for NameTable {
     const TAKES_RECORDS: bool = true;
+    const TABLES: &'static [&'static Schema] = &[&SERVERS, &LOOKUPS];
 
     type Found = Box<Self>;
     type Merger = NameMerger;
@@ -175,6 +182,34 @@ impl Analysis for NameTable {
         if !record.facts.is_empty() {
             self.take(record);
         }
+    }
+
+    fn save(&mut self, table: &'static Schema, rows: &mut StateRows) {
+        if *table == SERVERS {
+            for (name, row) in &self.servers.rows {
+                rows.push(&[], &[row.flows, row.octets], name);
+            }
+        } else {
+            for (name, row) in &self.lookups.rows {
+                rows.push(&[], &[row.flows, row.failed], name);
+            }
+        }
+    }
+
+    fn load(&mut self, table: &'static Schema, row: &Row<'_>) -> Option<()> {
+        let [flows, other] = row.numbers();
+        if *table == SERVERS {
+            self.servers.add(row.tail, flows, |row| {
+                row.flows += flows;
+                row.octets += other;
+            });
+        } else {
+            self.lookups.add(row.tail, flows, |row| {
+                row.flows += flows;
+                row.failed += other;
+            });
+        }
+        Some(())
     }
 
     fn end(self) -> Box<Self> {

@@ -23,7 +23,9 @@ mod sweeps;
 mod text;
 
 use ringtap_enrich::Stage;
+use ringtap_flow::IpVersion;
 use ringtap_stage::Shard;
+use ringtap_state::{Op, Row, Rows, Schema};
 use ringtap_terminal::page::Page;
 use ringtap_wire::{Flags, PacketRecord};
 
@@ -31,6 +33,7 @@ pub use suspects::Suspects;
 
 use super::{About, Analysis, Merge, Section};
 use crate::report::{HorizontalScan, Scans, VerticalScan};
+use crate::state::version;
 use crate::{Alert, Setup};
 use attempts::Attempts;
 use sweeps::{Changes, Sums, Sweeps};
@@ -46,6 +49,9 @@ const MOST: usize = ringtap_flow::MOST_ROWS * 3 / 4;
 
 /// Ports or targets listed with a scan.
 const SAMPLE: usize = 10;
+
+/// Version, source, target and port of an attempt; the times of its SYNs, and its state.
+static ATTEMPTS: Schema = Schema::new("attempts", 35, &[Op::Min, Op::Max, Op::Or]);
 
 /// Attempts of one shard.
 pub struct ScanTable {
@@ -117,6 +123,7 @@ impl ScanTable {
 
 impl Analysis for ScanTable {
     const FLOW_BYTES: u64 = 112;
+    const TABLES: &'static [&'static Schema] = &[&ATTEMPTS];
 
     type Found = Box<ScanFindings>;
     type Merger = ScanMerger;
@@ -150,6 +157,23 @@ impl Analysis for ScanTable {
     /// SYNs and SYN-ACKs without room.
     fn ignored(&self) -> u64 {
         self.ignored
+    }
+
+    fn save(&mut self, _: &'static Schema, rows: &mut Rows) {
+        self.v4.save(rows);
+        self.v6.save(rows);
+    }
+
+    fn load(&mut self, _: &'static Schema, row: &Row<'_>) -> Option<()> {
+        match version(*row.key().first()?)? {
+            IpVersion::V4 => self.v4.load(row)?,
+            IpVersion::V6 => self.v6.load(row)?,
+        }
+        self.room -= 1;
+        if self.room == 0 {
+            self.make_room();
+        }
+        Some(())
     }
 
     fn end(mut self) -> Box<ScanFindings> {

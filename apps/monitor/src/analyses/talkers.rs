@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use ringtap_enrich::Stage;
 use ringtap_flow::{FlowRecord, IpVersion};
 use ringtap_stage::Shard;
+use ringtap_state::{Op, Row, Rows, Schema};
 use ringtap_terminal::page::Page;
 use ringtap_wire::HashKey;
 
@@ -28,14 +29,25 @@ use sums::{Ends, Found, HostKey, Sums};
 
 use super::{About, Analysis, Merge, Section};
 use crate::report::{HostOrigin, HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
+use crate::state::version;
 use crate::{Alert, Setup};
 
 /// Most rows of a table under any options; less than it holds, because it exceeds its capacity.
 const MOST: usize = ringtap_flow::MOST_ROWS * 3 / 4;
 
+/// Version and addresses of a pair, the lower first; packets and octets from the lower and from the higher, and the
+/// lowest and the highest number of the runs that saw it. Pairs of which all flows are live have no volume.
+pub(crate) static PAIRS: Schema =
+    Schema::new("pairs", 33, &[Op::Add, Op::Add, Op::Add, Op::Add, Op::Min, Op::Max]);
+
+/// Protocol and port; packets and octets.
+static PORTS: Schema = Schema::new("ports", 3, &[Op::Add; 2]);
+
 /// Sums of one shard.
 pub struct TalkerTable {
     top: usize,
+    /// The run, in a state.
+    run: u64,
     v4: Sums<[u8; 4]>,
     v6: Sums<[u8; 16]>,
     /// Most pairs of both IP versions, and most hosts.
@@ -94,6 +106,7 @@ impl TalkerTable {
         let capacity = capacity.clamp(1, MOST);
         Self {
             top,
+            run: 0,
             v4: Sums::new(key, capacity),
             v6: Sums::new(key, capacity),
             capacity,
@@ -217,17 +230,61 @@ fn rankings(
 impl Analysis for TalkerTable {
     const TAKES_RECORDS: bool = true;
     const FLOW_BYTES: u64 = 232;
+    const TABLES: &'static [&'static Schema] = &[&PAIRS, &PORTS];
 
     type Found = Box<TalkersFound>;
     type Merger = TalkerMerger;
 
     fn new(setup: &Setup, shard: Shard) -> Self {
-        Self::new(setup.hash_key, setup.capacity_of(shard), setup.options.top)
+        let run = setup.options.state.as_ref().map_or(0, |state| state.run);
+        Self { run, ..Self::new(setup.hash_key, setup.capacity_of(shard), setup.options.top) }
     }
 
     #[inline(always)]
     fn on_record(&mut self, record: &FlowRecord) {
         self.take(record);
+    }
+
+    fn save(&mut self, table: &'static Schema, rows: &mut Rows) {
+        if *table == PAIRS {
+            self.v4.save(self.run, rows);
+            self.v6.save(self.run, rows);
+            return;
+        }
+        for ((protocol, port), volume) in self.ports.rows().filter(|(_, own)| own.packets > 0) {
+            let key: [&[u8]; 2] = [&[protocol], &port.to_be_bytes()];
+            rows.push(&key, &[volume.packets, volume.octets], &[]);
+        }
+    }
+
+    fn load(&mut self, table: &'static Schema, row: &Row<'_>) -> Option<()> {
+        if *table == PORTS {
+            let (&[protocol], port) = row.key().split_first_chunk()?;
+            let [packets, octets] = row.numbers();
+            let port = u16::from_be_bytes(*port.first_chunk()?);
+            self.ports.add(protocol, port, Volume { packets, octets });
+            return Some(());
+        }
+        let (&[byte], rest) = row.key().split_first_chunk()?;
+        let (low, rest) = rest.split_first_chunk()?;
+        let high = rest.first_chunk()?;
+        let version = version(byte)?;
+        let [packets, octets, packets_back, octets_back, ..] = row.numbers::<6>();
+        let up = Volume { packets, octets };
+        let down = Volume { packets: packets_back, octets: octets_back };
+        if (up, down) == Default::default() {
+            // Its flows are live.
+            return Some(());
+        }
+        match version {
+            IpVersion::V4 => self.v4.add(low, high, up, down),
+            IpVersion::V6 => self.v6.add(low, high, up, down),
+        }
+        self.room -= 1;
+        if self.room == 0 {
+            self.make_room();
+        }
+        Some(())
     }
 
     fn end(self) -> Box<TalkersFound> {

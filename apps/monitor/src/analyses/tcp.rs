@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use ringtap_enrich::Stage;
 use ringtap_flow::{Dense, FlowKey, FlowRecord, IpVersion, TCP_BYTES};
 use ringtap_stage::Shard;
+use ringtap_state::{Op, Row, Rows as StateRows, Schema};
 use ringtap_terminal::numbers::{count, of};
 use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
@@ -18,10 +19,18 @@ use ringtap_wire::HashKey;
 
 use super::{About, Analysis, Merge, Section};
 use crate::report::{LossyPair, SlowServer, Tcp, TcpTotals};
+use crate::state::version;
 use crate::{Alert, Setup};
 
 /// Memory of a row with its share of an index, bytes; a flow has at most one of each kind.
 const ROW_BYTES: u64 = 80;
+
+/// One row: the sums of all connections.
+static TOTALS: Schema = Schema::new("tcp_totals", 0, &[Op::Add; 9]);
+/// Version, address and port; the sums of a [`Delay`].
+static SERVERS: Schema = Schema::new("tcp_servers", 19, &[Op::Add; 5]);
+/// Version and addresses, the lower first; the sums of a [`Loss`].
+static PAIRS: Schema = Schema::new("tcp_pairs", 33, &[Op::Add; 3]);
 
 /// An address of either version, as in a flow key.
 type Host = (IpVersion, [u8; 16]);
@@ -220,6 +229,7 @@ impl Analysis for TcpTable {
     const IN_ALL: bool = false;
     const TAKES_RECORDS: bool = true;
     const FLOW_BYTES: u64 = TCP_BYTES + 2 * ROW_BYTES;
+    const TABLES: &'static [&'static Schema] = &[&TOTALS, &SERVERS, &PAIRS];
 
     type Found = Box<Self>;
     type Merger = TcpMerger;
@@ -233,6 +243,48 @@ impl Analysis for TcpTable {
         if record.tcp.is_some() {
             self.take(&record.key, record);
         }
+    }
+
+    fn save(&mut self, table: &'static Schema, rows: &mut StateRows) {
+        if *table == TOTALS {
+            rows.push(&[], &self.totals.numbers(), &[]);
+        } else if *table == SERVERS {
+            for (((version, address), port), delay) in self.servers.rows.rows() {
+                let Delay { rtt_ns, samples, handshake_us, handshakes, records } = *delay;
+                let key: [&[u8]; 3] = [&[*version as u8], address, &port.to_be_bytes()];
+                rows.push(&key, &[rtt_ns, samples, handshake_us, handshakes, records], &[]);
+            }
+        } else {
+            for (((version, low), (_, high)), loss) in self.pairs.rows.rows() {
+                let Loss { retransmissions, out_of_order, packets } = *loss;
+                let key: [&[u8]; 3] = [&[*version as u8], low, high];
+                rows.push(&key, &[retransmissions, out_of_order, packets], &[]);
+            }
+        }
+    }
+
+    fn load(&mut self, table: &'static Schema, row: &Row<'_>) -> Option<()> {
+        if *table == TOTALS {
+            self.totals.add(&TcpTotals::of_numbers(row.numbers()));
+            return Some(());
+        }
+        let (&[byte], rest) = row.key().split_first_chunk()?;
+        let version = version(byte)?;
+        let (address, rest) = rest.split_first_chunk()?;
+        if *table == SERVERS {
+            let port = u16::from_be_bytes(*rest.first_chunk()?);
+            let [rtt_ns, samples, handshake_us, handshakes, records] = row.numbers();
+            let delay = Delay { rtt_ns, samples, handshake_us, handshakes, records };
+            let has_room = self.add_server(((version, *address), port), &delay);
+            self.ignored += if has_room { 0 } else { records };
+        } else {
+            let high = rest.first_chunk()?;
+            let [retransmissions, out_of_order, packets] = row.numbers();
+            let loss = Loss { retransmissions, out_of_order, packets };
+            let has_room = self.add_pair(((version, *address), (version, *high)), &loss);
+            self.ignored += u64::from(!has_room);
+        }
+        Some(())
     }
 
     fn end(self) -> Box<Self> {

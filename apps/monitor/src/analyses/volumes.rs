@@ -13,15 +13,20 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::RangeBounds;
 
+use ringtap_state::{Row, Rows, Schema};
 use ringtap_wire::{Flags, PacketRecord};
 
 use crate::report::{Conversations, Interval, Octets, Packets, Time, Volume};
+use crate::state::PROTOCOLS;
 
 /// Most intervals in a report.
 pub(crate) const MOST_INTERVALS: usize = 65_536;
 
 /// Units of room for the row of an interval; each protocol in it takes 1 more.
 pub(crate) const ROW_UNITS: usize = 8;
+
+/// In a state, the number of all intervals together; no interval has it.
+const TOTAL: u64 = u64::MAX;
 
 /// Counters of a period.
 #[derive(Clone)]
@@ -289,6 +294,51 @@ impl Volumes {
         for (interval, counts) in other.intervals {
             self.add(interval, counts);
         }
+    }
+
+    /// Adds the rows of a table of a state.
+    pub(crate) fn save(&self, table: &'static Schema, rows: &mut Rows) {
+        let all = self.intervals.iter().map(|(&number, counts)| (number, counts));
+        let all = all.chain([(TOTAL, &self.total)]);
+        for (number, counts) in all {
+            let number = number.to_be_bytes();
+            if *table == PROTOCOLS {
+                for (protocol, Volume { packets, octets }) in &counts.protocols {
+                    rows.push(&[&number, &[*protocol]], &[*packets, *octets], &[]);
+                }
+            } else if counts.packets.handled + counts.packets.inner > 0 {
+                let Packets { handled, ipv4, ipv6, non_ip, fragments, truncated, inner } =
+                    counts.packets;
+                let Octets { wire, ip } = counts.octets;
+                let sums = [handled, ipv4, ipv6, non_ip, fragments, truncated, inner, wire, ip];
+                let times = [counts.first_ns, counts.last_ns];
+                rows.push(&[&number], &[&sums[..], &times].concat(), &[]);
+            }
+        }
+    }
+
+    /// Adds a row of a state; `None` if there is no such row.
+    pub(crate) fn load(&mut self, table: &'static Schema, row: &Row<'_>) -> Option<()> {
+        let (number, rest) = row.key().split_first_chunk()?;
+        let number = u64::from_be_bytes(*number);
+        let mut counts = VolumeCounts::default();
+        if *table == PROTOCOLS {
+            let [packets, octets] = row.numbers();
+            counts.protocols.push((*rest.first()?, Volume { packets, octets }));
+        } else {
+            let [handled, ipv4, ipv6, non_ip, fragments, truncated, inner, ..] =
+                row.numbers::<11>();
+            let [.., wire, ip, first_ns, last_ns] = row.numbers::<11>();
+            counts.packets = Packets { handled, ipv4, ipv6, non_ip, fragments, truncated, inner };
+            counts.octets = Octets { wire, ip };
+            (counts.first_ns, counts.last_ns) = (first_ns, last_ns);
+        }
+        if number == TOTAL {
+            self.total.merge(&counts);
+        } else {
+            self.add(number, counts);
+        }
+        Some(())
     }
 
     pub(crate) fn packets(&self) -> Packets {

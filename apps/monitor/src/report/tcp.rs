@@ -44,6 +44,40 @@ pub struct TcpTotals {
 }
 
 impl TcpTotals {
+    /// All sums, in order.
+    pub(crate) fn numbers(&self) -> [u64; 9] {
+        let &Self { records, handshakes, handshake_rtt_sum_us, rtt_samples, rtt_sum_us, .. } = self;
+        let &Self { retransmissions, out_of_order, duplicate_acks, zero_windows, .. } = self;
+        [
+            records,
+            handshakes,
+            handshake_rtt_sum_us,
+            rtt_samples,
+            rtt_sum_us,
+            retransmissions,
+            out_of_order,
+            duplicate_acks,
+            zero_windows,
+        ]
+    }
+
+    /// The totals of [`TcpTotals::numbers`].
+    pub(crate) fn of_numbers(numbers: [u64; 9]) -> Self {
+        let [records, handshakes, handshake_rtt_sum_us, rtt_samples, rtt_sum_us, ..] = numbers;
+        let [.., retransmissions, out_of_order, duplicate_acks, zero_windows] = numbers;
+        Self {
+            records,
+            handshakes,
+            handshake_rtt_sum_us,
+            rtt_samples,
+            rtt_sum_us,
+            retransmissions,
+            out_of_order,
+            duplicate_acks,
+            zero_windows,
+        }
+    }
+
     /// The totals of a record.
     pub(crate) fn of(tcp: &TcpPerformance) -> Self {
         let sum = |pair: [u32; 2]| pair.into_iter().map(u64::from).sum::<u64>();

@@ -1,5 +1,7 @@
 //! The monitor on the engine.
 
+mod canonical;
+mod merged;
 mod outcome;
 
 use std::sync::Arc;

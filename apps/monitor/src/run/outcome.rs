@@ -1,14 +1,16 @@
 //! The result of a monitor run: the report with everything around it, as JSON and as a digest.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 
 use ringtap_engine::{InterfaceCounts, LedgerReport, Performance, Plan};
 use ringtap_export::Summary;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
+use super::canonical::{self, Canonical};
 use crate::Options;
-use crate::report::{self, Report, Sections};
+use crate::report::{Report, Sections};
+use crate::state::{self, Counts, MergeError};
 
 /// The result of a finished run.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub struct Outcome {
     pub plan: Plan<Options>,
     /// The report, and where the packets went.
     pub run: ringtap_engine::Outcome<Report>,
+    /// Where the packets went, by name.
+    pub counts: Counts,
     /// Counters of exported records, by collector; outside the digest.
     pub export: Vec<Summary>,
     /// The same for record files.
@@ -25,54 +29,6 @@ pub struct Outcome {
     pub packets_without_path: u64,
     /// `sha256:…` over the canonical report and all flow records, if requested.
     pub digest: Option<String>,
-}
-
-/// The part of the report that is equal in any two runs over the same packets.
-#[derive(Serialize)]
-struct Canonical<'a> {
-    packets: Packets<'a>,
-    octets: Octets<'a>,
-    non_ip: BTreeMap<String, u64>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    payload_messages: &'a BTreeMap<&'static str, u64>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    unread_payloads: BTreeMap<String, u64>,
-    #[serde(flatten)]
-    findings: Findings<'a>,
-}
-
-#[derive(Serialize)]
-struct Packets<'a> {
-    received: u64,
-    dropped: BTreeMap<&'static str, u64>,
-    #[serde(flatten)]
-    kinds: &'a report::Packets,
-}
-
-#[derive(Serialize)]
-struct Octets<'a> {
-    captured: u64,
-    #[serde(flatten)]
-    layers: &'a report::Octets,
-}
-
-/// The report without the contents of [`Packets`] and [`Octets`].
-#[derive(Serialize)]
-struct Findings<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    intervals: Option<&'a Vec<report::Interval>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    packets_in_further_intervals: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    protocols: Option<&'a BTreeMap<u8, report::Volume>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conversations: Option<&'a report::Conversations>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    flows: Option<&'a report::Flows>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    facts: Option<&'a report::Facts>,
-    #[serde(flatten)]
-    sections: Sections,
 }
 
 #[derive(Serialize)]
@@ -136,6 +92,14 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
+/// Whether a loss concerns packets that were counted as dropped, or outputs, and so not the state.
+fn is_of_outputs(what: &str) -> bool {
+    what.starts_with("flow records") || matches!(what, PACKETS_DROPPED | PACKETS_SPLIT)
+}
+
+const PACKETS_DROPPED: &str = "packets dropped";
+const PACKETS_SPLIT: &str = "packets in another queue than the rest of their flow";
+
 impl Outcome {
     /// The result of a run; computes the digest.
     pub(crate) fn new(
@@ -144,13 +108,11 @@ impl Outcome {
         packets_without_path: u64,
     ) -> Self {
         let (export, write) = (Vec::new(), Vec::new());
-        let mut outcome = Self { plan, run, export, write, packets_without_path, digest: None };
+        let counts = Counts::of(&run);
+        let digest = None;
+        let mut outcome = Self { plan, run, counts, export, write, packets_without_path, digest };
         if outcome.plan.app.digest {
-            outcome.digest = serde_json::to_vec(&outcome.canonical()).ok().map(|bytes| {
-                let hash = Sha256::digest(bytes);
-                let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-                format!("sha256:{hex}")
-            });
+            outcome.digest = canonical::digest(&outcome.counts, outcome.report());
         }
         outcome
     }
@@ -160,29 +122,27 @@ impl Outcome {
         &self.run.report
     }
 
-    fn canonical(&self) -> Canonical<'_> {
-        let report = self.report();
-        Canonical {
-            packets: Packets {
-                received: self.run.received,
-                dropped: self.run.ledger.dropped(),
-                kinds: &report.packets,
-            },
-            octets: Octets { captured: self.run.counts.captured_octets, layers: &report.octets },
-            non_ip: self.run.non_ip(),
-            payload_messages: self.run.payload_messages(),
-            unread_payloads: self.run.unread_payloads(),
-            findings: Findings {
-                intervals: report.intervals.as_ref(),
-                packets_in_further_intervals: Some(report.packets_in_further_intervals)
-                    .filter(|&n| n > 0),
-                protocols: report.protocols.as_ref(),
-                conversations: report.conversations.as_ref(),
-                flows: report.flows.as_ref(),
-                facts: report.facts.as_ref(),
-                sections: report.sections.exact(),
-            },
-        }
+    /// Writes the state of the run, if it was saved.
+    ///
+    /// # Errors
+    /// If there is none, or writing fails.
+    pub fn write_state<W: Write>(&self, out: W) -> Result<W, MergeError> {
+        let saved = self.report().state.as_ref();
+        let saved = saved.ok_or(MergeError::Damaged("the run has none"))?;
+        let mut lacks: BTreeMap<_, _> =
+            self.losses().into_iter().filter(|(what, _)| !is_of_outputs(what)).collect();
+        let app = &self.plan.app;
+        let more = [
+            ("conversations without room in the state", saved.conversations_lost),
+            ("watched entries, which are not in the state", u64::from(app.watch.is_some())),
+            (
+                "origins of hosts, which are not in the state",
+                u64::from(app.enrichment.networks.is_some() || app.enrichment.geo.is_some()),
+            ),
+        ];
+        lacks.extend(more.into_iter().filter(|&(_, number)| number > 0));
+        let lacks = lacks.into_iter().map(|(what, number)| (what.to_owned(), number)).collect();
+        state::write_state(&self.plan, saved, &self.counts, lacks, out)
     }
 
     /// Losses for lack of sound input, room or memory, with their numbers; empty if the report is
@@ -192,7 +152,7 @@ impl Outcome {
         let evicted = report.flows.as_ref().and_then(|f| f.end_reasons.get("lack_of_resources"));
         let estimated = report.conversations.is_some_and(|c| !c.exact);
         let mut all = vec![
-            ("packets dropped", self.run.dropped()),
+            (PACKETS_DROPPED, self.run.dropped()),
             ("flows ended early for lack of memory", evicted.copied().unwrap_or(0)),
             ("conversation counts estimated", u64::from(estimated)),
             ("packets beyond the intervals listed", report.packets_in_further_intervals),
@@ -203,7 +163,7 @@ impl Outcome {
             ("payloads not read for lack of memory", self.run.payloads_without_room()),
             ("fragments forgotten for lack of memory", self.run.counts.fragments_forgotten),
             ("packets with unknown link addresses, tags and tunnel", self.packets_without_path),
-            ("packets in another queue than the rest of their flow", self.run.packets_split),
+            (PACKETS_SPLIT, self.run.packets_split),
             ("flow records not exported", self.export.iter().map(Summary::lost).sum()),
             ("flow records and events not written", self.write.iter().map(Summary::lost).sum()),
         ];
@@ -272,7 +232,7 @@ impl Outcome {
         serde_json::to_string_pretty(&Document {
             version,
             plan: &self.plan,
-            canonical: self.canonical(),
+            canonical: Canonical::of(&self.counts, report),
             inexact: report.sections.inexact(),
             activity_in_further_intervals: activity.map_or(0, |activity| activity.further),
             interfaces: &run.interfaces,

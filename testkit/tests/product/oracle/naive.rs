@@ -42,6 +42,7 @@ pub(crate) fn report(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
             applications: plan.app.analyses.applications.then_some(applications),
             ..Sections::default()
         },
+        state: None,
     };
     (report, records)
 }
@@ -569,7 +570,7 @@ fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<Fl
     let with = |reason| records.iter().filter(|record| record.end_reason == reason).count() as u64;
     let flows = Flows {
         records: records.len() as u64,
-        active_peak,
+        active_peak: Some(active_peak),
         end_reasons: EndReason::ALL.iter().map(|&reason| (reason.name(), with(reason))).collect(),
         records_digest: None,
     };

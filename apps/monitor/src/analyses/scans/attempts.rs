@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ringtap_flow::{Aggregate, PARTS, Row};
 use ringtap_stage::Shard;
+use ringtap_state::{Row as RowOfState, Rows};
 use ringtap_wire::{HashKey, PacketRecord};
 
 use super::VerticalScan;
@@ -149,15 +150,21 @@ impl<A: Address> Attempts<A> {
         } else {
             (A::of(&packet.src), A::of(&packet.dst), packet.dst_port)
         };
+        let (times_ns, state) =
+            if answer { ([u64::MAX, 0], ANSWERED) } else { ([packet.ts_ns; 2], TRIED) };
+        self.add(source, target, port, times_ns, state);
+    }
+
+    #[inline(always)]
+    fn add(&mut self, source: A, target: A, port: u16, times_ns: [u64; 2], state: u8) {
         let of_source = source.hash(&self.key);
         let whole =
             self.key.word(of_source ^ target.hash(&self.key).rotate_left(16) ^ u64::from(port));
         let source_hash = (of_source >> 32) as u32;
         let place = source_hash & 0xff00_0000 | (whole >> 40) as u32;
-        let (first_ns, last_ns, state) =
-            if answer { (u64::MAX, 0, ANSWERED) } else { (packet.ts_ns, packet.ts_ns, TRIED) };
+        let [first_ns, last_ns] = times_ns;
         self.attempts.push(Attempt { first_ns, last_ns, source, target, place, port, state });
-        if !answer {
+        if state & TRIED != 0 {
             let bucket = bucket(source_hash);
             let bound = &mut self.bounds[bucket];
             *bound = bound.saturating_add(1);
@@ -165,6 +172,29 @@ impl<A: Address> Attempts<A> {
                 self.suspects.mark(bucket);
             }
         }
+    }
+
+    /// Adds all attempts to the rows of a state.
+    pub(super) fn save(&mut self, rows: &mut Rows) {
+        self.attempts.settle();
+        for attempt in self.attempts.rows() {
+            let &Attempt { source, target, port, first_ns, last_ns, state, .. } = attempt;
+            let (source, target) = (source.wide(), target.wide());
+            let key: [&[u8]; 4] = [&[A::VERSION as u8], &source, &target, &port.to_be_bytes()];
+            rows.push(&key, &[first_ns, last_ns, u64::from(state & (TRIED | ANSWERED))], &[]);
+        }
+    }
+
+    /// Adds an attempt of a state.
+    pub(super) fn load(&mut self, row: &RowOfState<'_>) -> Option<()> {
+        let (_, rest) = row.key().split_first()?;
+        let (source, rest) = rest.split_first_chunk()?;
+        let (target, rest) = rest.split_first_chunk()?;
+        let port = u16::from_be_bytes(*rest.first_chunk()?);
+        let [first_ns, last_ns, state] = row.numbers();
+        let state = u8::try_from(state).ok().filter(|state| (1..=3).contains(state))?;
+        self.add(A::of(source), A::of(target), port, [first_ns, last_ns], state);
+        Some(())
     }
 
     /// Number of rows, some of which may belong to the same attempt.

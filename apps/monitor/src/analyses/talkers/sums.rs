@@ -4,6 +4,7 @@
 //! from these: at the end, or when there are too many recent pairs.
 
 use ringtap_flow::{Aggregate, IpVersion, PARTS, Row};
+use ringtap_state::Rows;
 use ringtap_wire::HashKey;
 
 use super::rank::Top;
@@ -115,6 +116,17 @@ impl<A: Address> Sums<A> {
         } else {
             Pair { low: dst, high: src, up: back, down: there }
         });
+    }
+
+    /// Adds all pairs to the rows of a state.
+    pub(super) fn save(&mut self, run: u64, rows: &mut Rows) {
+        self.recent.settle();
+        for pair in self.recent.rows().chain(self.pairs.table.rows()) {
+            let (low, high) = (pair.low.wide(), pair.high.wide());
+            let Pair { up, down, .. } = pair;
+            let numbers = [up.packets, up.octets, down.packets, down.octets, run, run];
+            rows.push(&[&[A::VERSION as u8], &low, &high], &numbers, &[]);
+        }
     }
 
     /// Makes one row of each recent pair; returns their number.

@@ -1,0 +1,93 @@
+//! The result of a merge: as JSON and as a digest.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::canonical::{self, Canonical};
+use crate::report::Sections;
+use crate::state::{Merged, Settings};
+
+#[derive(Serialize)]
+struct Document<'a> {
+    version: &'static str,
+    settings: &'a Settings,
+    runs: Vec<Run<'a>>,
+    #[serde(flatten)]
+    canonical: Canonical<'a>,
+    #[serde(flatten)]
+    inexact: Sections,
+    exact: bool,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    inexact_reasons: BTreeMap<&'a str, u64>,
+    joined_flows: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    probe: &'a str,
+    run: &'a str,
+    intervals: &'a [[u64; 2]],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<[u64; 2]>,
+}
+
+impl Merged {
+    /// Why the report may differ from that of one run over all packets, with numbers; empty if it does not.
+    pub fn inexact(&self) -> BTreeMap<&str, u64> {
+        let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+        for (what, &number) in &self.header.lacks {
+            *reasons.entry(what).or_default() += number;
+        }
+        for (what, number) in self.report.sections.losses() {
+            *reasons.entry(what).or_default() += number;
+        }
+        let missing = self.header.runs.values().flat_map(crate::state::Part::missing);
+        let missing = missing.map(|[first, last]| last - first + 1).sum();
+        let further = self.report.packets_in_further_intervals;
+        reasons.extend([
+            ("address pairs seen by several runs", self.shared_pairs),
+            ("intervals missing", missing),
+            ("packets beyond the intervals listed", further),
+        ]);
+        reasons.retain(|_, number| *number > 0);
+        reasons
+    }
+
+    /// The digest of the report, if it is exact.
+    pub fn digest(&self) -> Option<String> {
+        let wanted = self.plan.app.digest && self.inexact().is_empty();
+        wanted.then(|| canonical::digest(&self.counts, &self.report)).flatten()
+    }
+
+    /// The whole as one JSON document. `version` is the program's.
+    ///
+    /// # Errors
+    /// None are expected.
+    pub fn to_json(&self, version: &'static str) -> serde_json::Result<String> {
+        let inexact_reasons = self.inexact();
+        serde_json::to_string_pretty(&Document {
+            version,
+            settings: &self.header.settings,
+            runs: self
+                .header
+                .runs
+                .iter()
+                .map(|(run, part)| Run {
+                    probe: &part.probe,
+                    run,
+                    intervals: &part.intervals,
+                    missing: part.missing(),
+                })
+                .collect(),
+            canonical: Canonical::of(&self.counts, &self.report),
+            inexact: self.report.sections.inexact(),
+            exact: inexact_reasons.is_empty(),
+            inexact_reasons,
+            joined_flows: self.joined_flows,
+            digest: self.digest(),
+        })
+    }
+}

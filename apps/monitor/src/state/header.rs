@@ -1,0 +1,247 @@
+//! The header of a state: the settings that it was made with, the runs that it is of, and what it lacks.
+
+use std::collections::BTreeMap;
+
+use ringtap_engine::Plan;
+use serde::{Deserialize, Serialize};
+
+use crate::{Analyses, Options};
+
+/// What must be equal in states that are merged, because it decides what their rows mean.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The names of the analyses that a state holds.
+    pub analyses: Vec<String>,
+    /// The extractors for payloads.
+    pub extract: Vec<String>,
+    /// The interval, nanoseconds; intervals begin at multiples of it since 1970.
+    pub interval_ns: Option<u64>,
+    /// The timeouts by name, nanoseconds.
+    pub timeouts: BTreeMap<String, u64>,
+    /// Whether each direction is a flow.
+    pub uniflow: bool,
+    /// Whether VLANs separate flows.
+    pub vlan_in_key: bool,
+    /// Which packets of tunnels make flows.
+    pub tunnels: String,
+    /// One in this number of packets was handled.
+    pub sample: u32,
+    /// The filter expression.
+    pub filter: Option<String>,
+    /// The SHA-256 of the list that applications come from.
+    pub names: String,
+}
+
+impl Settings {
+    /// Those of a run.
+    pub(crate) fn of(plan: &Plan<Options>) -> Self {
+        let (run, app) = (&plan.options, &plan.app);
+        let named = app.metering.timeouts.named().into_iter();
+        let owned = |names: Vec<&'static str>| names.into_iter().map(str::to_owned).collect();
+        Self {
+            analyses: owned(saved(app.analyses).names()),
+            extract: owned(app.extract.names()),
+            interval_ns: app.interval_ns,
+            timeouts: named.map(|(name, ns)| (name.to_owned(), ns)).collect(),
+            uniflow: app.metering.uniflow,
+            vlan_in_key: app.metering.vlan_in_key,
+            tunnels: run.tunnels.name().to_owned(),
+            sample: run.sample,
+            filter: run.filter.as_ref().map(|filter| filter.text().to_owned()),
+            names: app.names.digest(),
+        }
+    }
+
+    /// Changes a run's options to these settings; the filter was applied when packets were read.
+    fn apply(&self, run: &mut ringtap_engine::Options, app: &mut Options) -> Option<()> {
+        app.analyses = self.analyses.join(",").parse().ok()?;
+        app.extract = match self.extract.join(",") {
+            none if none.is_empty() => ringtap_extract::Extractors::NONE,
+            list => list.parse().ok()?,
+        };
+        app.interval_ns = self.interval_ns;
+        for (name, &ns) in &self.timeouts {
+            app.metering.timeouts.set(name, ns).then_some(())?;
+        }
+        (app.metering.uniflow, app.metering.vlan_in_key) = (self.uniflow, self.vlan_in_key);
+        run.tunnels = self.tunnels.parse().ok()?;
+        run.sample = self.sample;
+        Some(())
+    }
+
+    /// The options of a report with these settings.
+    pub(crate) fn options(
+        &self,
+        mut run: ringtap_engine::Options,
+        mut app: Options,
+    ) -> Result<(ringtap_engine::Options, Options), MergeError> {
+        self.apply(&mut run, &mut app).ok_or(MergeError::Damaged("its settings"))?;
+        Ok((run, app))
+    }
+
+    /// The first setting that differs: its name, this value and the other one.
+    fn difference(&self, other: &Self) -> Option<(String, String, String)> {
+        let map = |settings| match serde_json::to_value(settings) {
+            Ok(serde_json::Value::Object(map)) => map,
+            _ => serde_json::Map::new(),
+        };
+        let (own, other) = (map(self), map(other));
+        let (name, value) = own.iter().find(|&(name, value)| other.get(name) != Some(value))?;
+        let other = other.get(name).map_or_else(String::new, ToString::to_string);
+        Some((name.clone(), value.to_string(), other))
+    }
+}
+
+/// The analyses that a state holds; activity is measured by sketches, and watched entries are found during a run.
+pub(crate) fn saved(on: Analyses) -> Analyses {
+    Analyses { activity: false, watch: false, ..on }
+}
+
+/// The part of a run that a state is of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The name of the machine or link.
+    pub probe: String,
+    /// The numbers of its intervals, as ranges from first to last; a whole run is interval 0.
+    pub intervals: Vec<[u64; 2]>,
+}
+
+impl Part {
+    /// Adds other intervals; `None` if any is in both.
+    fn add(&mut self, other: &Self) -> Option<()> {
+        self.intervals.extend(&other.intervals);
+        self.intervals.sort_unstable();
+        let mut joined: Vec<[u64; 2]> = Vec::new();
+        for &[first, last] in &self.intervals {
+            match joined.last_mut() {
+                Some(before) if first <= before[1] => return None,
+                Some(before) if first - 1 == before[1] => before[1] = last,
+                _ => joined.push([first, last]),
+            }
+        }
+        self.intervals = joined;
+        Some(())
+    }
+
+    /// The last interval.
+    pub(crate) fn last(&self) -> u64 {
+        self.intervals.last().map_or(0, |range| range[1])
+    }
+
+    /// Intervals missing between the first and the last.
+    pub fn missing(&self) -> Vec<[u64; 2]> {
+        self.intervals.windows(2).map(|two| [two[0][1] + 1, two[1][0] - 1]).collect()
+    }
+}
+
+/// The header of a state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// The settings of all runs.
+    pub settings: Settings,
+    /// The runs, by their number in hexadecimal digits.
+    pub runs: BTreeMap<String, Part>,
+    /// The latest packet time, nanoseconds since 1970.
+    pub until_ns: u64,
+    /// Losses for lack of memory, with their numbers; empty if the state is exact.
+    pub lacks: BTreeMap<String, u64>,
+}
+
+/// Why states cannot be merged.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// They were made with other settings.
+    #[error(
+        "the states were made with different settings: {name} is {one} in one and {other} in another"
+    )]
+    Settings {
+        /// The name of the setting.
+        name: String,
+        /// Its value in one state.
+        one: String,
+        /// Its value in another.
+        other: String,
+    },
+    /// The same part of a run is in two of them.
+    #[error("an interval of probe {0:?} is in two of the states: each counts once")]
+    Twice(String),
+    /// The contents of a state are impossible.
+    #[error("the state is damaged: {0}")]
+    Damaged(&'static str),
+    /// Reading or writing a state failed.
+    #[error(transparent)]
+    State(#[from] ringtap_state::Error),
+    /// The settings are too large for the memory.
+    #[error(transparent)]
+    Plan(#[from] ringtap_engine::PlanError),
+}
+
+impl Header {
+    /// Reads a header.
+    ///
+    /// # Errors
+    /// If it is not one.
+    pub fn read(bytes: &[u8]) -> Result<Self, MergeError> {
+        let header: Self =
+            serde_json::from_slice(bytes).map_err(|_| MergeError::Damaged("its header"))?;
+        let ordered = |part: &Part| {
+            let ascend = part.intervals.iter().all(|[first, last]| first <= last);
+            let apart = part.intervals.windows(2).all(|two| two[0][1] < two[1][0]);
+            ascend && apart && !part.intervals.is_empty()
+        };
+        let numbered = |id: &String| u64::from_str_radix(id, 16).is_ok();
+        if header.runs.values().all(ordered) && header.runs.keys().all(numbered) {
+            Ok(header)
+        } else {
+            Err(MergeError::Damaged("its runs"))
+        }
+    }
+
+    /// The header of a merged state.
+    ///
+    /// # Errors
+    /// If the other state cannot be merged with this one.
+    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        if let Some((name, one, other)) = self.settings.difference(&other.settings) {
+            return Err(MergeError::Settings { name, one, other });
+        }
+        for (id, more) in &other.runs {
+            match self.runs.get_mut(id) {
+                None => {
+                    self.runs.insert(id.clone(), more.clone());
+                }
+                Some(own) => {
+                    own.add(more).ok_or_else(|| MergeError::Twice(own.probe.clone()))?;
+                }
+            }
+        }
+        self.until_ns = self.until_ns.max(other.until_ns);
+        for (what, number) in &other.lacks {
+            let own = self.lacks.entry(what.clone()).or_default();
+            *own = own.saturating_add(*number);
+        }
+        Ok(())
+    }
+
+    /// The last interval of a run.
+    pub(crate) fn last_of(&self, run: u64) -> Option<u64> {
+        self.runs.get(&format!("{run:016x}")).map(Part::last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_joined_and_gaps_are_known() {
+        let part = |intervals: &[[u64; 2]]| Part { probe: "a".into(), intervals: intervals.into() };
+        let mut all = part(&[[0, 1], [7, 9]]);
+        all.add(&part(&[[2, 3]])).unwrap();
+        assert_eq!(all, part(&[[0, 3], [7, 9]]));
+        assert_eq!(all.missing(), [[4, 6]]);
+        assert_eq!((all.last(), all.clone().add(&part(&[[9, 9]]))), (9, None));
+        all.add(&part(&[[4, 6]])).unwrap();
+        assert_eq!(all, part(&[[0, 9]]));
+    }
+}

@@ -1,0 +1,223 @@
+//! Flows that had not ended: how a state stores them, and how those of several states become records.
+
+use std::collections::BTreeMap;
+
+use ringtap_flow::{Class, EndReason, Facts, FlowRecord, IpVersion, TcpPerformance, Timeouts};
+use ringtap_state::{Row, Rows, Schema};
+
+/// Bytes of the endpoints, in an order that both directions share.
+const ENDS: usize = 1 + 16 + 2 + 16 + 2 + 1;
+/// Of [`FlowRecord::canonical`] the bytes behind the key and the reason of the end.
+const REST: usize = FlowRecord::CANONICAL_LEN - 39;
+const TCP: usize = 1 + TcpPerformance::CANONICAL_LEN;
+/// The first time in a canonical record, and the last one behind it.
+const FIRST_NS: usize = 66;
+
+/// The endpoints, the direction, the run and its interval, the class, the rest of the record, the number of facts left
+/// out, the performance of TCP; the tail are the facts.
+pub(super) static LIVE: Schema = Schema::many("live", ENDS + 1 + 8 + 8 + 1 + REST + 4 + TCP);
+
+/// A flow that had not ended.
+pub(super) struct Live {
+    pub(super) run: u64,
+    pub(super) interval: u64,
+    pub(super) class: Class,
+    /// Its end reason is [`EndReason::Forced`].
+    pub(super) record: FlowRecord,
+}
+
+/// The endpoints of a key in the order that both directions share, and whether the source is the first.
+pub(super) fn ends(key: &ringtap_flow::FlowKey) -> ([u8; ENDS], bool) {
+    let one = (key.src, key.src_port);
+    let other = (key.dst, key.dst_port);
+    let forward = one <= other;
+    let (low, high) = if forward { (one, other) } else { (other, one) };
+    let mut out = [0; ENDS];
+    out[0] = key.version as u8;
+    out[1..17].copy_from_slice(&low.0);
+    out[17..19].copy_from_slice(&low.1.to_be_bytes());
+    out[19..35].copy_from_slice(&high.0);
+    out[35..37].copy_from_slice(&high.1.to_be_bytes());
+    out[37] = key.protocol;
+    (out, forward)
+}
+
+impl Live {
+    pub(super) fn save(&self, rows: &mut Rows) {
+        let Self { run, interval, class, record } = self;
+        let (ends, forward) = ends(&record.key);
+        let mut rest = record.canonical();
+        // The duration varies less than the time.
+        let duration = record.last_ns.wrapping_sub(record.first_ns);
+        rest[FIRST_NS + 8..FIRST_NS + 16].copy_from_slice(&duration.to_le_bytes());
+        let tcp = record.tcp.map_or([0; 64], |tcp| tcp.canonical());
+        let key: [&[u8]; 9] = [
+            &ends,
+            &[u8::from(forward)],
+            &run.to_be_bytes(),
+            &interval.to_be_bytes(),
+            &[*class as u8],
+            &rest[39..],
+            &record.facts.beyond().to_be_bytes(),
+            &[u8::from(record.tcp.is_some())],
+            &tcp,
+        ];
+        rows.push(&key, &[], record.facts.bytes());
+    }
+
+    /// The flow of a row; `None` if no flow has such a row.
+    pub(super) fn load(row: &Row<'_>) -> Option<Self> {
+        let rest = row.key();
+        let (ends, rest) = rest.split_first_chunk::<ENDS>()?;
+        let (&[forward], rest) = rest.split_first_chunk()?;
+        let (run, rest) = rest.split_first_chunk()?;
+        let (interval, rest) = rest.split_first_chunk()?;
+        let (&[class], rest) = rest.split_first_chunk()?;
+        let (canonical, rest) = rest.split_first_chunk::<REST>()?;
+        let (beyond, rest) = rest.split_first_chunk()?;
+        let (&[measured], rest) = rest.split_first_chunk()?;
+        let tcp = rest.first_chunk()?;
+        let mut bytes = [0; FlowRecord::CANONICAL_LEN];
+        let (low, high) = (&ends[1..19], &ends[19..37]);
+        let (src, dst) = if forward > 0 { (low, high) } else { (high, low) };
+        bytes[..16].copy_from_slice(&src[..16]);
+        bytes[16..32].copy_from_slice(&dst[..16]);
+        bytes[32..34].copy_from_slice(&[src[17], src[16]]);
+        bytes[34..36].copy_from_slice(&[dst[17], dst[16]]);
+        bytes[36..39].copy_from_slice(&[ends[37], ends[0], EndReason::Forced as u8]);
+        bytes[39..].copy_from_slice(canonical);
+        let mut record = FlowRecord::from_canonical(&bytes)?;
+        record.last_ns = record.first_ns.wrapping_add(record.last_ns);
+        record.facts = Facts::restore(row.tail, u32::from_be_bytes(*beyond))?;
+        record.tcp = (measured > 0).then(|| TcpPerformance::from_canonical(tcp));
+        let (run, interval) = (u64::from_be_bytes(*run), u64::from_be_bytes(*interval));
+        Some(Self { run, interval, class: *Class::ALL.get(usize::from(class))?, record })
+    }
+
+    /// The record of the flow if the run had ended at this time.
+    pub(super) fn end(self, now_ns: u64, timeouts: &Timeouts) -> FlowRecord {
+        let silent_ns = now_ns.saturating_sub(self.record.last_ns);
+        let end_reason = match silent_ns > timeouts.of(self.class) {
+            _ if self.class.is_closed() => EndReason::EndDetected,
+            true => EndReason::Idle,
+            false => EndReason::Forced,
+        };
+        FlowRecord { end_reason, ..self.record }
+    }
+
+    /// Whether no timeout separates a later flow of the same endpoints from this one.
+    fn reaches(&self, later: &Self, timeouts: &Timeouts) -> bool {
+        let gap_ns = later.record.first_ns.saturating_sub(self.record.last_ns);
+        gap_ns <= timeouts.of(self.class)
+    }
+
+    /// Adds a flow of the same endpoints that began no earlier. The initiator is that of the first, unless only the
+    /// other is known.
+    fn join(&mut self, other: Self) {
+        let (own, more) = (&mut self.record, other.record);
+        let turned = own.key != more.key;
+        let side = |direction: usize| if turned { 1 - direction } else { direction };
+        for direction in 0..2 {
+            let from = side(direction);
+            let empty = own.packets[direction] == 0;
+            own.packets[direction] += more.packets[from];
+            own.octets[direction] = own.octets[direction].wrapping_add(more.octets[from]);
+            own.tcp_flags[direction] |= more.tcp_flags[from];
+            if empty {
+                own.ttl[direction] = more.ttl[from];
+                own.ip_len[direction] = more.ip_len[from];
+                own.tos[direction] = more.tos[from];
+            } else if more.packets[from] > 0 {
+                own.ttl[direction] = range(own.ttl[direction], more.ttl[from]);
+                own.ip_len[direction] = range(own.ip_len[direction], more.ip_len[from]);
+            }
+        }
+        own.last_ns = own.last_ns.max(more.last_ns);
+        own.history = own.history.with(more.history, turned);
+        for (kind, value) in more.facts.all() {
+            let _ = own.facts.add(kind, value, usize::MAX);
+        }
+        own.tcp = own.tcp.take().or(more.tcp.filter(|_| !turned));
+        self.class = self.class.max(other.class);
+    }
+}
+
+fn range<T: Ord>([low, high]: [T; 2], [lower, higher]: [T; 2]) -> [T; 2] {
+    [low.min(lower), high.max(higher)]
+}
+
+/// The live flows of the same endpoints, joined where no timeout separates them.
+pub(super) struct Joiner {
+    timeouts: Timeouts,
+    /// Whether each direction is a flow.
+    uniflow: bool,
+    vlan_in_key: bool,
+    waiting: Vec<Live>,
+    /// Flows that became part of another one.
+    pub(super) joined: u64,
+}
+
+impl Joiner {
+    pub(super) fn new(metering: &ringtap_flow::Metering) -> Self {
+        let &ringtap_flow::Metering { timeouts, uniflow, vlan_in_key } = metering;
+        Self { timeouts, uniflow, vlan_in_key, waiting: Vec::new(), joined: 0 }
+    }
+
+    /// Adds a flow; those of the same endpoints come one after the other. Calls `done` with complete ones.
+    pub(super) fn add(&mut self, flow: Live, done: &mut impl FnMut(Live)) {
+        let other = |one: &Live| ends(&one.record.key).0 != ends(&flow.record.key).0;
+        if self.waiting.first().is_some_and(other) {
+            self.finish(done);
+        }
+        self.waiting.push(flow);
+    }
+
+    /// Calls `done` with the flows that are left.
+    pub(super) fn finish(&mut self, done: &mut impl FnMut(Live)) {
+        if let [_] = self.waiting[..] {
+            self.waiting.drain(..).for_each(done);
+            return;
+        }
+        self.waiting.sort_by_key(|flow| flow.record.first_ns);
+        // What else separates flows: the direction, the VLANs.
+        let mut open: BTreeMap<_, Live> = BTreeMap::new();
+        for flow in self.waiting.drain(..) {
+            let path = flow.record.path;
+            let vlans = self.vlan_in_key.then_some((path.vlan_tags.min(2), path.vlans));
+            let apart = (self.uniflow.then_some(flow.record.key), vlans);
+            match open.remove(&apart) {
+                Some(mut before)
+                    if before.run != flow.run && before.reaches(&flow, &self.timeouts) =>
+                {
+                    before.join(flow);
+                    self.joined += 1;
+                    open.insert(apart, before);
+                }
+                before => {
+                    before.into_iter().for_each(&mut *done);
+                    open.insert(apart, flow);
+                }
+            }
+        }
+        open.into_values().for_each(done);
+    }
+}
+
+/// The version and both addresses of a flow, the lower first, as bytes of a key.
+pub(super) fn pair(key: &ringtap_flow::FlowKey) -> [u8; 33] {
+    let (low, high) = (key.src.min(key.dst), key.src.max(key.dst));
+    let mut out = [0; 33];
+    out[0] = key.version as u8;
+    out[1..17].copy_from_slice(&low);
+    out[17..].copy_from_slice(&high);
+    out
+}
+
+/// The IP version of a byte in a key.
+pub(crate) fn version(byte: u8) -> Option<IpVersion> {
+    match byte {
+        4 => Some(IpVersion::V4),
+        6 => Some(IpVersion::V6),
+        _ => None,
+    }
+}

@@ -1,0 +1,376 @@
+//! Merges states, and makes the report of a merged one.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use ringtap_engine::{Machine, Plan};
+use ringtap_extract::Names;
+use ringtap_flow::FlowKey;
+use ringtap_stage::{Mark, Merger, Shard};
+use ringtap_state::{Reader, Row, Writer, merge};
+use ringtap_wire::Paths;
+
+use super::header::{Header, MergeError, Settings};
+use super::live::{Joiner, LIVE, Live, version};
+use super::tables::{CONVERSATIONS, INTERVALS, PROTOCOLS, SUMS, Sums};
+use super::{SavedParts, image, tables_of};
+use crate::analyses::Parts;
+use crate::analyses::talkers::PAIRS;
+use crate::analyses::volumes::Volumes;
+use crate::worker::{Findings, place};
+use crate::{MonitorMerger, Options, Partial, Report, Setup};
+
+/// Where the packets of a run went, and what their payloads were.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets received, including damaged and lost ones.
+    pub received: u64,
+    /// Captured bytes.
+    pub captured_octets: u64,
+    /// First fragments forgotten for lack of memory.
+    pub fragments_forgotten: u64,
+    /// Packets not handled, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// Packets that are not IP, by reason.
+    pub non_ip: BTreeMap<String, u64>,
+    /// Messages in payloads, by extractor.
+    pub payload_messages: BTreeMap<String, u64>,
+    /// Payloads that could not be read, by extractor and reason.
+    pub unread_payloads: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    /// Those of a run.
+    pub fn of(run: &ringtap_engine::Outcome<Report>) -> Self {
+        let owned = |counts: &BTreeMap<&'static str, u64>| {
+            counts.iter().map(|(&name, &count)| (name.to_owned(), count)).collect()
+        };
+        Self {
+            received: run.received,
+            captured_octets: run.counts.captured_octets,
+            fragments_forgotten: run.counts.fragments_forgotten,
+            dropped: owned(&run.ledger.dropped()),
+            non_ip: run.non_ip(),
+            payload_messages: owned(run.payload_messages()),
+            unread_payloads: run.unread_payloads(),
+        }
+    }
+
+    /// The place of a sum.
+    pub(super) fn place(&mut self, first: &str, rest: &str) -> Option<&mut u64> {
+        let map = match first {
+            "received" => return Some(&mut self.received),
+            "captured" => return Some(&mut self.captured_octets),
+            "forgotten" => return Some(&mut self.fragments_forgotten),
+            "dropped" => &mut self.dropped,
+            "non_ip" => &mut self.non_ip,
+            "messages" => &mut self.payload_messages,
+            "unread" => &mut self.unread_payloads,
+            _ => return None,
+        };
+        Some(map.entry(rest.to_owned()).or_default())
+    }
+
+    fn save(&self, rows: &mut ringtap_state::Rows) {
+        let mut put = |name: &str, number| rows.push(&[], &[number], name.as_bytes());
+        put("received", self.received);
+        put("captured", self.captured_octets);
+        put("forgotten", self.fragments_forgotten);
+        let maps = [
+            ("dropped", &self.dropped),
+            ("non_ip", &self.non_ip),
+            ("messages", &self.payload_messages),
+            ("unread", &self.unread_payloads),
+        ];
+        for (name, map) in maps {
+            map.iter().for_each(|(rest, &number)| put(&format!("{name} {rest}"), number));
+        }
+    }
+}
+
+/// Writes the state of a run.
+///
+/// # Errors
+/// If the run has none, or writing fails.
+pub(crate) fn write_state<W: Write>(
+    plan: &Plan<Options>,
+    saved: &SavedParts,
+    counts: &Counts,
+    lacks: BTreeMap<String, u64>,
+    out: W,
+) -> Result<W, MergeError> {
+    let Some(identity) = &plan.app.state else {
+        return Err(MergeError::Damaged("the run has none"));
+    };
+    let part = super::Part { probe: identity.probe.clone(), intervals: vec![[0, 0]] };
+    let header = Header {
+        settings: Settings::of(plan),
+        runs: BTreeMap::from([(format!("{:016x}", identity.run), part)]),
+        until_ns: saved.until_ns,
+        lacks,
+    };
+    let tables = tables_of(super::header::saved(plan.app.analyses));
+    let own = image(&[], &tables, |table, rows| {
+        if *table == SUMS {
+            counts.save(rows);
+        }
+    })?;
+    let mut images = vec![Reader::open(&own[..], &tables)?];
+    for part in &saved.images {
+        let part = part.as_ref().map_err(|_| MergeError::Damaged("a row is too long"))?;
+        images.push(Reader::open(&part[..], &tables)?);
+    }
+    write_merged(&header, &mut images, out)
+}
+
+fn write_merged<R: Read, W: Write>(
+    header: &Header,
+    images: &mut [Reader<R>],
+    out: W,
+) -> Result<W, MergeError> {
+    let text = serde_json::to_vec(header).map_err(|_| MergeError::Damaged("its header"))?;
+    let tables = images.first().map_or_else(Vec::new, |first| first.tables().to_vec());
+    let mut writer = Writer::new(out, &text, tables.iter().copied())?;
+    for (at, table) in tables.iter().enumerate() {
+        merge(images, at, |row| {
+            // Flows that a later interval of the same run continues.
+            if **table == LIVE && is_continued(row, header)? {
+                return Ok(());
+            }
+            writer.push(row).map_err(MergeError::from)
+        })?;
+        writer.end_table()?;
+    }
+    Ok(writer.finish()?)
+}
+
+/// Whether a later interval of the same run has the flow, if it goes on.
+fn is_continued(row: &Row<'_>, header: &Header) -> Result<bool, MergeError> {
+    if header.runs.values().all(|part| part.last() == 0) {
+        return Ok(false);
+    }
+    let flow = Live::load(row).ok_or(MergeError::Damaged("a live flow"))?;
+    let last = header.last_of(flow.run).ok_or(MergeError::Damaged("a live flow of no run"))?;
+    Ok(flow.interval < last)
+}
+
+/// Opens states, and merges their headers.
+fn open<R: Read>(inputs: Vec<R>) -> Result<(Header, Vec<Reader<R>>), MergeError> {
+    let known = tables_of(crate::Analyses { tcp: true, ..crate::Analyses::ALL });
+    let mut merged: Option<Header> = None;
+    let mut images = Vec::new();
+    for input in inputs {
+        let image = Reader::open(input, &known)?;
+        let header = Header::read(image.header())?;
+        let analyses = header.settings.analyses.join(",").parse();
+        let expected = analyses.map(|on| tables_of(super::header::saved(on)));
+        if expected.as_ref().map(Vec::as_slice) != Ok(image.tables()) {
+            return Err(MergeError::Damaged("its tables are not those of its analyses"));
+        }
+        match &mut merged {
+            Some(merged) => merged.merge(&header)?,
+            none => *none = Some(header),
+        }
+        images.push(image);
+    }
+    Ok((merged.ok_or(MergeError::Damaged("there is none"))?, images))
+}
+
+/// Merges states to one, without loading them. Returns its header.
+///
+/// # Errors
+/// If a state is damaged or does not belong to the others, or if reading or writing fails.
+pub fn merge_states<R: Read, W: Write>(inputs: Vec<R>, out: W) -> Result<Header, MergeError> {
+    let (header, mut images) = open(inputs)?;
+    write_merged(&header, &mut images, out)?;
+    Ok(header)
+}
+
+/// What the user chooses for the report of a merge.
+#[derive(Clone, Debug)]
+pub struct Choices {
+    /// Number of failed attempts above which a source is a scanner.
+    pub scan_threshold: u32,
+    /// Rows in each list.
+    pub top: usize,
+    /// Whether to compute a digest.
+    pub digest: bool,
+    /// The list that live flows get their applications from.
+    pub names: Arc<Names>,
+    /// Memory, bytes; `None`: a quarter of the machine's.
+    pub memory_bytes: Option<u64>,
+}
+
+/// A report over several states.
+#[derive(Debug)]
+pub struct Merged {
+    /// The plan of its tables.
+    pub plan: Plan<Options>,
+    /// The merged header.
+    pub header: Header,
+    /// Where the packets went.
+    pub counts: Counts,
+    /// The report.
+    pub report: Report,
+    /// Address pairs that several runs saw.
+    pub shared_pairs: u64,
+    /// Live flows that became part of another run's.
+    pub joined_flows: u64,
+}
+
+/// The report over states.
+///
+/// # Errors
+/// If a state is damaged or does not belong to the others, or if reading fails.
+pub fn report<R: Read>(inputs: Vec<R>, choices: &Choices) -> Result<Merged, MergeError> {
+    let (header, mut images) = open(inputs)?;
+    let app = Options {
+        scan_threshold: choices.scan_threshold,
+        top: choices.top,
+        digest: choices.digest,
+        names: Arc::clone(&choices.names),
+        ..Options::default()
+    };
+    let run = ringtap_engine::Options {
+        source: header.runs.values().map(|part| part.probe.clone()).collect(),
+        skeleton: Some(ringtap_skeleton::Skeleton::Reference),
+        memory_bytes: choices.memory_bytes,
+        ..ringtap_engine::Options::default()
+    };
+    let (run, app) = header.settings.options(run, app)?;
+    let plan = Plan::new(run, app, &Machine::this())?;
+    let setup = Setup::of(&plan, &Arc::new(Paths::new()));
+    let mut restorer = Restorer::new(&setup, &header);
+    let tables = images.first().map_or_else(Vec::new, |first| first.tables().to_vec());
+    for (at, table) in tables.iter().enumerate() {
+        merge(&mut images, at, |row| restorer.load(table, row))?;
+    }
+    restorer.finish_flows();
+    let Restorer { sums, volumes, conversations, parts, shared_pairs, joiner, .. } = restorer;
+    let (mut parts, mut sums) = (parts, sums);
+    let findings = Findings {
+        volumes,
+        conversations: Some((conversations, true)),
+        flows: std::mem::take(&mut sums.flows),
+        found: parts.end(),
+        active: 0,
+        state: None,
+    };
+    let mut merger = MonitorMerger::new(&setup, None, None, None);
+    let mark = Mark::End { time_ns: header.until_ns };
+    merger.on_partial(ONLY, &mark, Partial::End(Box::new(findings)));
+    let mut report = merger.finish();
+    if let Some(flows) = &mut report.flows {
+        flows.active_peak = None;
+    }
+    let (counts, joined_flows) = (sums.counts, joiner.joined);
+    Ok(Merged { plan, header, counts, report, shared_pairs, joined_flows })
+}
+
+const ONLY: Shard = Shard { index: 0, count: 1 };
+
+/// The tables of a report.
+struct Restorer<'a> {
+    setup: &'a Setup,
+    header: &'a Header,
+    sums: Sums,
+    volumes: Volumes,
+    conversations: [u64; 2],
+    /// The ends of the last conversation.
+    last: Vec<u8>,
+    parts: Parts,
+    shared_pairs: u64,
+    joiner: Joiner,
+    names: Option<Arc<Names>>,
+}
+
+impl<'a> Restorer<'a> {
+    fn new(setup: &'a Setup, header: &'a Header) -> Self {
+        let options = &setup.options;
+        let on = options.analyses;
+        Self {
+            setup,
+            header,
+            sums: Sums::new(),
+            volumes: Volumes::new(setup.volumes_interval_ns(), options.interval_units as usize),
+            conversations: [0; 2],
+            last: Vec::new(),
+            parts: Parts::new(setup, ONLY),
+            shared_pairs: 0,
+            joiner: Joiner::new(&options.metering),
+            names: on.applications.then(|| Arc::clone(&options.names)),
+        }
+    }
+
+    fn load(
+        &mut self,
+        table: &'static ringtap_state::Schema,
+        row: &Row<'_>,
+    ) -> Result<(), MergeError> {
+        let loaded = if *table == SUMS {
+            self.sums.load(row)
+        } else if *table == CONVERSATIONS {
+            self.load_conversation(row)
+        } else if *table == PROTOCOLS || *table == INTERVALS {
+            self.volumes.load(table, row)
+        } else if *table == LIVE {
+            if is_continued(row, self.header)? { Some(()) } else { self.load_live(row) }
+        } else {
+            if *table == PAIRS {
+                let [.., first, last] = row.numbers::<6>();
+                self.shared_pairs += u64::from(first != last);
+            }
+            self.parts.load(table, row)
+        };
+        loaded.ok_or(MergeError::Damaged("a row is impossible"))
+    }
+
+    fn load_conversation(&mut self, row: &Row<'_>) -> Option<()> {
+        let (ends, interval) = row.key().split_last_chunk::<8>()?;
+        version(*ends.first()?)?;
+        let protocol = match ends.last()? {
+            6 => 0,
+            17 => 1,
+            _ => return None,
+        };
+        if self.last != ends {
+            self.conversations[protocol] += 1;
+            self.last.clear();
+            self.last.extend_from_slice(ends);
+        }
+        self.volumes.count_conversations(u64::from_be_bytes(*interval), protocol, 1);
+        Some(())
+    }
+
+    fn load_live(&mut self, row: &Row<'_>) -> Option<()> {
+        let flow = Live::load(row)?;
+        let Self { setup, header, sums, parts, joiner, names, .. } = self;
+        joiner.add(flow, &mut |flow| end(flow, setup, header, sums, parts, names.as_deref()));
+        Some(())
+    }
+
+    fn finish_flows(&mut self) {
+        let Self { setup, header, sums, parts, joiner, names, .. } = self;
+        joiner.finish(&mut |flow| end(flow, setup, header, sums, parts, names.as_deref()));
+    }
+}
+
+/// Ends a live flow, as the end of a run does.
+fn end(
+    flow: Live,
+    setup: &Setup,
+    header: &Header,
+    sums: &mut Sums,
+    parts: &mut Parts,
+    names: Option<&Names>,
+) {
+    let mut record = flow.end(header.until_ns, &setup.options.metering.timeouts);
+    if let Some(names) = names {
+        let FlowKey { protocol, src_port, dst_port, .. } = record.key;
+        record.application = names.application(protocol, [src_port, dst_port], &record.facts);
+    }
+    sums.flows.ended[place(record.end_reason)] += 1;
+    sums.flows.digest.iter_mut().for_each(|digest| digest.add(&record));
+    parts.on_record(&record);
+}

@@ -1,0 +1,176 @@
+//! The tables of a state that belong to no analysis: volumes, conversations, sums, live flows.
+
+use ringtap_flow::{FactCounts, FlowKey, FlowTable, Kind};
+use ringtap_state::{Op, Row, Rows, Schema};
+
+use super::Identity;
+use super::live::{LIVE, Live, ends, pair};
+use super::restore::Counts;
+use crate::analyses::talkers::PAIRS;
+use crate::digest::RecordDigest;
+use crate::worker::FlowCounts;
+
+/// Sums by name.
+pub(crate) static SUMS: Schema = Schema::new("sums", 0, &[Op::Add]);
+
+/// Bytes of both ends and the protocol.
+const ENDS: usize = 38;
+/// TCP and UDP conversations: both ends, the interval.
+pub(crate) static CONVERSATIONS: Schema = Schema::new("conversations", ENDS + 8, &[]);
+
+/// The interval, the protocol; packets and octets.
+pub(crate) static PROTOCOLS: Schema = Schema::new("protocols", 9, &[Op::Add; 2]);
+
+/// The interval, or the largest number for the sum of all; packets by kind and octets by layer; the first and the last
+/// time.
+pub(crate) static INTERVALS: Schema = Schema::new(
+    "intervals",
+    8,
+    &[
+        Op::Add,
+        Op::Add,
+        Op::Add,
+        Op::Add,
+        Op::Add,
+        Op::Add,
+        Op::Add,
+        Op::Add,
+        Op::Add,
+        Op::Min,
+        Op::Max,
+    ],
+);
+
+/// The tables before those of the analyses. An interval is made by its protocols and conversations, and gets its times
+/// from the last.
+pub(super) static FIRST: [&Schema; 4] = [&SUMS, &CONVERSATIONS, &PROTOCOLS, &INTERVALS];
+
+/// Memory of a flow for a state: its conversation, in a list that doubles.
+pub(crate) const STATE_FLOW_BYTES: u64 = 2 * size_of::<Key>() as u64;
+
+/// A conversation in an interval, as a key of [`CONVERSATIONS`].
+type Key = [u8; ENDS + 8];
+
+/// The key of a conversation.
+pub(crate) fn conversation_key(key: &FlowKey, interval: u64) -> Key {
+    let mut out = [0; ENDS + 8];
+    out[..ENDS].copy_from_slice(&ends(key).0);
+    out[ENDS..].copy_from_slice(&interval.to_be_bytes());
+    out
+}
+
+/// The conversations of a worker.
+pub(crate) struct Conversed {
+    all: Vec<Key>,
+    /// With this number of keys, equal ones become one.
+    full: usize,
+    most: usize,
+    pub(crate) lost: u64,
+}
+
+impl Conversed {
+    /// Room for `most` keys.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { all: Vec::new(), full: most.min(1024), most, lost: 0 }
+    }
+
+    pub(crate) fn add(&mut self, key: &FlowKey, interval: u64) {
+        if self.all.len() == self.full {
+            self.settle();
+        }
+        if self.all.len() < self.most {
+            self.all.push(conversation_key(key, interval));
+        } else {
+            self.lost += 1;
+        }
+    }
+
+    #[cold]
+    fn settle(&mut self) {
+        self.all.sort_unstable();
+        self.all.dedup();
+        // Almost full of different keys: no more sorting.
+        let is_full = self.all.len() > self.most / 4 * 3;
+        self.full =
+            if is_full { usize::MAX } else { (2 * self.all.len()).max(1024).min(self.most) };
+    }
+
+    pub(crate) fn save(&self, rows: &mut Rows) {
+        self.all.iter().for_each(|key| rows.push(&[key], &[], &[]));
+    }
+}
+
+/// Adds the sums of a worker's flow records.
+pub(crate) fn save_sums(flows: &FlowCounts, facts: &FactCounts, rows: &mut Rows) {
+    let mut put = |name: &str, number| rows.push(&[], &[number], name.as_bytes());
+    for (reason, ended) in ringtap_flow::EndReason::ALL.into_iter().zip(flows.ended) {
+        put(&format!("ended {}", reason.name()), ended);
+    }
+    if let Some(digest) = &flows.digest {
+        digest
+            .words()
+            .into_iter()
+            .enumerate()
+            .for_each(|(at, word)| put(&format!("digest {at}"), word));
+    }
+    for (kind, kept) in Kind::ALL.into_iter().zip(facts.kept).filter(|&(_, kept)| kept > 0) {
+        put(&format!("fact {}", kind.name()), kept);
+    }
+    put("facts beyond", facts.beyond);
+    put("facts without room", facts.no_room);
+}
+
+/// Adds the live flows, or their pairs to [`PAIRS`].
+pub(crate) fn save_live(
+    flows: &FlowTable,
+    identity: &Identity,
+    table: &'static Schema,
+    rows: &mut Rows,
+) {
+    flows.each_record(|record, class| {
+        if *table == PAIRS {
+            rows.push(&[&pair(&record.key)], &[0, 0, 0, 0, identity.run, identity.run], &[]);
+        } else if *table == LIVE {
+            Live { run: identity.run, interval: 0, class, record: record.clone() }.save(rows);
+        }
+    });
+}
+
+/// The sums of states.
+pub(super) struct Sums {
+    /// Of the flow records.
+    pub(super) flows: FlowCounts,
+    /// Where the packets went: the other names.
+    pub(super) counts: Counts,
+}
+
+impl Sums {
+    pub(super) fn new() -> Self {
+        let flows = FlowCounts { digest: Some(RecordDigest::default()), ..FlowCounts::default() };
+        Self { flows, counts: Counts::default() }
+    }
+
+    /// Adds a row; `None` if its name is unknown.
+    pub(super) fn load(&mut self, row: &Row<'_>) -> Option<()> {
+        let [number] = row.numbers();
+        let name = std::str::from_utf8(row.tail).ok()?;
+        let (first, rest) = name.split_once(' ').unwrap_or((name, ""));
+        let place = match (first, rest) {
+            ("ended", reason) => {
+                let at =
+                    ringtap_flow::EndReason::ALL.iter().position(|own| own.name() == reason)?;
+                &mut self.flows.ended[at]
+            }
+            ("digest", at) => self.flows.digest.as_mut()?.word_mut(at.parse().ok()?)?,
+            ("fact", kind) => {
+                let at = Kind::ALL.iter().position(|own| own.name() == kind)?;
+                &mut self.flows.facts.kept[at]
+            }
+            ("facts", "beyond") => &mut self.flows.facts.beyond,
+            ("facts", "without room") => &mut self.flows.facts.no_room,
+            _ => self.counts.place(first, rest)?,
+        };
+        *place = number;
+        Some(())
+    }
+}

@@ -1,0 +1,52 @@
+//! Flags of `ringtap merge`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::{Form, SketchFile};
+use crate::units;
+
+const FILES: &str = "\
+States and measurements cannot be merged with each other.
+Exit codes: 0 success; 1 reading or writing failed, or the files do not belong together; 2 usage
+error.";
+
+/// Flags of `ringtap merge`.
+#[derive(Args)]
+#[command(after_help = FILES)]
+pub(crate) struct MergeArgs {
+    /// States written by 'ringtap monitor --state', made with the same settings; or measurements
+    /// written by 'ringtap measure --write sketch:PATH', with the same key, weight and structure
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The report on stdout: text or json [default: text; none with --state]
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
+    pub(crate) report: Option<Form>,
+
+    /// Write the merged state to this file
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, help_heading = "States")]
+    pub(crate) state: Option<PathBuf>,
+    /// Add the digest of one run over all packets, if the merge is exact
+    #[arg(long, help_heading = "States")]
+    pub(crate) digest: bool,
+    /// Report a source as a scanner above this number of failed attempts [default: 20]
+    #[arg(long, value_name = "N", help_heading = "States")]
+    pub(crate) scan_threshold: Option<u32>,
+    /// Show this many rows in each list [default: 10]
+    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "States")]
+    pub(crate) top: Option<usize>,
+    /// Label applications by the names in this file, the same as when the states were made
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "States")]
+    pub(crate) names: Option<PathBuf>,
+    /// Limit the memory of the report [default: a quarter of the machine's memory]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "States")]
+    pub(crate) memory: Option<u64>,
+
+    /// Report keys with at least this share of the total as heavy [default: that of the first file]
+    #[arg(long, value_name = "SHARE", help_heading = "Measurements")]
+    pub(crate) threshold: Option<f64>,
+    /// Write the merged measurement, in the forms of 'ringtap measure --write'
+    #[arg(long, value_name = "FORMAT:PATH", help_heading = "Measurements")]
+    pub(crate) write: Vec<SketchFile>,
+}

@@ -1,0 +1,179 @@
+//! A byte column of a block's rows, in the shortest of four forms.
+//!
+//! ```text
+//! 0, byte                     all rows have this byte
+//! 1, bytes                    a byte for each row
+//! 2, runs (2), (byte, length (2)) …
+//!                             bytes with the number of rows in a row that have them
+//! 3, number, bytes, codes     the different bytes, up to 16, and the position of each row's among them:
+//!                             1, 2 or 4 bits each, the first row in the lowest ones
+//! ```
+//!
+//! Rows are sorted, so the first columns of keys have runs; those of counters have few different bytes, and the lowest
+//! bytes of addresses and times hardly compress at all. These forms cost a few instructions a byte.
+
+use crate::block::take;
+use crate::format::Error;
+
+const CONSTANT: u8 = 0;
+const RAW: u8 = 1;
+const RUNS: u8 = 2;
+const CODES: u8 = 3;
+
+/// Most different bytes of [`CODES`].
+const MOST_CODES: usize = 16;
+
+/// Bits of a code for this number of different bytes.
+fn bits(different: usize) -> usize {
+    match different {
+        0..=2 => 1,
+        3..=4 => 2,
+        _ => 4,
+    }
+}
+
+/// Appends a column whose rows all have this byte.
+pub(crate) fn encode_constant(byte: u8, into: &mut Vec<u8>) {
+    into.extend_from_slice(&[CONSTANT, byte]);
+}
+
+/// Appends a column of 1 to 65,535 bytes.
+pub(crate) fn encode(column: &[u8], into: &mut Vec<u8>) {
+    let runs = 1 + column.iter().zip(&column[1..]).filter(|(one, other)| one != other).count();
+    let mut seen = [false; 256];
+    let mut different = 0;
+    for &byte in column {
+        let seen = &mut seen[usize::from(byte)];
+        different += usize::from(!*seen);
+        *seen = true;
+        if different > MOST_CODES {
+            break;
+        }
+    }
+    let length_of_runs = 2 + 3 * runs;
+    let length_of_codes = match different {
+        0..=MOST_CODES => 1 + different + (column.len() * bits(different)).div_ceil(8),
+        _ => usize::MAX,
+    };
+    if column.len() <= length_of_runs.min(length_of_codes) {
+        into.push(RAW);
+        into.extend_from_slice(column);
+    } else if length_of_runs <= length_of_codes {
+        into.push(RUNS);
+        into.extend_from_slice(&(runs as u16).to_le_bytes());
+        for run in column.chunk_by(|one, other| one == other) {
+            into.push(run[0]);
+            into.extend_from_slice(&(run.len() as u16).to_le_bytes());
+        }
+    } else {
+        let mut codes = [0; 256];
+        into.extend_from_slice(&[CODES, different as u8]);
+        for (code, byte) in (0..=u8::MAX).filter(|&byte| seen[usize::from(byte)]).enumerate() {
+            codes[usize::from(byte)] = code as u8;
+            into.push(byte);
+        }
+        let bits = bits(different);
+        for bytes in column.chunks(8 / bits) {
+            let code = |byte: &u8| codes[usize::from(*byte)];
+            into.push(bytes.iter().rev().fold(0, |all, byte| all << bits | code(byte)));
+        }
+    }
+}
+
+/// Reads a column of this number of rows: returns the byte of all, or appends that of each to `column`.
+pub(crate) fn decode(
+    body: &mut &[u8],
+    rows: usize,
+    column: &mut Vec<u8>,
+) -> Result<Option<u8>, Error> {
+    let end = column.len() + rows;
+    match take(body, 1)?[0] {
+        CONSTANT => return Ok(Some(take(body, 1)?[0])),
+        RAW => column.extend_from_slice(take(body, rows)?),
+        RUNS => {
+            let number = take(body, 2)?;
+            let runs = take(body, 3 * usize::from(u16::from_le_bytes([number[0], number[1]])))?;
+            for run in runs.as_chunks::<3>().0 {
+                let length = usize::from(u16::from_le_bytes([run[1], run[2]]));
+                if length > end - column.len() {
+                    return Err(Error::Damaged("the runs of a column"));
+                }
+                column.resize(column.len() + length, run[0]);
+            }
+        }
+        CODES => {
+            let different = usize::from(take(body, 1)?[0]);
+            if different > MOST_CODES {
+                return Err(Error::Damaged("the codes of a column"));
+            }
+            let bytes = take(body, different)?;
+            let bits = bits(different);
+            let codes = take(body, (rows * bits).div_ceil(8))?;
+            // Codes without a byte are damage; they become a number that no row has, to be checked once.
+            let mut wrong = false;
+            for row in 0..rows {
+                let code = codes[row * bits / 8] >> (row * bits % 8) & ((1 << bits) - 1);
+                let byte = bytes.get(usize::from(code));
+                wrong |= byte.is_none();
+                column.push(byte.copied().unwrap_or(0));
+            }
+            if wrong {
+                return Err(Error::Damaged("the codes of a column"));
+            }
+        }
+        _ => return Err(Error::Damaged("a column of an unknown kind")),
+    }
+    if column.len() == end { Ok(None) } else { Err(Error::Damaged("the runs of a column")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The form of a column, which is read again.
+    fn form(column: &[u8]) -> u8 {
+        let mut body = Vec::new();
+        encode(column, &mut body);
+        assert!(body.len() <= column.len() + 1, "{} > {}", body.len(), column.len());
+        let mut read = vec![1];
+        let mut rest = &body[..];
+        assert_eq!(decode(&mut rest, column.len(), &mut read).unwrap(), None);
+        assert_eq!((&read[1..], rest), (column, &[][..]));
+        assert!(decode(&mut &body[..body.len() - 1], column.len(), &mut read).is_err());
+        body[0]
+    }
+
+    #[test]
+    fn columns_take_the_shortest_form() {
+        let of = |length: u32, byte: fn(u32) -> u32| -> Vec<u8> {
+            (0..length).map(|row| byte(row) as u8).collect()
+        };
+        assert_eq!(form(&[7]), RAW);
+        assert_eq!(form(&of(4096, |_| 255)), RUNS);
+        assert_eq!(form(&[1, 2]), RAW);
+        assert_eq!(form(&of(4096, |row| row * 37)), RAW);
+        assert_eq!(form(&of(4096, |row| row / 50)), RUNS);
+        for different in [2, 3, 4, 5, 16] {
+            let column: Vec<u8> = (0..4095).map(|row| (row % different * 3) as u8).collect();
+            assert_eq!(form(&column), CODES, "{different}");
+        }
+        assert_eq!(form(&of(4096, |row| row % 17)), RAW);
+    }
+
+    #[test]
+    fn damaged_columns_are_errors() {
+        let mut column = Vec::new();
+        for body in [
+            &[9, 0][..],
+            &[RUNS, 1, 0, 5, 4, 0],
+            &[RUNS, 1, 0, 5, 2, 0],
+            &[CODES, 17, 0, 0],
+            &[CODES, 3, 1, 2, 3, 0b11_00_00],
+            &[CODES, 0, 0],
+            &[CONSTANT],
+        ] {
+            column.clear();
+            assert!(decode(&mut &body[..], 3, &mut column).is_err(), "{body:?}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Rows in memory, before they are sorted and written.
+
+use std::cmp::Ordering;
+use std::io::Write;
+
+use crate::format::Error;
+use crate::{Op, Schema, Writer};
+
+/// A row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// The key, then the numbers, big-endian.
+    pub(crate) fixed: &'a [u8],
+    pub(crate) key: usize,
+    /// Further bytes of the key.
+    pub tail: &'a [u8],
+}
+
+impl<'a> Row<'a> {
+    /// The key without the tail.
+    #[inline]
+    pub fn key(&self) -> &'a [u8] {
+        &self.fixed[..self.key]
+    }
+
+    /// The numbers.
+    pub fn numbers<const N: usize>(&self) -> [u64; N] {
+        let (words, _) = self.fixed[self.key..].as_chunks::<8>();
+        std::array::from_fn(|at| words.get(at).copied().map_or(0, u64::from_be_bytes))
+    }
+
+    /// The order of rows in an image.
+    #[inline]
+    pub(crate) fn order(&self, other: &Row<'_>) -> Ordering {
+        self.key().cmp(other.key()).then_with(|| self.tail.cmp(other.tail))
+    }
+}
+
+/// Adds the numbers of a row to another one's.
+#[inline]
+pub(crate) fn combine(ops: &[Op], own: &mut [u8], more: &[u8]) {
+    let (own, _) = own.as_chunks_mut::<8>();
+    let (more, _) = more.as_chunks::<8>();
+    for ((own, more), op) in own.iter_mut().zip(more).zip(ops) {
+        *own = op.of(u64::from_be_bytes(*own), u64::from_be_bytes(*more)).to_be_bytes();
+    }
+}
+
+/// The rows of a table, in any order.
+pub struct Rows {
+    schema: &'static Schema,
+    fixed: Vec<u8>,
+    tails: Vec<u8>,
+    /// Where the tail of each row ends; empty while all tails are.
+    ends: Vec<usize>,
+}
+
+impl Rows {
+    /// No row.
+    pub fn new(schema: &'static Schema) -> Self {
+        Self { schema, fixed: Vec::new(), tails: Vec::new(), ends: Vec::new() }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.fixed.len() / self.schema.width().max(1)
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.fixed.is_empty()
+    }
+
+    /// Adds a row: the parts of its key, its numbers and its tail.
+    ///
+    /// # Panics
+    /// If the key or the numbers are not those of the table's rows.
+    pub fn push(&mut self, key: &[&[u8]], numbers: &[u64], tail: &[u8]) {
+        let start = self.fixed.len();
+        key.iter().for_each(|part| self.fixed.extend_from_slice(part));
+        assert_eq!(self.fixed.len() - start, self.schema.key, "key of {}", self.schema.name);
+        assert_eq!(numbers.len(), self.schema.numbers.len(), "numbers of {}", self.schema.name);
+        numbers.iter().for_each(|number| self.fixed.extend_from_slice(&number.to_be_bytes()));
+        if !tail.is_empty() || !self.ends.is_empty() {
+            let earlier = start / self.schema.width();
+            self.ends.resize(earlier, self.tails.len());
+            self.tails.extend_from_slice(tail);
+            self.ends.push(self.tails.len());
+        }
+    }
+
+    fn row(&self, at: usize) -> Row<'_> {
+        let width = self.schema.width();
+        let end = |at: usize| self.ends.get(at).copied().unwrap_or(self.tails.len());
+        let start = if at == 0 { 0 } else { end(at - 1) };
+        Row {
+            fixed: &self.fixed[at * width..(at + 1) * width],
+            key: self.schema.key,
+            tail: if self.ends.is_empty() { &[] } else { &self.tails[start..end(at)] },
+        }
+    }
+
+    /// The positions of the rows in order.
+    fn order(&self) -> Vec<u32> {
+        // Most comparisons are of the first bytes that are not the same in all rows.
+        let mut rows =
+            self.fixed.chunks_exact(self.schema.width()).map(|row| &row[..self.schema.key]);
+        let first = rows.next().unwrap_or_default();
+        let mut differ = vec![0; first.len()];
+        for row in rows {
+            differ.iter_mut().zip(row).zip(first).for_each(|((differ, a), b)| *differ |= a ^ b);
+        }
+        let columns = (0..differ.len()).filter(|&column| differ[column] != 0);
+        let columns: Vec<usize> = columns.take(size_of::<u128>()).collect();
+        let prefix = |at: u32| {
+            let row = self.row(at as usize).fixed;
+            columns.iter().fold(0, |all, &column| all << 8 | u128::from(row[column]))
+        };
+        let mut order: Vec<(u128, u32)> =
+            (0..self.len() as u32).map(|at| (prefix(at), at)).collect();
+        order.sort_unstable_by(|(one, a), (other, b)| {
+            one.cmp(other).then_with(|| self.row(*a as usize).order(&self.row(*b as usize)))
+        });
+        order.into_iter().map(|(_, at)| at).collect()
+    }
+
+    /// Writes the rows in order; those with equal keys are combined.
+    ///
+    /// # Errors
+    /// If writing fails or a tail is too long.
+    pub fn write<W: Write>(&self, to: &mut Writer<W>) -> Result<(), Error> {
+        let mut sum = Vec::new();
+        let mut order = self.order().into_iter().peekable();
+        while let Some(first) = order.next() {
+            let row = self.row(first as usize);
+            sum.clear();
+            sum.extend_from_slice(row.fixed);
+            while !self.schema.many
+                && let Some(same) =
+                    order.next_if(|&next| self.row(next as usize).order(&row) == Ordering::Equal)
+            {
+                let more = self.row(same as usize).fixed;
+                combine(self.schema.numbers, &mut sum[row.key..], &more[row.key..]);
+            }
+            to.push(&Row { fixed: &sum, ..row })?;
+        }
+        Ok(())
+    }
+}
