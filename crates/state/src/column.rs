@@ -32,6 +32,17 @@ fn bits(different: usize) -> usize {
     }
 }
 
+/// The number of runs of equal bytes.
+fn count_runs(column: &[u8]) -> usize {
+    // The sum of a short piece is a byte, so the compiler adds many at a time.
+    let pieces = column.chunks(128).zip(column[1..].chunks(128));
+    let changes = pieces.map(|(before, after)| {
+        let pairs = before.iter().zip(after);
+        usize::from(pairs.fold(0_u8, |sum, (one, other)| sum + u8::from(one != other)))
+    });
+    1 + changes.sum::<usize>()
+}
+
 /// Appends a column whose rows all have this byte.
 pub(crate) fn encode_constant(byte: u8, into: &mut Vec<u8>) {
     into.extend_from_slice(&[CONSTANT, byte]);
@@ -39,10 +50,13 @@ pub(crate) fn encode_constant(byte: u8, into: &mut Vec<u8>) {
 
 /// Appends a column of 1 to 65,535 bytes.
 pub(crate) fn encode(column: &[u8], into: &mut Vec<u8>) {
-    let runs = 1 + column.iter().zip(&column[1..]).filter(|(one, other)| one != other).count();
+    let runs = count_runs(column);
+    let length_of_runs = 2 + 3 * runs;
     let mut seen = [false; 256];
     let mut different = 0;
-    for &byte in column {
+    // The codes of a column take at least a bit a row.
+    let many = if length_of_runs <= column.len() / 8 { &[][..] } else { column };
+    for &byte in many {
         let seen = &mut seen[usize::from(byte)];
         different += usize::from(!*seen);
         *seen = true;
@@ -50,9 +64,8 @@ pub(crate) fn encode(column: &[u8], into: &mut Vec<u8>) {
             break;
         }
     }
-    let length_of_runs = 2 + 3 * runs;
     let length_of_codes = match different {
-        0..=MOST_CODES => 1 + different + (column.len() * bits(different)).div_ceil(8),
+        1..=MOST_CODES => 1 + different + (column.len() * bits(different)).div_ceil(8),
         _ => usize::MAX,
     };
     if column.len() <= length_of_runs.min(length_of_codes) {
@@ -106,18 +119,21 @@ pub(crate) fn decode(
             if different > MOST_CODES {
                 return Err(Error::Damaged("the codes of a column"));
             }
-            let bytes = take(body, different)?;
+            let mut bytes = [0; MOST_CODES];
+            bytes[..different].copy_from_slice(take(body, different)?);
             let bits = bits(different);
             let codes = take(body, (rows * bits).div_ceil(8))?;
-            // Codes without a byte are damage; they become a number that no row has, to be checked once.
-            let mut wrong = false;
-            for row in 0..rows {
-                let code = codes[row * bits / 8] >> (row * bits % 8) & ((1 << bits) - 1);
-                let byte = bytes.get(usize::from(code));
-                wrong |= byte.is_none();
-                column.push(byte.copied().unwrap_or(0));
+            let mut most = 0;
+            for &several in codes {
+                for at in 0..8 / bits {
+                    let code = several >> (at * bits) & ((1 << bits) - 1);
+                    most = most.max(code);
+                    column.push(bytes[usize::from(code)]);
+                }
             }
-            if wrong {
+            column.truncate(end);
+            // Bits behind the last code are zero.
+            if usize::from(most) >= different {
                 return Err(Error::Damaged("the codes of a column"));
             }
         }

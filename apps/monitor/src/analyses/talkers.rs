@@ -36,16 +36,15 @@ use crate::{Alert, Setup};
 const MOST: usize = ringtap_flow::MOST_ROWS * 3 / 4;
 
 /// Version and addresses of a pair, the lower first; packets and octets from the lower and from the higher, and the
-/// lowest and the highest number of the runs that saw it. Pairs of which all flows are live have no volume.
+/// lowest and the highest number of the runs that saw it; at last the number of its live flows, which add no volume.
 pub(crate) static PAIRS: Schema =
-    Schema::new("pairs", 33, &[Op::Add, Op::Add, Op::Add, Op::Add, Op::Min, Op::Max]);
+    Schema::new("pairs", 33, &[Op::Add, Op::Add, Op::Add, Op::Add, Op::Min, Op::Max, Op::Add]);
 
 /// Protocol and port; packets and octets.
 static PORTS: Schema = Schema::new("ports", 3, &[Op::Add; 2]);
 
 /// Sums of one shard.
 pub struct TalkerTable {
-    top: usize,
     /// The run, in a state.
     run: u64,
     v4: Sums<[u8; 4]>,
@@ -56,6 +55,8 @@ pub struct TalkerTable {
     recent_most: usize,
     room: usize,
     ports: Ports,
+    /// The largest of the pairs that are complete.
+    largest: [Top<Ends>; 2],
 }
 
 /// By port number.
@@ -105,7 +106,6 @@ impl TalkerTable {
     pub(crate) fn new(key: HashKey, capacity: usize, top: usize) -> Self {
         let capacity = capacity.clamp(1, MOST);
         Self {
-            top,
             run: 0,
             v4: Sums::new(key, capacity),
             v6: Sums::new(key, capacity),
@@ -113,6 +113,7 @@ impl TalkerTable {
             recent_most: capacity,
             room: capacity,
             ports: Ports::new(),
+            largest: By::ALL.map(|by| Top::new(top, by)),
         }
     }
 
@@ -158,7 +159,7 @@ impl TalkerTable {
 
     /// Hosts, and the largest pairs: a pair has one owner, so these include the largest of all.
     fn finish(self) -> TalkersFound {
-        let mut pairs = By::ALL.map(|by| Top::new(self.top, by));
+        let mut pairs = self.largest;
         let v4 = self.v4.finish(&mut pairs);
         let v6 = self.v6.finish(&mut pairs);
         TalkersFound { v4, v6, ports: self.ports, pairs }
@@ -269,11 +270,17 @@ impl Analysis for TalkerTable {
         let (low, rest) = rest.split_first_chunk()?;
         let high = rest.first_chunk()?;
         let version = version(byte)?;
-        let [packets, octets, packets_back, octets_back, ..] = row.numbers::<6>();
+        let [packets, octets, packets_back, octets_back, _, _, live] = row.numbers();
         let up = Volume { packets, octets };
         let down = Volume { packets: packets_back, octets: octets_back };
+        if live == 0 {
+            match version {
+                IpVersion::V4 => self.v4.add_complete(low, high, up, down, &mut self.largest),
+                IpVersion::V6 => self.v6.add_complete(low, high, up, down, &mut self.largest),
+            }
+            return Some(());
+        }
         if (up, down) == Default::default() {
-            // Its flows are live.
             return Some(());
         }
         match version {

@@ -318,7 +318,7 @@ impl<'a> Restorer<'a> {
             if is_continued(row, self.header)? { Some(()) } else { self.load_live(row) }
         } else {
             if *table == PAIRS {
-                let [.., first, last] = row.numbers::<6>();
+                let [_, _, _, _, first, last, _] = row.numbers();
                 self.shared_pairs += u64::from(first != last);
             }
             self.parts.load(table, row)

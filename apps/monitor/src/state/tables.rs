@@ -129,7 +129,7 @@ pub(crate) fn save_live(
 ) {
     flows.each_record(|record, class| {
         if *table == PAIRS {
-            rows.push(&[&pair(&record.key)], &[0, 0, 0, 0, identity.run, identity.run], &[]);
+            rows.push(&[&pair(&record.key)], &[0, 0, 0, 0, identity.run, identity.run, 1], &[]);
         } else if *table == LIVE {
             Live { run: identity.run, interval: 0, class, record: record.clone() }.save(rows);
         }

@@ -193,6 +193,10 @@ impl<A: Address> Attempts<A> {
         let port = u16::from_be_bytes(*rest.first_chunk()?);
         let [first_ns, last_ns, state] = row.numbers();
         let state = u8::try_from(state).ok().filter(|state| (1..=3).contains(state))?;
+        if state & ANSWERED != 0 {
+            // Not a failed attempt, and its row is complete.
+            return Some(());
+        }
         self.add(A::of(source), A::of(target), port, [first_ns, last_ns], state);
         Some(())
     }

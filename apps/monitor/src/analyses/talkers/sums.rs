@@ -118,13 +118,27 @@ impl<A: Address> Sums<A> {
         });
     }
 
+    /// Adds a pair of which no further record will come.
+    pub(super) fn add_complete(
+        &mut self,
+        low: &[u8; 16],
+        high: &[u8; 16],
+        up: Volume,
+        down: Volume,
+        largest: &mut [Top<Ends>; 2],
+    ) {
+        let pair = Pair { low: A::of(low), high: A::of(high), up, down };
+        rank(&pair, largest);
+        self.hosts.add_ends_of(&[pair]);
+    }
+
     /// Adds all pairs to the rows of a state.
     pub(super) fn save(&mut self, run: u64, rows: &mut Rows) {
         self.recent.settle();
         for pair in self.recent.rows().chain(self.pairs.table.rows()) {
             let (low, high) = (pair.low.wide(), pair.high.wide());
             let Pair { up, down, .. } = pair;
-            let numbers = [up.packets, up.octets, down.packets, down.octets, run, run];
+            let numbers = [up.packets, up.octets, down.packets, down.octets, run, run, 0];
             rows.push(&[&[A::VERSION as u8], &low, &high], &numbers, &[]);
         }
     }
@@ -154,23 +168,25 @@ impl<A: Address> Sums<A> {
 
     /// The hosts, and the largest of the pairs by both orders.
     pub(super) fn finish(mut self, largest: &mut [Top<Ends>; 2]) -> Found<A> {
-        let mut rank = |pair: &Pair<A>| {
-            let (low, high, both) = (pair.low.wide(), pair.high.wide(), pair.both());
-            largest.iter_mut().for_each(|top| top.add((A::VERSION, low, high), both));
-        };
         if self.pairs.table.is_empty() {
             for part in 0..PARTS {
                 let pairs = self.recent.take_part(part);
-                pairs.iter().for_each(&mut rank);
+                pairs.iter().for_each(|pair| rank(pair, largest));
                 self.hosts.add_ends_of(&pairs);
             }
         } else {
             self.unload(self.pairs.capacity);
             self.pairs.settle();
-            self.pairs.table.rows().for_each(rank);
+            self.pairs.table.rows().for_each(|pair| rank(pair, largest));
         }
         Found { hosts: self.hosts.finish(), pairs_lost: self.pairs.lost }
     }
+}
+
+/// Adds a pair to the largest ones.
+fn rank<A: Address>(pair: &Pair<A>, largest: &mut [Top<Ends>; 2]) {
+    let (low, high, both) = (pair.low.wide(), pair.high.wide(), pair.both());
+    largest.iter_mut().for_each(|top| top.add((A::VERSION, low, high), both));
 }
 
 /// A table that drops rows when it is full.
