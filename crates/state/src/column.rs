@@ -52,20 +52,11 @@ pub(crate) fn encode_constant(byte: u8, into: &mut Vec<u8>) {
 pub(crate) fn encode(column: &[u8], into: &mut Vec<u8>) {
     let runs = count_runs(column);
     let length_of_runs = 2 + 3 * runs;
-    let mut seen = [false; 256];
-    let mut different = 0;
     // The codes of a column take at least a bit a row.
-    let many = if length_of_runs <= column.len() / 8 { &[][..] } else { column };
-    for &byte in many {
-        let seen = &mut seen[usize::from(byte)];
-        different += usize::from(!*seen);
-        *seen = true;
-        if different > MOST_CODES {
-            break;
-        }
-    }
-    let length_of_codes = match different {
-        1..=MOST_CODES => 1 + different + (column.len() * bits(different)).div_ceil(8),
+    let shortest = column.len().div_ceil(8);
+    let different = if length_of_runs > shortest { different(column) } else { Vec::new() };
+    let length_of_codes = match different.len() {
+        number @ 1..=MOST_CODES => 1 + number + (column.len() * bits(number)).div_ceil(8),
         _ => usize::MAX,
     };
     if column.len() <= length_of_runs.min(length_of_codes) {
@@ -79,18 +70,54 @@ pub(crate) fn encode(column: &[u8], into: &mut Vec<u8>) {
             into.extend_from_slice(&(run.len() as u16).to_le_bytes());
         }
     } else {
+        into.extend_from_slice(&[CODES, different.len() as u8]);
+        into.extend_from_slice(&different);
         let mut codes = [0; 256];
-        into.extend_from_slice(&[CODES, different as u8]);
-        for (code, byte) in (0..=u8::MAX).filter(|&byte| seen[usize::from(byte)]).enumerate() {
-            codes[usize::from(byte)] = code as u8;
-            into.push(byte);
-        }
-        let bits = bits(different);
-        for bytes in column.chunks(8 / bits) {
-            let code = |byte: &u8| codes[usize::from(*byte)];
-            into.push(bytes.iter().rev().fold(0, |all, byte| all << bits | code(byte)));
+        (0..).zip(&different).for_each(|(code, &byte)| codes[usize::from(byte)] = code);
+        match bits(different.len()) {
+            1 => pack::<8>(column, &codes, into),
+            2 => pack::<4>(column, &codes, into),
+            _ => pack::<2>(column, &codes, into),
         }
     }
+}
+
+/// The different bytes of a column, in order; some of them, if they are more than [`MOST_CODES`].
+fn different(column: &[u8]) -> Vec<u8> {
+    let mut seen = [0; 256];
+    for piece in column.chunks(128) {
+        piece.iter().for_each(|&byte| seen[usize::from(byte)] = 1);
+        if seen.iter().sum::<u16>() > MOST_CODES as u16 {
+            break;
+        }
+    }
+    (0..=u8::MAX).filter(|&byte| seen[usize::from(byte)] > 0).collect()
+}
+
+/// Appends the codes of bytes, this number in a byte.
+fn pack<const IN_BYTE: usize>(column: &[u8], of: &[u8; 256], into: &mut Vec<u8>) {
+    let one = |bytes: &[u8]| {
+        let codes = bytes.iter().zip((0..8).step_by(8 / IN_BYTE));
+        codes.fold(0, |all, (&byte, at)| all | of[usize::from(byte)] << at)
+    };
+    let (whole, rest) = column.as_chunks::<IN_BYTE>();
+    into.extend(whole.iter().map(|bytes| one(bytes)));
+    if !rest.is_empty() {
+        into.push(one(rest));
+    }
+}
+
+/// Appends the bytes of codes; returns the highest code.
+fn unpack<const IN_BYTE: usize>(codes: &[u8], bytes: &[u8; 16], column: &mut Vec<u8>) -> u8 {
+    let bits = 8 / IN_BYTE;
+    let mut most = 0;
+    for &several in codes {
+        let codes: [u8; IN_BYTE] =
+            std::array::from_fn(|at| several >> (at * bits) & (u8::MAX >> (8 - bits)));
+        column.extend_from_slice(&codes.map(|code| bytes[usize::from(code)]));
+        most = codes.into_iter().fold(most, u8::max);
+    }
+    most
 }
 
 /// Reads a column of this number of rows: returns the byte of all, or appends that of each to `column`.
@@ -123,14 +150,11 @@ pub(crate) fn decode(
             bytes[..different].copy_from_slice(take(body, different)?);
             let bits = bits(different);
             let codes = take(body, (rows * bits).div_ceil(8))?;
-            let mut most = 0;
-            for &several in codes {
-                for at in 0..8 / bits {
-                    let code = several >> (at * bits) & ((1 << bits) - 1);
-                    most = most.max(code);
-                    column.push(bytes[usize::from(code)]);
-                }
-            }
+            let most = match bits {
+                1 => unpack::<8>(codes, &bytes, column),
+                2 => unpack::<4>(codes, &bytes, column),
+                _ => unpack::<2>(codes, &bytes, column),
+            };
             column.truncate(end);
             // Bits behind the last code are zero.
             if usize::from(most) >= different {
