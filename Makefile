@@ -23,9 +23,9 @@ check: ## run quick tests: unit tests of the crates, and the equality matrix
 	@scripts/setup.sh
 	@scripts/check.sh
 
-test-all: ## run every test, the full equality matrix and ten minutes of fuzzing per target
+test-all: ## run every test, the full equality matrix, a broker of Kafka, and ten minutes of fuzzing per target
 	@scripts/setup.sh
-	@scripts/setup-test.sh
+	@RINGTAP_FULL=1 scripts/setup-test.sh
 	@RINGTAP_FULL=1 scripts/test.sh
 	@$(MAKE) fuzz FUZZ_SECONDS=600
 

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Installs the external tools of the tests, as far as they are missing. If a tool cannot be
 # installed, the script prints its name, and tests that need it are skipped.
+#
+# With RINGTAP_FULL=1, as in `make test-all`, the script also fetches a broker of Kafka, and fails if it
+# cannot.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/packages.sh
@@ -66,4 +69,15 @@ if [ ! -x "$tools/ndnd" ]; then
     else
         echo "setup-test: continuing without ndnd: Go 1.24 is missing" >&2
     fi
+fi
+
+# A broker of Kafka, for the tests of `make test-all`.
+if [ "${RINGTAP_FULL:-}" = 1 ] && [ ! -e "$tools/kafka/complete" ]; then
+    wanted=() missing=()
+    need java default-jre-headless
+    need mvn maven
+    install_needed
+    mvn --batch-mode --quiet --file testkit/kafka/pom.xml dependency:copy-dependencies \
+        "-DoutputDirectory=$PWD/$tools/kafka"
+    touch "$tools/kafka/complete"
 fi

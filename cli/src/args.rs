@@ -288,14 +288,15 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "FORMAT:PATH", value_parser = EventOutput::named, help_heading = "Output")]
     pub(crate) events: Vec<Vec<EventOutput>>,
     /// Export flow records to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT,
-    /// ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT, or as
-    /// lines to json+tcp://HOST:PORT (also csv, eve; +tls)
+    /// ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT, as
+    /// lines to json+tcp://HOST:PORT (also csv, eve; +tls), or to kafka://BROKER/TOPIC?format=json
+    /// (also protobuf)
     #[arg(long, value_name = "URL", help_heading = "Output")]
     pub(crate) export: Vec<Collector>,
-    /// Trust these certificate authorities (PEM) for TLS collectors [default: the system's]
+    /// Trust these certificate authorities (PEM) for TLS collectors and brokers [default: the system's]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) tls_ca: Option<PathBuf>,
-    /// Present this client certificate (PEM) to TLS collectors
+    /// Present this client certificate (PEM) to TLS collectors and brokers
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key",
         help_heading = "Output")]
     pub(crate) tls_cert: Option<PathBuf>,

@@ -1,5 +1,7 @@
 //! Helpers that tests of several crates share.
 
+#[cfg(feature = "kafka")]
+pub mod kafka;
 pub mod mmdb;
 mod net;
 

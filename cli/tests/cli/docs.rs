@@ -135,13 +135,14 @@ fn all_commands_shown_parse() {
 }
 
 /// Parts of commands that need minutes, a terminal, a device or another program.
-const NOT_RUN: [&str; 9] = [
+const NOT_RUN: [&str; 10] = [
     "ringtap-lab ",
     "ringtap ndn ",
     "ringtap doctor",
     "--tui",
     "--method live",
     "--capture dpdk",
+    "kafka://",
     "ringtap man DIR",
     "--rate recorded",
     "--advise",

@@ -22,6 +22,8 @@ mod forward;
 mod generate;
 mod inputs;
 mod interfaces;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod live;
 mod measure;
 mod measure_live;

@@ -9,6 +9,7 @@
 //! | `ipfix-file:PATH` | an IPFIX file; `-` is stdout |
 //! | `netflow9://HOST:PORT` | NetFlow v9 over UDP |
 //! | `netflow5://HOST:PORT` | NetFlow v5 over UDP, IPv4 flows only |
+//! | `kafka://BROKER/TOPIC` | messages of a Kafka topic ([`KafkaTopic`]) |
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,9 +17,9 @@ use std::str::FromStr;
 
 use ringtap_flow::FlowRecord;
 
-use crate::RecordTotals;
 use crate::encode::{as_biflow, as_small_uniflows, as_uniflows};
 use crate::formats::Format;
+use crate::{InvalidTopic, KafkaTopic, RecordTotals};
 
 /// The default port of IPFIX collectors (RFC 7011, section 10.1).
 const IPFIX_PORT: u16 = 4739;
@@ -55,6 +56,8 @@ pub enum Protocol {
     NetFlow5,
     /// Lines of a text format.
     Lines(Format),
+    /// Protobuf messages with the fields of goflow2's `FlowMessage`.
+    FlowMessages,
 }
 
 /// Name, protocol, whether it is used over UDP, and the ports of the plain and the encrypted service.
@@ -90,6 +93,8 @@ pub enum Transport {
     },
     /// A file.
     File(PathBuf),
+    /// A topic of Kafka.
+    Kafka(KafkaTopic),
 }
 
 /// An invalid collector.
@@ -98,8 +103,8 @@ pub enum UnknownCollector {
     /// The scheme is missing or unknown.
     #[error(
         "unknown collector {0:?}: use ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT, \
-         ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT, or \
-         json+tcp://HOST:PORT (also csv, eve; +tls)"
+         ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT, \
+         json+tcp://HOST:PORT (also csv, eve; +tls), or kafka://BROKER/TOPIC"
     )]
     Scheme(String),
     /// The part behind the scheme is not a valid address.
@@ -110,6 +115,14 @@ pub enum UnknownCollector {
     /// Not built in.
     #[error("this program was built without the feature tls, so it does not export by TLS")]
     NotBuilt,
+    /// Not a topic of Kafka.
+    #[error("invalid collector {url:?}: {why}")]
+    Kafka {
+        /// The URL.
+        url: String,
+        /// What is wrong.
+        why: InvalidTopic,
+    },
     /// A file without a name.
     #[error("ipfix-file:PATH names a file, as in ipfix-file:flows.ipfix; - is stdout")]
     NoPath,
@@ -137,7 +150,7 @@ impl Protocol {
     pub fn counts_of(self, record: &FlowRecord) -> RecordTotals {
         match self {
             Self::Ipfix => as_biflow(record),
-            Self::NetFlow9 => as_uniflows(record),
+            Self::NetFlow9 | Self::FlowMessages => as_uniflows(record),
             Self::NetFlow5 => as_small_uniflows(record),
             Self::Lines(_) => as_biflow(record),
         }
@@ -170,6 +183,10 @@ impl FromStr for Collector {
                 return Err(UnknownCollector::NoPath);
             }
             (Protocol::Ipfix, Transport::File(path.into()))
+        } else if let Some(place) = url.strip_prefix("kafka://") {
+            let wrong = |why| UnknownCollector::Kafka { url: url.to_owned(), why };
+            let (topic, protocol) = KafkaTopic::parse(place).map_err(wrong)?;
+            (protocol, Transport::Kafka(topic))
         } else {
             let unknown = || UnknownCollector::Scheme(url.to_owned());
             let (scheme, place) = url.split_once("://").ok_or_else(unknown)?;
@@ -202,7 +219,8 @@ impl fmt::Display for Collector {
     }
 }
 
-fn host_and_port(place: &str, default: Option<u16>) -> Option<(String, u16)> {
+/// Splits `HOST:PORT`.
+pub(crate) fn host_and_port(place: &str, default: Option<u16>) -> Option<(String, u16)> {
     let place = place.strip_suffix('/').unwrap_or(place);
     let (host, rest) = if let Some(bracketed) = place.strip_prefix('[') {
         bracketed.split_once(']')?
@@ -248,6 +266,24 @@ mod tests {
             assert_eq!((collector.protocol(), collector.transport()), (protocol, &transport));
             assert_eq!(collector.to_string(), url);
         }
+    }
+
+    #[test]
+    fn a_topic_is_a_collector_if_it_is_built_in() {
+        let url = "kafka://h/t?format=protobuf";
+        let collector = url.parse::<Collector>();
+        if cfg!(feature = "kafka") {
+            let collector = collector.unwrap();
+            assert_eq!(
+                (collector.protocol(), collector.to_string()),
+                (Protocol::FlowMessages, url.into())
+            );
+            assert!(matches!(collector.transport(), Transport::Kafka(topic) if topic.name == "t"));
+        } else {
+            let error = collector.unwrap_err().to_string();
+            assert!(error.contains(url) && error.contains("without the feature kafka"), "{error}");
+        }
+        assert!("kafka://h".parse::<Collector>().is_err());
     }
 
     #[test]

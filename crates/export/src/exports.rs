@@ -11,6 +11,9 @@ use ringtap_flow::{Event, FlowRecord, RecordSink, Sinks};
 use crate::block::{Encode, Room, Sender, lane};
 use crate::encode::{Encoder, Ipfix, Lines, NetFlow5, NetFlow9, STREAM_LIMIT, UDP_LIMIT};
 use crate::exporter::Exporter;
+use crate::kafka::Access;
+#[cfg(feature = "kafka")]
+use crate::kafka::{RecordEncoder, TopicSink};
 use crate::messages::MessageEncoder;
 #[cfg(feature = "parquet")]
 use crate::rows::{RowEncoder, RowSink};
@@ -42,8 +45,18 @@ pub struct StartError {
 /// Outputs before the run: hosts are resolved, certificates are read and sockets are opened, but files are not. So a
 /// program can drop privileges before it opens files.
 pub struct Prepared {
-    outputs: Vec<(Output, Option<Box<dyn Link>>)>,
+    outputs: Vec<(Output, Ready)>,
     settings: Settings,
+}
+
+/// The prepared part of an output.
+enum Ready {
+    /// Nothing: a file is opened later.
+    File,
+    /// The link to a collector.
+    Link(Box<dyn Link>),
+    /// The access to a topic of Kafka.
+    Topic(Access),
 }
 
 /// The outputs of a run, for their owner.
@@ -93,11 +106,11 @@ impl Prepared {
     /// Prepares outputs.
     ///
     /// # Errors
-    /// A host without an address, certificates that cannot be read, sampling that the protocol cannot represent, a
-    /// socket that cannot be opened. A collector that is down is not an error: connecting is tried again and again.
+    /// A host without an address, certificates or a password that cannot be read, sampling that the protocol cannot
+    /// represent, a socket that cannot be opened. A collector that is down is not an error: connecting is tried again and again.
     pub fn new(outputs: &[Output], settings: Settings) -> Result<Self, StartError> {
-        let prepare = |output: &Output| match link_to(output, &settings) {
-            Ok(link) => Ok((output.clone(), link)),
+        let prepare = |output: &Output| match ready(output, &settings) {
+            Ok(ready) => Ok((output.clone(), ready)),
             Err(error) => Err(StartError { output: output.to_string(), error }),
         };
         let outputs = outputs.iter().map(prepare).collect::<Result<_, _>>()?;
@@ -116,11 +129,11 @@ impl Prepared {
         let of_worker = |_| (Several::<FlowRecord>(Vec::new()), Several::<Event>(Vec::new()));
         let mut sinks: Vec<_> = (0..workers).map(of_worker).collect();
         let mut exports = Exports(Vec::with_capacity(self.outputs.len()));
-        for (number, (output, link)) in (1..).zip(self.outputs) {
+        for (number, (output, ready)) in (1..).zip(self.outputs) {
             let name = output.to_string();
             let launch = Launch { number, workers, settings: &self.settings, name: name.clone() };
             let (own, started) = launch
-                .output(output, link, &mut open)
+                .output(output, ready, &mut open)
                 .map_err(|error| StartError { output: name, error })?;
             match own {
                 Own::Records(own) => {
@@ -140,16 +153,16 @@ impl Prepared {
     }
 }
 
-/// The link to a collector; `None` if the output is a file.
-fn link_to(output: &Output, settings: &Settings) -> io::Result<Option<Box<dyn Link>>> {
-    let Output::Collector(collector) = output else { return Ok(None) };
+/// Prepares an output.
+fn ready(output: &Output, settings: &Settings) -> io::Result<Ready> {
+    let Output::Collector(collector) = output else { return Ok(Ready::File) };
     if collector.protocol() == Protocol::NetFlow5
         && settings.sampling.is_some_and(|one| one.of() > Sampling::NETFLOW5_MOST)
     {
         let most = Sampling::NETFLOW5_MOST;
         return Err(io::Error::other(format!("NetFlow v5 announces sampling up to 1:{most}")));
     }
-    Ok(Some(match collector.transport() {
+    let link: Box<dyn Link> = match collector.transport() {
         Transport::Udp { host, port } => Box::new(UdpLink::new(transports::resolve(host, *port)?)?),
         Transport::Tcp { host, port } => {
             Box::new(TcpLink::new(transports::resolve(host, *port)?, None))
@@ -158,8 +171,10 @@ fn link_to(output: &Output, settings: &Settings) -> io::Result<Option<Box<dyn Li
             let client = TlsClient::new(host, &settings.tls)?;
             Box::new(TcpLink::new(transports::resolve(host, *port)?, Some(client)))
         }
-        Transport::File(_) => return Ok(None),
-    }))
+        Transport::File(_) => return Ok(Ready::File),
+        Transport::Kafka(topic) => return Access::new(topic, settings).map(Ready::Topic),
+    };
+    Ok(Ready::Link(link))
 }
 
 /// The parameters for starting an output.
@@ -184,18 +199,19 @@ impl Launch<'_> {
     fn output(
         self,
         output: Output,
-        link: Option<Box<dyn Link>>,
+        ready: Ready,
         open: &mut dyn FnMut(&Path) -> io::Result<Box<dyn Store>>,
     ) -> io::Result<Launched> {
         match output {
-            Output::Collector(collector) => match (collector.transport(), link) {
-                (Transport::File(path), _) => {
+            Output::Collector(collector) => match (collector.transport(), ready) {
+                (_, Ready::Link(link)) => self.collector(&collector, link, WaitPolicy::Collector),
+                (_, Ready::Topic(access)) => self.topic(access, collector.protocol()),
+                (Transport::File(path), Ready::File) => {
                     let store = open(path)?;
                     let wait_policy = wait_policy(&*store);
                     self.collector(&collector, Box::new(FileLink::new(store)), wait_policy)
                 }
-                (_, Some(link)) => self.collector(&collector, link, WaitPolicy::Collector),
-                (_, None) => unreachable!("every collector but a file has a link"),
+                (_, Ready::File) => unreachable!("every collector but a file was prepared"),
             },
             Output::File(FileOutput { format, path }) => {
                 let store = open(&path)?;
@@ -247,6 +263,18 @@ impl Launch<'_> {
         let own = own.unwrap_or_else(|| unreachable!("one for the writer"));
         let sink = Exporter::new(own, link, settings);
         self.records(wait_policy, encoder, sink)
+    }
+
+    #[cfg(feature = "kafka")]
+    fn topic(self, access: Access, protocol: Protocol) -> io::Result<Launched> {
+        let sink = TopicSink::new(access, protocol)?;
+        let encoder = || RecordEncoder::new(protocol, self.settings);
+        self.records(WaitPolicy::Collector, encoder, sink)
+    }
+
+    #[cfg(not(feature = "kafka"))]
+    fn topic(self, access: Access, _protocol: Protocol) -> io::Result<Launched> {
+        match access {}
     }
 
     /// Starts the writer of an output for flow records.
@@ -322,7 +350,7 @@ fn encoders(
         Protocol::Ipfix => &ipfix,
         Protocol::NetFlow9 => &netflow9,
         Protocol::NetFlow5 => &netflow5,
-        Protocol::Lines(_) => match &text {
+        Protocol::Lines(_) | Protocol::FlowMessages => match &text {
             Some(text) => text,
             None => return Vec::new(),
         },

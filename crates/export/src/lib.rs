@@ -1,5 +1,6 @@
 //! Export of flow records: NetFlow v5, NetFlow v9 (RFC 3954) and IPFIX (RFC 7011, biflows by RFC 5103), over UDP, TCP,
-//! TLS and into IPFIX files (RFC 5655); and record files as JSON lines, CSV, EVE, Zeek's `conn.log` and Parquet.
+//! TLS and into IPFIX files (RFC 5655); messages of a Kafka topic; and record files as JSON lines, CSV, EVE, Zeek's
+//! `conn.log` and Parquet.
 //!
 //! ```text
 //! worker 0: RecordSink ─ encoder ─▶ block ─ ring ─▶ ┐
@@ -23,6 +24,8 @@ mod events;
 mod exporter;
 mod exports;
 pub mod formats;
+#[cfg_attr(not(feature = "kafka"), path = "no_kafka.rs")]
+mod kafka;
 mod messages;
 mod metered;
 mod output;
@@ -34,6 +37,7 @@ mod shared;
 mod store;
 mod summary;
 mod text;
+mod topic;
 mod transports;
 mod writer;
 
@@ -46,6 +50,7 @@ pub use refresh::Refresh;
 pub use sampling::Sampling;
 pub use store::Store;
 pub use summary::{Reason, RecordTotals, Sent, Status, Summary};
+pub use topic::{Compression, InvalidTopic, KafkaTopic, Login, Mechanism};
 pub use transports::Tls;
 
 use crate::formats::Interfaces;

@@ -7,6 +7,8 @@ use std::str::FromStr;
 use crate::events::{EventFormat, UnknownEventFormat};
 use crate::formats::{Format, UnknownFormat};
 
+#[cfg(feature = "kafka")]
+use crate::kafka::WRITER_BYTES;
 #[cfg(feature = "parquet")]
 use crate::rows::FILE_BYTES;
 use crate::{Collector, Transport};
@@ -125,6 +127,10 @@ impl Output {
         match self {
             #[cfg(feature = "parquet")]
             Self::File(FileOutput { format: Format::Parquet, .. }) => FILE_BYTES as u64,
+            #[cfg(feature = "kafka")]
+            Self::Collector(collector) if matches!(collector.transport(), Transport::Kafka(_)) => {
+                WRITER_BYTES as u64
+            }
             _ => 0,
         }
     }

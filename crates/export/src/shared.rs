@@ -376,8 +376,11 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-#[expect(clippy::disallowed_methods, reason = "when an output failed is for people and monitoring")]
-fn wall_clock() -> SystemTime {
+#[expect(
+    clippy::disallowed_methods,
+    reason = "when an output failed, and when a message was sent, is no result"
+)]
+pub(crate) fn wall_clock() -> SystemTime {
     SystemTime::now()
 }
 

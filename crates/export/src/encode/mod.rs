@@ -15,7 +15,7 @@
 //! one message.
 
 mod facts;
-mod fields;
+pub(crate) mod fields;
 mod ipfix;
 mod lines;
 mod message;
@@ -134,7 +134,7 @@ pub struct Progress {
 }
 
 /// The directions with packets, at least one: protocols with one-direction flows export each as a record.
-fn directions(record: &FlowRecord) -> impl Iterator<Item = usize> + Clone {
+pub(crate) fn directions(record: &FlowRecord) -> impl Iterator<Item = usize> + Clone {
     let [there, back] = record.packets;
     [(0, there > 0 || back == 0), (1, back > 0)]
         .into_iter()

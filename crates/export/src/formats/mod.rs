@@ -29,7 +29,7 @@ pub(crate) mod protocol;
 mod service;
 #[cfg(test)]
 mod tests;
-mod way;
+pub(crate) mod way;
 pub(crate) mod zeek;
 
 use std::fmt;

@@ -4,6 +4,7 @@
 //! Invariant: no call takes much longer than [`Shared::over`] allows, except for writing to a pipe that is not read.
 
 mod file;
+mod pauses;
 mod tcp;
 #[cfg(feature = "tls")]
 mod tls;
@@ -20,8 +21,12 @@ use crate::shared::Shared;
 pub(crate) use crate::shared::now;
 
 pub(crate) use file::FileLink;
+#[cfg(feature = "kafka")]
+pub(crate) use pauses::Pauses;
 pub(crate) use tcp::TcpLink;
 pub(crate) use tls::TlsClient;
+#[cfg(all(feature = "kafka", feature = "tls"))]
+pub(crate) use tls::client_config;
 pub(crate) use udp::UdpLink;
 
 /// Certificates for TLS; all in PEM files.

@@ -2,9 +2,10 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::{Delivery, Link, Opened, TlsClient, Trouble, now};
+use super::pauses::Pauses;
+use super::{Delivery, Link, Opened, TlsClient, Trouble};
 use crate::Reason;
 use crate::shared::Shared;
 
@@ -13,8 +14,6 @@ const SLICE: Duration = Duration::from_millis(50);
 /// Most waits for a collector to close its side at the end.
 const CLOSING: u32 = 20;
 const CONNECT: Duration = Duration::from_secs(2);
-const PAUSE_MIN: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// The channel for messages. Each call waits at most one slice; written octets are sent when it is flushed.
 pub(super) trait Channel: Read + Write + Send {
@@ -39,14 +38,12 @@ pub(crate) struct TcpLink {
     addresses: Vec<SocketAddr>,
     tls: Option<TlsClient>,
     channel: Option<Box<dyn Channel>>,
-    /// The pause before the next attempt, and the time when the connection was opened.
-    pause: Duration,
-    since: Option<Instant>,
+    pauses: Pauses,
 }
 
 impl TcpLink {
     pub(crate) const fn new(addresses: Vec<SocketAddr>, tls: Option<TlsClient>) -> Self {
-        Self { addresses, tls, channel: None, pause: Duration::ZERO, since: None }
+        Self { addresses, tls, channel: None, pauses: Pauses::new() }
     }
 
     fn connect(&mut self, shared: &Shared) -> Option<Box<dyn Channel>> {
@@ -99,18 +96,15 @@ impl Link for TcpLink {
         if self.channel.is_some() {
             return Opened::Still;
         }
-        // A collector that closes each connection at once is handled as one that is down.
-        if self.since.take().is_some_and(|since| since.elapsed() > PAUSE_MAX) {
-            self.pause = Duration::ZERO;
-        }
+        self.pauses.broke();
         while !shared.over() {
-            shared.pause(self.pause);
-            self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
+            shared.pause(self.pauses.left());
             self.channel = self.connect(shared);
             if self.channel.is_some() {
-                self.since = Some(now());
+                self.pauses.opened();
                 return Opened::Anew;
             }
+            self.pauses.failed();
         }
         Opened::Never(Reason::TooLate)
     }

@@ -68,20 +68,7 @@ impl TlsClient {
     pub(crate) fn new(host: &str, tls: &Tls) -> io::Result<Self> {
         let host = ServerName::try_from(host.to_owned())
             .map_err(|_| io::Error::other("a certificate cannot be for such a host name"))?;
-        let provider = Arc::new(ring::default_provider());
-        let own = tls.identity.as_ref().map(|(certificate, key)| {
-            let chain = certificates(certificate)?;
-            let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| of(key, &error))?;
-            let own = CertifiedKey::from_der(chain, secret, &provider);
-            own.map(Arc::new).map_err(|error| of(certificate, &error))
-        });
-        let identity = Identity { own: own.transpose()?, asked: AtomicBool::new(false) };
-        let identity = Arc::new(identity);
-        let builder = ClientConfig::builder_with_provider(provider);
-        let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
-        let builder = builder.with_root_certificates(authorities(tls.authorities.as_deref())?);
-        let resolver: Arc<dyn ResolvesClientCert> = identity.clone();
-        let config = Arc::new(builder.with_client_cert_resolver(resolver));
+        let (config, identity) = configure(tls)?;
         Ok(Self { config, host, identity })
     }
 
@@ -108,6 +95,29 @@ impl TlsClient {
         }
         Ok(channel)
     }
+}
+
+/// Our side of handshakes with any host.
+#[cfg(feature = "kafka")]
+pub(crate) fn client_config(tls: &Tls) -> io::Result<Arc<ClientConfig>> {
+    configure(tls).map(|(config, _)| config)
+}
+
+fn configure(tls: &Tls) -> io::Result<(Arc<ClientConfig>, Arc<Identity>)> {
+    let provider = Arc::new(ring::default_provider());
+    let own = tls.identity.as_ref().map(|(certificate, key)| {
+        let chain = certificates(certificate)?;
+        let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| of(key, &error))?;
+        let own = CertifiedKey::from_der(chain, secret, &provider);
+        own.map(Arc::new).map_err(|error| of(certificate, &error))
+    });
+    let identity = Identity { own: own.transpose()?, asked: AtomicBool::new(false) };
+    let identity = Arc::new(identity);
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
+    let builder = builder.with_root_certificates(authorities(tls.authorities.as_deref())?);
+    let resolver: Arc<dyn ResolvesClientCert> = identity.clone();
+    Ok((Arc::new(builder.with_client_cert_resolver(resolver)), identity))
 }
 
 fn authorities(path: Option<&Path>) -> io::Result<RootCertStore> {

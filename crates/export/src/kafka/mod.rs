@@ -1,0 +1,28 @@
+//! Messages of a Kafka topic: one for each flow record, or for each of its directions.
+//!
+//! ```text
+//! worker: record ─▶ RecordEncoder ─▶ block of keys and values ─ ring ─▶ TopicSink ─▶ Producer ─▶ Session ─▶ brokers
+//!                                                                                      ▲
+//!                                                         other (key, value, headers) ─┘
+//! ```
+//!
+//! A [`Producer`] delivers any messages: it numbers them, chooses partitions, and repeats what is not acknowledged.
+//! The Kafka protocol is that of rskafka, on a runtime of the writer's thread, which runs only while the writer waits
+//! for brokers.
+//!
+//! Invariants: messages with the same key are in one partition, in the order of their numbers, as long as the topic has
+//! the same partitions. A message counts as sent when all replicas in sync have it.
+
+mod flow_message;
+mod partition;
+mod producer;
+mod quota;
+mod records;
+mod runtime;
+mod session;
+
+pub(crate) use records::{RecordEncoder, TopicSink};
+pub(crate) use session::Access;
+
+/// Memory of the writer besides the blocks, in bytes: the messages of a block as a request, and answers.
+pub(crate) const WRITER_BYTES: usize = 2 << 20;

@@ -1,0 +1,221 @@
+//! Flow records as messages of a topic.
+
+use std::io;
+
+use prost::Message as _;
+use ringtap_flow::FlowRecord;
+
+use super::flow_message::FlowMessage;
+use super::producer::{Message, Producer};
+use super::session::Access;
+use crate::block::{Block, Encode, Payload};
+use crate::encode::{as_biflow, directions};
+use crate::formats::{CommunityId, Interfaces, json};
+use crate::shared::Shared;
+use crate::writer::Sink;
+use crate::{Protocol, Reason, RecordTotals, Settings};
+
+/// A value is usually shorter, in bytes.
+const VALUE: usize = 4 << 10;
+
+/// Keys and values, one after another.
+#[derive(Default)]
+pub(crate) struct Messages {
+    bytes: Vec<u8>,
+    parts: Vec<Part>,
+}
+
+/// A message within [`Messages`].
+struct Part {
+    /// Offset of the end of the key.
+    key_end: usize,
+    /// Offset of the end of the value.
+    end: usize,
+    /// Its flows.
+    flows: RecordTotals,
+}
+
+impl Messages {
+    /// Ends a message whose key and value were appended.
+    fn end(&mut self, key_end: usize, flows: RecordTotals) {
+        self.parts.push(Part { key_end, end: self.bytes.len(), flows });
+    }
+
+    fn iter<'a>(&'a self, headers: &'a [(&'a str, &'a [u8])]) -> impl Iterator<Item = Message<'a>> {
+        let begins = std::iter::once(0).chain(self.parts.iter().map(|part| part.end));
+        self.parts.iter().zip(begins).map(move |(part, begin)| Message {
+            key: &self.bytes[begin..part.key_end],
+            value: &self.bytes[part.key_end..part.end],
+            headers,
+            flows: part.flows,
+        })
+    }
+}
+
+impl Payload for Messages {
+    fn len(&self) -> usize {
+        self.bytes.len() + self.parts.len() * size_of::<Part>()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.parts.clear();
+    }
+}
+
+/// Encodes flow records. The key is the Community ID, so a topic has both directions of a connection, from all probes,
+/// in one partition.
+pub(crate) struct RecordEncoder {
+    protocol: Protocol,
+    interfaces: Interfaces,
+    message: FlowMessage,
+}
+
+impl RecordEncoder {
+    pub(crate) fn new(protocol: Protocol, settings: &Settings) -> Self {
+        let (interfaces, message) = (settings.interfaces.clone(), FlowMessage::new(settings));
+        Self { protocol, interfaces, message }
+    }
+}
+
+impl Encode for RecordEncoder {
+    type Item = FlowRecord;
+    type Payload = Messages;
+
+    fn payload(&self, bytes: usize) -> Messages {
+        Messages { bytes: Vec::with_capacity(bytes + VALUE), ..Messages::default() }
+    }
+
+    #[inline]
+    fn add(
+        &mut self,
+        record: &FlowRecord,
+        messages: &mut Messages,
+        flows: &mut RecordTotals,
+    ) -> Result<(), Reason> {
+        let id = CommunityId::of(record);
+        if self.protocol != Protocol::FlowMessages {
+            messages.bytes.extend_from_slice(id.as_bytes());
+            let key_end = messages.bytes.len();
+            json::line(&mut messages.bytes, record, &self.interfaces);
+            // Without the line feed.
+            messages.bytes.pop();
+            messages.end(key_end, as_biflow(record));
+        } else {
+            for direction in directions(record) {
+                messages.bytes.extend_from_slice(id.as_bytes());
+                let key_end = messages.bytes.len();
+                self.message.fill(record, direction);
+                // The only error is lack of space, and the buffer grows.
+                let _ = self.message.encode_length_delimited(&mut messages.bytes);
+                let (packets, octets) = (record.packets[direction], record.octets[direction]);
+                messages.end(key_end, RecordTotals { records: 1, packets, octets });
+            }
+        }
+        *flows += self.counts_of(record);
+        Ok(())
+    }
+
+    fn counts_of(&self, record: &FlowRecord) -> RecordTotals {
+        self.protocol.counts_of(record)
+    }
+}
+
+/// Sends blocks of flow records. The messages have a header `format`, as in the URL.
+pub(crate) struct TopicSink {
+    format: &'static [u8],
+    producer: Producer,
+}
+
+impl TopicSink {
+    /// Creates the sink of a topic.
+    ///
+    /// # Errors
+    /// The error of the system if it has no resources for the connections.
+    pub(crate) fn new(access: Access, protocol: Protocol) -> io::Result<Self> {
+        let format: &[u8] = if protocol == Protocol::FlowMessages { b"protobuf" } else { b"json" };
+        Ok(Self { format, producer: Producer::new(access)? })
+    }
+}
+
+impl Sink for TopicSink {
+    type Payload = Messages;
+
+    fn write(&mut self, block: &mut Block<Messages>, shared: &Shared) {
+        let headers = [("format", self.format)];
+        let messages: Vec<_> = block.payload.iter(&headers).collect();
+        self.producer.deliver(&messages, shared);
+    }
+
+    fn tick(&mut self, shared: &Shared) {
+        self.producer.tick(shared);
+    }
+
+    fn renew(&mut self, _shared: &Shared) {}
+
+    fn finish(&mut self, shared: &Shared) {
+        self.producer.finish(shared);
+        shared.judge();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::Format;
+    use ringtap_flow::{FlowKey, IpVersion};
+
+    fn record(answers: u64) -> FlowRecord {
+        let (src, dst) = ([1; 16], [2; 16]);
+        let key =
+            FlowKey { version: IpVersion::V6, src, dst, src_port: 1, dst_port: 2, protocol: 17 };
+        let (packets, octets) = ([1, answers], [100, 200 * answers]);
+        FlowRecord { packets, octets, ..FlowRecord::new(key) }
+    }
+
+    fn encoded(protocol: Protocol, records: &[FlowRecord]) -> (Messages, RecordTotals) {
+        let mut encoder = RecordEncoder::new(protocol, &Settings::default());
+        let (mut messages, mut flows) = (encoder.payload(0), RecordTotals::default());
+        for record in records {
+            encoder.add(record, &mut messages, &mut flows).unwrap();
+        }
+        (messages, flows)
+    }
+
+    fn sum(messages: &Messages) -> RecordTotals {
+        let mut sum = RecordTotals::default();
+        messages.iter(&[]).for_each(|message| sum += message.flows);
+        sum
+    }
+
+    #[test]
+    fn a_value_is_the_line_of_a_record() {
+        let records = [record(0), record(1)];
+        let (messages, flows) = encoded(Protocol::Lines(Format::Json), &records);
+        let lines = Format::Json.encode(&records, &Interfaces::default()).unwrap();
+        let values: Vec<_> = messages.iter(&[]).map(|message| message.value).collect();
+        assert_eq!([values.join(&b'\n'), vec![b'\n']].concat(), lines);
+        for (message, record) in messages.iter(&[]).zip(&records) {
+            assert_eq!(message.key, CommunityId::of(record).as_bytes());
+        }
+        assert_eq!((flows.records, flows.packets, flows.octets), (2, 3, 400));
+        assert_eq!(sum(&messages), flows);
+        assert!(messages.len() > lines.len());
+    }
+
+    #[test]
+    fn an_answered_flow_is_two_messages_with_their_lengths() {
+        let (messages, flows) = encoded(Protocol::FlowMessages, &[record(0), record(1)]);
+        let all: Vec<_> = messages.iter(&[]).collect();
+        assert_eq!((all.len() as u64, flows.records), (3, 3));
+        assert_eq!(sum(&messages), flows);
+        let mut expected = FlowMessage::new(&Settings::default());
+        for (message, direction) in all.iter().zip([0, 0, 1]) {
+            expected.fill(&record(1), direction);
+            let mut value = message.value;
+            assert_eq!(FlowMessage::decode_length_delimited(&mut value).unwrap(), expected);
+            assert!(value.is_empty(), "the length is that of the rest");
+            assert_eq!(message.key, all[0].key);
+        }
+    }
+}
