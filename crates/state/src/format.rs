@@ -27,7 +27,9 @@ pub const MAGIC: [u8; 12] = *b"ringtapstate";
 pub const VERSION: u16 = 1;
 
 /// Most rows of a block.
-pub(crate) const BLOCK_ROWS: usize = 4096;
+pub(crate) const MOST_ROWS: usize = 4096;
+/// Rows of a block that is written: few enough that the blocks of many images stay in the cache.
+pub(crate) const BLOCK_ROWS: usize = 1024;
 /// A block with tails of this size takes no further row.
 pub(crate) const BLOCK_TAILS: usize = 1 << 20;
 /// Most bytes of a tail, of a body, and of the tails in one.

@@ -22,7 +22,7 @@ pub fn merge<R: Read, E: From<Error>>(
     };
     let mut heap = Heap::new(images, table);
     let (mut fixed, mut tail) = (Vec::new(), Vec::new());
-    while let Some(&first) = heap.0.first() {
+    while let Some(first) = heap.first() {
         let Some(row) = images[first].row(table) else { break };
         if schema.many || heap.is_alone(images, table) {
             each(&row)?;
@@ -36,7 +36,7 @@ pub fn merge<R: Read, E: From<Error>>(
         tail.extend_from_slice(row.tail);
         images[first].advance()?;
         heap.sink(images, table);
-        while let Some(&next) = heap.0.first()
+        while let Some(next) = heap.first()
             && let Some(more) = images[next].row(table)
             && (Row { fixed: &fixed, key: schema.key, tail: &tail }).order(&more) == Ordering::Equal
         {
@@ -50,53 +50,79 @@ pub fn merge<R: Read, E: From<Error>>(
 }
 
 /// A binary heap of the images that still have rows of the table; the one with the lowest row is the first.
-struct Heap(Vec<usize>);
+struct Heap(Vec<Entry>);
+
+/// An image, and the first bytes of its row: most comparisons need no more, and no cache miss.
+#[derive(Clone, Copy)]
+struct Entry {
+    prefix: u128,
+    image: usize,
+}
+
+impl Entry {
+    /// That of an image's row; `None` at the end of the table.
+    #[inline]
+    fn of<R: Read>(images: &[Reader<R>], table: usize, image: usize) -> Option<Self> {
+        let row = images[image].row(table)?;
+        let mut prefix = [0; size_of::<u128>()];
+        prefix.iter_mut().zip(row.key()).for_each(|(to, from)| *to = *from);
+        Some(Self { prefix: u128::from_be_bytes(prefix), image })
+    }
+
+    #[inline]
+    fn order<R: Read>(&self, other: &Self, images: &[Reader<R>], table: usize) -> Ordering {
+        self.prefix.cmp(&other.prefix).then_with(|| {
+            let row = |entry: &Self| images[entry.image].row(table);
+            // All images of a heap have a row.
+            row(self).zip(row(other)).map_or(Ordering::Equal, |(one, other)| one.order(&other))
+        })
+    }
+}
 
 impl Heap {
     fn new<R: Read>(images: &[Reader<R>], table: usize) -> Self {
-        let mut all: Vec<usize> = (0..images.len()).collect();
-        all.retain(|&image| images[image].row(table).is_some());
+        let mut all: Vec<_> =
+            (0..images.len()).filter_map(|image| Entry::of(images, table, image)).collect();
         // A sorted list is a heap.
-        all.sort_by(|&a, &b| order(images, table, a, b));
+        all.sort_by(|one, other| one.order(other, images, table));
         Self(all)
+    }
+
+    /// The image with the lowest row.
+    #[inline]
+    fn first(&self) -> Option<usize> {
+        self.0.first().map(|entry| entry.image)
     }
 
     /// Whether no other image has the first row's key.
     #[inline]
     fn is_alone<R: Read>(&self, images: &[Reader<R>], table: usize) -> bool {
-        let differs = |&other: &usize| order(images, table, self.0[0], other) != Ordering::Equal;
+        let first = &self.0[0];
+        let differs = |other: &Entry| first.order(other, images, table) != Ordering::Equal;
         self.0.get(1).is_none_or(differs) && self.0.get(2).is_none_or(differs)
     }
 
     /// The first image has gone on: restores the order.
     #[inline]
     fn sink<R: Read>(&mut self, images: &[Reader<R>], table: usize) {
-        if images[self.0[0]].row(table).is_none() {
-            self.0.swap_remove(0);
+        match Entry::of(images, table, self.0[0].image) {
+            Some(entry) => self.0[0] = entry,
+            None => _ = self.0.swap_remove(0),
         }
         let heap = &mut self.0;
         let mut at = 0;
         loop {
             let (left, right) = (2 * at + 1, 2 * at + 2);
-            let Some(&child) = heap.get(left) else { return };
+            let Some(child) = heap.get(left) else { return };
             let lower = match heap.get(right) {
-                Some(&other) if order(images, table, other, child) == Ordering::Less => right,
+                Some(other) if other.order(child, images, table) == Ordering::Less => right,
                 _ => left,
             };
-            if order(images, table, heap[at], heap[lower]) != Ordering::Greater {
+            if heap[at].order(&heap[lower], images, table) != Ordering::Greater {
                 return;
             }
             heap.swap(at, lower);
             at = lower;
         }
-    }
-}
-
-#[inline]
-fn order<R: Read>(images: &[Reader<R>], table: usize, a: usize, b: usize) -> Ordering {
-    match (images[a].row(table), images[b].row(table)) {
-        (Some(a), Some(b)) => a.order(&b),
-        // Images at the end of the table are not in the heap.
-        (a, b) => b.is_some().cmp(&a.is_some()),
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::io::Read;
 
 use crate::block::Block;
-use crate::format::{BLOCK_ROWS, END, Error, MAGIC, MOST_BODY, MOST_HEADER, VERSION, checksum};
+use crate::format::{END, Error, MAGIC, MOST_BODY, MOST_HEADER, MOST_ROWS, VERSION, checksum};
 use crate::{Row, Schema};
 
 /// Reads the tables of an image one after the other, each in order of its rows.
@@ -149,7 +149,7 @@ impl<R: Read> Reader<R> {
         let rows = usize::from(u16::from_le_bytes(number(&mut self.input)?));
         let length = u32::from_le_bytes(number(&mut self.input)?) as usize;
         let crc = u32::from_le_bytes(number(&mut self.input)?);
-        if rows == 0 || rows > BLOCK_ROWS || length > MOST_BODY {
+        if rows == 0 || rows > MOST_ROWS || length > MOST_BODY {
             return Err(Error::Damaged("the size of a block"));
         }
         read_bytes(&mut self.input, length, &mut self.body)?;
