@@ -50,4 +50,4 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
 	@for target in $(FUZZ_TARGETS); do scripts/fuzz.sh $$target $(FUZZ_SECONDS) || exit 1; done
 
 clean: ## remove all build outputs
-	rm -rf target compare/target fuzz/target fuzz/artifacts
+	rm -rf target compare/target fuzz/target fuzz/artifacts python/target

@@ -20,6 +20,7 @@ step() {
 step cargo fmt --all --check
 step cargo fmt --all --check --manifest-path compare/Cargo.toml
 step cargo fmt --check --manifest-path fuzz/Cargo.toml
+step cargo fmt --check --manifest-path python/Cargo.toml
 # Without DPDK its stub is checked in a later step.
 step cargo clippy --workspace --all-targets "${all_features[@]}" --locked -- -D warnings
 if ! have_dpdk; then
@@ -28,6 +29,7 @@ fi
 # The ring crate without the standard library.
 step cargo clippy -p ringtap-ring --lib --no-default-features --locked -- -D warnings
 step cargo clippy --all-targets --locked --manifest-path compare/Cargo.toml -- -D warnings
+step cargo clippy --all-targets --locked --manifest-path python/Cargo.toml --target-dir target -- -D warnings
 # The features of `make run`.
 step cargo clippy -p ringtap --no-default-features --locked -- -D warnings
 if command -v python3 >/dev/null; then

@@ -51,6 +51,19 @@ if [ ! -e "$tools/venv/with-metrics" ]; then
     fi
 fi
 
+# Modules for the tests of the Python package: its build tool, readers of Arrow streams, notebooks and
+# stubs.
+if [ ! -e "$tools/python/complete" ]; then
+    rm -rf "$tools/python"
+    if python3 -m venv "$tools/python" && "$tools/python/bin/pip" install --quiet maturin pytest pyarrow polars duckdb \
+        nbclient ipykernel mypy; then
+        touch "$tools/python/complete"
+    else
+        rm -rf "$tools/python"
+        echo "setup-test: continuing without maturin, pytest, pyarrow, polars, duckdb, nbclient, ipykernel and mypy" >&2
+    fi
+fi
+
 # The schema of Suricata's events, from the Debian source package of version 8.
 [ -e "$tools/eve-schema.json" ] || scripts/fetch-eve-schema.sh "$tools/eve-schema.json" ||
     echo "setup-test: continuing without Suricata's schema" >&2

@@ -277,7 +277,7 @@ pub(crate) struct MonitorArgs {
         help_heading = "Output")]
     pub(crate) state: Option<PathBuf>,
     /// Name this machine or link in its state [default: the host name]
-    #[arg(long, value_name = "NAME", requires = "state", help_heading = "Output")]
+    #[arg(long, value_name = "NAME", help_heading = "Output")]
     pub(crate) probe: Option<String>,
     /// Write flow records as json, csv, eve (Suricata), zeek (conn.log) or parquet; if PATH is
     /// - (stdout), the report goes to stderr

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::parser::ValueSource;
-use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 use toml::{Table, Value};
 
 use crate::args::{Cli, Command};
@@ -67,40 +67,43 @@ fn flags(path: &Path, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsSt
         };
         let collects = matches!(arg.get_action(), ArgAction::Append);
         // A filter on the command line replaces that of the file.
-        let words = given.try_get_many::<String>("words").ok().flatten();
-        if key == "filter" && words.is_some_and(|words| words.len() > 0) {
+        let expression = given.try_get_many::<String>("words").ok().flatten();
+        if key == "filter" && expression.is_some_and(|words| words.len() > 0) {
             continue;
         }
         if collects && given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
             continue;
         }
-        match (arg.get_action(), value) {
-            (ArgAction::SetTrue, Value::Boolean(true)) => flags.push(format!("--{key}").into()),
-            (ArgAction::SetTrue, Value::Boolean(false)) => {}
-            (ArgAction::SetTrue, _) => {
-                return Err(wrong(format!("invalid {key}: use true or false")));
-            }
-            (_, Value::Array(values)) if collects => {
-                for value in values {
-                    let word = word(value)
-                        .ok_or_else(|| wrong(format!("invalid {key}: use a list of words")))?;
-                    flags.push(format!("--{key}={word}").into());
-                }
-            }
-            (_, value) => {
-                let word = match value {
-                    Value::Array(values) => {
-                        values.iter().map(word).collect::<Option<Vec<_>>>().map(|all| all.join(","))
-                    }
-                    value => word(value),
-                };
-                let word =
-                    word.ok_or_else(|| wrong(format!("invalid {key}: use a number or a word")))?;
-                flags.push(format!("--{key}={word}").into());
-            }
-        }
+        flags.extend(words(key, arg, value).map_err(wrong)?);
     }
     Ok(flags)
+}
+
+/// The flag `arg`, named `key`, as words of a command line: none for `false`, several for a list.
+///
+/// # Errors
+/// A message if the value has the wrong type.
+pub(crate) fn words(key: &str, arg: &Arg, value: &Value) -> Result<Vec<OsString>, String> {
+    let flag = |word: String| OsString::from(format!("--{key}={word}"));
+    match (arg.get_action(), value) {
+        (ArgAction::SetTrue, Value::Boolean(true)) => Ok(vec![format!("--{key}").into()]),
+        (ArgAction::SetTrue, Value::Boolean(false)) => Ok(Vec::new()),
+        (ArgAction::SetTrue, _) => Err(format!("invalid {key}: use true or false")),
+        (ArgAction::Append, Value::Array(values)) => {
+            let words: Option<Vec<_>> = values.iter().map(|one| word(one).map(flag)).collect();
+            words.ok_or_else(|| format!("invalid {key}: use a list of words"))
+        }
+        (_, value) => {
+            let word = match value {
+                Value::Array(values) => {
+                    values.iter().map(word).collect::<Option<Vec<_>>>().map(|all| all.join(","))
+                }
+                value => word(value),
+            };
+            let word = word.ok_or_else(|| format!("invalid {key}: use a number or a word"))?;
+            Ok(vec![flag(word)])
+        }
+    }
 }
 
 /// A TOML scalar as the value of a flag.

@@ -1,73 +1,11 @@
-//! The `ringtap` command: parses the command line and runs a subcommand, one module each.
-//!
-//! Invariant: this crate computes nothing. Flags become options, the engine runs the plan, and the
-//! results are printed: records to files, the report to stdout, everything else to stderr.
+//! The program `ringtap`; the library of this package has its contents.
 #![forbid(unsafe_code)]
 
-mod args;
-mod atomic_file;
-mod check;
-mod config;
-mod console;
-mod doctor;
-mod filter;
-mod forward;
-mod generate;
-mod listener;
-mod live;
-mod measure;
-mod merge;
-mod metrics;
-mod monitor;
-mod ndn;
-mod notify;
-mod output_reporter;
-mod outputs;
-mod pages;
-mod privileges;
-#[cfg_attr(not(feature = "fence"), path = "no_sandbox.rs")]
-mod sandbox;
-#[cfg(feature = "tui")]
-mod screen;
-#[cfg(not(feature = "tui"))]
-#[path = "no_screen.rs"]
-mod screen;
-mod server;
-mod signals;
-mod source;
-mod text;
-mod units;
-
 use std::process::ExitCode;
-
-use args::Command;
 
 #[global_allocator]
 static ALLOCATOR: ringtap_base::Allocator = ringtap_base::Allocator;
 
 fn main() -> ExitCode {
-    run().unwrap_or_else(|error| ringtap_terminal::exit_code(&error))
-}
-
-fn run() -> anyhow::Result<ExitCode> {
-    let command_line = config::command_line()?;
-    ringtap_terminal::console::read_level();
-    notify::connect();
-    match command_line.command {
-        None => pages::help(),
-        Some(Command::Monitor(args)) => monitor::run(&args),
-        Some(Command::Filter(args)) => filter::run(&args),
-        Some(Command::Forward(args)) => forward::run(&args),
-        Some(Command::Generate(args)) => generate::run(&args),
-        Some(Command::Check(args)) => check::run(&args),
-        Some(Command::Measure(args)) => measure::run(&args),
-        Some(Command::Merge(args)) => merge::run(&args),
-        Some(Command::Ndn(args)) => ndn::run(&args),
-        Some(Command::Lab(moved)) => Err(moved.to("ringtap-lab")),
-        Some(Command::Doctor(args)) => doctor::run(args.output.report),
-        #[cfg(feature = "pages")]
-        Some(Command::Completions { shell }) => pages::completions(shell),
-        #[cfg(feature = "pages")]
-        Some(Command::Man { directory }) => pages::man(&directory),
-    }
+    ringtap_cli::main()
 }

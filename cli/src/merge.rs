@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use ringtap_monitor::state::{Choices, MAGIC, MergeError, merge_states, report};
+use ringtap_monitor::state::{Choices, MAGIC, MergeError, Merged, merge_states, report};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
 
@@ -17,30 +17,38 @@ use crate::{measure, monitor, sandbox, text};
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     let states =
         args.files.iter().map(|path| is_state(path)).collect::<anyhow::Result<Vec<_>>>()?;
-    let of_states = [
-        ("--state", args.state.is_some()),
-        ("--digest", args.digest),
-        ("--scan-threshold", args.scan_threshold.is_some()),
-        ("--top", args.top.is_some()),
-        ("--names", args.names.is_some()),
-        ("--memory", args.memory.is_some()),
-    ];
-    let of_measurements =
-        [("--threshold", args.threshold.is_some()), ("--write", !args.write.is_empty())];
-    let given = |flags: &[(&str, bool)], what| match flags.iter().find(|(_, given)| *given) {
-        Some((flag, _)) => Err(Usage::of(format!("{flag} cannot be used with {what}"))),
-        None => Ok(()),
-    };
     if states.iter().all(|state| !state) {
-        given(&of_states, "measurements")?;
+        let of_states = [
+            ("--state", args.state.is_some()),
+            ("--digest", args.digest),
+            ("--scan-threshold", args.scan_threshold.is_some()),
+            ("--top", args.top.is_some()),
+            ("--names", args.names.is_some()),
+            ("--memory", args.memory.is_some()),
+        ];
+        refuse(&of_states, "measurements")?;
         return measure::merge(args);
     }
     if let Some(at) = states.iter().position(|state| !state) {
         let path = args.files[at].display();
         return Err(Usage::of(format!("{path} is not a state, but other files are")));
     }
-    given(&of_measurements, "states")?;
+    check(args)?;
     merge(args)
+}
+
+/// Checks that the flags are those for states.
+pub(crate) fn check(args: &MergeArgs) -> anyhow::Result<()> {
+    let of_measurements =
+        [("--threshold", args.threshold.is_some()), ("--write", !args.write.is_empty())];
+    refuse(&of_measurements, "states")
+}
+
+fn refuse(flags: &[(&str, bool)], with: &str) -> anyhow::Result<()> {
+    match flags.iter().find(|(_, given)| *given) {
+        Some((flag, _)) => Err(Usage::of(format!("{flag} cannot be used with {with}"))),
+        None => Ok(()),
+    }
 }
 
 /// Whether a file begins as a state does.
@@ -62,38 +70,43 @@ fn open(args: &MergeArgs) -> anyhow::Result<Vec<BufReader<File>>> {
 
 fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     sandbox::enter(args.state.iter().map(AsRef::as_ref))?;
-    let names = monitor::names(args.names.as_deref())?;
     if let Some(path) = &args.state {
         write_state(path, |out| merge_states(open(args)?, out).context("merging").map(drop))?;
         if args.report.is_none() && !args.digest {
             return Ok(ExitCode::SUCCESS);
         }
     }
-    let defaults = ringtap_monitor::Options::default();
-    let choices = Choices {
-        scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),
-        top: args.top.unwrap_or(defaults.top),
-        digest: args.digest,
-        names,
-        memory_bytes: args.memory,
-    };
-    let merged = report(open(args)?, &choices).map_err(|error| match error {
-        MergeError::Plan(error) => Usage::of(error),
-        other => anyhow::Error::from(other).context("merging"),
-    })?;
-    if args.digest {
-        for (what, number) in merged.inexact() {
-            print_message(
-                "warning",
-                &format!("no digest, because the merge is not exact: {what}: {number}"),
-            );
-        }
-    }
+    let merged = merged(args, open(args)?)?;
+    warnings(args, &merged).iter().for_each(|text| print_message("warning", text));
     console::print(&match args.report.unwrap_or(Form::Text) {
         Form::Text => text::merged(&merged),
         Form::Json => merged.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The report over states, as the flags choose.
+pub(crate) fn merged<R: Read>(args: &MergeArgs, states: Vec<R>) -> anyhow::Result<Merged> {
+    let defaults = ringtap_monitor::Options::default();
+    let choices = Choices {
+        scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),
+        top: args.top.unwrap_or(defaults.top),
+        digest: args.digest,
+        names: monitor::names(args.names.as_deref())?,
+        memory_bytes: args.memory,
+    };
+    report(states, &choices).map_err(|error| match error {
+        MergeError::Plan(error) => Usage::of(error),
+        other => anyhow::Error::from(other).context("merging"),
+    })
+}
+
+/// Why there is no digest, if one was requested.
+pub(crate) fn warnings(args: &MergeArgs, merged: &Merged) -> Vec<String> {
+    let inexact = if args.digest { merged.inexact() } else { Default::default() };
+    let text =
+        |(what, number)| format!("no digest, because the merge is not exact: {what}: {number}");
+    inexact.into_iter().map(text).collect()
 }
 
 /// Writes a state to a file, which is renamed when complete.

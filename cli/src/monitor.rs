@@ -10,12 +10,12 @@ use std::time::Duration;
 use anyhow::Context;
 use ringtap_engine::{ClockChanges, Machine, Options, Plan, Watch};
 use ringtap_enrich::{Anonymiser, Enrichment, Geo, Networks, WatchList, read_key};
-use ringtap_export::formats::{Interfaces, Origins};
+use ringtap_export::formats::{Interface, Interfaces, Origins};
 use ringtap_export::{Meter, Metered, Output, Prepared, Sampling, Settings, Tls};
 use ringtap_extract::{Extractors, Names};
 use ringtap_flow::{Metering, Sinks, Timeouts};
 use ringtap_io::bpf::{Expression, ExpressionError};
-use ringtap_io::capture::{Files, Severity};
+use ringtap_io::capture::{Files, Notice, Severity};
 use ringtap_io::live::MergedReceiver;
 use ringtap_monitor::state::Identity;
 use ringtap_monitor::{Analyses, Limits, OnInterval, Outcome};
@@ -26,6 +26,7 @@ use crate::console::{Console, Extent};
 use crate::metrics::Metrics;
 use crate::outputs::{self, Outputs};
 use crate::screen::Screen;
+use crate::source::Shared;
 use crate::{live, merge, notify, privileges, sandbox, signals, source, text};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
@@ -40,21 +41,8 @@ static WATCH: Watch = Watch::new();
 
 pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let interfaces = live::interfaces(args)?;
-    if args.read.is_empty() && interfaces.is_empty() {
-        return Err(Usage::of("nothing to read: use -r trace.pcap, -r - for stdin, or -i eth0"));
-    }
-    if !args.events.is_empty() && args.extract == Some(Extractors::NONE) {
-        return Err(Usage::of("--events needs payloads: omit --extract none"));
-    }
-    let named = outputs::named(&args.export, &args.write, &args.events.concat())?;
-    let run_options = options(args, &interfaces, &named)?;
-    let monitor_options = ringtap_monitor::Options {
-        watch: watch(args)?,
-        enrichment: enrichment(args)?,
-        state: identity(args)?,
-        ..monitor_options(args, names(args.names.as_deref())?)
-    };
-    let plan = Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)?;
+    let named = outputs(args)?;
+    let plan = plan(args, &interfaces, &named, false)?;
     if args.dry_run {
         let plan = match args.report {
             Form::Text => text::plan(&plan),
@@ -80,8 +68,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     if let (Some(address), false) = (metrics.as_ref().and_then(Metrics::address), args.quiet) {
         console::note(&format!("metrics: http://{address}/metrics"));
     }
-    let origins = Origins { networks: args.networks.is_some(), geo: !args.geo.is_empty() };
-    let settings = settings(args, &plan, Interfaces::new(&numbered).with(origins));
+    let settings = settings(args, &plan, &numbered, &WATCH);
     let prepared = Prepared::new(&named, settings)?;
     let start = |prepared| Outputs::start(prepared, plan.arrangement.workers, args.export.len());
     // With --user, record files are opened, renamed and rotated as that user.
@@ -144,6 +131,34 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     .context("handling signals")?
 }
 
+/// The outputs of the flags.
+pub(crate) fn outputs(args: &MonitorArgs) -> anyhow::Result<Vec<Output>> {
+    if args.read.is_empty() && args.interface.is_empty() {
+        return Err(Usage::of("nothing to read: use -r trace.pcap, -r - for stdin, or -i eth0"));
+    }
+    if !args.events.is_empty() && args.extract == Some(Extractors::NONE) {
+        return Err(Usage::of("--events needs payloads: omit --extract none"));
+    }
+    outputs::named(&args.export, &args.write, &args.events.concat())
+}
+
+/// The plan of a run with these `outputs`; `keep_state`: with a state in memory.
+pub(crate) fn plan(
+    args: &MonitorArgs,
+    interfaces: &[String],
+    outputs: &[Output],
+    keep_state: bool,
+) -> anyhow::Result<Plan<ringtap_monitor::Options>> {
+    let run_options = options(args, interfaces, outputs)?;
+    let monitor_options = ringtap_monitor::Options {
+        watch: watch(args)?,
+        enrichment: enrichment(args)?,
+        state: identity(args, keep_state)?,
+        ..monitor_options(args, names(args.names.as_deref())?)
+    };
+    Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)
+}
+
 /// The source of packets.
 enum Source {
     Files(Box<Files>),
@@ -160,11 +175,14 @@ impl Source {
 }
 
 /// Settings of all outputs.
-fn settings(
+pub(crate) fn settings(
     args: &MonitorArgs,
     plan: &Plan<ringtap_monitor::Options>,
-    interfaces: Interfaces,
+    interfaces: &[Interface],
+    watch: impl Shared,
 ) -> Settings {
+    let origins = Origins { networks: args.networks.is_some(), geo: !args.geo.is_empty() };
+    let interfaces = Interfaces::new(interfaces).with(origins);
     let identity = args.tls_cert.clone().zip(args.tls_key.clone());
     Settings {
         observation_domain: args.observation_domain,
@@ -175,10 +193,10 @@ fn settings(
         prompt: args.read.is_empty() || !args.read.iter().all(|path| path.is_file()),
         interfaces,
         sampling: args.sample.filter(|&of| of > 1).map(Sampling::Random),
-        meter: Some(Meter::new(|| {
-            let (dropped, shed) = (WATCH.dropped.get(), WATCH.shed.get());
+        meter: Some(Meter::new(move || {
+            let (dropped, shed) = (watch.dropped.get(), watch.shed.get());
             Metered {
-                packets: WATCH.packets.get() + dropped,
+                packets: watch.packets.get() + dropped,
                 ignored_packets: dropped + shed,
                 ..Metered::default()
             }
@@ -194,7 +212,7 @@ fn run_plan(
     console: &Arc<Console>,
     sinks: Vec<Sinks>,
 ) -> anyhow::Result<Outcome> {
-    let live = matches!(source, Source::Live { .. });
+    let live = plan.options.live;
     let outputs = ringtap_monitor::Outputs {
         sinks,
         alert: Some({
@@ -219,24 +237,31 @@ fn run_plan(
     };
     console.close();
     let mut outcome = outcome?;
-    outcome.run.notices.retain(|notice| !source::is_stop(notice));
-    for notice in &outcome.run.notices {
-        let kind = if notice.severity == Severity::Error { "error" } else { "warning" };
-        print_message(kind, &notice.to_string());
+    for (kind, text) in messages(&mut outcome) {
+        print_message(kind, &text);
     }
+    Ok(outcome)
+}
+
+/// The errors and warnings of a finished run, as kind and text. Removes notices of a requested stop.
+pub(crate) fn messages(outcome: &mut Outcome) -> Vec<(&'static str, String)> {
+    outcome.run.notices.retain(|notice| !source::is_stop(notice));
+    let kind = |notice: &Notice| match notice.severity {
+        Severity::Error => "error",
+        _ => "warning",
+    };
+    let mut all: Vec<_> =
+        outcome.run.notices.iter().map(|notice| (kind(notice), notice.to_string())).collect();
     // On interfaces, clock changes were reported during the run.
-    let clock = match live {
+    let clock = match outcome.plan.options.live {
         true => ClockChanges { set: 0, ..outcome.run.clock },
         false => outcome.run.clock,
     };
-    clock.notices().iter().for_each(|notice| print_message("warning", notice));
-    if let Some(failure) = &outcome.run.failure {
-        print_message("error", failure);
-    }
-    for warning in outcome.warnings() {
-        print_message("warning", &warning);
-    }
-    Ok(outcome)
+    let warning = |text| ("warning", text);
+    all.extend(clock.notices().into_iter().map(warning));
+    all.extend(outcome.run.failure.iter().map(|failure| ("error", failure.to_string())));
+    all.extend(outcome.warnings().into_iter().map(warning));
+    all
 }
 
 /// Prints the report to stdout, or to stderr if records use stdout.
@@ -255,21 +280,26 @@ fn print(args: &MonitorArgs, outcome: &Outcome, stdout_is_taken: bool) -> anyhow
 
 /// The exit code; prints losses with `--fail-on-drop`.
 fn exit_code(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
-    if outcome.run.notices.iter().any(|notice| notice.severity == Severity::Error) {
+    if has_failed(outcome) {
         return ExitCode::FAILURE;
     }
+    let losses = losses(args, outcome);
+    losses.iter().for_each(|loss| print_message("error", loss));
+    if losses.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(LOST) }
+}
+
+/// Returns true if reading, writing or exporting failed.
+pub(crate) fn has_failed(outcome: &Outcome) -> bool {
     let mut outputs = outcome.export.iter().chain(&outcome.write);
-    if outcome.run.failure.is_some() || outputs.any(|one| one.failure.is_some()) {
-        return ExitCode::FAILURE;
-    }
-    let losses = outcome.losses();
-    if !args.fail_on_drop || losses.is_empty() {
-        return ExitCode::SUCCESS;
-    }
-    for (what, count) in losses {
-        print_message("error", &format!("{what}: {count}"));
-    }
-    ExitCode::from(LOST)
+    outcome.run.notices.iter().any(|notice| notice.severity == Severity::Error)
+        || outcome.run.failure.is_some()
+        || outputs.any(|one| one.failure.is_some())
+}
+
+/// The losses that fail the run with `--fail-on-drop`.
+pub(crate) fn losses(args: &MonitorArgs, outcome: &Outcome) -> Vec<String> {
+    let losses = if args.fail_on_drop { outcome.losses() } else { Vec::new() };
+    losses.into_iter().map(|(what, count)| format!("{what}: {count}")).collect()
 }
 
 /// The filter expression, if any.
@@ -345,14 +375,18 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
     }
 }
 
-/// The run whose state is saved.
-fn identity(args: &MonitorArgs) -> anyhow::Result<Option<Identity>> {
-    if args.state.is_none() {
-        return Ok(None);
-    }
+/// The run whose state is saved: to a file, or in memory (`keep`) if the flags allow it.
+fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> {
     let on = args.analyses.unwrap_or(Analyses::ALL);
-    if !(on.flows && on.volumes && on.talkers) {
+    let is_complete = on.flows && on.volumes && on.talkers && args.anonymise.is_none();
+    if args.state.is_some() && !is_complete {
         return Err(Usage::of("--state needs the analyses flows, volumes and talkers"));
+    }
+    if args.probe.is_some() && args.state.is_none() && !keep {
+        return Err(Usage::of("--probe names a state: use it with --state"));
+    }
+    if !is_complete || !(keep || args.state.is_some()) {
+        return Ok(None);
     }
     let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     Ok(Some(Identity {

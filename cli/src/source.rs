@@ -3,6 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::ops::Deref;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -15,9 +16,14 @@ use rustix::fs::OFlags;
 /// Interval at which a wait checks for a stop.
 const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
+/// Access to the watch of a run, for as long as its readers exist.
+pub(crate) trait Shared: Deref<Target = Watch> + Clone + Send + Sync + 'static {}
+
+impl<W: Deref<Target = Watch> + Clone + Send + Sync + 'static> Shared for W {}
+
 /// A reader of `paths`, in order.
-pub(crate) fn files(paths: &[PathBuf], watch: &'static Watch) -> Files {
-    let file = |path: &PathBuf| match stoppable(path, watch) {
+pub(crate) fn files(paths: &[PathBuf], watch: impl Shared) -> Files {
+    let file = |path: &PathBuf| match stoppable(path, watch.clone()) {
         Some(Ok(reader)) => Files::from_reader(path.clone(), reader),
         // An error on opening is reported when the file is read.
         Some(Err(_)) | None => Files::new(vec![Input::from(path.clone())]),
@@ -37,7 +43,7 @@ pub(crate) fn is_stop(notice: &Notice) -> bool {
 }
 
 /// A stoppable reader of `path`; `None` if it is a regular file or cannot be examined.
-fn stoppable(path: &Path, watch: &'static Watch) -> Option<io::Result<StoppableFile>> {
+fn stoppable<W: Shared>(path: &Path, watch: W) -> Option<io::Result<StoppableFile<W>>> {
     let file = if path.as_os_str() == "-" {
         io::stdin().as_fd().try_clone_to_owned().map(File::from)
     } else {
@@ -53,12 +59,12 @@ fn stoppable(path: &Path, watch: &'static Watch) -> Option<io::Result<StoppableF
 }
 
 /// A file that may block; a read ends with the error [`Stopped`] when a stop is requested.
-struct StoppableFile {
+struct StoppableFile<W> {
     file: File,
-    watch: &'static Watch,
+    watch: W,
 }
 
-impl Read for StoppableFile {
+impl<W: Shared> Read for StoppableFile<W> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         loop {
             if self.watch.stopped() {

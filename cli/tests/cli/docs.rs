@@ -344,7 +344,7 @@ fn the_pipelines_shown_print_something() {
 }
 
 /// Folders of the repository with files that docs name.
-const FOLDERS: [&str; 12] = [
+const FOLDERS: [&str; 13] = [
     "apps",
     "cli",
     "compare",
@@ -354,6 +354,7 @@ const FOLDERS: [&str; 12] = [
     "experiments",
     "lab",
     "packaging",
+    "python",
     "scripts",
     "tests",
     "fuzz",

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use ringtap_flow::{Event, FlowRecord, RecordSink, Sinks};
 
+#[cfg(feature = "arrow")]
+use crate::batches::BatchSink;
 use crate::block::{Encode, Room, Sender, lane};
 use crate::encode::{Encoder, Ipfix, Lines, NetFlow5, NetFlow9, STREAM_LIMIT, UDP_LIMIT};
 use crate::exporter::Exporter;
@@ -232,6 +234,12 @@ impl Launch<'_> {
                     #[cfg(not(feature = "parquet"))]
                     None => Err(io::Error::other(crate::formats::UnknownFormat::NotBuilt(format))),
                 }
+            }
+            #[cfg(feature = "arrow")]
+            Output::Batches(batches) => {
+                let columns = self.settings.interfaces.columns();
+                let sink = BatchSink::new(columns, batches);
+                self.records(WaitPolicy::File, || RowEncoder { columns }, sink)
             }
             Output::Events(EventOutput { format, path }) => {
                 let store = open(&path)?;

@@ -17,6 +17,8 @@
 //! one [`Reason`]. Memory is bounded by the blocks.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "arrow")]
+mod batches;
 mod block;
 mod collector;
 pub mod encode;
@@ -41,6 +43,8 @@ mod topic;
 mod transports;
 mod writer;
 
+#[cfg(feature = "arrow")]
+pub use batches::Batches;
 pub use collector::{Collector, Protocol, Transport, UnknownCollector};
 pub use events::{EventFormat, UnknownEventFormat};
 pub use exports::{Exports, Handle, LINGER, Prepared, StartError};

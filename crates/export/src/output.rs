@@ -7,6 +7,8 @@ use std::str::FromStr;
 use crate::events::{EventFormat, UnknownEventFormat};
 use crate::formats::{Format, UnknownFormat};
 
+#[cfg(feature = "arrow")]
+use crate::batches::Batches;
 #[cfg(feature = "kafka")]
 use crate::kafka::WRITER_BYTES;
 #[cfg(feature = "parquet")]
@@ -22,6 +24,9 @@ pub enum Output {
     File(FileOutput),
     /// A file of events.
     Events(EventOutput),
+    /// Record batches in memory.
+    #[cfg(feature = "arrow")]
+    Batches(Batches),
 }
 
 /// A file of records: `FORMAT:PATH`, where the path `-` is standard output.
@@ -114,6 +119,8 @@ impl Output {
             },
             Self::File(file) => Some(&file.path),
             Self::Events(file) => Some(&file.path),
+            #[cfg(feature = "arrow")]
+            Self::Batches(_) => None,
         }
     }
 
@@ -168,6 +175,8 @@ impl fmt::Display for Output {
             Self::Collector(collector) => collector.fmt(f),
             Self::File(file) => file.fmt(f),
             Self::Events(file) => file.fmt(f),
+            #[cfg(feature = "arrow")]
+            Self::Batches(_) => f.write_str("flow records in memory"),
         }
     }
 }

@@ -15,4 +15,4 @@ pub mod units;
 mod usage;
 
 pub use form::{Form, Output};
-pub use usage::{Usage, exit_code};
+pub use usage::{Usage, exit_code, message};

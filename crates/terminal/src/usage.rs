@@ -40,6 +40,18 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
+/// The message of an error without hints on the command line, as [`exit_code`] prints it.
+pub fn message(error: &anyhow::Error) -> String {
+    let Some(misused) = error.downcast_ref::<clap::Error>() else { return format!("{error:#}") };
+    invalid_value(misused).unwrap_or_else(|| {
+        let text = misused.render().to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        let hints = ["\n\nUsage:", "\n\nFor more information"].map(|hint| text.find(hint));
+        let end = hints.into_iter().flatten().min().unwrap_or(text.len());
+        text[..end].trim_end().to_owned()
+    })
+}
+
 /// The flag and the reason of an invalid value, if the reason contains the value: the parser's own
 /// message would print the value twice.
 fn invalid_value(error: &clap::Error) -> Option<String> {

@@ -9,7 +9,7 @@
 
 use ringtap_flow::IpVersion;
 
-use crate::formats::lines::{push_hex, push_number};
+use crate::formats::lines::{hex, small};
 
 /// Appends the address laid out as in [`ringtap_flow::FlowKey::src`].
 #[inline]
@@ -22,20 +22,29 @@ pub(crate) fn push_address(line: &mut Vec<u8>, version: IpVersion, address: &[u8
 
 /// Appends an Ethernet address.
 pub(crate) fn push_mac(line: &mut Vec<u8>, mac: &[u8; 6]) {
-    for (at, &byte) in mac.iter().enumerate() {
-        if at > 0 {
-            line.push(b':');
-        }
-        push_hex(line, byte);
+    // In a register: bytes stored one by one would have to reach memory before the text is copied.
+    let mut text = 0;
+    for (at, &byte) in mac[..5].iter().enumerate() {
+        let [high, low] = hex(byte);
+        text |= u128::from(u32::from_le_bytes([high, low, b':', 0])) << (24 * at);
     }
+    let [high, low] = hex(mac[5]);
+    text |= u128::from(high) << 120;
+    line.extend_from_slice(&text.to_le_bytes());
+    line.push(low);
 }
 
-fn push_ipv4(line: &mut Vec<u8>, [a, b, c, d]: [u8; 4]) {
-    push_number(line, a);
-    for byte in [b, c, d] {
-        line.push(b'.');
-        push_number(line, byte);
+fn push_ipv4(line: &mut Vec<u8>, address: [u8; 4]) {
+    // In a register, as in `push_mac`.
+    let (mut text, mut len) = (0, 0);
+    for byte in address {
+        let (digits, count) = small(byte);
+        text |= u128::from(digits | u32::from(b'.') << (8 * count)) << (8 * len);
+        len += count + 1;
     }
+    let before = line.len();
+    line.extend_from_slice(&text.to_le_bytes());
+    line.truncate(before + len - 1);
 }
 
 fn push_ipv6(line: &mut Vec<u8>, address: &[u8; 16]) {

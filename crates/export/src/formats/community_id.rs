@@ -19,7 +19,7 @@ use std::fmt::{self, Write as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ringtap_flow::{FlowKey, FlowRecord, IpVersion};
-use sha1::{Digest as _, Sha1};
+use sha1::block_api::compress;
 
 use crate::formats::protocol::{ICMP, ICMPV6, SCTP, TCP, UDP};
 
@@ -34,7 +34,7 @@ impl CommunityId {
     /// The id of the flow, equal for both directions except for ICMP types without a counterpart.
     pub fn of(record: &FlowRecord) -> Self {
         let (key, ports) = ordered(record);
-        let mut bytes = [0; 40];
+        let mut bytes = [0; 64];
         let width = match key.version {
             IpVersion::V4 => 4,
             IpVersion::V6 => 16,
@@ -55,7 +55,7 @@ impl CommunityId {
         let mut text = [0; Self::LEN];
         text[..2].copy_from_slice(b"1:");
         STANDARD
-            .encode_slice(Sha1::digest(&bytes[..len]), &mut text[2..])
+            .encode_slice(sha1(bytes, len), &mut text[2..])
             .expect("20 bytes make 28 characters");
         Self(text)
     }
@@ -64,6 +64,20 @@ impl CommunityId {
     pub const fn as_bytes(&self) -> &[u8; Self::LEN] {
         &self.0
     }
+}
+
+/// The hash of the first `len` bytes, 40 at most: with the end of the message they are a single block, so the state that
+/// [`sha1::Sha1`] keeps between blocks is not needed. Source: FIPS 180-4.
+fn sha1(mut block: [u8; 64], len: usize) -> [u8; 20] {
+    let mut state = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
+    block[len] = 0x80;
+    block[56..].copy_from_slice(&(8 * len as u64).to_be_bytes());
+    compress(&mut state, &[block]);
+    let mut hash = [0; 20];
+    for (bytes, word) in hash.chunks_mut(4).zip(state) {
+        bytes.copy_from_slice(&u32::to_be_bytes(word));
+    }
+    hash
 }
 
 impl fmt::Display for CommunityId {

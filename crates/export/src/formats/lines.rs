@@ -25,6 +25,13 @@ static SMALL: [[u8; 4]; 1_000] = {
     all
 };
 
+/// The decimal digits of a number, the first in the lowest byte, and how many there are.
+#[inline]
+pub(super) fn small(number: u8) -> (u32, usize) {
+    let [a, b, c, count] = SMALL[usize::from(number)];
+    (u32::from_le_bytes([a, b, c, 0]), usize::from(count))
+}
+
 /// Appends a number in decimal digits.
 #[inline]
 pub(crate) fn push_number(line: &mut Vec<u8>, number: impl Into<u64>) {
@@ -52,8 +59,14 @@ pub(crate) fn push_digits<const N: usize>(line: &mut Vec<u8>, mut number: u32) {
 /// Appends two hexadecimal digits.
 #[inline]
 pub(crate) fn push_hex(line: &mut Vec<u8>, byte: u8) {
+    line.extend_from_slice(&hex(byte));
+}
+
+/// Two hexadecimal digits.
+#[inline]
+pub(super) const fn hex(byte: u8) -> [u8; 2] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    line.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    [DIGITS[(byte >> 4) as usize], DIGITS[(byte & 15) as usize]]
 }
 
 /// Appends text as a JSON string; invalid UTF-8 becomes U+FFFD.

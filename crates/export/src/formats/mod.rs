@@ -39,6 +39,8 @@ use std::sync::Arc;
 
 pub use community_id::CommunityId;
 pub use origins::Origins;
+#[cfg(feature = "arrow")]
+pub(crate) use parquet::GrowingBatch;
 #[cfg(feature = "parquet")]
 pub use parquet::{GROUP_ROWS, ParquetFile, Rows};
 use ringtap_flow::FlowRecord;

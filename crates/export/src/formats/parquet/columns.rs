@@ -31,39 +31,20 @@ use crate::formats::protocol::{TCP, has_ports, is_icmp};
 use crate::formats::way::{macs, outer_version, vlans, way};
 use crate::formats::{Columns, CommunityId};
 
+use super::column::{
+    Column,
+    Kind::{self, Number, Text, Time},
+    Row, Shape, Values,
+};
+
 pub(super) const TIMES: [&str; 2] = ["flowStartMilliseconds", "flowEndMilliseconds"];
 pub(super) const COMMUNITY_ID: &str = "communityId";
-
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    /// Milliseconds since 1970, UTC.
-    Time,
-    /// Unsigned, with this number of bits.
-    Number(i8),
-    Text,
-}
-
-use Kind::{Number, Text, Time};
-
-/// How many values a row has.
-#[derive(Clone, Copy, PartialEq)]
-enum Shape {
-    /// One.
-    Required,
-    /// None or one.
-    Optional,
-    /// Any number.
-    List,
-}
 
 const REQUIRED: Shape = Shape::Required;
 const OPTIONAL: Shape = Shape::Optional;
 
-/// The levels of a value in a list.
-const IN_LIST: i16 = 2;
-
 /// A column: its name, the type of its values, and how many a row has.
-type Definition = (&'static str, Kind, Shape);
+pub(super) type Definition = (&'static str, Kind, Shape);
 
 /// In the order in which [`Rows::push`] fills them; the facts follow.
 const COLUMNS: [Definition; 38] = [
@@ -123,7 +104,7 @@ const INGRESS: Definition = ("ingressInterface", Number(32), OPTIONAL);
 const FACT_COST: usize = 4;
 
 /// All columns in order.
-fn definitions(columns: Columns) -> impl Iterator<Item = Definition> {
+pub(super) fn definitions(columns: Columns) -> impl Iterator<Item = Definition> {
     let fact = |fact: Fact| {
         let kind = match fact.value_type() {
             FactType::Text => Text,
@@ -144,47 +125,17 @@ fn definitions(columns: Columns) -> impl Iterator<Item = Definition> {
 
 /// Rows in memory, column by column.
 pub struct Rows {
-    columns: Vec<Column>,
-    further: Columns,
-    rows: usize,
+    pub(super) columns: Vec<Column>,
+    pub(super) further: Columns,
+    pub(super) rows: usize,
     /// Bytes of facts and their levels.
     fact_bytes: usize,
-}
-
-struct Column {
-    values: Values,
-    shape: Shape,
-    /// Empty if every row has one value.
-    levels: Vec<i16>,
-    /// Empty unless it is a column of lists.
-    repeats: Vec<i16>,
-}
-
-enum Values {
-    /// Times and counts of 64 bits.
-    Long(Vec<i64>),
-    /// Numbers of 8, 16 and 32 bits.
-    Int(Vec<i32>),
-    Text {
-        bytes: Vec<u8>,
-        /// The end of each value in `bytes`.
-        ends: Vec<usize>,
-    },
 }
 
 impl Rows {
     /// No rows, with these columns besides those of all runs.
     pub fn new(further: Columns) -> Self {
-        let column = |(_, kind, shape)| Column {
-            values: match kind {
-                Time | Number(64) => Values::Long(Vec::new()),
-                Number(_) => Values::Int(Vec::new()),
-                Text => Values::Text { bytes: Vec::new(), ends: Vec::new() },
-            },
-            shape,
-            levels: Vec::new(),
-            repeats: Vec::new(),
-        };
+        let column = |(_, kind, shape)| Column::new(kind, shape);
         let columns = definitions(further).map(column).collect();
         Self { columns, further, rows: 0, fact_bytes: 0 }
     }
@@ -218,7 +169,7 @@ impl Rows {
     /// Appends copies of all rows of `other`, which has the same columns.
     pub fn append(&mut self, other: &Self) {
         for (own, other) in self.columns.iter_mut().zip(&other.columns) {
-            own.append(other);
+            own.append(self.rows, other);
         }
         self.rows += other.rows;
         self.fact_bytes += other.fact_bytes;
@@ -226,7 +177,7 @@ impl Rows {
 
     /// Appends a row.
     pub fn push(&mut self, record: &FlowRecord) {
-        let mut row = Row(self.columns.iter_mut());
+        let mut row = Row { columns: self.columns.iter_mut(), before: self.rows };
         let key = &record.key;
         let ports = has_ports(key.protocol);
         let tcp = key.protocol == TCP;
@@ -283,8 +234,10 @@ impl Rows {
             push_address(text, outer_version(tunnel), &tunnel.dst);
         });
         row.perhaps_int(tunnel.map(|tunnel| tunnel.id).filter(|&id| id > 0));
-        for kind in Fact::KEPT {
-            row.facts(record.facts.values(kind));
+        if record.facts.is_empty() {
+            row.skip(Fact::KEPT.len());
+        } else {
+            Fact::KEPT.into_iter().for_each(|kind| row.facts(record.facts.values(kind)));
         }
         self.fact_bytes += record.facts.bytes().len() * FACT_COST;
         let application = record.application.as_ref();
@@ -294,8 +247,9 @@ impl Rows {
         row.perhaps_text(application, |text, own| {
             text.extend_from_slice(own.reason.name().as_bytes());
         });
-        for field in record.tcp.map_or([None; TcpPerformance::NAMES.len()], |tcp| tcp.fields()) {
-            row.perhaps_long(field);
+        match &record.tcp {
+            None => row.skip(TcpPerformance::NAMES.len()),
+            Some(tcp) => tcp.fields().into_iter().for_each(|field| row.perhaps_long(field)),
         }
         for field in self.further.origins.fields() {
             let value = field.value(record);
@@ -311,7 +265,7 @@ impl Rows {
         if self.further.ingress {
             row.perhaps_int(Some(record.path.ingress).filter(|&index| index > 0));
         }
-        debug_assert!(row.0.next().is_none(), "a column was not filled");
+        debug_assert!(row.columns.next().is_none(), "a column was not filled");
         self.rows += 1;
     }
 
@@ -324,16 +278,15 @@ impl Rows {
         let mut texts = Vec::new();
         for column in &mut self.columns {
             let Some(mut out) = group.next_column()? else { break };
+            column.complete(self.rows);
             let levels = (column.shape != REQUIRED).then_some(&column.levels[..]);
             let repeats = (column.shape == Shape::List).then_some(&column.repeats[..]);
             match &mut column.values {
                 Values::Long(values) => {
                     out.typed::<Int64Type>().write_batch(values, levels, repeats)?;
-                    values.clear();
                 }
                 Values::Int(values) => {
                     out.typed::<Int32Type>().write_batch(values, levels, repeats)?;
-                    values.clear();
                 }
                 Values::Text { bytes, ends } => {
                     texts.clear();
@@ -341,8 +294,7 @@ impl Rows {
                     out.typed::<ByteArrayType>().write_batch(&texts, levels, repeats)?;
                 }
             }
-            column.levels.clear();
-            column.repeats.clear();
+            column.clear();
             out.close()?;
         }
         group.close()?;
@@ -384,140 +336,6 @@ fn field((name, kind, shape): Definition) -> Result<TypePtr, ParquetError> {
             let element = value("element", Repetition::REQUIRED)?;
             let list = group("list", Repetition::REPEATED, element, None)?;
             group(name, Repetition::OPTIONAL, list, Some(LogicalType::List))
-        }
-    }
-}
-
-/// The columns of the current row that have no value yet.
-struct Row<'a>(std::slice::IterMut<'a, Column>);
-
-impl Row<'_> {
-    fn next(&mut self) -> &mut Column {
-        self.0.next().expect("as many columns as fields")
-    }
-
-    /// Counts and times are stored in signed words with the same bits, as the format requires.
-    fn long(&mut self, value: u64) {
-        match &mut self.next().values {
-            Values::Long(values) => values.push(value.cast_signed()),
-            Values::Int(_) | Values::Text { .. } => unreachable!("a column of 64 bits"),
-        }
-    }
-
-    fn perhaps_long(&mut self, value: Option<u64>) {
-        let column = self.next();
-        column.levels.push(value.is_some().into());
-        if let (Some(value), Values::Long(values)) = (value, &mut column.values) {
-            values.push(value.cast_signed());
-        }
-    }
-
-    fn int(&mut self, value: impl Into<u32>) {
-        self.next().int(value.into());
-    }
-
-    fn perhaps_int(&mut self, value: Option<impl Into<u32>>) {
-        let column = self.next();
-        column.levels.push(value.is_some().into());
-        if let Some(value) = value {
-            column.int(value.into());
-        }
-    }
-
-    fn text(&mut self, push: impl FnOnce(&mut Vec<u8>)) {
-        self.next().text(push);
-    }
-
-    /// The values of a fact: one at most, unless it is a list.
-    fn facts<'a>(&mut self, values: impl Iterator<Item = &'a [u8]>) {
-        let column = self.next();
-        let (list, mut first) = (column.shape == Shape::List, true);
-        for value in values {
-            column.levels.push(if list { IN_LIST } else { 1 });
-            if list {
-                column.repeats.push((!first).into());
-            }
-            column.fact(value);
-            first = false;
-        }
-        if first {
-            column.levels.push(0);
-            if list {
-                column.repeats.push(0);
-            }
-        }
-    }
-
-    fn perhaps_text<T>(&mut self, value: Option<T>, push: impl FnOnce(&mut Vec<u8>, T)) {
-        let column = self.next();
-        column.levels.push(value.is_some().into());
-        if let Some(value) = value {
-            column.text(|text| push(text, value));
-        }
-    }
-}
-
-impl Column {
-    fn clear(&mut self) {
-        self.levels.clear();
-        self.repeats.clear();
-        match &mut self.values {
-            Values::Long(values) => values.clear(),
-            Values::Int(values) => values.clear(),
-            Values::Text { bytes, ends } => {
-                bytes.clear();
-                ends.clear();
-            }
-        }
-    }
-
-    fn append(&mut self, other: &Self) {
-        self.levels.extend_from_slice(&other.levels);
-        self.repeats.extend_from_slice(&other.repeats);
-        match (&mut self.values, &other.values) {
-            (Values::Long(own), Values::Long(other)) => own.extend_from_slice(other),
-            (Values::Int(own), Values::Int(other)) => own.extend_from_slice(other),
-            (Values::Text { bytes, ends }, Values::Text { bytes: more, ends: other }) => {
-                let before = bytes.len();
-                bytes.extend_from_slice(more);
-                ends.extend(other.iter().map(|end| before + end));
-            }
-            _ => unreachable!("all rows have the same columns"),
-        }
-    }
-
-    fn int(&mut self, value: u32) {
-        match &mut self.values {
-            Values::Int(values) => values.push(value.cast_signed()),
-            Values::Long(_) | Values::Text { .. } => unreachable!("a column of small numbers"),
-        }
-    }
-
-    /// Text with U+FFFD for invalid UTF-8, or the digits of a number.
-    fn fact(&mut self, value: &[u8]) {
-        match &mut self.values {
-            Values::Long(values) => {
-                let digits = value.iter().filter(|digit| digit.is_ascii_digit());
-                let number = digits.fold(0_u64, |number, digit| {
-                    number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'))
-                });
-                values.push(number.cast_signed());
-            }
-            Values::Text { bytes, ends } => {
-                bytes.extend_from_slice(String::from_utf8_lossy(value).as_bytes());
-                ends.push(bytes.len());
-            }
-            Values::Int(_) => unreachable!("facts are texts or numbers of 64 bits"),
-        }
-    }
-
-    fn text(&mut self, push: impl FnOnce(&mut Vec<u8>)) {
-        match &mut self.values {
-            Values::Text { bytes, ends } => {
-                push(bytes);
-                ends.push(bytes.len());
-            }
-            Values::Long(_) | Values::Int(_) => unreachable!("a column of text"),
         }
     }
 }

@@ -10,11 +10,16 @@
 //! some 30 KB, kept until the end. Numbers are unsigned with their own width, times are milliseconds in UTC, and
 //! addresses are text, which every reader can show, compare and convert.
 
+#[cfg(feature = "arrow")]
+mod arrow;
+mod column;
 mod columns;
 
 use std::io;
 use std::sync::Arc;
 
+#[cfg(feature = "arrow")]
+pub(crate) use arrow::GrowingBatch;
 pub use columns::Rows;
 use parquet::basic::{Compression, Encoding};
 use parquet::errors::ParquetError;

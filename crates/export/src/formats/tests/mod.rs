@@ -1,5 +1,7 @@
 //! Written records are read by independent parsers.
 
+#[cfg(feature = "arrow")]
+mod arrow;
 mod community_ids;
 mod eve;
 #[cfg(feature = "parquet")]

@@ -1,0 +1,62 @@
+from os import PathLike
+from typing import Any, Iterable, Optional, Sequence, Union, final
+
+__all__ = ["Error", "Flows", "Run", "merge", "monitor", "read_state"]
+
+_Path = Union[str, PathLike[str]]
+_Scalar = Union[str, int, float, PathLike[str]]
+
+class Error(Exception):
+    """A run that could not start, or that failed: the message of the command ``ringtap monitor``."""
+
+    run: Optional[Run]
+    """The run as far as it went, or None if it did not finish."""
+
+@final
+class Flows:
+    """The flow records of a run: a table for every library that reads Arrow streams."""
+
+    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __len__(self) -> int: ...
+
+@final
+class Run:
+    """The result of a run."""
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The report, as in the JSON of ``ringtap monitor --report json``."""
+    @property
+    def flows(self) -> Optional[Flows]:
+        """The flow records; None with ``flows=False``."""
+    @property
+    def state(self) -> Optional[bytes]:
+        """The state for ``merge``; None with ``state=False``, and if the flags leave it incomplete."""
+    @property
+    def warnings(self) -> list[str]:
+        """The messages that the command prints as warnings."""
+
+def monitor(
+    source: Union[_Path, Iterable[_Path]],
+    *,
+    flows: bool = True,
+    state: bool = True,
+    **flags: Union[bool, _Scalar, Sequence[_Scalar], None],
+) -> Run:
+    """Report flows, port scans, top talkers and traffic volumes of capture files.
+
+    The keyword arguments are the flags of ``ringtap monitor``, with underscores: ``interval="60s"``, ``top=5``.
+    """
+
+def merge(
+    states: Iterable[Union[bytes, Run]],
+    **flags: Union[bool, _Scalar, None],
+) -> Run:
+    """Merge states into one report, as ``ringtap merge`` does.
+
+    The keyword arguments are its flags ``digest``, ``top``, ``scan_threshold``, ``names`` and ``memory``.
+    """
+
+def read_state(path: _Path) -> bytes:
+    """Read a state that ``ringtap monitor --state`` or ``ringtap merge --state`` wrote."""

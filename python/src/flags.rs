@@ -1,0 +1,85 @@
+//! Keyword arguments as flags of the command: `top=5` is `--top 5`, `digest=True` is `--digest`, and a list is repeated
+//! or joined, as the flag requires.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use ringtap_cli::embedded::{Table, Value};
+
+use crate::Error;
+
+/// Why some flags cannot be used.
+const REFUSED: [(&[&str], &str); 5] = [
+    (
+        &["interface", "capture", "dpdk-args", "duration", "shed", "user", "no-promiscuous"],
+        "interfaces are read by the command alone: ringtap monitor -i",
+    ),
+    (&["tui", "stats", "metrics", "quiet"], "a run in Python shows no progress"),
+    (&["read"], "the captures are the first argument"),
+    (&["state"], "it is in run.state"),
+    (
+        &["config", "dry-run", "report", "help"],
+        "it is of the command alone; the report is in run.report",
+    ),
+];
+
+/// One path or several.
+pub(crate) fn files(source: &Bound<'_, PyAny>) -> PyResult<Vec<OsString>> {
+    if let Ok(path) = source.extract::<PathBuf>() {
+        return Ok(vec![path.into()]);
+    }
+    let path = |one: PyResult<Bound<'_, PyAny>>| Ok(one?.extract::<PathBuf>()?.into());
+    source.try_iter()?.map(path).collect()
+}
+
+/// The arguments as flags by their long names. `None` and empty lists are omitted.
+pub(crate) fn table(arguments: Option<&Bound<'_, PyDict>>) -> PyResult<Table> {
+    let mut table = Table::new();
+    for (name, given) in arguments.into_iter().flatten() {
+        let name: String = name.extract()?;
+        let flag = name.replace('_', "-");
+        if let Some((_, why)) = REFUSED.iter().find(|(flags, _)| flags.contains(&&*flag)) {
+            return Err(Error::new_err(format!("{name} cannot be used in Python: {why}")));
+        }
+        if given.is_none() {
+            continue;
+        }
+        let value = value(&given)?.ok_or_else(|| {
+            let kind = given.get_type();
+            Error::new_err(format!(
+                "invalid {name}, a {kind}: use a word, a number, a list, True or False"
+            ))
+        })?;
+        table.insert(flag, value);
+    }
+    Ok(table)
+}
+
+/// The value of a flag; `None` if its type is none of a flag.
+fn value(given: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
+        let values: PyResult<Option<Vec<_>>> = given.try_iter()?.map(|one| scalar(&one?)).collect();
+        return Ok(values?.map(Value::Array));
+    }
+    scalar(given)
+}
+
+fn scalar(given: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    if given.is_instance_of::<PyBool>() {
+        return Ok(Some(Value::Boolean(given.extract()?)));
+    }
+    if given.is_instance_of::<PyString>() {
+        return Ok(Some(Value::String(given.extract()?)));
+    }
+    // Whole numbers beyond 64 bits are words, too: the parser rejects them.
+    if given.is_instance_of::<PyInt>() || given.is_instance_of::<PyFloat>() {
+        return Ok(Some(Value::String(given.str()?.extract()?)));
+    }
+    let Ok(path) = given.extract::<PathBuf>() else { return Ok(None) };
+    let word = path.into_os_string().into_string();
+    let word =
+        word.map_err(|path| Error::new_err(format!("{path:?} is not UTF-8: use another path")))?;
+    Ok(Some(Value::String(word)))
+}

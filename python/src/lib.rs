@@ -1,0 +1,38 @@
+//! The Python package `ringtap`: `ringtap monitor` and `ringtap merge` as functions.
+//!
+//! ```text
+//! keyword arguments ─▶ flags.rs ─▶ flags of the command ─▶ ringtap_cli::embedded ─▶ Run: report, flows, warnings
+//! ```
+//!
+//! Flags are parsed, checked and explained by the command's own parser, so this crate has no list of them, except of
+//! those that only a terminal or an interface needs. A run has its own thread; the calling one waits without the
+//! interpreter's lock and passes interrupts on.
+
+mod flags;
+mod flows;
+mod run;
+
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    ringtap,
+    Error,
+    pyo3::exceptions::PyException,
+    "A run that could not start, or that failed: the message of the command `ringtap monitor`.\n\n\
+     `run` has the results if the run finished with errors, else None."
+);
+
+/// Large blocks get huge pages, as in the command.
+#[global_allocator]
+static ALLOCATOR: ringtap_base::Allocator = ringtap_base::Allocator;
+
+#[pymodule]
+fn _ringtap(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let error = module.py().get_type::<Error>();
+    error.setattr("run", module.py().None())?;
+    module.add("Error", error)?;
+    module.add_class::<run::Run>()?;
+    module.add_class::<flows::Flows>()?;
+    module.add_function(wrap_pyfunction!(run::monitor, module)?)?;
+    module.add_function(wrap_pyfunction!(run::merge, module)?)
+}

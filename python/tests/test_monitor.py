@@ -1,0 +1,171 @@
+"""`ringtap.monitor`: flags, report, warnings and errors are those of the command."""
+
+import json
+import threading
+
+import pytest
+import ringtap
+
+# Differ from run to run.
+VARYING = ("performance", "plan")
+
+
+def without(report):
+    return {name: value for name, value in report.items() if name not in VARYING}
+
+
+def test_the_report_and_its_digest_are_those_of_the_command(capture, command):
+    words = ["monitor", "-q", "-r", capture, "--report", "json", "--digest", "--seed", 1, "--interval", "60s"]
+    printed = command(*words)
+    try:
+        run = ringtap.monitor(capture, digest=True, seed=1, interval="60s")
+    except ringtap.Error as error:
+        assert printed.returncode == 1
+        run = error.run
+    assert without(run.report) == without(json.loads(printed.stdout))
+    assert run.report["digest"].startswith("sha256:")
+    warnings = [line.removeprefix("warning: ") for line in printed.stderr.decode().splitlines() if line.startswith("warning: ")]
+    assert run.warnings == warnings
+
+
+def test_several_captures_are_one_run(office):
+    one, two = (ringtap.monitor(source, flows=False).report["packets"]["received"] for source in (office, [office, str(office)]))
+    assert two == 2 * one
+
+
+def test_values_have_the_types_of_python(office, tmp_path):
+    names = tmp_path / "names.txt"
+    names.write_text("example.org Example\n")
+    run = ringtap.monitor(
+        str(office),
+        top=3,
+        digest=False,
+        sequential=True,
+        memory="512M",
+        names=names,
+        idle_timeout=15,
+        filter=None,
+        analyses=["flows", "talkers"],
+        alert=["dst-pps=1000000", "src-peers=1000000"],
+        write=[f"json:{tmp_path}/flows.json", f"csv:{tmp_path}/flows.csv"],
+    )
+    assert "digest" not in run.report
+    assert len(run.report["talkers"]["by_octets"]["source"]) == 3
+    assert run.report["plan"]["skeleton"] == "reference"
+    written = (tmp_path / "flows.json").read_text().splitlines()
+    assert len(run.flows) == len(written) == len((tmp_path / "flows.csv").read_text().splitlines()) - 1
+    assert [one["output"].split(":")[0] for one in run.report["write"]] == ["json", "csv"]
+
+
+MISTAKES = {
+    "a time": {"interval": "5x"},
+    "a number": {"top": "many"},
+    "a negative number": {"top": -1},
+    "a huge number": {"workers": 10**30},
+    "a list": {"analyses": ["flows", "everything"]},
+    "a repeated flag": {"alert": ["dst-pps=5", "dst-pqs=5"]},
+    "a switch with a value": {"write": True},
+    "an unknown flag": {"tops": 5},
+    "an unknown switch": {"sequentially": True},
+    "a format": {"write": "xml:flows"},
+    "a folder": {"write": "json:/does/not/exist/flows.json"},
+    "the same file": {"write": ["json:/tmp/ringtap-a", "csv:/tmp/ringtap-a"]},
+    "a collector": {"export": "ipfix:192.0.2.1"},
+    "an expression": {"filter": "tcp prot 80"},
+    "a list of names": {"names": "/does/not/exist"},
+    "a database": {"geo": __file__},
+    "flags that exclude each other": {"events": "json:/tmp/ringtap-events", "extract": "none"},
+    "a flag without its other": {"tls_key": __file__},
+    "too little memory": {"memory": 1},
+    "too many workers": {"workers": 100000},
+}
+
+
+@pytest.mark.parametrize("flags", MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_has_the_message_of_the_command(flags, command, office):
+    words = ["monitor", "-q", "-r", office]
+    for name, value in flags.items():
+        flag = "--" + name.replace("_", "-")
+        if name == "analyses":
+            value = ",".join(value)
+        for one in value if isinstance(value, list) else [value]:
+            words.append(flag if one is True and name not in ("write",) else f"{flag}={str(one).lower() if one is True else one}")
+    printed = command(*words)
+    assert printed.returncode in (1, 2)
+    with pytest.raises(ringtap.Error) as raised:
+        # A table needs memory, which one message names.
+        ringtap.monitor(office, flows=False, **flags)
+    assert raised.value.run is None
+    assert shown(printed) == str(raised.value)
+
+
+def shown(printed):
+    """The command's messages without their kind and the hints on its usage."""
+    text = printed.stderr.decode()
+    text = text.split("\n\nUsage:")[0].split("\n\nFor more information")[0].strip()
+    assert text.startswith("error: ")
+    return text.removeprefix("error: ").replace("\nerror: ", "\n")
+
+
+def test_an_unreadable_capture_is_an_error_with_the_rest_of_the_run(command, office, tmp_path):
+    text = tmp_path / "notes.txt"
+    text.write_text("hello, this is a text\n")
+    for other in (text, tmp_path / "missing.pcap", tmp_path):
+        printed = command("monitor", "-q", "-r", other, "-r", office)
+        with pytest.raises(ringtap.Error) as raised:
+            ringtap.monitor([other, office])
+        assert shown(printed) == str(raised.value)
+        run = raised.value.run
+        assert run.report["packets"]["received"] == ringtap.monitor(office).report["packets"]["received"]
+        assert len(run.flows) > 0
+
+
+def test_losses_are_an_error_on_request(command, office):
+    # Which flows end early depends on the seed.
+    flags = {"max_flows": 2, "sequential": True, "seed": 1}
+    assert ringtap.monitor(office, **flags).report["flows"]["end_reasons"]["lack_of_resources"] > 0
+    printed = command("monitor", "-q", "--max-flows=2", "--sequential", "--seed=1", "--fail-on-drop", "-r", office)
+    with pytest.raises(ringtap.Error) as raised:
+        ringtap.monitor(office, fail_on_drop=True, **flags)
+    errors = [line for line in printed.stderr.decode().splitlines() if line.startswith("error: ")]
+    assert errors == [f"error: {line}" for line in str(raised.value).splitlines()]
+    assert raised.value.run.warnings == ringtap.monitor(office, **flags).warnings
+
+
+@pytest.mark.parametrize("name", ["interface", "dpdk_args", "config", "tui", "report", "dry_run", "read", "quiet", "metrics"])
+def test_flags_of_a_terminal_are_refused(name, office):
+    with pytest.raises(ringtap.Error, match=f"^{name} cannot be used in Python: "):
+        ringtap.monitor(office, **{name: "x"})
+
+
+@pytest.mark.parametrize("value", [object(), {"a": 1}, b"\xff", [["nested"]], "\0"], ids=repr)
+def test_a_value_of_another_type_is_an_error(value, office):
+    with pytest.raises(ringtap.Error):
+        ringtap.monitor(office, names=value)
+
+
+def test_sources_are_paths():
+    with pytest.raises(ringtap.Error, match="nothing to read"):
+        ringtap.monitor([])
+    for source in (5, None, [5]):
+        with pytest.raises(TypeError):
+            ringtap.monitor(source)
+
+
+def test_runs_of_several_threads_are_independent(office):
+    digests = []
+    def work():
+        digests.append(ringtap.monitor(office, digest=True, flows=False).report["digest"])
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(digests) == 4 and len(set(digests)) == 1
+
+
+def test_results_describe_themselves(office):
+    run = ringtap.monitor(office)
+    received = run.report["packets"]["received"]
+    assert repr(run) == f"<ringtap.Run: {received} packets>"
+    assert repr(run.flows).startswith(f"<ringtap.Flows: {len(run.flows)} rows, ")
