@@ -2,8 +2,8 @@
 # Installs the external tools of the tests, as far as they are missing. If a tool cannot be
 # installed, the script prints its name, and tests that need it are skipped.
 #
-# With RINGTAP_FULL=1, as in `make test-all`, the script also fetches a broker of Kafka, and fails if it
-# cannot.
+# With RINGTAP_FULL=1, as in `make test-all`, the script also fetches a broker of Kafka and Spark, and
+# fails if it cannot.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/packages.sh
@@ -93,4 +93,10 @@ if [ "${RINGTAP_FULL:-}" = 1 ] && [ ! -e "$tools/kafka/complete" ]; then
     mvn --batch-mode --quiet --file testkit/kafka/pom.xml dependency:copy-dependencies \
         "-DoutputDirectory=$PWD/$tools/kafka"
     touch "$tools/kafka/complete"
+fi
+
+# Spark, likewise.
+if [ "${RINGTAP_FULL:-}" = 1 ] && [ ! -e "$tools/python/with-spark" ]; then
+    "$tools/python/bin/pip" install --quiet pyspark==4.0.0
+    touch "$tools/python/with-spark"
 fi

@@ -93,8 +93,8 @@ def test_a_mistake_has_the_message_of_the_command(flags, command, office):
     printed = command(*words)
     assert printed.returncode in (1, 2)
     with pytest.raises(ringtap.Error) as raised:
-        # A table needs memory, which one message names.
-        ringtap.monitor(office, flows=False, **flags)
+        # A table and a state need memory, which one message names.
+        ringtap.monitor(office, flows=False, state=False, **flags)
     assert raised.value.run is None
     assert shown(printed) == str(raised.value)
 

@@ -29,6 +29,13 @@ impl<'a> Row<'a> {
         std::array::from_fn(|at| words.get(at).copied().map_or(0, u64::from_be_bytes))
     }
 
+    /// The sum of the numbers that are added when rows of its table are combined; `None` if it is too large.
+    pub fn added(&self, table: &Schema) -> Option<u64> {
+        let (words, _) = self.fixed[self.key..].as_chunks::<8>();
+        let added = words.iter().zip(table.numbers).filter(|(_, op)| **op == Op::Add);
+        added.map(|(word, _)| u64::from_be_bytes(*word)).try_fold(0, u64::checked_add)
+    }
+
     /// The order of rows in an image.
     #[inline]
     pub(crate) fn order(&self, other: &Row<'_>) -> Ordering {

@@ -57,6 +57,11 @@ fn ring() {
 }
 
 #[test]
+fn state() {
+    replay("state", ringtap_monitor::state::fuzz);
+}
+
+#[test]
 fn tls() {
     replay("tls", |bytes| ringtap_extract::fuzz("tls", bytes));
 }

@@ -336,6 +336,7 @@ impl Volumes {
         if number == TOTAL {
             self.total.merge(&counts);
         } else {
+            number.checked_mul(self.interval_ns.unwrap_or(1))?;
             self.add(number, counts);
         }
         Some(())

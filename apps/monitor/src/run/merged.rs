@@ -39,10 +39,11 @@ impl Merged {
     pub fn inexact(&self) -> BTreeMap<&str, u64> {
         let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
         for (what, &number) in &self.header.lacks {
-            *reasons.entry(what).or_default() += number;
+            reasons.insert(what, number);
         }
         for (what, number) in self.report.sections.losses() {
-            *reasons.entry(what).or_default() += number;
+            let reason = reasons.entry(what).or_default();
+            *reason = reason.saturating_add(number);
         }
         let missing = self.header.runs.values().flat_map(crate::state::Part::missing);
         let missing = missing.map(|[first, last]| last - first + 1).sum();

@@ -87,7 +87,7 @@ impl Live {
         bytes[36..39].copy_from_slice(&[ends[37], ends[0], EndReason::Forced as u8]);
         bytes[39..].copy_from_slice(canonical);
         let mut record = FlowRecord::from_canonical(&bytes)?;
-        record.last_ns = record.first_ns.wrapping_add(record.last_ns);
+        record.last_ns = record.first_ns.checked_add(record.last_ns)?;
         record.facts = Facts::restore(row.tail, u32::from_be_bytes(*beyond))?;
         record.tcp = (measured > 0).then(|| TcpPerformance::from_canonical(tcp));
         let (run, interval) = (u64::from_be_bytes(*run), u64::from_be_bytes(*interval));

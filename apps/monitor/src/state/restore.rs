@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ringtap_engine::{Machine, Plan};
 use ringtap_extract::Names;
-use ringtap_flow::FlowKey;
+use ringtap_flow::{FlowKey, FlowRecord};
 use ringtap_stage::{Mark, Merger, Shard};
 use ringtap_state::{Reader, Row, Writer, merge};
 use ringtap_wire::Paths;
@@ -283,7 +283,12 @@ struct Restorer<'a> {
     shared_pairs: u64,
     joiner: Joiner,
     names: Option<Arc<Names>>,
+    /// All that was added up, at most [`MOST`], so that no sum in the report overflows.
+    total: u64,
 }
+
+/// The largest sum of all numbers in a state; damaged ones may have more.
+const MOST: u64 = 1 << 62;
 
 impl<'a> Restorer<'a> {
     fn new(setup: &'a Setup, header: &'a Header) -> Self {
@@ -300,7 +305,13 @@ impl<'a> Restorer<'a> {
             shared_pairs: 0,
             joiner: Joiner::new(&options.metering),
             names: on.applications.then(|| Arc::clone(&options.names)),
+            total: 0,
         }
+    }
+
+    fn count(&mut self, more: u64) -> Option<()> {
+        self.total = self.total.checked_add(more).filter(|total| *total <= MOST)?;
+        Some(())
     }
 
     fn load(
@@ -308,7 +319,11 @@ impl<'a> Restorer<'a> {
         table: &'static ringtap_state::Schema,
         row: &Row<'_>,
     ) -> Result<(), MergeError> {
-        let loaded = if *table == SUMS {
+        let is_digest = *table == SUMS && Sums::is_digest(row);
+        let added = if is_digest { Some(0) } else { row.added(table) };
+        let loaded = if added.and_then(|added| self.count(added)).is_none() {
+            None
+        } else if *table == SUMS {
             self.sums.load(row)
         } else if *table == CONVERSATIONS {
             self.load_conversation(row)
@@ -345,6 +360,11 @@ impl<'a> Restorer<'a> {
 
     fn load_live(&mut self, row: &Row<'_>) -> Option<()> {
         let flow = Live::load(row)?;
+        let FlowRecord { packets, octets, tcp, .. } = &flow.record;
+        let rtt_ns = tcp.map_or([0; 2], |tcp| tcp.rtt_ns);
+        for number in [packets, octets, &rtt_ns].into_iter().flatten() {
+            self.count(*number)?;
+        }
         let Self { setup, header, sums, parts, joiner, names, .. } = self;
         joiner.add(flow, &mut |flow| end(flow, setup, header, sums, parts, names.as_deref()));
         Some(())

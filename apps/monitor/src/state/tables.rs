@@ -150,6 +150,11 @@ impl Sums {
         Self { flows, counts: Counts::default() }
     }
 
+    /// Whether a row is a word of the digest, which is a sum modulo 2^64.
+    pub(super) fn is_digest(row: &Row<'_>) -> bool {
+        row.tail.starts_with(b"digest ")
+    }
+
     /// Adds a row; `None` if its name is unknown.
     pub(super) fn load(&mut self, row: &Row<'_>) -> Option<()> {
         let [number] = row.numbers();
