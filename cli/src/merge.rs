@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -60,23 +60,36 @@ fn is_state(path: &Path) -> anyhow::Result<bool> {
     Ok(magic == MAGIC)
 }
 
-fn open(args: &MergeArgs) -> anyhow::Result<Vec<BufReader<File>>> {
-    let open = |path: &std::path::PathBuf| {
+fn open(files: &[PathBuf]) -> anyhow::Result<Vec<BufReader<File>>> {
+    let open = |path: &PathBuf| {
         let file = File::open(path).with_context(|| format!("reading {}", path.display()))?;
         Ok(BufReader::new(file))
     };
-    args.files.iter().map(open).collect()
+    files.iter().map(open).collect()
 }
 
 fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     sandbox::enter(args.state.iter().map(AsRef::as_ref))?;
-    if let Some(path) = &args.state {
-        write_state(path, |out| merge_states(open(args)?, out).context("merging").map(drop))?;
-        if args.report.is_none() && !args.digest {
-            return Ok(ExitCode::SUCCESS);
-        }
+    let has_report = args.state.is_none() || args.report.is_some() || args.digest;
+    if !has_report {
+        let of_reports = [
+            ("--scan-threshold", args.scan_threshold.is_some()),
+            ("--top", args.top.is_some()),
+            ("--names", args.names.is_some()),
+            ("--memory", args.memory.is_some()),
+        ];
+        refuse(&of_reports, "--state alone: add --report")?;
     }
-    let merged = merged(args, open(args)?)?;
+    // Opened before the output replaces one of them.
+    let inputs = if has_report { open(&args.files)? } else { Vec::new() };
+    if let Some(path) = &args.state {
+        let states = open(&args.files)?;
+        write_state(path, |out| merge_states(states, out).context("merging").map(drop))?;
+    }
+    if !has_report {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let merged = merged(args, inputs)?;
     warnings(args, &merged).iter().for_each(|text| print_message("warning", text));
     console::print(&match args.report.unwrap_or(Form::Text) {
         Form::Text => text::merged(&merged),
@@ -115,6 +128,9 @@ pub(crate) fn write_state(
     write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let doing = || format!("writing {}", path.display());
+    if path.as_os_str() == "-" {
+        return Err(Usage::of("a state cannot be written to stdout: use a file"));
+    }
     let mut file = AtomicFile::new(path.to_owned());
     let mut out = BufWriter::new(file.begin().with_context(doing)?);
     write(&mut out)?;

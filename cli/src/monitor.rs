@@ -122,10 +122,10 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
                 print_message(kind, &text);
             }
         }
+        print(args, &outcome, stdout_is_taken)?;
         if let Some(path) = &args.state {
             merge::write_state(path, |out| Ok(outcome.write_state(out).map(drop)?))?;
         }
-        print(args, &outcome, stdout_is_taken)?;
         Ok(exit_code(args, &outcome))
     })
     .context("handling signals")?
@@ -379,6 +379,9 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
 fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> {
     let on = args.analyses.unwrap_or(Analyses::ALL);
     let is_complete = on.flows && on.volumes && on.talkers && args.anonymise.is_none();
+    if args.state.as_ref().is_some_and(|path| path.as_os_str() == "-") {
+        return Err(Usage::of("a state cannot be written to stdout: use a file"));
+    }
     if args.state.is_some() && !is_complete {
         return Err(Usage::of("--state needs the analyses flows, volumes and talkers"));
     }

@@ -196,6 +196,9 @@ impl<R: Read> Reader<R> {
         if checksum(&rows) != crc || u64::from_le_bytes(rows) != self.rows {
             return Err(Error::Damaged("the number of its rows"));
         }
+        if self.input.read(&mut [0])? > 0 {
+            return Err(Error::Damaged("bytes behind its end"));
+        }
         self.table = self.tables.len();
         Ok(())
     }

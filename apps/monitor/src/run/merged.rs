@@ -46,7 +46,7 @@ impl Merged {
             *reason = reason.saturating_add(number);
         }
         let missing = self.header.runs.values().flat_map(crate::state::Part::missing);
-        let missing = missing.map(|[first, last]| last - first + 1).sum();
+        let missing = missing.map(|[first, last]| last - first + 1).fold(0, u64::saturating_add);
         let further = self.report.packets_in_further_intervals;
         reasons.extend([
             ("address pairs seen by several runs", self.shared_pairs),

@@ -92,13 +92,15 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// Whether a loss concerns packets that were counted as dropped, or outputs, and so not the state.
+/// Whether a loss concerns outputs, and so not the state.
 fn is_of_outputs(what: &str) -> bool {
-    what.starts_with("flow records") || matches!(what, PACKETS_DROPPED | PACKETS_SPLIT)
+    what.starts_with("flow records")
 }
 
+/// Why packets are not handled in any run: their reasons depend on the packet alone.
+const DROPPED_ALWAYS: [&str; 4] = ["damaged", "filtered", "not_sampled", "unfilterable"];
+
 const PACKETS_DROPPED: &str = "packets dropped";
-const PACKETS_SPLIT: &str = "packets in another queue than the rest of their flow";
 
 impl Outcome {
     /// The result of a run; computes the digest.
@@ -129,16 +131,23 @@ impl Outcome {
     pub fn write_state<W: Write>(&self, out: W) -> Result<W, MergeError> {
         let saved = self.report().state.as_ref();
         let saved = saved.ok_or(MergeError::Damaged("the run has none"))?;
+        let losses = self.losses().into_iter();
         let mut lacks: BTreeMap<_, _> =
-            self.losses().into_iter().filter(|(what, _)| !is_of_outputs(what)).collect();
+            losses.filter(|&(what, _)| !is_of_outputs(what) && what != PACKETS_DROPPED).collect();
         let app = &self.plan.app;
+        let by_chance = self.counts.dropped.iter();
+        let by_chance = by_chance.filter(|(why, _)| !DROPPED_ALWAYS.contains(&why.as_str()));
+        let has_packets = self.counts.received > 0;
+        let has_origins = app.enrichment.networks.is_some() || app.enrichment.geo.is_some();
         let more = [
-            ("conversations without room in the state", saved.conversations_lost),
-            ("watched entries, which are not in the state", u64::from(app.watch.is_some())),
+            (PACKETS_DROPPED, by_chance.map(|(_, number)| number).sum()),
+            ("packets with irregular times", self.run.clock.strays + self.run.clock.set),
+            (state::CONVERSATIONS_LOST, saved.conversations_lost),
             (
-                "origins of hosts, which are not in the state",
-                u64::from(app.enrichment.networks.is_some() || app.enrichment.geo.is_some()),
+                "watched entries, which are not in the state",
+                u64::from(app.watch.is_some() && has_packets),
             ),
+            ("origins of hosts, which are not in the state", u64::from(has_origins && has_packets)),
         ];
         lacks.extend(more.into_iter().filter(|&(_, number)| number > 0));
         let lacks = lacks.into_iter().map(|(what, number)| (what.to_owned(), number)).collect();
@@ -163,7 +172,7 @@ impl Outcome {
             ("payloads not read for lack of memory", self.run.payloads_without_room()),
             ("fragments forgotten for lack of memory", self.run.counts.fragments_forgotten),
             ("packets with unknown link addresses, tags and tunnel", self.packets_without_path),
-            (PACKETS_SPLIT, self.run.packets_split),
+            ("packets in another queue than the rest of their flow", self.run.packets_split),
             ("flow records not exported", self.export.iter().map(Summary::lost).sum()),
             ("flow records and events not written", self.write.iter().map(Summary::lost).sum()),
         ];

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringtap_engine::Plan;
+use ringtap_extract::Names;
 use serde::{Deserialize, Serialize};
 
 use crate::{Analyses, Options};
@@ -77,6 +78,15 @@ impl Settings {
     ) -> Result<(ringtap_engine::Options, Options), MergeError> {
         self.apply(&mut run, &mut app).ok_or(MergeError::Damaged("its settings"))?;
         Ok((run, app))
+    }
+
+    /// Checks that live flows get their applications from the list that ended ones got theirs from.
+    pub(crate) fn check_names(&self, names: &Names) -> Result<(), MergeError> {
+        let (own, other) = (&self.names, names.digest());
+        if *own == other || !self.analyses.iter().any(|name| name == "applications") {
+            return Ok(());
+        }
+        Err(MergeError::Names)
     }
 
     /// The first setting that differs: its name, this value and the other one.
@@ -165,8 +175,11 @@ pub enum MergeError {
         /// Its value in another.
         other: String,
     },
+    /// They were made with another list of names than that of the report.
+    #[error("the states were made with another list of names: use the same --names")]
+    Names,
     /// The same part of a run is in two of them.
-    #[error("an interval of probe {0:?} is in two of the states: each counts once")]
+    #[error("the same run of probe {0:?} is in two of the states, and it counts once")]
     Twice(String),
     /// The contents of a state are impossible.
     #[error("the state is damaged: {0}")]
@@ -192,7 +205,9 @@ impl Header {
             let apart = part.intervals.windows(2).all(|two| two[0][1] < two[1][0]);
             ascend && apart && !part.intervals.is_empty()
         };
-        let numbered = |id: &String| u64::from_str_radix(id, 16).is_ok();
+        let numbered = |id: &String| {
+            u64::from_str_radix(id, 16).is_ok_and(|number| format!("{number:016x}") == *id)
+        };
         if header.runs.values().all(ordered) && header.runs.keys().all(numbered) {
             Ok(header)
         } else {

@@ -111,8 +111,7 @@ impl Live {
         gap_ns <= timeouts.of(self.class)
     }
 
-    /// Adds a flow of the same endpoints that began no earlier. The initiator is that of the first, unless only the
-    /// other is known.
+    /// Adds a flow of the same endpoints that began no earlier. The initiator is that of the first.
     fn join(&mut self, other: Self) {
         let (own, more) = (&mut self.record, other.record);
         let turned = own.key != more.key;
@@ -146,7 +145,10 @@ fn range<T: Ord>([low, high]: [T; 2], [lower, higher]: [T; 2]) -> [T; 2] {
     [low.min(lower), high.max(higher)]
 }
 
-/// The live flows of the same endpoints, joined where no timeout separates them.
+/// Most live flows of the same endpoints: of different VLANs and runs.
+const MOST_OF_ENDS: usize = 1 << 16;
+
+/// The live flows of the same endpoints, joined where no idle timeout separates them.
 pub(super) struct Joiner {
     timeouts: Timeouts,
     /// Whether each direction is a flow.
@@ -163,13 +165,15 @@ impl Joiner {
         Self { timeouts, uniflow, vlan_in_key, waiting: Vec::new(), joined: 0 }
     }
 
-    /// Adds a flow; those of the same endpoints come one after the other. Calls `done` with complete ones.
-    pub(super) fn add(&mut self, flow: Live, done: &mut impl FnMut(Live)) {
+    /// Adds a flow; those of the same endpoints come one after the other. Calls `done` with complete ones. `None`:
+    /// there are too many.
+    pub(super) fn add(&mut self, flow: Live, done: &mut impl FnMut(Live)) -> Option<()> {
         let other = |one: &Live| ends(&one.record.key).0 != ends(&flow.record.key).0;
         if self.waiting.first().is_some_and(other) {
             self.finish(done);
         }
         self.waiting.push(flow);
+        (self.waiting.len() <= MOST_OF_ENDS).then_some(())
     }
 
     /// Calls `done` with the flows that are left.

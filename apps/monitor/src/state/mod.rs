@@ -37,7 +37,8 @@ pub(crate) use self::header::saved;
 pub(crate) use self::live::version;
 pub(crate) use self::restore::write_state;
 pub(crate) use self::tables::{
-    CONVERSATIONS, Conversed, INTERVALS, PROTOCOLS, STATE_FLOW_BYTES, SUMS, save_live, save_sums,
+    CONVERSATIONS, CONVERSATIONS_LOST, Conversed, INTERVALS, PROTOCOLS, STATE_FLOW_BYTES, SUMS,
+    save_live, save_sums,
 };
 
 /// The identity of a run whose state is saved.

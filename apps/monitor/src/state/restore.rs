@@ -13,7 +13,7 @@ use ringtap_wire::Paths;
 
 use super::header::{Header, MergeError, Settings};
 use super::live::{Joiner, LIVE, Live, version};
-use super::tables::{CONVERSATIONS, INTERVALS, PROTOCOLS, SUMS, Sums};
+use super::tables::{CONVERSATIONS, CONVERSATIONS_LOST, INTERVALS, PROTOCOLS, SUMS, Sums};
 use super::{SavedParts, image, tables_of};
 use crate::analyses::Parts;
 use crate::analyses::talkers::PAIRS;
@@ -238,6 +238,7 @@ pub fn report<R: Read>(inputs: Vec<R>, choices: &Choices) -> Result<Merged, Merg
         memory_bytes: choices.memory_bytes,
         ..ringtap_engine::Options::default()
     };
+    header.settings.check_names(&choices.names)?;
     let (run, app) = header.settings.options(run, app)?;
     let plan = Plan::new(run, app, &Machine::this())?;
     let setup = Setup::of(&plan, &Arc::new(Paths::new()));
@@ -251,7 +252,7 @@ pub fn report<R: Read>(inputs: Vec<R>, choices: &Choices) -> Result<Merged, Merg
     let (mut parts, mut sums) = (parts, sums);
     let findings = Findings {
         volumes,
-        conversations: Some((conversations, true)),
+        conversations: Some((conversations, !header.lacks.contains_key(CONVERSATIONS_LOST))),
         flows: std::mem::take(&mut sums.flows),
         found: parts.end(),
         active: 0,
@@ -354,7 +355,9 @@ impl<'a> Restorer<'a> {
             self.last.clear();
             self.last.extend_from_slice(ends);
         }
-        self.volumes.count_conversations(u64::from_be_bytes(*interval), protocol, 1);
+        let interval = u64::from_be_bytes(*interval);
+        interval.checked_mul(self.header.settings.interval_ns.unwrap_or(1))?;
+        self.volumes.count_conversations(interval, protocol, 1);
         Some(())
     }
 
@@ -366,8 +369,7 @@ impl<'a> Restorer<'a> {
             self.count(*number)?;
         }
         let Self { setup, header, sums, parts, joiner, names, .. } = self;
-        joiner.add(flow, &mut |flow| end(flow, setup, header, sums, parts, names.as_deref()));
-        Some(())
+        joiner.add(flow, &mut |flow| end(flow, setup, header, sums, parts, names.as_deref()))
     }
 
     fn finish_flows(&mut self) {

@@ -48,6 +48,13 @@ pub(super) static FIRST: [&Schema; 4] = [&SUMS, &CONVERSATIONS, &PROTOCOLS, &INT
 /// Memory of a flow for a state: its conversation, in a list that doubles.
 pub(crate) const STATE_FLOW_BYTES: u64 = 2 * size_of::<Key>() as u64;
 
+/// The loss of conversations.
+pub(crate) const CONVERSATIONS_LOST: &str = "conversations without room in the state";
+
+/// Most bytes of a name in [`SUMS`], and most names.
+const MOST_NAME: usize = 256;
+const MOST_NAMES: usize = 4096;
+
 /// A conversation in an interval, as a key of [`CONVERSATIONS`].
 type Key = [u8; ENDS + 8];
 
@@ -142,12 +149,14 @@ pub(super) struct Sums {
     pub(super) flows: FlowCounts,
     /// Where the packets went: the other names.
     pub(super) counts: Counts,
+    /// Number of rows.
+    names: usize,
 }
 
 impl Sums {
     pub(super) fn new() -> Self {
         let flows = FlowCounts { digest: Some(RecordDigest::default()), ..FlowCounts::default() };
-        Self { flows, counts: Counts::default() }
+        Self { flows, counts: Counts::default(), names: 0 }
     }
 
     /// Whether a row is a word of the digest, which is a sum modulo 2^64.
@@ -158,6 +167,10 @@ impl Sums {
     /// Adds a row; `None` if its name is unknown.
     pub(super) fn load(&mut self, row: &Row<'_>) -> Option<()> {
         let [number] = row.numbers();
+        self.names += 1;
+        if row.tail.len() > MOST_NAME || self.names > MOST_NAMES {
+            return None;
+        }
         let name = std::str::from_utf8(row.tail).ok()?;
         let (first, rest) = name.split_once(' ').unwrap_or((name, ""));
         let place = match (first, rest) {
