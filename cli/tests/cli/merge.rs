@@ -146,7 +146,8 @@ fn without_run(report: &Value) -> Value {
 
 /// The parts of a report that differ from a merge's.
 fn differences(whole: &Value, merged: &Value) -> Vec<String> {
-    let beside = ["version", "exact", "runs", "digest", "settings", "joined_flows"];
+    let beside =
+        ["version", "exact", "inexact_reasons", "runs", "digest", "settings", "joined_flows"];
     let differs = |(name, value): &(&String, &Value)| {
         let (mut own, mut other) = (whole[*name].clone(), (*value).clone());
         for flows in [&mut own, &mut other] {
