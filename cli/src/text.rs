@@ -46,15 +46,9 @@ pub(crate) fn merged(merged: &Merged) -> String {
     packets(&mut page, &merged.counts, &merged.report, merged.plan.options.tunnels);
     findings(&mut page, &merged.counts, &merged.report, &merged.plan.app);
     page.heading("States");
-    let mut table = Table::new(&[Left, Left, Left]);
-    for (run, part) in &merged.header.runs {
-        let missing: Vec<_> =
-            part.missing().iter().map(|[first, last]| format!("{first}–{last}")).collect();
-        let missing = match &missing[..] {
-            [] => String::new(),
-            all => format!("without intervals {}", all.join(", ")),
-        };
-        table.row([part.probe.clone(), format!("run {run}"), missing]);
+    let mut table = Table::new(&[Left, Left]);
+    for (run, probe) in &merged.header.runs {
+        table.row([probe.clone(), format!("run {run}")]);
     }
     page.table(&table);
     if merged.joined_flows > 0 {

@@ -14,6 +14,17 @@ pub enum IpVersion {
     V6 = 6,
 }
 
+impl IpVersion {
+    /// The version of this number.
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            4 => Some(Self::V4),
+            6 => Some(Self::V6),
+            _ => None,
+        }
+    }
+}
+
 /// The endpoints and protocol of a flow. A biflow has one key; its other direction is
 /// [`FlowKey::reversed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -182,11 +182,7 @@ impl FlowRecord {
         let [src, dst] = [bytes.take(), bytes.take()];
         let [src_port, dst_port] = bytes.words();
         let [protocol, version, end_reason, initiator] = bytes.take();
-        let version = match version {
-            4 => IpVersion::V4,
-            6 => IpVersion::V6,
-            _ => return None,
-        };
+        let version = IpVersion::from_number(version)?;
         let key = FlowKey { version, src, dst, src_port, dst_port, protocol };
         let mut record = Self::new(key);
         record.end_reason = EndReason::ALL.into_iter().find(|own| *own as u8 == end_reason)?;

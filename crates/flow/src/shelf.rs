@@ -309,14 +309,14 @@ impl<E: Ends> Shelf<E> {
     }
 
     /// The record of every live flow, as if it were forced to end, with its class.
-    pub(crate) fn each_record(&self, rules: &Rules, each: &mut impl FnMut(&FlowRecord, Class)) {
+    pub(crate) fn each_record(&self, rules: &Rules, each: &mut impl FnMut(FlowRecord, Class)) {
         for (at, entry) in self.entries.iter().enumerate() {
             let carried = self.carried.get(&(entry.key(), entry.path)).copied().unwrap_or_default();
             let first_ns = self.first_ns[at];
             let mut record = entry.record(first_ns, carried, &rules.paths, EndReason::Forced);
             record.facts = self.facts.get(at).cloned().unwrap_or_default();
             record.tcp = self.tcp.performance(at);
-            each(&record, entry.class());
+            each(record, entry.class());
         }
     }
 

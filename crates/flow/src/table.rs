@@ -346,7 +346,7 @@ impl FlowTable {
     }
 
     /// The record of every live flow, as if it were forced to end, with its class; without its application.
-    pub fn each_record(&self, mut each: impl FnMut(&FlowRecord, Class)) {
+    pub fn each_record(&self, mut each: impl FnMut(FlowRecord, Class)) {
         self.v4.each_record(&self.rules, &mut each);
         self.v6.each_record(&self.rules, &mut each);
     }

@@ -33,7 +33,6 @@ pub use suspects::Suspects;
 
 use super::{About, Analysis, Merge, Section};
 use crate::report::{HorizontalScan, Scans, VerticalScan};
-use crate::state::version;
 use crate::{Alert, Setup};
 use attempts::Attempts;
 use sweeps::{Changes, Sums, Sweeps};
@@ -165,7 +164,7 @@ impl Analysis for ScanTable {
     }
 
     fn load(&mut self, _: &'static Schema, row: &Row<'_>) -> Option<()> {
-        match version(*row.key().first()?)? {
+        match IpVersion::from_number(*row.key().first()?)? {
             IpVersion::V4 => self.v4.load(row)?,
             IpVersion::V6 => self.v6.load(row)?,
         }

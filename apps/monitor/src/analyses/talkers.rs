@@ -29,7 +29,6 @@ use sums::{Ends, Found, HostKey, Sums};
 
 use super::{About, Analysis, Merge, Section};
 use crate::report::{HostOrigin, HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
-use crate::state::version;
 use crate::{Alert, Setup};
 
 /// Most rows of a table under any options; less than it holds, because it exceeds its capacity.
@@ -269,7 +268,7 @@ impl Analysis for TalkerTable {
         let (&[byte], rest) = row.key().split_first_chunk()?;
         let (low, rest) = rest.split_first_chunk()?;
         let high = rest.first_chunk()?;
-        let version = version(byte)?;
+        let version = IpVersion::from_number(byte)?;
         let [packets, octets, packets_back, octets_back, _, _, live] = row.numbers();
         let up = Volume { packets, octets };
         let down = Volume { packets: packets_back, octets: octets_back };

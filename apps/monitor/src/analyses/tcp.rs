@@ -19,7 +19,6 @@ use ringtap_wire::HashKey;
 
 use super::{About, Analysis, Merge, Section};
 use crate::report::{LossyPair, SlowServer, Tcp, TcpTotals};
-use crate::state::version;
 use crate::{Alert, Setup};
 
 /// Memory of a row with its share of an index, bytes; a flow has at most one of each kind.
@@ -265,11 +264,11 @@ impl Analysis for TcpTable {
 
     fn load(&mut self, table: &'static Schema, row: &Row<'_>) -> Option<()> {
         if *table == TOTALS {
-            self.totals.add(&TcpTotals::of_numbers(row.numbers()));
+            self.totals.add_numbers(row.numbers());
             return Some(());
         }
         let (&[byte], rest) = row.key().split_first_chunk()?;
-        let version = version(byte)?;
+        let version = IpVersion::from_number(byte)?;
         let (address, rest) = rest.split_first_chunk()?;
         if *table == SERVERS {
             let port = u16::from_be_bytes(*rest.first_chunk()?);

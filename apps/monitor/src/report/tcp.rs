@@ -45,36 +45,28 @@ pub struct TcpTotals {
 
 impl TcpTotals {
     /// All sums, in order.
-    pub(crate) fn numbers(&self) -> [u64; 9] {
-        let &Self { records, handshakes, handshake_rtt_sum_us, rtt_samples, rtt_sum_us, .. } = self;
-        let &Self { retransmissions, out_of_order, duplicate_acks, zero_windows, .. } = self;
+    fn each(&mut self) -> [&mut u64; 9] {
         [
-            records,
-            handshakes,
-            handshake_rtt_sum_us,
-            rtt_samples,
-            rtt_sum_us,
-            retransmissions,
-            out_of_order,
-            duplicate_acks,
-            zero_windows,
+            &mut self.records,
+            &mut self.handshakes,
+            &mut self.handshake_rtt_sum_us,
+            &mut self.rtt_samples,
+            &mut self.rtt_sum_us,
+            &mut self.retransmissions,
+            &mut self.out_of_order,
+            &mut self.duplicate_acks,
+            &mut self.zero_windows,
         ]
     }
 
-    /// The totals of [`TcpTotals::numbers`].
-    pub(crate) fn of_numbers(numbers: [u64; 9]) -> Self {
-        let [records, handshakes, handshake_rtt_sum_us, rtt_samples, rtt_sum_us, ..] = numbers;
-        let [.., retransmissions, out_of_order, duplicate_acks, zero_windows] = numbers;
-        Self {
-            records,
-            handshakes,
-            handshake_rtt_sum_us,
-            rtt_samples,
-            rtt_sum_us,
-            retransmissions,
-            out_of_order,
-            duplicate_acks,
-            zero_windows,
+    /// All sums as numbers, for [`TcpTotals::add_numbers`].
+    pub(crate) fn numbers(mut self) -> [u64; 9] {
+        self.each().map(|own| *own)
+    }
+
+    pub(crate) fn add_numbers(&mut self, numbers: [u64; 9]) {
+        for (own, more) in self.each().into_iter().zip(numbers) {
+            *own = own.saturating_add(more);
         }
     }
 
@@ -96,20 +88,7 @@ impl TcpTotals {
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        let pairs = [
-            (&mut self.records, other.records),
-            (&mut self.handshakes, other.handshakes),
-            (&mut self.handshake_rtt_sum_us, other.handshake_rtt_sum_us),
-            (&mut self.rtt_samples, other.rtt_samples),
-            (&mut self.rtt_sum_us, other.rtt_sum_us),
-            (&mut self.retransmissions, other.retransmissions),
-            (&mut self.out_of_order, other.out_of_order),
-            (&mut self.duplicate_acks, other.duplicate_acks),
-            (&mut self.zero_windows, other.zero_windows),
-        ];
-        for (own, more) in pairs {
-            *own = own.saturating_add(more);
-        }
+        self.add_numbers(other.numbers());
     }
 }
 

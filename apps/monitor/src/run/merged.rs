@@ -29,9 +29,6 @@ struct Document<'a> {
 struct Run<'a> {
     probe: &'a str,
     run: &'a str,
-    intervals: &'a [[u64; 2]],
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    missing: Vec<[u64; 2]>,
 }
 
 impl Merged {
@@ -45,12 +42,9 @@ impl Merged {
             let reason = reasons.entry(what).or_default();
             *reason = reason.saturating_add(number);
         }
-        let missing = self.header.runs.values().flat_map(crate::state::Part::missing);
-        let missing = missing.map(|[first, last]| last - first + 1).fold(0, u64::saturating_add);
         let further = self.report.packets_in_further_intervals;
         reasons.extend([
             ("address pairs seen by several runs", self.shared_pairs),
-            ("intervals missing", missing),
             ("packets beyond the intervals listed", further),
         ]);
         reasons.retain(|_, number| *number > 0);
@@ -72,17 +66,7 @@ impl Merged {
         serde_json::to_string_pretty(&Document {
             version,
             settings: &self.header.settings,
-            runs: self
-                .header
-                .runs
-                .iter()
-                .map(|(run, part)| Run {
-                    probe: &part.probe,
-                    run,
-                    intervals: &part.intervals,
-                    missing: part.missing(),
-                })
-                .collect(),
+            runs: self.header.runs.iter().map(|(run, probe)| Run { probe, run }).collect(),
             canonical: Canonical::of(&self.counts, &self.report),
             inexact: self.report.sections.inexact(),
             exact: inexact_reasons.is_empty(),

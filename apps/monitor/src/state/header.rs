@@ -107,53 +107,13 @@ pub(crate) fn saved(on: Analyses) -> Analyses {
     Analyses { activity: false, watch: false, ..on }
 }
 
-/// The part of a run that a state is of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
-    /// The name of the machine or link.
-    pub probe: String,
-    /// The numbers of its intervals, as ranges from first to last; a whole run is interval 0.
-    pub intervals: Vec<[u64; 2]>,
-}
-
-impl Part {
-    /// Adds other intervals; `None` if any is in both.
-    fn add(&mut self, other: &Self) -> Option<()> {
-        self.intervals.extend(&other.intervals);
-        self.intervals.sort_unstable();
-        let mut joined: Vec<[u64; 2]> = Vec::new();
-        for &[first, last] in &self.intervals {
-            match joined.last_mut() {
-                Some(before) if first <= before[1] => return None,
-                Some(before) if first - 1 == before[1] => before[1] = last,
-                _ => joined.push([first, last]),
-            }
-        }
-        self.intervals = joined;
-        Some(())
-    }
-
-    /// The last interval.
-    pub(crate) fn last(&self) -> u64 {
-        self.intervals.last().map_or(0, |range| range[1])
-    }
-
-    /// Intervals missing between the first and the last.
-    pub fn missing(&self) -> Vec<[u64; 2]> {
-        self.intervals.windows(2).map(|two| [two[0][1] + 1, two[1][0] - 1]).collect()
-    }
-}
-
-/// No interval has this number, or a larger one.
-const MOST: u64 = 1 << 62;
-
 /// The header of a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// The settings of all runs.
     pub settings: Settings,
-    /// The runs, by their number in hexadecimal digits.
-    pub runs: BTreeMap<String, Part>,
+    /// The probes, by the numbers of their runs in 16 hexadecimal digits.
+    pub runs: BTreeMap<String, String>,
     /// The latest packet time, nanoseconds since 1970.
     pub until_ns: u64,
     /// Losses for lack of memory, with their numbers; empty if the state is exact.
@@ -178,7 +138,7 @@ pub enum MergeError {
     /// They were made with another list of names than that of the report.
     #[error("the states were made with another list of names: use the same --names")]
     Names,
-    /// The same part of a run is in two of them.
+    /// The same run is in two of them.
     #[error("the same run of probe {0:?} is in two of the states, and it counts once")]
     Twice(String),
     /// The contents of a state are impossible.
@@ -200,15 +160,10 @@ impl Header {
     pub fn read(bytes: &[u8]) -> Result<Self, MergeError> {
         let header: Self =
             serde_json::from_slice(bytes).map_err(|_| MergeError::Damaged("its header"))?;
-        let ordered = |part: &Part| {
-            let ascend = part.intervals.iter().all(|[first, last]| first <= last && *last < MOST);
-            let apart = part.intervals.windows(2).all(|two| two[0][1] < two[1][0]);
-            ascend && apart && !part.intervals.is_empty()
-        };
         let numbered = |id: &String| {
             u64::from_str_radix(id, 16).is_ok_and(|number| format!("{number:016x}") == *id)
         };
-        if header.runs.values().all(ordered) && header.runs.keys().all(numbered) {
+        if header.runs.keys().all(numbered) {
             Ok(header)
         } else {
             Err(MergeError::Damaged("its runs"))
@@ -223,14 +178,9 @@ impl Header {
         if let Some((name, one, other)) = self.settings.difference(&other.settings) {
             return Err(MergeError::Settings { name, one, other });
         }
-        for (id, more) in &other.runs {
-            match self.runs.get_mut(id) {
-                None => {
-                    self.runs.insert(id.clone(), more.clone());
-                }
-                Some(own) => {
-                    own.add(more).ok_or_else(|| MergeError::Twice(own.probe.clone()))?;
-                }
+        for (run, probe) in &other.runs {
+            if self.runs.insert(run.clone(), probe.clone()).is_some() {
+                return Err(MergeError::Twice(probe.clone()));
             }
         }
         self.until_ns = self.until_ns.max(other.until_ns);
@@ -239,27 +189,5 @@ impl Header {
             *own = own.saturating_add(*number);
         }
         Ok(())
-    }
-
-    /// The last interval of a run.
-    pub(crate) fn last_of(&self, run: u64) -> Option<u64> {
-        self.runs.get(&format!("{run:016x}")).map(Part::last)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn intervals_are_joined_and_gaps_are_known() {
-        let part = |intervals: &[[u64; 2]]| Part { probe: "a".into(), intervals: intervals.into() };
-        let mut all = part(&[[0, 1], [7, 9]]);
-        all.add(&part(&[[2, 3]])).unwrap();
-        assert_eq!(all, part(&[[0, 3], [7, 9]]));
-        assert_eq!(all.missing(), [[4, 6]]);
-        assert_eq!((all.last(), all.clone().add(&part(&[[9, 9]]))), (9, None));
-        all.add(&part(&[[4, 6]])).unwrap();
-        assert_eq!(all, part(&[[0, 9]]));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringtap_flow::{Class, EndReason, Facts, FlowRecord, IpVersion, TcpPerformance, Timeouts};
+use ringtap_flow::{Class, EndReason, Facts, FlowRecord, TcpPerformance, Timeouts};
 use ringtap_state::{Row, Rows, Schema};
 
 /// Bytes of the endpoints, in an order that both directions share.
@@ -13,14 +13,13 @@ const TCP: usize = 1 + TcpPerformance::CANONICAL_LEN;
 /// The first time in a canonical record, and the last one behind it.
 const FIRST_NS: usize = 66;
 
-/// The endpoints, the direction, the run and its interval, the class, the rest of the record, the number of facts left
+/// The endpoints, the direction, the run, the class, the rest of the record, the number of facts left
 /// out, the performance of TCP; the tail are the facts.
-pub(super) static LIVE: Schema = Schema::many("live", ENDS + 1 + 8 + 8 + 1 + REST + 4 + TCP);
+pub(super) static LIVE: Schema = Schema::many("live", ENDS + 1 + 8 + 1 + REST + 4 + TCP);
 
 /// A flow that had not ended.
 pub(super) struct Live {
     pub(super) run: u64,
-    pub(super) interval: u64,
     pub(super) class: Class,
     /// Its end reason is [`EndReason::Forced`].
     pub(super) record: FlowRecord,
@@ -44,18 +43,17 @@ pub(super) fn ends(key: &ringtap_flow::FlowKey) -> ([u8; ENDS], bool) {
 
 impl Live {
     pub(super) fn save(&self, rows: &mut Rows) {
-        let Self { run, interval, class, record } = self;
+        let Self { run, class, record } = self;
         let (ends, forward) = ends(&record.key);
         let mut rest = record.canonical();
         // The duration varies less than the time.
         let duration = record.last_ns.wrapping_sub(record.first_ns);
         rest[FIRST_NS + 8..FIRST_NS + 16].copy_from_slice(&duration.to_le_bytes());
         let tcp = record.tcp.map_or([0; 64], |tcp| tcp.canonical());
-        let key: [&[u8]; 9] = [
+        let key: [&[u8]; 8] = [
             &ends,
             &[u8::from(forward)],
             &run.to_be_bytes(),
-            &interval.to_be_bytes(),
             &[*class as u8],
             &rest[39..],
             &record.facts.beyond().to_be_bytes(),
@@ -71,7 +69,6 @@ impl Live {
         let (ends, rest) = rest.split_first_chunk::<ENDS>()?;
         let (&[forward], rest) = rest.split_first_chunk()?;
         let (run, rest) = rest.split_first_chunk()?;
-        let (interval, rest) = rest.split_first_chunk()?;
         let (&[class], rest) = rest.split_first_chunk()?;
         let (canonical, rest) = rest.split_first_chunk::<REST>()?;
         let (beyond, rest) = rest.split_first_chunk()?;
@@ -90,8 +87,8 @@ impl Live {
         record.last_ns = record.first_ns.checked_add(record.last_ns)?;
         record.facts = Facts::restore(row.tail, u32::from_be_bytes(*beyond))?;
         record.tcp = (measured > 0).then(|| TcpPerformance::from_canonical(tcp));
-        let (run, interval) = (u64::from_be_bytes(*run), u64::from_be_bytes(*interval));
-        Some(Self { run, interval, class: *Class::ALL.get(usize::from(class))?, record })
+        let class = *Class::ALL.get(usize::from(class))?;
+        Some(Self { run: u64::from_be_bytes(*run), class, record })
     }
 
     /// The record of the flow if the run had ended at this time.
@@ -215,13 +212,4 @@ pub(super) fn pair(key: &ringtap_flow::FlowKey) -> [u8; 33] {
     out[1..17].copy_from_slice(&low);
     out[17..].copy_from_slice(&high);
     out
-}
-
-/// The IP version of a byte in a key.
-pub(crate) fn version(byte: u8) -> Option<IpVersion> {
-    match byte {
-        4 => Some(IpVersion::V4),
-        6 => Some(IpVersion::V6),
-        _ => None,
-    }
 }

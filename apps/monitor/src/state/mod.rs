@@ -24,7 +24,7 @@ mod tables;
 
 #[cfg(feature = "fuzz")]
 pub use fuzz::fuzz;
-pub use header::{Header, MergeError, Part, Settings};
+pub use header::{Header, MergeError, Settings};
 pub use restore::{Choices, Counts, Merged, merge_states, report};
 pub use ringtap_state::{Error, MAGIC, Reader};
 
@@ -34,7 +34,6 @@ use crate::Analyses;
 use crate::analyses::Parts;
 
 pub(crate) use self::header::saved;
-pub(crate) use self::live::version;
 pub(crate) use self::restore::write_state;
 pub(crate) use self::tables::{
     CONVERSATIONS, CONVERSATIONS_LOST, Conversed, INTERVALS, PROTOCOLS, STATE_FLOW_BYTES, SUMS,

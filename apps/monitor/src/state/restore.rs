@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use ringtap_engine::{Machine, Plan};
 use ringtap_extract::Names;
-use ringtap_flow::{FlowKey, FlowRecord};
+use ringtap_flow::{FlowKey, FlowRecord, IpVersion};
 use ringtap_stage::{Mark, Merger, Shard};
 use ringtap_state::{Reader, Row, Writer, merge};
 use ringtap_wire::Paths;
 
 use super::header::{Header, MergeError, Settings};
-use super::live::{Joiner, LIVE, Live, version};
+use super::live::{Joiner, LIVE, Live};
 use super::tables::{CONVERSATIONS, CONVERSATIONS_LOST, INTERVALS, PROTOCOLS, SUMS, Sums};
 use super::{SavedParts, image, tables_of};
 use crate::analyses::Parts;
@@ -103,10 +103,9 @@ pub(crate) fn write_state<W: Write>(
     let Some(identity) = &plan.app.state else {
         return Err(MergeError::Damaged("the run has none"));
     };
-    let part = super::Part { probe: identity.probe.clone(), intervals: vec![[0, 0]] };
     let header = Header {
         settings: Settings::of(plan),
-        runs: BTreeMap::from([(format!("{:016x}", identity.run), part)]),
+        runs: BTreeMap::from([(format!("{:016x}", identity.run), identity.probe.clone())]),
         until_ns: saved.until_ns,
         lacks,
     };
@@ -132,27 +131,11 @@ fn write_merged<R: Read, W: Write>(
     let text = serde_json::to_vec(header).map_err(|_| MergeError::Damaged("its header"))?;
     let tables = images.first().map_or_else(Vec::new, |first| first.tables().to_vec());
     let mut writer = Writer::new(out, &text, tables.iter().copied())?;
-    for (at, table) in tables.iter().enumerate() {
-        merge(images, at, |row| {
-            // Flows that a later interval of the same run continues.
-            if **table == LIVE && is_continued(row, header)? {
-                return Ok(());
-            }
-            writer.push(row).map_err(MergeError::from)
-        })?;
+    for at in 0..tables.len() {
+        merge(images, at, |row| writer.push(row))?;
         writer.end_table()?;
     }
     Ok(writer.finish()?)
-}
-
-/// Whether a later interval of the same run has the flow, if it goes on.
-fn is_continued(row: &Row<'_>, header: &Header) -> Result<bool, MergeError> {
-    if header.runs.values().all(|part| part.last() == 0) {
-        return Ok(false);
-    }
-    let flow = Live::load(row).ok_or(MergeError::Damaged("a live flow"))?;
-    let last = header.last_of(flow.run).ok_or(MergeError::Damaged("a live flow of no run"))?;
-    Ok(flow.interval < last)
 }
 
 /// Opens states, and merges their headers.
@@ -233,7 +216,7 @@ pub fn report<R: Read>(inputs: Vec<R>, choices: &Choices) -> Result<Merged, Merg
         ..Options::default()
     };
     let run = ringtap_engine::Options {
-        source: header.runs.values().map(|part| part.probe.clone()).collect(),
+        source: header.runs.values().cloned().collect(),
         skeleton: Some(ringtap_skeleton::Skeleton::Reference),
         memory_bytes: choices.memory_bytes,
         ..ringtap_engine::Options::default()
@@ -331,7 +314,7 @@ impl<'a> Restorer<'a> {
         } else if *table == PROTOCOLS || *table == INTERVALS {
             self.volumes.load(table, row)
         } else if *table == LIVE {
-            if is_continued(row, self.header)? { Some(()) } else { self.load_live(row) }
+            self.load_live(row)
         } else {
             if *table == PAIRS {
                 let [_, _, _, _, first, last, _] = row.numbers();
@@ -344,7 +327,7 @@ impl<'a> Restorer<'a> {
 
     fn load_conversation(&mut self, row: &Row<'_>) -> Option<()> {
         let (ends, interval) = row.key().split_last_chunk::<8>()?;
-        version(*ends.first()?)?;
+        IpVersion::from_number(*ends.first()?)?;
         let protocol = match ends.last()? {
             6 => 0,
             17 => 1,

@@ -134,13 +134,12 @@ pub(crate) fn save_live(
     table: &'static Schema,
     rows: &mut Rows,
 ) {
-    flows.each_record(|record, class| {
-        if *table == PAIRS {
-            rows.push(&[&pair(&record.key)], &[0, 0, 0, 0, identity.run, identity.run, 1], &[]);
-        } else if *table == LIVE {
-            Live { run: identity.run, interval: 0, class, record: record.clone() }.save(rows);
-        }
-    });
+    let run = identity.run;
+    if *table == PAIRS {
+        flows.each_live(|key, _, _| rows.push(&[&pair(key)], &[0, 0, 0, 0, run, run, 1], &[]));
+    } else if *table == LIVE {
+        flows.each_record(|record, class| Live { run, class, record }.save(rows));
+    }
 }
 
 /// The sums of states.
