@@ -6,6 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::io::{self, Read};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
@@ -101,21 +102,36 @@ pub fn monitor(
 /// Merges states, with the values of the flags of `merge` by their long names.
 ///
 /// # Errors
-/// An invalid flag; a state that is damaged, or does not belong to the others.
-pub fn merge(states: &[Vec<u8>], flags: &Table) -> Result<Finished, Failure> {
-    merge_all(states, flags).map_err(|error| Failure(message(&error)))
+/// An invalid flag; a state that is damaged, or does not belong to the others; a stop.
+pub fn merge(states: &[Vec<u8>], flags: &Table, stop: &Stop) -> Result<Finished, Failure> {
+    merge_all(states, flags, stop).map_err(|error| Failure(message(&error)))
 }
 
-fn merge_all(states: &[Vec<u8>], flags: &Table) -> anyhow::Result<Finished> {
+/// Bytes that are read until a stop.
+struct Stoppable<'a> {
+    bytes: &'a [u8],
+    stop: &'a Stop,
+}
+
+impl Read for Stoppable<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.stop.watch.stopped() {
+            return Err(io::Error::other("the merge was stopped"));
+        }
+        self.bytes.read(into)
+    }
+}
+
+fn merge_all(states: &[Vec<u8>], flags: &Table, stop: &Stop) -> anyhow::Result<Finished> {
     // The parser wants a file.
     let Command::Merge(args) = parse("merge", flags, ["-".into()])? else {
         return Err(Usage::of("the flags do not belong to merge"));
     };
     merge::check(&args)?;
     let mut state = Vec::new();
-    let inputs = states.iter().map(Vec::as_slice).collect();
+    let inputs = states.iter().map(|bytes| Stoppable { bytes, stop }).collect();
     ringtap_monitor::state::merge_states(inputs, &mut state).context("merging")?;
-    let merged = merge::merged(&args, vec![&state[..]])?;
+    let merged = merge::merged(&args, vec![Stoppable { bytes: &state, stop }])?;
     Ok(Finished {
         report: merged.to_json(env!("CARGO_PKG_VERSION"))?,
         state: Some(state),
@@ -188,4 +204,18 @@ fn parse(
     }
     words.extend(further);
     Cli::try_parse_from(words)?.command.ok_or_else(|| Usage::of("no command"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_ends_a_merge() {
+        let stop = Stop::default();
+        let error = |stop| merge(&[vec![0; 100]], &Table::new(), stop).unwrap_err().to_string();
+        assert_eq!(error(&stop), "merging: this is not a state");
+        stop.request();
+        assert_eq!(error(&stop), "merging: the merge was stopped");
+    }
 }

@@ -83,6 +83,7 @@ fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     // Opened before the output replaces one of them.
     let inputs = if has_report { open(&args.files)? } else { Vec::new() };
     if let Some(path) = &args.state {
+        check_path(path)?;
         let states = open(&args.files)?;
         write_state(path, |out| merge_states(states, out).context("merging").map(drop))?;
     }
@@ -122,15 +123,22 @@ pub(crate) fn warnings(args: &MergeArgs, merged: &Merged) -> Vec<String> {
     inexact.into_iter().map(text).collect()
 }
 
+/// Checks that a state can be written to a file, as far as that is known before the run.
+pub(crate) fn check_path(path: &Path) -> anyhow::Result<()> {
+    if path.as_os_str() == "-" {
+        return Err(Usage::of("a state cannot be written to stdout: use a file"));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let found = folder.map(std::fs::metadata).transpose();
+    found.map(drop).with_context(|| format!("writing {}", path.display()))
+}
+
 /// Writes a state to a file, which is renamed when complete.
 pub(crate) fn write_state(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let doing = || format!("writing {}", path.display());
-    if path.as_os_str() == "-" {
-        return Err(Usage::of("a state cannot be written to stdout: use a file"));
-    }
     let mut file = AtomicFile::new(path.to_owned());
     let mut out = BufWriter::new(file.begin().with_context(doing)?);
     write(&mut out)?;

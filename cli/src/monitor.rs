@@ -379,17 +379,15 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
 fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> {
     let on = args.analyses.unwrap_or(Analyses::ALL);
     let is_complete = on.flows && on.volumes && on.talkers && args.anonymise.is_none();
-    if args.state.as_ref().is_some_and(|path| path.as_os_str() == "-") {
-        return Err(Usage::of("a state cannot be written to stdout: use a file"));
-    }
+    args.state.as_deref().map(merge::check_path).transpose()?;
     if args.state.is_some() && !is_complete {
         return Err(Usage::of("--state needs the analyses flows, volumes and talkers"));
     }
-    if args.probe.is_some() && args.state.is_none() && !keep {
-        return Err(Usage::of("--probe names a state: use it with --state"));
-    }
     if !is_complete || !(keep || args.state.is_some()) {
-        return Ok(None);
+        return match args.probe {
+            Some(_) => Err(Usage::of("--probe names a state: use it with --state")),
+            None => Ok(None),
+        };
     }
     let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     Ok(Some(Identity {

@@ -98,7 +98,7 @@ pub(crate) fn monitor(
 /// `ringtap merge` that concern a report: `digest=True`, `top`, `scan_threshold`, `names`, `memory`.
 ///
 /// Returns a `Run` without flows, whose state can be merged again. Raises `ringtap.Error` if a state is damaged or does not
-/// belong to the others.
+/// belong to the others. An interrupt (Ctrl-C) ends the merge and raises KeyboardInterrupt.
 #[pyfunction]
 #[pyo3(signature = (states, **flags))]
 pub(crate) fn merge(
@@ -118,7 +118,9 @@ pub(crate) fn merge(
     };
     let states: Vec<Vec<u8>> = states.try_iter()?.map(state).collect::<PyResult<_>>()?;
     let flags = flags::table(flags)?;
-    let finished = attended(py, &Stop::default(), move || embedded::merge(&states, &flags))?;
+    let stop = Stop::default();
+    let own = stop.clone();
+    let finished = attended(py, &stop, move || embedded::merge(&states, &flags, &own))?;
     let finished = finished.map_err(|failure| Error::new_err(failure.to_string()))?;
     Ok(Run::new(py, finished)?.0)
 }

@@ -1,6 +1,7 @@
 """`ringtap.spark` on real executors: two workers, each a process. Only with pyspark, which `make test-all` installs."""
 
 import os
+import sys
 
 import pytest
 import ringtap
@@ -13,10 +14,11 @@ from test_states import split
 
 @pytest.fixture(scope="module")
 def spark():
-    builder = pyspark_sql.SparkSession.builder.master("local-cluster[2,1,512]").appName("ringtap")
+    builder = pyspark_sql.SparkSession.builder.master("local-cluster[2,1,1024]").appName("ringtap")
     settings = {"spark.ui.enabled": "false", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     for name, value in settings.items():
         builder = builder.config(name, value)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     session = builder.getOrCreate()
     yield session
     session.stop()

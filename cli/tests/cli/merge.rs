@@ -333,8 +333,14 @@ fn a_state_may_replace_one_that_it_was_merged_of() {
 #[test]
 fn a_report_is_printed_even_if_its_state_cannot_be_written() {
     let mut command = ringtap();
-    command.args(["monitor", "-q", "--state", "/no/such/folder/x", "-r"]).arg(office());
+    command.args(["monitor", "-q", "--state", "/dev/full", "-r"]).arg(office());
     let (out, errors, code) = output_of(&mut command);
     assert!(out.contains("Packets") && code == 1, "{out}");
+    assert!(errors.contains("error: ") && errors.contains("No space left"), "{errors}");
+    // What is known before the run is an error before it.
+    let mut command = ringtap();
+    command.args(["monitor", "-q", "--state", "/no/such/folder/x", "-r"]).arg(office());
+    let (out, errors, code) = output_of(&mut command);
+    assert_eq!((out.as_str(), code), ("", 1));
     assert!(errors.contains("error: writing /no/such/folder/x: No such file"), "{errors}");
 }
