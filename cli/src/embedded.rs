@@ -14,6 +14,7 @@ use arrow_array::RecordBatch;
 use clap::{CommandFactory, Parser};
 use ringtap_engine::Watch;
 use ringtap_export::{Batches, Output, Prepared};
+use ringtap_monitor::state::Earlier;
 use ringtap_terminal::{Usage, message};
 
 use crate::args::{Cli, Command};
@@ -155,7 +156,7 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     let (outputs, sinks) = Outputs::start(prepared, plan.arrangement.workers, args.export.len())?;
     stop.connect(outputs.control());
     let files = source::files(&args.read, Arc::clone(&stop.watch));
-    let sinks = ringtap_monitor::Outputs { sinks, alert: None, interval: None, totals: None };
+    let sinks = ringtap_monitor::Outputs { sinks, ..ringtap_monitor::Outputs::default() };
     let mut outcome = ringtap_monitor::run(&plan, files, sinks, &stop.watch)?;
     (outcome.export, outcome.write) = outputs.finish();
 
@@ -177,7 +178,7 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
             .report()
             .state
             .is_some()
-            .then(|| outcome.write_state(Vec::new()))
+            .then(|| outcome.write_state(&mut Earlier::default(), Vec::new()))
             .transpose()?,
         flows: batches.map(|batches| batches.take()).filter(|batches| !batches.is_empty()),
         warnings: warnings.into_iter().map(text).collect(),
