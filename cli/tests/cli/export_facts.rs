@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ringtap_extract::Kind;
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use serde_json::Value;
 
 use crate::common::{have, office, output_of, ringtap};
@@ -69,6 +70,8 @@ fn run(folder: &Path) -> Run {
     let [udp, netflow9] = sockets.each_ref().map(|one| one.local_addr().unwrap());
     let ended = AtomicBool::new(false);
     let receive = |socket: UdpSocket| {
+        // Room for all datagrams, if the reader does not get a core for a time. Needs root.
+        let _ = set_socket_recv_buffer_size_force(&socket, 64 << 20);
         socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         let (mut all, mut datagram) = (Vec::new(), [0; 65_536]);
         loop {
