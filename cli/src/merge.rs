@@ -1,6 +1,6 @@
 //! `ringtap merge`: one report over the states of several monitors; or one measurement of several.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,12 +9,16 @@ use anyhow::Context;
 use ringtap_monitor::state::{Choices, MAGIC, MergeError, Merged, merge_states, report};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::args::{Form, MergeArgs};
 use crate::atomic_file::AtomicFile;
+use crate::states::EXTENSION as STATE;
 use crate::{measure, monitor, sandbox, text};
 
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
+    let files = args.files.iter().map(|path| files(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let args = &MergeArgs { files: files.concat(), ..args.clone() };
     let states =
         args.files.iter().map(|path| is_state(path)).collect::<anyhow::Result<Vec<_>>>()?;
     if states.iter().all(|state| !state) {
@@ -51,6 +55,24 @@ fn refuse(flags: &[(&str, bool)], with: &str) -> anyhow::Result<()> {
     }
 }
 
+/// The file, or the states in a folder.
+fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let reading = || format!("reading {}", path.display());
+    let mut all = Vec::new();
+    for entry in fs::read_dir(path).with_context(reading)? {
+        all.push(entry.with_context(reading)?.path());
+    }
+    all.retain(|path| path.extension().is_some_and(|extension| extension == STATE));
+    all.sort();
+    match all.is_empty() {
+        true => Err(Usage::of(format!("{} has no files *.{STATE}", path.display()))),
+        false => Ok(all),
+    }
+}
+
 /// Whether a file begins as a state does.
 fn is_state(path: &Path) -> anyhow::Result<bool> {
     let mut magic = Vec::new();
@@ -60,7 +82,11 @@ fn is_state(path: &Path) -> anyhow::Result<bool> {
     Ok(magic == MAGIC)
 }
 
+/// Opens all files. They are read side by side, so the limit of open files is raised as far as the system permits.
 fn open(files: &[PathBuf]) -> anyhow::Result<Vec<BufReader<File>>> {
+    let limit = getrlimit(Resource::Nofile);
+    // If that fails, opening a file may.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let open = |path: &PathBuf| {
         let file = File::open(path).with_context(|| format!("reading {}", path.display()))?;
         Ok(BufReader::new(file))
@@ -129,7 +155,7 @@ pub(crate) fn check_path(path: &Path) -> anyhow::Result<()> {
         return Err(Usage::of("a state cannot be written to stdout: use a file"));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let found = folder.map(std::fs::metadata).transpose();
+    let found = folder.map(fs::metadata).transpose();
     found.map(drop).with_context(|| format!("writing {}", path.display()))
 }
 

@@ -288,6 +288,10 @@ fn text(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -
         fragments,
         &one(watch.fragments_forgotten.get()),
     );
+    let duplicates = "Packets left out because they were seen before.";
+    metric("duplicate_packets_total", "counter", duplicates, &one(watch.duplicates.get()));
+    let evicted = "Packets whose duplicates may count, for lack of memory.";
+    metric("evicted_packets_total", "counter", evicted, &one(watch.duplicates_evicted.get()));
     let messages = "Messages read from payloads.";
     metric("payload_messages_total", "counter", messages, &one(watch.messages.get()));
     let unread: Vec<_> = Unread::ALL

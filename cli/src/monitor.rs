@@ -346,6 +346,7 @@ fn options(
         tunnels: args.tunnels,
         filter: filter(args)?,
         sample: args.sample.unwrap_or(1),
+        dedup_ns: args.dedup,
         shed: args.shed,
         skeleton: if args.sequential { Some(Skeleton::Reference) } else { skeleton },
         queues,

@@ -19,6 +19,9 @@ use ringtap_terminal::console::print_message;
 
 use crate::merge::{check_path, write_state};
 
+/// The extension of states in a folder.
+pub(crate) const EXTENSION: &str = "state";
+
 /// Whether a path is that of a folder.
 pub(crate) fn is_folder(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
@@ -138,7 +141,7 @@ fn file_name(identity: &Identity, number: u64) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     let plain = |letter| if is_plain(letter) { letter } else { '_' };
     let probe: String = identity.probe.chars().map(plain).take(64).collect();
-    format!("{probe}-{:016x}-{number:06}.state", identity.run)
+    format!("{probe}-{:016x}-{number:06}.{EXTENSION}", identity.run)
 }
 
 #[cfg(test)]

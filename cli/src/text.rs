@@ -1,6 +1,7 @@
 //! The report and plan of `ringtap monitor` as text, at most 100 columns wide.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use ringtap_engine::{InterfaceCounts, Plan};
 use ringtap_enrich::EntryKind;
@@ -382,6 +383,10 @@ fn show_plan(page: &mut Page, plan: &Plan<Options>) {
     }
     if plan.app.enrichment.anonymiser.is_some() {
         table.row(["anonymised", "addresses and names, in all outputs"]);
+    }
+    if let Some(window_ns) = plan.options.dedup_ns {
+        let (window, most) = (Duration::from_nanos(window_ns), plan.buffers.max_duplicates);
+        table.row(["duplicates", &format!("within {window:?}, of {} packets", count(most))]);
     }
     if plan.options.sample > 1 {
         table.row(["sample", &sample(plan.options.sample)]);

@@ -13,11 +13,12 @@ Exit codes: 0 success; 1 reading or writing failed, or the files do not belong t
 error.";
 
 /// Flags of `ringtap merge`.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(after_help = FILES)]
 pub(crate) struct MergeArgs {
     /// States written by 'ringtap monitor --state', made with the same settings; or measurements
-    /// written by 'ringtap measure --write sketch:PATH', with the same key, weight and structure
+    /// written by 'ringtap measure --write sketch:PATH', with the same key, weight and structure. A
+    /// folder stands for its files *.state
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     /// The report on stdout: text or json [default: text; none with --state]

@@ -206,6 +206,9 @@ fn prepare(net: &Net, folder: &Path) {
         let (_, errors, code) = output_of(ringtap().args(flags).current_dir(folder));
         assert_eq!(code, 0, "{errors}");
     }
+    let flags = ["monitor", "-r", "a.pcap", "-q", "--interval", "60s", "--state", "states/"];
+    let (_, errors, code) = output_of(ringtap().args(flags).current_dir(folder));
+    assert_eq!(code, 0, "{errors}");
 }
 
 /// Runs each command as shown, but with smaller numbers. A live command runs until it is ready and

@@ -8,6 +8,7 @@
 mod anonymise;
 mod check;
 mod common;
+mod dedup;
 mod docs;
 mod doctor;
 mod events;

@@ -108,10 +108,18 @@ fn missing_intervals_are_named() {
         format!("missing: parts 3 to {} of site/1, from {} until {}", last - 1, times.0, times.1);
     assert!(text.contains(&line), "{text}");
 
-    // Packets add up, whichever parts there are.
+    // The packets of all parts add up.
     let packets = |report: &Value| report["packets"]["received"].as_u64().unwrap();
     let each: u64 = (0..=last).map(|at| packets(&merged(&[at]))).sum();
     assert_eq!(each, packets(&merged(&(0..=last).collect::<Vec<_>>())));
+
+    // A folder stands for its states.
+    let (all, _, _) = output_of(ringtap().args(["merge", "--report", "json"]).arg(folder.path()));
+    let all: Value = serde_json::from_str(&all).unwrap();
+    assert_eq!((packets(&all), &all["exact"]), (each, &json!(true)));
+    let empty = tempfile::tempdir().unwrap();
+    let (_, errors, code) = output_of(ringtap().arg("merge").arg(empty.path()));
+    assert!(code == 2 && errors.contains("has no files *.state"), "{errors}");
 
     let mut twice = ringtap();
     twice.args(["merge", "--digest"]).args(&parts).arg(&parts[2]);

@@ -1,8 +1,8 @@
 //! Selects a frame, decodes it and reads its payload; shared by the feeds of files and interfaces.
 //!
 //! ```text
-//!  frame ─▶ filter expression ─▶ decode ─▶ sample ─▶ record; after it the innermost packet, if any
-//!               └ left out, counted          └ left out      └ payload ─▶ facts, attached to the record
+//!  frame ─▶ filter expression ─▶ decode ─▶ duplicate? sample ─▶ record; after it the innermost packet, if any
+//!               └ left out, counted            └ left out           └ payload ─▶ facts, attached to the record
 //! ```
 //!
 //! Several queues may have the same frame if its owner is unknown before decoding. Then each keeps
@@ -15,6 +15,7 @@ use ringtap_io::bpf::Expression;
 use ringtap_stage::{Attachments, Burst};
 use ringtap_wire::{Decoded, Decoder, Flags, LinkType, PacketRecord, Segment, selection_hash};
 
+use crate::duplicates::Duplicates;
 use crate::packet_source::FeedCounts;
 use crate::{AppOptions, Plan, Watch};
 
@@ -63,6 +64,7 @@ pub(crate) struct Frames {
     pub(crate) counts: FeedCounts,
     filter: Option<Arc<Expression>>,
     sample: u32,
+    duplicates: Option<Box<Duplicates>>,
     payloads: Payloads,
 }
 
@@ -73,6 +75,7 @@ impl Frames {
             counts: FeedCounts::default(),
             filter: plan.options.filter.clone(),
             sample: plan.options.sample,
+            duplicates: plan.duplicates().map(Box::new),
             payloads: Payloads::new(
                 plan.app.extractors(),
                 (plan.app.payload_bytes() / plan.arrangement.queues as u64) as usize,
@@ -103,6 +106,12 @@ impl Frames {
         let decoded = self.decoder.decode(link, ts_ns, data, original_len, record);
         let mut inner = self.decoder.inner(record).copied();
         let mut own = true;
+        let duplicates = self.duplicates.as_mut();
+        if duplicates.is_some_and(|table| table.is_duplicate(link, ts_ns, data)) {
+            own = owner.is_none_or(|owner| owner(record.pair_hash));
+            self.counts.duplicates += u64::from(own);
+            return false;
+        }
         if owner.is_some() || self.sample > 1 {
             own = owner.is_none_or(|owner| owner(record.pair_hash));
             inner = inner.filter(|inner| owner.is_none_or(|owner| owner(inner.pair_hash)));
@@ -205,6 +214,10 @@ impl Frames {
     /// Publishes the counters of decoding and of payloads.
     pub(crate) fn publish(&self, watch: &Watch, queue: usize) {
         watch.fragments_forgotten.set(queue, self.decoder.fragments_forgotten());
+        if let Some(table) = &self.duplicates {
+            watch.duplicates.set(queue, self.counts.duplicates);
+            watch.duplicates_evicted.set(queue, table.evicted);
+        }
         let (messages, unread) = self.payloads.totals();
         watch.messages.set(queue, messages);
         for (gauge, payloads) in watch.unread_payloads.iter().zip(unread) {
@@ -218,6 +231,7 @@ impl Frames {
         FeedCounts {
             payloads: self.payloads.counts(true).clone(),
             fragments_forgotten,
+            duplicates_evicted: self.duplicates.as_ref().map_or(0, |table| table.evicted),
             ..std::mem::take(&mut self.counts)
         }
     }

@@ -18,6 +18,7 @@
 
 mod application;
 mod arrangement;
+mod duplicates;
 mod error;
 mod feed;
 mod frames;

@@ -3,6 +3,7 @@
 use ringtap_wire::BYTES_PER_DATAGRAM;
 use serde::Serialize;
 
+use crate::duplicates::PACKET_BYTES;
 use crate::{Options, PlanError};
 
 /// Buffer for waiting frames of each interface: 64 ms of 60-byte frames at 10 million a second.
@@ -27,6 +28,11 @@ const FRAGMENTS_PART: u64 = 64;
 const LEAST_DATAGRAMS: u64 = 4_096;
 const MOST_DATAGRAMS: u64 = 1 << 20;
 
+/// The same for packets that are stored to find duplicates. The most: 0.4 s at 10 million a second.
+const DUPLICATES_PART: u64 = 16;
+const LEAST_DUPLICATES: u64 = 4_096;
+const MOST_DUPLICATES: u64 = 4 << 20;
+
 /// Memory that the engine itself uses.
 #[derive(Clone, Debug, Serialize)]
 pub struct Buffers {
@@ -36,6 +42,9 @@ pub struct Buffers {
     /// Bytes for encoded records that wait to be written, of each output.
     #[serde(skip_serializing_if = "is_zero")]
     pub output_bytes: u64,
+    /// Most packets that are stored to find duplicates.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub max_duplicates: u64,
     /// Most fragmented datagrams whose later fragments get the ports of the first one.
     pub max_datagrams: u64,
 }
@@ -73,6 +82,7 @@ impl Buffers {
         let own = Self {
             buffer_bytes: buffer_bytes(options.interfaces() as u64, requested),
             output_bytes: if options.outputs > 0 { output_bytes(workers, requested) } else { 0 },
+            max_duplicates: options.dedup_ns.map_or(0, |_| stored_packets(bytes)),
             max_datagrams: datagrams.clamp(LEAST_DATAGRAMS, MOST_DATAGRAMS),
         };
         let fixed = BASE_BYTES
@@ -80,6 +90,7 @@ impl Buffers {
             + options.outputs as u64 * own.output_bytes
             + options.output_fixed_bytes
             + (worker_bytes + options.ring_capacity as u64 * SLOT_BYTES) * workers
+            + own.max_duplicates * PACKET_BYTES
             + own.max_datagrams * BYTES_PER_DATAGRAM;
         (own, Memory { requested, bytes, fixed, workers, live: options.live })
     }
@@ -97,6 +108,11 @@ impl Memory {
             _ => Ok(self.bytes.saturating_sub(least)),
         }
     }
+}
+
+/// Packets stored to find duplicates.
+fn stored_packets(bytes: u64) -> u64 {
+    (bytes / DUPLICATES_PART / PACKET_BYTES).clamp(LEAST_DUPLICATES, MOST_DUPLICATES)
 }
 
 /// Bytes of the run's memory, if bounded, for waiting frames of all interfaces.

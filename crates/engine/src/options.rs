@@ -32,6 +32,9 @@ pub struct Options {
     pub filter: Option<Arc<Expression>>,
     /// One in `sample` of the selected packets is handled; at least 1.
     pub sample: u32,
+    /// Packets seen before within this time are left out, nanoseconds; `None`: they count again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dedup_ns: Option<u64>,
     /// Whether an overloaded queue drops all packets of some address pairs instead of random packets.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub shed: bool,
@@ -75,6 +78,7 @@ impl Default for Options {
             tunnels: Tunnels::default(),
             filter: None,
             sample: 1,
+            dedup_ns: None,
             shed: false,
             skeleton: None,
             queues: None,

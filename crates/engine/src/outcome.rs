@@ -15,6 +15,8 @@ use crate::packet_source::{ClockChanges, FeedCounts};
 pub(crate) const FILTERED: &str = "filtered";
 /// Drop reason of packets outside the sample; requested, so not a loss.
 pub(crate) const NOT_SAMPLED: &str = "not_sampled";
+/// Drop reason of packets seen before within the window; requested, so not a loss.
+pub(crate) const DUPLICATE: &str = "duplicate";
 
 /// The speed of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -91,7 +93,7 @@ impl<R> Outcome<R> {
     /// Packets that should have been handled and were not.
     pub fn dropped(&self) -> u64 {
         let mut dropped = self.ledger.dropped();
-        dropped.retain(|&reason, _| reason != FILTERED && reason != NOT_SAMPLED);
+        dropped.retain(|reason, _| ![FILTERED, NOT_SAMPLED, DUPLICATE].contains(reason));
         dropped.values().sum()
     }
 

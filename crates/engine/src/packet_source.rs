@@ -33,6 +33,10 @@ pub struct FeedCounts {
     pub unfilterable: u64,
     /// Packets outside the sample.
     pub not_sampled: u64,
+    /// Packets seen before within the window.
+    pub duplicates: u64,
+    /// Packets that were evicted before the window was over, so their duplicates may be counted.
+    pub duplicates_evicted: u64,
     /// Packets shed under overload.
     pub shed: u64,
     /// Messages in payloads, read and not read.
@@ -50,6 +54,8 @@ impl FeedCounts {
         self.filtered += other.filtered;
         self.unfilterable += other.unfilterable;
         self.not_sampled += other.not_sampled;
+        self.duplicates += other.duplicates;
+        self.duplicates_evicted += other.duplicates_evicted;
         self.shed += other.shed;
         self.fragments_forgotten += other.fragments_forgotten;
         for (&reason, &packets) in &other.non_ip {

@@ -5,6 +5,7 @@ use ringtap_wire::{HashKey, REGIONS};
 use serde::Serialize;
 
 use crate::arrangement::{Arrangement, MOST_WORKERS};
+use crate::duplicates::Duplicates;
 use crate::{AppOptions, Buffers, MOST_INTERFACES, Machine, Options, PlanError, within};
 
 /// Capacity of the ring of messages from one worker.
@@ -89,6 +90,13 @@ impl<A> Plan<A> {
         let is_own = |region: &usize| shards.queue((region * (1 << 32) / REGIONS) as u32) == queue;
         let regions = (0..REGIONS).filter(is_own).fold(0, |own, region| own | 1 << region);
         (datagrams(u64::from(u64::count_ones(regions)), REGIONS as u64), regions)
+    }
+
+    /// The table of a queue that finds duplicates, if they are left out.
+    pub(crate) fn duplicates(&self) -> Option<Duplicates> {
+        let most = self.buffers.max_duplicates.div_ceil(self.arrangement.queues as u64);
+        let window_ns = self.options.dedup_ns?;
+        Some(Duplicates::new(self.hash_key(), window_ns, most as usize))
     }
 
     /// The skeleton's options for this plan.

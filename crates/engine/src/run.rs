@@ -11,7 +11,7 @@ use ringtap_stage::Application;
 use ringtap_wire::{PacketRecord, Paths};
 
 use crate::live::LiveFeed;
-use crate::outcome::{FILTERED, NOT_SAMPLED};
+use crate::outcome::{DUPLICATE, FILTERED, NOT_SAMPLED};
 use crate::packet_source::{Closed, PacketSource};
 use crate::{AppOptions, Outcome, PacketFeed, Performance, Plan, Watch};
 
@@ -90,6 +90,7 @@ fn ledger<R>(run: &Run<R>, closed: &Closed, counted: u64) -> Ledger {
         (FILTERED, counts.filtered),
         ("unfilterable", counts.unfilterable),
         (NOT_SAMPLED, counts.not_sampled),
+        (DUPLICATE, counts.duplicates),
         ("shed", counts.shed),
     ];
     source.dropped.extend(left_out.into_iter().filter(|&(_, packets)| packets > 0));

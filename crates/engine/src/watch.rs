@@ -23,6 +23,10 @@ pub struct Watch {
     pub interfaces: InterfaceGauges,
     /// First fragments evicted so far for lack of room; their later fragments may lack ports.
     pub fragments_forgotten: Gauge,
+    /// Packets left out so far because they were seen before.
+    pub duplicates: Gauge,
+    /// Packets evicted so far before their duplicates could come.
+    pub duplicates_evicted: Gauge,
     /// Messages read from payloads so far.
     pub messages: Gauge,
     /// Payloads that could not be read so far, by [`Unread`].
@@ -47,6 +51,8 @@ impl Watch {
             split: Gauge::new(),
             interfaces: InterfaceGauges::new(),
             fragments_forgotten: Gauge::new(),
+            duplicates: Gauge::new(),
+            duplicates_evicted: Gauge::new(),
             messages: Gauge::new(),
             unread_payloads: [const { Gauge::new() }; Unread::ALL.len()],
             beats: Gauge::new(),

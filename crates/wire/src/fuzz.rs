@@ -51,6 +51,7 @@ pub fn fuzz(bytes: &[u8]) {
             assert!(hash == out.pair_hash && !out.flags.contains(Flags::TUNNEL), "{out:?}");
         }
         crate::selection_hash(link, frame);
+        crate::content_hash(&HashKey::from_seed(1), link, frame);
 
         // All fields of the record must be overwritten.
         let mut dirty = PacketRecord { src_port: 1, tcp_flags: 0xff, path: 7, ..out };

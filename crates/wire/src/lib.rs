@@ -39,6 +39,6 @@ pub use peek::pair_hash;
 pub use reason::{Layer, NonIp};
 pub use record::{Flags, PacketRecord};
 pub use segment::Segment;
-pub use selection::selection_hash;
+pub use selection::{content_hash, selection_hash};
 pub use transport::Payload;
 pub use tunnel::Tunnels;

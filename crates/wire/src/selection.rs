@@ -32,6 +32,34 @@ pub fn selection_hash(link: LinkType, frame: &[u8]) -> u32 {
     (hash >> 32) as u32
 }
 
+/// The hash of all of a frame's outermost IP packet that does not change on its path, with a key of the run; `None` without
+/// IP.
+pub fn content_hash(key: &HashKey, link: LinkType, frame: &[u8]) -> Option<u64> {
+    let wire = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+    let span = Span { bytes: &frame[..wire as usize], wire };
+    // The length in the header excludes the padding of the link.
+    let (header, rest) = match link::strip(link, span, &mut Stack::default()).ok()? {
+        Network::Ipv4(packet) => {
+            let h = padded::<20>(packet.bytes);
+            let length = usize::from(u16::from_be_bytes([h[2], h[3]]));
+            let fragment = u64::from(h[6]) << 8 | u64::from(h[7]);
+            let rest = packet.bytes.get(20..length.max(20).min(packet.bytes.len()));
+            (key.word(v4(packet.bytes)) ^ fragment, rest)
+        }
+        Network::Ipv6(packet) => {
+            let h = padded::<40>(packet.bytes);
+            let end = 40 + usize::from(u16::from_be_bytes([h[4], h[5]]));
+            let end = if end == 40 { usize::MAX } else { end };
+            let rest = packet.bytes.get(40..end.min(packet.bytes.len()));
+            (key.word(v6(packet.bytes)), rest)
+        }
+    };
+    let rest = rest.unwrap_or_default();
+    let (words, last) = rest.as_chunks::<8>();
+    let hash = words.iter().fold(header, |hash, bytes| key.word(hash ^ u64::from_le_bytes(*bytes)));
+    Some(key.word(hash ^ word(last)) ^ rest.len() as u64)
+}
+
 fn v4(packet: &[u8]) -> u64 {
     let h = padded::<20>(packet);
     let after = packet.get(usize::from(h[0] & 0x0f) * 4..).unwrap_or_default();
@@ -103,6 +131,28 @@ mod tests {
             other[at] ^= 1;
             assert_ne!(selection_hash(LinkType::RAW, &other), hash, "byte {at}");
         }
+    }
+
+    #[test]
+    fn the_content_hash_has_all_bytes_but_those_that_routers_and_links_change() {
+        let key = HashKey::from_seed(1);
+        let hash = |frame: &[u8]| content_hash(&key, LinkType::ETHERNET, frame).unwrap();
+        let mut plain = packet(7);
+        plain.extend([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        let expected = hash(&ethernet(&[], &plain));
+        let mut routed = plain.clone();
+        (routed[1], routed[8], routed[10], routed[11]) = (0xb8, 3, 0xaa, 0xbb);
+        let mut tagged = ethernet(&[0x81, 0, 0, 7], &routed);
+        assert_eq!(hash(&tagged), expected);
+        // The padding of the link.
+        tagged.extend([9; 10]);
+        assert_eq!(hash(&tagged), expected);
+        for at in (0..plain.len()).filter(|at| ![0, 1, 8, 10, 11].contains(at)) {
+            let mut other = plain.clone();
+            other[at] ^= 1;
+            assert_ne!(hash(&ethernet(&[], &other)), expected, "byte {at}");
+        }
+        assert_eq!(content_hash(&key, LinkType::ETHERNET, &[0; 60]), None);
     }
 
     #[test]

@@ -98,7 +98,8 @@ fn is_of_outputs(what: &str) -> bool {
 }
 
 /// Why packets are not handled in any run: their reasons depend on the packet alone.
-const DROPPED_ALWAYS: [&str; 4] = ["damaged", "filtered", "not_sampled", "unfilterable"];
+const DROPPED_ALWAYS: [&str; 5] =
+    ["damaged", "duplicate", "filtered", "not_sampled", "unfilterable"];
 
 impl Outcome {
     /// The result of a run; computes the digest.
@@ -168,6 +169,10 @@ impl Outcome {
             ),
             ("payloads not read for lack of memory", self.run.payloads_without_room()),
             ("fragments forgotten for lack of memory", self.run.counts.fragments_forgotten),
+            (
+                "packets whose duplicates may count, for lack of memory",
+                self.run.counts.duplicates_evicted,
+            ),
             ("packets with unknown link addresses, tags and tunnel", self.packets_without_path),
             ("packets in another queue than the rest of their flow", self.run.packets_split),
             ("flow records not exported", self.export.iter().map(Summary::lost).sum()),
@@ -218,6 +223,13 @@ impl Outcome {
                 "{count} first fragments were evicted, because the table for {} fragmented datagrams was full; later fragments may \
                  lack their ports: raise --memory",
                 self.plan.buffers.max_datagrams
+            )
+        });
+        warn(self.run.counts.duplicates_evicted, &|count| {
+            format!(
+                "duplicates of {count} packets may be counted, because the table for {} packets was full before their window \
+                 was over: raise --memory or shorten --dedup",
+                self.plan.buffers.max_duplicates
             )
         });
         for (link, packets) in self.run.undecoded_links() {

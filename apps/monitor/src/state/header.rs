@@ -30,6 +30,8 @@ pub struct Settings {
     pub tunnels: String,
     /// One in this number of packets was handled.
     pub sample: u32,
+    /// The time within which a packet seen again was left out, nanoseconds.
+    pub dedup_ns: Option<u64>,
     /// The filter expression.
     pub filter: Option<String>,
     /// The SHA-256 of the list that applications come from.
@@ -51,6 +53,7 @@ impl Settings {
             vlan_in_key: app.metering.vlan_in_key,
             tunnels: run.tunnels.name().to_owned(),
             sample: run.sample,
+            dedup_ns: run.dedup_ns,
             filter: run.filter.as_ref().map(|filter| filter.text().to_owned()),
             names: app.names.digest(),
         }
@@ -69,7 +72,7 @@ impl Settings {
         }
         (app.metering.uniflow, app.metering.vlan_in_key) = (self.uniflow, self.vlan_in_key);
         run.tunnels = self.tunnels.parse().ok()?;
-        run.sample = self.sample;
+        (run.sample, run.dedup_ns) = (self.sample, self.dedup_ns);
         Some(())
     }
 
