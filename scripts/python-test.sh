@@ -12,8 +12,9 @@ if [ ! -e "$tools/complete" ]; then
 fi
 export PATH=$tools/bin:$PATH
 
-# The same features as in the test of the workspace, so that the program is not built again.
-cargo build --workspace "${all_features[@]}" --locked --bin ringtap
+# The program is built with the tests of the workspace. Built alone it would have other features of its libraries, and
+# all of them would be built again.
+cargo test --workspace "${all_features[@]}" --locked --no-run --quiet
 # The same folder, so that most libraries are not built again.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 MATURIN_PEP517_ARGS="--profile dev --strip" \

@@ -33,10 +33,12 @@ loom() {
 }
 
 # --show-output: shows the output of passing tests, for the SKIPPED lines. The tests of DPDK use
-# virtual devices: they need no network card and no huge pages.
+# virtual devices: they need no network card and no huge pages. Many tests wait for timeouts, so
+# there are twice as many threads as cores.
 workspace() {
     have_dpdk || echo "dpdk: SKIPPED: libdpdk is missing (Debian package libdpdk-dev)"
-    cargo test --workspace "${all_features[@]}" --locked --no-fail-fast -- --show-output
+    RUST_TEST_THREADS=$((2 * $(nproc))) \
+        cargo test --workspace "${all_features[@]}" --locked --no-fail-fast -- --show-output
 }
 
 step workspace workspace
