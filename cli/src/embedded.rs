@@ -152,12 +152,15 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     let plan = monitor::plan(&args, &[], &named, kept.state)?;
     let settings = monitor::settings(&args, &plan, &[], Arc::clone(&stop.watch));
     let prepared = Prepared::new(&named, settings)?;
-    let (outputs, sinks) = Outputs::start(prepared, plan.arrangement.workers, args.export.len())?;
+    let (mut outputs, sinks) =
+        Outputs::start(prepared, plan.arrangement.workers, args.export.len())?;
     stop.connect(outputs.control());
     let files = source::files(&args.read, Arc::clone(&stop.watch));
     let sinks = ringtap_monitor::Outputs { sinks, alert: None, interval: None, totals: None };
     let mut outcome = ringtap_monitor::run(&plan, files, sinks, &stop.watch)?;
+    let sent = outputs.send_state(&outcome);
     (outcome.export, outcome.write) = outputs.finish();
+    sent?;
 
     let mut messages = monitor::messages(&mut outcome);
     messages.extend(outputs::messages(&outcome.export));

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
             .map_or(String::new(), |user| format!("as the user {}", user.name.to_string_lossy()))
     };
     let late = late.map(start).transpose().with_context(as_user)?;
-    let Some((outputs, sinks)) = early.or(late) else {
+    let Some((mut outputs, sinks)) = early.or(late) else {
         unreachable!("outputs start before or after the change of user")
     };
     let control = outputs.control();
@@ -116,6 +116,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         }
         notify::ready(&format!("monitoring {}", plan.options.source.join(", ")));
         let mut outcome = run_plan(&plan, source, &console, sinks)?;
+        let sent = outputs.send_state(&outcome);
         (outcome.export, outcome.write) = outputs.finish();
         for all in [&outcome.export, &outcome.write] {
             for (kind, text) in outputs::messages(all) {
@@ -126,6 +127,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         if let Some(path) = &args.state {
             merge::write_state(path, |out| Ok(outcome.write_state(out).map(drop)?))?;
         }
+        sent?;
         Ok(exit_code(args, &outcome))
     })
     .context("handling signals")?
@@ -375,17 +377,27 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
     }
 }
 
-/// The run whose state is saved: to a file, or in memory (`keep`) if the flags allow it.
+/// The run whose state is saved: to a file or a topic, or in memory (`keep`) if the flags allow it.
 fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> {
     let on = args.analyses.unwrap_or(Analyses::ALL);
     let is_complete = on.flows && on.volumes && on.talkers && args.anonymise.is_none();
     args.state.as_deref().map(merge::check_path).transpose()?;
-    if args.state.is_some() && !is_complete {
-        return Err(Usage::of("--state needs the analyses flows, volumes and talkers"));
+    let is_exported = outputs::takes_states(&args.export);
+    if is_exported && args.anonymise.is_some() {
+        return Err(Usage::of(
+            "a state has addresses: --anonymise cannot be used with --export …?format=state",
+        ));
     }
-    if !is_complete || !(keep || args.state.is_some()) {
+    let is_wanted = is_exported || args.state.is_some();
+    if is_wanted && !is_complete {
+        let flag = if is_exported { "--export …?format=state" } else { "--state" };
+        return Err(Usage::of(format!("{flag} needs the analyses flows, volumes and talkers")));
+    }
+    if !is_complete || !(keep || is_wanted) {
         return match args.probe {
-            Some(_) => Err(Usage::of("--probe names a state: use it with --state")),
+            Some(_) => Err(Usage::of(
+                "--probe names a state: use it with --state, or --export …?format=state",
+            )),
             None => Ok(None),
         };
     }

@@ -1,15 +1,18 @@
-//! The outputs of a run for flow records and events: files and collectors.
+//! The outputs of a run for flow records, events and states: files and collectors.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ringtap_export::Summary as Exported;
 use ringtap_export::{
-    Collector, EventOutput, Exports, FileOutput, Handle, Output, Prepared, Store,
+    Collector, EventOutput, Exports, FileOutput, Handle, Output, Prepared, Protocol, StatePart,
+    States, Store,
 };
 use ringtap_flow::Sinks;
+use ringtap_monitor::Outcome;
 
 use crate::atomic_file::{AtomicFile, Part};
 use ringtap_terminal::Usage;
@@ -45,6 +48,11 @@ pub(crate) fn named(
     Ok(all)
 }
 
+/// Whether a collector receives states.
+pub(crate) fn takes_states(collectors: &[Collector]) -> bool {
+    collectors.iter().any(|collector| collector.protocol() == Protocol::States)
+}
+
 /// The path with its folder resolved, if it exists: different spellings of a path are equal.
 fn resolved(path: &Path) -> PathBuf {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -58,6 +66,8 @@ fn resolved(path: &Path) -> PathBuf {
 /// The outputs of a run, started.
 pub(crate) struct Outputs {
     exports: Exports,
+    /// Those for states.
+    states: States,
     /// The number of collectors; files follow.
     collectors: usize,
     parts: Vec<Part>,
@@ -83,17 +93,38 @@ impl Outputs {
             parts.push(file.file.part());
             Ok(Box::new(file))
         };
-        let (sinks, exports) = prepared.start(workers, &mut open)?;
-        Ok((Self { exports, collectors, parts }, sinks))
+        let (sinks, mut exports) = prepared.start(workers, &mut open)?;
+        let states = exports.take_states();
+        Ok((Self { exports, states, collectors, parts }, sinks))
     }
 
     pub(crate) fn control(&self) -> Control {
         Control { handle: self.exports.handle(), parts: self.parts.clone() }
     }
 
+    /// Hands the state of the finished run to the outputs for states, as its only part.
+    pub(crate) fn send_state(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
+        let (Some(identity), false) = (&outcome.plan.app.state, self.states.is_empty()) else {
+            return Ok(());
+        };
+        let intervals = outcome.report().intervals.as_deref().unwrap_or_default();
+        self.states.send(&StatePart {
+            probe: identity.probe.clone(),
+            run: identity.run,
+            part: 0,
+            is_last: true,
+            from_ns: intervals.first().map_or(0, |first| first.start.0),
+            until_ns: intervals.last().map_or(0, |last| last.end.0),
+            bytes: Arc::from(outcome.write_state(Vec::new())?),
+        });
+        Ok(())
+    }
+
     /// Waits until everything is written or abandoned. Returns the counters of the collectors and
     /// of the files.
     pub(crate) fn finish(self) -> (Vec<Exported>, Vec<Exported>) {
+        // No states follow.
+        drop(self.states);
         let mut all = self.exports.finish();
         let files = all.split_off(self.collectors);
         (all, files)
@@ -146,7 +177,7 @@ pub(crate) fn messages(outputs: &[Exported]) -> Vec<(&'static str, String)> {
                 _ => "they could not be written",
             };
             let records = count(flows.records);
-            let items = if one.output.starts_with("events") { "events" } else { "flow records" };
+            let items = one.items.name();
             let text = format!("{}: {records} {items} lost: {what}", one.output);
             all.push(("warning", text));
         }
