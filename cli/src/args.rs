@@ -272,7 +272,8 @@ pub(crate) struct MonitorArgs {
     /// Add a digest of the report and all flow records
     #[arg(long, help_heading = "Output")]
     pub(crate) digest: bool,
-    /// Write the state of the run to this file, for 'ringtap merge'
+    /// Write the state of the run to this file, for 'ringtap merge'; or to this folder the state of
+    /// each interval
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "anonymise",
         help_heading = "Output")]
     pub(crate) state: Option<PathBuf>,

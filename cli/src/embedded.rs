@@ -14,6 +14,7 @@ use arrow_array::RecordBatch;
 use clap::{CommandFactory, Parser};
 use ringtap_engine::Watch;
 use ringtap_export::{Batches, Output, Prepared};
+use ringtap_monitor::state::Earlier;
 use ringtap_terminal::{Usage, message};
 
 use crate::args::{Cli, Command};
@@ -146,21 +147,21 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     let Command::Monitor(args) = parse("monitor", flags, files.iter().map(read))? else {
         return Err(Usage::of("the flags do not belong to monitor"));
     };
+    if outputs::takes_states(&args.export) {
+        return Err(Usage::of("states are exported by the command: use the state of the run"));
+    }
     let batches = kept.flows.then(Batches::default);
     let mut named = monitor::outputs(&args)?;
     named.extend(batches.clone().map(Output::Batches));
     let plan = monitor::plan(&args, &[], &named, kept.state)?;
     let settings = monitor::settings(&args, &plan, &[], Arc::clone(&stop.watch));
     let prepared = Prepared::new(&named, settings)?;
-    let (mut outputs, sinks) =
-        Outputs::start(prepared, plan.arrangement.workers, args.export.len())?;
+    let (outputs, sinks) = Outputs::start(prepared, plan.arrangement.workers, args.export.len())?;
     stop.connect(outputs.control());
     let files = source::files(&args.read, Arc::clone(&stop.watch));
-    let sinks = ringtap_monitor::Outputs { sinks, alert: None, interval: None, totals: None };
+    let sinks = ringtap_monitor::Outputs { sinks, ..ringtap_monitor::Outputs::default() };
     let mut outcome = ringtap_monitor::run(&plan, files, sinks, &stop.watch)?;
-    let sent = outputs.send_state(&outcome);
     (outcome.export, outcome.write) = outputs.finish();
-    sent?;
 
     let mut messages = monitor::messages(&mut outcome);
     messages.extend(outputs::messages(&outcome.export));
@@ -180,7 +181,7 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
             .report()
             .state
             .is_some()
-            .then(|| outcome.write_state(Vec::new()))
+            .then(|| outcome.write_state(&mut Earlier::default(), Vec::new()))
             .transpose()?,
         flows: batches.map(|batches| batches.take()).filter(|batches| !batches.is_empty()),
         warnings: warnings.into_iter().map(text).collect(),

@@ -38,6 +38,7 @@ mod screen;
 mod server;
 mod signals;
 mod source;
+mod states;
 mod text;
 mod units;
 

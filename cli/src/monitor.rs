@@ -17,8 +17,8 @@ use ringtap_flow::{Metering, Sinks, Timeouts};
 use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_io::capture::{Files, Notice, Severity};
 use ringtap_io::live::MergedReceiver;
-use ringtap_monitor::state::Identity;
-use ringtap_monitor::{Analyses, Limits, OnInterval, Outcome};
+use ringtap_monitor::state::{Identity, OnPart};
+use ringtap_monitor::{Analyses, Limits, OnInterval, Outcome, Receivers};
 use ringtap_skeleton::Skeleton;
 
 use crate::args::{Capture, Form, MonitorArgs};
@@ -27,7 +27,8 @@ use crate::metrics::Metrics;
 use crate::outputs::{self, Outputs};
 use crate::screen::Screen;
 use crate::source::Shared;
-use crate::{live, merge, notify, privileges, sandbox, signals, source, text};
+use crate::states::{self, States};
+use crate::{live, notify, privileges, sandbox, signals, source, text};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
 
@@ -59,7 +60,8 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     }
     // No sandbox for DPDK: its drivers open devices for writing.
     if interfaces.is_empty() || args.capture != Capture::Dpdk {
-        sandbox::enter(named.iter().filter_map(Output::path).chain(args.state.as_deref()))?;
+        let state = args.state.as_deref().map(states::written_path);
+        sandbox::enter(named.iter().filter_map(Output::path).chain(state.as_deref()))?;
     }
     let user = args.user.as_deref().map(privileges::user).transpose()?;
     let numbered = live::numbered(&interfaces, args)?;
@@ -115,8 +117,10 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
             live::announce_merged(receivers);
         }
         notify::ready(&format!("monitoring {}", plan.options.source.join(", ")));
-        let mut outcome = run_plan(&plan, source, &console, sinks)?;
-        let sent = outputs.send_state(&outcome);
+        let topics = outputs.take_states();
+        let (states, on_part) = States::start(args.state.as_deref(), topics, &plan, &WATCH)?;
+        let mut outcome = run_plan(&plan, source, &console, sinks, on_part)?;
+        let saved = states.finish(&outcome);
         (outcome.export, outcome.write) = outputs.finish();
         for all in [&outcome.export, &outcome.write] {
             for (kind, text) in outputs::messages(all) {
@@ -124,10 +128,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
             }
         }
         print(args, &outcome, stdout_is_taken)?;
-        if let Some(path) = &args.state {
-            merge::write_state(path, |out| Ok(outcome.write_state(out).map(drop)?))?;
-        }
-        sent?;
+        saved?;
         Ok(exit_code(args, &outcome))
     })
     .context("handling signals")?
@@ -213,10 +214,11 @@ fn run_plan(
     source: Source,
     console: &Arc<Console>,
     sinks: Vec<Sinks>,
+    part: Option<OnPart>,
 ) -> anyhow::Result<Outcome> {
     let live = plan.options.live;
-    let outputs = ringtap_monitor::Outputs {
-        sinks,
+    let receivers = Receivers {
+        part,
         alert: Some({
             let console = Arc::clone(console);
             Box::new(move |alert| console.alert(alert))
@@ -231,6 +233,7 @@ fn run_plan(
             Box::new(move |totals| console.totals(totals))
         }),
     };
+    let outputs = ringtap_monitor::Outputs { sinks, receivers };
     let outcome = match source {
         Source::Files(files) => ringtap_monitor::run(plan, *files, outputs, &WATCH),
         Source::Live { receivers, .. } => {
@@ -377,11 +380,12 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
     }
 }
 
-/// The run whose state is saved: to a file or a topic, or in memory (`keep`) if the flags allow it.
+/// The run whose state is saved: to files or a topic, or in memory (`keep`) if the flags allow it.
 fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> {
     let on = args.analyses.unwrap_or(Analyses::ALL);
     let is_complete = on.flows && on.volumes && on.talkers && args.anonymise.is_none();
-    args.state.as_deref().map(merge::check_path).transpose()?;
+    let has_intervals = args.interval.is_some() || !args.interface.is_empty();
+    args.state.as_deref().map(|path| states::check(path, has_intervals)).transpose()?;
     let is_exported = outputs::takes_states(&args.export);
     if is_exported && args.anonymise.is_some() {
         return Err(Usage::of(
@@ -406,6 +410,10 @@ fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> 
         // The standard library's random keys.
         run: RandomState::new().hash_one(std::process::id()),
         probe: args.probe.clone().unwrap_or_else(|| host().trim_end().to_owned()),
+        in_parts: match &args.state {
+            Some(path) => states::is_folder(path),
+            None => is_exported && has_intervals,
+        },
     }))
 }
 

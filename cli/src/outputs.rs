@@ -3,16 +3,13 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use ringtap_export::Summary as Exported;
 use ringtap_export::{
-    Collector, EventOutput, Exports, FileOutput, Handle, Output, Prepared, Protocol, StatePart,
-    States, Store,
+    Collector, EventOutput, Exports, FileOutput, Handle, Output, Prepared, Protocol, States, Store,
 };
 use ringtap_flow::Sinks;
-use ringtap_monitor::Outcome;
 
 use crate::atomic_file::{AtomicFile, Part};
 use ringtap_terminal::Usage;
@@ -66,8 +63,6 @@ fn resolved(path: &Path) -> PathBuf {
 /// The outputs of a run, started.
 pub(crate) struct Outputs {
     exports: Exports,
-    /// Those for states.
-    states: States,
     /// The number of collectors; files follow.
     collectors: usize,
     parts: Vec<Part>,
@@ -93,38 +88,22 @@ impl Outputs {
             parts.push(file.file.part());
             Ok(Box::new(file))
         };
-        let (sinks, mut exports) = prepared.start(workers, &mut open)?;
-        let states = exports.take_states();
-        Ok((Self { exports, states, collectors, parts }, sinks))
+        let (sinks, exports) = prepared.start(workers, &mut open)?;
+        Ok((Self { exports, collectors, parts }, sinks))
     }
 
     pub(crate) fn control(&self) -> Control {
         Control { handle: self.exports.handle(), parts: self.parts.clone() }
     }
 
-    /// Hands the state of the finished run to the outputs for states, as its only part.
-    pub(crate) fn send_state(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
-        let (Some(identity), false) = (&outcome.plan.app.state, self.states.is_empty()) else {
-            return Ok(());
-        };
-        let intervals = outcome.report().intervals.as_deref().unwrap_or_default();
-        self.states.send(&StatePart {
-            probe: identity.probe.clone(),
-            run: identity.run,
-            part: 0,
-            is_last: true,
-            from_ns: intervals.first().map_or(0, |first| first.start.0),
-            until_ns: intervals.last().map_or(0, |last| last.end.0),
-            bytes: Arc::from(outcome.write_state(Vec::new())?),
-        });
-        Ok(())
+    /// Removes the outputs for states, for the thread that makes states.
+    pub(crate) fn take_states(&mut self) -> States {
+        self.exports.take_states()
     }
 
     /// Waits until everything is written or abandoned. Returns the counters of the collectors and
     /// of the files.
     pub(crate) fn finish(self) -> (Vec<Exported>, Vec<Exported>) {
-        // No states follow.
-        drop(self.states);
         let mut all = self.exports.finish();
         let files = all.split_off(self.collectors);
         (all, files)

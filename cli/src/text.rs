@@ -6,7 +6,7 @@ use ringtap_engine::{InterfaceCounts, Plan};
 use ringtap_enrich::EntryKind;
 use ringtap_export::Summary;
 use ringtap_monitor::report::{Facts, Flows, Interval, Report, Time, Times, Volume};
-use ringtap_monitor::state::{Counts, Merged};
+use ringtap_monitor::state::{Counts, Merged, Run, Span};
 use ringtap_monitor::{About, Options, Outcome};
 use ringtap_skeleton::Role;
 use ringtap_terminal::names;
@@ -46,11 +46,22 @@ pub(crate) fn merged(merged: &Merged) -> String {
     packets(&mut page, &merged.counts, &merged.report, merged.plan.options.tunnels);
     findings(&mut page, &merged.counts, &merged.report, &merged.plan.app);
     page.heading("States");
-    let mut table = Table::new(&[Left, Left]);
-    for (run, probe) in &merged.header.runs {
-        table.row([probe.clone(), format!("run {run}")]);
+    let mut table = Table::new(&[Left, Left, Left]);
+    for (number, run) in &merged.header.runs {
+        table.row([run.probe.clone(), format!("run {number}"), parts(run)]);
     }
     page.table(&table);
+    for run in merged.header.runs.values() {
+        for span in run.missing() {
+            let (from, until) = (Time(span.from_ns), Time(span.until_ns));
+            let since = if span.first == 0 { String::new() } else { format!("from {from} ") };
+            page.line(&format!(
+                "missing: {} of {}, {since}until {until}",
+                numbers(&span),
+                run.probe
+            ));
+        }
+    }
     if merged.joined_flows > 0 {
         page.line(&format!("{} joined with flows of other runs", count(merged.joined_flows)));
     }
@@ -65,6 +76,21 @@ pub(crate) fn merged(merged: &Merged) -> String {
         page.0 += &format!("\ndigest {digest}\n");
     }
     page.0
+}
+
+/// The parts of a run, if it is not whole.
+fn parts(run: &Run) -> String {
+    let is_whole = run.ended && matches!(run.parts[..], [Span { first: 0, .. }]);
+    let end = if run.ended { "" } else { ", not ended" };
+    let all: Vec<_> = run.parts.iter().map(numbers).collect();
+    if is_whole { String::new() } else { format!("{}{end}", all.join(", ")) }
+}
+
+fn numbers(span: &Span) -> String {
+    match *span {
+        Span { first, last, .. } if first == last => format!("part {first}"),
+        Span { first, last, .. } => format!("parts {first} to {last}"),
+    }
 }
 
 /// What the analyses found.

@@ -8,6 +8,7 @@ use ringtap_wire::PacketRecord;
 
 use crate::report::activity::Activity;
 use crate::report::{Interval, TcpTotals};
+use crate::state::OnPart;
 use crate::worker::{Findings, TickSummary};
 use crate::{Alert, MonitorMerger, MonitorWorker, Report, Setup};
 
@@ -17,7 +18,7 @@ pub struct Monitor {
     /// For the workers, by number.
     sinks: Mutex<Vec<Sinks>>,
     /// For the merger.
-    merged: Mutex<(Option<OnAlert>, Option<OnInterval>, Option<OnTotals>)>,
+    receivers: Mutex<Receivers>,
     reports_intervals: bool,
 }
 
@@ -86,23 +87,32 @@ pub type OnTotals = Box<dyn FnMut(&Totals) + Send>;
 pub struct Outputs {
     /// Sinks for each worker's flow records and events; without sinks, they are only counted.
     pub sinks: Vec<Sinks>,
+    /// What the merger hands over.
+    pub receivers: Receivers,
+}
+
+/// Destinations of what the merger hands over during the run.
+#[derive(Default)]
+pub struct Receivers {
     /// Called for each scan that crosses the threshold.
     pub alert: Option<OnAlert>,
     /// Called for an interval once all workers have passed it.
     pub interval: Option<OnInterval>,
     /// Called at marks with new totals, before the intervals that end there.
     pub totals: Option<OnTotals>,
+    /// Called with each part of the state but the last, if it is saved in parts.
+    pub part: Option<OnPart>,
 }
 
 impl Monitor {
     /// A monitor with these outputs.
     pub fn new(setup: Setup, outputs: Outputs) -> Self {
-        let Outputs { sinks, alert, interval, totals } = outputs;
+        let Outputs { sinks, receivers } = outputs;
         Self {
             setup,
             sinks: Mutex::new(sinks),
-            reports_intervals: interval.is_some(),
-            merged: Mutex::new((alert, interval, totals)),
+            reports_intervals: receivers.interval.is_some(),
+            receivers: Mutex::new(receivers),
         }
     }
 }
@@ -135,8 +145,7 @@ impl Application for Monitor {
     }
 
     fn merger(&self) -> MonitorMerger {
-        let mut outputs = self.merged.lock().unwrap_or_else(|poison| poison.into_inner());
-        let (alert, interval, totals) = std::mem::take(&mut *outputs);
-        MonitorMerger::new(&self.setup, alert, interval, totals)
+        let mut receivers = self.receivers.lock().unwrap_or_else(|poison| poison.into_inner());
+        MonitorMerger::new(&self.setup, std::mem::take(&mut *receivers))
     }
 }

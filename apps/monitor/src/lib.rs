@@ -38,7 +38,8 @@ pub use analyses::activity::{Limits, UnknownLimit};
 pub use analyses::scans::Suspects;
 pub use analyses::{About, Analyses, Section, UnknownAnalysis};
 pub use app::{
-    EndedInterval, Monitor, OnAlert, OnInterval, OnTotals, Outputs, Partial, Shortage, Totals,
+    EndedInterval, Monitor, OnAlert, OnInterval, OnTotals, Outputs, Partial, Receivers, Shortage,
+    Totals,
 };
 pub use merger::MonitorMerger;
 pub use options::{Options, Setup};

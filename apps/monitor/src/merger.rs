@@ -12,10 +12,11 @@ use crate::analyses::volumes::Volumes;
 use crate::digest::RecordDigest;
 use crate::report::activity::Activity;
 use crate::report::{Conversations, Facts, Flows, Report};
-use crate::state::{self, INTERVALS, PROTOCOLS, SavedParts};
+use crate::state::{self, Collector, INTERVALS, PROTOCOLS, SavedParts};
 use crate::worker::{Findings, FlowCounts, TickSummary};
 use crate::{
-    Alert, Analyses, EndedInterval, OnAlert, OnInterval, OnTotals, Partial, Setup, Shortage, Totals,
+    Alert, Analyses, EndedInterval, OnAlert, OnInterval, OnTotals, Partial, Receivers, Setup,
+    Shortage, Totals,
 };
 
 /// Merges the workers' results into the report.
@@ -26,6 +27,8 @@ pub struct MonitorMerger {
     on_alert: Option<OnAlert>,
     on_interval: Option<OnInterval>,
     on_totals: Option<OnTotals>,
+    /// Parts of the state, if it is saved in parts.
+    parts: Option<Collector>,
     interval_ns: Option<u64>,
     /// The first interval that was not reported yet.
     unreported: u64,
@@ -49,21 +52,18 @@ pub struct MonitorMerger {
 }
 
 impl MonitorMerger {
-    pub(crate) fn new(
-        setup: &Setup,
-        on_alert: Option<OnAlert>,
-        on_interval: Option<OnInterval>,
-        on_totals: Option<OnTotals>,
-    ) -> Self {
+    pub(crate) fn new(setup: &Setup, receivers: Receivers) -> Self {
+        let Receivers { alert, interval, totals, part } = receivers;
         let options = &setup.options;
         let digest = options.needs_record_digest().then(RecordDigest::default);
         let volumes = || Volumes::new(setup.volumes_interval_ns(), options.interval_units as usize);
         Self {
             analyses: options.analyses,
             stage: options.enrichment.stage(),
-            on_alert,
-            on_interval,
-            on_totals,
+            on_alert: alert,
+            on_interval: interval,
+            on_totals: totals,
+            parts: setup.saves_parts().then(|| Collector::new(part)),
             interval_ns: options.interval_ns,
             unreported: 0,
             over: volumes(),
@@ -150,6 +150,9 @@ impl MonitorMerger {
         self.reached.resize(shard.count, 0);
         self.reached[shard.index] = mark;
         let oldest = self.reached.iter().copied().min().unwrap_or(0);
+        if let Some(parts) = &mut self.parts {
+            parts.reached(oldest);
+        }
         while self.active.first_key_value().is_some_and(|(&mark, _)| mark < oldest) {
             self.active.pop_first();
         }
@@ -202,7 +205,10 @@ impl Merger for MonitorMerger {
         };
         match partial {
             Partial::Tick(summary) => {
-                let TickSummary { active, over, found, totals } = *summary;
+                let TickSummary { active, over, found, totals, part } = *summary;
+                if let (Some(parts), Some(rows)) = (&mut self.parts, part) {
+                    parts.add(number, mark.time_ns(), rows);
+                }
                 self.mergers.merge(found);
                 if let Some(volumes) = over {
                     self.over.merge(*volumes);
@@ -232,6 +238,13 @@ impl Merger for MonitorMerger {
         }
         let on = self.analyses;
         if let Some(state) = &mut self.state {
+            let (_, first_ns) = self.volumes.handled();
+            state.from_ns = first_ns.min(state.until_ns);
+        }
+        if let (Some(state), Some(parts)) = (&mut self.state, &self.parts) {
+            state.part = parts.next;
+            state.from_ns = parts.until_ns.unwrap_or(state.from_ns);
+        } else if let Some(state) = &mut self.state {
             let tables = state::tables_of(state::saved(on));
             let volumes = state::image(&[], &tables, |table, rows| {
                 if *table == PROTOCOLS || *table == INTERVALS {

@@ -16,10 +16,11 @@ use crate::analyses::activity::{Limits, row_bytes};
 use crate::analyses::applications;
 use crate::analyses::scans::Suspects;
 use crate::analyses::volumes::{MOST_INTERVALS, ROW_UNITS};
-use crate::state::{Identity, STATE_FLOW_BYTES};
+use crate::state::{Identity, STATE_FLOW_BYTES, since_bytes};
 
 /// The default interval of an interface.
 const LIVE_INTERVAL_NS: u64 = 60_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 /// The threshold of P. Lee's, T. Bu's and G. Chandranmenon's paper for both kinds of scans.
 const SCAN_THRESHOLD: u32 = 20;
 /// Rows in each list of talkers.
@@ -186,6 +187,7 @@ impl Options {
             (on.need_flows(), FLOW_BYTES),
             (on.volumes, CONVERSATION_BYTES),
             (self.state.is_some(), STATE_FLOW_BYTES),
+            (self.saves_parts(), since_bytes(on)[0]),
         ];
         let core: u64 = rows.into_iter().filter_map(|(on, bytes)| on.then_some(bytes)).sum();
         (core + on.flow_bytes()).max(1)
@@ -193,6 +195,11 @@ impl Options {
 }
 
 impl Options {
+    /// Whether the state is saved in parts.
+    fn saves_parts(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| state.in_parts)
+    }
+
     /// Memory of the list of names, and of the volumes by application in each worker and the merger.
     fn application_bytes(&self, workers: u64) -> u64 {
         let rows = applications::most_bytes(self.names.labels()) * (workers + 1);
@@ -210,7 +217,8 @@ impl AppOptions for Options {
 
     fn worker_bytes(&self) -> u64 {
         let stage = if self.enrichment.is_empty() { 0 } else { STAGE_BYTES };
-        WORKER_BYTES + self.on().worker_bytes() + stage
+        let since = if self.saves_parts() { since_bytes(self.on())[1] } else { 0 };
+        WORKER_BYTES + self.on().worker_bytes() + stage + since
     }
 
     fn extractors(&self) -> Extractors {
@@ -228,11 +236,15 @@ impl AppOptions for Options {
     /// By the timeouts and the interval; a sweep over all flows more often than every second would
     /// be expensive.
     fn tick_ns(&self) -> u64 {
-        self.metering.timeouts.tick_ns()
+        let tick_ns = self.metering.timeouts.tick_ns();
+        match self.interval_ns.filter(|_| self.saves_parts()) {
+            // A part ends with its interval.
+            Some(interval_ns) => (interval_ns / interval_ns.div_ceil(tick_ns)).max(SECOND_NS),
+            None => tick_ns,
+        }
     }
 
     fn live_tick_ns(&self) -> u64 {
-        const SECOND_NS: u64 = 1_000_000_000;
         self.tick_ns().min(self.interval_ns.unwrap_or(u64::MAX)).max(SECOND_NS)
     }
 
@@ -268,7 +280,9 @@ impl AppOptions for Options {
             if extracts && names { (rest / NAMES_PART).min(MOST_NAME_BYTES) } else { 0 };
         self.interval_units = rows.units;
         self.max_activities = rows.activities;
-        let beside = rows.bytes + self.fact_bytes + self.payload_bytes + 2 * self.name_bytes;
+        let tables_of_names = 2 + u64::from(self.saves_parts());
+        let beside =
+            rows.bytes + self.fact_bytes + self.payload_bytes + tables_of_names * self.name_bytes;
         let affordable = ((rest - beside) / flow_bytes).max(1);
         let most_flows = FlowTable::MOST as u64 * memory.workers;
         if let Some(flows) = self.max_flows {
@@ -361,6 +375,11 @@ impl Setup {
     /// The interval of volumes.
     pub(crate) fn volumes_interval_ns(&self) -> Option<u64> {
         self.options.interval_ns.filter(|_| self.options.analyses.volumes)
+    }
+
+    /// Whether the state is saved in parts.
+    pub(crate) fn saves_parts(&self) -> bool {
+        self.options.saves_parts() && self.volumes_interval_ns().is_some()
     }
 
     /// A worker's part of the live flows.

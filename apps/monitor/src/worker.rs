@@ -13,8 +13,8 @@ use crate::analyses::volumes::Volumes;
 use crate::analyses::{Found, Parts};
 use crate::digest::RecordDigest;
 use crate::messages::Messages;
-use crate::state::{self, Conversed, Identity};
-use crate::{Analyses, Partial, Setup, Shortage, Totals};
+use crate::state::{Metered, Saver, WorkerRows, WorkerState};
+use crate::{Partial, Setup, Shortage, Totals};
 
 /// Entries checked in one step at a mark; as many records may leave at once.
 const SWEEP: usize = 512;
@@ -37,14 +37,6 @@ pub struct Findings {
     pub(crate) state: Option<WorkerState>,
 }
 
-/// What a state has of a worker.
-pub(crate) struct WorkerState {
-    /// Its tables, or why there are none.
-    pub(crate) image: Result<Vec<u8>, String>,
-    /// Conversations without room.
-    pub(crate) conversations_lost: u64,
-}
-
 /// A worker's summary at a tick.
 pub struct TickSummary {
     /// Live flows, without expired ones.
@@ -55,6 +47,8 @@ pub struct TickSummary {
     pub(crate) found: Found,
     /// The worker's totals since the beginning.
     pub(crate) totals: Totals,
+    /// A part of the state, if one ends here.
+    pub(crate) part: Option<WorkerRows>,
 }
 
 /// Counters of flow records.
@@ -95,8 +89,7 @@ pub struct MonitorWorker {
     ending: Option<u64>,
     /// Time at the last mark.
     time_ns: u64,
-    /// The run whose state is saved at the end, and its analyses.
-    identity: Option<(Identity, Analyses)>,
+    /// The state, once it is saved at the end.
     state: Option<WorkerState>,
 }
 
@@ -104,9 +97,9 @@ pub struct MonitorWorker {
 struct FlowEvents {
     volumes: Volumes,
     conversations: Option<Conversations>,
-    /// The conversations for a state.
-    conversed: Option<Conversed>,
     analyses: Parts,
+    /// What is saved, if the run has a state.
+    saver: Option<Box<Saver>>,
     flows: FlowCounts,
     /// What records and events pass through before sinks and the digest get them.
     stage: Option<Box<Stage>>,
@@ -154,8 +147,8 @@ impl MonitorWorker {
                     let apart = metering.uniflow || metering.vlan_in_key || !stamps_valid;
                     Conversations::new(key, capacity, apart)
                 }),
-                conversed: options.state.as_ref().map(|_| Conversed::new(capacity)),
-                analyses: Parts::new(setup, shard),
+                analyses: Parts::new(on, setup, shard),
+                saver: Saver::new(setup, shard).map(Box::new),
                 flows: FlowCounts {
                     digest: options.needs_record_digest().then(RecordDigest::default),
                     ..FlowCounts::default()
@@ -171,7 +164,6 @@ impl MonitorWorker {
             metered: Burst::with_capacity(BURST),
             ending: None,
             time_ns: 0,
-            identity: options.state.clone().map(|identity| (identity, on)),
             state: None,
         }
     }
@@ -232,27 +224,32 @@ impl MonitorWorker {
         Totals { shortage, tcp: analyses.tcp.as_ref().map(TcpTable::totals) }
     }
 
-    /// Saves the tables of a state; the volumes are the merger's.
+    /// Saves the state at the end. If the run has no parts, the volumes are the merger's.
     #[cold]
     fn save(&mut self) {
-        let Some((identity, on)) = &self.identity else { return };
-        let (table_of_flows, events) = (&self.flow_table, &mut self.events);
-        let image = state::image(&[], &state::tables_of(state::saved(*on)), |table, rows| {
-            if *table == state::SUMS {
-                let facts = table_of_flows.as_ref().map(FlowTable::fact_counts);
-                state::save_sums(&events.flows, facts.unwrap_or(&events.flows.facts), rows);
-            } else if *table == state::CONVERSATIONS {
-                events.conversed.iter().for_each(|own| own.save(rows));
-            }
-            if let Some(flows) = table_of_flows {
-                state::save_live(flows, identity, table, rows);
-            }
-            events.analyses.save(table, rows);
-        });
-        self.state = Some(WorkerState {
-            image: image.map_err(|error| error.to_string()),
-            conversations_lost: events.conversed.as_ref().map_or(0, |own| own.lost),
-        });
+        let FlowEvents { saver, volumes, analyses, flows, .. } = &mut self.events;
+        let Some(saver) = saver else { return };
+        volumes.end();
+        let volumes = saver.in_parts().then_some(&*volumes);
+        let metered = Metered { table: self.flow_table.as_ref(), counts: flows, volumes };
+        self.state = Some(saver.end(&metered, analyses));
+    }
+
+    /// What a mark hands over of the volumes and of the state.
+    fn hand_over(&mut self, time_ns: u64) -> (Option<Box<Volumes>>, Option<WorkerRows>) {
+        let FlowEvents { saver, volumes, analyses, flows, .. } = &mut self.events;
+        let Some(saver) = saver.as_mut().filter(|saver| saver.in_parts()) else {
+            return (self.over(time_ns), None);
+        };
+        // Volumes are in the part that hands them over.
+        if !saver.ends_part(time_ns) {
+            return (None, None);
+        }
+        let over = Box::new(volumes.take_before(time_ns));
+        let metered =
+            Metered { table: self.flow_table.as_ref(), counts: flows, volumes: Some(&over) };
+        let rows = saver.end_part(&metered, analyses);
+        (Some(over), Some(rows))
     }
 
     /// Hands over everything; the worker is empty afterwards.
@@ -301,6 +298,9 @@ impl Worker for MonitorWorker {
             }
         }
         self.events.analyses.on_packets(metered);
+        if let Some(since) = self.events.saver.as_mut().and_then(|saver| saver.since()) {
+            since.on_packets(metered);
+        }
         if !facts.is_empty() {
             self.events.report_messages(metered, facts);
         }
@@ -353,10 +353,10 @@ impl Worker for MonitorWorker {
         Some(match mark {
             Mark::Tick { time_ns, .. } => {
                 self.events.sinks.mark();
-                let over = self.over(*time_ns);
+                let (over, part) = self.hand_over(*time_ns);
                 let found = self.events.analyses.on_tick(*time_ns);
                 let totals = self.totals();
-                Partial::Tick(Box::new(TickSummary { active, over, found, totals }))
+                Partial::Tick(Box::new(TickSummary { active, over, found, totals, part }))
             }
             Mark::End { .. } => self.end(active),
         })
@@ -389,8 +389,8 @@ impl FlowEvents {
     /// one.
     #[inline]
     fn count_conversation(&mut self, packet: &PacketRecord, interval: u64, known: bool) {
-        if let (Some(conversed), 6 | 17) = (&mut self.conversed, packet.protocol) {
-            conversed.add(&FlowKey::of(packet), interval);
+        if let (Some(saver), 6 | 17) = (&mut self.saver, packet.protocol) {
+            saver.converse(&FlowKey::of(packet), interval);
         }
         if let Some(conversations) = &mut self.conversations
             && let Some(protocol) = conversations.note(packet, interval, known)
@@ -424,10 +424,12 @@ impl FlowEvents {
     /// Passes the messages in payloads to the analyses and the output for events.
     #[cold]
     fn report_messages(&mut self, packets: &[PacketRecord], attachments: &Attachments) {
-        let Self { messages, analyses, sinks, stage, .. } = self;
+        let Self { messages, analyses, saver, sinks, stage, .. } = self;
         let Some(messages) = messages else { return };
+        let mut since = saver.as_mut().and_then(|saver| saver.since());
         messages.each(packets, attachments, |event| {
             analyses.on_event(event);
+            since.iter_mut().for_each(|since| since.on_event(event));
             if let Some(sink) = &mut sinks.events {
                 sink.take(match stage {
                     Some(stage) => stage.event(event),
@@ -485,6 +487,7 @@ impl Observer for FlowObserver<'_> {
         let events = &mut *self.events;
         events.flows.ended[place(record.end_reason)] += 1;
         events.analyses.on_record(record);
+        events.saver.iter_mut().for_each(|saver| saver.on_record(record));
         let FlowEvents { flows, sinks, stage, .. } = events;
         if flows.digest.is_some() || sinks.records.is_some() {
             let record = match stage {

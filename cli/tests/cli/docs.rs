@@ -190,6 +190,7 @@ fn prepare(net: &Net, folder: &Path) {
     let run = folder.display().to_string();
     let forwarder = block(&page("NDN.md"), "[udp]").replace("/run", &run);
     fs::write(folder.join("ndn.toml"), forwarder).unwrap();
+    fs::create_dir(folder.join("states")).unwrap();
     fs::write(folder.join("list.txt"), "evil.example\n").unwrap();
     fs::write(folder.join("networks.txt"), "10.1.0.0/16 office\n").unwrap();
     fs::write(folder.join("asn.mmdb"), ringtap_testkit::mmdb::database("ASN", &[])).unwrap();

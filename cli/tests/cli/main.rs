@@ -36,6 +36,7 @@ mod ndn;
 mod net;
 mod origins;
 mod outputs;
+mod parts;
 mod records;
 mod report;
 mod send;

@@ -83,13 +83,13 @@ fn monitor(path: &Path, state: &Path, seed: usize, flags: &[&str]) -> Value {
 }
 
 /// Merges states into another one.
-fn merge(states: &[&PathBuf], into: &Path) {
+pub(crate) fn merge(states: &[&PathBuf], into: &Path) {
     let (_, errors, code) = output_of(ringtap().arg("merge").args(states).arg("--state").arg(into));
     assert_eq!((errors.as_str(), code), ("", 0));
 }
 
 /// The report over states.
-fn report(states: &[&PathBuf]) -> Value {
+pub(crate) fn report(states: &[&PathBuf]) -> Value {
     let mut command = ringtap();
     command.args(["merge", "--digest", "--report", "json", "--memory", "512M"]).args(states);
     let (out, errors, code) = output_of(&mut command);
@@ -160,7 +160,7 @@ fn differences(whole: &Value, merged: &Value) -> Vec<String> {
 }
 
 /// Real captures, and applications; with `RINGTAP_FULL` all of them in every number of parts.
-fn real() -> Vec<PathBuf> {
+pub(crate) fn real() -> Vec<PathBuf> {
     let mut all = crate::common::captures();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces/applications");
     if let Ok(entries) = std::fs::read_dir(folder) {
@@ -205,7 +205,7 @@ fn merged_parts_of_real_captures_have_the_digest_of_the_whole() {
 }
 
 /// A capture of a generated profile.
-fn generated(folder: &Path, profile: &str, packets: &str) -> PathBuf {
+pub(crate) fn generated(folder: &Path, profile: &str, packets: &str) -> PathBuf {
     let path = folder.join(format!("{profile}.pcap"));
     let mut command = ringtap();
     command.args(["generate", "--profile", profile, "--packets", packets, "--seed", "7", "-w"]);

@@ -7,15 +7,16 @@ use crate::format::Error;
 use crate::rows::combine;
 use crate::{Reader, Row};
 
-/// Calls `each` with the rows of a table of all images, in order; rows with equal keys are one. The images have the
-/// same tables, and their tables are merged in order.
+/// Calls `each` with the rows of a table of all images, in order, and with the position of the image that a row is of;
+/// rows with equal keys are one, of the first image that has it. The images have the same tables, and their tables are
+/// merged in order.
 ///
 /// # Errors
 /// If an image cannot be read or is damaged, or `each` fails.
 pub fn merge<R: Read, E: From<Error>>(
     images: &mut [Reader<R>],
     table: usize,
-    mut each: impl FnMut(&Row<'_>) -> Result<(), E>,
+    mut each: impl FnMut(usize, &Row<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let Some(&schema) = images.first().and_then(|image| image.tables().get(table)) else {
         return Ok(());
@@ -25,7 +26,7 @@ pub fn merge<R: Read, E: From<Error>>(
     while let Some(first) = heap.first() {
         let Some(row) = images[first].row(table) else { break };
         if schema.many || heap.is_alone(images, table) {
-            each(&row)?;
+            each(first, &row)?;
             images[first].advance()?;
             heap.sink(images, table);
             continue;
@@ -44,7 +45,7 @@ pub fn merge<R: Read, E: From<Error>>(
             images[next].advance()?;
             heap.sink(images, table);
         }
-        each(&Row { fixed: &fixed, key: schema.key, tail: &tail })?;
+        each(first, &Row { fixed: &fixed, key: schema.key, tail: &tail })?;
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ fn merged(images: &[&[u8]]) -> Result<Vec<u8>, Error> {
     let mut images: Vec<_> = images.iter().map(|image| open(image)).collect::<Result<_, _>>()?;
     let mut writer = Writer::new(Vec::new(), b"head", TABLES)?;
     for table in 0..TABLES.len() {
-        merge(&mut images, table, |row| writer.push(row))?;
+        merge(&mut images, table, |_, row| writer.push(row))?;
         writer.end_table()?;
     }
     writer.finish()
@@ -67,7 +67,7 @@ proptest! {
             *row = [row[0].wrapping_add(sum), row[1].min(least), row[2].max(most), row[3] | bits];
         }
         let mut found = Sums::new();
-        merge(&mut [open(&whole).unwrap()], 0, |row| {
+        merge(&mut [open(&whole).unwrap()], 0, |_, row| {
             let key = u16::from_be_bytes(row.key().try_into().unwrap());
             found.insert((key, row.tail.to_vec()), row.numbers());
             Ok::<_, Error>(())

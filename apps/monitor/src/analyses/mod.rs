@@ -217,8 +217,7 @@ macro_rules! analyses {
         }
 
         impl Parts {
-            pub(crate) fn new(setup: &Setup, shard: Shard) -> Self {
-                let on = setup.options.analyses;
+            pub(crate) fn new(on: Analyses, setup: &Setup, shard: Shard) -> Self {
                 Self { $($name: on.$name.then(|| Analysis::new(setup, shard)),)* }
             }
 

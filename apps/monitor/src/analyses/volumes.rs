@@ -265,7 +265,7 @@ impl Volumes {
         }
     }
 
-    /// Hands over the intervals that end before `time_ns`. Late packets for them are handed over
+    /// Hands over the intervals that end before `time_ns`, and the total so far. Late packets for them are handed over
     /// later.
     pub(crate) fn take_before(&mut self, time_ns: u64) -> Self {
         let mut before = Self::new(self.interval_ns, self.room);
@@ -278,6 +278,7 @@ impl Volumes {
             before.intervals = std::mem::replace(&mut self.intervals, later);
             before.units = before.intervals.values().map(VolumeCounts::units).sum();
             self.units -= before.units;
+            before.total = std::mem::take(&mut self.total);
         }
         before
     }
@@ -340,6 +341,12 @@ impl Volumes {
             self.add(number, counts);
         }
         Some(())
+    }
+
+    /// The number of packets, and the time of the first one, or the largest.
+    pub(crate) fn handled(&self) -> (u64, u64) {
+        let VolumeCounts { packets, first_ns, .. } = &self.total;
+        (packets.handled, if packets.handled > 0 { *first_ns } else { u64::MAX })
     }
 
     pub(crate) fn packets(&self) -> Packets {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::canonical::{self, Canonical};
-use crate::report::Sections;
-use crate::state::{Merged, Settings};
+use crate::report::{Sections, Time};
+use crate::state::{self, Merged, Settings, Span};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -25,10 +25,41 @@ struct Document<'a> {
     digest: Option<String>,
 }
 
+/// A run; its parts as the numbers of the first and the last of each span.
 #[derive(Serialize)]
 struct Run<'a> {
     probe: &'a str,
     run: &'a str,
+    parts: Vec<[u64; 2]>,
+    ended: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<Missing>,
+}
+
+/// Parts that are missing, and the time that they are of.
+#[derive(Serialize)]
+struct Missing {
+    parts: [u64; 2],
+    from: Time,
+    until: Time,
+}
+
+impl<'a> Run<'a> {
+    fn of((number, run): (&'a String, &'a state::Run)) -> Self {
+        let numbers = |span: &Span| [span.first, span.last];
+        let missing = |span: &Span| Missing {
+            parts: numbers(span),
+            from: Time(span.from_ns),
+            until: Time(span.until_ns),
+        };
+        Self {
+            probe: &run.probe,
+            run: number,
+            parts: run.parts.iter().map(numbers).collect(),
+            ended: run.ended,
+            missing: run.missing().iter().map(missing).collect(),
+        }
+    }
 }
 
 impl Merged {
@@ -42,10 +73,16 @@ impl Merged {
             let reason = reasons.entry(what).or_default();
             *reason = reason.saturating_add(number);
         }
+        let runs = || self.header.runs.values();
+        let missing = runs().flat_map(state::Run::missing).map(|span| span.parts());
+        let missing = missing.fold(0_u64, u64::saturating_add);
+        let unended = runs().filter(|run| !run.ended).count() as u64;
         let further = self.report.packets_in_further_intervals;
         reasons.extend([
             ("address pairs seen by several runs", self.shared_pairs),
             ("packets beyond the intervals listed", further),
+            ("parts of runs that are missing", missing),
+            ("runs whose end is missing", unended),
         ]);
         reasons.retain(|_, number| *number > 0);
         reasons
@@ -66,7 +103,7 @@ impl Merged {
         serde_json::to_string_pretty(&Document {
             version,
             settings: &self.header.settings,
-            runs: self.header.runs.iter().map(|(run, probe)| Run { probe, run }).collect(),
+            runs: self.header.runs.iter().map(Run::of).collect(),
             canonical: Canonical::of(&self.counts, &self.report),
             inexact: self.report.sections.inexact(),
             exact: inexact_reasons.is_empty(),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::canonical::{self, Canonical};
 use crate::Options;
 use crate::report::{Report, Sections};
-use crate::state::{self, Counts, MergeError};
+use crate::state::{self, Counts, Earlier, MergeError, PACKETS_DROPPED};
 
 /// The result of a finished run.
 #[derive(Debug)]
@@ -100,8 +100,6 @@ fn is_of_outputs(what: &str) -> bool {
 /// Why packets are not handled in any run: their reasons depend on the packet alone.
 const DROPPED_ALWAYS: [&str; 4] = ["damaged", "filtered", "not_sampled", "unfilterable"];
 
-const PACKETS_DROPPED: &str = "packets dropped";
-
 const STATES_NOT_EXPORTED: &str = "states not exported";
 
 impl Outcome {
@@ -126,11 +124,11 @@ impl Outcome {
         &self.run.report
     }
 
-    /// Writes the state of the run, if it was saved.
+    /// Writes the state of the run, if it was saved, or its last part.
     ///
     /// # Errors
     /// If there is none, or writing fails.
-    pub fn write_state<W: Write>(&self, out: W) -> Result<W, MergeError> {
+    pub fn write_state<W: Write>(&self, earlier: &mut Earlier, out: W) -> Result<W, MergeError> {
         let saved = self.report().state.as_ref();
         let saved = saved.ok_or(MergeError::Damaged("the run has none"))?;
         let losses = self.losses().into_iter();
@@ -151,9 +149,8 @@ impl Outcome {
             ),
             ("origins of hosts, which are not in the state", u64::from(has_origins && has_packets)),
         ];
-        lacks.extend(more.into_iter().filter(|&(_, number)| number > 0));
-        let lacks = lacks.into_iter().map(|(what, number)| (what.to_owned(), number)).collect();
-        state::write_state(&self.plan, saved, &self.counts, lacks, out)
+        lacks.extend(more);
+        state::write_state(&self.plan, saved, &self.counts, lacks, earlier, out)
     }
 
     /// Losses for lack of sound input, room or memory, with their numbers; empty if the report is

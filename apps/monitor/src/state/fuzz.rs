@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringtap_engine::{Machine, Plan};
 use ringtap_extract::Names;
 
-use super::{Choices, Header, Settings, image, merge_states, report, tables_of};
+use super::{Choices, Header, Run, Settings, Span, image, merge_states, report, tables_of};
 use crate::{Analyses, Options};
 
 /// Reads bytes as a state, and as a script of its rows: reports and merges end in a result or an error.
@@ -42,9 +42,11 @@ fn rows(mut script: &[u8]) -> Vec<u8> {
     let options = Options { analyses, ..Options::default() };
     let plan = Plan::new(ringtap_engine::Options::default(), options, &Machine::this())
         .expect("a plan of the defaults");
+    let span = Span { first: 0, last: 0, from_ns: 0, until_ns: 0 };
+    let run = Run { probe: "fuzz".to_owned(), parts: vec![span], ended: true };
     let header = Header {
         settings: Settings::of(&plan),
-        runs: BTreeMap::from([(format!("{:016x}", 0), "fuzz".to_owned())]),
+        runs: BTreeMap::from([(format!("{:016x}", 0), run)]),
         until_ns: u64::from(script.first().copied().unwrap_or(0)) << 32,
         lacks: BTreeMap::new(),
     };

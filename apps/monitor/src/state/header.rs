@@ -6,6 +6,9 @@ use ringtap_engine::Plan;
 use ringtap_extract::Names;
 use serde::{Deserialize, Serialize};
 
+use ringtap_state::Schema;
+
+use super::tables_of;
 use crate::{Analyses, Options};
 
 /// What must be equal in states that are merged, because it decides what their rows mean.
@@ -80,6 +83,12 @@ impl Settings {
         Ok((run, app))
     }
 
+    /// The tables of a state.
+    pub(super) fn tables(&self) -> Result<Vec<&'static Schema>, MergeError> {
+        let on = self.analyses.join(",").parse();
+        on.map(|on| tables_of(saved(on))).map_err(|_| MergeError::Damaged("its analyses"))
+    }
+
     /// Checks that live flows get their applications from the list that ended ones got theirs from.
     pub(crate) fn check_names(&self, names: &Names) -> Result<(), MergeError> {
         let (own, other) = (&self.names, names.digest());
@@ -107,13 +116,95 @@ pub(crate) fn saved(on: Analyses) -> Analyses {
     Analyses { activity: false, watch: false, ..on }
 }
 
+/// A run in a state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// The name of the machine or link.
+    pub probe: String,
+    /// Its parts in the state: apart from each other, in order.
+    pub parts: Vec<Span>,
+    /// Whether the last of them is the end of the run.
+    pub ended: bool,
+}
+
+/// Successive parts of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// The number of the first one; a run begins with 0.
+    pub first: u64,
+    /// The number of the last one.
+    pub last: u64,
+    /// When they began, in packet time, nanoseconds since 1970.
+    pub from_ns: u64,
+    /// When they ended.
+    pub until_ns: u64,
+}
+
+impl Span {
+    /// The number of parts.
+    pub fn parts(&self) -> u64 {
+        (self.last - self.first).saturating_add(1)
+    }
+}
+
+impl Run {
+    /// The number of the last part.
+    pub(super) fn last(&self) -> Option<u64> {
+        self.parts.last().map(|span| span.last)
+    }
+
+    /// The parts that are missing before the last one, as their first and last number, and the times around them.
+    pub fn missing(&self) -> Vec<Span> {
+        let mut missing = Vec::new();
+        let (mut next, mut from_ns) = (0, 0);
+        for span in &self.parts {
+            if let Some(last) = span.first.checked_sub(1).filter(|&last| last >= next) {
+                missing.push(Span { first: next, last, from_ns, until_ns: span.from_ns });
+            }
+            (next, from_ns) = (span.last.saturating_add(1), span.until_ns);
+        }
+        missing
+    }
+
+    /// Whether the parts are in order, and do not touch.
+    fn is_sound(&self) -> bool {
+        let touch = |pair: &[Span]| pair[0].last.saturating_add(1) >= pair[1].first;
+        self.parts.iter().all(|span| span.first <= span.last)
+            && !self.parts.is_empty()
+            && !self.parts.windows(2).any(touch)
+    }
+
+    /// Adds the parts of another state; false if a part is in both.
+    fn merge(&mut self, other: &Self) -> bool {
+        // A run has one end.
+        let both_ended = self.ended && other.ended;
+        let (last, other_last) = (self.last(), other.last());
+        let beyond = self.ended && other_last > last || other.ended && last > other_last;
+        self.parts.extend_from_slice(&other.parts);
+        self.parts.sort_unstable_by_key(|span| span.first);
+        let mut merged: Vec<Span> = Vec::with_capacity(self.parts.len());
+        for span in &self.parts {
+            match merged.last_mut() {
+                Some(before) if before.last >= span.first => return false,
+                Some(before) if before.last + 1 == span.first => {
+                    (before.last, before.until_ns) = (span.last, span.until_ns);
+                }
+                _ => merged.push(*span),
+            }
+        }
+        self.parts = merged;
+        self.ended |= other.ended;
+        !both_ended && !beyond
+    }
+}
+
 /// The header of a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// The settings of all runs.
     pub settings: Settings,
-    /// The probes, by the numbers of their runs in 16 hexadecimal digits.
-    pub runs: BTreeMap<String, String>,
+    /// The runs, by their numbers in 16 hexadecimal digits.
+    pub runs: BTreeMap<String, Run>,
     /// The latest packet time, nanoseconds since 1970.
     pub until_ns: u64,
     /// Losses for lack of memory, with their numbers; empty if the state is exact.
@@ -138,7 +229,7 @@ pub enum MergeError {
     /// They were made with another list of names than that of the report.
     #[error("the states were made with another list of names: use the same --names")]
     Names,
-    /// The same run is in two of them.
+    /// The same part of a run is in two of them.
     #[error("the same run of probe {0:?} is in two of the states, and it counts once")]
     Twice(String),
     /// The contents of a state are impossible.
@@ -163,11 +254,20 @@ impl Header {
         let numbered = |id: &String| {
             u64::from_str_radix(id, 16).is_ok_and(|number| format!("{number:016x}") == *id)
         };
-        if header.runs.keys().all(numbered) {
+        if header.runs.keys().all(numbered) && header.runs.values().all(Run::is_sound) {
             Ok(header)
         } else {
             Err(MergeError::Damaged("its runs"))
         }
+    }
+
+    /// The runs of which a merged header has a later part, sorted.
+    pub(super) fn superseded(&self, merged: &Self) -> Vec<u64> {
+        let later = |(number, run): &(&String, &Run)| {
+            merged.runs.get(*number).is_some_and(|merged| merged.last() > run.last())
+        };
+        let number = |(number, _): (&String, &Run)| u64::from_str_radix(number, 16).ok();
+        self.runs.iter().filter(later).filter_map(number).collect()
     }
 
     /// The header of a merged state.
@@ -178,9 +278,13 @@ impl Header {
         if let Some((name, one, other)) = self.settings.difference(&other.settings) {
             return Err(MergeError::Settings { name, one, other });
         }
-        for (run, probe) in &other.runs {
-            if self.runs.insert(run.clone(), probe.clone()).is_some() {
-                return Err(MergeError::Twice(probe.clone()));
+        for (number, run) in &other.runs {
+            let Some(own) = self.runs.get_mut(number) else {
+                self.runs.insert(number.clone(), run.clone());
+                continue;
+            };
+            if !own.merge(run) {
+                return Err(MergeError::Twice(run.probe.clone()));
             }
         }
         self.until_ns = self.until_ns.max(other.until_ns);

@@ -63,6 +63,11 @@ impl Live {
         rows.push(&key, &[], record.facts.bytes());
     }
 
+    /// The run of a row.
+    pub(super) fn run_of(row: &Row<'_>) -> Option<u64> {
+        row.key().get(ENDS + 1..)?.first_chunk().copied().map(u64::from_be_bytes)
+    }
+
     /// The flow of a row; `None` if no flow has such a row.
     pub(super) fn load(row: &Row<'_>) -> Option<Self> {
         let rest = row.key();

@@ -11,21 +11,26 @@
 //! A state is an image of sorted tables ([`ringtap_state`]) with a [`Header`]. Each analysis saves its own rows and
 //! loads them again, so a merged report is made by the code that makes the report of a run. What a report cuts or
 //! compares with a threshold is whole in a state. Live flows are stored as they were, and end when the report is made,
-//! by the latest time of all states.
+//! by the latest time of all states. A run may save a state for each interval (`parts.rs`).
 //!
 //! docs/NETWORK.md states what a merge equals, and when.
 
 #[cfg(feature = "fuzz")]
 mod fuzz;
 mod header;
+mod inputs;
 mod live;
+mod parts;
 mod restore;
+mod saver;
 mod tables;
 
 #[cfg(feature = "fuzz")]
 pub use fuzz::fuzz;
-pub use header::{Header, MergeError, Settings};
-pub use restore::{Choices, Counts, Merged, merge_states, report};
+pub use header::{Header, MergeError, Run, Settings, Span};
+pub use inputs::merge_states;
+pub use parts::{Earlier, OnPart, StatePart};
+pub use restore::{Choices, Counts, Merged, report};
 pub use ringtap_state::{Error, MAGIC, Reader};
 
 use ringtap_state::{Rows, Schema};
@@ -34,11 +39,10 @@ use crate::Analyses;
 use crate::analyses::Parts;
 
 pub(crate) use self::header::saved;
-pub(crate) use self::restore::write_state;
-pub(crate) use self::tables::{
-    CONVERSATIONS, CONVERSATIONS_LOST, Conversed, INTERVALS, PROTOCOLS, STATE_FLOW_BYTES, SUMS,
-    save_live, save_sums,
-};
+pub(crate) use self::inputs::write_state;
+pub(crate) use self::parts::{Collector, PACKETS_DROPPED};
+pub(crate) use self::saver::{Metered, Saver, WorkerRows, WorkerState, since_bytes};
+pub(crate) use self::tables::{CONVERSATIONS_LOST, INTERVALS, PROTOCOLS, STATE_FLOW_BYTES};
 
 /// The identity of a run whose state is saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +51,8 @@ pub struct Identity {
     pub run: u64,
     /// The name of the machine or link.
     pub probe: String,
+    /// Whether each interval has a state of its own.
+    pub in_parts: bool,
 }
 
 /// The parts of a run's state.
@@ -54,10 +60,25 @@ pub struct Identity {
 pub struct SavedParts {
     /// An image of each worker and of the merger, or why there is none.
     pub(crate) images: Vec<Result<Vec<u8>, String>>,
-    /// The time at the end, nanoseconds.
+    /// The number of parts before.
+    pub(crate) part: u64,
+    /// The times at the end of the part before and at the end, nanoseconds.
+    pub(crate) from_ns: u64,
     pub(crate) until_ns: u64,
     /// Conversations without room.
     pub(crate) conversations_lost: u64,
+}
+
+impl SavedParts {
+    /// The number of the last part.
+    pub fn part(&self) -> u64 {
+        self.part
+    }
+
+    /// When it began and ended, in packet time, nanoseconds since 1970.
+    pub fn times_ns(&self) -> [u64; 2] {
+        [self.from_ns, self.until_ns]
+    }
 }
 
 /// The tables of a state with these analyses, in order.

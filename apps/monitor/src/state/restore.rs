@@ -1,20 +1,20 @@
-//! Merges states, and makes the report of a merged one.
+//! The report of merged states.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::sync::Arc;
 
 use ringtap_engine::{Machine, Plan};
 use ringtap_extract::Names;
 use ringtap_flow::{FlowKey, FlowRecord, IpVersion};
 use ringtap_stage::{Mark, Merger, Shard};
-use ringtap_state::{Reader, Row, Writer, merge};
+use ringtap_state::Row;
 use ringtap_wire::Paths;
 
-use super::header::{Header, MergeError, Settings};
+use super::header::{Header, MergeError};
+use super::inputs::Inputs;
 use super::live::{Joiner, LIVE, Live};
 use super::tables::{CONVERSATIONS, CONVERSATIONS_LOST, INTERVALS, PROTOCOLS, SUMS, Sums};
-use super::{SavedParts, image, tables_of};
 use crate::analyses::Parts;
 use crate::analyses::talkers::PAIRS;
 use crate::analyses::volumes::Volumes;
@@ -72,11 +72,13 @@ impl Counts {
         Some(map.entry(rest.to_owned()).or_default())
     }
 
-    fn save(&self, rows: &mut ringtap_state::Rows) {
-        let mut put = |name: &str, number| rows.push(&[], &[number], name.as_bytes());
-        put("received", self.received);
-        put("captured", self.captured_octets);
-        put("forgotten", self.fragments_forgotten);
+    /// All by the names of [`Self::place`].
+    pub(super) fn named(&self) -> Vec<(String, u64)> {
+        let mut all = vec![
+            ("received".to_owned(), self.received),
+            ("captured".to_owned(), self.captured_octets),
+            ("forgotten".to_owned(), self.fragments_forgotten),
+        ];
         let maps = [
             ("dropped", &self.dropped),
             ("non_ip", &self.non_ip),
@@ -84,90 +86,10 @@ impl Counts {
             ("unread", &self.unread_payloads),
         ];
         for (name, map) in maps {
-            map.iter().for_each(|(rest, &number)| put(&format!("{name} {rest}"), number));
+            all.extend(map.iter().map(|(rest, &number)| (format!("{name} {rest}"), number)));
         }
+        all
     }
-}
-
-/// Writes the state of a run.
-///
-/// # Errors
-/// If the run has none, or writing fails.
-pub(crate) fn write_state<W: Write>(
-    plan: &Plan<Options>,
-    saved: &SavedParts,
-    counts: &Counts,
-    lacks: BTreeMap<String, u64>,
-    out: W,
-) -> Result<W, MergeError> {
-    let Some(identity) = &plan.app.state else {
-        return Err(MergeError::Damaged("the run has none"));
-    };
-    let header = Header {
-        settings: Settings::of(plan),
-        runs: BTreeMap::from([(format!("{:016x}", identity.run), identity.probe.clone())]),
-        until_ns: saved.until_ns,
-        lacks,
-    };
-    let tables = tables_of(super::header::saved(plan.app.analyses));
-    let own = image(&[], &tables, |table, rows| {
-        if *table == SUMS {
-            counts.save(rows);
-        }
-    })?;
-    let mut images = vec![Reader::open(&own[..], &tables)?];
-    for part in &saved.images {
-        let part = part.as_ref().map_err(|_| MergeError::Damaged("a row is too long"))?;
-        images.push(Reader::open(&part[..], &tables)?);
-    }
-    write_merged(&header, &mut images, out)
-}
-
-fn write_merged<R: Read, W: Write>(
-    header: &Header,
-    images: &mut [Reader<R>],
-    out: W,
-) -> Result<W, MergeError> {
-    let text = serde_json::to_vec(header).map_err(|_| MergeError::Damaged("its header"))?;
-    let tables = images.first().map_or_else(Vec::new, |first| first.tables().to_vec());
-    let mut writer = Writer::new(out, &text, tables.iter().copied())?;
-    for at in 0..tables.len() {
-        merge(images, at, |row| writer.push(row))?;
-        writer.end_table()?;
-    }
-    Ok(writer.finish()?)
-}
-
-/// Opens states, and merges their headers.
-fn open<R: Read>(inputs: Vec<R>) -> Result<(Header, Vec<Reader<R>>), MergeError> {
-    let known = tables_of(crate::Analyses { tcp: true, ..crate::Analyses::ALL });
-    let mut merged: Option<Header> = None;
-    let mut images = Vec::new();
-    for input in inputs {
-        let image = Reader::open(input, &known)?;
-        let header = Header::read(image.header())?;
-        let analyses = header.settings.analyses.join(",").parse();
-        let expected = analyses.map(|on| tables_of(super::header::saved(on)));
-        if expected.as_ref().map(Vec::as_slice) != Ok(image.tables()) {
-            return Err(MergeError::Damaged("its tables are not those of its analyses"));
-        }
-        match &mut merged {
-            Some(merged) => merged.merge(&header)?,
-            none => *none = Some(header),
-        }
-        images.push(image);
-    }
-    Ok((merged.ok_or(MergeError::Damaged("there is none"))?, images))
-}
-
-/// Merges states to one, without loading them. Returns its header.
-///
-/// # Errors
-/// If a state is damaged or does not belong to the others, or if reading or writing fails.
-pub fn merge_states<R: Read, W: Write>(inputs: Vec<R>, out: W) -> Result<Header, MergeError> {
-    let (header, mut images) = open(inputs)?;
-    write_merged(&header, &mut images, out)?;
-    Ok(header)
 }
 
 /// What the user chooses for the report of a merge.
@@ -207,7 +129,8 @@ pub struct Merged {
 /// # Errors
 /// If a state is damaged or does not belong to the others, or if reading fails.
 pub fn report<R: Read>(inputs: Vec<R>, choices: &Choices) -> Result<Merged, MergeError> {
-    let (header, mut images) = open(inputs)?;
+    let mut inputs = Inputs::open(inputs)?;
+    let header = inputs.header.clone();
     let app = Options {
         scan_threshold: choices.scan_threshold,
         top: choices.top,
@@ -216,7 +139,7 @@ pub fn report<R: Read>(inputs: Vec<R>, choices: &Choices) -> Result<Merged, Merg
         ..Options::default()
     };
     let run = ringtap_engine::Options {
-        source: header.runs.values().cloned().collect(),
+        source: header.runs.values().map(|run| run.probe.clone()).collect(),
         skeleton: Some(ringtap_skeleton::Skeleton::Reference),
         memory_bytes: choices.memory_bytes,
         ..ringtap_engine::Options::default()
@@ -226,9 +149,8 @@ pub fn report<R: Read>(inputs: Vec<R>, choices: &Choices) -> Result<Merged, Merg
     let plan = Plan::new(run, app, &Machine::this())?;
     let setup = Setup::of(&plan, &Arc::new(Paths::new()));
     let mut restorer = Restorer::new(&setup, &header);
-    let tables = images.first().map_or_else(Vec::new, |first| first.tables().to_vec());
-    for (at, table) in tables.iter().enumerate() {
-        merge(&mut images, at, |row| restorer.load(table, row))?;
+    for (at, table) in inputs.tables.clone().into_iter().enumerate() {
+        inputs.merge(at, |row| restorer.load(table, row))?;
     }
     restorer.finish_flows();
     let Restorer { sums, volumes, conversations, parts, shared_pairs, joiner, .. } = restorer;
@@ -241,7 +163,7 @@ pub fn report<R: Read>(inputs: Vec<R>, choices: &Choices) -> Result<Merged, Merg
         active: 0,
         state: None,
     };
-    let mut merger = MonitorMerger::new(&setup, None, None, None);
+    let mut merger = MonitorMerger::new(&setup, crate::app::Receivers::default());
     let mark = Mark::End { time_ns: header.until_ns };
     merger.on_partial(ONLY, &mark, Partial::End(Box::new(findings)));
     let mut report = merger.finish();
@@ -285,7 +207,7 @@ impl<'a> Restorer<'a> {
             volumes: Volumes::new(setup.volumes_interval_ns(), options.interval_units as usize),
             conversations: [0; 2],
             last: Vec::new(),
-            parts: Parts::new(setup, ONLY),
+            parts: Parts::new(setup.options.analyses, setup, ONLY),
             shared_pairs: 0,
             joiner: Joiner::new(&options.metering),
             names: on.applications.then(|| Arc::clone(&options.names)),

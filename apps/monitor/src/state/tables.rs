@@ -67,21 +67,21 @@ pub(crate) fn conversation_key(key: &FlowKey, interval: u64) -> Key {
 }
 
 /// The conversations of a worker.
-pub(crate) struct Conversed {
+pub(super) struct Conversed {
     all: Vec<Key>,
     /// With this number of keys, equal ones become one.
     full: usize,
     most: usize,
-    pub(crate) lost: u64,
+    pub(super) lost: u64,
 }
 
 impl Conversed {
     /// Room for `most` keys.
-    pub(crate) fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         Self { all: Vec::new(), full: most.min(1024), most, lost: 0 }
     }
 
-    pub(crate) fn add(&mut self, key: &FlowKey, interval: u64) {
+    pub(super) fn add(&mut self, key: &FlowKey, interval: u64) {
         if self.all.len() == self.full {
             self.settle();
         }
@@ -102,33 +102,32 @@ impl Conversed {
             if is_full { usize::MAX } else { (2 * self.all.len()).max(1024).min(self.most) };
     }
 
-    pub(crate) fn save(&self, rows: &mut Rows) {
+    /// Drops all, except the number of those without room.
+    pub(super) fn clear(&mut self) {
+        (self.all, self.full) = (Vec::new(), self.most.min(1024));
+    }
+
+    pub(super) fn save(&self, rows: &mut Rows) {
         self.all.iter().for_each(|key| rows.push(&[key], &[], &[]));
     }
 }
 
-/// Adds the sums of a worker's flow records.
-pub(crate) fn save_sums(flows: &FlowCounts, facts: &FactCounts, rows: &mut Rows) {
-    let mut put = |name: &str, number| rows.push(&[], &[number], name.as_bytes());
-    for (reason, ended) in ringtap_flow::EndReason::ALL.into_iter().zip(flows.ended) {
-        put(&format!("ended {}", reason.name()), ended);
-    }
-    if let Some(digest) = &flows.digest {
-        digest
-            .words()
-            .into_iter()
-            .enumerate()
-            .for_each(|(at, word)| put(&format!("digest {at}"), word));
-    }
-    for (kind, kept) in Kind::ALL.into_iter().zip(facts.kept).filter(|&(_, kept)| kept > 0) {
-        put(&format!("fact {}", kind.name()), kept);
-    }
-    put("facts beyond", facts.beyond);
-    put("facts without room", facts.no_room);
+/// The sums of a worker's flow records by name.
+pub(super) fn sums(flows: &FlowCounts, facts: &FactCounts) -> Vec<(String, u64)> {
+    let ended = ringtap_flow::EndReason::ALL.into_iter().zip(flows.ended);
+    let mut all: Vec<_> =
+        ended.map(|(reason, ended)| (format!("ended {}", reason.name()), ended)).collect();
+    let words = flows.digest.iter().flat_map(RecordDigest::words).enumerate();
+    all.extend(words.map(|(at, word)| (format!("digest {at}"), word)));
+    let kept = Kind::ALL.into_iter().zip(facts.kept);
+    all.extend(kept.map(|(kind, kept)| (format!("fact {}", kind.name()), kept)));
+    all.push(("facts beyond".into(), facts.beyond));
+    all.push(("facts without room".into(), facts.no_room));
+    all
 }
 
 /// Adds the live flows, or their pairs to [`PAIRS`].
-pub(crate) fn save_live(
+pub(super) fn save_live(
     flows: &FlowTable,
     identity: &Identity,
     table: &'static Schema,

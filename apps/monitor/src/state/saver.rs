@@ -1,0 +1,186 @@
+//! What a worker saves: the rows of its tables, at the end or also at the end of each interval.
+//!
+//! ```text
+//! a whole run       ──▶ at the end, all tables
+//! a part of a run   ──▶ tables of what happened since the part before: a second set of analyses, and differences of sums
+//! ```
+//!
+//! Live flows are in every part as they are at its end. A merge takes them from the latest part alone.
+
+use std::collections::BTreeMap;
+
+use ringtap_flow::{FactCounts, FlowKey, FlowRecord, FlowTable};
+use ringtap_stage::Shard;
+use ringtap_state::{Rows, Schema};
+
+use super::tables::{CONVERSATIONS, Conversed, INTERVALS, PROTOCOLS, SUMS, save_live, sums};
+use super::{Identity, image, saved, tables_of};
+use crate::analyses::Parts;
+use crate::analyses::volumes::Volumes;
+use crate::worker::FlowCounts;
+use crate::{Analyses, Setup};
+
+/// A worker's part of the states of a run.
+pub(crate) struct Saver {
+    identity: Identity,
+    tables: Vec<&'static Schema>,
+    /// Conversations since the last part.
+    conversed: Conversed,
+    since: Option<Since>,
+    /// The sums that earlier parts have.
+    sums: BTreeMap<String, u64>,
+}
+
+/// The analyses since the last part.
+struct Since {
+    analyses: Parts,
+    setup: Setup,
+    shard: Shard,
+    interval_ns: u64,
+    /// The interval of the last mark.
+    interval: Option<u64>,
+}
+
+impl Since {
+    fn new(setup: &Setup, shard: Shard, interval_ns: u64) -> Self {
+        let analyses = Self::none(setup, shard);
+        Self { analyses, setup: setup.clone(), shard, interval_ns, interval: None }
+    }
+
+    fn none(setup: &Setup, shard: Shard) -> Parts {
+        Parts::new(saved(setup.options.analyses), setup, shard)
+    }
+}
+
+/// The rows of a worker, before they are sorted, by table.
+pub(crate) struct WorkerRows {
+    pub(crate) rows: Vec<Rows>,
+    /// Packets that the worker handled.
+    pub(crate) handled: u64,
+    /// The time of the first one, or the largest.
+    pub(crate) first_ns: u64,
+}
+
+/// What is saved beside the analyses and the conversations.
+pub(crate) struct Metered<'a> {
+    pub(crate) table: Option<&'a FlowTable>,
+    pub(crate) counts: &'a FlowCounts,
+    /// The volumes, if the merger does not save them.
+    pub(crate) volumes: Option<&'a Volumes>,
+}
+
+impl Saver {
+    /// That of a worker, if states are saved.
+    pub(crate) fn new(setup: &Setup, shard: Shard) -> Option<Self> {
+        let options = &setup.options;
+        let identity = options.state.clone()?;
+        let interval_ns = setup.volumes_interval_ns().filter(|_| identity.in_parts);
+        Some(Self {
+            tables: tables_of(saved(options.analyses)),
+            conversed: Conversed::new(setup.capacity_of(shard)),
+            since: interval_ns.map(|interval_ns| Since::new(setup, shard, interval_ns)),
+            sums: BTreeMap::new(),
+            identity,
+        })
+    }
+
+    /// Whether the state is saved in parts.
+    pub(crate) fn in_parts(&self) -> bool {
+        self.since.is_some()
+    }
+
+    pub(crate) fn converse(&mut self, key: &FlowKey, interval: u64) {
+        self.conversed.add(key, interval);
+    }
+
+    /// The analyses since the last part.
+    pub(crate) fn since(&mut self) -> Option<&mut Parts> {
+        self.since.as_mut().map(|since| &mut since.analyses)
+    }
+
+    #[inline(always)]
+    pub(crate) fn on_record(&mut self, record: &FlowRecord) {
+        if let Some(since) = &mut self.since {
+            since.analyses.on_record(record);
+        }
+    }
+
+    /// Whether a part ends at this time: another interval begins.
+    pub(crate) fn ends_part(&mut self, time_ns: u64) -> bool {
+        let Some(since) = &mut self.since else { return false };
+        let interval = time_ns / since.interval_ns;
+        since.interval.replace(interval).is_some_and(|before| before != interval)
+    }
+
+    /// The rows since the last part; the next part begins.
+    #[cold]
+    pub(crate) fn end_part(&mut self, metered: &Metered<'_>, whole: &mut Parts) -> WorkerRows {
+        let mut all = Vec::new();
+        for table in self.tables.clone() {
+            let mut rows = Rows::new(table);
+            self.save(table, metered, whole, &mut rows);
+            all.push(rows);
+        }
+        self.conversed.clear();
+        if let Some(since) = &mut self.since {
+            since.analyses = Since::none(&since.setup, since.shard);
+        }
+        let (handled, first_ns) = metered.volumes.map_or((0, u64::MAX), Volumes::handled);
+        WorkerRows { rows: all, handled, first_ns }
+    }
+
+    /// An image of the rows since the last part, or of all, if there are no parts.
+    #[cold]
+    pub(crate) fn end(&mut self, metered: &Metered<'_>, whole: &mut Parts) -> WorkerState {
+        let tables = self.tables.clone();
+        let image = image(&[], &tables, |table, rows| self.save(table, metered, whole, rows));
+        WorkerState {
+            image: image.map_err(|error| error.to_string()),
+            conversations_lost: self.conversed.lost,
+        }
+    }
+
+    fn save(
+        &mut self,
+        table: &'static Schema,
+        metered: &Metered<'_>,
+        whole: &mut Parts,
+        rows: &mut Rows,
+    ) {
+        let &Metered { table: flows, counts, volumes } = metered;
+        if *table == SUMS {
+            let facts: &FactCounts = flows.map_or(&counts.facts, FlowTable::fact_counts);
+            for (name, sum) in sums(counts, facts) {
+                let more = sum.wrapping_sub(self.sums.insert(name.clone(), sum).unwrap_or(0));
+                if more != 0 {
+                    rows.push(&[], &[more], name.as_bytes());
+                }
+            }
+        } else if *table == CONVERSATIONS {
+            self.conversed.save(rows);
+        } else if let (true, Some(volumes)) = (*table == PROTOCOLS || *table == INTERVALS, volumes)
+        {
+            volumes.save(table, rows);
+        }
+        if let Some(flows) = flows {
+            save_live(flows, &self.identity, table, rows);
+        }
+        match &mut self.since {
+            Some(since) => since.analyses.save(table, rows),
+            None => whole.save(table, rows),
+        }
+    }
+}
+
+/// What the last state of a run has of a worker.
+pub(crate) struct WorkerState {
+    /// Its tables, or why there are none.
+    pub(crate) image: Result<Vec<u8>, String>,
+    /// Conversations without room.
+    pub(crate) conversations_lost: u64,
+}
+
+/// Memory of the second set of analyses, in bytes: for a live flow, and in each worker.
+pub(crate) fn since_bytes(on: Analyses) -> [u64; 2] {
+    [saved(on).flow_bytes(), saved(on).worker_bytes()]
+}
