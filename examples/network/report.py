@@ -76,7 +76,7 @@ def save(batch, folder, probes):
     network = ringtap.merge(states, digest=True)
     write(folder / "network.state", network.state)
     write(folder / "network.json", json.dumps(network.report, indent=2).encode())
-    ended = {run["probe"] for run in network.report["runs"] if run.get("ended", True)}
+    ended = {run["probe"] for run in network.report["runs"] if run["ended"]}
     if ended >= set(probes):
         write(folder / "complete", b"")
 

@@ -33,7 +33,8 @@ struct Received {
 fn states(messages: Vec<Message>) -> (Vec<Received>, usize) {
     let mut all: BTreeMap<_, Vec<Message>> = BTreeMap::new();
     for message in messages {
-        let part = (message.headers["run"].clone(), message.headers["part"].clone());
+        let number = message.headers["part"].parse::<u64>().unwrap();
+        let part = (message.headers["run"].clone(), number);
         all.entry(part).or_default().push(message);
     }
     let (mut complete, mut incomplete) = (Vec::new(), 0);
@@ -58,8 +59,15 @@ fn states(messages: Vec<Message>) -> (Vec<Received>, usize) {
     (complete, incomplete)
 }
 
-/// The report of a merge of these states.
+/// The report of an exact merge of these states.
 fn merged(folder: &Path, states: &[Received]) -> Value {
+    let (report, errors) = merge(folder, states);
+    assert_eq!(errors, "");
+    report
+}
+
+/// The report of a merge of these states, and stderr.
+fn merge(folder: &Path, states: &[Received]) -> (Value, String) {
     let mut command = ringtap();
     command.args(["merge", "--digest", "--report", "json"]);
     for (number, state) in states.iter().enumerate() {
@@ -68,8 +76,8 @@ fn merged(folder: &Path, states: &[Received]) -> Value {
         command.arg(path);
     }
     let (report, errors, code) = output_of(&mut command);
-    assert_eq!((code, errors.as_str()), (0, ""));
-    serde_json::from_str(&report).unwrap()
+    assert_eq!(code, 0, "{errors}");
+    (serde_json::from_str(&report).unwrap(), errors)
 }
 
 /// A capture whose state takes several chunks.
@@ -239,4 +247,32 @@ fn a_state_needs_its_analyses_and_addresses() {
         errors.contains("1 states lost: the output accepted nothing more at the end"),
         "{errors}"
     );
+}
+
+#[test]
+fn the_states_of_all_intervals_merge_to_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(broker) = broker(folder.path()) else { return };
+    let url = format!("kafka://{}/states?format=state", broker.address());
+    let flags = ["--export", &url, "--interval", "1s", "--digest"];
+    let (report, errors, code) = monitor(&flags);
+    assert_eq!((code, errors.as_str()), (0, ""));
+    let (received, incomplete) = states(messages(&broker, "states").0);
+    assert_eq!(incomplete, 0);
+    assert!(received.len() > 3, "{}", received.len());
+    assert_eq!(report["export"][0]["sent"]["records"], received.len());
+    let number = |state: &Received, name: &str| state.headers[name].parse::<u64>().unwrap();
+    for (place, state) in received.iter().enumerate() {
+        assert_eq!(number(state, "part"), place as u64);
+        assert_eq!(state.headers["last"], (place + 1 == received.len()).to_string());
+        assert!(number(state, "from") <= number(state, "until"));
+    }
+    let whole = merged(folder.path(), &received);
+    assert_eq!((&whole["digest"], &whole["exact"]), (&report["digest"], &json!(true)));
+    // Without a state in the middle the report names it.
+    let mut fewer = received;
+    fewer.remove(1);
+    let (fewer, errors) = merge(folder.path(), &fewer);
+    assert!(errors.contains("no digest"), "{errors}");
+    assert_eq!(fewer["runs"][0]["missing"][0]["parts"], json!([1, 1]));
 }
