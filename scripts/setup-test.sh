@@ -2,8 +2,8 @@
 # Installs the external tools of the tests, as far as they are missing. If a tool cannot be
 # installed, the script prints its name, and tests that need it are skipped.
 #
-# With RINGTAP_FULL=1, as in `make test-all`, the script also fetches a broker of Kafka and Spark, and
-# fails if it cannot.
+# With RINGTAP_FULL=1, as in `make test-all`, the script also fetches a broker of Kafka, and Spark with
+# its connector to Kafka, and fails if it cannot.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/packages.sh
@@ -84,15 +84,18 @@ if [ ! -x "$tools/ndnd" ]; then
     fi
 fi
 
-# A broker of Kafka, for the tests of `make test-all`.
-if [ "${RINGTAP_FULL:-}" = 1 ] && [ ! -e "$tools/kafka/complete" ]; then
+# A broker of Kafka, and the connector of Spark to it, for the tests of `make test-all`.
+if [ "${RINGTAP_FULL:-}" = 1 ]; then
     wanted=() missing=()
     need java default-jre-headless
     need mvn maven
     install_needed
-    mvn --batch-mode --quiet --file testkit/kafka/pom.xml dependency:copy-dependencies \
-        "-DoutputDirectory=$PWD/$tools/kafka"
-    touch "$tools/kafka/complete"
+    for name in kafka spark; do
+        pom=testkit/$name/pom.xml
+        cmp -s "$pom" "$tools/$name/pom.xml" && continue
+        mvn --batch-mode --quiet --file "$pom" dependency:copy-dependencies "-DoutputDirectory=$PWD/$tools/$name"
+        cp "$pom" "$tools/$name/pom.xml"
+    done
 fi
 
 # Spark, likewise.

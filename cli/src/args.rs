@@ -281,7 +281,7 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "anonymise",
         help_heading = "Output")]
     pub(crate) state: Option<PathBuf>,
-    /// Name this machine or link in its state [default: the host name]
+    /// Name this machine or link in its states [default: the host name]
     #[arg(long, value_name = "NAME", help_heading = "Output")]
     pub(crate) probe: Option<String>,
     /// Write flow records as json, csv, eve (Suricata), zeek (conn.log) or parquet; if PATH is
@@ -295,7 +295,7 @@ pub(crate) struct MonitorArgs {
     /// Export flow records to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT,
     /// ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT, as
     /// lines to json+tcp://HOST:PORT (also csv, eve; +tls), or to kafka://BROKER/TOPIC?format=json
-    /// (also protobuf)
+    /// (also protobuf); or states, for 'ringtap merge', to kafka://BROKER/TOPIC?format=state
     #[arg(long, value_name = "URL", help_heading = "Output")]
     pub(crate) export: Vec<Collector>,
     /// Trust these certificate authorities (PEM) for TLS collectors and brokers [default: the system's]

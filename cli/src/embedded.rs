@@ -147,6 +147,9 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     let Command::Monitor(args) = parse("monitor", flags, files.iter().map(read))? else {
         return Err(Usage::of("the flags do not belong to monitor"));
     };
+    if outputs::takes_states(&args.export) {
+        return Err(Usage::of("states are exported by the command: use the state of the run"));
+    }
     let batches = kept.flows.then(Batches::default);
     let mut named = monitor::outputs(&args)?;
     named.extend(batches.clone().map(Output::Batches));

@@ -349,9 +349,9 @@ fn text(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -
         let labels = |one: &Status| format!("{{output=\"{}\"}}", label_value(&one.name));
         stats.outputs.iter().map(|one| (labels(one), value(one))).collect()
     };
-    let made = "Flow records for an output, encoded or lost before encoding.";
+    let made = "Flow records, events or states for an output, encoded or lost before encoding.";
     metric("output_records_made_total", "counter", made, &each(&|one| one.made.to_string()));
-    let sent = "Flow records that an output accepted.";
+    let sent = "Those that an output accepted.";
     metric("output_records_written_total", "counter", sent, &each(&|one| one.sent.to_string()));
     let lost: Vec<_> = stats
         .outputs
@@ -362,7 +362,7 @@ fn text(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -
             (format!("{{output=\"{name}\",reason=\"{reason}\"}}"), lost.to_string())
         })
         .collect();
-    metric("output_records_lost_total", "counter", "Flow records that an output lost.", &lost);
+    metric("output_records_lost_total", "counter", "Those that an output lost.", &lost);
     let queued = "Encoded bytes that are not written yet.";
     metric("output_queued_bytes", "gauge", queued, &each(&|one| one.queued_bytes.to_string()));
     let failing = "1 if the last attempt to write failed.";

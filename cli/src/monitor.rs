@@ -91,7 +91,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
             .map_or(String::new(), |user| format!("as the user {}", user.name.to_string_lossy()))
     };
     let late = late.map(start).transpose().with_context(as_user)?;
-    let Some((outputs, sinks)) = early.or(late) else {
+    let Some((mut outputs, sinks)) = early.or(late) else {
         unreachable!("outputs start before or after the change of user")
     };
     let control = outputs.control();
@@ -117,9 +117,10 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
             live::announce_merged(receivers);
         }
         notify::ready(&format!("monitoring {}", plan.options.source.join(", ")));
-        let state = args.state.as_deref().map(|path| States::start(path, &plan, &WATCH));
-        let (states, on_part) = state.transpose()?.unzip();
-        let mut outcome = run_plan(&plan, source, &console, sinks, on_part.flatten())?;
+        let topics = outputs.take_states();
+        let (states, on_part) = States::start(args.state.as_deref(), topics, &plan, &WATCH)?;
+        let mut outcome = run_plan(&plan, source, &console, sinks, on_part)?;
+        let saved = states.finish(&outcome);
         (outcome.export, outcome.write) = outputs.finish();
         for all in [&outcome.export, &outcome.write] {
             for (kind, text) in outputs::messages(all) {
@@ -127,9 +128,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
             }
         }
         print(args, &outcome, stdout_is_taken)?;
-        if let Some(states) = states {
-            states.finish(&outcome)?;
-        }
+        saved?;
         Ok(exit_code(args, &outcome))
     })
     .context("handling signals")?
@@ -382,18 +381,28 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
     }
 }
 
-/// The run whose state is saved: to a file, or in memory (`keep`) if the flags allow it.
+/// The run whose state is saved: to files or a topic, or in memory (`keep`) if the flags allow it.
 fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> {
     let on = args.analyses.unwrap_or(Analyses::ALL);
     let is_complete = on.flows && on.volumes && on.talkers && args.anonymise.is_none();
     let has_intervals = args.interval.is_some() || !args.interface.is_empty();
     args.state.as_deref().map(|path| states::check(path, has_intervals)).transpose()?;
-    if args.state.is_some() && !is_complete {
-        return Err(Usage::of("--state needs the analyses flows, volumes and talkers"));
+    let is_exported = outputs::takes_states(&args.export);
+    if is_exported && args.anonymise.is_some() {
+        return Err(Usage::of(
+            "a state has addresses: --anonymise cannot be used with --export …?format=state",
+        ));
     }
-    if !is_complete || !(keep || args.state.is_some()) {
+    let is_wanted = is_exported || args.state.is_some();
+    if is_wanted && !is_complete {
+        let flag = if is_exported { "--export …?format=state" } else { "--state" };
+        return Err(Usage::of(format!("{flag} needs the analyses flows, volumes and talkers")));
+    }
+    if !is_complete || !(keep || is_wanted) {
         return match args.probe {
-            Some(_) => Err(Usage::of("--probe names a state: use it with --state")),
+            Some(_) => Err(Usage::of(
+                "--probe names a state: use it with --state, or --export …?format=state",
+            )),
             None => Ok(None),
         };
     }
@@ -402,7 +411,10 @@ fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> 
         // The standard library's random keys.
         run: RandomState::new().hash_one(std::process::id()),
         probe: args.probe.clone().unwrap_or_else(|| host().trim_end().to_owned()),
-        in_parts: args.state.as_deref().is_some_and(states::is_folder),
+        in_parts: match &args.state {
+            Some(path) => states::is_folder(path),
+            None => is_exported && has_intervals,
+        },
     }))
 }
 

@@ -63,7 +63,7 @@ impl Reported {
         let new = u64::saturating_sub(lost, self.lost);
         let losses = match new {
             0 => String::new(),
-            new => format!("; {} flow records lost", count(new)),
+            new => format!("; {} {} lost", count(new), status.items.name()),
         };
         let line = if status.failing && (!self.failing || due) {
             let error = status.last_error.as_ref().map_or("", |(error, _)| error);
@@ -84,7 +84,7 @@ impl Reported {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringtap_export::Reason;
+    use ringtap_export::{Items, Reason};
 
     fn status(failing: bool, lost: u64) -> Status {
         losing(Reason::NoRoom, failing, lost)
@@ -93,6 +93,7 @@ mod tests {
     fn losing(why: Reason, failing: bool, lost: u64) -> Status {
         Status {
             name: "json:a".into(),
+            items: Items::Flows,
             made: 100,
             sent: 0,
             lost: Reason::ALL.map(|reason| (reason, if reason == why { lost } else { 0 })),
@@ -137,5 +138,8 @@ mod tests {
         assert_eq!(line(Reason::Refused).as_deref(), Some(refused));
         let slow = "json:a: too slow; 5 flow records lost";
         assert_eq!(line(Reason::NoRoom).as_deref(), Some(slow));
+        let states = Status { items: Items::States, ..status(false, 5) };
+        let line = Reported::default().check(&states, Duration::from_secs(1));
+        assert_eq!(line, Some(Line::Warning("json:a: too slow; 5 states lost".into())));
     }
 }

@@ -1,4 +1,4 @@
-//! The outputs of a run for flow records and events: files and collectors.
+//! The outputs of a run for flow records, events and states: files and collectors.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ringtap_export::Summary as Exported;
 use ringtap_export::{
-    Collector, EventOutput, Exports, FileOutput, Handle, Output, Prepared, Store,
+    Collector, EventOutput, Exports, FileOutput, Handle, Output, Prepared, Protocol, States, Store,
 };
 use ringtap_flow::Sinks;
 
@@ -43,6 +43,11 @@ pub(crate) fn named(
         }
     }
     Ok(all)
+}
+
+/// Whether a collector receives states.
+pub(crate) fn takes_states(collectors: &[Collector]) -> bool {
+    collectors.iter().any(|collector| collector.protocol() == Protocol::States)
 }
 
 /// The path with its folder resolved, if it exists: different spellings of a path are equal.
@@ -89,6 +94,11 @@ impl Outputs {
 
     pub(crate) fn control(&self) -> Control {
         Control { handle: self.exports.handle(), parts: self.parts.clone() }
+    }
+
+    /// Removes the outputs for states, for the thread that makes states.
+    pub(crate) fn take_states(&mut self) -> States {
+        self.exports.take_states()
     }
 
     /// Waits until everything is written or abandoned. Returns the counters of the collectors and
@@ -146,7 +156,7 @@ pub(crate) fn messages(outputs: &[Exported]) -> Vec<(&'static str, String)> {
                 _ => "they could not be written",
             };
             let records = count(flows.records);
-            let items = if one.output.starts_with("events") { "events" } else { "flow records" };
+            let items = one.items.name();
             let text = format!("{}: {records} {items} lost: {what}", one.output);
             all.push(("warning", text));
         }

@@ -1,17 +1,19 @@
-//! The states of a run: a file at the end, or a file in a folder for each interval.
+//! The states of a run: a file at the end, or a state for each interval in a folder; and the same for topics of Kafka.
 //!
 //! ```text
-//! merger ─ a part ─▶ queue of one ─▶ thread: sorts, compresses, writes ─▶ FOLDER/PROBE-RUN-000000.state
-//! end of the run ─ the last part ──────────────────────────────────────▶ FOLDER/PROBE-RUN-000001.state
+//! merger ─ a part ─▶ queue of one ─▶ thread: sorts, compresses ─┬▶ FOLDER/PROBE-RUN-000000.state, 000001, …
+//! end of the run ─ the last part ──────────────────────────────▶┴▶ topics
 //! ```
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
 use anyhow::Context;
 use ringtap_engine::{Plan, Watch};
+use ringtap_export::{StatePart as Exported, States as Topics};
 use ringtap_monitor::state::{Earlier, Identity, OnPart, StatePart};
 use ringtap_monitor::{Options, Outcome};
 use ringtap_terminal::Usage;
@@ -44,16 +46,33 @@ pub(crate) fn written_path(path: &Path) -> PathBuf {
 }
 
 /// The states of a run while it runs.
-pub(crate) struct States {
-    path: PathBuf,
-    /// Writes the parts before the last.
-    thread: Option<JoinHandle<Parts>>,
+pub(crate) struct States(Kind);
+
+enum Kind {
+    /// One state at the end.
+    Whole(Destinations),
+    /// A thread writes the parts before the last.
+    Parts(JoinHandle<Parts>),
 }
 
-/// The parts in a folder.
+/// Where states go.
+struct Destinations {
+    path: Option<PathBuf>,
+    topics: Topics,
+}
+
+/// The parts so far.
 struct Parts {
+    destinations: Destinations,
     earlier: Earlier,
     failed: u64,
+}
+
+/// The place of a part in its run.
+struct Place {
+    number: u64,
+    is_last: bool,
+    times_ns: [u64; 2],
 }
 
 impl States {
@@ -62,24 +81,25 @@ impl States {
     /// # Errors
     /// If the thread cannot be started.
     pub(crate) fn start(
-        path: &Path,
+        path: Option<&Path>,
+        topics: Topics,
         plan: &Plan<Options>,
         watch: &'static Watch,
     ) -> anyhow::Result<(Self, Option<OnPart>)> {
-        let path = path.to_owned();
-        if !is_folder(&path) {
-            return Ok((Self { path, thread: None }, None));
+        let destinations = Destinations { path: path.map(Path::to_owned), topics };
+        if plan.app.state.as_ref().is_none_or(|identity| !identity.in_parts) {
+            return Ok((Self(Kind::Whole(destinations)), None));
         }
         // A part that is ready waits for the one before: then the run waits, too.
         let (to, parts) = sync_channel(1);
-        let (folder, plan) = (path.clone(), plan.clone());
-        let write = move || write_parts(&folder, &plan, watch, &parts);
+        let plan = plan.clone();
+        let write = move || write_parts(destinations, &plan, watch, &parts);
         let thread = Builder::new().name("states".into()).spawn(write).context("a thread")?;
         let on_part: OnPart = Box::new(move |part| {
             // The thread lives as long as this function.
             let _ = to.send(part);
         });
-        Ok((Self { path, thread: Some(thread) }, Some(on_part)))
+        Ok((Self(Kind::Parts(thread)), Some(on_part)))
     }
 
     /// Writes the state at the end. The run has dropped the function that receives its parts.
@@ -87,34 +107,39 @@ impl States {
     /// # Errors
     /// If a state could not be written.
     pub(crate) fn finish(self, outcome: &Outcome) -> anyhow::Result<()> {
-        let Self { path, thread } = self;
-        let Some(thread) = thread else {
-            return write_state(&path, |out| {
-                Ok(outcome.write_state(&mut Earlier::default(), out).map(drop)?)
-            });
+        let mut all = match self.0 {
+            Kind::Whole(destinations) => {
+                Parts { destinations, earlier: Earlier::default(), failed: 0 }
+            }
+            Kind::Parts(thread) => {
+                thread.join().map_err(|_| anyhow::anyhow!("the thread of the states panicked"))?
+            }
         };
-        let Ok(Parts { mut earlier, failed }) = thread.join() else {
-            return Err(anyhow::anyhow!("the thread that writes states panicked"));
+        let (Some(identity), Some(state)) = (&outcome.plan.app.state, &outcome.report().state)
+        else {
+            return Ok(());
         };
-        let number = outcome.report().state.as_ref().map_or(0, |state| state.part());
-        write(&path, &outcome.plan, number, |out| {
-            Ok(outcome.write_state(&mut earlier, out).map(drop)?)
+        let place = Place { number: state.part(), is_last: true, times_ns: state.times_ns() };
+        all.destinations.put(identity, &place, |out| {
+            Ok(outcome.write_state(&mut all.earlier, out).map(drop)?)
         })?;
-        anyhow::ensure!(failed == 0, "{failed} states could not be written");
+        anyhow::ensure!(all.failed == 0, "{} states could not be written", all.failed);
         Ok(())
     }
 }
 
 fn write_parts(
-    folder: &Path,
+    destinations: Destinations,
     plan: &Plan<Options>,
     watch: &Watch,
     parts: &Receiver<StatePart>,
 ) -> Parts {
-    let mut all = Parts { earlier: Earlier::default(), failed: 0 };
-    while let Ok(part) = parts.recv() {
+    let mut all = Parts { destinations, earlier: Earlier::default(), failed: 0 };
+    while let (Ok(part), Some(identity)) = (parts.recv(), &plan.app.state) {
         let dropped = watch.dropped.get() + watch.shed.get();
-        let result = write(folder, plan, part.number, |out| {
+        let times_ns = [part.from_ns, part.until_ns];
+        let place = Place { number: part.number, is_last: false, times_ns };
+        let result = all.destinations.put(identity, &place, |out| {
             Ok(part.write(plan, dropped, &mut all.earlier, out).map(drop)?)
         });
         if let Err(error) = result {
@@ -125,15 +150,36 @@ fn write_parts(
     all
 }
 
-/// Writes the file of a part.
-fn write(
-    folder: &Path,
-    plan: &Plan<Options>,
-    number: u64,
-    content: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let Some(identity) = &plan.app.state else { return Ok(()) };
-    write_state(&folder.join(file_name(identity, number)), content)
+impl Destinations {
+    /// Writes a state to all destinations.
+    fn put(
+        &mut self,
+        identity: &Identity,
+        place: &Place,
+        content: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let file = self.path.as_deref().map(|path| match identity.in_parts {
+            true => path.join(file_name(identity, place.number)),
+            false => path.to_owned(),
+        });
+        if self.topics.is_empty() {
+            return file.map_or(Ok(()), |file| write_state(&file, content));
+        }
+        let mut bytes = Vec::new();
+        content(&mut bytes)?;
+        let [from_ns, until_ns] = place.times_ns;
+        let bytes: Arc<[u8]> = bytes.into();
+        self.topics.send(&Exported {
+            probe: identity.probe.clone(),
+            run: identity.run,
+            part: place.number,
+            is_last: place.is_last,
+            from_ns,
+            until_ns,
+            bytes: Arc::clone(&bytes),
+        });
+        file.map_or(Ok(()), |file| write_state(&file, |out| Ok(out.write_all(&bytes)?)))
+    }
 }
 
 /// The name of the file of a part; names sort in the order of parts.

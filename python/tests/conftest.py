@@ -3,6 +3,8 @@
 import os
 import shutil
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,32 @@ def command():
 @pytest.fixture
 def office():
     return OFFICE
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """A session with two executors, each a process. Only with pyspark, which `make test-all` installs."""
+    reason = "pyspark is missing (RINGTAP_FULL=1 scripts/setup-test.sh installs it)"
+    builder = pytest.importorskip("pyspark.sql", reason=reason).SparkSession.builder
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        # The connector to Kafka.
+        "spark.jars": ",".join(map(str, ROOT.glob("target/test-tools/spark/*.jar"))),
+    }
+    builder = builder.master("local-cluster[2,1,1024]").appName("ringtap")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Rows have times of UTC.
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
 
 
 def pytest_generate_tests(metafunc):

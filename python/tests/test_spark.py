@@ -1,27 +1,10 @@
-"""`ringtap.spark` on real executors: two workers, each a process. Only with pyspark, which `make test-all` installs."""
-
-import os
-import sys
+"""`ringtap.spark.monitor` on real executors: two workers, each a process."""
 
 import pytest
 import ringtap
-
-pyspark_sql = pytest.importorskip("pyspark.sql", reason="pyspark is missing (RINGTAP_FULL=1 scripts/setup-test.sh installs it)")
 import ringtap.spark
 
 from test_states import split
-
-
-@pytest.fixture(scope="module")
-def spark():
-    builder = pyspark_sql.SparkSession.builder.master("local-cluster[2,1,1024]").appName("ringtap")
-    settings = {"spark.ui.enabled": "false", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
 
 
 def test_captures_in_tasks_give_the_report_of_one_run(spark, office, tmp_path):

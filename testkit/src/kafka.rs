@@ -124,19 +124,20 @@ impl Broker {
 
     /// Limits all producers to this many bytes a second: the broker answers, and then reads nothing for a time.
     pub fn limit(&self, bytes: u32) {
+        let rate = format!("producer_byte_rate={bytes}");
+        self.alter(&["--entity-type", "clients", "--entity-default", "--add-config", &rate]);
+    }
+
+    /// Sets the largest batch of a topic, in bytes.
+    pub fn allow(&self, topic: &str, bytes: u32) {
+        let most = format!("max.message.bytes={bytes}");
+        self.alter(&["--entity-type", "topics", "--entity-name", topic, "--add-config", &most]);
+    }
+
+    fn alter(&self, what: &[&str]) {
         let mut command = java("kafka.admin.ConfigCommand");
-        command.args([
-            "--bootstrap-server",
-            &self.address(),
-            "--alter",
-            "--entity-type",
-            "clients",
-        ]);
-        run(command.args([
-            "--entity-default",
-            "--add-config",
-            &format!("producer_byte_rate={bytes}"),
-        ]));
+        command.args(["--bootstrap-server", &self.address(), "--alter"]);
+        run(command.args(what));
     }
 
     /// All messages of a topic, by partition, in their order.

@@ -209,7 +209,7 @@ impl Console {
             (short.packets_in_further_intervals, "packets in further intervals"),
             (self.watch.fragments_forgotten.get(), "fragments forgotten"),
             (self.watch.duplicates_evicted.get(), "packets whose duplicates may count"),
-            (self.records_lost(), "flow records lost by outputs"),
+            (self.records_lost(), "records lost by outputs"),
         ];
         let nonzero = parts.iter().filter(|(number, _)| *number > 0);
         nonzero.map(|(number, what)| format!(", {} {what}", count(*number))).collect()

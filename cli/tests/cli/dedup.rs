@@ -80,7 +80,7 @@ fn copies_count_once_in_every_arrangement() {
 }
 
 #[test]
-fn packets_without_room_to_be_remembered_are_a_loss() {
+fn packets_evicted_early_are_a_loss() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("w1.pcap");
     let mut generate = ringtap();

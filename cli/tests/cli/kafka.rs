@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::common::{office, output_of, ringtap};
 
 /// The report of a run over the bundled capture with these flags, stderr and the exit code.
-fn monitor(flags: &[&str]) -> (Value, String, i32) {
+pub(crate) fn monitor(flags: &[&str]) -> (Value, String, i32) {
     let mut command = ringtap();
     command.args(["monitor", "-q", "--report", "json", "-r"]).arg(office()).args(flags);
     let (report, errors, code) = output_of(&mut command);
@@ -23,11 +23,11 @@ fn monitor(flags: &[&str]) -> (Value, String, i32) {
 }
 
 /// A message: partition, key, value and headers.
-struct Message {
-    partition: usize,
-    key: String,
-    value: Vec<u8>,
-    headers: BTreeMap<String, String>,
+pub(crate) struct Message {
+    pub(crate) partition: usize,
+    pub(crate) key: String,
+    pub(crate) value: Vec<u8>,
+    pub(crate) headers: BTreeMap<String, String>,
 }
 
 impl Message {
@@ -38,7 +38,7 @@ impl Message {
 
 /// All messages of a topic without repetitions, as docs/EXPORT.md removes them: in each partition, a message of a run
 /// is new if its number is above those before it. Also the number of repetitions.
-fn messages(broker: &Broker, topic: &str) -> (Vec<Message>, usize) {
+pub(crate) fn messages(broker: &Broker, topic: &str) -> (Vec<Message>, usize) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     let (mut new, mut repeated) = (Vec::new(), 0);
     for (partition, records) in broker.read(topic).into_iter().enumerate() {
@@ -207,25 +207,35 @@ fn logins_and_certificates_are_used_and_their_errors_reported() {
 }
 
 /// A monitor of stdin.
-struct Fed(Child);
+pub(crate) struct Fed(Child);
 
 impl Fed {
-    fn start(flags: &[&str]) -> Self {
+    pub(crate) fn start(flags: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
         command.args(["monitor", "-r", "-", "--report", "json", "-w", "1"]).args(flags);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self(command.spawn().unwrap())
     }
 
-    fn feed(&mut self, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
         let input = self.0.stdin.as_mut().unwrap();
         input.write_all(bytes).unwrap();
         input.flush().unwrap();
     }
 
-    /// Ends the input, and returns the report, stderr and the exit code.
-    fn end(mut self) -> (Value, String, i32) {
+    /// Ends the input.
+    pub(crate) fn close(&mut self) {
         drop(self.0.stdin.take());
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+
+    /// Ends the input, and returns the report, stderr and the exit code.
+    pub(crate) fn end(mut self) -> (Value, String, i32) {
+        self.close();
         let output = self.0.wait_with_output().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
         let report = serde_json::from_slice(&output.stdout).unwrap_or_default();

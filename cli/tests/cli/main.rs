@@ -25,6 +25,7 @@ mod inputs;
 mod interfaces;
 #[cfg(feature = "kafka")]
 mod kafka;
+mod kafka_states;
 mod live;
 mod measure;
 mod measure_live;

@@ -58,6 +58,8 @@ pub enum Protocol {
     Lines(Format),
     /// Protobuf messages with the fields of goflow2's `FlowMessage`.
     FlowMessages,
+    /// States of the run instead of flow records.
+    States,
 }
 
 /// Name, protocol, whether it is used over UDP, and the ports of the plain and the encrypted service.
@@ -153,6 +155,7 @@ impl Protocol {
             Self::NetFlow9 | Self::FlowMessages => as_uniflows(record),
             Self::NetFlow5 => as_small_uniflows(record),
             Self::Lines(_) => as_biflow(record),
+            Self::States => RecordTotals::default(),
         }
     }
 

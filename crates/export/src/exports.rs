@@ -15,18 +15,19 @@ use crate::encode::{Encoder, Ipfix, Lines, NetFlow5, NetFlow9, STREAM_LIMIT, UDP
 use crate::exporter::Exporter;
 use crate::kafka::Access;
 #[cfg(feature = "kafka")]
-use crate::kafka::{RecordEncoder, TopicSink};
+use crate::kafka::{PartEncoder, PartSender, PartSink, RecordEncoder, TopicSink};
 use crate::messages::MessageEncoder;
 #[cfg(feature = "parquet")]
 use crate::rows::{RowEncoder, RowSink};
 use crate::shared::{Shared, WaitPolicy, now};
+use crate::states::{States, TakeState};
 use crate::store::{Store, wait_policy};
 use crate::text::{LineEncoder, LineSink};
 use crate::transports::{self, FileLink, Link, TcpLink, TlsClient, UdpLink};
 use crate::writer::{self, Sink};
 use crate::{
-    Collector, EventOutput, FileOutput, Output, Protocol, Sampling, Settings, Status, Summary,
-    Transport,
+    Collector, EventOutput, FileOutput, Items, Output, Protocol, Sampling, Settings, Status,
+    Summary, Transport,
 };
 
 /// How long to wait at the end for a collector that accepts nothing.
@@ -62,7 +63,11 @@ enum Ready {
 }
 
 /// The outputs of a run, for their owner.
-pub struct Exports(Vec<Started>);
+pub struct Exports {
+    outputs: Vec<Started>,
+    /// The sinks of outputs for states.
+    states: States,
+}
 
 /// A handle for other threads: to watch, renew and interrupt the outputs.
 #[derive(Clone)]
@@ -130,7 +135,8 @@ impl Prepared {
     ) -> Result<(Vec<Sinks>, Exports), StartError> {
         let of_worker = |_| (Several::<FlowRecord>(Vec::new()), Several::<Event>(Vec::new()));
         let mut sinks: Vec<_> = (0..workers).map(of_worker).collect();
-        let mut exports = Exports(Vec::with_capacity(self.outputs.len()));
+        let mut outputs = Vec::with_capacity(self.outputs.len());
+        let mut states = Vec::new();
         for (number, (output, ready)) in (1..).zip(self.outputs) {
             let name = output.to_string();
             let launch = Launch { number, workers, settings: &self.settings, name: name.clone() };
@@ -144,9 +150,11 @@ impl Prepared {
                 Own::Events(own) => {
                     sinks.iter_mut().zip(own).for_each(|((_, events), own)| events.0.push(own));
                 }
+                Own::States(own) => states.push(own),
             }
-            exports.0.push(started);
+            outputs.push(started);
         }
+        let exports = Exports { outputs, states: States::new(states) };
         let joined = |(records, events): (Several<_>, Several<_>)| Sinks {
             records: records.joined(),
             events: events.joined(),
@@ -193,6 +201,9 @@ type BoxedSinks<I> = Vec<Box<dyn RecordSink<I>>>;
 enum Own {
     Records(BoxedSinks<FlowRecord>),
     Events(BoxedSinks<Event>),
+    /// Workers have none.
+    #[cfg_attr(not(feature = "kafka"), expect(dead_code, reason = "of Kafka alone"))]
+    States(Box<dyn TakeState>),
 }
 
 type Launched = (Own, Started);
@@ -247,7 +258,7 @@ impl Launch<'_> {
                 let (format, interfaces) = (format.text(), &self.settings.interfaces);
                 let sink = LineSink::new(format, interfaces.clone(), store);
                 let encoder = || LineEncoder { format, interfaces: interfaces.clone() };
-                let (sinks, started) = self.run(wait_policy, encoder, sink)?;
+                let (sinks, started) = self.run(wait_policy, Items::Events, encoder, sink)?;
                 Ok((Own::Events(sinks), started))
             }
         }
@@ -275,9 +286,24 @@ impl Launch<'_> {
 
     #[cfg(feature = "kafka")]
     fn topic(self, access: Access, protocol: Protocol) -> io::Result<Launched> {
+        if protocol == Protocol::States {
+            return self.states(access);
+        }
         let sink = TopicSink::new(access, protocol)?;
         let encoder = || RecordEncoder::new(protocol, self.settings);
         self.records(WaitPolicy::Collector, encoder, sink)
+    }
+
+    /// Starts the writer of a topic for states.
+    #[cfg(feature = "kafka")]
+    fn states(self, access: Access) -> io::Result<Launched> {
+        let Settings { buffer_bytes, live, .. } = *self.settings;
+        let sink = PartSink::new(access)?;
+        let shared = self.shared(WaitPolicy::Collector, Items::States);
+        let (mut own, started) = self.start(PartSender::ROOM, 1, &shared, || PartEncoder, sink)?;
+        let own = own.pop().unwrap_or_else(|| unreachable!("one for one worker"));
+        let sender = PartSender::new(own, shared, buffer_bytes, live);
+        Ok((Own::States(Box::new(sender)), started))
     }
 
     #[cfg(not(feature = "kafka"))]
@@ -292,23 +318,40 @@ impl Launch<'_> {
         encoder: impl FnMut() -> E,
         sink: S,
     ) -> io::Result<Launched> {
-        let (sinks, started) = self.run(wait_policy, encoder, sink)?;
+        let (sinks, started) = self.run(wait_policy, Items::Flows, encoder, sink)?;
         Ok((Own::Records(sinks), started))
     }
 
-    /// Starts the writer.
+    /// Starts the writer of an output for items of all workers.
     fn run<E: Encode, S: Sink<Payload = E::Payload>>(
         &self,
         wait_policy: WaitPolicy,
-        mut encoder: impl FnMut() -> E,
+        items: Items,
+        encoder: impl FnMut() -> E,
         sink: S,
     ) -> io::Result<(BoxedSinks<E::Item>, Started)> {
         let Settings { buffer_bytes, live, prompt, .. } = *self.settings;
         let room = Room::new(buffer_bytes, self.workers, !live, prompt);
-        let shared = Arc::new(Shared::new(self.name.clone(), wait_policy, live));
-        let mut sinks: BoxedSinks<E::Item> = Vec::with_capacity(self.workers);
-        let mut inboxes = Vec::with_capacity(self.workers);
-        for _ in 0..self.workers {
+        self.start(room, self.workers, &self.shared(wait_policy, items), encoder, sink)
+    }
+
+    fn shared(&self, wait_policy: WaitPolicy, items: Items) -> Arc<Shared> {
+        Arc::new(Shared::new(self.name.clone(), wait_policy, self.settings.live).of(items))
+    }
+
+    /// Starts a writer; returns a sink for each of the `senders`.
+    fn start<E: Encode, S: Sink<Payload = E::Payload>>(
+        &self,
+        room: Room,
+        senders: usize,
+        shared: &Arc<Shared>,
+        mut encoder: impl FnMut() -> E,
+        sink: S,
+    ) -> io::Result<(BoxedSinks<E::Item>, Started)> {
+        let shared = Arc::clone(shared);
+        let mut sinks: BoxedSinks<E::Item> = Vec::with_capacity(senders);
+        let mut inboxes = Vec::with_capacity(senders);
+        for _ in 0..senders {
             let (sender, inbox): (Sender<E>, _) =
                 lane(encoder(), room, Arc::clone(&shared)).map_err(io::Error::other)?;
             sinks.push(Box::new(sender));
@@ -358,7 +401,7 @@ fn encoders(
         Protocol::Ipfix => &ipfix,
         Protocol::NetFlow9 => &netflow9,
         Protocol::NetFlow5 => &netflow5,
-        Protocol::Lines(_) | Protocol::FlowMessages => match &text {
+        Protocol::Lines(_) | Protocol::FlowMessages | Protocol::States => match &text {
             Some(text) => text,
             None => return Vec::new(),
         },
@@ -369,7 +412,12 @@ fn encoders(
 impl Exports {
     /// For monitoring the outputs.
     pub fn handle(&self) -> Handle {
-        Handle(self.0.iter().map(|one| Arc::clone(&one.shared)).collect())
+        Handle(self.outputs.iter().map(|one| Arc::clone(&one.shared)).collect())
+    }
+
+    /// Removes the sinks of outputs for states, for the thread that makes states.
+    pub fn take_states(&mut self) -> States {
+        std::mem::take(&mut self.states)
     }
 
     /// Waits until all records are written or dropped, and returns the summaries. All sinks must be dropped or
@@ -379,8 +427,9 @@ impl Exports {
     }
 
     fn end(&mut self) -> Vec<Summary> {
-        self.0.iter().for_each(|one| one.shared.end());
-        self.0.iter_mut().map(Started::end).collect()
+        drop(self.take_states());
+        self.outputs.iter().for_each(|one| one.shared.end());
+        self.outputs.iter_mut().map(Started::end).collect()
     }
 }
 
@@ -408,7 +457,8 @@ impl Started {
 impl Drop for Exports {
     fn drop(&mut self) {
         // After `finish` there are no threads left.
-        self.0.iter().filter(|one| one.thread.is_some()).for_each(|one| one.shared.cancel());
+        let running = self.outputs.iter().filter(|one| one.thread.is_some());
+        running.for_each(|one| one.shared.cancel());
         self.end();
     }
 }

@@ -1,5 +1,5 @@
 //! Export of flow records: NetFlow v5, NetFlow v9 (RFC 3954) and IPFIX (RFC 7011, biflows by RFC 5103), over UDP, TCP,
-//! TLS and into IPFIX files (RFC 5655); messages of a Kafka topic; and record files as JSON lines, CSV, EVE, Zeek's
+//! TLS and into IPFIX files (RFC 5655); messages of a Kafka topic, also with states of the run; and record files as JSON lines, CSV, EVE, Zeek's
 //! `conn.log` and Parquet.
 //!
 //! ```text
@@ -36,6 +36,7 @@ mod refresh;
 mod rows;
 mod sampling;
 mod shared;
+mod states;
 mod store;
 mod summary;
 mod text;
@@ -52,8 +53,9 @@ pub use metered::{Meter, Metered};
 pub use output::{EventOutput, FileOutput, InvalidFile, Output};
 pub use refresh::Refresh;
 pub use sampling::Sampling;
+pub use states::{StatePart, States};
 pub use store::Store;
-pub use summary::{Reason, RecordTotals, Sent, Status, Summary};
+pub use summary::{Items, Reason, RecordTotals, Sent, Status, Summary};
 pub use topic::{Compression, InvalidTopic, KafkaTopic, Login, Mechanism};
 pub use transports::Tls;
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::{LINGER, Reason, RecordTotals, Sent, Status, Summary};
+use crate::{Items, LINGER, Reason, RecordTotals, Sent, Status, Summary};
 
 /// After an interrupt, an output that accepts nothing for this time is given up.
 const GRACE: Duration = Duration::from_millis(400);
@@ -68,6 +68,7 @@ struct LastError {
 
 pub(crate) struct Shared {
     name: String,
+    items: Items,
     wait_policy: WaitPolicy,
     /// True if packets come from an interface.
     live: bool,
@@ -104,6 +105,7 @@ impl Shared {
     pub(crate) fn new(name: String, wait_policy: WaitPolicy, live: bool) -> Self {
         Self {
             name,
+            items: Items::Flows,
             wait_policy,
             live,
             base: now(),
@@ -127,6 +129,11 @@ impl Shared {
         }
     }
 
+    /// The same output for other items.
+    pub(crate) fn of(self, items: Items) -> Self {
+        Self { items, ..self }
+    }
+
     /// A worker hands over a block.
     pub(crate) fn hand_over(&self, flows: RecordTotals, bytes: usize) {
         self.made.add(flows);
@@ -136,6 +143,19 @@ impl Shared {
     /// The writer has processed a block of this many bytes.
     pub(crate) fn taken(&self, bytes: usize) {
         self.queued.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes that wait for the writer.
+    #[cfg(feature = "kafka")]
+    pub(crate) fn queued(&self) -> u64 {
+        self.queued.load(Ordering::Relaxed)
+    }
+
+    /// The time since the output accepted something, or had nothing to write.
+    #[cfg(feature = "kafka")]
+    pub(crate) fn stalled_for(&self) -> Duration {
+        let progress = self.progress.load(Ordering::Relaxed);
+        Duration::from_millis(self.now_ms().saturating_sub(progress))
     }
 
     /// A worker dropped records that are in no block.
@@ -343,6 +363,7 @@ impl Shared {
         let error = lock(&self.error).clone();
         Status {
             name: self.name.clone(),
+            items: self.items,
             made: self.made.get().records,
             sent: self.sent.get().records,
             lost: Reason::ALL.map(|reason| (reason, self.lost[reason as usize].get().records)),
@@ -357,6 +378,7 @@ impl Shared {
         let lost = lost.map(|(reason, counts)| (reason.name(), counts.get()));
         Summary {
             output: self.name.clone(),
+            items: self.items,
             sent: self.sent(),
             not_sent: lost.filter(|(_, counts)| counts.records > 0).collect(),
             failure: lock(&self.failure).clone(),

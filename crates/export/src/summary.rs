@@ -55,15 +55,38 @@ impl Reason {
     }
 }
 
+/// What the records of an output are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Items {
+    /// Flow records.
+    #[default]
+    Flows,
+    /// Events.
+    Events,
+    /// States of the run, or of parts of it.
+    States,
+}
+
+impl Items {
+    /// The name in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Flows => "flow records",
+            Self::Events => "events",
+            Self::States => "states",
+        }
+    }
+}
+
 /// Records, and their packets and octets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RecordTotals {
     /// Data records of flows, as the collector counts them: IPFIX has one for a biflow, NetFlow one for each
-    /// direction that had packets.
+    /// direction that had packets. For other [`Items`] their number.
     pub records: u64,
-    /// Packets of these flows, both directions.
+    /// Packets of these flows, both directions; 0 for states.
     pub packets: u64,
-    /// Layer 3 octets of these flows, both directions.
+    /// Layer 3 octets of these flows, both directions; 0 for states.
     pub octets: u64,
 }
 
@@ -109,6 +132,9 @@ pub struct Summary {
     /// Its URL, or format and path.
     #[serde(rename = "collector")]
     pub output: String,
+    /// What its records are.
+    #[serde(skip)]
+    pub items: Items,
     /// Sent data. Over UDP it may be lost on the network; over TCP, data accepted by the kernel counts.
     pub sent: Sent,
     /// Records not sent, by [`Reason::name`].
@@ -130,6 +156,8 @@ impl Summary {
 pub struct Status {
     /// Its URL, or format and path.
     pub name: String,
+    /// What its records are.
+    pub items: Items,
     /// Records encoded for it, or dropped before that.
     pub made: u64,
     /// Records that it accepted.

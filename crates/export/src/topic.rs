@@ -2,7 +2,7 @@
 //!
 //! | parameter | value |
 //! |---|---|
-//! | `format` | `json` (default), `protobuf` |
+//! | `format` | `json` (default), `protobuf`, `state` |
 //! | `compression` | `none` (default), `gzip`, `snappy` |
 //! | `tls` | `true`, `false` (default) |
 //! | `ca` | a PEM file with the trusted authorities |
@@ -117,8 +117,11 @@ pub enum InvalidTopic {
     NotBuilt(&'static str),
 }
 
-const FORMATS: &[(&str, Protocol)] =
-    &[("json", Protocol::Lines(Format::Json)), ("protobuf", Protocol::FlowMessages)];
+const FORMATS: &[(&str, Protocol)] = &[
+    ("json", Protocol::Lines(Format::Json)),
+    ("protobuf", Protocol::FlowMessages),
+    ("state", Protocol::States),
+];
 const COMPRESSIONS: &[(&str, Compression)] =
     &[("none", Compression::None), ("gzip", Compression::Gzip), ("snappy", Compression::Snappy)];
 const SWITCH: &[(&str, bool)] = &[("true", true), ("false", false)];
@@ -165,7 +168,7 @@ impl KafkaTopic {
         let compressions = "none, gzip or snappy";
         let compression = parameters.choice("compression", compressions, COMPRESSIONS)?;
         let compression = compression.unwrap_or_default();
-        let protocol = parameters.choice("format", "json or protobuf", FORMATS)?;
+        let protocol = parameters.choice("format", "json, protobuf or state", FORMATS)?;
         let protocol = protocol.unwrap_or(Protocol::Lines(Format::Json));
         let name = name.to_owned();
         Ok((Self { brokers, name, compression, tls, authorities, login }, protocol))
@@ -250,6 +253,7 @@ mod tests {
         assert_eq!(protocol, Protocol::FlowMessages);
         assert_eq!(several.brokers, ["a:1", "[::1]:2", "10.0.0.3:9092"]);
         assert_eq!((several.name.as_str(), several.compression), ("a.b_c-D", Compression::Gzip));
+        assert_eq!(topic("b/t?format=state").1, Protocol::States);
     }
 
     #[test]
@@ -281,8 +285,7 @@ mod tests {
             ("b/..", "invalid topic"),
             ("b/flow records", "invalid topic"),
             (&long, "invalid topic"),
-            ("b/t?format=state", "use json or protobuf"),
-            ("b/t?format=avro", "use json or protobuf"),
+            ("b/t?format=avro", "use json, protobuf or state"),
             ("b/t?compression=zstd", "none, gzip or snappy"),
             ("b/t?tls=yes", "true or false"),
             ("b/t?ca=file", "needs tls=true"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use ringtap_engine::{InterfaceCounts, LedgerReport, Performance, Plan};
-use ringtap_export::Summary;
+use ringtap_export::{Items, Summary};
 use serde::Serialize;
 
 use super::canonical::{self, Canonical};
@@ -94,12 +94,14 @@ fn is_zero(n: &u64) -> bool {
 
 /// Whether a loss concerns outputs, and so not the state.
 fn is_of_outputs(what: &str) -> bool {
-    what.starts_with("flow records")
+    what.starts_with("flow records") || what == STATES_NOT_EXPORTED
 }
 
 /// Why packets are not handled in any run: their reasons depend on the packet alone.
 const DROPPED_ALWAYS: [&str; 5] =
     ["damaged", "duplicate", "filtered", "not_sampled", "unfilterable"];
+
+const STATES_NOT_EXPORTED: &str = "states not exported";
 
 impl Outcome {
     /// The result of a run; computes the digest.
@@ -175,12 +177,19 @@ impl Outcome {
             ),
             ("packets with unknown link addresses, tags and tunnel", self.packets_without_path),
             ("packets in another queue than the rest of their flow", self.run.packets_split),
-            ("flow records not exported", self.export.iter().map(Summary::lost).sum()),
+            ("flow records not exported", self.not_exported(Items::Flows)),
+            (STATES_NOT_EXPORTED, self.not_exported(Items::States)),
             ("flow records and events not written", self.write.iter().map(Summary::lost).sum()),
         ];
         all.extend(report.sections.losses());
         all.retain(|&(_, count)| count > 0);
         all
+    }
+
+    /// Records of this kind that collectors did not get.
+    fn not_exported(&self, items: Items) -> u64 {
+        let of_kind = self.export.iter().filter(|one| one.items == items);
+        of_kind.map(Summary::lost).sum()
     }
 
     /// Warnings about what the report lacks, with the remedy; they are among the notices of the

@@ -74,6 +74,11 @@ impl SavedParts {
     pub fn part(&self) -> u64 {
         self.part
     }
+
+    /// When it began and ended, in packet time, nanoseconds since 1970.
+    pub fn times_ns(&self) -> [u64; 2] {
+        [self.from_ns, self.until_ns]
+    }
 }
 
 /// The tables of a state with these analyses, in order.

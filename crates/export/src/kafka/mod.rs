@@ -1,9 +1,9 @@
-//! Messages of a Kafka topic: one for each flow record, or for each of its directions.
+//! Messages of a Kafka topic: one for each flow record, or for each of its directions; or states of a run in chunks.
 //!
 //! ```text
 //! worker: record ─▶ RecordEncoder ─▶ block of keys and values ─ ring ─▶ TopicSink ─▶ Producer ─▶ Session ─▶ brokers
 //!                                                                                      ▲
-//!                                                         other (key, value, headers) ─┘
+//! state of a part ─▶ PartSender ─ ring ─▶ PartSink: chunks ────────────────────────────┘
 //! ```
 //!
 //! A [`Producer`] delivers any messages: it numbers them, chooses partitions, and repeats what is not acknowledged.
@@ -20,9 +20,11 @@ mod quota;
 mod records;
 mod runtime;
 mod session;
+mod states;
 
 pub(crate) use records::{RecordEncoder, TopicSink};
 pub(crate) use session::Access;
+pub(crate) use states::{PartEncoder, PartSender, PartSink};
 
 /// Memory of the writer besides the blocks, in bytes: the messages of a block as a request, and answers.
 pub(crate) const WRITER_BYTES: usize = 2 << 20;

@@ -9,7 +9,7 @@
 //!
 //! | header | is |
 //! |---|---|
-//! | `run` | 16 hexadecimal digits, different in each run |
+//! | `run` | 16 hexadecimal digits, different in each run; for states the number of the run in the state |
 //! | `sequence` | the number of the message in the run, from 0 |
 
 use std::collections::BTreeMap;
@@ -96,14 +96,21 @@ impl Producer {
         })
     }
 
-    /// Sends messages, and counts the flows of each as sent or lost.
-    pub(crate) fn deliver(&mut self, messages: &[Message<'_>], shared: &Shared) {
+    /// Sets the number of the run, for messages that contain it.
+    pub(crate) fn set_run(&mut self, run: u64) {
+        self.run = format!("{run:016x}");
+    }
+
+    /// Sends messages, and counts the flows of each as sent or lost. Returns why messages were lost, if any was.
+    pub(crate) fn deliver(&mut self, messages: &[Message<'_>], shared: &Shared) -> Option<Reason> {
+        let mut lost = None;
         let first = self.next;
         self.next += messages.len() as u64;
         let mut waiting: Vec<usize> = (0..messages.len()).collect();
         while !waiting.is_empty() {
             let Some(mut session) = self.open(shared) else {
-                return lose(messages, &waiting, Reason::TooLate, shared);
+                lose(messages, &waiting, Reason::TooLate, shared);
+                return Some(Reason::TooLate);
             };
             let batches = batches(messages, &waiting, session.partitions(), self.batch_max);
             let time = timestamp();
@@ -115,21 +122,23 @@ impl Producer {
             let (records, mut outcomes) = (records.collect(), BTreeMap::new());
             self.runtime.wait(REQUEST, shared, session.produce(records, &mut outcomes));
             self.session = Some(session);
-            let done = self.settle(messages, &batches, &mut outcomes, shared);
+            let (done, refused) = self.settle(messages, &batches, &mut outcomes, shared);
             waiting.retain(|place| done.binary_search(place).is_err());
+            lost = lost.or(refused.then_some(Reason::Failed));
         }
+        lost
     }
 
     /// Counts the flows of all batches with a final outcome, and ends the session if a connection is broken. Returns the
-    /// places of the counted messages, sorted.
+    /// places of the counted messages, sorted, and whether any of them is lost.
     fn settle(
         &mut self,
         messages: &[Message<'_>],
         batches: &BTreeMap<usize, Batch>,
         outcomes: &mut BTreeMap<usize, Outcome>,
         shared: &Shared,
-    ) -> Vec<usize> {
-        let (mut done, mut error, mut broken) = (Vec::new(), None, false);
+    ) -> (Vec<usize>, bool) {
+        let (mut done, mut error, mut broken, mut refused) = (Vec::new(), None, false, false);
         for (partition, Batch { places, octets, .. }) in batches {
             let no_answer = Outcome::Broken(self.silence.into());
             let refusal = match outcomes.remove(partition).unwrap_or(no_answer) {
@@ -159,7 +168,7 @@ impl Producer {
                     QUOTA.into()
                 }
             };
-            error = Some(refusal);
+            (error, refused) = (Some(refusal), true);
             lose(messages, places, Reason::Failed, shared);
             done.extend(places);
         }
@@ -171,7 +180,7 @@ impl Producer {
             self.pauses.broke();
         }
         done.sort_unstable();
-        done
+        (done, refused)
     }
 
     /// The session, after connecting if there is none. `None`: the output is not waited for any more.
@@ -299,7 +308,7 @@ mod tests {
     ) -> Vec<usize> {
         let (messages, all) = (messages(), [0, 1, 2, 3, 4]);
         let batches = batches(&messages, &all, 1, most);
-        producer.settle(&messages, &batches, &mut BTreeMap::from([(0, outcome)]), shared)
+        producer.settle(&messages, &batches, &mut BTreeMap::from([(0, outcome)]), shared).0
     }
 
     #[test]
@@ -366,7 +375,8 @@ mod tests {
         assert_eq!(shared.summary().not_sent["failed"].records, 2);
         let (messages, all) = (messages(), [2, 3]);
         let unanswered = batches(&messages, &all, 1, 20);
-        assert!(producer.settle(&messages, &unanswered, &mut BTreeMap::new(), &shared).is_empty());
+        let settled = producer.settle(&messages, &unanswered, &mut BTreeMap::new(), &shared);
+        assert_eq!(settled, (Vec::new(), false));
         assert!(shared.last_error().unwrap().contains("quota"));
         settle(&mut producer, &shared, 20, Outcome::Taken);
         producer.settle(&messages, &unanswered, &mut BTreeMap::new(), &shared);
@@ -377,7 +387,7 @@ mod tests {
     fn without_a_broker_messages_are_lost_at_the_end_and_numbered() {
         let (mut producer, shared) = producer();
         shared.interrupt();
-        producer.deliver(&messages(), &shared);
+        assert_eq!(producer.deliver(&messages(), &shared), Some(Reason::TooLate));
         producer.finish(&shared);
         assert_eq!(producer.next, 5);
         assert_eq!(shared.summary().not_sent["too_late"].records, 5);

@@ -144,7 +144,8 @@ impl Sink for TopicSink {
     fn write(&mut self, block: &mut Block<Messages>, shared: &Shared) {
         let headers = [("format", self.format)];
         let messages: Vec<_> = block.payload.iter(&headers).collect();
-        self.producer.deliver(&messages, shared);
+        // Each message is counted by its flows.
+        let _ = self.producer.deliver(&messages, shared);
     }
 
     fn tick(&mut self, shared: &Shared) {
