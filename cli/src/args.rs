@@ -223,7 +223,7 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Analyses")]
     pub(crate) top: Option<usize>,
     /// Leave out IP packets with the same content as one seen at most this long before, as two
-    /// interfaces or a mirror port deliver them
+    /// interfaces or a mirror port deliver them [default: 0, which leaves out none]
     #[arg(long, value_name = "WINDOW", value_parser = units::duration_ns, help_heading = "Analyses")]
     pub(crate) dedup: Option<u64>,
     /// Handle only a hash-selected sample of packets, 1 in N; use 1:N or N

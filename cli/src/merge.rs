@@ -65,12 +65,18 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(path).with_context(reading)? {
         all.push(entry.with_context(reading)?.path());
     }
-    all.retain(|path| path.extension().is_some_and(|extension| extension == STATE));
+    let is_named = |path: &PathBuf| path.extension().is_some_and(|extension| extension == STATE);
+    all.retain(|path| is_named(path) && path.is_file());
     all.sort();
-    match all.is_empty() {
-        true => Err(Usage::of(format!("{} has no files *.{STATE}", path.display()))),
-        false => Ok(all),
+    if all.is_empty() {
+        return Err(Usage::of(format!("{} has no files *.{STATE}", path.display())));
     }
+    for path in &all {
+        if !is_state(path)? {
+            return Err(Usage::of(format!("{} is not a state", path.display())));
+        }
+    }
+    Ok(all)
 }
 
 /// Whether a file begins as a state does.
@@ -167,7 +173,7 @@ pub(crate) fn write_state(
     let doing = || format!("writing {}", path.display());
     let mut file = AtomicFile::new(path.to_owned());
     let mut out = BufWriter::new(file.begin().with_context(doing)?);
-    write(&mut out)?;
+    write(&mut out).with_context(doing)?;
     out.flush().with_context(doing)?;
     drop(out);
     file.finish().with_context(doing).map(drop)

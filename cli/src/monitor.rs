@@ -17,7 +17,7 @@ use ringtap_flow::{Metering, Sinks, Timeouts};
 use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_io::capture::{Files, Notice, Severity};
 use ringtap_io::live::MergedReceiver;
-use ringtap_monitor::state::{Identity, OnPart};
+use ringtap_monitor::state::{Identity, MOST_PROBE, OnPart, is_probe};
 use ringtap_monitor::{Analyses, Limits, OnInterval, Outcome, Receivers};
 use ringtap_skeleton::Skeleton;
 
@@ -345,7 +345,7 @@ fn options(
         tunnels: args.tunnels,
         filter: filter(args)?,
         sample: args.sample.unwrap_or(1),
-        dedup_ns: args.dedup,
+        dedup_ns: args.dedup.filter(|&window_ns| window_ns > 0),
         shed: args.shed,
         skeleton: if args.sequential { Some(Skeleton::Reference) } else { skeleton },
         queues,
@@ -405,6 +405,11 @@ fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> 
             )),
             None => Ok(None),
         };
+    }
+    if let Some(name) = args.probe.as_ref().filter(|name| !is_probe(name)) {
+        return Err(Usage::of(format!(
+            "--probe {name:?}: use at most {MOST_PROBE} bytes without control characters"
+        )));
     }
     let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     Ok(Some(Identity {

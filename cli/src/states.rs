@@ -1,7 +1,7 @@
 //! The states of a run: a file at the end, or a state for each interval in a folder; and the same for topics of Kafka.
 //!
 //! ```text
-//! merger ─ a part ─▶ queue of one ─▶ thread: sorts, compresses ─┬▶ FOLDER/PROBE-RUN-000000.state, 000001, …
+//! merger ─ a part ──────────────▶ thread: sorts, compresses ─┬▶ FOLDER/PROBE-RUN-000000.state, 000001, …
 //! end of the run ─ the last part ──────────────────────────────▶┴▶ topics
 //! ```
 
@@ -91,7 +91,7 @@ impl States {
             return Ok((Self(Kind::Whole(destinations)), None));
         }
         // A part that is ready waits for the one before: then the run waits, too.
-        let (to, parts) = sync_channel(1);
+        let (to, parts) = sync_channel(0);
         let plan = plan.clone();
         let write = move || write_parts(destinations, &plan, watch, &parts);
         let thread = Builder::new().name("states".into()).spawn(write).context("a thread")?;
@@ -120,11 +120,17 @@ impl States {
             return Ok(());
         };
         let place = Place { number: state.part(), is_last: true, times_ns: state.times_ns() };
-        all.destinations.put(identity, &place, |out| {
+        let result = all.destinations.put(identity, &place, |out| {
             Ok(outcome.write_state(&mut all.earlier, out).map(drop)?)
-        })?;
-        anyhow::ensure!(all.failed == 0, "{} states could not be written", all.failed);
-        Ok(())
+        });
+        if all.failed == 0 {
+            return result;
+        }
+        if let Err(error) = result {
+            all.failed += 1;
+            print_message("error", &format!("{error:#}"));
+        }
+        Err(anyhow::anyhow!("{} states could not be written", all.failed))
     }
 }
 

@@ -19,6 +19,8 @@ use ringtap_wire::Tunnels;
 
 /// Assumed number of protocols in an interval, to estimate how many intervals fit in the report.
 const PROTOCOLS: u64 = 4;
+/// Spans of parts shown of a run.
+const SPANS: usize = 3;
 /// Columns for the reasons of packets without IP.
 const REASONS: usize = 64;
 
@@ -53,14 +55,15 @@ pub(crate) fn merged(merged: &Merged) -> String {
     }
     page.table(&table);
     for run in merged.header.runs.values() {
-        for span in run.missing() {
+        let (probe, missing) = (&run.probe, run.missing());
+        for span in missing.iter().take(SPANS) {
             let (from, until) = (Time(span.from_ns), Time(span.until_ns));
             let since = if span.first == 0 { String::new() } else { format!("from {from} ") };
-            page.line(&format!(
-                "missing: {} of {}, {since}until {until}",
-                numbers(&span),
-                run.probe
-            ));
+            page.line(&format!("missing: {} of {probe}, {since}until {until}", numbers(span)));
+        }
+        let more = missing.len().saturating_sub(SPANS);
+        if more > 0 {
+            page.line(&format!("missing: parts of {probe} in {} more places", count(more as u64)));
         }
     }
     if merged.joined_flows > 0 {
@@ -83,8 +86,9 @@ pub(crate) fn merged(merged: &Merged) -> String {
 fn parts(run: &Run) -> String {
     let is_whole = run.ended && matches!(run.parts[..], [Span { first: 0, .. }]);
     let end = if run.ended { "" } else { ", not ended" };
-    let all: Vec<_> = run.parts.iter().map(numbers).collect();
-    if is_whole { String::new() } else { format!("{}{end}", all.join(", ")) }
+    let all: Vec<_> = run.parts.iter().take(SPANS).map(numbers).collect();
+    let more = if run.parts.len() > SPANS { ", …" } else { "" };
+    if is_whole { String::new() } else { format!("{}{more}{end}", all.join(", ")) }
 }
 
 fn numbers(span: &Span) -> String {

@@ -63,7 +63,7 @@ impl MonitorMerger {
             on_alert: alert,
             on_interval: interval,
             on_totals: totals,
-            parts: setup.saves_parts().then(|| Collector::new(part)),
+            parts: options.saves_parts().then(|| Collector::new(part)),
             interval_ns: options.interval_ns,
             unreported: 0,
             over: volumes(),
@@ -150,9 +150,6 @@ impl MonitorMerger {
         self.reached.resize(shard.count, 0);
         self.reached[shard.index] = mark;
         let oldest = self.reached.iter().copied().min().unwrap_or(0);
-        if let Some(parts) = &mut self.parts {
-            parts.reached(oldest);
-        }
         while self.active.first_key_value().is_some_and(|(&mark, _)| mark < oldest) {
             self.active.pop_first();
         }
@@ -207,7 +204,7 @@ impl Merger for MonitorMerger {
             Partial::Tick(summary) => {
                 let TickSummary { active, over, found, totals, part } = *summary;
                 if let (Some(parts), Some(rows)) = (&mut self.parts, part) {
-                    parts.add(number, mark.time_ns(), rows);
+                    parts.add(shard, number, mark.time_ns(), rows);
                 }
                 self.mergers.merge(found);
                 if let Some(volumes) = over {
@@ -237,14 +234,14 @@ impl Merger for MonitorMerger {
             sections.pass(stage);
         }
         let on = self.analyses;
-        if let Some(state) = &mut self.state {
+        if let (Some(state), Some(parts)) = (&mut self.state, &mut self.parts) {
+            parts.end();
+            state.part = parts.next;
+            let (_, first_ns) = self.volumes.handled();
+            state.from_ns = parts.until_ns.unwrap_or(first_ns.min(state.until_ns));
+        } else if let Some(state) = &mut self.state {
             let (_, first_ns) = self.volumes.handled();
             state.from_ns = first_ns.min(state.until_ns);
-        }
-        if let (Some(state), Some(parts)) = (&mut self.state, &self.parts) {
-            state.part = parts.next;
-            state.from_ns = parts.until_ns.unwrap_or(state.from_ns);
-        } else if let Some(state) = &mut self.state {
             let tables = state::tables_of(state::saved(on));
             let volumes = state::image(&[], &tables, |table, rows| {
                 if *table == PROTOCOLS || *table == INTERVALS {

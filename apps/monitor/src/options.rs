@@ -16,7 +16,7 @@ use crate::analyses::activity::{Limits, row_bytes};
 use crate::analyses::applications;
 use crate::analyses::scans::Suspects;
 use crate::analyses::volumes::{MOST_INTERVALS, ROW_UNITS};
-use crate::state::{Identity, STATE_FLOW_BYTES, since_bytes};
+use crate::state::{Identity, STATE_FLOW_BYTES, part_bytes};
 
 /// The default interval of an interface.
 const LIVE_INTERVAL_NS: u64 = 60_000_000_000;
@@ -187,7 +187,7 @@ impl Options {
             (on.need_flows(), FLOW_BYTES),
             (on.volumes, CONVERSATION_BYTES),
             (self.state.is_some(), STATE_FLOW_BYTES),
-            (self.saves_parts(), since_bytes(on)[0]),
+            (self.saves_parts(), part_bytes(on)[0]),
         ];
         let core: u64 = rows.into_iter().filter_map(|(on, bytes)| on.then_some(bytes)).sum();
         (core + on.flow_bytes()).max(1)
@@ -196,7 +196,7 @@ impl Options {
 
 impl Options {
     /// Whether the state is saved in parts.
-    fn saves_parts(&self) -> bool {
+    pub(crate) fn saves_parts(&self) -> bool {
         self.state.as_ref().is_some_and(|state| state.in_parts)
     }
 
@@ -217,7 +217,7 @@ impl AppOptions for Options {
 
     fn worker_bytes(&self) -> u64 {
         let stage = if self.enrichment.is_empty() { 0 } else { STAGE_BYTES };
-        let since = if self.saves_parts() { since_bytes(self.on())[1] } else { 0 };
+        let since = if self.saves_parts() { part_bytes(self.on())[1] } else { 0 };
         WORKER_BYTES + self.on().worker_bytes() + stage + since
     }
 
@@ -255,6 +255,9 @@ impl AppOptions for Options {
             self.extract = Extractors::NONE;
         }
         within("number of rows", self.top as u64, 0, 100_000)?;
+        if let Some(state) = &mut self.state {
+            state.in_parts &= self.interval_ns.is_some() || memory.live;
+        }
         if let Some(interval_ns) = self.interval_ns {
             within("interval in nanoseconds", interval_ns, 1, u64::MAX)?;
         }
@@ -375,11 +378,6 @@ impl Setup {
     /// The interval of volumes.
     pub(crate) fn volumes_interval_ns(&self) -> Option<u64> {
         self.options.interval_ns.filter(|_| self.options.analyses.volumes)
-    }
-
-    /// Whether the state is saved in parts.
-    pub(crate) fn saves_parts(&self) -> bool {
-        self.options.saves_parts() && self.volumes_interval_ns().is_some()
     }
 
     /// A worker's part of the live flows.

@@ -19,15 +19,15 @@ struct Sent {
 }
 
 /// A capture in memory.
-struct Traffic {
+pub(crate) struct Traffic {
     frames: Vec<Sent>,
     link: ringtap_wire::LinkType,
     /// Whether a time is earlier than one before it.
-    steps_back: bool,
+    pub(crate) steps_back: bool,
 }
 
 /// Reads a capture; `None` if it has several link types or no packets.
-fn read(path: &Path) -> Option<Traffic> {
+pub(crate) fn read(path: &Path) -> Option<Traffic> {
     let mut files = Files::new(vec![Input::Path(path.to_owned())]);
     let mut decoder = Decoder::new(HashKey::from_seed(1), Arc::new(Paths::new()));
     let (mut frames, mut links) = (Vec::new(), Vec::new());
@@ -298,9 +298,9 @@ fn states_that_do_not_belong_together_are_an_error() {
     std::fs::write(&other, [&bytes[..], b"more"].concat()).unwrap();
     assert!(error(&[&other], &[]).0.contains("the state is damaged: bytes behind its end"));
     let mut later = bytes;
-    later[12] = 2;
+    later[12] = 3;
     std::fs::write(&other, later).unwrap();
-    assert!(error(&[&other], &[]).0.contains("the state has version 2"));
+    assert!(error(&[&other], &[]).0.contains("the state has version 3"));
     // The state of a run holds what a report needs.
     let (_, errors, code) = output_of(
         ringtap().args(["monitor", "--analyses", "flows", "--state", "x", "-r"]).arg(office()),

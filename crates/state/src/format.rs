@@ -24,7 +24,7 @@ use std::io;
 pub const MAGIC: [u8; 12] = *b"ringtapstate";
 
 /// The version that is written. Older ones are read.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Most rows of a block.
 pub(crate) const MOST_ROWS: usize = 4096;

@@ -68,6 +68,11 @@ impl Rows {
         Self { schema, fixed: Vec::new(), tails: Vec::new(), ends: Vec::new() }
     }
 
+    /// Whether they are of this table.
+    pub fn is_of(&self, schema: &Schema) -> bool {
+        self.schema == schema
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.fixed.len() / self.schema.width().max(1)

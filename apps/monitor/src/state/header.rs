@@ -121,6 +121,7 @@ pub(crate) fn saved(on: Analyses) -> Analyses {
 
 /// A run in a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "AnyRun")]
 pub struct Run {
     /// The name of the machine or link.
     pub probe: String,
@@ -129,6 +130,35 @@ pub struct Run {
     /// Whether the last of them is the end of the run.
     pub ended: bool,
 }
+
+/// A run in any version.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum AnyRun {
+    /// In version 1 runs had no parts.
+    Whole(String),
+    Parts {
+        probe: String,
+        parts: Vec<Span>,
+        ended: bool,
+    },
+}
+
+impl From<AnyRun> for Run {
+    fn from(run: AnyRun) -> Self {
+        match run {
+            AnyRun::Whole(probe) => {
+                let span = Span { first: 0, last: 0, from_ns: 0, until_ns: 0 };
+                Self { probe, parts: vec![span], ended: true }
+            }
+            AnyRun::Parts { probe, parts, ended } => Self { probe, parts, ended },
+        }
+    }
+}
+
+/// Most bytes of a probe's name, and most spans of a run in one state.
+pub const MOST_PROBE: usize = 255;
+const MOST_SPANS: usize = 65_536;
 
 /// Successive parts of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,6 +171,11 @@ pub struct Span {
     pub from_ns: u64,
     /// When they ended.
     pub until_ns: u64,
+}
+
+/// Whether a text can be the name of a probe: short, and without control characters.
+pub fn is_probe(name: &str) -> bool {
+    name.len() <= MOST_PROBE && !name.contains(char::is_control)
 }
 
 impl Span {
@@ -169,11 +204,12 @@ impl Run {
         missing
     }
 
-    /// Whether the parts are in order, and do not touch.
+    /// Whether the name can be printed, and the parts are in order and do not touch.
     fn is_sound(&self) -> bool {
         let touch = |pair: &[Span]| pair[0].last.saturating_add(1) >= pair[1].first;
         self.parts.iter().all(|span| span.first <= span.last)
-            && !self.parts.is_empty()
+            && (1..=MOST_SPANS).contains(&self.parts.len())
+            && is_probe(&self.probe)
             && !self.parts.windows(2).any(touch)
     }
 
@@ -296,5 +332,55 @@ impl Header {
             *own = own.saturating_add(*number);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_the_first_version_are_whole() {
+        let read = |text: &str| serde_json::from_str::<Run>(text).unwrap();
+        let old = read(r#""a""#);
+        assert_eq!(
+            old,
+            read(
+                r#"{"probe":"a","parts":[{"first":0,"last":0,"from_ns":0,"until_ns":0}],"ended":true}"#
+            )
+        );
+        assert_eq!((old.missing(), old.is_sound()), (vec![], true));
+    }
+
+    fn run(parts: &[[u64; 2]], ended: bool) -> Run {
+        let span = |&[first, last]: &[u64; 2]| Span { first, last, from_ns: first, until_ns: last };
+        Run { probe: "a".into(), parts: parts.iter().map(span).collect(), ended }
+    }
+
+    #[test]
+    fn parts_are_joined_in_any_order_and_count_once() {
+        let numbers =
+            |run: &Run| run.parts.iter().map(|own| [own.first, own.last]).collect::<Vec<_>>();
+        let mut all = run(&[[4, 6]], true);
+        assert!(all.merge(&run(&[[0, 0], [2, 2]], false)));
+        assert_eq!((numbers(&all), all.missing().len()), (vec![[0, 0], [2, 2], [4, 6]], 2));
+        assert!(all.merge(&run(&[[1, 1]], false)) && all.merge(&run(&[[3, 3]], false)));
+        assert_eq!((numbers(&all), all.ended), (vec![[0, 6]], true));
+        for twice in [[0, 0], [6, 6], [5, 9], [7, 7]] {
+            assert!(
+                !all.clone().merge(&run(&[twice], false)),
+                "{twice:?}: there, or after the end"
+            );
+        }
+        let end = run(&[[0, u64::MAX]], false);
+        assert!(end.is_sound() && !end.clone().merge(&run(&[[u64::MAX, u64::MAX]], false)));
+    }
+
+    #[test]
+    fn impossible_runs_are_not_sound() {
+        for parts in [&[][..], &[[1, 0]], &[[0, 1], [2, 2]], &[[3, 3], [1, 1]]] {
+            assert!(!run(parts, true).is_sound(), "{parts:?}");
+        }
+        assert!(!is_probe("a\nb") && !is_probe(&"a".repeat(256)) && is_probe("site/1, ä"));
     }
 }

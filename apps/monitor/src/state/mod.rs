@@ -27,7 +27,7 @@ mod tables;
 
 #[cfg(feature = "fuzz")]
 pub use fuzz::fuzz;
-pub use header::{Header, MergeError, Run, Settings, Span};
+pub use header::{Header, MOST_PROBE, MergeError, Run, Settings, Span, is_probe};
 pub use inputs::merge_states;
 pub use parts::{Earlier, OnPart, StatePart};
 pub use restore::{Choices, Counts, Merged, report};
@@ -41,7 +41,7 @@ use crate::analyses::Parts;
 pub(crate) use self::header::saved;
 pub(crate) use self::inputs::write_state;
 pub(crate) use self::parts::{Collector, PACKETS_DROPPED};
-pub(crate) use self::saver::{Metered, Saver, WorkerRows, WorkerState, since_bytes};
+pub(crate) use self::saver::{Metered, Saver, WorkerRows, WorkerState, part_bytes};
 pub(crate) use self::tables::{CONVERSATIONS_LOST, INTERVALS, PROTOCOLS, STATE_FLOW_BYTES};
 
 /// The identity of a run whose state is saved.

@@ -2,15 +2,16 @@
 //!
 //! ```text
 //! worker: a mark in another interval ─▶ WorkerRows ─┐
-//! worker: the same mark ─────────────▶ WorkerRows ─┴▶ Collector: all have reached it ─▶ StatePart ─▶ sorted and written elsewhere
+//! worker: the same ──────────────────▶ WorkerRows ─┴▶ Collector: rows of all ─▶ StatePart ─▶ sorted and written elsewhere
 //! ```
 //!
 //! Parts are numbered from 0, and the state at the end is the last one. All of them together are the state of the run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 
 use ringtap_engine::Plan;
+use ringtap_stage::Shard;
 
 use super::header::{Header, MergeError, Run, Settings, Span};
 use super::inputs::write_images;
@@ -78,6 +79,11 @@ impl StatePart {
         earlier: &mut Earlier,
         out: W,
     ) -> Result<W, MergeError> {
+        // The parts after this one do not depend on whether it can be written.
+        let handled: u64 = self.workers.iter().map(|worker| worker.handled).sum();
+        let received = earlier.sums.get("received").copied().unwrap_or(0) + handled;
+        let sums = earlier.sums(&Counts { received, ..Counts::default() });
+        let lacks = earlier.lacks(BTreeMap::from([(PACKETS_DROPPED, dropped)]));
         let tables = tables_of(saved(plan.app.analyses));
         let sort = |worker: &mut WorkerRows| {
             let mut rows = std::mem::take(&mut worker.rows).into_iter();
@@ -88,14 +94,10 @@ impl StatePart {
             })
         };
         let images: Vec<Vec<u8>> = self.workers.iter_mut().map(sort).collect::<Result<_, _>>()?;
-        let handled: u64 = self.workers.iter().map(|worker| worker.handled).sum();
-        let received = earlier.sums.get("received").copied().unwrap_or(0) + handled;
-        let counts = Counts { received, ..Counts::default() };
-        let lacks = earlier.lacks(BTreeMap::from([(PACKETS_DROPPED, dropped)]));
         let Self { number, from_ns, until_ns, .. } = self;
         let span = Span { first: number, last: number, from_ns, until_ns };
         let header = header(plan, span, false, until_ns, lacks)?;
-        write_images(header, &images, &earlier.sums(&counts), out)
+        write_images(header, &images, &sums, out)
     }
 }
 
@@ -113,12 +115,11 @@ pub(super) fn header(
     Ok(Header { settings: Settings::of(plan), runs, until_ns, lacks })
 }
 
-/// Collects the rows of all workers at a mark.
-#[derive(Default)]
+/// Collects the rows of all workers.
 pub(crate) struct Collector {
     on_part: Option<OnPart>,
-    /// By the number of the mark: its time, and the rows of workers.
-    waiting: BTreeMap<u64, (u64, Vec<WorkerRows>)>,
+    /// Of each worker, in order: the number and the time of a mark, and the rows since the one before.
+    waiting: Vec<VecDeque<(u64, u64, WorkerRows)>>,
     /// The number of the next part.
     pub(crate) next: u64,
     /// The end of the last part.
@@ -127,19 +128,45 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) fn new(on_part: Option<OnPart>) -> Self {
-        Self { on_part, ..Self::default() }
+        Self { on_part, waiting: Vec::new(), next: 0, until_ns: None }
     }
 
-    pub(crate) fn add(&mut self, mark: u64, time_ns: u64, rows: WorkerRows) {
-        self.waiting.entry(mark).or_insert_with(|| (time_ns, Vec::new())).1.push(rows);
+    /// Adds the rows of a worker at a mark. Hands over a part once there are rows of every worker.
+    ///
+    /// Queues with their own time may skip marks, so a part has what each worker saved up to the latest mark at which
+    /// one of them did so first.
+    pub(crate) fn add(&mut self, shard: Shard, mark: u64, time_ns: u64, rows: WorkerRows) {
+        self.waiting.resize_with(shard.count, VecDeque::new);
+        self.waiting[shard.index].push_back((mark, time_ns, rows));
+        while let Some(firsts) = self
+            .waiting
+            .iter()
+            .map(|own| own.front().map(|first| first.0))
+            .collect::<Option<Vec<_>>>()
+        {
+            self.hand_over(firsts.into_iter().max().unwrap_or(mark));
+        }
     }
 
-    /// All workers have reached this mark: hands over what was saved until then as one part.
-    pub(crate) fn reached(&mut self, mark: u64) {
-        let later = self.waiting.split_off(&mark.saturating_add(1));
-        let all = std::mem::replace(&mut self.waiting, later);
-        let Some(until_ns) = all.values().map(|(time_ns, _)| *time_ns).max() else { return };
-        let workers: Vec<_> = all.into_values().flat_map(|(_, workers)| workers).collect();
+    /// Hands over what is left at the end, as one part.
+    pub(crate) fn end(&mut self) {
+        if self.waiting.iter().any(|own| !own.is_empty()) {
+            self.hand_over(u64::MAX);
+        }
+    }
+
+    /// Hands over what was saved up to a mark as one part.
+    fn hand_over(&mut self, mark: u64) {
+        let (mut until_ns, mut workers) = (0, Vec::new());
+        for own in &mut self.waiting {
+            while let Some((_, time_ns, mut rows)) = own.pop_front_if(|first| first.0 <= mark) {
+                if own.front().is_some_and(|next| next.0 <= mark) {
+                    rows.drop_live();
+                }
+                until_ns = until_ns.max(time_ns);
+                workers.push(rows);
+            }
+        }
         let first_ns = workers.iter().map(|worker| worker.first_ns).min().unwrap_or(until_ns);
         let from_ns = self.until_ns.unwrap_or(first_ns.min(until_ns));
         let part = StatePart { number: self.next, from_ns, until_ns, workers };
@@ -148,5 +175,49 @@ impl Collector {
         if let Some(on_part) = &mut self.on_part {
             on_part(part);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use ringtap_state::Rows;
+
+    use super::super::live::LIVE;
+    use super::*;
+
+    /// Rows with a live flow, of this number of packets.
+    fn rows(handled: u64) -> WorkerRows {
+        let mut live = Rows::new(&LIVE);
+        live.push(&[&vec![0; LIVE.key]], &[], &[]);
+        WorkerRows { rows: vec![live], handled, first_ns: 5 }
+    }
+
+    #[test]
+    fn a_part_has_all_workers_and_the_live_flows_of_each_once() {
+        let (to, parts) = sync_channel(8);
+        let mut all = Collector::new(Some(Box::new(move |part| to.send(part).unwrap())));
+        let worker = |index| Shard { index, count: 2 };
+        let described = |part: StatePart| {
+            let live = part.workers.iter().map(|worker| worker.rows[0].len()).collect::<Vec<_>>();
+            let handled: u64 = part.workers.iter().map(|worker| worker.handled).sum();
+            (part.number, [part.from_ns, part.until_ns], handled, live)
+        };
+        all.add(worker(0), 10, 100, rows(1));
+        all.add(worker(0), 20, 200, rows(2));
+        all.add(worker(0), 30, 300, rows(4));
+        assert!(parts.try_recv().is_err());
+        // The second one skipped a mark.
+        all.add(worker(1), 20, 200, rows(8));
+        assert_eq!(described(parts.recv().unwrap()), (0, [5, 200], 11, vec![0, 1, 1]));
+        all.add(worker(1), 30, 300, rows(16));
+        assert_eq!(described(parts.recv().unwrap()), (1, [200, 300], 20, vec![1, 1]));
+        all.add(worker(1), 40, 400, rows(32));
+        all.end();
+        assert_eq!(described(parts.recv().unwrap()), (2, [300, 400], 32, vec![1]));
+        all.end();
+        drop(all);
+        assert!(parts.recv().is_err());
     }
 }

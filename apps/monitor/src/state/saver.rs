@@ -9,10 +9,12 @@
 
 use std::collections::BTreeMap;
 
+use ringtap_engine::AppOptions;
 use ringtap_flow::{FactCounts, FlowKey, FlowRecord, FlowTable};
 use ringtap_stage::Shard;
 use ringtap_state::{Rows, Schema};
 
+use super::live::LIVE;
 use super::tables::{CONVERSATIONS, Conversed, INTERVALS, PROTOCOLS, SUMS, save_live, sums};
 use super::{Identity, image, saved, tables_of};
 use crate::analyses::Parts;
@@ -39,12 +41,14 @@ struct Since {
     interval_ns: u64,
     /// The interval of the last mark.
     interval: Option<u64>,
+    tick_ns: u64,
 }
 
 impl Since {
     fn new(setup: &Setup, shard: Shard, interval_ns: u64) -> Self {
         let analyses = Self::none(setup, shard);
-        Self { analyses, setup: setup.clone(), shard, interval_ns, interval: None }
+        let tick_ns = setup.options.tick_ns();
+        Self { analyses, setup: setup.clone(), shard, interval_ns, interval: None, tick_ns }
     }
 
     fn none(setup: &Setup, shard: Shard) -> Parts {
@@ -61,6 +65,15 @@ pub(crate) struct WorkerRows {
     pub(crate) first_ns: u64,
 }
 
+impl WorkerRows {
+    /// Drops the live flows: later rows have them.
+    pub(super) fn drop_live(&mut self) {
+        for rows in self.rows.iter_mut().filter(|rows| rows.is_of(&LIVE)) {
+            *rows = Rows::new(&LIVE);
+        }
+    }
+}
+
 /// What is saved beside the analyses and the conversations.
 pub(crate) struct Metered<'a> {
     pub(crate) table: Option<&'a FlowTable>,
@@ -74,7 +87,7 @@ impl Saver {
     pub(crate) fn new(setup: &Setup, shard: Shard) -> Option<Self> {
         let options = &setup.options;
         let identity = options.state.clone()?;
-        let interval_ns = setup.volumes_interval_ns().filter(|_| identity.in_parts);
+        let interval_ns = setup.volumes_interval_ns().filter(|_| options.saves_parts());
         Some(Self {
             tables: tables_of(saved(options.analyses)),
             conversed: Conversed::new(setup.capacity_of(shard)),
@@ -109,7 +122,9 @@ impl Saver {
     pub(crate) fn ends_part(&mut self, time_ns: u64) -> bool {
         let Some(since) = &mut self.since else { return false };
         let interval = time_ns / since.interval_ns;
-        since.interval.replace(interval).is_some_and(|before| before != interval)
+        // The first mark ends the first interval if a mark before would have been in it.
+        let mark_before = || time_ns.saturating_sub(since.tick_ns) / since.interval_ns;
+        since.interval.replace(interval).unwrap_or_else(mark_before) != interval
     }
 
     /// The rows since the last part; the next part begins.
@@ -180,7 +195,10 @@ pub(crate) struct WorkerState {
     pub(crate) conversations_lost: u64,
 }
 
-/// Memory of the second set of analyses, in bytes: for a live flow, and in each worker.
-pub(crate) fn since_bytes(on: Analyses) -> [u64; 2] {
-    [saved(on).flow_bytes(), saved(on).worker_bytes()]
+/// Rows of parts in memory at a time: of the part that is written, and of one that waits for it; of each live flow.
+const PART_FLOW_BYTES: u64 = 2 * 600;
+
+/// Memory of parts, in bytes: for a live flow, and in each worker.
+pub(crate) fn part_bytes(on: Analyses) -> [u64; 2] {
+    [saved(on).flow_bytes() + PART_FLOW_BYTES, saved(on).worker_bytes()]
 }
