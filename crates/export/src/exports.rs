@@ -135,7 +135,9 @@ impl Prepared {
     ) -> Result<(Vec<Sinks>, Exports), StartError> {
         let of_worker = |_| (Several::<FlowRecord>(Vec::new()), Several::<Event>(Vec::new()));
         let mut sinks: Vec<_> = (0..workers).map(of_worker).collect();
-        let mut outputs = Vec::with_capacity(self.outputs.len());
+        // If one of them cannot start, those before end as this is dropped.
+        let outputs = Vec::with_capacity(self.outputs.len());
+        let mut exports = Exports { outputs, states: States::default() };
         let mut states = Vec::new();
         for (number, (output, ready)) in (1..).zip(self.outputs) {
             let name = output.to_string();
@@ -152,9 +154,9 @@ impl Prepared {
                 }
                 Own::States(own) => states.push(own),
             }
-            outputs.push(started);
+            exports.outputs.push(started);
         }
-        let exports = Exports { outputs, states: States::new(states) };
+        exports.states = States::new(states);
         let joined = |(records, events): (Several<_>, Several<_>)| Sinks {
             records: records.joined(),
             events: events.joined(),
