@@ -53,6 +53,25 @@ pub fn merge<R: Read, E: From<Error>>(
 /// A binary heap of the images that still have rows of the table; the one with the lowest row is the first.
 struct Heap(Vec<Entry>);
 
+/// The first bytes of a key as a number in the order of the keys of a table. A gap of zeros takes one of them, as behind an
+/// IPv4 address in 16 bytes, so that more of what differs is in the number.
+#[inline]
+pub(crate) fn prefix(key: &[u8]) -> u128 {
+    const GAP: usize = 12;
+    let mut out = [0; size_of::<u128>()];
+    match key.first_chunk::<{ 5 + GAP + 10 }>() {
+        Some(head) => {
+            out[..5].copy_from_slice(&head[..5]);
+            let is_gap = head[5..][..GAP] == [0; GAP];
+            out[5] = u8::from(!is_gap);
+            let rest = if is_gap { 5 + GAP } else { 5 };
+            out[6..].copy_from_slice(&head[rest..][..10]);
+        }
+        None => out.iter_mut().zip(key).for_each(|(to, from)| *to = *from),
+    }
+    u128::from_be_bytes(out)
+}
+
 /// An image, and the first bytes of its row: most comparisons need no more, and no cache miss.
 #[derive(Clone, Copy)]
 struct Entry {
@@ -65,9 +84,7 @@ impl Entry {
     #[inline]
     fn of<R: Read>(images: &[Reader<R>], table: usize, image: usize) -> Option<Self> {
         let row = images[image].row(table)?;
-        let mut prefix = [0; size_of::<u128>()];
-        prefix.iter_mut().zip(row.key()).for_each(|(to, from)| *to = *from);
-        Some(Self { prefix: u128::from_be_bytes(prefix), image })
+        Some(Self { prefix: prefix(row.key()), image })
     }
 
     #[inline]

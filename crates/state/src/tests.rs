@@ -129,3 +129,22 @@ fn rows_out_of_order_are_an_error() {
     let image = writer.finish().unwrap();
     assert!(matches!(open(&image), Err(Error::Damaged("rows out of order"))));
 }
+
+proptest! {
+    #[test]
+    fn the_first_bytes_of_keys_are_in_the_order_of_keys(
+        keys in vec((vec(0..3_u8, 46), any::<bool>()), 2..50),
+        length in prop::sample::select(vec![3_usize, 16, 26, 27, 46]),
+    ) {
+        let key = |(mut key, gap): (Vec<u8>, bool)| {
+            if gap {
+                key[5..17].fill(0);
+            }
+            key[..4].fill(0);
+            key[..length].to_vec()
+        };
+        let mut keys: Vec<_> = keys.into_iter().map(key).collect();
+        keys.sort();
+        prop_assert!(keys.iter().map(|key| crate::merge::prefix(key)).is_sorted());
+    }
+}
