@@ -234,21 +234,21 @@ impl Merger for MonitorMerger {
             sections.pass(stage);
         }
         let on = self.analyses;
-        if let (Some(state), Some(parts)) = (&mut self.state, &mut self.parts) {
-            parts.end();
-            state.part = parts.next;
-            let (_, first_ns) = self.volumes.handled();
-            state.from_ns = parts.until_ns.unwrap_or(first_ns.min(state.until_ns));
-        } else if let Some(state) = &mut self.state {
-            let (_, first_ns) = self.volumes.handled();
-            state.from_ns = first_ns.min(state.until_ns);
-            let tables = state::tables_of(state::saved(on));
-            let volumes = state::image(&[], &tables, |table, rows| {
-                if *table == PROTOCOLS || *table == INTERVALS {
-                    self.volumes.save(table, rows);
-                }
-            });
-            state.images.push(volumes.map_err(|error| error.to_string()));
+        if let Some(state) = &mut self.state {
+            state.from_ns = self.volumes.handled().1.min(state.until_ns);
+            if let Some(parts) = &mut self.parts {
+                parts.end();
+                state.part = parts.next;
+                state.from_ns = parts.until_ns.unwrap_or(state.from_ns);
+            } else {
+                let tables = state::tables_of(state::saved(on));
+                let volumes = state::image(&[], &tables, |table, rows| {
+                    if *table == PROTOCOLS || *table == INTERVALS {
+                        self.volumes.save(table, rows);
+                    }
+                });
+                state.images.push(volumes.map_err(|error| error.to_string()));
+            }
         }
         let flows = || Flows {
             records: self.flows.ended.iter().sum(),
