@@ -13,11 +13,11 @@ use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 
+use crate::Row;
 use crate::column;
 use crate::format::{Error, MOST_BODY, MOST_TAIL};
-
-/// Rows whose columns are copied together, so that they stay in the cache.
-const TILE: usize = 64;
+use crate::tails::Tails;
+use crate::transpose::{SIDE, Word, into_columns, into_rows, words};
 
 const EMPTY: u8 = 0;
 const DEFLATED: u8 = 1;
@@ -25,22 +25,22 @@ const DEFLATED: u8 = 1;
 /// Rows of a block.
 #[derive(Default)]
 pub(crate) struct Block {
-    /// Fixed parts, one after the other.
-    pub(crate) fixed: Vec<u8>,
-    pub(crate) tails: Vec<u8>,
-    /// Where the tail of each row ends.
-    pub(crate) ends: Vec<usize>,
-    /// Columns that are not constant, one after the other; then tails.
-    bytes: Vec<u8>,
+    rows: usize,
+    /// Words of a fixed part.
+    words: usize,
+    /// Fixed parts, one after the other, each filled up to a whole word.
+    fixed: Vec<Word>,
+    tails: Tails,
+    columns: Vec<Word>,
 }
 
-/// Inflates exactly `length` bytes.
-fn inflate(bytes: &[u8], length: usize, into: &mut Vec<u8>) -> Result<(), Error> {
+/// Inflates to exactly `length` bytes.
+fn inflate(bytes: &[u8], length: usize) -> Result<Vec<u8>, Error> {
     const WRONG: Error = Error::Damaged("compressed bytes");
-    into.clear();
+    let mut inflated = Vec::new();
     let mut decoder = DeflateDecoder::new(bytes).take(length as u64 + 1);
-    decoder.read_to_end(into).map_err(|_| WRONG)?;
-    if into.len() == length { Ok(()) } else { Err(WRONG) }
+    decoder.read_to_end(&mut inflated).map_err(|_| WRONG)?;
+    if inflated.len() == length { Ok(inflated) } else { Err(WRONG) }
 }
 
 fn put_length(length: usize, into: &mut Vec<u8>) {
@@ -49,66 +49,57 @@ fn put_length(length: usize, into: &mut Vec<u8>) {
 
 impl Block {
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
+        self.rows
+    }
+
+    /// Bytes of all tails.
+    pub(crate) fn tails(&self) -> usize {
+        self.tails.len()
     }
 
     pub(crate) fn clear(&mut self) {
+        self.rows = 0;
         self.fixed.clear();
         self.tails.clear();
-        self.ends.clear();
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, fixed: &[u8], tail: &[u8]) {
-        self.fixed.extend_from_slice(fixed);
-        self.tails.extend_from_slice(tail);
-        self.ends.push(self.tails.len());
+    pub(crate) fn push(&mut self, row: &Row<'_>) {
+        self.fixed.extend_from_slice(row.fixed);
+        self.tails.push(self.rows, row.tail);
+        self.rows += 1;
+    }
+
+    /// The fixed part of a row.
+    #[inline]
+    pub(crate) fn fixed(&self, at: usize) -> &[Word] {
+        &self.fixed[at * self.words..(at + 1) * self.words]
     }
 
     /// The tail of a row.
     #[inline]
     pub(crate) fn tail(&self, at: usize) -> &[u8] {
-        let start = if at == 0 { 0 } else { self.ends[at - 1] };
-        &self.tails[start..self.ends[at]]
+        self.tails.get(at)
     }
 
     /// Appends the body to `into`.
     pub(crate) fn encode(&mut self, width: usize, into: &mut Vec<u8>) -> Result<(), Error> {
-        let Self { fixed, tails, ends, bytes } = self;
-        let (first, rows) = (&fixed[..width], ends.len());
-        let mut differ = vec![0; width];
-        for row in fixed.chunks_exact(width) {
-            differ.iter_mut().zip(row).zip(first).for_each(|((differ, a), b)| *differ |= a ^ b);
-        }
-        let columns: Vec<usize> = (0..width).filter(|&at| differ[at] != 0).collect();
-        bytes.clear();
-        bytes.resize(columns.len() * rows, 0);
-        for (tile, start) in fixed.chunks(TILE * width).zip((0..).step_by(TILE)) {
-            for (column, &at) in bytes.chunks_exact_mut(rows).zip(&columns) {
-                let from = tile[at..].iter().step_by(width);
-                column[start..].iter_mut().zip(from).for_each(|(byte, from)| *byte = *from);
-            }
-        }
-        let mut varying = bytes.chunks_exact(rows).peekable();
-        for (&byte, &differ) in first.iter().zip(&differ) {
-            match varying.next_if(|_| differ != 0) {
-                Some(column) => column::encode(column, into),
-                None => column::encode_constant(byte, into),
-            }
-        }
-        if tails.is_empty() {
+        let Self { rows, fixed, tails, columns, .. } = self;
+        let padded = rows.next_multiple_of(SIDE);
+        fixed.resize(padded * words(width), [0; SIDE]);
+        columns.resize(fixed.len(), [0; SIDE]);
+        into_columns(fixed, words(width), columns);
+        let columns = columns.as_flattened().chunks_exact(padded).take(width);
+        columns.for_each(|column| column::encode(&column[..*rows], into));
+        if tails.len() == 0 {
             into.push(EMPTY);
             return Ok(());
         }
-        bytes.clear();
-        let mut start = 0;
-        for &end in &*ends {
-            put_length(end - start, bytes);
-            start = end;
-        }
-        bytes.extend_from_slice(tails);
+        let mut bytes = Vec::new();
+        (0..*rows).for_each(|at| put_length(tails.get(at).len(), &mut bytes));
+        (0..*rows).for_each(|at| bytes.extend_from_slice(tails.get(at)));
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(bytes)?;
+        encoder.write_all(&bytes)?;
         let deflated = encoder.finish()?;
         into.push(DEFLATED);
         put_length(deflated.len(), into);
@@ -124,47 +115,37 @@ impl Block {
         width: usize,
         rows: usize,
     ) -> Result<(), Error> {
-        self.clear();
-        let Self { fixed, tails, ends, bytes } = self;
+        self.tails.clear();
         let body = &mut body;
-        let (mut columns, mut row) = (Vec::new(), vec![0; width]);
-        bytes.clear();
-        for (at, byte) in row.iter_mut().enumerate() {
-            match column::decode(body, rows, bytes)? {
-                Some(constant) => *byte = constant,
-                None => columns.push(at),
-            }
+        let padded = rows.next_multiple_of(SIDE);
+        self.fixed.resize(padded * words(width), [0; SIDE]);
+        self.columns.resize(self.fixed.len(), [0; SIDE]);
+        for column in self.columns.as_flattened_mut().chunks_exact_mut(padded).take(width) {
+            column::decode(body, &mut column[..rows])?;
         }
-        (0..rows).for_each(|_| fixed.extend_from_slice(&row));
-        for (tile, start) in fixed.chunks_mut(TILE * width).zip((0..).step_by(TILE)) {
-            for (column, &at) in bytes.chunks_exact(rows).zip(&columns) {
-                let to = tile[at..].iter_mut().step_by(width);
-                to.zip(&column[start..]).for_each(|(to, byte)| *to = *byte);
-            }
-        }
+        into_rows(&self.columns, &mut self.fixed, words(width));
+        (self.rows, self.words) = (rows, words(width));
         match take(body, 1)?[0] {
-            EMPTY => ends.resize(rows, 0),
+            EMPTY => {}
             DEFLATED => {
                 let length = take_length(body)?;
                 let whole = take_length(body)?;
                 if whole > MOST_BODY {
                     return Err(Error::Damaged("tails that are too long"));
                 }
-                inflate(take(body, length)?, whole, bytes)?;
+                let bytes = inflate(take(body, length)?, whole)?;
                 let rest = &mut &bytes[..];
-                let mut end = 0_usize;
-                for _ in 0..rows {
-                    let length = take_length(rest)?;
+                let lengths = &mut take(rest, 4 * rows)?;
+                for at in 0..rows {
+                    let length = take_length(lengths)?;
                     if length > MOST_TAIL {
                         return Err(Error::Damaged("a tail that is too long"));
                     }
-                    end += length;
-                    ends.push(end);
+                    self.tails.push(at, take(rest, length)?);
                 }
-                if rest.len() != end {
+                if !rest.is_empty() {
                     return Err(Error::Damaged("the lengths of tails"));
                 }
-                tails.extend_from_slice(rest);
             }
             _ => return Err(Error::Damaged("tails of an unknown kind")),
         }

@@ -34,22 +34,24 @@ fn bits(different: usize) -> usize {
 
 /// The number of runs of equal bytes.
 fn count_runs(column: &[u8]) -> usize {
-    // The sum of a short piece is a byte, so the compiler adds many at a time.
-    let pieces = column.chunks(128).zip(column[1..].chunks(128));
-    let changes = pieces.map(|(before, after)| {
+    /// The sum over this many rows is a byte, so the compiler adds many at a time.
+    const ROWS: usize = 128;
+    let changes = |before: &[u8], after: &[u8]| {
         let pairs = before.iter().zip(after);
         usize::from(pairs.fold(0_u8, |sum, (one, other)| sum + u8::from(one != other)))
-    });
-    1 + changes.sum::<usize>()
-}
-
-/// Appends a column whose rows all have this byte.
-pub(crate) fn encode_constant(byte: u8, into: &mut Vec<u8>) {
-    into.extend_from_slice(&[CONSTANT, byte]);
+    };
+    let (before, last) = column[..column.len() - 1].as_chunks::<ROWS>();
+    let (after, behind) = column[1..].as_chunks::<ROWS>();
+    let whole = before.iter().zip(after).map(|(before, after)| changes(before, after));
+    1 + whole.sum::<usize>() + changes(last, behind)
 }
 
 /// Appends a column of 1 to 65,535 bytes.
 pub(crate) fn encode(column: &[u8], into: &mut Vec<u8>) {
+    if column[1..] == column[..column.len() - 1] {
+        into.extend_from_slice(&[CONSTANT, column[0]]);
+        return;
+    }
     let runs = count_runs(column);
     let length_of_runs = 2 + 3 * runs;
     // The codes of a column take at least a bit a row.
@@ -84,12 +86,16 @@ pub(crate) fn encode(column: &[u8], into: &mut Vec<u8>) {
 
 /// The different bytes of a column, in order; some of them, if they are more than [`MOST_CODES`].
 fn different(column: &[u8]) -> Vec<u8> {
-    let mut seen = [0; 256];
-    for piece in column.chunks(128) {
+    let mut seen = [0_u8; 256];
+    let mut rest = column;
+    let mut next = 64;
+    while !rest.is_empty() {
+        let (piece, behind) = rest.split_at(rest.len().min(next));
         piece.iter().for_each(|&byte| seen[usize::from(byte)] = 1);
-        if seen.iter().sum::<u16>() > MOST_CODES as u16 {
+        if seen.iter().map(|&seen| u16::from(seen)).sum::<u16>() > MOST_CODES as u16 {
             break;
         }
+        (rest, next) = (behind, 4 * next);
     }
     (0..=u8::MAX).filter(|&byte| seen[usize::from(byte)] > 0).collect()
 }
@@ -107,63 +113,70 @@ fn pack<const IN_BYTE: usize>(column: &[u8], of: &[u8; 256], into: &mut Vec<u8>)
     }
 }
 
-/// Appends the bytes of codes; returns the highest code.
-fn unpack<const IN_BYTE: usize>(codes: &[u8], bytes: &[u8; 16], column: &mut Vec<u8>) -> u8 {
+/// Reads codes, this number in a byte, and their bytes; returns the highest code.
+fn unpack<const IN_BYTE: usize>(codes: &[u8], bytes: &[u8; MOST_CODES], column: &mut [u8]) -> u8 {
     let bits = 8 / IN_BYTE;
+    let of = |several: u8, at: usize| several >> (at * bits) & (u8::MAX >> (8 - bits));
     let mut most = 0;
-    for &several in codes {
-        let codes: [u8; IN_BYTE] =
-            std::array::from_fn(|at| several >> (at * bits) & (u8::MAX >> (8 - bits)));
-        column.extend_from_slice(&codes.map(|code| bytes[usize::from(code)]));
-        most = codes.into_iter().fold(most, u8::max);
-    }
+    let mut read = |column: &mut [u8], several: u8| {
+        for (at, byte) in column.iter_mut().enumerate() {
+            let code = of(several, at);
+            *byte = bytes[usize::from(code) % MOST_CODES];
+            most = most.max(code);
+        }
+    };
+    let (whole, rest) = column.as_chunks_mut::<IN_BYTE>();
+    whole.iter_mut().zip(codes).for_each(|(column, &several)| read(column, several));
+    codes.last().into_iter().for_each(|&several| read(rest, several));
     most
 }
 
-/// Reads a column of this number of rows: returns the byte of all, or appends that of each to `column`.
-pub(crate) fn decode(
-    body: &mut &[u8],
-    rows: usize,
-    column: &mut Vec<u8>,
-) -> Result<Option<u8>, Error> {
-    let end = column.len() + rows;
+/// Reads a column.
+pub(crate) fn decode(body: &mut &[u8], column: &mut [u8]) -> Result<(), Error> {
+    const RUNS_DIFFER: Error = Error::Damaged("the runs of a column");
+    const CODES_DIFFER: Error = Error::Damaged("the codes of a column");
     match take(body, 1)?[0] {
-        CONSTANT => return Ok(Some(take(body, 1)?[0])),
-        RAW => column.extend_from_slice(take(body, rows)?),
+        CONSTANT => column.fill(take(body, 1)?[0]),
+        RAW => column.copy_from_slice(take(body, column.len())?),
         RUNS => {
             let number = take(body, 2)?;
             let runs = take(body, 3 * usize::from(u16::from_le_bytes([number[0], number[1]])))?;
+            let mut rest = column;
             for run in runs.as_chunks::<3>().0 {
                 let length = usize::from(u16::from_le_bytes([run[1], run[2]]));
-                if length > end - column.len() {
-                    return Err(Error::Damaged("the runs of a column"));
+                // Most runs are short: bytes behind the run are written again.
+                match rest.first_chunk_mut::<16>() {
+                    Some(several) if length <= several.len() => *several = [run[0]; 16],
+                    _ => rest.get_mut(..length).ok_or(RUNS_DIFFER)?.fill(run[0]),
                 }
-                column.resize(column.len() + length, run[0]);
+                rest = &mut rest[length..];
+            }
+            if !rest.is_empty() {
+                return Err(RUNS_DIFFER);
             }
         }
         CODES => {
             let different = usize::from(take(body, 1)?[0]);
             if different > MOST_CODES {
-                return Err(Error::Damaged("the codes of a column"));
+                return Err(CODES_DIFFER);
             }
             let mut bytes = [0; MOST_CODES];
             bytes[..different].copy_from_slice(take(body, different)?);
             let bits = bits(different);
-            let codes = take(body, (rows * bits).div_ceil(8))?;
+            let codes = take(body, (column.len() * bits).div_ceil(8))?;
             let most = match bits {
                 1 => unpack::<8>(codes, &bytes, column),
                 2 => unpack::<4>(codes, &bytes, column),
                 _ => unpack::<2>(codes, &bytes, column),
             };
-            column.truncate(end);
             // Bits behind the last code are zero.
             if usize::from(most) >= different {
-                return Err(Error::Damaged("the codes of a column"));
+                return Err(CODES_DIFFER);
             }
         }
         _ => return Err(Error::Damaged("a column of an unknown kind")),
     }
-    if column.len() == end { Ok(None) } else { Err(Error::Damaged("the runs of a column")) }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -175,11 +188,11 @@ mod tests {
         let mut body = Vec::new();
         encode(column, &mut body);
         assert!(body.len() <= column.len() + 1, "{} > {}", body.len(), column.len());
-        let mut read = vec![1];
+        let mut read = vec![1; column.len()];
         let mut rest = &body[..];
-        assert_eq!(decode(&mut rest, column.len(), &mut read).unwrap(), None);
-        assert_eq!((&read[1..], rest), (column, &[][..]));
-        assert!(decode(&mut &body[..body.len() - 1], column.len(), &mut read).is_err());
+        decode(&mut rest, &mut read).unwrap();
+        assert_eq!((&read[..], rest), (column, &[][..]));
+        assert!(decode(&mut &body[..body.len() - 1], &mut read).is_err());
         body[0]
     }
 
@@ -188,8 +201,7 @@ mod tests {
         let of = |length: u32, byte: fn(u32) -> u32| -> Vec<u8> {
             (0..length).map(|row| byte(row) as u8).collect()
         };
-        assert_eq!(form(&[7]), RAW);
-        assert_eq!(form(&of(4096, |_| 255)), RUNS);
+        assert_eq!(form(&of(4096, |_| 255)), CONSTANT);
         assert_eq!(form(&[1, 2]), RAW);
         assert_eq!(form(&of(4096, |row| row * 37)), RAW);
         assert_eq!(form(&of(4096, |row| row / 50)), RUNS);
@@ -202,7 +214,6 @@ mod tests {
 
     #[test]
     fn damaged_columns_are_errors() {
-        let mut column = Vec::new();
         for body in [
             &[9, 0][..],
             &[RUNS, 1, 0, 5, 4, 0],
@@ -212,8 +223,7 @@ mod tests {
             &[CODES, 0, 0],
             &[CONSTANT],
         ] {
-            column.clear();
-            assert!(decode(&mut &body[..], 3, &mut column).is_err(), "{body:?}");
+            assert!(decode(&mut &body[..], &mut [0; 3]).is_err(), "{body:?}");
         }
     }
 }

@@ -23,8 +23,11 @@ mod format;
 #[cfg(any(test, feature = "fuzz"))]
 mod mend;
 mod merge;
+mod prefix;
 mod reader;
 mod rows;
+mod tails;
+mod transpose;
 mod writer;
 
 pub use format::{Error, MAGIC, VERSION};

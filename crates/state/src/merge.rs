@@ -21,14 +21,14 @@ pub fn merge<R: Read, E: From<Error>>(
     let Some(&schema) = images.first().and_then(|image| image.tables().get(table)) else {
         return Ok(());
     };
-    let mut heap = Heap::new(images, table);
+    let mut tree = Tree::new(images, table);
     let (mut fixed, mut tail) = (Vec::new(), Vec::new());
-    while let Some(first) = heap.first() {
-        let Some(row) = images[first].row(table) else { break };
-        if schema.many || heap.is_alone(images, table) {
+    while let Some(row) = images[tree.first.image].row(table) {
+        let first = tree.first.image;
+        if schema.many || tree.is_alone(images, table) {
             each(first, &row)?;
             images[first].advance()?;
-            heap.sink(images, table);
+            tree.replay(images, table);
             continue;
         }
         fixed.clear();
@@ -36,40 +36,17 @@ pub fn merge<R: Read, E: From<Error>>(
         tail.clear();
         tail.extend_from_slice(row.tail);
         images[first].advance()?;
-        heap.sink(images, table);
-        while let Some(next) = heap.first()
-            && let Some(more) = images[next].row(table)
+        tree.replay(images, table);
+        while let Some(more) = images[tree.first.image].row(table)
             && (Row { fixed: &fixed, key: schema.key, tail: &tail }).order(&more) == Ordering::Equal
         {
-            combine(schema.numbers, &mut fixed[schema.key..], &more.fixed[schema.key..]);
-            images[next].advance()?;
-            heap.sink(images, table);
+            combine(schema, &mut fixed, more.fixed);
+            images[tree.first.image].advance()?;
+            tree.replay(images, table);
         }
         each(first, &Row { fixed: &fixed, key: schema.key, tail: &tail })?;
     }
     Ok(())
-}
-
-/// A binary heap of the images that still have rows of the table; the one with the lowest row is the first.
-struct Heap(Vec<Entry>);
-
-/// The first bytes of a key as a number in the order of the keys of a table. A gap of zeros takes one of them, as behind an
-/// IPv4 address in 16 bytes, so that more of what differs is in the number.
-#[inline]
-pub(crate) fn prefix(key: &[u8]) -> u128 {
-    const GAP: usize = 12;
-    let mut out = [0; size_of::<u128>()];
-    match key.first_chunk::<{ 5 + GAP + 10 }>() {
-        Some(head) => {
-            out[..5].copy_from_slice(&head[..5]);
-            let is_gap = head[5..][..GAP] == [0; GAP];
-            out[5] = u8::from(!is_gap);
-            let rest = if is_gap { 5 + GAP } else { 5 };
-            out[6..].copy_from_slice(&head[rest..][..10]);
-        }
-        None => out.iter_mut().zip(key).for_each(|(to, from)| *to = *from),
-    }
-    u128::from_be_bytes(out)
 }
 
 /// An image, and the first bytes of its row: most comparisons need no more, and no cache miss.
@@ -80,67 +57,85 @@ struct Entry {
 }
 
 impl Entry {
-    /// That of an image's row; `None` at the end of the table.
     #[inline]
-    fn of<R: Read>(images: &[Reader<R>], table: usize, image: usize) -> Option<Self> {
-        let row = images[image].row(table)?;
-        Some(Self { prefix: prefix(row.key()), image })
+    fn of<R: Read>(images: &[Reader<R>], table: usize, image: usize) -> Self {
+        // An image without a further row comes last.
+        Self { prefix: images[image].prefix(table).unwrap_or(u128::MAX), image }
     }
 
+    /// Whether its row comes before the other's: of equal rows, that of the first image.
     #[inline]
+    fn is_before<R: Read>(&self, other: &Self, images: &[Reader<R>], table: usize) -> bool {
+        if self.prefix == other.prefix {
+            return self.order(other, images, table).then(self.image.cmp(&other.image)).is_lt();
+        }
+        self.prefix < other.prefix
+    }
+
+    /// The order of the rows, whatever their first bytes are.
+    #[cold]
     fn order<R: Read>(&self, other: &Self, images: &[Reader<R>], table: usize) -> Ordering {
-        self.prefix.cmp(&other.prefix).then_with(|| {
-            let row = |entry: &Self| images[entry.image].row(table);
-            // All images of a heap have a row.
-            row(self).zip(row(other)).map_or(Ordering::Equal, |(one, other)| one.order(&other))
-        })
+        match (images[self.image].row(table), images[other.image].row(table)) {
+            (Some(one), Some(other)) => one.order(&other),
+            (one, other) => one.is_none().cmp(&other.is_none()),
+        }
     }
 }
 
-impl Heap {
-    fn new<R: Read>(images: &[Reader<R>], table: usize) -> Self {
-        let mut all: Vec<_> =
-            (0..images.len()).filter_map(|image| Entry::of(images, table, image)).collect();
-        // A sorted list is a heap.
-        all.sort_by(|one, other| one.order(other, images, table));
-        Self(all)
-    }
+/// A tournament of the images' rows: `first` has won, and each node has the loser of its match. Node 1 is the final; the
+/// players of node `n` are the winners of `2 n` and `2 n + 1`, and those at `losers.len()` and after are the images.
+struct Tree {
+    first: Entry,
+    losers: Vec<Entry>,
+}
 
-    /// The image with the lowest row.
-    #[inline]
-    fn first(&self) -> Option<usize> {
-        self.0.first().map(|entry| entry.image)
+impl Tree {
+    /// The tournament of one image or more.
+    fn new<R: Read>(images: &[Reader<R>], table: usize) -> Self {
+        let number = images.len();
+        let mut winners: Vec<_> = (0..2 * number)
+            .map(|node| Entry::of(images, table, node.saturating_sub(number)))
+            .collect();
+        let mut losers = winners[..number].to_vec();
+        for node in (1..number).rev() {
+            let (left, right) = (winners[2 * node], winners[2 * node + 1]);
+            let is_left = left.is_before(&right, images, table);
+            (winners[node], losers[node]) = if is_left { (left, right) } else { (right, left) };
+        }
+        Self { first: winners[1], losers }
     }
 
     /// Whether no other image has the first row's key.
     #[inline]
     fn is_alone<R: Read>(&self, images: &[Reader<R>], table: usize) -> bool {
-        let first = &self.0[0];
-        let differs = |other: &Entry| first.order(other, images, table) != Ordering::Equal;
-        self.0.get(1).is_none_or(differs) && self.0.get(2).is_none_or(differs)
+        let mut node = (self.losers.len() + self.first.image) / 2;
+        // The second row has lost against the first.
+        while node > 0 {
+            let other = &self.losers[node];
+            if other.prefix == self.first.prefix
+                && self.first.order(other, images, table) == Ordering::Equal
+            {
+                return false;
+            }
+            node /= 2;
+        }
+        true
     }
 
-    /// The first image has gone on: restores the order.
+    /// The first image has gone on: plays its matches again.
     #[inline]
-    fn sink<R: Read>(&mut self, images: &[Reader<R>], table: usize) {
-        match Entry::of(images, table, self.0[0].image) {
-            Some(entry) => self.0[0] = entry,
-            None => _ = self.0.swap_remove(0),
+    fn replay<R: Read>(&mut self, images: &[Reader<R>], table: usize) {
+        let mut first = Entry::of(images, table, self.first.image);
+        let mut node = (self.losers.len() + first.image) / 2;
+        while node > 0 {
+            let other = self.losers[node];
+            // Either outcome is as likely, so the entries are chosen without a branch.
+            let players = [first, other];
+            let is_other = usize::from(other.is_before(&first, images, table));
+            first = players[is_other];
+            self.losers[node] = players[1 - is_other];
+            node /= 2;
         }
-        let heap = &mut self.0;
-        let mut at = 0;
-        loop {
-            let (left, right) = (2 * at + 1, 2 * at + 2);
-            let Some(child) = heap.get(left) else { return };
-            let lower = match heap.get(right) {
-                Some(other) if other.order(child, images, table) == Ordering::Less => right,
-                _ => left,
-            };
-            if heap[at].order(&heap[lower], images, table) != Ordering::Greater {
-                return;
-            }
-            heap.swap(at, lower);
-            at = lower;
-        }
+        self.first = first;
     }
 }

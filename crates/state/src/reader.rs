@@ -5,6 +5,8 @@ use std::io::Read;
 
 use crate::block::Block;
 use crate::format::{END, Error, MAGIC, MOST_BODY, MOST_HEADER, MOST_ROWS, VERSION, checksum};
+use crate::prefix::prefix;
+use crate::transpose::Word;
 use crate::{Row, Schema};
 
 /// Reads the tables of an image one after the other, each in order of its rows.
@@ -15,10 +17,12 @@ pub struct Reader<R> {
     /// The table of the block, or the number of tables at the end.
     table: usize,
     block: Block,
+    /// The first bytes of the block's keys.
+    prefixes: Vec<u128>,
     /// The next row of the block.
     next: usize,
     /// The last row of the block before.
-    last: Option<(Vec<u8>, Vec<u8>)>,
+    last: Option<(Vec<Word>, Vec<u8>)>,
     body: Vec<u8>,
     rows: u64,
 }
@@ -34,6 +38,15 @@ fn read_bytes(input: &mut impl Read, length: usize, into: &mut Vec<u8>) -> Resul
     into.clear();
     let read = input.by_ref().take(length as u64).read_to_end(into)?;
     if read == length { Ok(()) } else { Err(Error::Truncated) }
+}
+
+/// Whether a row may be followed by the other.
+fn is_before(schema: &Schema, row: &Row<'_>, other: &Row<'_>) -> bool {
+    match row.order(other) {
+        Ordering::Less => true,
+        Ordering::Equal => schema.many,
+        Ordering::Greater => false,
+    }
 }
 
 impl<R: Read> Reader<R> {
@@ -83,6 +96,7 @@ impl<R: Read> Reader<R> {
             tables,
             table: 0,
             block,
+            prefixes: Vec::new(),
             next: 0,
             last: None,
             body: Vec::new(),
@@ -109,9 +123,14 @@ impl<R: Read> Reader<R> {
             return None;
         }
         let schema = self.tables.get(table)?;
-        let width = schema.width();
-        let fixed = &self.block.fixed[self.next * width..(self.next + 1) * width];
+        let fixed = self.block.fixed(self.next);
         Some(Row { fixed, key: schema.key, tail: self.block.tail(self.next) })
+    }
+
+    /// The first bytes of the next row's key; `None` at the end of the table.
+    #[inline]
+    pub(crate) fn prefix(&self, table: usize) -> Option<u128> {
+        if self.table == table { self.prefixes.get(self.next).copied() } else { None }
     }
 
     /// Goes on to the next row.
@@ -129,10 +148,9 @@ impl<R: Read> Reader<R> {
         if let Some(row) =
             self.block.len().checked_sub(1).filter(|_| self.table < self.tables.len())
         {
-            let width = self.tables[before].width();
             let (fixed, tail) = self.last.get_or_insert_default();
             fixed.clear();
-            fixed.extend_from_slice(&self.block.fixed[row * width..]);
+            fixed.extend_from_slice(self.block.fixed(row));
             tail.clear();
             tail.extend_from_slice(self.block.tail(row));
         }
@@ -162,28 +180,30 @@ impl<R: Read> Reader<R> {
             self.last = None;
         }
         self.table = table;
+        let schema = self.tables[table];
+        let keys = (0..rows).map(|at| &self.block.fixed(at).as_flattened()[..schema.key]);
+        self.prefixes.clear();
+        self.prefixes.extend(keys.map(prefix));
         self.check_order()
     }
 
     /// Whether the rows of the block ascend.
     fn check_order(&self) -> Result<(), Error> {
         let schema = self.tables[self.table];
-        let width = schema.width();
         let row = |at: usize| Row {
-            fixed: &self.block.fixed[at * width..(at + 1) * width],
+            fixed: self.block.fixed(at),
             key: schema.key,
             tail: self.block.tail(at),
         };
-        let ascends = |one: &Row<'_>, other: &Row<'_>| match one.order(other) {
-            Ordering::Less => true,
-            Ordering::Equal => schema.many,
-            Ordering::Greater => false,
+        let prefixes = &self.prefixes;
+        let ascends = |at: usize| match prefixes[at - 1].cmp(&prefixes[at]) {
+            Ordering::Equal => is_before(schema, &row(at - 1), &row(at)),
+            order => order.is_lt(),
         };
-        let begins = self
-            .last
-            .as_ref()
-            .is_none_or(|(fixed, tail)| ascends(&Row { fixed, key: schema.key, tail }, &row(0)));
-        if begins && (1..self.block.len()).all(|at| ascends(&row(at - 1), &row(at))) {
+        let begins = self.last.as_ref().is_none_or(|(fixed, tail)| {
+            is_before(schema, &Row { fixed, key: schema.key, tail }, &row(0))
+        });
+        if begins && (1..self.block.len()).all(ascends) {
             Ok(())
         } else {
             Err(Error::Damaged("rows out of order"))

@@ -4,13 +4,15 @@ use std::cmp::Ordering;
 use std::io::Write;
 
 use crate::format::Error;
+use crate::tails::Tails;
+use crate::transpose::{SIDE, Word, words};
 use crate::{Op, Schema, Writer};
 
 /// A row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<'a> {
-    /// The key, then the numbers, big-endian.
-    pub(crate) fixed: &'a [u8],
+    /// The key, then the numbers, big-endian, filled up to a whole word.
+    pub(crate) fixed: &'a [Word],
     pub(crate) key: usize,
     /// Further bytes of the key.
     pub tail: &'a [u8],
@@ -20,18 +22,18 @@ impl<'a> Row<'a> {
     /// The key without the tail.
     #[inline]
     pub fn key(&self) -> &'a [u8] {
-        &self.fixed[..self.key]
+        &self.fixed.as_flattened()[..self.key]
     }
 
     /// The numbers.
     pub fn numbers<const N: usize>(&self) -> [u64; N] {
-        let (words, _) = self.fixed[self.key..].as_chunks::<8>();
+        let (words, _) = self.fixed.as_flattened()[self.key..].as_chunks::<8>();
         std::array::from_fn(|at| words.get(at).copied().map_or(0, u64::from_be_bytes))
     }
 
     /// The sum of the numbers that are added when rows of its table are combined; `None` if it is too large.
     pub fn added(&self, table: &Schema) -> Option<u64> {
-        let (words, _) = self.fixed[self.key..].as_chunks::<8>();
+        let (words, _) = self.fixed.as_flattened()[self.key..].as_chunks::<8>();
         let added = words.iter().zip(table.numbers).filter(|(_, op)| **op == Op::Add);
         added.map(|(word, _)| u64::from_be_bytes(*word)).try_fold(0, u64::checked_add)
     }
@@ -43,12 +45,12 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Adds the numbers of a row to another one's.
+/// Adds the numbers of a row's fixed part to another one's.
 #[inline]
-pub(crate) fn combine(ops: &[Op], own: &mut [u8], more: &[u8]) {
-    let (own, _) = own.as_chunks_mut::<8>();
-    let (more, _) = more.as_chunks::<8>();
-    for ((own, more), op) in own.iter_mut().zip(more).zip(ops) {
+pub(crate) fn combine(table: &Schema, own: &mut [Word], more: &[Word]) {
+    let (own, _) = own.as_flattened_mut()[table.key..].as_chunks_mut::<8>();
+    let (more, _) = more.as_flattened()[table.key..].as_chunks::<8>();
+    for ((own, more), op) in own.iter_mut().zip(more).zip(table.numbers) {
         *own = op.of(u64::from_be_bytes(*own), u64::from_be_bytes(*more)).to_be_bytes();
     }
 }
@@ -56,16 +58,15 @@ pub(crate) fn combine(ops: &[Op], own: &mut [u8], more: &[u8]) {
 /// The rows of a table, in any order.
 pub struct Rows {
     schema: &'static Schema,
+    /// Fixed parts, each filled up to a whole word.
     fixed: Vec<u8>,
-    tails: Vec<u8>,
-    /// Where the tail of each row ends; empty while all tails are.
-    ends: Vec<usize>,
+    tails: Tails,
 }
 
 impl Rows {
     /// No row.
     pub fn new(schema: &'static Schema) -> Self {
-        Self { schema, fixed: Vec::new(), tails: Vec::new(), ends: Vec::new() }
+        Self { schema, fixed: Vec::new(), tails: Tails::default() }
     }
 
     /// Whether they are of this table.
@@ -75,7 +76,7 @@ impl Rows {
 
     /// Number of rows.
     pub fn len(&self) -> usize {
-        self.fixed.len() / self.schema.width().max(1)
+        self.fixed.len() / self.bytes()
     }
 
     /// True if there is none.
@@ -93,30 +94,28 @@ impl Rows {
         assert_eq!(self.fixed.len() - start, self.schema.key, "key of {}", self.schema.name);
         assert_eq!(numbers.len(), self.schema.numbers.len(), "numbers of {}", self.schema.name);
         numbers.iter().for_each(|number| self.fixed.extend_from_slice(&number.to_be_bytes()));
-        if !tail.is_empty() || !self.ends.is_empty() {
-            let earlier = start / self.schema.width();
-            self.ends.resize(earlier, self.tails.len());
-            self.tails.extend_from_slice(tail);
-            self.ends.push(self.tails.len());
-        }
+        self.fixed.resize(start + self.bytes(), 0);
+        self.tails.push(start / self.bytes(), tail);
+    }
+
+    /// Bytes of a fixed part.
+    fn bytes(&self) -> usize {
+        words(self.schema.width()) * SIDE
     }
 
     fn row(&self, at: usize) -> Row<'_> {
-        let width = self.schema.width();
-        let end = |at: usize| self.ends.get(at).copied().unwrap_or(self.tails.len());
-        let start = if at == 0 { 0 } else { end(at - 1) };
+        let bytes = self.bytes();
         Row {
-            fixed: &self.fixed[at * width..(at + 1) * width],
+            fixed: self.fixed[at * bytes..(at + 1) * bytes].as_chunks().0,
             key: self.schema.key,
-            tail: if self.ends.is_empty() { &[] } else { &self.tails[start..end(at)] },
+            tail: self.tails.get(at),
         }
     }
 
     /// The positions of the rows in order.
     fn order(&self) -> Vec<u32> {
         // Most comparisons are of the first bytes that are not the same in all rows.
-        let mut rows =
-            self.fixed.chunks_exact(self.schema.width()).map(|row| &row[..self.schema.key]);
+        let mut rows = self.fixed.chunks_exact(self.bytes()).map(|row| &row[..self.schema.key]);
         let first = rows.next().unwrap_or_default();
         let mut differ = vec![0; first.len()];
         for row in rows {
@@ -125,7 +124,7 @@ impl Rows {
         let columns = (0..differ.len()).filter(|&column| differ[column] != 0);
         let columns: Vec<usize> = columns.take(size_of::<u128>()).collect();
         let prefix = |at: u32| {
-            let row = self.row(at as usize).fixed;
+            let row = self.row(at as usize).key();
             columns.iter().fold(0, |all, &column| all << 8 | u128::from(row[column]))
         };
         let mut order: Vec<(u128, u32)> =
@@ -152,7 +151,7 @@ impl Rows {
                     order.next_if(|&next| self.row(next as usize).order(&row) == Ordering::Equal)
             {
                 let more = self.row(same as usize).fixed;
-                combine(self.schema.numbers, &mut sum[row.key..], &more[row.key..]);
+                combine(self.schema, &mut sum, more);
             }
             to.push(&Row { fixed: &sum, ..row })?;
         }

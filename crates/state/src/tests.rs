@@ -145,6 +145,6 @@ proptest! {
         };
         let mut keys: Vec<_> = keys.into_iter().map(key).collect();
         keys.sort();
-        prop_assert!(keys.iter().map(|key| merge::prefix(key)).is_sorted());
+        prop_assert!(keys.iter().map(|key| prefix::prefix(key)).is_sorted());
     }
 }

@@ -53,8 +53,8 @@ impl<W: Write> Writer<W> {
         if row.tail.len() > MOST_TAIL {
             return Err(Error::TooLong);
         }
-        self.block.push(row.fixed, row.tail);
-        if self.block.len() == BLOCK_ROWS || self.block.tails.len() >= BLOCK_TAILS {
+        self.block.push(row);
+        if self.block.len() == BLOCK_ROWS || self.block.tails() >= BLOCK_TAILS {
             self.flush()?;
         }
         Ok(())
