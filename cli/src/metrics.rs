@@ -382,6 +382,9 @@ fn text(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -
 }
 
 #[cfg(test)]
+mod packaging;
+
+#[cfg(test)]
 mod tests {
     use ringtap_monitor::report::TcpTotals;
 

@@ -1,4 +1,5 @@
-//! Tests of `--metrics` with Prometheus' parser, and with idle, slow and malformed clients.
+//! Tests of `--metrics` with Prometheus' parser, and with idle, slow and malformed clients; tests of
+//! the packaged rules with Prometheus' tool.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::common::{office, output_of, ringtap};
+use crate::common::{have, office, output_of, ringtap};
 use crate::formats::python;
 use crate::signals::Waiting;
 
@@ -211,4 +212,16 @@ fn an_address_in_use_or_invalid_is_an_error() {
         output_of(ringtap().args(["monitor", "-r"]).arg(office()).args(["--metrics", "here"]));
     assert_eq!(code, 2, "{errors}");
     assert!(errors.contains("127.0.0.1") || errors.contains("0.0.0.0:9464"), "{errors}");
+}
+
+/// The file of tests loads the rules of `packaging/`.
+#[test]
+fn each_alert_of_the_rules_fires_in_time() {
+    if !have("promtool") {
+        return;
+    }
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/rules.test.yml");
+    let output = std::process::Command::new("promtool").args(["test", "rules"]).arg(tests).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
