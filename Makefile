@@ -11,9 +11,13 @@ FUZZ_TARGETS := decode dhcp dns http labels ndn ntp pcap pcapng quic ring ssh st
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## build quickly (profile quick, no optional features) and monitor the bundled capture
+run: ## build quickly (profile quick, no optional features) and monitor the bundled capture, as text and as a page
 	@scripts/setup.sh
 	cargo run --profile quick --no-default-features --locked -- monitor -r examples/office.pcap
+	@mkdir -p target
+	@cargo run --quiet --profile quick --no-default-features --locked -- monitor -r examples/office.pcap --quiet \
+		--report html > target/report.html
+	@echo "The same as a page with charts: $(CURDIR)/target/report.html"
 
 build: ## build the release binary, target/release/ringtap
 	@scripts/setup.sh

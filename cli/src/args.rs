@@ -32,7 +32,7 @@ pub(crate) use generate::{GenerateArgs, SendMethod};
 pub(crate) use measure::{MeasureArgs, SketchFile, SketchForm};
 pub(crate) use merge::MergeArgs;
 pub(crate) use ndn::{LoadArgs, Names, NdnAction, NdnArgs, PingArgs, ServerArgs, Url};
-pub(crate) use ringtap_terminal::{Form, Output};
+pub(crate) use ringtap_terminal::{Form, Output, ReportForm};
 pub(crate) use threads::Threads;
 
 use crate::units::{self, Limit, TimeoutList, Words};
@@ -264,7 +264,7 @@ pub(crate) struct MonitorArgs {
     #[arg(long, help_heading = "Threads")]
     pub(crate) dry_run: bool,
 
-    /// Print the report as text or json
+    /// Print the report as text, json or html: one page with charts, of files by --interval 1s
     #[arg(
         long,
         value_name = "FORMAT",
@@ -272,7 +272,7 @@ pub(crate) struct MonitorArgs {
         hide_possible_values = true,
         help_heading = "Output"
     )]
-    pub(crate) report: Form,
+    pub(crate) report: ReportForm,
     /// Add a digest of the report and all flow records
     #[arg(long, help_heading = "Output")]
     pub(crate) digest: bool,

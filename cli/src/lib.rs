@@ -7,6 +7,7 @@
 
 mod args;
 mod atomic_file;
+mod charts;
 mod check;
 mod config;
 mod console;

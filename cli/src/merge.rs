@@ -9,9 +9,10 @@ use anyhow::Context;
 use ringtap_monitor::state::{Choices, MAGIC, MergeError, Merged, merge_states, report};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
+use ringtap_terminal::html::html;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::args::{Form, MergeArgs};
+use crate::args::{MergeArgs, ReportForm};
 use crate::atomic_file::AtomicFile;
 use crate::states::EXTENSION as STATE;
 use crate::{measure, monitor, sandbox, text};
@@ -124,9 +125,13 @@ fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     }
     let merged = merged(args, inputs)?;
     warnings(args, &merged).iter().for_each(|text| print_message("warning", text));
-    console::print(&match args.report.unwrap_or(Form::Text) {
-        Form::Text => text::merged(&merged),
-        Form::Json => merged.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
+    console::print(&match args.report.unwrap_or(ReportForm::Text) {
+        ReportForm::Text => text::merged(&merged).text(),
+        ReportForm::Json => merged.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
+        ReportForm::Html => {
+            let states = ringtap_terminal::numbers::of(args.files.len() as u64, "state");
+            html(&text::merged(&merged), &format!("ringtap: {states}"), &text::about())
+        }
     })?;
     Ok(ExitCode::SUCCESS)
 }

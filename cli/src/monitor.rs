@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use ringtap_monitor::state::{Identity, MOST_PROBE, OnPart, is_probe};
 use ringtap_monitor::{Analyses, Limits, OnInterval, Outcome, Receivers};
 use ringtap_skeleton::Skeleton;
 
-use crate::args::{Capture, Form, MonitorArgs};
+use crate::args::{Capture, MonitorArgs, ReportForm};
 use crate::console::{Console, Extent};
 use crate::metrics::Metrics;
 use crate::outputs::{self, Outputs};
@@ -31,12 +31,19 @@ use crate::states::{self, States};
 use crate::{live, notify, privileges, sandbox, signals, source, text};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
+use ringtap_terminal::html::html;
 
 /// The exit code for losses with `--fail-on-drop`.
 const LOST: u8 = 3;
 
 /// The default interval with `--tui`.
 const TUI_INTERVAL_NS: u64 = 5_000_000_000;
+
+/// The default interval of files with `--report html`, for its charts.
+const PAGE_INTERVAL_NS: u64 = 1_000_000_000;
+
+/// Most sources in the title of a page.
+const TITLED: usize = 3;
 
 static WATCH: Watch = Watch::new();
 
@@ -46,8 +53,8 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let plan = plan(args, &interfaces, &named, false)?;
     if args.dry_run {
         let plan = match args.report {
-            Form::Text => text::plan(&plan),
-            Form::Json => serde_json::to_string_pretty(&plan)? + "\n",
+            ReportForm::Text | ReportForm::Html => text::plan(&plan),
+            ReportForm::Json => serde_json::to_string_pretty(&plan)? + "\n",
         };
         return console::print(&plan).map(|()| ExitCode::SUCCESS);
     }
@@ -269,11 +276,24 @@ pub(crate) fn messages(outcome: &mut Outcome) -> Vec<(&'static str, String)> {
     all
 }
 
+/// The title of a page.
+fn page_title(args: &MonitorArgs) -> String {
+    let file = |path: &PathBuf| {
+        path.file_name().map_or_else(|| "-".into(), |name| name.to_string_lossy().into_owned())
+    };
+    let mut names: Vec<_> = args.read.iter().map(file).chain(args.interface.clone()).collect();
+    let further = names.len().saturating_sub(TITLED);
+    names.truncate(TITLED);
+    let further = if further > 0 { format!(" and {further} more") } else { String::new() };
+    format!("ringtap: {}{further}", names.join(", "))
+}
+
 /// Prints the report to stdout, or to stderr if records use stdout.
 fn print(args: &MonitorArgs, outcome: &Outcome, stdout_is_taken: bool) -> anyhow::Result<()> {
     let report = match args.report {
-        Form::Text => text::report(outcome),
-        Form::Json => outcome.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
+        ReportForm::Text => text::report(outcome).text(),
+        ReportForm::Json => outcome.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
+        ReportForm::Html => html(&text::report(outcome), &page_title(args), &text::about()),
     };
     if stdout_is_taken {
         // If stderr is closed, ignore the error.
@@ -360,6 +380,11 @@ fn options(
 /// The monitor options of the flags.
 fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Options {
     let defaults = ringtap_monitor::Options::default();
+    let is_page = args.report == ReportForm::Html && args.interface.is_empty();
+    let default_interval = match args.tui {
+        true => Some(TUI_INTERVAL_NS),
+        false => is_page.then_some(PAGE_INTERVAL_NS),
+    };
     ringtap_monitor::Options {
         // The terminal view also shows activity.
         analyses: args.analyses.unwrap_or(Analyses { activity: args.tui, ..Analyses::ALL }),
@@ -371,7 +396,7 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
             uniflow: args.uniflow,
             vlan_in_key: args.vlan_in_key,
         },
-        interval_ns: args.interval.or(args.tui.then_some(TUI_INTERVAL_NS)),
+        interval_ns: args.interval.or(default_interval),
         max_flows: args.max_flows,
         scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),
         limits: limits(args),

@@ -1,4 +1,4 @@
-//! The report and plan of `ringtap monitor` as text, at most 100 columns wide.
+//! The report and plan of `ringtap monitor`, as text at most 100 columns wide.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,8 +14,10 @@ use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bytes, count, rate};
 use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
-use ringtap_terminal::table::Table;
+use ringtap_terminal::table::{Cell, Table};
 use ringtap_wire::Tunnels;
+
+use crate::charts;
 
 /// Assumed number of protocols in an interval, to estimate how many intervals fit in the report.
 const PROTOCOLS: u64 = 4;
@@ -28,24 +30,26 @@ const REASONS: usize = 64;
 pub(crate) fn plan(plan: &Plan<Options>) -> String {
     let mut page = Page::default();
     show_plan(&mut page, plan);
-    page.0
+    page.text()
 }
 
-/// The report as text.
-pub(crate) fn report(outcome: &Outcome) -> String {
+/// The report.
+pub(crate) fn report(outcome: &Outcome) -> Page {
     let report = outcome.report();
     let mut page = Page::default();
+    figures(&mut page, &outcome.counts, report);
     packets(&mut page, &outcome.counts, report, outcome.plan.options.tunnels);
     interfaces(&mut page, &outcome.run.interfaces, outcome.run.received);
     findings(&mut page, &outcome.counts, report, &outcome.plan.app);
     export(&mut page, &outcome.export);
     run(&mut page, outcome);
-    page.0
+    page
 }
 
-/// The report of a merge as text.
-pub(crate) fn merged(merged: &Merged) -> String {
+/// The report of a merge.
+pub(crate) fn merged(merged: &Merged) -> Page {
     let mut page = Page::default();
+    figures(&mut page, &merged.counts, &merged.report);
     packets(&mut page, &merged.counts, &merged.report, merged.plan.options.tunnels);
     findings(&mut page, &merged.counts, &merged.report, &merged.plan.app);
     page.heading("States");
@@ -53,7 +57,7 @@ pub(crate) fn merged(merged: &Merged) -> String {
     for (number, run) in &merged.header.runs {
         table.row([run.probe.clone(), format!("run {number}"), parts(run)]);
     }
-    page.table(&table);
+    page.table(table);
     for run in merged.header.runs.values() {
         let (probe, missing) = (&run.probe, run.missing());
         for span in missing.iter().take(SPANS) {
@@ -77,9 +81,9 @@ pub(crate) fn merged(merged: &Merged) -> String {
         page.line(&format!("not exact: {what}: {}", count(number)));
     }
     if let Some(digest) = merged.digest() {
-        page.0 += &format!("\ndigest {digest}\n");
+        page.last(format!("digest {digest}"));
     }
-    page.0
+    page
 }
 
 /// The parts of a run, if it is not whole.
@@ -98,6 +102,19 @@ fn numbers(span: &Span) -> String {
     }
 }
 
+/// The most important numbers.
+fn figures(page: &mut Page, counts: &Counts, report: &Report) {
+    page.figure("packets", Cell::count(counts.received));
+    page.figure("on the wire", Cell::bytes(report.octets.wire));
+    if let Some(flows) = &report.flows {
+        page.figure("flow records", Cell::count(flows.records));
+    }
+    if let Some(scans) = &report.sections.scans {
+        page.figure("scans", Cell::count((scans.vertical.len() + scans.horizontal.len()) as u64));
+    }
+    page.figure("packets dropped", Cell::count(counts.dropped.values().sum()));
+}
+
 /// What the analyses found.
 fn findings(page: &mut Page, counts: &Counts, report: &Report, options: &Options) {
     let intervals = report.intervals.as_deref().unwrap_or_default();
@@ -105,8 +122,10 @@ fn findings(page: &mut Page, counts: &Counts, report: &Report, options: &Options
     if let Some(all) = &report.protocols {
         protocols(page, all);
     }
-    if options.interval_ns.is_some() && report.intervals.is_some() {
-        show_intervals(page, intervals, report.packets_in_further_intervals, times);
+    if let Some(interval_ns) = options.interval_ns
+        && report.intervals.is_some()
+    {
+        show_intervals(page, intervals, report.packets_in_further_intervals, times, interval_ns);
     }
     if let Some(all) = &report.flows {
         flows(page, all);
@@ -129,7 +148,7 @@ fn packets(page: &mut Page, counts: &Counts, report: &Report, tunnels: Tunnels) 
     }
     let mut table = Table::new(&[Left, Right, Right, Left]);
     let mut row = |name: &str, n: u64, note: &str| {
-        table.row([name.into(), count(n), share(n, counts.received), note.into()]);
+        table.row([name.into(), Cell::count(n), share(n, counts.received).into(), note.into()]);
     };
     let octets = format!(
         "{} on the wire, {} of IP, {} captured",
@@ -156,7 +175,7 @@ fn packets(page: &mut Page, counts: &Counts, report: &Report, tunnels: Tunnels) 
     for (reason, &dropped) in &counts.dropped {
         row("dropped", dropped, reason);
     }
-    page.table(&table);
+    page.table(table);
 }
 
 /// Counters of each interface, if there are several.
@@ -169,14 +188,14 @@ fn interfaces(page: &mut Page, interfaces: &[InterfaceCounts], received: u64) {
     for one in interfaces {
         let dropped: u64 = one.dropped.values().sum();
         table.row([
-            one.name.clone(),
-            format!("{} packets", count(one.packets)),
-            share(one.packets, received),
-            format!("{} dropped", count(dropped)),
-            if one.gone { "gone before the end".into() } else { String::new() },
+            one.name.as_str().into(),
+            Cell::count(one.packets).with("packets"),
+            share(one.packets, received).into(),
+            Cell::count(dropped).with("dropped"),
+            if one.gone { "gone before the end" } else { "" }.into(),
         ]);
     }
-    page.table(&table);
+    page.table(table);
 }
 
 fn protocols(page: &mut Page, protocols: &BTreeMap<u8, Volume>) {
@@ -188,17 +207,23 @@ fn protocols(page: &mut Page, protocols: &BTreeMap<u8, Volume>) {
     let mut table = Table::new(&[Left, Right, Right, Right, Right]);
     for (&number, volume) in rows {
         table.row([
-            names::protocol(number),
-            format!("{} packets", count(volume.packets)),
-            share(volume.packets, packets),
-            bytes(volume.octets),
-            share(volume.octets, octets),
+            names::protocol(number).into(),
+            Cell::count(volume.packets).with("packets"),
+            share(volume.packets, packets).into(),
+            Cell::bytes(volume.octets),
+            share(volume.octets, octets).into(),
         ]);
     }
-    page.table(&table);
+    page.table(table);
 }
 
-fn show_intervals(page: &mut Page, intervals: &[Interval], further: u64, times: Times) {
+fn show_intervals(
+    page: &mut Page,
+    intervals: &[Interval],
+    further: u64,
+    times: Times,
+    interval_ns: u64,
+) {
     page.heading("Intervals");
     let mut table = Table::new(&[Left, Right, Right, Right, Right, Right]);
     table.row(["from", "packets", "on the wire", "of IP", "TCP conv.", "UDP conv."]);
@@ -212,7 +237,7 @@ fn show_intervals(page: &mut Page, intervals: &[Interval], further: u64, times: 
             count(interval.conversations.udp),
         ]);
     }
-    page.table(&table);
+    page.charts(charts::of(intervals, interval_ns), table);
     if further > 0 {
         page.line(&format!("and {} packets in intervals beyond these", count(further)));
     }
@@ -267,13 +292,13 @@ fn export(page: &mut Page, exported: &[Summary]) {
             lost => format!("{} records not sent", count(lost)),
         };
         table.row([
-            one.output.clone(),
-            format!("{} records", count(one.sent.flows.records)),
-            format!("{} messages", count(one.sent.messages)),
-            lost,
+            one.output.as_str().into(),
+            Cell::count(one.sent.flows.records).with("records"),
+            Cell::count(one.sent.messages).with("messages"),
+            lost.into(),
         ]);
     }
-    page.table(&table);
+    page.table(table);
 }
 
 fn run(page: &mut Page, outcome: &Outcome) {
@@ -303,7 +328,7 @@ fn run(page: &mut Page, outcome: &Outcome) {
     }
     arrangement(page, &outcome.plan);
     if let Some(digest) = &outcome.digest {
-        page.0 += &format!("\ndigest {digest}\n");
+        page.last(format!("digest {digest}"));
     }
 }
 
@@ -397,7 +422,7 @@ fn show_plan(page: &mut Page, plan: &Plan<Options>) {
     }
     table.row(["seed", &plan.options.seed.to_string()]);
     page.heading("Plan");
-    page.table(&table);
+    page.table(table);
 }
 
 /// The sampling rate, with its effect on volumes.
@@ -468,4 +493,9 @@ fn reasons(reasons: &BTreeMap<String, u64>) -> String {
 
 fn share(part: u64, whole: u64) -> String {
     if whole == 0 { String::new() } else { format!("{:.1} %", 100.0 * part as f64 / whole as f64) }
+}
+
+/// The program, for the head of a page.
+pub(crate) fn about() -> String {
+    format!("ringtap {}; all times are UTC", env!("CARGO_PKG_VERSION"))
 }

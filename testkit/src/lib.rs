@@ -1,5 +1,6 @@
 //! Helpers that tests of several crates share.
 
+pub mod browser;
 #[cfg(feature = "kafka")]
 pub mod kafka;
 pub mod mmdb;

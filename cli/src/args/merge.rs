@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{Form, SketchFile};
+use super::{ReportForm, SketchFile};
 use crate::units;
 
 const FILES: &str = "\
@@ -21,9 +21,9 @@ pub(crate) struct MergeArgs {
     /// folder stands for its files *.state
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
-    /// The report on stdout: text or json [default: text; none with --state]
+    /// The report on stdout: text, json or html [default: text; none with --state]
     #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
-    pub(crate) report: Option<Form>,
+    pub(crate) report: Option<ReportForm>,
 
     /// Write the merged state to this file
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, help_heading = "States")]

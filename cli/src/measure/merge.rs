@@ -10,7 +10,7 @@ use ringtap_measure::Image;
 use ringtap_measure::run::merge;
 
 use super::{text, write};
-use crate::args::{Form, MergeArgs};
+use crate::args::{MergeArgs, ReportForm};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console;
 
@@ -32,9 +32,12 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
         images = images.into_iter().map(|image| image.with_threshold(threshold)).collect();
     }
     let merged = merge(&images).context("merging")?;
-    console::print(&match args.report.unwrap_or(Form::Text) {
-        Form::Text => text::merged(&merged, images.len()),
-        Form::Json => merged.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
+    console::print(&match args.report.unwrap_or(ReportForm::Text) {
+        ReportForm::Text => text::merged(&merged, images.len()),
+        ReportForm::Html => {
+            return Err(Usage::of("--report html is for states: use text or json"));
+        }
+        ReportForm::Json => merged.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
     })?;
     write::write(&args.write, &merged)?;
     Ok(ExitCode::SUCCESS)

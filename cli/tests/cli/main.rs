@@ -37,6 +37,7 @@ mod ndn;
 mod net;
 mod origins;
 mod outputs;
+mod page;
 mod parts;
 mod records;
 mod report;

@@ -18,3 +18,14 @@ pub enum Form {
     /// For programs.
     Json,
 }
+
+/// The same where a report can be a page, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportForm {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+    /// One self-contained page with charts.
+    Html,
+}

@@ -1,12 +1,14 @@
-//! Terminal input and output shared by both programs: parsing of flag values, text of numbers and
-//! tables, messages on stdout and stderr.
+//! Input and output shared by both programs: parsing of flag values, text of numbers and tables,
+//! reports as text and as HTML pages, charts, messages on stdout and stderr.
 //!
 //! Invariant: this crate uses no other crate of the project.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod chart;
 pub mod console;
 mod form;
+pub mod html;
 pub mod names;
 pub mod numbers;
 pub mod page;
@@ -14,5 +16,5 @@ pub mod table;
 pub mod units;
 mod usage;
 
-pub use form::{Form, Output};
+pub use form::{Form, Output, ReportForm};
 pub use usage::{Usage, exit_code, message};

@@ -1,44 +1,110 @@
-//! A text report: sections of lines and tables, at most 100 columns.
+//! A report: sections of lines, tables and charts. As text it has at most 100 columns; [`crate::html`] makes a page of it.
 
 use anstyle::{AnsiColor, Style};
 
+use crate::chart::Timeline;
 use crate::console::bold;
-use crate::table::Table;
+use crate::table::{Cell, Table};
 
 const HEADING: Style = bold(AnsiColor::Cyan);
 
-/// Columns of a page.
+/// Columns of the text.
 pub const WIDTH: usize = 100;
 
-/// The text so far.
+/// The report so far.
 #[derive(Debug, Default)]
-pub struct Page(pub String);
+pub struct Page {
+    /// What it is about, in HTML only.
+    pub(crate) figures: Vec<(&'static str, Cell)>,
+    pub(crate) sections: Vec<Section>,
+    pub(crate) last: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) title: String,
+    pub(crate) parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Part {
+    Line(String),
+    Table(Table),
+    /// Charts in HTML, a table in text.
+    Charts(Vec<Timeline>, Table),
+}
 
 impl Page {
+    /// Adds one of the most important numbers; only HTML has them apart.
+    pub fn figure(&mut self, name: &'static str, value: Cell) {
+        self.figures.push((name, value));
+    }
+
     /// Begins a section.
     pub fn heading(&mut self, title: &str) {
-        let gap = if self.0.is_empty() { "" } else { "\n" };
-        self.0 += &format!("{gap}{HEADING}{title}{HEADING:#}\n");
+        self.sections.push(Section { title: title.into(), parts: Vec::new() });
+    }
+
+    fn part(&mut self, part: Part) {
+        if self.sections.is_empty() {
+            self.heading("");
+        }
+        if let Some(section) = self.sections.last_mut() {
+            section.parts.push(part);
+        }
     }
 
     /// A line of the section.
     pub fn line(&mut self, text: &str) {
-        self.0 += &format!("  {text}\n");
+        self.part(Part::Line(text.into()));
     }
 
     /// A table in the section.
-    pub fn table(&mut self, table: &Table) {
-        for line in table.lines() {
-            self.0 += &line;
-            self.0.push('\n');
-        }
+    pub fn table(&mut self, table: Table) {
+        self.part(Part::Table(table));
+    }
+
+    /// Charts in the section; text has the table instead.
+    pub fn charts(&mut self, charts: Vec<Timeline>, table: Table) {
+        self.part(Part::Charts(charts, table));
     }
 
     /// A section with a table; nothing if it has no rows.
-    pub fn section(&mut self, title: &str, table: &Table) {
+    pub fn section(&mut self, title: &str, table: Table) {
         if !table.is_empty() {
             self.heading(title);
             self.table(table);
+        }
+    }
+
+    /// The line behind all sections.
+    pub fn last(&mut self, text: String) {
+        self.last = Some(text);
+    }
+
+    /// The whole as text.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for Section { title, parts } in &self.sections {
+            let lines: Vec<String> = parts.iter().flat_map(Part::lines).collect();
+            let gap = if text.is_empty() { "" } else { "\n" };
+            if !title.is_empty() {
+                text += &format!("{gap}{HEADING}{title}{HEADING:#}\n");
+            }
+            lines.iter().for_each(|line| text += &format!("{line}\n"));
+        }
+        if let Some(last) = &self.last {
+            text += &format!("\n{last}\n");
+        }
+        text
+    }
+}
+
+impl Part {
+    fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Line(line) => vec![format!("  {line}")],
+            Self::Table(table) | Self::Charts(_, table) => table.lines().collect(),
         }
     }
 }

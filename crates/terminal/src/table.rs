@@ -1,5 +1,7 @@
 //! Tables with aligned columns.
 
+use crate::numbers;
+
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug)]
 pub enum Lean {
@@ -9,10 +11,49 @@ pub enum Lean {
     Right,
 }
 
-/// Rows of cells. Cells contain no escape sequences.
+/// A cell: text without escape sequences.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    pub(crate) text: String,
+    /// The number that the text is about.
+    pub(crate) exact: Option<u64>,
+}
+
+impl Cell {
+    /// `12,345,678`.
+    pub fn count(number: u64) -> Self {
+        Self { text: numbers::count(number), exact: Some(number) }
+    }
+
+    /// `3.94 MiB`.
+    pub fn bytes(number: u64) -> Self {
+        Self { text: numbers::bytes(number), exact: Some(number) }
+    }
+
+    /// `1 frame`, `2,000 frames`.
+    pub fn of(number: u64, what: &str) -> Self {
+        Self { text: numbers::of(number, what), exact: Some(number) }
+    }
+
+    /// The same with further words: `12,345 packets`.
+    pub fn with(mut self, words: &str) -> Self {
+        self.text.push(' ');
+        self.text += words;
+        self
+    }
+}
+
+impl<S: Into<String>> From<S> for Cell {
+    fn from(text: S) -> Self {
+        Self { text: text.into(), exact: None }
+    }
+}
+
+/// Rows of cells.
+#[derive(Debug)]
 pub struct Table {
-    lean: Vec<Lean>,
-    rows: Vec<Vec<String>>,
+    pub(crate) lean: Vec<Lean>,
+    pub(crate) rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
@@ -22,8 +63,8 @@ impl Table {
     }
 
     /// Adds a row with at most as many cells as the table has columns.
-    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        let cells: Vec<String> = cells.into_iter().map(Into::into).collect();
+    pub fn row<C: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = C>) {
+        let cells: Vec<Cell> = cells.into_iter().map(Into::into).collect();
         debug_assert!(cells.len() <= self.lean.len());
         self.rows.push(cells);
     }
@@ -37,16 +78,17 @@ impl Table {
     pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
         let widest = |column: usize| {
             let cells = self.rows.iter().filter_map(move |row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+            cells.map(|cell| cell.text.chars().count()).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..self.lean.len()).map(widest).collect();
         self.rows.iter().map(move |row| {
             let mut line = String::from(" ");
             for ((cell, lean), &width) in row.iter().zip(&self.lean).zip(&widths) {
                 line.push(' ');
+                let text = &cell.text;
                 match lean {
-                    Lean::Left => line += &format!("{cell:<width$} "),
-                    Lean::Right => line += &format!("{cell:>width$} "),
+                    Lean::Left => line += &format!("{text:<width$} "),
+                    Lean::Right => line += &format!("{text:>width$} "),
                 }
             }
             line.truncate(line.trim_end().len());
@@ -63,8 +105,8 @@ mod tests {
     fn columns_line_up() {
         let mut table = Table::new(&[Lean::Left, Lean::Right, Lean::Left]);
         table.row(["a", "1"]);
-        table.row(["größer", "1000", "z"]);
+        table.row(["größer".into(), Cell::count(1000), "z".into()]);
         let lines: Vec<_> = table.lines().collect();
-        assert_eq!(lines, ["  a          1", "  größer  1000  z"]);
+        assert_eq!(lines, ["  a           1", "  größer  1,000  z"]);
     }
 }

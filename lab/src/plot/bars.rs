@@ -1,7 +1,6 @@
 //! A chart of horizontal bars, with the names of the candidates on the left.
 
-use super::axis::{Axis, short};
-use super::{Canvas, FONT, WIDTH};
+use super::{Axis, Canvas, FONT, WIDTH, short};
 
 /// A figure of bars.
 #[derive(Debug, Default)]

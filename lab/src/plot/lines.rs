@@ -1,7 +1,6 @@
 //! A line chart with one or more panels side by side.
 
-use super::axis::Axis;
-use super::{COLOURS, Canvas, FONT, WIDTH};
+use super::{Axis, COLOURS, Canvas, FONT, WIDTH, short};
 
 /// A figure of lines.
 #[derive(Debug, Default)]
@@ -92,7 +91,7 @@ impl Chart {
         let mut values: Vec<f64> = all.map(|mark| mark.x).collect();
         values.sort_unstable_by(f64::total_cmp);
         values.dedup();
-        let known: Vec<_> = values.iter().map(|&v| (v, super::axis::short(v))).collect();
+        let known: Vec<_> = values.iter().map(|&v| (v, short(v))).collect();
         let ticks = if values.len() <= 12 { known } else { x.ticks() };
         let mut free = f64::NEG_INFINITY;
         for (tick, text) in ticks {

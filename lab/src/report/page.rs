@@ -7,13 +7,11 @@ use std::fmt::Write;
 use super::{Chapter, Section, table};
 use crate::experiment::ClaimKind;
 use crate::judge::{Judgement, Verdict, count_verdicts};
-use crate::plot::escaped;
+use crate::plot::{FIGURES, escaped};
 use crate::rows::State;
 use crate::run_folder::Facts;
 
 const STYLE: &str = include_str!("style.css");
-/// The style of the figures, which their files contain, too.
-const FIGURES: &str = include_str!("../plot/style.css");
 
 pub(super) fn html(facts: &Facts, papers: &[Chapter]) -> String {
     let mut html = format!(

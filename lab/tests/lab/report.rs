@@ -3,11 +3,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::common::{EQUAL, experiment, program, run, twice};
 use ringtap_lab::judge::{Judgement, count_verdicts, judge};
 use ringtap_lab::{ClaimKind, Experiment, Paper, report};
+use ringtap_testkit::browser::{browse, examine};
 
 /// A page with lines, bars, settings that are not possible, and long words.
 fn page(folder: &Path) -> PathBuf {
@@ -96,59 +96,17 @@ fn a_missing_run_is_an_error_that_names_the_command() {
     assert!(error.contains("ringtap-lab run"), "{error}");
 }
 
-/// Opens a page in a browser and returns its standard output; `None` without a browser.
-fn browse(flags: &[&str], page: &Path) -> Option<String> {
-    let browser = ["chromium", "chromium-browser"].into_iter().find(|name| {
-        let paths = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&paths).any(|folder| folder.join(name).is_file())
-    });
-    let Some(browser) = browser else {
-        eprintln!("SKIPPED: chromium is not installed");
-        return None;
-    };
-    let profile = tempfile::tempdir().unwrap();
-    let output = Command::new("timeout")
-        .args([
-            "120",
-            browser,
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-        ])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .args(flags)
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
 #[test]
 fn the_page_fits_the_width_of_a_phone() {
     let folder = tempfile::tempdir().unwrap();
     let page = page(folder.path());
-    // The page in a frame of a phone's width. The script belongs to the test.
-    let html = fs::read_to_string(&page).unwrap();
-    let inner = html.replace('&', "&amp;").replace('"', "&quot;");
-    let outer = folder.path().join("phone.html");
-    let script = "let frame = document.querySelector('iframe'); let measure = () => { \
-                  let root = frame.contentDocument.documentElement; \
-                  for (let details of root.querySelectorAll('details')) details.open = true; \
-                  document.title = root.clientWidth + ' shown, ' + root.scrollWidth + ' wide, ' + \
-                  root.querySelectorAll('svg').length + ' figures'; }; \
-                  frame.addEventListener('load', measure);";
-    let text = format!(
-        "<!doctype html><body><iframe width=\"360\" height=\"640\" srcdoc=\"{inner}\"></iframe><script>{script}</script>"
-    );
-    fs::write(&outer, text).unwrap();
-    let Some(dom) = browse(&["--virtual-time-budget=5000", "--dump-dom"], &outer) else { return };
-    let (_, title) = dom.split_once("<title>").expect("a title set by the script");
-    let title = title.split('<').next().unwrap();
-    let numbers: Vec<u32> = title.split(' ').filter_map(|word| word.parse().ok()).collect();
-    assert!((300..=360).contains(&numbers[0]), "{title}");
-    assert!(numbers[1] <= numbers[0] && numbers[2] == 2, "{title}");
+    let script = "for (let details of root.querySelectorAll('details')) details.open = true; \
+                  return root.clientWidth + ' shown, ' + root.scrollWidth + ' wide, ' + \
+                  root.querySelectorAll('svg').length + ' figures';";
+    let Some(found) = examine(folder.path(), &page, 360, script) else { return };
+    let numbers: Vec<u32> = found.split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert!((300..=360).contains(&numbers[0]), "{found}");
+    assert!(numbers[1] <= numbers[0] && numbers[2] == 2, "{found}");
 }
 
 #[test]
@@ -157,7 +115,8 @@ fn the_page_can_be_printed() {
     let page = page(folder.path());
     let pdf = folder.path().join("report.pdf");
     let flag = format!("--print-to-pdf={}", pdf.display());
-    if browse(&[&flag, "--no-pdf-header-footer"], &page).is_none() {
+    let address = format!("file://{}", page.display());
+    if browse(folder.path(), &[&flag, "--no-pdf-header-footer"], &address).is_none() {
         return;
     }
     let bytes = fs::read(&pdf).unwrap();

@@ -9,10 +9,10 @@ use ringtap_enrich::Stage;
 use ringtap_flow::{FlowRecord, Label};
 use ringtap_stage::Shard;
 use ringtap_state::{Op, Row, Rows as StateRows, Schema};
-use ringtap_terminal::numbers::{bytes, count};
+use ringtap_terminal::numbers::count;
 use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
-use ringtap_terminal::table::Table;
+use ringtap_terminal::table::{Cell, Table};
 
 use super::{About, Analysis, Merge, Section};
 use crate::report::{ApplicationRow, ApplicationVolume, Applications};
@@ -178,13 +178,13 @@ impl Section for Applications {
         let rows = self.rows.iter().map(|row| (row.application.as_str(), row.volume));
         for (name, volume) in rows.chain(unlabelled.filter(|(_, volume)| volume.flows > 0)) {
             table.row([
-                name.to_owned(),
-                bytes(volume.octets),
-                format!("{} packets", count(volume.packets)),
-                format!("{} flow{}", count(volume.flows), if volume.flows == 1 { "" } else { "s" }),
+                name.into(),
+                Cell::bytes(volume.octets),
+                Cell::count(volume.packets).with("packets"),
+                Cell::of(volume.flows, "flow"),
             ]);
         }
-        page.section("Applications", &table);
+        page.section("Applications", table);
         if self.further > 0 {
             page.line(&format!("({} further)", count(self.further)));
         }

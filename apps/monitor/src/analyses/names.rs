@@ -10,10 +10,10 @@ use ringtap_enrich::Stage;
 use ringtap_flow::{FlowRecord, Kind};
 use ringtap_stage::Shard;
 use ringtap_state::{Op, Row, Rows as StateRows, Schema};
-use ringtap_terminal::numbers::{bytes, count, of};
+use ringtap_terminal::numbers::{count, of};
 use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
-use ringtap_terminal::table::Table;
+use ringtap_terminal::table::{Cell, Table};
 
 use super::{About, Analysis, Merge, Section};
 use crate::report::{DnsNameRow, NameRow, Names};
@@ -277,9 +277,13 @@ impl Section for Names {
     fn show(&self, page: &mut Page, _: &About<'_>) {
         let mut servers = Table::new(&[Left, Right, Right]);
         for row in &self.servers {
-            servers.row([shown(&row.name), bytes(row.octets), of(row.flows, "flow")]);
+            servers.row([
+                shown(&row.name).into(),
+                Cell::bytes(row.octets),
+                Cell::of(row.flows, "flow"),
+            ]);
         }
-        page.section("Server names", &servers);
+        page.section("Server names", servers);
         let further = |page: &mut Page, all: u64, listed: usize| {
             if all > listed as u64 {
                 page.line(&format!("({} further)", count(all - listed as u64)));
@@ -288,21 +292,21 @@ impl Section for Names {
         further(page, self.server_names, self.servers.len());
         let mut dns = Table::new(&[Left, Right, Right]);
         for row in &self.dns {
-            let failed = if row.failed > 0 {
-                format!("{} failed", count(row.failed))
-            } else {
-                String::new()
+            let failed = match row.failed {
+                0 => "".into(),
+                failed => Cell::count(failed).with("failed"),
             };
-            dns.row([shown(&row.name), of(row.flows, "flow"), failed]);
+            dns.row([shown(&row.name).into(), Cell::of(row.flows, "flow"), failed]);
         }
-        page.section("DNS names", &dns);
+        page.section("DNS names", dns);
         further(page, self.dns_names, self.dns.len());
         let mut failed = Table::new(&[Left, Right, Right]);
         for row in &self.dns_failed {
             let of_all = format!("of {}", of(row.flows, "flow"));
-            failed.row([shown(&row.name), format!("{} failed", count(row.failed)), of_all]);
+            let number = Cell::count(row.failed).with("failed");
+            failed.row([shown(&row.name).into(), number, of_all.into()]);
         }
-        page.section("DNS failures", &failed);
+        page.section("DNS failures", failed);
     }
 }
 

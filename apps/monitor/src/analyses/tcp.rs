@@ -14,7 +14,7 @@ use ringtap_state::{Op, Row, Rows as StateRows, Schema};
 use ringtap_terminal::numbers::{count, of};
 use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
-use ringtap_terminal::table::Table;
+use ringtap_terminal::table::{Cell, Table};
 use ringtap_wire::HashKey;
 
 use super::{About, Analysis, Merge, Section};
@@ -372,24 +372,24 @@ impl Section for Tcp {
         let mut servers = Table::new(&[Left, Right, Right, Right]);
         for row in &self.slowest_servers {
             servers.row([
-                format!("{} port {}", row.server, row.port),
-                milliseconds(row.rtt_us),
-                of(row.rtt_samples, "sample"),
-                of(row.records, "flow"),
+                format!("{} port {}", row.server, row.port).into(),
+                milliseconds(row.rtt_us).into(),
+                Cell::of(row.rtt_samples, "sample"),
+                Cell::of(row.records, "flow"),
             ]);
         }
-        page.section("Slowest TCP servers", &servers);
+        page.section("Slowest TCP servers", servers);
         let mut pairs = Table::new(&[Left, Right, Right, Right]);
         for row in &self.lossy_pairs {
             let [low, high] = row.addresses;
             pairs.row([
-                format!("{low} ↔ {high}"),
-                of(row.retransmissions, "retransmission"),
-                format!("{} out of order", count(row.out_of_order)),
-                format!("of {}", of(row.packets, "packet")),
+                format!("{low} ↔ {high}").into(),
+                Cell::of(row.retransmissions, "retransmission"),
+                Cell::count(row.out_of_order).with("out of order"),
+                format!("of {}", of(row.packets, "packet")).into(),
             ]);
         }
-        page.section("TCP loss", &pairs);
+        page.section("TCP loss", pairs);
     }
 }
 

@@ -21,7 +21,7 @@ use ringtap_stage::Shard;
 use ringtap_terminal::numbers::count;
 use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
-use ringtap_terminal::table::Table;
+use ringtap_terminal::table::{Cell, Table};
 use ringtap_wire::{Flags, PacketRecord};
 
 use super::{About, Analysis, Merge, Section};
@@ -366,14 +366,14 @@ impl Section for Watched {
         let mut table = Table::new(&[Left, Left, Right, Left, Left]);
         for row in rows.iter().take(SHOWN) {
             table.row([
-                title(row),
-                row.host.to_string(),
-                format!("{} match{}", count(row.matches), if row.matches == 1 { "" } else { "es" }),
-                about.times.short(row.first),
-                row.field.to_owned(),
+                title(row).into(),
+                row.host.to_string().into(),
+                Cell::count(row.matches).with(if row.matches == 1 { "match" } else { "matches" }),
+                about.times.short(row.first).into(),
+                row.field.into(),
             ]);
         }
-        page.table(&table);
+        page.table(table);
         let more = rows.len().saturating_sub(SHOWN) as u64 + self.further;
         if more > 0 {
             page.line(&format!("and {} more; --report json has up to 10,000", count(more)));

@@ -44,7 +44,7 @@ fn in_full(page: &mut Page, activity: &Activity) {
             protocol_share(target),
         ]);
     }
-    page.section("Received most packets", &table);
+    page.section("Received most packets", table);
     busy(page, "Sent to most hosts", &activity.spreaders, peers);
     busy(page, "Received from most hosts", &activity.attractors, peers);
 }
@@ -52,7 +52,7 @@ fn in_full(page: &mut Page, activity: &Activity) {
 fn busy(page: &mut Page, title: &str, rows: &[Busy], number: impl Fn(&Busy) -> String) {
     let mut table = Table::new(&[Left, Right]);
     rows.iter().for_each(|row| table.row([row.address.to_string(), number(row)]));
-    page.section(title, &table);
+    page.section(title, table);
 }
 
 fn networks(page: &mut Page, title: &str, rows: &[Network]) {
@@ -65,7 +65,7 @@ fn networks(page: &mut Page, title: &str, rows: &[Network]) {
         };
         table.row([row.prefix.to_string(), within(row.lower, row.upper, bytes), rest]);
     }
-    page.section(title, &table);
+    page.section(title, table);
 }
 
 fn in_lines(page: &mut Page, intervals: &[Activity], times: Times) {
@@ -104,7 +104,7 @@ fn in_lines(page: &mut Page, intervals: &[Activity], times: Times) {
             }),
         ]);
     }
-    page.table(&table);
+    page.table(table);
 }
 
 /// A number, or its bounds.

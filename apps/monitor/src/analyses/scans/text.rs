@@ -4,7 +4,7 @@ use ringtap_terminal::names;
 use ringtap_terminal::numbers::count;
 use ringtap_terminal::page::{Page, WIDTH};
 use ringtap_terminal::table::Lean::{Left, Right};
-use ringtap_terminal::table::Table;
+use ringtap_terminal::table::{Cell, Table};
 
 use crate::analyses::About;
 use crate::report::{HorizontalScan, Scans, Time, Times, VerticalScan};
@@ -28,13 +28,13 @@ pub(super) fn show(scans: &Scans, page: &mut Page, about: &About<'_>) {
         let mut table = Table::new(&[Left, Right, Left, Left]);
         for VerticalScan { source, target, ports, first, last, sample } in shown {
             table.row([
-                format!("{source} → {target}"),
-                format!("{} ports", count(*ports)),
-                times.range(*first, *last),
-                some(sample, *ports, room),
+                format!("{source} → {target}").into(),
+                Cell::count(*ports).with("ports"),
+                times.range(*first, *last).into(),
+                some(sample, *ports, room).into(),
             ]);
         }
-        page.table(&table);
+        page.table(table);
         more(page, scans.vertical.len().saturating_sub(SCANS));
     }
     if !scans.horizontal.is_empty() {
@@ -48,13 +48,13 @@ pub(super) fn show(scans: &Scans, page: &mut Page, about: &About<'_>) {
         for scan in shown {
             let HorizontalScan { source, targets, first, last, sample, .. } = scan;
             table.row([
-                format!("{source} → port {}", names::port(scan.port)),
-                format!("{} targets", count(*targets)),
-                times.range(*first, *last),
-                some(sample, *targets, room),
+                format!("{source} → port {}", names::port(scan.port)).into(),
+                Cell::count(*targets).with("targets"),
+                times.range(*first, *last).into(),
+                some(sample, *targets, room).into(),
             ]);
         }
-        page.table(&table);
+        page.table(table);
         more(page, scans.horizontal.len().saturating_sub(SCANS));
     }
     if scans.attempts_ignored > 0 {

@@ -4,7 +4,7 @@ use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bytes, count};
 use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
-use ringtap_terminal::table::Table;
+use ringtap_terminal::table::{Cell, Table};
 
 use crate::report::{HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
 
@@ -48,8 +48,8 @@ fn cut(origin: String) -> String {
 fn ranking(page: &mut Page, title: &str, rows: impl Iterator<Item = (String, Volume, String)>) {
     let mut table = Table::new(&[Left, Right, Right, Left]);
     for (name, volume, origin) in rows {
-        let packets = format!("{} packets", count(volume.packets));
-        table.row([name, bytes(volume.octets), packets, origin]);
+        let packets = Cell::count(volume.packets).with("packets");
+        table.row([name.into(), Cell::bytes(volume.octets), packets, origin.into()]);
     }
-    page.section(title, &table);
+    page.section(title, table);
 }

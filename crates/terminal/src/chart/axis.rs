@@ -1,7 +1,8 @@
 //! An axis: maps values to coordinates and selects ticks.
 
+/// Values from `low` to `high`, in a line of the chart.
 #[derive(Clone, Debug)]
-pub(super) struct Axis {
+pub struct Axis {
     low: f64,
     high: f64,
     log: bool,
@@ -12,7 +13,7 @@ pub(super) struct Axis {
 
 impl Axis {
     /// An axis that covers all `values`, with a margin. A linear axis includes 0.
-    pub(super) fn new(values: impl Iterator<Item = f64>, log: bool, from: f64, to: f64) -> Self {
+    pub fn new(values: impl Iterator<Item = f64>, log: bool, from: f64, to: f64) -> Self {
         let values: Vec<f64> =
             values.filter(|value| value.is_finite() && (!log || *value > 0.0)).collect();
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -26,7 +27,7 @@ impl Axis {
     }
 
     /// The same with a smaller margin if the axis is logarithmic.
-    pub(super) fn close(values: impl Iterator<Item = f64>, log: bool, from: f64, to: f64) -> Self {
+    pub fn close(values: impl Iterator<Item = f64>, log: bool, from: f64, to: f64) -> Self {
         let mut axis = Self::new(values, log, from, to);
         if log {
             (axis.low, axis.high) = (axis.low * 1.3 / 1.08, axis.high / 1.3 * 1.08);
@@ -36,7 +37,7 @@ impl Axis {
 
     /// The coordinate of a value. On a logarithmic axis values below its start are placed at its
     /// start.
-    pub(super) fn place(&self, value: f64) -> f64 {
+    pub fn place(&self, value: f64) -> f64 {
         let share = if self.log {
             (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
         } else {
@@ -46,7 +47,7 @@ impl Axis {
     }
 
     /// The ticks: values and labels.
-    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+    pub fn ticks(&self) -> Vec<(f64, String)> {
         let ticks: Vec<f64> = if self.log { self.log_ticks() } else { self.even_ticks() };
         ticks.into_iter().map(|tick| (tick, short(tick))).collect()
     }
@@ -79,7 +80,7 @@ impl Axis {
 }
 
 /// A number as text, with suffix k, M or G and without trailing zeros.
-pub(super) fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     let size = value.abs();
     let (factor, letter) = match size {
         s if s >= 1e9 => (1e9, "G"),

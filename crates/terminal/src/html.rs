@@ -1,0 +1,122 @@
+//! A report as a page: one HTML file with embedded styles and charts and without scripts, for screen, phone and print.
+
+use std::fmt::Write;
+
+use crate::chart::{STYLE as CHARTS, escaped};
+use crate::page::{Page, Part, Section};
+use crate::table::{Cell, Lean, Table};
+
+const STYLE: &str = include_str!("html.css");
+
+/// The page. Nothing in it is requested from elsewhere.
+pub fn html(page: &Page, title: &str, about: &str) -> String {
+    let (title, about) = (escaped(title), escaped(about));
+    let mut html = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
+         <title>{title}</title><style>{STYLE}{CHARTS}</style></head><body>\n\
+         <header><h1>{title}</h1><p>{about}</p></header>\n<main>\n"
+    );
+    if !page.figures.is_empty() {
+        html += "<dl>";
+        for (name, value) in &page.figures {
+            // Writing to a String cannot fail.
+            let _ = write!(html, "<div><dt>{}</dt><dd>{}</dd></div>", escaped(name), data(value));
+        }
+        html += "</dl>\n";
+    }
+    // Charts are first, as wide as the page.
+    let has_charts = |one: &&Section| one.parts.iter().any(|part| matches!(part, Part::Charts(..)));
+    let (wide, others): (Vec<_>, Vec<_>) = page.sections.iter().partition(has_charts);
+    wide.into_iter().for_each(|one| section(&mut html, one));
+    html += "<div class=\"columns\">\n";
+    others.into_iter().for_each(|one| section(&mut html, one));
+    html += "</div></main>\n";
+    if let Some(last) = &page.last {
+        let _ = writeln!(html, "<footer>{}</footer>", escaped(last));
+    }
+    html + "</body></html>\n"
+}
+
+fn section(html: &mut String, section: &Section) {
+    let _ = writeln!(html, "<section><h2>{}</h2>", escaped(&section.title));
+    for part in &section.parts {
+        match part {
+            Part::Line(line) => _ = writeln!(html, "<p>{}</p>", escaped(line)),
+            Part::Table(rows) => table(html, rows),
+            Part::Charts(charts, _) => {
+                *html += "<div class=\"charts\">";
+                charts.iter().for_each(|one| _ = write!(html, "<figure>{}</figure>", one.svg()));
+                *html += "</div>\n";
+            }
+        }
+    }
+    *html += "</section>\n";
+}
+
+/// The first column in which all rows have a number is drawn as bars, too.
+fn table(html: &mut String, table: &Table) {
+    let numbers = |column: usize| {
+        let cells = table.rows.iter().map(move |row| row.get(column).and_then(|cell| cell.exact));
+        cells.collect::<Option<Vec<u64>>>()
+    };
+    let bars = (0..table.lean.len()).find_map(|column| Some((column, numbers(column)?)));
+    let most = bars.iter().flat_map(|(_, numbers)| numbers).copied().max().unwrap_or(0);
+    *html += "<div class=\"scroll\"><table>";
+    for (at, row) in table.rows.iter().enumerate() {
+        *html += "<tr>";
+        for (column, (cell, lean)) in row.iter().zip(&table.lean).enumerate() {
+            let class = if matches!(lean, Lean::Right) { " class=\"n\"" } else { "" };
+            let bar = match &bars {
+                Some((of, numbers)) if *of == column && most > 0 => {
+                    format!(" style=\"--bar:{:.1}%\"", numbers[at] as f64 / most as f64 * 100.0)
+                }
+                _ => String::new(),
+            };
+            let _ = write!(html, "<td{class}{bar}>{}</td>", data(cell));
+        }
+        *html += "</tr>\n";
+    }
+    *html += "</table></div>\n";
+}
+
+fn data(cell: &Cell) -> String {
+    let text = escaped(&cell.text);
+    match cell.exact {
+        Some(number) => format!("<data value=\"{number}\" title=\"{number}\">{text}</data>"),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped_and_numbers_are_exact() {
+        let mut page = Page::default();
+        page.figure("received", Cell::count(1234));
+        page.heading("A & B");
+        page.line("<script>alert(1)</script>\u{7}");
+        let mut table = Table::new(&[Lean::Left, Lean::Right]);
+        table.row(["\"x\"".into(), Cell::bytes(2048)]);
+        table.row(["y".into(), Cell::bytes(1024)]);
+        page.table(table);
+        page.last("digest".into());
+        let html = html(&page, "<t>", "now");
+        for wanted in [
+            "<title>&lt;t&gt;</title>",
+            "<data value=\"1234\" title=\"1234\">1,234</data>",
+            "A &amp; B",
+            "&lt;script&gt;alert(1)&lt;/script&gt;\u{fffd}",
+            "&quot;x&quot;",
+            "<td class=\"n\" style=\"--bar:50.0%\"><data value=\"1024\"",
+            "<footer>digest</footer>",
+        ] {
+            assert!(html.contains(wanted), "{wanted:?} is missing in {html}");
+        }
+        assert!(!html.contains("<script"));
+    }
+}
