@@ -104,7 +104,10 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let control = outputs.control();
     let every = args.stats.map(Duration::from_nanos);
     let title = || format!("{}, {}", plan.options.source.join(", "), text::seats(&plan));
-    let screen = args.tui.then(|| Screen::open(title(), plan.arrangement.queues)).transpose()?;
+    let screen = args
+        .tui
+        .then(|| Screen::open(title(), plan.arrangement.queues, plan.app.max_flows()))
+        .transpose()?;
     let console = Arc::new(Console::new(
         &WATCH,
         source.extent(),

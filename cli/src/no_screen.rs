@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ringtap_engine::Watch;
+use ringtap_export::Status;
 use ringtap_monitor::EndedInterval;
 use ringtap_terminal::Usage;
 
@@ -17,7 +18,7 @@ pub(crate) enum Request {
 pub(crate) enum Screen {}
 
 impl Screen {
-    pub(crate) fn open(_title: String, _queues: usize) -> anyhow::Result<Self> {
+    pub(crate) fn open(_title: String, _queues: usize, _max_flows: u64) -> anyhow::Result<Self> {
         Err(Usage::of("--tui is not available: build with the feature tui"))
     }
 
@@ -25,7 +26,7 @@ impl Screen {
         match *self {}
     }
 
-    pub(crate) fn tick(&mut self, _: &Watch, _: Duration, _lost: impl FnOnce() -> u64) {
+    pub(crate) fn tick(&mut self, _: &Watch, _: Duration, _outputs: impl FnOnce() -> Vec<Status>) {
         match *self {}
     }
 

@@ -228,7 +228,7 @@ impl Console {
         let elapsed = self.begin.elapsed();
         self.check_outputs(elapsed);
         let requests = self.on_screen(|screen| {
-            screen.tick(self.watch, elapsed, || self.records_lost());
+            screen.tick(self.watch, elapsed, || self.output_status());
             screen.requests()
         });
         if let Some(requests) = requests {

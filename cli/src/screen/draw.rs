@@ -8,12 +8,12 @@ use ratatui_core::layout::{Constraint, Layout, Rect};
 use ratatui_core::style::{Color, Stylize};
 use ratatui_core::terminal::Frame;
 use ratatui_core::text::{Line, Span};
-use ringtap_monitor::report::activity::{Activity, Busy};
+use ringtap_monitor::report::activity::{Activity, Busy, Change, Target};
 
-use super::view::View;
-use super::widgets::{Curve, Panel, wrapped};
+use super::view::{Health, Order, View};
+use super::widgets::{Clear, Curve, Panel, wrapped};
 use ringtap_terminal::names;
-use ringtap_terminal::numbers::{bytes, count, rate};
+use ringtap_terminal::numbers::{bytes, count, of, rate};
 
 /// Cells of a load's bar.
 const BAR: usize = 10;
@@ -34,23 +34,91 @@ pub(super) fn draw(view: &View, frame: &mut Frame) {
     frame.render_widget(heading(view), title);
     draw_rates(view, frame, rates);
     frame.render_widget(Panel::new("Packets", packets_of(view)), packets);
-    frame.render_widget(Panel::new("Load", loads_of(view, loads)), loads);
+    frame.render_widget(Panel::new(&load_title(view), loads_of(view, loads)), loads);
+    let outputs = outputs_of(view);
+    let [interval, health] = match outputs.len() {
+        0 => [interval, Rect::ZERO],
+        rows => {
+            let rows = rows.min(usize::from(interval.height / 3)) as u16;
+            Layout::vertical([Constraint::Min(3), Constraint::Length(rows + 2)]).areas(interval)
+        }
+    };
     frame.render_widget(Panel::new(&interval_title(view), interval_of(view)), interval);
+    frame.render_widget(Panel::new("Outputs", outputs), health);
     let [busy, messages] =
         Layout::vertical([Constraint::Fill(3), Constraint::Fill(2)]).areas(messages);
     let room = usize::from(busy.height.saturating_sub(2));
-    frame.render_widget(Panel::new("Busiest hosts", busy_of(view, room)), busy);
+    let title = format!("Busiest hosts{}", view.order.words());
+    frame.render_widget(Panel::new(&title, busy_of(view, room)), busy);
     draw_messages(view, frame, messages);
+    if view.help {
+        draw_help(frame);
+    }
+}
+
+/// The keys, over the rest.
+fn draw_help(frame: &mut Frame) {
+    let lines: Vec<Line<'_>> = [
+        "q, Esc  stop reading and report",
+        "p       pause and go on; the run does not stop",
+        "s       sort the busiest hosts by the next number",
+        "?, h    this help; any key closes it",
+        "",
+        "Shares of flows are of the room in the table. A red",
+        "output fails; its lost records are counted.",
+    ]
+    .map(Line::raw)
+    .to_vec();
+    let (width, height) = (56, lines.len() as u16 + 2);
+    let whole = frame.area();
+    let area = Rect {
+        x: whole.width.saturating_sub(width) / 2,
+        y: whole.height.saturating_sub(height) / 2,
+        width: width.min(whole.width),
+        height: height.min(whole.height),
+    };
+    frame.render_widget(Clear, area);
+    frame.render_widget(Panel::new("Keys", lines), area);
+}
+
+fn load_title(view: &View) -> String {
+    let memory = view.memory_bytes.map(|memory| format!(", {} of memory", bytes(memory)));
+    format!("Load{}", memory.unwrap_or_default())
+}
+
+/// Failing outputs, then those that lost records, then the others.
+fn outputs_of(view: &View) -> Vec<Line<'_>> {
+    let mut outputs: Vec<_> = view.outputs.iter().collect();
+    outputs.sort_by_key(|output| (!output.failing, std::cmp::Reverse(output.lost)));
+    let line = |output: &Health| {
+        let mut text =
+            if output.failing { "fails".into() } else { format!("{} sent", count(output.sent)) };
+        if output.lost > 0 {
+            text += &format!(", {} lost", count(output.lost));
+        }
+        if output.queued_bytes > 0 {
+            text += &format!(", {} wait", bytes(output.queued_bytes));
+        }
+        let line =
+            Line::from(vec![Span::raw(format!("{text}  ")).bold(), Span::raw(output.name.clone())]);
+        match (output.failing, output.lost) {
+            (true, _) => line.red(),
+            (false, 1..) => line.yellow(),
+            _ => line,
+        }
+    };
+    outputs.into_iter().map(line).collect()
 }
 
 fn heading(view: &View) -> Line<'_> {
     let seconds = view.elapsed.as_secs();
     let time = format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
     Line::from(vec![
-        "ringtap ".bold().cyan(),
-        Span::raw(&view.title),
+        "ringtap".bold().cyan(),
         format!("  {time}").bold(),
-        "  q: stop and report".dim(),
+        if view.paused { "  PAUSED".bold().yellow() } else { "".into() },
+        "  ?: keys  q: stop and report  ".dim(),
+        Span::raw(&view.title),
     ])
 }
 
@@ -75,7 +143,7 @@ fn spaced(rate: &str) -> String {
 
 /// A line with a name and a value.
 fn pair<'a>(name: &str, value: String) -> Line<'a> {
-    Line::from(vec![Span::raw(format!("{name:<11}")), value.bold()])
+    Line::from(vec![Span::raw(format!("{name:<13}")), value.bold()])
 }
 
 /// Received and lost packets.
@@ -87,19 +155,18 @@ fn packets_of(view: &View) -> Vec<Line<'_>> {
         let line = pair(name, format!("{} ({:.1} %)", count(part), share(part)));
         if part > 0 { line.yellow() } else { line }
     };
-    let mut lines = vec![
-        pair("received", count(received)),
-        lost("dropped", now.dropped),
-        lost("shed", now.shed),
-        pair("read", count(now.packets)),
-        pair("octets", bytes(now.bytes)),
-    ];
+    // What is lost is above what does not fit.
+    let mut lines = vec![pair("received", count(received)), lost("dropped", now.dropped)];
+    if now.shed > 0 {
+        lines.push(lost("shed", now.shed));
+    }
+    if view.records_lost() > 0 {
+        lines.push(pair("records lost", count(view.records_lost())).yellow());
+    }
     if now.split > 0 {
         lines.push(pair("split", count(now.split)).yellow());
     }
-    if view.records_lost > 0 {
-        lines.push(pair("records lost", count(view.records_lost)).yellow());
-    }
+    lines.extend([pair("read", count(now.packets)), pair("octets", bytes(now.bytes))]);
     lines
 }
 
@@ -117,7 +184,7 @@ fn interval_of(view: &View) -> Vec<Line<'_>> {
     let about = if conversations.exact { "" } else { "about " };
     let mut lines = vec![
         pair("packets", count(interval.packets.handled)),
-        pair("flows live", count(*live)),
+        flows_of(*live, view.max_flows),
         pair(
             "conv.",
             format!("{about}{} TCP, {} UDP", count(conversations.tcp), count(conversations.udp)),
@@ -132,30 +199,49 @@ fn interval_of(view: &View) -> Vec<Line<'_>> {
     lines
 }
 
+/// Live flows, and how full their table is.
+fn flows_of<'a>(live: u64, most: u64) -> Line<'a> {
+    let share = 100.0 * live as f64 / most.max(1) as f64;
+    let line = pair("flows live", format!("{} ({share:.1} % of room)", count(live)));
+    if share > 90.0 { line.yellow() } else { line }
+}
+
 /// The busiest hosts of the interval, in at most `room` lines.
 fn busy_of(view: &View, room: usize) -> Vec<Line<'_>> {
-    let Some(Activity { senders, targets, spreaders, changers, .. }) = &view.activity else {
+    let Some(activity) = &view.activity else {
         return Vec::new();
     };
+    let Activity { senders, receivers, targets, spreaders, changers, .. } = activity;
     // The first list gets the rows that the others leave.
     let rest: usize =
         [targets.len().min(2), spreaders.len().min(2), changers.len().min(2)].iter().sum();
     let line = |what: &str, address: &IpAddr, value: String| {
         Line::from(vec![Span::raw(format!("{what:<7}{address}  ")), value.bold()])
     };
-    let first = senders.iter().take(room.saturating_sub(rest).max(2));
-    let mut lines: Vec<_> = first.map(|row| line("sent", &row.address, bytes(row.lower))).collect();
-    lines.extend(targets.iter().take(2).map(|row| {
+    let sent = |row: &Busy| line("sent", &row.address, bytes(row.lower));
+    let received = |row: &Busy| line("recv", &row.address, bytes(row.lower));
+    let packets = |row: &Target| {
         let value = format!("{} packets, {}", count(row.lower), names::protocol(row.protocol));
         line("recv", &row.address, value)
-    }));
-    let peers = |row: &Busy| line("peers", &row.address, format!("{} hosts", count(row.lower)));
-    lines.extend(spreaders.iter().take(2).map(peers));
-    lines.extend(changers.iter().take(2).map(|row| {
+    };
+    let peers = |row: &Busy| line("peers", &row.address, of(row.lower, "host"));
+    let change = |row: &Change| {
         let value = format!("{} → {}", bytes(row.before), bytes(row.now));
         line("change", &row.address, value)
-    }));
-    lines
+    };
+    match view.order {
+        Order::Mixed => {
+            let first = senders.iter().take(room.saturating_sub(rest).max(2)).map(sent);
+            let others = targets.iter().take(2).map(packets);
+            let others = others.chain(spreaders.iter().take(2).map(peers));
+            first.chain(others).chain(changers.iter().take(2).map(change)).collect()
+        }
+        Order::Sent => senders.iter().take(room).map(sent).collect(),
+        Order::Received => receivers.iter().take(room).map(received).collect(),
+        Order::Packets => targets.iter().take(room).map(packets).collect(),
+        Order::Peers => spreaders.iter().take(room).map(peers).collect(),
+        Order::Change => changers.iter().take(room).map(change).collect(),
+    }
 }
 
 /// Queues, then threads, the busiest first.
@@ -230,7 +316,7 @@ mod tests {
 
     fn view() -> View {
         let watch = Watch::new();
-        let mut view = View::new("eth0 by AF_XDP".into(), 2);
+        let mut view = View::new("eth0 by AF_XDP".into(), 2, 10_000);
         view.update(&watch, Duration::from_secs(60), Vec::new());
         watch.packets.add(0, 3_000_000);
         watch.packets.add(1, 1_000_000);
@@ -247,6 +333,7 @@ mod tests {
         let host = |last| IpAddr::from([10, 0, 0, last]);
         let activity = Activity {
             senders: vec![Busy { address: host(1), lower: 3 << 20, upper: 4 << 20 }],
+            receivers: vec![Busy { address: host(3), lower: 9 << 20, upper: 9 << 20 }],
             spreaders: vec![Busy { address: host(2), lower: 77, upper: 77 }],
             ..Activity::default()
         };
@@ -256,6 +343,18 @@ mod tests {
             activity: Some(&activity),
         });
         view.add_message("warning: something is wrong");
+        view.memory_bytes = Some(2 << 20);
+        let output = |name: &str, failing, lost, queued_bytes| Health {
+            name: name.into(),
+            failing,
+            sent: 7,
+            lost,
+            queued_bytes,
+        };
+        view.outputs = vec![
+            output("json:flows.json", false, 0, 3 << 10),
+            output("ipfix://[fd00::1]:4739", true, 12, 0),
+        ];
         view
     }
 
@@ -270,7 +369,13 @@ mod tests {
         assert!(has(&["received", "5,000,000"]), "{page}");
         assert!(has(&["dropped", "1,000,000 (20.0 %)"]), "{page}");
         assert!(has(&["Last 5 s"]) && has(&["packets", "1,234,567"]), "{page}");
-        assert!(has(&["flows live", "4,321"]), "{page}");
+        assert!(has(&["flows live", "4,321 (43.2 % of room)"]), "{page}");
+        assert!(has(&["Load, 2.00 MiB of memory"]), "{page}");
+        assert!(
+            has(&["fails, 12 lost", "ipfix://[fd00::"]) && has(&["7 sent, 3.00 KiB wait"]),
+            "{page}"
+        );
+        assert!(has(&["records lost", "12"]), "{page}");
         assert!(has(&["10.0.0.1", "3.00 MiB"]) && has(&["10.0.0.2", "77 hosts"]), "{page}");
         assert!(has(&["TCP", "5.00 MiB in 1,000,000"]) && has(&["SCTP"]), "{page}");
         assert!(has(&["queue 0", "1.50 M/s"]) && has(&["queue 1", "500 k/s"]), "{page}");
@@ -279,8 +384,32 @@ mod tests {
     }
 
     #[test]
+    fn hosts_are_sorted_by_each_number_and_help_covers_the_rest() {
+        let mut view = view();
+        let page = |view: &View| shown(view, 80, 24).join("\n");
+        for (title, host) in [
+            ("Busiest hosts by octets sent", "sent   10.0.0.1"),
+            ("Busiest hosts by octets received", "recv   10.0.0.3"),
+            ("Busiest hosts by packets received", ""),
+            ("Busiest hosts by hosts sent to", "peers  10.0.0.2"),
+            ("Busiest hosts by change", ""),
+            ("Busiest hosts─", "sent   10.0.0.1"),
+        ] {
+            view.sort();
+            let page = page(&view);
+            assert!(page.contains(title) && page.contains(host), "{page}");
+        }
+        assert!(!page(&view).contains("PAUSED"));
+        view.paused = true;
+        view.help = true;
+        let page = page(&view);
+        assert!(page.contains("PAUSED") && page.contains("pause and go on"), "{page}");
+    }
+
+    #[test]
     fn any_terminal_size_can_be_drawn() {
-        let view = view();
+        let mut view = view();
+        view.help = true;
         for (width, height) in [(1, 1), (2, 50), (20, 5), (80, 3), (400, 100)] {
             assert_eq!(shown(&view, width, height).len(), usize::from(height));
         }

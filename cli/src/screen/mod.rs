@@ -19,7 +19,9 @@ use std::time::Duration;
 use anyhow::Context;
 use ratatui_core::layout::Size;
 use ratatui_core::terminal::Terminal;
+use ringtap_base::rss_bytes;
 use ringtap_engine::Watch;
+use ringtap_export::Status;
 use ringtap_monitor::EndedInterval;
 
 use loads::Loads;
@@ -46,6 +48,8 @@ pub(crate) struct Screen {
     /// The size of the terminal at the last drawing.
     size: Option<Size>,
     view: View,
+    /// What is shown instead while the view is paused.
+    frozen: Option<View>,
     loads: Loads,
     /// Number of timed drawings.
     drawn: u32,
@@ -53,15 +57,15 @@ pub(crate) struct Screen {
 
 impl Screen {
     /// Takes over the terminal. `title` describes the run.
-    pub(crate) fn open(title: String, queues: usize) -> anyhow::Result<Self> {
+    pub(crate) fn open(title: String, queues: usize, max_flows: u64) -> anyhow::Result<Self> {
         if !io::stderr().is_terminal() {
             return Err(Usage::of("--tui needs a terminal on stderr: use --stats 1s for lines"));
         }
         let context = || "opening the terminal view";
         let keyboard = Keyboard::open().with_context(context)?;
         let terminal = Terminal::new(Ansi::default()).with_context(context)?;
-        let (view, loads) = (View::new(title, queues), Loads::default());
-        Ok(Self { terminal, keyboard, size: None, view, loads, drawn: 0 })
+        let (view, loads) = (View::new(title, queues, max_flows), Loads::default());
+        Ok(Self { terminal, keyboard, size: None, view, frozen: None, loads, drawn: 0 })
     }
 
     /// Requests since the last call.
@@ -70,12 +74,35 @@ impl Screen {
         if self.size.is_some() && size != self.size {
             self.draw();
         }
-        let request = |key| match key {
-            Key::Char('q') | Key::Escape => Some(Request::Stop),
-            Key::Interrupt => Some(Request::Interrupt),
-            Key::Char(_) => None,
-        };
-        self.keyboard.keys().into_iter().filter_map(request).collect()
+        let keys = self.keyboard.keys();
+        keys.into_iter().filter_map(|key| self.press(key)).collect()
+    }
+
+    fn press(&mut self, key: Key) -> Option<Request> {
+        match key {
+            Key::Interrupt => return Some(Request::Interrupt),
+            // Any key closes the help.
+            _ if self.view.help => self.change(|view| view.help = false),
+            Key::Char('q') | Key::Escape => return Some(Request::Stop),
+            Key::Char('?' | 'h') => self.change(|view| view.help = true),
+            Key::Char('s') => self.change(View::sort),
+            Key::Char('p') => {
+                self.frozen = match self.frozen {
+                    Some(_) => None,
+                    None => Some(View { paused: true, ..self.view.clone() }),
+                };
+                self.draw();
+            }
+            Key::Char(_) => {}
+        }
+        None
+    }
+
+    /// Changes how values are shown, also while they are paused.
+    fn change(&mut self, change: impl Fn(&mut View)) {
+        change(&mut self.view);
+        self.frozen.iter_mut().for_each(&change);
+        self.draw();
     }
 
     /// Updates the values and draws them, if the interval is over.
@@ -83,14 +110,15 @@ impl Screen {
         &mut self,
         watch: &Watch,
         elapsed: Duration,
-        records_lost: impl FnOnce() -> u64,
+        outputs: impl FnOnce() -> Vec<Status>,
     ) {
         if elapsed < DRAW_EVERY * self.drawn {
             return;
         }
         self.drawn = (elapsed.as_secs() / DRAW_EVERY.as_secs()) as u32 + 1;
         self.view.update(watch, elapsed, self.loads.read(elapsed));
-        self.view.records_lost = records_lost();
+        self.view.set_outputs(&outputs());
+        self.view.memory_bytes = rss_bytes();
         self.draw();
     }
 
@@ -107,7 +135,8 @@ impl Screen {
 
     fn draw(&mut self) {
         // Ignore the error: the run continues without its terminal.
-        let _ = self.terminal.draw(|frame| draw::draw(&self.view, frame));
+        let view = self.frozen.as_ref().unwrap_or(&self.view);
+        let _ = self.terminal.draw(|frame| draw::draw(view, frame));
         self.size = self.terminal.size().ok();
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ringtap_engine::Watch;
+use ringtap_export::Status;
 use ringtap_monitor::EndedInterval;
 use ringtap_monitor::report::Interval;
 use ringtap_monitor::report::activity::Activity;
@@ -16,18 +17,82 @@ const HISTORY: usize = 256;
 /// Most messages kept.
 const MESSAGES: usize = 64;
 
+/// The list of the busiest hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The first of each list.
+    #[default]
+    Mixed,
+    Sent,
+    Received,
+    Packets,
+    Peers,
+    Change,
+}
+
+impl Order {
+    const ALL: [Self; 6] =
+        [Self::Mixed, Self::Sent, Self::Received, Self::Packets, Self::Peers, Self::Change];
+
+    fn next(self) -> Self {
+        let at = Self::ALL.iter().position(|order| *order == self).unwrap_or(0);
+        Self::ALL[(at + 1) % Self::ALL.len()]
+    }
+
+    /// As a title ends.
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            Self::Mixed => "",
+            Self::Sent => " by octets sent",
+            Self::Received => " by octets received",
+            Self::Packets => " by packets received",
+            Self::Peers => " by hosts sent to",
+            Self::Change => " by change",
+        }
+    }
+}
+
+/// The state of an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Health {
+    pub(super) name: String,
+    pub(super) failing: bool,
+    pub(super) sent: u64,
+    pub(super) lost: u64,
+    pub(super) queued_bytes: u64,
+}
+
+impl Health {
+    fn of(status: &Status) -> Self {
+        Self {
+            name: status.name.clone(),
+            failing: status.failing,
+            sent: status.sent,
+            lost: status.lost_total(),
+            queued_bytes: status.queued_bytes,
+        }
+    }
+}
+
 /// All displayed values.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct View {
     pub(super) title: String,
+    /// Most live flows.
+    pub(super) max_flows: u64,
+    /// The values are those of a moment before.
+    pub(super) paused: bool,
+    pub(super) help: bool,
+    pub(super) order: Order,
     pub(super) elapsed: Duration,
     /// Packets per second, latest last.
     pub(super) rates: VecDeque<u64>,
     /// Bits per second in the last second, as captured.
     pub(super) bits: f64,
     pub(super) now: Totals,
-    /// Flow records that outputs lost.
-    pub(super) records_lost: u64,
+    pub(super) outputs: Vec<Health>,
+    /// Resident memory, if known.
+    pub(super) memory_bytes: Option<u64>,
     /// Packets per second, by queue.
     pub(super) queues: Vec<u64>,
     pub(super) loads: Vec<ThreadLoad>,
@@ -49,9 +114,24 @@ pub(super) struct Totals {
 }
 
 impl View {
-    pub(super) fn new(title: String, queues: usize) -> Self {
+    pub(super) fn new(title: String, queues: usize, max_flows: u64) -> Self {
         let now = Totals { parts: vec![0; queues], ..Totals::default() };
-        Self { title, now, queues: vec![0; queues], ..Self::default() }
+        Self { title, now, queues: vec![0; queues], max_flows, ..Self::default() }
+    }
+
+    /// Shows another list of hosts.
+    pub(super) fn sort(&mut self) {
+        self.order = self.order.next();
+    }
+
+    /// Sets the state of the outputs.
+    pub(super) fn set_outputs(&mut self, outputs: &[Status]) {
+        self.outputs = outputs.iter().map(Health::of).collect();
+    }
+
+    /// Flow records that outputs lost.
+    pub(super) fn records_lost(&self) -> u64 {
+        self.outputs.iter().map(|output| output.lost).sum()
     }
 
     /// Sets the current values, and computes the rates since the last call.

@@ -52,6 +52,15 @@ impl Widget for Panel<'_> {
     }
 }
 
+/// Empties an area.
+pub(super) struct Clear;
+
+impl Widget for Clear {
+    fn render(self, area: Rect, buffer: &mut Buffer) {
+        area.intersection(buffer.area).positions().for_each(|at| buffer[at].reset());
+    }
+}
+
 /// A frame with a curve: one column per number; `most` is full height.
 pub(super) struct Curve {
     pub(super) title: String,

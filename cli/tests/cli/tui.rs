@@ -84,6 +84,15 @@ fn the_screen_shows_counts_and_a_key_ends_the_run_with_the_report() {
         &vec![frame; 777],
     );
     terminal.wait_for("777");
+    // A paused view keeps its time; the run goes on.
+    terminal.press(b"p");
+    terminal.wait_for("PAUSED");
+    terminal.press(b"s");
+    terminal.wait_for("by octets sent");
+    terminal.press(b"?");
+    terminal.wait_for("pause and go on");
+    terminal.press(b"xp");
+    terminal.wait_until(|screen| !screen.contents().contains("PAUSED"));
     terminal.press(b"q");
     terminal.wait_until(|screen| !screen.alternate_screen());
 
@@ -123,6 +132,21 @@ fn an_interrupt_after_the_key_loses_no_records() {
     let code = child.0.wait().unwrap().code().unwrap();
     check_slowly_read(&reader.join().unwrap(), 1_500, code);
     assert!(folder.path().join("flows.csv").exists());
+}
+
+#[test]
+fn an_output_that_fails_is_shown() {
+    let Some(net) = Net::new(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let flags =
+        ["--duration", "300s", "--export", "ipfix+tcp://127.0.0.1:1", "--write", "json:f.json"];
+    let flags = [&flags[..], &["--interval", "1s", "--idle-timeout", "1s"]].concat();
+    let (mut terminal, _child) = start(&net, folder.path(), &flags);
+    terminal.wait_for("Outputs");
+    let frames: Vec<_> = (0..10).map(frame).collect();
+    send_all(&mut net.sender(&SendOptions::default()), &frames);
+    terminal.wait_for("fails, ");
+    terminal.wait_for("10 sent  json:f.json");
 }
 
 #[test]

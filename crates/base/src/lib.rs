@@ -34,5 +34,5 @@ pub use ledger::{Ledger, Stage};
 pub use prefetch::{prefetch, prefetch_write};
 pub use random::SplitMix;
 pub use ticks::{TICK, ticks};
-pub use usage::Usage;
+pub use usage::{Usage, rss_bytes};
 pub use user::{User, can_become_root};

@@ -28,9 +28,19 @@ impl Usage {
     }
 }
 
+/// Resident memory of the process now, in bytes; `None` if the kernel does not say.
+pub fn rss_bytes() -> Option<u64> {
+    of_status("VmRSS:")
+}
+
 fn peak_rss_bytes() -> Option<u64> {
+    of_status("VmHWM:")
+}
+
+/// A size in /proc/self/status.
+fn of_status(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }
