@@ -264,7 +264,7 @@ pub(crate) struct MonitorArgs {
     #[arg(long, help_heading = "Threads")]
     pub(crate) dry_run: bool,
 
-    /// Print the report as text, json or html: one page with charts, of files by --interval 1s
+    /// Print the report as text, json, or html: one page with charts
     #[arg(
         long,
         value_name = "FORMAT",

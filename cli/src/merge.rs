@@ -32,6 +32,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
             ("--memory", args.memory.is_some()),
         ];
         refuse(&of_states, "measurements")?;
+        refuse(&[("--report html", args.report == Some(ReportForm::Html))], "measurements")?;
         return measure::merge(args);
     }
     if let Some(at) = states.iter().position(|state| !state) {

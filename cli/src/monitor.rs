@@ -39,9 +39,6 @@ const LOST: u8 = 3;
 /// The default interval with `--tui`.
 const TUI_INTERVAL_NS: u64 = 5_000_000_000;
 
-/// The default interval of files with `--report html`, for its charts.
-const PAGE_INTERVAL_NS: u64 = 1_000_000_000;
-
 /// Most sources in the title of a page.
 const TITLED: usize = 3;
 
@@ -383,11 +380,6 @@ fn options(
 /// The monitor options of the flags.
 fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Options {
     let defaults = ringtap_monitor::Options::default();
-    let is_page = args.report == ReportForm::Html && args.interface.is_empty();
-    let default_interval = match args.tui {
-        true => Some(TUI_INTERVAL_NS),
-        false => is_page.then_some(PAGE_INTERVAL_NS),
-    };
     ringtap_monitor::Options {
         // The terminal view also shows activity.
         analyses: args.analyses.unwrap_or(Analyses { activity: args.tui, ..Analyses::ALL }),
@@ -399,7 +391,8 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
             uniflow: args.uniflow,
             vlan_in_key: args.vlan_in_key,
         },
-        interval_ns: args.interval.or(default_interval),
+        interval_ns: args.interval.or(args.tui.then_some(TUI_INTERVAL_NS)),
+        charts: args.report == ReportForm::Html,
         max_flows: args.max_flows,
         scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),
         limits: limits(args),

@@ -38,6 +38,7 @@ pub(crate) fn report(outcome: &Outcome) -> Page {
     let report = outcome.report();
     let mut page = Page::default();
     figures(&mut page, &outcome.counts, report);
+    page.charts("Traffic", report.series.as_ref().map_or_else(Vec::new, charts::of));
     packets(&mut page, &outcome.counts, report, outcome.plan.options.tunnels);
     interfaces(&mut page, &outcome.run.interfaces, outcome.run.received);
     findings(&mut page, &outcome.counts, report, &outcome.plan.app);
@@ -50,6 +51,10 @@ pub(crate) fn report(outcome: &Outcome) -> Page {
 pub(crate) fn merged(merged: &Merged) -> Page {
     let mut page = Page::default();
     figures(&mut page, &merged.counts, &merged.report);
+    let intervals = merged.report.intervals.as_deref().unwrap_or_default();
+    if let Some(interval_ns) = merged.plan.app.interval_ns {
+        page.charts("Traffic", charts::of(&charts::series(intervals, interval_ns)));
+    }
     packets(&mut page, &merged.counts, &merged.report, merged.plan.options.tunnels);
     findings(&mut page, &merged.counts, &merged.report, &merged.plan.app);
     page.heading("States");
@@ -122,10 +127,8 @@ fn findings(page: &mut Page, counts: &Counts, report: &Report, options: &Options
     if let Some(all) = &report.protocols {
         protocols(page, all);
     }
-    if let Some(interval_ns) = options.interval_ns
-        && report.intervals.is_some()
-    {
-        show_intervals(page, intervals, report.packets_in_further_intervals, times, interval_ns);
+    if options.interval_ns.is_some() && report.intervals.is_some() {
+        show_intervals(page, intervals, report.packets_in_further_intervals, times);
     }
     if let Some(all) = &report.flows {
         flows(page, all);
@@ -217,13 +220,7 @@ fn protocols(page: &mut Page, protocols: &BTreeMap<u8, Volume>) {
     page.table(table);
 }
 
-fn show_intervals(
-    page: &mut Page,
-    intervals: &[Interval],
-    further: u64,
-    times: Times,
-    interval_ns: u64,
-) {
+fn show_intervals(page: &mut Page, intervals: &[Interval], further: u64, times: Times) {
     page.heading("Intervals");
     let mut table = Table::new(&[Left, Right, Right, Right, Right, Right]);
     table.row(["from", "packets", "on the wire", "of IP", "TCP conv.", "UDP conv."]);
@@ -237,7 +234,7 @@ fn show_intervals(
             count(interval.conversations.udp),
         ]);
     }
-    page.charts(charts::of(intervals, interval_ns), table);
+    page.table(table);
     if further > 0 {
         page.line(&format!("and {} packets in intervals beyond these", count(further)));
     }

@@ -30,6 +30,7 @@ mod messages;
 mod options;
 pub mod report;
 mod run;
+mod series;
 pub mod state;
 mod worker;
 
@@ -45,4 +46,5 @@ pub use merger::MonitorMerger;
 pub use options::{Options, Setup};
 pub use report::Report;
 pub use run::{Outcome, run, run_app, run_live};
+pub use series::{Series, Step};
 pub use worker::MonitorWorker;

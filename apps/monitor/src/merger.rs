@@ -12,6 +12,7 @@ use crate::analyses::volumes::Volumes;
 use crate::digest::RecordDigest;
 use crate::report::activity::Activity;
 use crate::report::{Conversations, Facts, Flows, Report};
+use crate::series::Series;
 use crate::state::{self, Collector, INTERVALS, PROTOCOLS, SavedParts};
 use crate::worker::{Findings, FlowCounts, TickSummary};
 use crate::{
@@ -35,6 +36,7 @@ pub struct MonitorMerger {
     /// Intervals that were handed over and not reported yet.
     over: Volumes,
     volumes: Volumes,
+    series: Option<Series>,
     /// Each worker's totals at its latest mark, and the sum reported last.
     totals_of: Vec<Totals>,
     totals: Totals,
@@ -68,6 +70,7 @@ impl MonitorMerger {
             unreported: 0,
             over: volumes(),
             volumes: volumes(),
+            series: options.charts.then(Series::default),
             totals_of: Vec::new(),
             totals: Totals::default(),
             conversations: Conversations::default(),
@@ -162,6 +165,9 @@ impl MonitorMerger {
             all.conversations_lost += own.conversations_lost;
         }
         self.volumes.merge(findings.volumes);
+        if let (Some(all), Some(own)) = (&mut self.series, &findings.series) {
+            all.merge(own);
+        }
         if let Some(([tcp, udp], exact)) = findings.conversations {
             self.conversations.tcp += tcp;
             self.conversations.udp += udp;
@@ -272,6 +278,7 @@ impl Merger for MonitorMerger {
             flows: on.flows.then(flows),
             sections,
             state: self.state,
+            series: self.series,
         }
     }
 }

@@ -99,6 +99,9 @@ pub struct Options {
     /// The run whose state is saved, if one is.
     #[serde(skip)]
     pub state: Option<Identity>,
+    /// Whether the report has charts.
+    #[serde(skip)]
+    pub charts: bool,
     /// Chosen by the plan: bytes for the facts of live flows, of all workers together.
     #[serde(skip_serializing_if = "is_zero")]
     pub fact_bytes: u64,
@@ -132,6 +135,7 @@ impl Default for Options {
             enrichment: Enrichment::default(),
             digest: false,
             state: None,
+            charts: false,
             fact_bytes: 0,
             name_bytes: 0,
             payload_bytes: 0,

@@ -14,6 +14,7 @@ use ringtap_flow::{FactCounts, FlowKey, Origin};
 use serde::{Serialize, Serializer};
 
 pub use crate::analyses::Sections;
+use crate::series::Series;
 use crate::state::SavedParts;
 pub use tcp::{LossyPair, SlowServer, Tcp, TcpTotals};
 pub use times::Times;
@@ -49,6 +50,9 @@ pub struct Report {
     /// What the state of the run is made of, if it is saved.
     #[serde(skip)]
     pub state: Option<SavedParts>,
+    /// Packets and octets over time, for charts.
+    #[serde(skip)]
+    pub series: Option<Series>,
 }
 
 fn is_zero(n: &u64) -> bool {

@@ -13,6 +13,7 @@ use crate::analyses::volumes::Volumes;
 use crate::analyses::{Found, Parts};
 use crate::digest::RecordDigest;
 use crate::messages::Messages;
+use crate::series::Series;
 use crate::state::{Metered, Saver, WorkerRows, WorkerState};
 use crate::{Partial, Setup, Shortage, Totals};
 
@@ -28,6 +29,7 @@ const STAMPS: u64 = u16::MAX as u64;
 /// A worker's results at the end.
 pub struct Findings {
     pub(crate) volumes: Volumes,
+    pub(crate) series: Option<Series>,
     pub(crate) conversations: Option<([u64; 2], bool)>,
     pub(crate) flows: FlowCounts,
     pub(crate) found: Found,
@@ -96,6 +98,8 @@ pub struct MonitorWorker {
 /// Handles the flow table's events.
 struct FlowEvents {
     volumes: Volumes,
+    /// For the charts of the report, if it has any.
+    series: Option<Series>,
     conversations: Option<Conversations>,
     analyses: Parts,
     /// What is saved, if the run has a state.
@@ -142,6 +146,7 @@ impl MonitorWorker {
             }),
             events: FlowEvents {
                 volumes: Volumes::new(setup.volumes_interval_ns(), options.interval_units as usize),
+                series: options.charts.then(Series::default),
                 conversations: on.volumes.then(|| {
                     let metering = &options.metering;
                     let apart = metering.uniflow || metering.vlan_in_key || !stamps_valid;
@@ -264,6 +269,7 @@ impl MonitorWorker {
         }
         Partial::End(Box::new(Findings {
             volumes,
+            series: events.series.take(),
             conversations: events.conversations.take().map(|c| c.counts()),
             flows: std::mem::take(&mut events.flows),
             found: events.analyses.end(),
@@ -285,6 +291,9 @@ impl Worker for MonitorWorker {
         _: &mut impl Outbox<()>,
     ) {
         self.events.volumes.on_burst(burst);
+        if let Some(series) = &mut self.events.series {
+            series.on_burst(burst);
+        }
         let flags = burst.iter().fold(0, |flags, packet| flags | packet.flags.0);
         let tunnelled = flags & (Flags::TUNNEL.0 | Flags::INNER.0) != 0;
         let (mut metered, mut facts) = (burst, attachments);

@@ -34,9 +34,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     let merged = merge(&images).context("merging")?;
     console::print(&match args.report.unwrap_or(ReportForm::Text) {
         ReportForm::Text => text::merged(&merged, images.len()),
-        ReportForm::Html => {
-            return Err(Usage::of("--report html is for states: use text or json"));
-        }
+        ReportForm::Html => unreachable!("refused before"),
         ReportForm::Json => merged.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
     })?;
     write::write(&args.write, &merged)?;

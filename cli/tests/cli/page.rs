@@ -46,7 +46,7 @@ fn the_numbers_of_a_page_are_those_of_json() {
     let folder = tempfile::tempdir().unwrap();
     for capture in [office(), generated(folder.path())] {
         let (_, html) = page(folder.path(), &capture, &[]);
-        let report = json(&capture, &["--interval", "1s"]);
+        let report = json(&capture, &[]);
         let number = |value: &Value| value.as_u64().unwrap();
         let of = |rows: &Value, names: &[&str]| -> Vec<u64> {
             let rows = rows.as_array().unwrap().iter();
@@ -164,5 +164,5 @@ fn states_have_a_page_and_measurements_do_not() {
     assert_eq!(code, 0, "{stderr}");
     let (_, stderr, code) = output_of(ringtap().args(["merge", "--report", "html"]).arg(&sketch));
     assert_eq!(code, 2, "{stderr}");
-    assert!(stderr.contains("--report html is for states"), "{stderr}");
+    assert!(stderr.contains("--report html cannot be used with measurements"), "{stderr}");
 }

@@ -28,7 +28,7 @@ impl Usage {
     }
 }
 
-/// Resident memory of the process now, in bytes; `None` if the kernel does not say.
+/// Resident memory of the process now, in bytes; `None` if /proc/self/status has no such line.
 pub fn rss_bytes() -> Option<u64> {
     of_status("VmRSS:")
 }

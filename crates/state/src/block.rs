@@ -120,9 +120,11 @@ impl Block {
         let padded = rows.next_multiple_of(SIDE);
         self.fixed.resize(padded * words(width), [0; SIDE]);
         self.columns.resize(self.fixed.len(), [0; SIDE]);
-        for column in self.columns.as_flattened_mut().chunks_exact_mut(padded).take(width) {
+        let mut columns = self.columns.as_flattened_mut().chunks_exact_mut(padded);
+        for column in columns.by_ref().take(width) {
             column::decode(body, &mut column[..rows])?;
         }
+        columns.for_each(|padding| padding.fill(0));
         into_rows(&self.columns, &mut self.fixed, words(width));
         (self.rows, self.words) = (rows, words(width));
         match take(body, 1)?[0] {

@@ -113,7 +113,8 @@ fn pack<const IN_BYTE: usize>(column: &[u8], of: &[u8; 256], into: &mut Vec<u8>)
     }
 }
 
-/// Reads codes, this number in a byte, and their bytes; returns the highest code.
+/// Reads codes, this number in a byte, and their bytes; returns the highest code, or a higher number if bits behind the last one
+/// are not zero.
 fn unpack<const IN_BYTE: usize>(codes: &[u8], bytes: &[u8; MOST_CODES], column: &mut [u8]) -> u8 {
     let bits = 8 / IN_BYTE;
     let of = |several: u8, at: usize| several >> (at * bits) & (u8::MAX >> (8 - bits));
@@ -127,7 +128,13 @@ fn unpack<const IN_BYTE: usize>(codes: &[u8], bytes: &[u8; MOST_CODES], column: 
     };
     let (whole, rest) = column.as_chunks_mut::<IN_BYTE>();
     whole.iter_mut().zip(codes).for_each(|(column, &several)| read(column, several));
-    codes.last().into_iter().for_each(|&several| read(rest, several));
+    if let (false, Some(&several)) = (rest.is_empty(), codes.last()) {
+        read(rest, several);
+        // Bits behind the last code are zero.
+        if several >> (rest.len() * bits) != 0 {
+            most = u8::MAX;
+        }
+    }
     most
 }
 
@@ -169,7 +176,6 @@ pub(crate) fn decode(body: &mut &[u8], column: &mut [u8]) -> Result<(), Error> {
                 2 => unpack::<4>(codes, &bytes, column),
                 _ => unpack::<2>(codes, &bytes, column),
             };
-            // Bits behind the last code are zero.
             if usize::from(most) >= different {
                 return Err(CODES_DIFFER);
             }
@@ -221,6 +227,7 @@ mod tests {
             &[CODES, 17, 0, 0],
             &[CODES, 3, 1, 2, 3, 0b11_00_00],
             &[CODES, 0, 0],
+            &[CODES, 2, 1, 2, 0b1000],
             &[CONSTANT],
         ] {
             assert!(decode(&mut &body[..], &mut [0; 3]).is_err(), "{body:?}");

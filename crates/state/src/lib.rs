@@ -91,6 +91,7 @@ pub struct Schema {
 impl Schema {
     /// A table of rows with different keys.
     pub const fn new(name: &'static str, key: usize, numbers: &'static [Op]) -> Self {
+        assert!(key + numbers.len() > 0, "a row has at least a byte");
         Self { name, key, numbers, many: false }
     }
 

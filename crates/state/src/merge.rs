@@ -82,7 +82,7 @@ impl Entry {
     }
 }
 
-/// A tournament of the images' rows: `first` has won, and each node has the loser of its match. Node 1 is the final; the
+/// A tree of losers (Knuth, *The Art of Computer Programming*, volume 3, 5.4.1) over the images' rows: `first` has won, and each node has the loser of its match. Node 1 is the final; the
 /// players of node `n` are the winners of `2 n` and `2 n + 1`, and those at `losers.len()` and after are the images.
 struct Tree {
     first: Entry,
@@ -122,7 +122,7 @@ impl Tree {
         true
     }
 
-    /// The first image has gone on: plays its matches again.
+    /// Restores the tree after the first image advanced.
     #[inline]
     fn replay<R: Read>(&mut self, images: &[Reader<R>], table: usize) {
         let mut first = Entry::of(images, table, self.first.image);

@@ -19,7 +19,7 @@ impl Tails {
         self.ends.clear();
     }
 
-    /// Adds that of row `at`; those of all rows before have been added.
+    /// Adds the tail of row `at`, after those of all rows before it.
     #[inline]
     pub(crate) fn push(&mut self, at: usize, tail: &[u8]) {
         if !tail.is_empty() || !self.ends.is_empty() {
@@ -29,7 +29,7 @@ impl Tails {
         }
     }
 
-    /// That of a row.
+    /// The tail of a row.
     #[inline]
     pub(crate) fn get(&self, at: usize) -> &[u8] {
         match self.ends.get(at) {

@@ -28,7 +28,7 @@ pub fn html(page: &Page, title: &str, about: &str) -> String {
         html += "</dl>\n";
     }
     // Charts are first, as wide as the page.
-    let has_charts = |one: &&Section| one.parts.iter().any(|part| matches!(part, Part::Charts(..)));
+    let has_charts = |one: &&Section| one.parts.iter().any(|part| matches!(part, Part::Charts(_)));
     let (wide, others): (Vec<_>, Vec<_>) = page.sections.iter().partition(has_charts);
     wide.into_iter().for_each(|one| section(&mut html, one));
     html += "<div class=\"columns\">\n";
@@ -45,8 +45,9 @@ fn section(html: &mut String, section: &Section) {
     for part in &section.parts {
         match part {
             Part::Line(line) => _ = writeln!(html, "<p>{}</p>", escaped(line)),
+            Part::Table(rows) if rows.is_empty() => {}
             Part::Table(rows) => table(html, rows),
-            Part::Charts(charts, _) => {
+            Part::Charts(charts) => {
                 *html += "<div class=\"charts\">";
                 charts.iter().for_each(|one| _ = write!(html, "<figure>{}</figure>", one.svg()));
                 *html += "</div>\n";

@@ -14,7 +14,7 @@ pub const WIDTH: usize = 100;
 /// The report so far.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// What it is about, in HTML only.
+    /// Key numbers, in HTML only.
     pub(crate) figures: Vec<(&'static str, Cell)>,
     pub(crate) sections: Vec<Section>,
     pub(crate) last: Option<String>,
@@ -30,12 +30,12 @@ pub(crate) struct Section {
 pub(crate) enum Part {
     Line(String),
     Table(Table),
-    /// Charts in HTML, a table in text.
-    Charts(Vec<Timeline>, Table),
+    /// In HTML only.
+    Charts(Vec<Timeline>),
 }
 
 impl Page {
-    /// Adds one of the most important numbers; only HTML has them apart.
+    /// Adds a key number, which HTML shows above all sections.
     pub fn figure(&mut self, name: &'static str, value: Cell) {
         self.figures.push((name, value));
     }
@@ -64,9 +64,12 @@ impl Page {
         self.part(Part::Table(table));
     }
 
-    /// Charts in the section; text has the table instead.
-    pub fn charts(&mut self, charts: Vec<Timeline>, table: Table) {
-        self.part(Part::Charts(charts, table));
+    /// A section of charts, in HTML only; nothing if there are none.
+    pub fn charts(&mut self, title: &str, charts: Vec<Timeline>) {
+        if !charts.is_empty() {
+            self.heading(title);
+            self.part(Part::Charts(charts));
+        }
     }
 
     /// A section with a table; nothing if it has no rows.
@@ -77,7 +80,7 @@ impl Page {
         }
     }
 
-    /// The line behind all sections.
+    /// The footer.
     pub fn last(&mut self, text: String) {
         self.last = Some(text);
     }
@@ -86,6 +89,9 @@ impl Page {
     pub fn text(&self) -> String {
         let mut text = String::new();
         for Section { title, parts } in &self.sections {
+            if matches!(parts[..], [Part::Charts(_)]) {
+                continue;
+            }
             let lines: Vec<String> = parts.iter().flat_map(Part::lines).collect();
             let gap = if text.is_empty() { "" } else { "\n" };
             if !title.is_empty() {
@@ -104,7 +110,8 @@ impl Part {
     fn lines(&self) -> Vec<String> {
         match self {
             Self::Line(line) => vec![format!("  {line}")],
-            Self::Table(table) | Self::Charts(_, table) => table.lines().collect(),
+            Self::Table(table) => table.lines().collect(),
+            Self::Charts(_) => Vec::new(),
         }
     }
 }

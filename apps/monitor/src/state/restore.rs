@@ -157,6 +157,7 @@ pub fn report<R: Read>(inputs: Vec<R>, choices: &Choices) -> Result<Merged, Merg
     let (mut parts, mut sums) = (parts, sums);
     let findings = Findings {
         volumes,
+        series: None,
         conversations: Some((conversations, !header.lacks.contains_key(CONVERSATIONS_LOST))),
         flows: std::mem::take(&mut sums.flows),
         found: parts.end(),

@@ -107,7 +107,7 @@ impl Canvas {
     }
 }
 
-/// Text escaped for XML and HTML; U+FFFD replaces control characters.
+/// Text escaped for XML and HTML; U+FFFD replaces control characters, also those of writing directions.
 pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -116,6 +116,9 @@ pub fn escaped(text: &str) -> String {
             '<' => safe += "&lt;",
             '>' => safe += "&gt;",
             '"' => safe += "&quot;",
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                safe.push('\u{fffd}');
+            }
             c if c.is_control() => safe.push('\u{fffd}'),
             _ => safe.push(c),
         }

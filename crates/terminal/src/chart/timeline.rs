@@ -1,7 +1,6 @@
 //! A value over time, as steps.
 
-use super::{Axis, Canvas, FONT};
-use crate::numbers::rate;
+use super::{Axis, Canvas, FONT, short};
 
 /// Values of equal spans of time, one after the other.
 #[derive(Debug)]
@@ -46,7 +45,7 @@ impl Timeline {
         let mut canvas = Canvas::sized(WIDTH, bottom + 26.0);
         let most = self.values.iter().copied().fold(0.0, f64::max);
         canvas.text(8.0, 16.0, "bold", &self.title);
-        canvas.text(RIGHT, 16.0, "soft end", &format!("{}, at most {}", self.unit, rate(most)));
+        canvas.text(RIGHT, 16.0, "soft end", &format!("{}, at most {}", self.unit, short(most)));
         let y = Axis::new(self.values.iter().copied(), false, bottom, TOP);
         for (tick, text) in y.ticks() {
             canvas.line((LEFT, y.place(tick)), (RIGHT, y.place(tick)), "grid");

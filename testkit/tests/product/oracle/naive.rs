@@ -43,6 +43,7 @@ pub(crate) fn report(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
             ..Sections::default()
         },
         state: None,
+        series: None,
     };
     (report, records)
 }
