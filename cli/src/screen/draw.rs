@@ -35,16 +35,14 @@ pub(super) fn draw(view: &View, frame: &mut Frame) {
     draw_rates(view, frame, rates);
     frame.render_widget(Panel::new("Packets", packets_of(view)), packets);
     frame.render_widget(Panel::new(&load_title(view), loads_of(view, loads)), loads);
-    let outputs = outputs_of(view);
-    let [interval, health] = match outputs.len() {
+    let rows = view.outputs.len().min(usize::from(interval.height / 3));
+    let [interval, health] = match rows {
         0 => [interval, Rect::ZERO],
-        rows => {
-            let rows = rows.min(usize::from(interval.height / 3)) as u16;
-            Layout::vertical([Constraint::Min(3), Constraint::Length(rows + 2)]).areas(interval)
-        }
+        rows => Layout::vertical([Constraint::Min(3), Constraint::Length(rows as u16 + 2)])
+            .areas(interval),
     };
     frame.render_widget(Panel::new(&interval_title(view), interval_of(view)), interval);
-    frame.render_widget(Panel::new("Outputs", outputs), health);
+    frame.render_widget(Panel::new("Outputs", outputs_of(view, rows)), health);
     let [busy, messages] =
         Layout::vertical([Constraint::Fill(3), Constraint::Fill(2)]).areas(messages);
     let room = usize::from(busy.height.saturating_sub(2));
@@ -86,8 +84,8 @@ fn load_title(view: &View) -> String {
     format!("Load{}", memory.unwrap_or_default())
 }
 
-/// Failing outputs, then those that lost records, then the others.
-fn outputs_of(view: &View) -> Vec<Line<'_>> {
+/// Failing outputs, then those that lost records, then the others, in at most `room` lines.
+fn outputs_of(view: &View, room: usize) -> Vec<Line<'_>> {
     let mut outputs: Vec<_> = view.outputs.iter().collect();
     outputs.sort_by_key(|output| (!output.failing, std::cmp::Reverse(output.lost)));
     let line = |output: &Health| {
@@ -107,7 +105,12 @@ fn outputs_of(view: &View) -> Vec<Line<'_>> {
             _ => line,
         }
     };
-    outputs.into_iter().map(line).collect()
+    if outputs.len() <= room {
+        return outputs.into_iter().map(line).collect();
+    }
+    let shown = room.saturating_sub(1);
+    let more = format!("and {} more", outputs.len() - shown);
+    outputs.into_iter().take(shown).map(line).chain([more.dim().into()]).collect()
 }
 
 fn heading(view: &View) -> Line<'_> {

@@ -35,6 +35,11 @@ impl Cell {
         Self { text: numbers::of(number, what), exact: Some(number) }
     }
 
+    /// Text about a number.
+    pub fn about(number: u64, text: impl Into<String>) -> Self {
+        Self { text: text.into(), exact: Some(number) }
+    }
+
     /// The same with further words: `12,345 packets`.
     pub fn with(mut self, words: &str) -> Self {
         self.text.push(' ');

@@ -373,7 +373,7 @@ impl Section for Tcp {
         for row in &self.slowest_servers {
             servers.row([
                 format!("{} port {}", row.server, row.port).into(),
-                milliseconds(row.rtt_us).into(),
+                Cell::about(row.rtt_us, milliseconds(row.rtt_us)),
                 Cell::of(row.rtt_samples, "sample"),
                 Cell::of(row.records, "flow"),
             ]);
