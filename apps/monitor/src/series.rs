@@ -20,6 +20,13 @@ pub struct Step {
     pub octets: u64,
 }
 
+impl Step {
+    fn add(&mut self, more: Self) {
+        self.packets = self.packets.saturating_add(more.packets);
+        self.octets = self.octets.saturating_add(more.octets);
+    }
+}
+
 /// Steps of equal length, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
@@ -70,9 +77,7 @@ impl Series {
             self.reach(time_ns);
             at = time_ns / self.step_ns - self.first;
         }
-        let step = &mut self.steps[at as usize];
-        step.packets = step.packets.saturating_add(more.packets);
-        step.octets = step.octets.saturating_add(more.octets);
+        self.steps[at as usize].add(more);
     }
 
     /// Adds steps, and doubles their length if necessary, so that they have the one of a time.
@@ -102,8 +107,7 @@ impl Series {
         for (step, at) in self.steps.iter().zip(self.first..) {
             let at = ((at >> doublings) - first) as usize;
             steps.resize(steps.len().max(at + 1), Step::default());
-            steps[at].packets += step.packets;
-            steps[at].octets += step.octets;
+            steps[at].add(*step);
         }
         (self.first, self.steps) = (first, steps);
         self.step_ns <<= doublings;
