@@ -324,6 +324,7 @@ fn text(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -
         attempts_ignored,
         conversations_estimated,
         packets_in_further_intervals,
+        alerts_without_room,
     } = stats.totals.shortage;
     let early = "Flows that were ended because the flow table was full.";
     metric("flows_ended_early_total", "counter", early, &one(flows_ended_early));
@@ -338,7 +339,10 @@ fn text(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -
         further,
         &one(packets_in_further_intervals),
     );
-    metric("alerts_total", "counter", "Alerts of scans and limits.", &one(stats.alerts));
+    let alerts = "Alerts of scans, limits and watched entries, each counted once.";
+    metric("alerts_total", "counter", alerts, &one(stats.alerts));
+    let without_room = "Alerts that were not reported for lack of room.";
+    metric("alerts_without_room_total", "counter", without_room, &one(alerts_without_room));
     if let Some(flows) = stats.flows {
         metric("flows", "gauge", "Live flows at the end of the last interval.", &one(flows));
     }

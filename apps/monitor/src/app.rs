@@ -49,6 +49,8 @@ pub struct Shortage {
     pub conversations_estimated: bool,
     /// Packets of intervals without a row.
     pub packets_in_further_intervals: u64,
+    /// Alerts beyond those that are followed.
+    pub alerts_without_room: u64,
 }
 
 impl Shortage {
@@ -57,6 +59,7 @@ impl Shortage {
         self.attempts_ignored += other.attempts_ignored;
         self.conversations_estimated |= other.conversations_estimated;
         self.packets_in_further_intervals += other.packets_in_further_intervals;
+        self.alerts_without_room += other.alerts_without_room;
     }
 }
 
@@ -94,7 +97,7 @@ pub struct Outputs {
 /// Destinations of what the merger hands over during the run.
 #[derive(Default)]
 pub struct Receivers {
-    /// Called for each scan that crosses the threshold.
+    /// Called for each change of an alert.
     pub alert: Option<OnAlert>,
     /// Called for an interval once all workers have passed it.
     pub interval: Option<OnInterval>,

@@ -21,7 +21,7 @@
 //! as sums over disjoint parts or as tables that are merged.
 #![forbid(unsafe_code)]
 
-mod alert;
+mod alerts;
 mod analyses;
 mod app;
 mod digest;
@@ -34,7 +34,7 @@ mod series;
 pub mod state;
 mod worker;
 
-pub use alert::Alert;
+pub use alerts::{Alert, AlertState, Flood, FloodKind, Subject};
 pub use analyses::activity::{Limits, UnknownLimit};
 pub use analyses::scans::Suspects;
 pub use analyses::{About, Analyses, Section, UnknownAnalysis};

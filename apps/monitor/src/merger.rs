@@ -6,6 +6,7 @@ use ringtap_enrich::Stage;
 use ringtap_flow::EndReason;
 use ringtap_stage::{Mark, Merger, Shard};
 
+use crate::alerts::Tracker;
 use crate::analyses::Mergers;
 use crate::analyses::activity::ActivityMerger;
 use crate::analyses::volumes::Volumes;
@@ -25,6 +26,7 @@ pub struct MonitorMerger {
     analyses: Analyses,
     /// What results pass through before they leave.
     stage: Option<Box<Stage>>,
+    alerts: Tracker,
     on_alert: Option<OnAlert>,
     on_interval: Option<OnInterval>,
     on_totals: Option<OnTotals>,
@@ -62,6 +64,7 @@ impl MonitorMerger {
         Self {
             analyses: options.analyses,
             stage: options.enrichment.stage(),
+            alerts: Tracker::new(options.scan_threshold),
             on_alert: alert,
             on_interval: interval,
             on_totals: totals,
@@ -86,9 +89,13 @@ impl MonitorMerger {
 
     /// All workers have reached this time: reports finished intervals.
     fn on_time(&mut self, time_ns: u64, active: u64) {
+        let Self { mergers, alerts, on_alert, stage, .. } = self;
+        let mut emit = alert_handler(on_alert, stage);
+        alerts.begin_mark(time_ns);
+        mergers.on_time(time_ns, &mut |signal| alerts.take(signal, &mut emit));
+        alerts.end_mark(&mut emit);
+        drop(emit);
         self.report_totals();
-        let Self { mergers, on_alert, stage, .. } = self;
-        mergers.on_time(time_ns, &mut alert_handler(on_alert, stage));
         self.report_intervals(time_ns, active);
     }
 
@@ -96,6 +103,7 @@ impl MonitorMerger {
         let shortage = Shortage {
             attempts_ignored: self.mergers.ignored(),
             packets_in_further_intervals: self.over.further() + self.volumes.further(),
+            alerts_without_room: self.alerts.without_room(),
             ..Shortage::default()
         };
         let mut totals = Totals { shortage, tcp: None };
@@ -234,8 +242,21 @@ impl Merger for MonitorMerger {
 
     fn finish(mut self) -> Report {
         self.volumes.merge(std::mem::replace(&mut self.over, Volumes::new(None, 0)));
-        let mut sections =
-            self.mergers.end(&mut alert_handler(&mut self.on_alert, &mut self.stage));
+        let mut sections = {
+            let emit = &mut alert_handler(&mut self.on_alert, &mut self.stage);
+            let alerts = &mut self.alerts;
+            alerts.begin_end();
+            let sections = self.mergers.end(&mut |signal| alerts.take(signal, emit));
+            alerts.end(emit);
+            sections
+        };
+        let without_room = self.alerts.without_room();
+        if let Some(on_totals) = &mut self.on_totals
+            && without_room != self.totals.shortage.alerts_without_room
+        {
+            self.totals.shortage.alerts_without_room = without_room;
+            on_totals(&self.totals);
+        }
         if let Some(stage) = &mut self.stage {
             sections.pass(stage);
         }

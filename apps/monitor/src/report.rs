@@ -248,6 +248,32 @@ pub struct Rankings {
     pub pair: Vec<PairRow>,
     /// Ports on either side of a packet.
     pub port: Vec<PortRow>,
+    /// Rows of one packet that are not listed, because there are more than 10,000 of them.
+    #[serde(skip_serializing_if = "OfOnePacket::is_none")]
+    pub of_one_packet: OfOnePacket,
+}
+
+/// Numbers of rows of one packet that are not listed; 0 if they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OfOnePacket {
+    /// Addresses as senders.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub source: u64,
+    /// Addresses as receivers.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub destination: u64,
+    /// Address pairs.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pair: u64,
+    /// Ports.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub port: u64,
+}
+
+impl OfOnePacket {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// An address.

@@ -225,6 +225,7 @@ impl MonitorWorker {
             attempts_ignored: analyses.ignored(),
             conversations_estimated: conversations.as_ref().is_some_and(|own| !own.counts().1),
             packets_in_further_intervals: volumes.further(),
+            alerts_without_room: 0,
         };
         Totals { shortage, tcp: analyses.tcp.as_ref().map(TcpTable::totals) }
     }

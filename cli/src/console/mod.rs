@@ -2,12 +2,10 @@
 //! progress bar.
 
 use std::io::{self, IsTerminal};
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use anstyle::{AnsiColor, Style};
 use ringtap_engine::{ClockChanges, Watch};
 use ringtap_export::{Handle, Status};
 use ringtap_monitor::report::Interval;
@@ -18,15 +16,12 @@ mod progress;
 
 use progress::Progress;
 
+use crate::alerts::AlertLines;
 use crate::args::Capture;
 use crate::metrics::RunStats;
 use crate::output_reporter::{Line, OutputReporter};
 use crate::screen::{Request, Screen};
-use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bytes, count, rate};
-
-/// Alerts printed during the run; the report has all.
-const ALERTS_SHOWN: u64 = 20;
 
 /// A run that ends sooner shows no bar.
 const BAR_AFTER: Duration = Duration::from_millis(400);
@@ -63,7 +58,9 @@ pub(crate) struct Console {
     /// The terminal view, which replaces lines and bar.
     screen: Mutex<Option<Screen>>,
     outputs: Mutex<OutputReporter>,
+    /// Alerts so far.
     alerts: AtomicU64,
+    alert_lines: Mutex<AlertLines>,
     /// Live flows at the end of the last interval; unset before the first.
     flows: OnceLock<AtomicU64>,
     split_reported: AtomicBool,
@@ -99,6 +96,7 @@ impl Console {
             screen: Mutex::new(screen),
             outputs: Mutex::new(OutputReporter::new(outputs)),
             alerts: AtomicU64::new(0),
+            alert_lines: Mutex::default(),
             flows: OnceLock::new(),
             split_reported: AtomicBool::new(false),
             shed_reported: AtomicBool::new(false),
@@ -113,48 +111,16 @@ impl Console {
 
     /// Reports an alert.
     pub(crate) fn alert(&self, alert: &Alert) {
-        let number = self.alerts.fetch_add(1, Ordering::Relaxed);
-        if self.quiet || !is_wanted(Level::Warning) || number >= ALERTS_SHOWN {
+        self.alerts.fetch_add(u64::from(alert.state.is_first()), Ordering::Relaxed);
+        if self.quiet || !is_wanted(Level::Warning) {
             return;
         }
-        let (time, what) = match alert {
-            Alert::Vertical { source, target, ports, time } => {
-                (time, format!("{source} scans {target}: {ports} ports failed so far"))
-            }
-            Alert::Horizontal { source, port, targets, time } => {
-                (time, format!("{source} scans port {port}/tcp: {targets} targets failed so far"))
-            }
-            Alert::Packets { target, per_second, protocol, percent, time } => {
-                let protocol = names::protocol(*protocol);
-                let rate = rate(*per_second as f64);
-                (
-                    time,
-                    format!("{target} received {rate} packets/s, {percent} % of them {protocol}"),
-                )
-            }
-            Alert::Bits { target, per_second, time } => {
-                (time, format!("{target} received {}bit/s", rate(*per_second as f64)))
-            }
-            Alert::Spreads { source, targets, time } => {
-                (time, format!("{source} sent to {} hosts", count(*targets)))
-            }
-            Alert::Attracts { target, sources, time } => {
-                (time, format!("{target} received packets from {} hosts", count(*sources)))
-            }
-            Alert::Watched { host, entry, label, field, flow, time, .. } => {
-                let label = if label.is_empty() { String::new() } else { format!(" ({label})") };
-                let [from, to] =
-                    [(flow.source(), flow.src_port), (flow.destination(), flow.dst_port)]
-                        .map(|(address, port)| SocketAddr::new(address, port));
-                let protocol = names::protocol(flow.protocol);
-                (
-                    time,
-                    format!("{entry}{label} seen by {host}: {field} in {protocol} {from} → {to}"),
-                )
-            }
-        };
-        let style = Style::new().bold().fg_color(Some(AnsiColor::Magenta.into()));
-        self.print_line(&format!("{style}alert:{style:#} {time} {what}"));
+        let lines = self.alert_lines().add(alert, self.begin.elapsed());
+        lines.iter().for_each(|line| self.print_line(line));
+    }
+
+    fn alert_lines(&self) -> MutexGuard<'_, AlertLines> {
+        self.alert_lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Prints a finished interval, with the number of live flows.
@@ -207,6 +173,7 @@ impl Console {
             (short.flows_ended_early, "flows ended early"),
             (short.attempts_ignored, "scan attempts ignored"),
             (short.packets_in_further_intervals, "packets in further intervals"),
+            (short.alerts_without_room, "alerts without room"),
             (self.watch.fragments_forgotten.get(), "fragments forgotten"),
             (self.watch.duplicates_evicted.get(), "packets whose duplicates may count"),
             (self.records_lost(), "records lost by outputs"),
@@ -227,6 +194,8 @@ impl Console {
         self.check_clock();
         let elapsed = self.begin.elapsed();
         self.check_outputs(elapsed);
+        let line = self.alert_lines().turn(elapsed);
+        line.iter().for_each(|line| self.print_line(line));
         let requests = self.on_screen(|screen| {
             screen.tick(self.watch, elapsed, || self.output_status());
             screen.requests()
@@ -392,13 +361,8 @@ impl Console {
         self.closed.store(true, Ordering::Relaxed);
         self.screen.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.progress.clear();
-        let alerts = self.alerts.load(Ordering::Relaxed);
-        if !self.quiet && is_wanted(Level::Warning) && alerts > ALERTS_SHOWN {
-            let more = count(alerts - ALERTS_SHOWN);
-            self.print_line(&format!(
-                "alert: {more} more; the report has all scans and watched entries"
-            ));
-        }
+        let line = self.alert_lines().close();
+        line.iter().for_each(|line| self.print_line(line));
     }
 
     /// Calls `work` with the screen, if there is one.

@@ -204,12 +204,13 @@ fn scans_are_printed_as_they_are_found_unless_quiet() {
     let errors =
         |flag: &[&str]| output_of(ringtap().args(["monitor", "-r"]).arg(office()).args(flag)).1;
     let alerts = errors(&[]);
-    assert_eq!(
-        alerts.lines().filter(|line| line.starts_with("alert: 2026-")).count(),
-        4,
-        "{alerts}"
-    );
-    assert!(alerts.contains("10.20.0.102 scans port 22/tcp"), "{alerts}");
+    for state in ["begins", "ends"] {
+        let is_one = |line: &&str| {
+            line.starts_with("alert: 2026-") && line.contains(&format!("Z {state}: "))
+        };
+        assert_eq!(alerts.lines().filter(is_one).count(), 4, "{alerts}");
+    }
+    assert!(alerts.contains("begins: 10.20.0.102 scans port 22/tcp"), "{alerts}");
     assert_eq!(errors(&["-q"]), "");
 }
 
@@ -276,8 +277,9 @@ fn an_alert_names_the_host_that_reaches_a_limit() {
     let flags = ["monitor", "-r", &file, "--interval", "10s", "--alert", "src-peers=1k"];
     let (_, errors, code) = output_of(ringtap().args(flags));
     assert_eq!(code, 0);
-    assert!(errors.contains("10.20.0.10 sent to 1,20"), "{errors}");
-    assert_eq!(errors.matches(" sent to ").count(), 1, "{errors}");
+    assert!(errors.contains("begins: 10.20.0.10 sent to 1,20"), "{errors}");
+    assert!(errors.contains("ends: 10.20.0.10 sent to 1,20"), "{errors}");
+    assert_eq!(errors.matches(" sent to ").count(), 2, "{errors}");
     for wrong in ["src-peers", "pps=3", "dst-pps=x"] {
         let (_, errors, code) =
             output_of(ringtap().args(["monitor", "-r", &file, "--alert", wrong]));

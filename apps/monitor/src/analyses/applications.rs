@@ -14,9 +14,9 @@ use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
 
-use super::{About, Analysis, Merge, Section};
+use super::{About, Analysis, Merge, Section, Signals};
+use crate::Setup;
 use crate::report::{ApplicationRow, ApplicationVolume, Applications};
-use crate::{Alert, Setup};
 
 /// The label, or nothing for flows without one; flows, packets and octets.
 static APPLICATIONS: Schema = Schema::new("applications", 0, &[Op::Add; 3]);
@@ -163,7 +163,7 @@ impl Merge<ApplicationTable> for ApplicationMerger {
         self.all.merge(found);
     }
 
-    fn end(self, _: &mut dyn FnMut(&Alert)) -> Applications {
+    fn end(self, _: Signals<'_>) -> Applications {
         self.all.report(self.top)
     }
 }

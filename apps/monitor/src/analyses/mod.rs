@@ -30,8 +30,9 @@ use ringtap_terminal::page::Page;
 use ringtap_wire::PacketRecord;
 use serde::Serialize;
 
+use crate::alerts::Signal;
 use crate::report::Times;
-use crate::{Alert, Options, Setup};
+use crate::{Options, Setup};
 
 /// An analysis in one worker: it owns a shard of the address pairs. It never blocks or fails, and
 /// uses packet time alone.
@@ -93,6 +94,9 @@ pub trait Analysis: Sized {
     fn end(self) -> Self::Found;
 }
 
+/// Receives what an analysis reports for alerts.
+pub(crate) type Signals<'a> = &'a mut dyn FnMut(Signal);
+
 /// Joins the partial results of an analysis, in any order.
 pub trait Merge<A: Analysis>: Sized {
     /// The section of the report.
@@ -105,7 +109,7 @@ pub trait Merge<A: Analysis>: Sized {
     fn merge(&mut self, found: A::Found);
 
     /// All workers have handed over everything before this time.
-    fn on_time(&mut self, _time_ns: u64, _alert: &mut dyn FnMut(&Alert)) {}
+    fn on_time(&mut self, _time_ns: u64, _signals: Signals<'_>) {}
 
     /// Items ignored for lack of room so far.
     fn ignored(&self) -> u64 {
@@ -113,7 +117,7 @@ pub trait Merge<A: Analysis>: Sized {
     }
 
     /// Returns the section.
-    fn end(self, alert: &mut dyn FnMut(&Alert)) -> Self::Section;
+    fn end(self, signals: Signals<'_>) -> Self::Section;
 }
 
 /// An analysis' section of the report: sorted rows, integers.
@@ -300,9 +304,9 @@ macro_rules! analyses {
                 })*
             }
 
-            pub(crate) fn on_time(&mut self, time_ns: u64, alert: &mut dyn FnMut(&Alert)) {
+            pub(crate) fn on_time(&mut self, time_ns: u64, signals: Signals<'_>) {
                 $(if let Some(own) = &mut self.$name {
-                    own.on_time(time_ns, alert);
+                    own.on_time(time_ns, signals);
                 })*
             }
 
@@ -310,8 +314,8 @@ macro_rules! analyses {
                 0 $(+ self.$name.as_ref().map_or(0, Merge::ignored))*
             }
 
-            pub(crate) fn end(self, alert: &mut dyn FnMut(&Alert)) -> Sections {
-                Sections { $($name: self.$name.map(|own| Merge::<$part>::end(own, alert)),)* }
+            pub(crate) fn end(self, signals: Signals<'_>) -> Sections {
+                Sections { $($name: self.$name.map(|own| Merge::<$part>::end(own, signals)),)* }
             }
         }
 

@@ -15,9 +15,9 @@ use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
 
-use super::{About, Analysis, Merge, Section};
+use super::{About, Analysis, Merge, Section, Signals};
+use crate::Setup;
 use crate::report::{DnsNameRow, NameRow, Names};
-use crate::{Alert, Setup};
 
 /// Memory of a row besides its name, bytes: the map's entry, the allocation.
 const ROW_BYTES: usize = 80;
@@ -235,7 +235,7 @@ impl Merge<NameTable> for NameMerger {
         self.all.merge(*found);
     }
 
-    fn end(self, _: &mut dyn FnMut(&Alert)) -> Names {
+    fn end(self, _: Signals<'_>) -> Names {
         self.all.report(self.top)
     }
 }

@@ -11,7 +11,8 @@
 //!
 //! At a mark a worker checks only sources that may have crossed the threshold (`suspects.rs`) and
 //! hands over the changes of their sweeps, so a scan is reported at the mark after it crossed the
-//! threshold; at the end it hands over everything.
+//! threshold, and again at each mark at which its number has changed; at the end it hands over
+//! everything.
 //!
 //! SYN and SYN-ACK may arrive in any order, so packets swapped by a capture do not matter.
 //! Combinations with FIN or RST are neither attempts nor answers.
@@ -31,9 +32,10 @@ use ringtap_wire::{Flags, PacketRecord};
 
 pub use suspects::Suspects;
 
-use super::{About, Analysis, Merge, Section};
+use super::{About, Analysis, Merge, Section, Signals};
+use crate::Setup;
+use crate::alerts::Signal;
 use crate::report::{HorizontalScan, Scans, VerticalScan};
-use crate::{Alert, Setup};
 use attempts::Attempts;
 use sweeps::{Changes, Sums, Sweeps};
 
@@ -66,7 +68,8 @@ pub struct ScanTable {
 /// A worker's partial result.
 #[derive(Default)]
 pub struct ScanFindings {
-    alerts: Vec<Alert>,
+    /// Changes of vertical scans.
+    signals: Vec<Signal>,
     /// Changes since the last mark.
     v4_changes: Changes<[u8; 4]>,
     v6_changes: Changes<[u8; 16]>,
@@ -145,9 +148,9 @@ impl Analysis for ScanTable {
 
     fn on_tick(&mut self, _: u64) -> Option<Box<ScanFindings>> {
         let mut found = ScanFindings::default();
-        found.v4_changes = self.v4.changes(&mut found.alerts);
-        found.v6_changes = self.v6.changes(&mut found.alerts);
-        let any = !(found.alerts.is_empty()
+        found.v4_changes = self.v4.changes(&mut found.signals);
+        found.v6_changes = self.v6.changes(&mut found.signals);
+        let any = !(found.signals.is_empty()
             && found.v4_changes.is_empty()
             && found.v6_changes.is_empty());
         any.then(|| Box::new(found))
@@ -180,8 +183,8 @@ impl Analysis for ScanTable {
             self.make_room();
         }
         let mut found = ScanFindings::default();
-        found.v4 = self.v4.end(&mut found.vertical, &mut found.alerts);
-        found.v6 = self.v6.end(&mut found.vertical, &mut found.alerts);
+        found.v4 = self.v4.end(&mut found.vertical, &mut found.signals);
+        found.v6 = self.v6.end(&mut found.vertical, &mut found.signals);
         found.ignored = self.ignored();
         Box::new(found)
     }
@@ -191,7 +194,7 @@ impl Analysis for ScanTable {
 pub struct ScanMerger {
     threshold: u32,
     /// Reported when all workers have reached a mark, so that they are in order.
-    alerts: Vec<Alert>,
+    signals: Vec<Signal>,
     v4: Sums<[u8; 4]>,
     v6: Sums<[u8; 16]>,
     vertical: Vec<VerticalScan>,
@@ -200,10 +203,10 @@ pub struct ScanMerger {
     ignored: u64,
 }
 
-/// Reports alerts in order of time.
-fn report_alerts(alerts: &mut Vec<Alert>, alert: &mut dyn FnMut(&Alert)) {
-    alerts.sort_unstable_by(|a, b| (a.time(), a).cmp(&(b.time(), b)));
-    alerts.drain(..).for_each(|own| alert(&own));
+/// Reports changes in their order: scans in order of time, then those that are none any more.
+fn report(changes: &mut Vec<Signal>, signals: Signals<'_>) {
+    changes.sort_unstable();
+    changes.drain(..).for_each(signals);
 }
 
 impl Merge<ScanTable> for ScanMerger {
@@ -212,7 +215,7 @@ impl Merge<ScanTable> for ScanMerger {
     fn new(setup: &Setup) -> Self {
         Self {
             threshold: setup.options.scan_threshold,
-            alerts: Vec::new(),
+            signals: Vec::new(),
             v4: Sums::new(setup.hash_key),
             v6: Sums::new(setup.hash_key),
             vertical: Vec::new(),
@@ -224,7 +227,7 @@ impl Merge<ScanTable> for ScanMerger {
 
     fn merge(&mut self, found: Box<ScanFindings>) {
         let found = *found;
-        self.alerts.extend(found.alerts);
+        self.signals.extend(found.signals);
         self.v4.add(found.v4_changes);
         self.v6.add(found.v6_changes);
         self.vertical.extend(found.vertical);
@@ -233,18 +236,18 @@ impl Merge<ScanTable> for ScanMerger {
         self.ignored += found.ignored;
     }
 
-    fn on_time(&mut self, _: u64, alert: &mut dyn FnMut(&Alert)) {
-        self.v4.crossed(self.threshold, &mut self.alerts);
-        self.v6.crossed(self.threshold, &mut self.alerts);
-        report_alerts(&mut self.alerts, alert);
+    fn on_time(&mut self, _: u64, signals: Signals<'_>) {
+        self.v4.changes(self.threshold, &mut self.signals);
+        self.v6.changes(self.threshold, &mut self.signals);
+        report(&mut self.signals, signals);
     }
 
-    fn end(self, alert: &mut dyn FnMut(&Alert)) -> Scans {
-        let Self { threshold, mut alerts, v4, v6, mut vertical, .. } = self;
+    fn end(self, signals: Signals<'_>) -> Scans {
+        let Self { threshold, signals: mut changes, v4, v6, mut vertical, .. } = self;
         let mut horizontal = Vec::new();
-        v4.scans(&self.v4_sweeps, threshold, &mut horizontal, &mut alerts);
-        v6.scans(&self.v6_sweeps, threshold, &mut horizontal, &mut alerts);
-        report_alerts(&mut alerts, alert);
+        v4.scans(&self.v4_sweeps, threshold, &mut horizontal, &mut changes);
+        v6.scans(&self.v6_sweeps, threshold, &mut horizontal, &mut changes);
+        report(&mut changes, signals);
         horizontal.sort();
         vertical.sort();
         Scans { vertical, horizontal, attempts_ignored: self.ignored }

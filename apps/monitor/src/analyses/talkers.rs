@@ -27,9 +27,11 @@ use ringtap_wire::HashKey;
 use rank::{By, Top};
 use sums::{Ends, Found, HostKey, Sums};
 
-use super::{About, Analysis, Merge, Section};
-use crate::report::{HostOrigin, HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
-use crate::{Alert, Setup};
+use super::{About, Analysis, Merge, Section, Signals};
+use crate::Setup;
+use crate::report::{
+    HostOrigin, HostRow, OfOnePacket, PairRow, PortRow, Rankings, Talkers, Volume,
+};
 
 /// Most rows of a table under any options; less than it holds, because it exceeds its capacity.
 const MOST: usize = ringtap_flow::MOST_ROWS * 3 / 4;
@@ -219,11 +221,21 @@ fn rankings(
         volume,
     };
     let port_row = |((protocol, port), volume)| PortRow { protocol, port, volume };
+    let (source, sources) = source.rows();
+    let (destination, destinations) = destination.rows();
+    let (pair, pairs) = pair.rows();
+    let (port, ports) = port.rows();
     Rankings {
-        source: source.rows().map(host).collect(),
-        destination: destination.rows().map(host).collect(),
-        pair: pair.rows().map(pair_row).collect(),
-        port: port.rows().map(port_row).collect(),
+        source: source.map(host).collect(),
+        destination: destination.map(host).collect(),
+        pair: pair.map(pair_row).collect(),
+        port: port.map(port_row).collect(),
+        of_one_packet: OfOnePacket {
+            source: sources,
+            destination: destinations,
+            pair: pairs,
+            port: ports,
+        },
     }
 }
 
@@ -318,14 +330,14 @@ impl Merge<TalkerTable> for TalkerMerger {
         }
     }
 
-    fn end(self, _: &mut dyn FnMut(&Alert)) -> Talkers {
+    fn end(self, _: Signals<'_>) -> Talkers {
         self.all.map(|all| all.report(self.top)).unwrap_or_default()
     }
 }
 
 /// Adds origins and passes addresses through the stage; rows of equal volume are in the order of the new addresses.
 fn pass(rankings: &mut Rankings, by: By, stage: &mut Stage) {
-    let Rankings { source, destination, pair, port: _ } = rankings;
+    let Rankings { source, destination, pair, port: _, of_one_packet: _ } = rankings;
     for rows in [source, destination] {
         for row in &mut *rows {
             row.origin = HostOrigin::of(stage.origin(row.address));

@@ -17,9 +17,9 @@ use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
 use ringtap_wire::HashKey;
 
-use super::{About, Analysis, Merge, Section};
+use super::{About, Analysis, Merge, Section, Signals};
+use crate::Setup;
 use crate::report::{LossyPair, SlowServer, Tcp, TcpTotals};
-use crate::{Alert, Setup};
 
 /// Memory of a row with its share of an index, bytes; a flow has at most one of each kind.
 const ROW_BYTES: u64 = 80;
@@ -309,7 +309,7 @@ impl Merge<TcpTable> for TcpMerger {
         self.all.merge(*found);
     }
 
-    fn end(self, _: &mut dyn FnMut(&Alert)) -> Tcp {
+    fn end(self, _: Signals<'_>) -> Tcp {
         self.all.report(self.top)
     }
 }

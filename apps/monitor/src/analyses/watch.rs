@@ -24,9 +24,10 @@ use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
 use ringtap_wire::{Flags, PacketRecord};
 
-use super::{About, Analysis, Merge, Section};
+use super::{About, Analysis, Merge, Section, Signals};
+use crate::Setup;
+use crate::alerts::{Signal, Subject};
 use crate::report::{FlowEnds, Time, Watched, WatchedRow};
-use crate::{Alert, Setup};
 
 /// Most rows of a worker.
 const ROWS: usize = 1 << 15;
@@ -254,20 +255,20 @@ pub struct WatchMerger {
 }
 
 impl WatchMerger {
-    fn report_alerts(&mut self, alert: &mut dyn FnMut(&Alert)) {
+    fn report_alerts(&mut self, signals: Signals<'_>) {
         let mut sights: Vec<_> = self.sights.drain().map(|(key, sight)| (sight, key)).collect();
         sights.retain(|(_, key)| self.alerted.insert(*key));
         sights.sort_unstable();
         for (Sight { time_ns, flow, field }, (entry, host)) in sights {
-            alert(&Alert::Watched {
+            let subject = Subject::Watched {
                 entry: self.list.text(entry).to_owned(),
                 kind: self.list.kind(entry),
                 label: self.list.label(entry).to_owned(),
                 host,
                 field: field.name(),
                 flow,
-                time: Time(time_ns),
-            });
+            };
+            signals(Signal::Event { time: Time(time_ns), subject });
         }
     }
 }
@@ -301,12 +302,12 @@ impl Merge<WatchTable> for WatchMerger {
         self.ignored += found.ignored;
     }
 
-    fn on_time(&mut self, _: u64, alert: &mut dyn FnMut(&Alert)) {
-        self.report_alerts(alert);
+    fn on_time(&mut self, _: u64, signals: Signals<'_>) {
+        self.report_alerts(signals);
     }
 
-    fn end(mut self, alert: &mut dyn FnMut(&Alert)) -> Watched {
-        self.report_alerts(alert);
+    fn end(mut self, signals: Signals<'_>) -> Watched {
+        self.report_alerts(signals);
         let list = self.list;
         let row = |((entry, host), row): (Key, Row)| {
             let Sight { time_ns, flow, field } = row.first?;
@@ -424,7 +425,7 @@ mod tests {
         Event { key, time_ns, ingress: 0, values }
     }
 
-    fn merged(list: &Arc<WatchList>, parts: Vec<WatchTable>) -> (Watched, Vec<Alert>) {
+    fn merged(list: &Arc<WatchList>, parts: Vec<WatchTable>) -> (Watched, Vec<Signal>) {
         let mut merger = WatchMerger {
             list: Arc::clone(list),
             sights: HashMap::new(),
@@ -434,7 +435,7 @@ mod tests {
         };
         parts.into_iter().for_each(|part| merger.merge(part.end()));
         let mut alerts = Vec::new();
-        let section = merger.end(&mut |alert| alerts.push(alert.clone()));
+        let section = merger.end(&mut |signal| alerts.push(signal));
         (section, alerts)
     }
 
@@ -478,7 +479,11 @@ mod tests {
         let row = &section.rows[1];
         assert_eq!((row.host, &row.label[..]), (IpAddr::from([10, 0, 0, 1]), "bad"));
         assert_eq!((row.first, row.last, row.field), (Time(30), Time(40), "dnsQueryName"));
-        assert_eq!(alerts.iter().map(Alert::time).collect::<Vec<_>>(), [Time(5), Time(30)]);
+        let times = alerts.iter().map(|signal| match signal {
+            Signal::Event { time, .. } => *time,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(times.collect::<Vec<_>>(), [Time(5), Time(30)]);
     }
 
     #[test]

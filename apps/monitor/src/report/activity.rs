@@ -165,6 +165,9 @@ pub struct Target {
     pub protocol: u8,
     /// Lower bound of its packets.
     pub of_protocol: u64,
+    /// Lower bound of those with SYN and without ACK, if it is TCP.
+    #[serde(skip_serializing_if = "super::is_zero")]
+    pub syns: u64,
 }
 
 /// A host and the change of its octets since the interval before.

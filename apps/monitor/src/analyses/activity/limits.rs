@@ -1,11 +1,13 @@
 //! Limits of a host in an interval.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 
 use serde::Serialize;
 
-use crate::Alert;
-use crate::report::activity::Activity;
+use crate::alerts::{Flood, Reached, Subject};
+use crate::report::activity::{Activity, Busy};
 
 /// Limits of a host; each host that reaches one is reported at the end of the interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -47,42 +49,50 @@ impl Limits {
     }
 
     /// Hosts that certainly reached a limit.
-    pub(super) fn judge(&self, activity: &Activity) -> Vec<Alert> {
-        let time = activity.end;
+    pub(super) fn reached(&self, activity: &Activity) -> Vec<Reached> {
         let interval_ns = u128::from((activity.end.0 - activity.start.0).max(1));
         let per_second = |number: u64| {
             (u128::from(number) * 1_000_000_000 / interval_ns).min(u64::MAX.into()) as u64
         };
-        let reached = |limit: Option<u64>, number| limit.is_some_and(|limit| number >= limit);
-        let mut alerts = Vec::new();
+        let is_over = |limit: Option<u64>, number| limit.is_some_and(|limit| number >= limit);
+        let mut floods: BTreeMap<IpAddr, Flood> = BTreeMap::new();
         for target in &activity.targets {
-            let packets = per_second(target.lower);
-            if reached(self.dst_pps, packets) {
-                let share = 100 * u128::from(target.of_protocol) / u128::from(target.lower.max(1));
-                let (protocol, percent) = (target.protocol, share.min(100) as u8);
-                let target = target.address;
-                alerts.push(Alert::Packets {
-                    target,
-                    per_second: packets,
-                    protocol,
-                    percent,
-                    time,
-                });
-            }
+            let share = |part: u64, all: u64| {
+                (100 * u128::from(part) / u128::from(all.max(1))).min(100) as u8
+            };
+            let flood = floods.entry(target.address).or_default();
+            flood.packets_per_second = per_second(target.lower);
+            flood.protocol = target.protocol;
+            flood.percent = share(target.of_protocol, target.lower);
+            flood.syn_percent = share(target.syns, target.of_protocol);
+            flood
+                .limits
+                .extend(is_over(self.dst_pps, flood.packets_per_second).then_some("dst-pps"));
         }
         for row in &activity.receivers {
-            let bits = per_second(row.lower.saturating_mul(8));
-            if reached(self.dst_bps, bits) {
-                alerts.push(Alert::Bits { target: row.address, per_second: bits, time });
-            }
+            let flood = floods.entry(row.address).or_default();
+            flood.bits_per_second = per_second(row.lower.saturating_mul(8));
+            flood.limits.extend(is_over(self.dst_bps, flood.bits_per_second).then_some("dst-bps"));
         }
-        for row in activity.spreaders.iter().filter(|row| reached(self.src_peers, row.lower)) {
-            alerts.push(Alert::Spreads { source: row.address, targets: row.lower, time });
+        for row in &activity.attractors {
+            let flood = floods.entry(row.address).or_default();
+            flood.sources = row.lower;
+            flood.limits.extend(is_over(self.dst_peers, row.lower).then_some("dst-peers"));
         }
-        for row in activity.attractors.iter().filter(|row| reached(self.dst_peers, row.lower)) {
-            alerts.push(Alert::Attracts { target: row.address, sources: row.lower, time });
-        }
-        alerts
+        floods.retain(|_, flood| !flood.limits.is_empty());
+        let flood = |(target, flood): (IpAddr, Flood)| Reached {
+            subject: Subject::Flood { target },
+            number: flood.packets_per_second,
+            flood: Some(flood),
+        };
+        let spread = |row: &Busy| Reached {
+            subject: Subject::Spread { source: row.address },
+            number: row.lower,
+            flood: None,
+        };
+        let spreaders = activity.spreaders.iter();
+        let spreads = spreaders.filter(|row| is_over(self.src_peers, row.lower)).map(spread);
+        floods.into_iter().map(flood).chain(spreads).collect()
     }
 }
 

@@ -9,7 +9,8 @@ use ringtap_sketch::{Estimate, Heavy, HeavyKeys, MisraGries, Sketch};
 use super::limits::Limits;
 use super::networks::{self, Host};
 use super::sketches::{COUNTERS, Sketches};
-use crate::Alert;
+use crate::alerts::Signal;
+use crate::analyses::Signals;
 use crate::report::Time;
 use crate::report::activity::{Activities, Activity, Busy, Change, Distinct, Target};
 
@@ -31,6 +32,8 @@ pub struct ActivityMerger {
     /// Intervals that the report has room for.
     room: usize,
     open: BTreeMap<u64, Box<Sketches>>,
+    /// The number of the interval after the last one whose limits were checked, while hosts may be over limits.
+    unchecked: Option<u64>,
     /// The senders of the interval before.
     before: Option<(u64, MisraGries<Host>)>,
     done: Vec<Activity>,
@@ -43,7 +46,18 @@ pub struct ActivityMerger {
 impl ActivityMerger {
     pub(crate) fn new(interval_ns: Option<u64>, limits: Limits, top: usize, room: usize) -> Self {
         let (open, done, closed) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { interval_ns, limits, top, room, open, before: None, done, closed, further: 0 }
+        Self {
+            interval_ns,
+            limits,
+            top,
+            room,
+            open,
+            unchecked: None,
+            before: None,
+            done,
+            closed,
+            further: 0,
+        }
     }
 
     pub(crate) fn add(&mut self, handed: BTreeMap<u64, Box<Sketches>>) {
@@ -59,17 +73,18 @@ impl ActivityMerger {
 
     /// Describes the intervals before `time_ns`, which all workers have handed over, and reports
     /// hosts that reached limits.
-    pub(crate) fn close_before(&mut self, time_ns: u64, alert: &mut dyn FnMut(&Alert)) {
+    pub(crate) fn close_before(&mut self, time_ns: u64, signals: Signals<'_>) {
         let upto = self.interval_ns.map_or(0, |interval_ns| time_ns / interval_ns);
         let later = self.open.split_off(&upto);
         let over = std::mem::replace(&mut self.open, later);
-        self.close(over, alert);
+        self.close(over, signals);
+        self.check_empty(upto, signals);
     }
 
     /// Describes the remaining intervals.
-    pub(crate) fn close_all(&mut self, alert: &mut dyn FnMut(&Alert)) {
+    pub(crate) fn close_all(&mut self, signals: Signals<'_>) {
         let rest = std::mem::take(&mut self.open);
-        self.close(rest, alert);
+        self.close(rest, signals);
     }
 
     /// The intervals that were closed last.
@@ -82,11 +97,29 @@ impl ActivityMerger {
         Activities { intervals: self.done, further: self.further }
     }
 
-    fn close(&mut self, over: BTreeMap<u64, Box<Sketches>>, alert: &mut dyn FnMut(&Alert)) {
+    /// Reports that no host is over a limit in the interval after the last one, if it is before number `upto` and has no
+    /// packets.
+    fn check_empty(&mut self, upto: u64, signals: Signals<'_>) {
+        if let (Some(number), Some(ns)) = (self.unchecked, self.interval_ns)
+            && number < upto
+        {
+            let [start, end] = [number, number + 1].map(|number| Time(number.saturating_mul(ns)));
+            signals(Signal::Interval { start, end, reached: Vec::new() });
+            self.unchecked = None;
+        }
+    }
+
+    fn close(&mut self, over: BTreeMap<u64, Box<Sketches>>, signals: Signals<'_>) {
         self.closed.clear();
         for (number, sketches) in over {
             let mut activity = self.describe(number, &sketches);
-            let alerts = self.limits.judge(&activity);
+            if self.limits.any() {
+                self.check_empty(number, signals);
+                let (start, end) = (activity.start, activity.end);
+                let reached = self.limits.reached(&activity);
+                self.unchecked = (!reached.is_empty()).then_some(number + 1);
+                signals(Signal::Interval { start, end, reached });
+            }
             activity.cut(self.top);
             self.before = Some((number, sketches.senders));
             if self.done.len() < self.room {
@@ -94,7 +127,6 @@ impl ActivityMerger {
             } else {
                 self.further += 1;
             }
-            alerts.iter().for_each(&mut *alert);
             self.closed.push(activity);
         }
     }
@@ -133,15 +165,21 @@ impl ActivityMerger {
 
     /// Packets by destination, with the most frequent protocol.
     fn targets(&self, sketches: &Sketches) -> Vec<Target> {
-        let mut mostly: BTreeMap<IpAddr, (u64, u8)> = BTreeMap::new();
+        let mut by_protocol: BTreeMap<(IpAddr, u8), [u64; 2]> = BTreeMap::new();
         for heavy in sketches.protocols.heavy(1) {
-            let [host @ .., protocol] = heavy.key;
-            let most = mostly.entry(address(&host)).or_default();
-            *most = (*most).max((heavy.estimate.lower, protocol));
+            let [host @ .., protocol, is_syn] = heavy.key;
+            let [all, syns] = by_protocol.entry((address(&host), protocol)).or_default();
+            *all += heavy.estimate.lower;
+            *syns += heavy.estimate.lower * u64::from(is_syn);
+        }
+        let mut mostly: BTreeMap<IpAddr, (u64, u8, u64)> = BTreeMap::new();
+        for ((host, protocol), [packets, syns]) in by_protocol {
+            let most = mostly.entry(host).or_default();
+            *most = (*most).max((packets, protocol, syns));
         }
         let target = |Busy { address, lower, upper }| {
-            let (of_protocol, protocol) = mostly.get(&address).copied().unwrap_or_default();
-            Target { address, lower, upper, protocol, of_protocol }
+            let (of_protocol, protocol, syns) = mostly.get(&address).copied().unwrap_or_default();
+            Target { address, lower, upper, protocol, of_protocol, syns }
         };
         all(&sketches.targets).into_iter().map(target).collect()
     }

@@ -31,9 +31,9 @@ use ringtap_stage::Shard;
 use ringtap_terminal::page::Page;
 use ringtap_wire::{Flags, HashKey, PacketRecord};
 
-use super::{About, Analysis, Merge, Section};
+use super::{About, Analysis, Merge, Section, Signals};
+use crate::Setup;
 use crate::report::activity::Activities;
-use crate::{Alert, Setup};
 
 pub use limits::{Limits, UnknownLimit};
 pub(crate) use merger::{ActivityMerger, row_bytes};
@@ -161,14 +161,28 @@ impl Group {
         self.last_ns = self.last_ns.max(packet.ts_ns);
         self.senders.push((source, octets));
         self.receivers.push((destination, octets));
-        let mut target = [packet.protocol; 17];
+        let mut target = [0; 18];
         target[..16].copy_from_slice(&destination);
+        target[16] = packet.protocol;
+        target[17] = u8::from(opens_connection(packet));
         self.hosts.push(destination);
         self.targets.push(target);
         // The pair's hash is symmetric; the lower address determines the direction.
         let direction = u64::from(source < destination);
         self.pairs.push(mix(u64::from(packet.pair_hash) << 1 | direction, seed));
     }
+}
+
+/// Whether it is a TCP segment with SYN and without ACK.
+#[inline(always)]
+fn opens_connection(packet: &PacketRecord) -> bool {
+    const TCP: u8 = 6;
+    const SYN: u8 = 1 << 1;
+    const ACK: u8 = 1 << 4;
+    // Only a TCP packet with its own header has flags.
+    packet.protocol == TCP
+        && packet.flags.contains(Flags::PORTS)
+        && packet.tcp_flags & (SYN | ACK) == SYN
 }
 
 /// A packet with a damaged header has none.
@@ -235,12 +249,12 @@ impl Merge<ActivityTable> for ActivityMerger {
         self.add(found);
     }
 
-    fn on_time(&mut self, time_ns: u64, alert: &mut dyn FnMut(&Alert)) {
-        self.close_before(time_ns, alert);
+    fn on_time(&mut self, time_ns: u64, signals: Signals<'_>) {
+        self.close_before(time_ns, signals);
     }
 
-    fn end(mut self, alert: &mut dyn FnMut(&Alert)) -> Activities {
-        self.close_all(alert);
+    fn end(mut self, signals: Signals<'_>) -> Activities {
+        self.close_all(signals);
         self.finish()
     }
 }

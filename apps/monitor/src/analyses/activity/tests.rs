@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use ringtap_wire::{Flags, HashKey, PacketRecord};
 
 use super::*;
-use crate::Alert;
+use crate::alerts::{Reached, Signal, Subject};
 use crate::report::activity::Activity;
 
 const SECOND: u64 = 1_000_000_000;
@@ -36,11 +36,11 @@ fn observe(
     tick: usize,
     interval_ns: Option<u64>,
     limits: Limits,
-) -> (Vec<Activity>, Vec<Alert>) {
+) -> (Vec<Activity>, Vec<Signal>) {
     let key = HashKey::from_seed(7);
     let mut tables: Vec<_> = (0..shards).map(|_| ActivityTable::new(interval_ns, &key)).collect();
     let mut merger = ActivityMerger::new(interval_ns, limits, 10_000, usize::MAX);
-    let mut alerts = Vec::new();
+    let mut signals = Vec::new();
     let mut high_ns = 0;
     for burst in packets.chunks(tick) {
         for (shard, table) in tables.iter_mut().enumerate() {
@@ -53,11 +53,11 @@ fn observe(
         }
         high_ns = burst.iter().fold(high_ns, |high, packet| high.max(packet.ts_ns));
         tables.iter_mut().for_each(|table| merger.add(table.take_before(high_ns)));
-        merger.close_before(high_ns, &mut |alert| alerts.push(alert.clone()));
+        merger.close_before(high_ns, &mut |signal| signals.push(signal));
     }
     tables.into_iter().for_each(|table| merger.add(table.finish()));
-    merger.close_all(&mut |alert| alerts.push(alert.clone()));
-    (merger.finish().intervals, alerts)
+    merger.close_all(&mut |signal| signals.push(signal));
+    (merger.finish().intervals, signals)
 }
 
 /// Computed directly: octets by source, packets by destination, destinations by source.
@@ -211,7 +211,7 @@ fn a_network_is_listed_without_its_heavy_hosts() {
 }
 
 #[test]
-fn a_host_that_reaches_a_limit_is_reported_once_an_interval() {
+fn hosts_that_reach_limits_are_reported_each_interval() {
     let key = HashKey::from_seed(7);
     let mut packets: Vec<_> =
         (0..300).map(|n| packet(&key, n, 1, 100 + n as u32 % 50, 41)).collect();
@@ -224,13 +224,49 @@ fn a_host_that_reaches_a_limit_is_reported_once_an_interval() {
         limits.set(name, limit).unwrap();
     }
     assert!(limits.set("dst-mps", 1).is_err());
-    let (_, alerts) = observe(&packets, 3, 64, Some(2 * SECOND), limits);
-    let [
-        Alert::Packets { per_second: 100, protocol: 6, percent: 100, .. },
-        Alert::Spreads { targets: 50, .. },
-        Alert::Attracts { sources: 200, .. },
-    ] = alerts[..]
-    else {
-        panic!("{alerts:?}")
+    let reached = |signals: &[Signal]| -> Vec<(u64, Vec<Reached>)> {
+        let reached = |signal: &Signal| match signal {
+            Signal::Interval { end, reached, .. } => (end.0 / SECOND, reached.clone()),
+            other => panic!("{other:?}"),
+        };
+        signals.iter().map(reached).collect()
     };
+    let (_, signals) = observe(&packets, 3, 64, Some(2 * SECOND), limits);
+    let [(2, first), (4, second)] = &reached(&signals)[..] else { panic!("{signals:?}") };
+    assert_eq!(second[..], []);
+    let [flood, spread] = &first[..] else { panic!("{first:?}") };
+    let Reached { flood: Some(numbers), subject: Subject::Flood { .. }, number: 100 } = flood
+    else {
+        panic!("{flood:?}")
+    };
+    assert_eq!((numbers.packets_per_second, numbers.bits_per_second), (100, 32_000));
+    assert_eq!((numbers.sources, numbers.protocol, numbers.percent), (200, 6, 100));
+    assert_eq!(numbers.limits, ["dst-pps", "dst-peers"]);
+    assert!(matches!(spread, Reached { number: 50, subject: Subject::Spread { .. }, .. }));
+    // An interval without packets ends what was over a limit before it.
+    packets.last_mut().unwrap().ts_ns = 9 * SECOND;
+    packets.push(packet(&key, 11 * SECOND, 1, 7, 40));
+    let (_, signals) = observe(&packets, 3, 64, Some(2 * SECOND), limits);
+    let ends: Vec<_> = reached(&signals).iter().map(|(end, all)| (*end, all.len())).collect();
+    assert_eq!(ends, [(2, 2), (4, 0), (10, 0), (12, 0)]);
+}
+
+#[test]
+fn a_flood_has_the_share_of_syns() {
+    let key = HashKey::from_seed(7);
+    const SYN: u8 = 2;
+    let segment = |number: u32, tcp_flags: u8| {
+        let flags = Flags(Flags::IPV4.0 | Flags::PORTS.0);
+        let packet = packet(&key, u64::from(number), 1_000 + number, 7, 40);
+        PacketRecord { tcp_flags, flags, ..packet }
+    };
+    let packets: Vec<_> =
+        (0..1_000).map(|number| segment(number, if number < 900 { SYN } else { 16 })).collect();
+    let limits = Limits { dst_peers: Some(1), ..Limits::default() };
+    let (activities, signals) = observe(&packets, 2, 100, None, limits);
+    let target = activities[0].targets[0];
+    assert_eq!((target.of_protocol, target.syns), (1_000, 900));
+    let [Signal::Interval { reached, .. }] = &signals[..] else { panic!("{signals:?}") };
+    let numbers = reached[0].flood.as_ref().unwrap();
+    assert_eq!((reached.len(), numbers.percent, numbers.syn_percent), (1, 100, 90));
 }

@@ -1,6 +1,6 @@
 //! Connection attempts of one shard and one IP version, and the vertical scans among them.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,9 +13,10 @@ use super::VerticalScan;
 use super::groups::{Crowd, Group, Groups};
 use super::suspects::{BUCKETS, Suspects, bucket};
 use super::sweeps::{Change, Changes, Sweeps};
+use crate::Setup;
+use crate::alerts::{Signal, Subject};
 use crate::analyses::address::Address;
 use crate::report::Time;
-use crate::{Alert, Setup};
 
 /// Bits of an attempt's state.
 const TRIED: u8 = 1;
@@ -102,6 +103,14 @@ pub(super) fn source_hash<A: Address>(source: A, key: &HashKey) -> u32 {
     (source.hash(key) >> 32) as u32
 }
 
+/// A reported vertical scan.
+struct Reported {
+    /// The number reported last.
+    attempts: u32,
+    /// It was found again at this mark.
+    found: bool,
+}
+
 pub(super) struct Attempts<A> {
     key: HashKey,
     threshold: u32,
@@ -113,9 +122,10 @@ pub(super) struct Attempts<A> {
     /// By part: number of suspects at the last mark.
     suspects_seen: Vec<u32>,
     attempts: Aggregate<Attempt<A>>,
-    /// By bucket: no pair of its sources has more failed attempts, except those in `alerted`.
+    /// By bucket: no pair of its sources has more failed attempts, except those in `scans`.
     bounds: Vec<u32>,
-    alerted: HashSet<(A, A)>,
+    /// By part: the reported vertical scans.
+    scans: Vec<BTreeMap<(A, A), Reported>>,
     /// For one part at a time.
     by_target: Groups<A, A, u16>,
     by_port: Groups<A, u16, A>,
@@ -135,7 +145,7 @@ impl<A: Address> Attempts<A> {
             suspects_seen: vec![0; PARTS],
             attempts: Aggregate::new(setup.hash_key),
             bounds: vec![0; BUCKETS],
-            alerted: HashSet::new(),
+            scans: (0..PARTS).map(|_| BTreeMap::new()).collect(),
             by_target: Groups::new(),
             by_port: Groups::new(),
             kept: vec![0; PARTS],
@@ -225,8 +235,8 @@ impl<A: Address> Attempts<A> {
         evicted
     }
 
-    /// The changes of the suspects' sweeps since the last mark, and new vertical scans.
-    pub(super) fn changes(&mut self, alerts: &mut Vec<Alert>) -> Changes<A> {
+    /// The changes of the suspects' sweeps since the last mark, and those of vertical scans.
+    pub(super) fn changes(&mut self, signals: &mut Vec<Signal>) -> Changes<A> {
         let mut changes = Vec::new();
         for part in 0..PARTS {
             let buckets = part * BUCKETS_A_PART..(part + 1) * BUCKETS_A_PART;
@@ -235,7 +245,7 @@ impl<A: Address> Attempts<A> {
                 std::mem::replace(&mut self.suspects_seen[part], suspects) < suspects;
             let changed = self.attempts.take_changed(part);
             if new_suspects || changed && suspects > 0 {
-                self.vertical_alerts(part, buckets, alerts);
+                self.vertical_changes(part, buckets, signals);
                 self.hand_over(part, &mut changes);
             }
         }
@@ -255,13 +265,20 @@ impl<A: Address> Attempts<A> {
         }
     }
 
-    fn vertical_alerts(&mut self, part: usize, buckets: Range<usize>, alerts: &mut Vec<Alert>) {
-        let Self { key, threshold, attempts, bounds, alerted, by_target, .. } = self;
-        if bounds[buckets.clone()].iter().all(|bound| *bound <= *threshold) {
+    fn vertical_changes(&mut self, part: usize, buckets: Range<usize>, signals: &mut Vec<Signal>) {
+        let Self { key, threshold, suspects, attempts, bounds, by_target, .. } = self;
+        let scans = &mut self.scans[part];
+        if scans.is_empty() && bounds[buckets.clone()].iter().all(|bound| *bound <= *threshold) {
             return;
         }
         for attempt in attempts.settle_part(part).iter().filter(|attempt| attempt.failed()) {
-            if bounds[bucket(source_hash(attempt.source, key))] > *threshold {
+            let bucket = bucket(source_hash(attempt.source, key));
+            let is_of_scan = || {
+                !scans.is_empty()
+                    && suspects.has(bucket)
+                    && scans.contains_key(&(attempt.source, attempt.target))
+            };
+            if bounds[bucket] > *threshold || is_of_scan() {
                 attempt.join_by_target(attempt.hashes(key).by_target, by_target);
             }
         }
@@ -273,17 +290,27 @@ impl<A: Address> Attempts<A> {
             if pair.attempts <= *threshold {
                 let bound = &mut bounds[bucket(source_hash(pair.source, key))];
                 *bound = pair.attempts.max(*bound);
-            } else if alerted.insert((pair.source, pair.common)) {
-                alerts.push(vertical_alert(&pair));
+                continue;
+            }
+            let now = Reported { attempts: pair.attempts, found: true };
+            let before = scans.insert((pair.source, pair.common), now);
+            if before.as_ref().is_none_or(|before| before.attempts != pair.attempts) {
+                signals.push(vertical_scan(&pair, before.is_none()));
             }
         }
+        scans.retain(|&(source, target), scan| {
+            if !scan.found {
+                signals.push(no_vertical_scan(source, target));
+            }
+            std::mem::take(&mut scan.found)
+        });
     }
 
     /// The vertical scans, and all sweeps that may be horizontal scans. Empties the table.
     pub(super) fn end(
         &mut self,
         vertical: &mut Vec<VerticalScan>,
-        alerts: &mut Vec<Alert>,
+        signals: &mut Vec<Signal>,
     ) -> Sweeps<A> {
         let mut sweeps = Sweeps::default();
         let (mut targets, mut ports) = (Crowd::new(), Crowd::new());
@@ -319,9 +346,8 @@ impl<A: Address> Attempts<A> {
                 }
             }
             for pair in by_target.take().filter(|pair| pair.attempts > self.threshold) {
-                if self.alerted.insert((pair.source, pair.common)) {
-                    alerts.push(vertical_alert(&pair));
-                }
+                let crossed = self.scans[part].remove(&(pair.source, pair.common)).is_none();
+                signals.push(vertical_scan(&pair, crossed));
                 vertical.push(VerticalScan {
                     source: pair.source.ip(),
                     target: pair.common.ip(),
@@ -333,15 +359,17 @@ impl<A: Address> Attempts<A> {
             }
             sweeps.extend(part, by_port.take().filter(|sweep| sweep.attempts > least));
         }
+        let rest = self.scans.iter().flat_map(BTreeMap::keys);
+        signals.extend(rest.map(|&(source, target)| no_vertical_scan(source, target)));
         sweeps
     }
 }
 
-fn vertical_alert<A: Address>(pair: &Group<A, A, u16>) -> Alert {
-    Alert::Vertical {
-        source: pair.source.ip(),
-        target: pair.common.ip(),
-        ports: pair.attempts,
-        time: Time(pair.last_ns),
-    }
+fn vertical_scan<A: Address>(pair: &Group<A, A, u16>, crossed: bool) -> Signal {
+    let subject = Subject::VerticalScan { source: pair.source.ip(), target: pair.common.ip() };
+    Signal::Scan { time: Time(pair.last_ns), subject, number: pair.attempts.into(), crossed }
+}
+
+fn no_vertical_scan<A: Address>(source: A, target: A) -> Signal {
+    Signal::NoScan(Subject::VerticalScan { source: source.ip(), target: target.ip() })
 }

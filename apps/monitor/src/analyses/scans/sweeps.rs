@@ -1,13 +1,13 @@
 //! Failed attempts by source and port, and the horizontal scans among them.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
 use ringtap_flow::{Aggregate, PARTS, Row};
 use ringtap_wire::HashKey;
 
 use super::HorizontalScan;
 use super::groups::{Group, Groups};
-use crate::Alert;
+use crate::alerts::{Signal, Subject};
 use crate::analyses::address::Address;
 use crate::report::Time;
 
@@ -106,40 +106,46 @@ impl<A: Address> Sweeps<A> {
 /// The sum of the changes of all workers.
 pub(super) struct Sums<A> {
     sums: Aggregate<Change<A>>,
-    alerted: HashSet<(A, u16)>,
+    /// The reported scans, with the numbers reported last.
+    scans: BTreeMap<(A, u16), u32>,
 }
 
 impl<A: Address> Sums<A> {
     pub(super) fn new(key: HashKey) -> Self {
-        Self { sums: Aggregate::new(key), alerted: HashSet::new() }
+        Self { sums: Aggregate::new(key), scans: BTreeMap::new() }
     }
 
     pub(super) fn add(&mut self, changes: Changes<A>) {
         changes.into_iter().for_each(|change| self.sums.push(change));
     }
 
-    /// Adds alerts for sweeps that crossed the threshold.
-    pub(super) fn crossed(&mut self, threshold: u32, alerts: &mut Vec<Alert>) {
+    /// Adds the changes of scans.
+    pub(super) fn changes(&mut self, threshold: u32, signals: &mut Vec<Signal>) {
         for part in 0..PARTS {
             if !self.sums.take_changed(part) {
                 continue;
             }
             for &Change { source, port, failed, last_ns } in &*self.sums.settle_part(part) {
                 let failed = u32::try_from(failed).unwrap_or(0);
-                if failed > threshold && self.alerted.insert((source, port)) {
-                    alerts.push(alert(source, port, failed, last_ns));
+                if failed > threshold {
+                    let before = self.scans.insert((source, port), failed);
+                    if before != Some(failed) {
+                        signals.push(scan(source, port, failed, last_ns, before.is_none()));
+                    }
+                } else if !self.scans.is_empty() && self.scans.remove(&(source, port)).is_some() {
+                    signals.push(Signal::NoScan(subject(source, port)));
                 }
             }
         }
     }
 
-    /// All horizontal scans in the workers' results, and alerts for those not reported before.
+    /// All horizontal scans in the workers' results, and the last changes of scans.
     pub(super) fn scans(
         mut self,
         found: &[Sweeps<A>],
         threshold: u32,
         scans: &mut Vec<HorizontalScan>,
-        alerts: &mut Vec<Alert>,
+        signals: &mut Vec<Signal>,
     ) {
         let mut found: Vec<_> = found.iter().map(|own| own.groups().peekable()).collect();
         let mut sweeps = Groups::new();
@@ -151,9 +157,8 @@ impl<A: Address> Sums<A> {
             }
             for sweep in sweeps.take().filter(|sweep| sweep.attempts > threshold) {
                 let Group { source, common: port, attempts, first_ns, last_ns, .. } = sweep;
-                if self.alerted.insert((source, port)) {
-                    alerts.push(alert(source, port, attempts, last_ns));
-                }
+                let crossed = self.scans.remove(&(source, port)).is_none();
+                signals.push(scan(source, port, attempts, last_ns, crossed));
                 scans.push(HorizontalScan {
                     source: source.ip(),
                     port,
@@ -165,9 +170,16 @@ impl<A: Address> Sums<A> {
                 });
             }
         }
+        let rest = self.scans.into_keys();
+        signals.extend(rest.map(|(source, port)| Signal::NoScan(subject(source, port))));
     }
 }
 
-fn alert<A: Address>(source: A, port: u16, targets: u32, last_ns: u64) -> Alert {
-    Alert::Horizontal { source: source.ip(), port, targets, time: Time(last_ns) }
+fn subject<A: Address>(source: A, port: u16) -> Subject {
+    Subject::HorizontalScan { source: source.ip(), port }
+}
+
+fn scan<A: Address>(source: A, port: u16, targets: u32, last_ns: u64, crossed: bool) -> Signal {
+    let (time, subject) = (Time(last_ns), subject(source, port));
+    Signal::Scan { time, subject, number: targets.into(), crossed }
 }

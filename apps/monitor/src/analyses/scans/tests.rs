@@ -7,6 +7,7 @@ use ringtap_wire::{HashKey, Tunnels};
 
 use super::*;
 use crate::Options;
+use crate::alerts::Subject;
 use crate::report::Time;
 
 const KEY: HashKey = HashKey::from_seed(5);
@@ -51,7 +52,7 @@ fn setup(capacity: u64) -> Setup {
 struct Watched {
     tables: Vec<ScanTable>,
     merger: ScanMerger,
-    alerts: Vec<Alert>,
+    signals: Vec<Signal>,
 }
 
 impl Watched {
@@ -61,7 +62,7 @@ impl Watched {
         Self {
             tables: (0..workers).map(table).collect(),
             merger: Merge::new(&setup),
-            alerts: Vec::new(),
+            signals: Vec::new(),
         }
     }
 
@@ -79,15 +80,20 @@ impl Watched {
         for table in self.tables.iter_mut().rev() {
             table.on_tick(0).into_iter().for_each(|found| self.merger.merge(found));
         }
-        self.merger.on_time(0, &mut |alert| self.alerts.push(alert.clone()));
+        self.merger.on_time(0, &mut |signal| self.signals.push(signal));
     }
 
-    fn finish(mut self) -> (Scans, Vec<Alert>) {
+    /// The signals since the last call.
+    fn take(&mut self) -> Vec<Signal> {
+        std::mem::take(&mut self.signals)
+    }
+
+    fn finish(mut self) -> (Scans, Vec<Signal>) {
         for table in self.tables.into_iter().rev() {
             self.merger.merge(table.end());
         }
-        let scans = Merge::end(self.merger, &mut |alert| self.alerts.push(alert.clone()));
-        (scans, self.alerts)
+        let scans = Merge::end(self.merger, &mut |signal| self.signals.push(signal));
+        (scans, self.signals)
     }
 }
 
@@ -135,16 +141,45 @@ fn a_scan_needs_one_more_than_the_threshold() {
     assert_eq!((found.vertical, found.horizontal), (vec![], vec![scan]));
 }
 
+fn vertical() -> Subject {
+    let [source, target] = [SCANNER, 1].map(|host| IpAddr::from([0, 0, 0, host]));
+    Subject::VerticalScan { source, target }
+}
+
+fn horizontal(port: u16) -> Subject {
+    Subject::HorizontalScan { source: IpAddr::from([0, 0, 0, SCANNER]), port }
+}
+
+fn scan(subject: Subject, number: u64, time_ns: u64, crossed: bool) -> Signal {
+    Signal::Scan { time: Time(time_ns), subject, number, crossed }
+}
+
 #[test]
-fn a_late_answer_withdraws_a_scan() {
-    for (scan, answer) in [(ports(21), syn_ack(900, 1, 7)), (targets(21), syn_ack(900, 7, 445))] {
-        let mut watched = Watched::new(1, 1_000);
-        watched.see(&scan);
-        watched.mark();
-        assert_eq!(watched.alerts.len(), 1);
-        watched.see(&[answer]);
-        watched.mark();
-        assert_eq!(watched.finish().0, Scans::default());
+fn late_answers_withdraw_a_scan() {
+    let all = |answer: fn(u8) -> PacketRecord| (1..=21).map(answer).collect::<Vec<_>>();
+    for (attempts, answers, subject) in [
+        (ports(21), vec![syn_ack(900, 1, 7)], vertical()),
+        (ports(21), all(|port| syn_ack(900, 1, port.into())), vertical()),
+        (targets(21), vec![syn_ack(900, 7, 445)], horizontal(445)),
+        (targets(21), all(|target| syn_ack(900, target, 445)), horizontal(445)),
+    ] {
+        for (workers, marked) in [(1, true), (1, false), (3, true), (3, false)] {
+            let mut watched = Watched::new(workers, 1_000);
+            watched.see(&attempts);
+            watched.mark();
+            // The merger may have some of the changes at the next mark.
+            watched.mark();
+            assert_eq!(watched.take(), [scan(subject.clone(), 21, 120, true)]);
+            watched.see(&answers);
+            if marked {
+                watched.mark();
+                assert_eq!(watched.take(), [Signal::NoScan(subject.clone())]);
+            }
+            let (scans, rest) = watched.finish();
+            assert_eq!(scans, Scans::default());
+            let expected = if marked { vec![] } else { vec![Signal::NoScan(subject.clone())] };
+            assert_eq!(rest, expected, "{workers} workers, {marked}");
+        }
     }
 }
 
@@ -212,33 +247,42 @@ fn only_a_plain_syn_is_an_attempt_and_only_a_plain_syn_ack_an_answer() {
 }
 
 #[test]
-fn one_alert_for_each_scan() {
+fn each_change_of_a_scan_is_reported() {
     let mut watched = Watched::new(1, 1_000);
     watched.see(&ports(20));
     watched.mark();
-    assert_eq!(watched.alerts, []);
+    assert_eq!(watched.take(), []);
     watched.see(&[syn(300, 1, 21)]);
     watched.mark();
-    let (source, target) = (IpAddr::from([0, 0, 0, SCANNER]), IpAddr::from([0, 0, 0, 1]));
-    let alert = Alert::Vertical { source, target, ports: 21, time: Time(300) };
-    assert_eq!(watched.alerts, [alert]);
-    // Withdrawn below the threshold and crossed again: still the same scan.
+    assert_eq!(watched.take(), [scan(vertical(), 21, 300, true)]);
+    watched.mark();
+    assert_eq!(watched.take(), []);
+    watched.see(&[syn(310, 1, 22)]);
+    watched.mark();
+    assert_eq!(watched.take(), [scan(vertical(), 22, 310, false)]);
+    // Below the threshold, and crossed again.
     watched.see(&[syn_ack(400, 1, 1), syn_ack(401, 1, 2)]);
     watched.mark();
-    watched.see(&[syn(402, 1, 22), syn(403, 1, 23)]);
+    assert_eq!(watched.take(), [Signal::NoScan(vertical())]);
+    watched.see(&[syn(402, 1, 23), syn(403, 1, 24)]);
     watched.mark();
-    watched.see(&ports(100));
-    watched.mark();
-    assert_eq!(watched.alerts.len(), 1);
+    assert_eq!(watched.take(), [scan(vertical(), 22, 403, true)]);
     watched.see(&targets(30));
     watched.mark();
-    let alert = Alert::Horizontal { source, port: 445, targets: 30, time: Time(129) };
-    assert_eq!(watched.alerts[1..], [alert]);
-    // A scan that crosses the threshold after the last mark is reported at the end.
+    // One of them is a further port of the vertical scan.
+    let expected = [scan(horizontal(445), 30, 129, true), scan(vertical(), 23, 403, false)];
+    assert_eq!(watched.take(), expected);
+    // Scans that change after the last mark are reported at the end, and so are all others.
     let others = targets(30).into_iter().map(|syn| PacketRecord { dst_port: 446, ..syn });
     watched.see(&others.collect::<Vec<_>>());
-    let (scans, alerts) = watched.finish();
-    assert_eq!((scans.vertical[0].ports, alerts.len()), (98 + 2, 3));
+    let (scans, signals) = watched.finish();
+    assert_eq!(scans.vertical[0].ports, 24);
+    let expected = [
+        scan(horizontal(445), 30, 129, false),
+        scan(horizontal(446), 30, 129, true),
+        scan(vertical(), 24, 403, false),
+    ];
+    assert_eq!(signals, expected);
 }
 
 #[test]
@@ -246,7 +290,9 @@ fn a_source_that_slowly_crosses_the_threshold_is_reported_at_the_next_mark() {
     for workers in [1, 2, 3, 7] {
         let mut watched = Watched::new(workers, 1_000);
         for target in 0..40 {
-            assert_eq!(watched.alerts.len(), usize::from(target > 20), "{workers}, {target}");
+            let crossed = |signal: &&Signal| matches!(signal, Signal::Scan { crossed: true, .. });
+            let scans = watched.signals.iter().filter(crossed).count();
+            assert_eq!(scans, usize::from(target > 20), "{workers}, {target}");
             watched.see(&[syn(u64::from(target), target, 445)]);
             watched.mark();
         }
@@ -275,7 +321,9 @@ fn several_workers_find_what_one_finds() {
             watched.see(packets);
             watched.mark();
         }
-        let (found, alerts) = watched.finish();
-        assert_eq!((found, alerts.len()), (expected.clone(), 2), "{workers}");
+        let (found, signals) = watched.finish();
+        let crossed = |signal: &&Signal| matches!(signal, Signal::Scan { crossed: true, .. });
+        let scans = signals.iter().filter(crossed).count();
+        assert_eq!((found, scans), (expected.clone(), 2), "{workers}");
     }
 }

@@ -13,20 +13,23 @@ const ORIGIN: usize = 24;
 
 /// Prints the largest by octets.
 pub(super) fn show(talkers: &Talkers, page: &mut Page) {
-    let Rankings { source, destination, pair, port: ports } = &talkers.by_octets;
-    for (title, rows) in [("Top sources", source), ("Top destinations", destination)] {
+    let Rankings { source, destination, pair, port: ports, of_one_packet } = &talkers.by_octets;
+    for (title, rows, more) in [
+        ("Top sources", source, of_one_packet.source),
+        ("Top destinations", destination, of_one_packet.destination),
+    ] {
         let row = |row: &HostRow| (row.address.to_string(), row.volume, cut(row.origin.text()));
-        ranking(page, title, rows.iter().map(row));
+        ranking(page, title, rows.iter().map(row), more, "hosts");
     }
     let row = |PairRow { addresses: [low, high], volume }: &PairRow| {
         (format!("{low} ↔ {high}"), *volume, String::new())
     };
-    ranking(page, "Top pairs", pair.iter().map(row));
+    ranking(page, "Top pairs", pair.iter().map(row), of_one_packet.pair, "pairs");
     let row = |row: &PortRow| {
         let name = format!("{} {}", names::protocol(row.protocol), names::port(row.port));
         (name, row.volume, String::new())
     };
-    ranking(page, "Top ports", ports.iter().map(row));
+    ranking(page, "Top ports", ports.iter().map(row), of_one_packet.port, "ports");
     let &Talkers { error_bound, packets_error_bound, .. } = talkers;
     if error_bound > 0 {
         page.line(&format!(
@@ -45,11 +48,23 @@ fn cut(origin: String) -> String {
     }
 }
 
-fn ranking(page: &mut Page, title: &str, rows: impl Iterator<Item = (String, Volume, String)>) {
+/// Prints a list, and the number of rows of one packet that are not in it.
+fn ranking(
+    page: &mut Page,
+    title: &str,
+    rows: impl Iterator<Item = (String, Volume, String)>,
+    not_listed: u64,
+    what: &str,
+) {
     let mut table = Table::new(&[Left, Right, Right, Left]);
     for (name, volume, origin) in rows {
         let packets = Cell::count(volume.packets).with("packets");
         table.row([name.into(), Cell::bytes(volume.octets), packets, origin.into()]);
     }
-    page.section(title, table);
+    if not_listed == 0 {
+        return page.section(title, table);
+    }
+    page.heading(title);
+    page.table(table);
+    page.line(&format!("and {} {what} of one packet each", count(not_listed)));
 }

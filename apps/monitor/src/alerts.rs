@@ -1,0 +1,264 @@
+//! Alerts during a run.
+//!
+//! ```text
+//! analyses ── signals at marks ──▶ Tracker (tracker.rs) ── begins, continues, ends, withdrawn ──▶ OnAlert
+//! ```
+//!
+//! An analysis reports what it sees; the tracker turns that into alerts with states. Time is packet time.
+
+mod json;
+mod text;
+mod tracker;
+
+use std::net::IpAddr;
+
+use ringtap_enrich::{EntryKind, Stage};
+use ringtap_flow::FlowKey;
+
+use crate::report::Time;
+
+pub(crate) use tracker::Tracker;
+
+/// A change of an alert.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alert {
+    /// The number of the alert in this run, from 1. All changes of an alert have the same.
+    pub id: u64,
+    /// The change.
+    pub state: AlertState,
+    /// What it is about.
+    pub subject: Subject,
+    /// Its size at that time: failed ports or targets, hosts sent to, packets a second of a flood; 1 for a watched entry.
+    /// When it is withdrawn, the last size before.
+    pub number: u64,
+    /// Details of a flood.
+    pub flood: Option<Flood>,
+    /// When it began: the time of its first change, or the start of the first interval over a limit.
+    pub since: Time,
+    /// The time of this change.
+    pub time: Time,
+}
+
+/// A change of an alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AlertState {
+    /// It is new.
+    Begins,
+    /// Its size has doubled since it was last reported.
+    Continues,
+    /// It is over.
+    Ends,
+    /// It was no scan: late answers left too few failed attempts.
+    Withdrawn,
+    /// A single event.
+    Once,
+}
+
+impl AlertState {
+    /// All states.
+    pub const ALL: [Self; 5] =
+        [Self::Begins, Self::Continues, Self::Ends, Self::Withdrawn, Self::Once];
+
+    /// Its name in outputs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Begins => "begins",
+            Self::Continues => "continues",
+            Self::Ends => "ends",
+            Self::Withdrawn => "withdrawn",
+            Self::Once => "once",
+        }
+    }
+
+    /// Whether the alert is new with this change.
+    pub const fn is_first(self) -> bool {
+        matches!(self, Self::Begins | Self::Once)
+    }
+}
+
+/// What an alert is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// One source, one target, many ports.
+    VerticalScan {
+        /// The scanner.
+        source: IpAddr,
+        /// The target.
+        target: IpAddr,
+    },
+    /// One source, one port, many targets.
+    HorizontalScan {
+        /// The scanner.
+        source: IpAddr,
+        /// The TCP port.
+        port: u16,
+    },
+    /// Too many packets, bits or senders to one host.
+    Flood {
+        /// The receiver.
+        target: IpAddr,
+    },
+    /// One source, many destinations.
+    Spread {
+        /// The sender.
+        source: IpAddr,
+    },
+    /// The first time that a host reached a watched entry.
+    Watched {
+        /// The host.
+        host: IpAddr,
+        /// The entry.
+        entry: String,
+        /// What it is.
+        kind: EntryKind,
+        /// Its label; may be empty.
+        label: String,
+        /// What matched: the name of a field.
+        field: &'static str,
+        /// The flow, in the direction of the packet.
+        flow: FlowKey,
+    },
+}
+
+impl Subject {
+    /// Its kind in outputs.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::VerticalScan { .. } => "vertical_scan",
+            Self::HorizontalScan { .. } => "horizontal_scan",
+            Self::Flood { .. } => "flood",
+            Self::Spread { .. } => "spread",
+            Self::Watched { .. } => "watched",
+        }
+    }
+}
+
+/// A flood in an interval. All numbers are averages and lower bounds; 0 if not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Flood {
+    /// Packets a second.
+    pub packets_per_second: u64,
+    /// Layer 3 bits a second.
+    pub bits_per_second: u64,
+    /// Distinct sources.
+    pub sources: u64,
+    /// The most frequent IP protocol.
+    pub protocol: u8,
+    /// Its share of the packets, percent; 0 if the packets are not known.
+    pub percent: u8,
+    /// The share of TCP segments with SYN and without ACK, percent.
+    pub syn_percent: u8,
+    /// The limits that were reached, by name.
+    pub limits: Vec<&'static str>,
+}
+
+/// The kind of a flood, by the protocol of most of its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FloodKind {
+    /// Mostly TCP segments with SYN and without ACK.
+    Syn,
+    /// Mostly other TCP segments.
+    Tcp,
+    /// Mostly UDP.
+    Udp,
+    /// Mostly ICMP or ICMPv6.
+    Icmp,
+    /// Mostly another protocol.
+    Other,
+    /// No protocol has half of the packets.
+    Mixed,
+}
+
+impl FloodKind {
+    /// Its name in outputs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Syn => "syn",
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Icmp => "icmp",
+            Self::Other => "other",
+            Self::Mixed => "mixed",
+        }
+    }
+}
+
+impl Flood {
+    /// Its kind.
+    pub const fn kind(&self) -> FloodKind {
+        match self.protocol {
+            _ if self.percent < 50 => FloodKind::Mixed,
+            6 if self.syn_percent >= 50 => FloodKind::Syn,
+            6 => FloodKind::Tcp,
+            17 => FloodKind::Udp,
+            1 | 58 => FloodKind::Icmp,
+            _ => FloodKind::Other,
+        }
+    }
+}
+
+impl Alert {
+    /// As outputs get it.
+    pub(crate) fn pass(&mut self, stage: &mut Stage) {
+        match &mut self.subject {
+            Subject::VerticalScan { source, target } => {
+                stage.replace(source);
+                stage.replace(target);
+            }
+            Subject::HorizontalScan { source, .. } | Subject::Spread { source } => {
+                stage.replace(source);
+            }
+            Subject::Flood { target } => stage.replace(target),
+            Subject::Watched { host, entry, kind, flow, .. } => {
+                stage.replace(host);
+                stage.replace_key(flow);
+                stage.replace_entry(*kind, entry);
+            }
+        }
+    }
+}
+
+/// What an analysis reports at a mark.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Signal {
+    /// A scan whose number of failed attempts is above the threshold and has changed.
+    Scan {
+        /// The time of the latest attempt.
+        time: Time,
+        /// The scan.
+        subject: Subject,
+        /// Failed attempts so far.
+        number: u64,
+        /// Whether it was not above the threshold before.
+        crossed: bool,
+    },
+    /// A scan whose number has fallen to the threshold or below.
+    NoScan(Subject),
+    /// A finished interval.
+    Interval {
+        /// Its beginning.
+        start: Time,
+        /// Its end.
+        end: Time,
+        /// All hosts that reached limits in it.
+        reached: Vec<Reached>,
+    },
+    /// A single event.
+    Event {
+        /// Its time.
+        time: Time,
+        /// What it is about.
+        subject: Subject,
+    },
+}
+
+/// A host that reached a limit in an interval.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reached {
+    /// A flood or a spread.
+    pub subject: Subject,
+    /// Its size.
+    pub number: u64,
+    /// Details of a flood.
+    pub flood: Option<Flood>,
+}

@@ -1,0 +1,156 @@
+//! An alert as a JSON object. Names and meanings are stable; `docs/MONITOR.md` lists them.
+
+use std::net::IpAddr;
+
+use serde::{Serialize, Serializer};
+
+use super::{Alert, Subject};
+use crate::report::{FlowEnds, Time};
+
+#[derive(Serialize)]
+struct Document<'a> {
+    id: u64,
+    state: &'static str,
+    kind: &'static str,
+    #[serde(flatten)]
+    subject: Fields<'a>,
+    number: u64,
+    #[serde(flatten)]
+    flood: Option<Numbers<'a>>,
+    since: Time,
+    time: Time,
+    text: String,
+}
+
+#[derive(Default, Serialize)]
+struct Fields<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    port: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flow: Option<FlowEnds>,
+}
+
+/// Numbers of a flood; those not known are absent.
+#[derive(Serialize)]
+struct Numbers<'a> {
+    flood: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packets_per_second: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bits_per_second: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sources: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protocol: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protocol_percent: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    syn_percent: Option<u8>,
+    limits: &'a [&'static str],
+}
+
+impl<'a> Fields<'a> {
+    fn of(subject: &'a Subject) -> Self {
+        let none = Self::default();
+        match subject {
+            &Subject::VerticalScan { source, target } => {
+                Self { source: Some(source), target: Some(target), ..none }
+            }
+            &Subject::HorizontalScan { source, port } => {
+                Self { source: Some(source), port: Some(port), ..none }
+            }
+            &Subject::Flood { target } => Self { target: Some(target), ..none },
+            &Subject::Spread { source } => Self { source: Some(source), ..none },
+            Subject::Watched { host, entry, label, field, flow, .. } => Self {
+                host: Some(*host),
+                entry: Some(entry),
+                label: Some(&**label).filter(|label| !label.is_empty()),
+                field: Some(field),
+                flow: Some(FlowEnds::of(flow)),
+                ..none
+            },
+        }
+    }
+}
+
+impl Serialize for Alert {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let known = |number: u64| Some(number).filter(|number| *number > 0);
+        let flood = self.flood.as_ref().map(|flood| {
+            let packets = known(flood.packets_per_second);
+            Numbers {
+                flood: flood.kind().name(),
+                packets_per_second: packets,
+                bits_per_second: known(flood.bits_per_second),
+                sources: known(flood.sources),
+                protocol: packets.map(|_| flood.protocol),
+                protocol_percent: packets.map(|_| flood.percent),
+                syn_percent: packets.filter(|_| flood.protocol == 6).map(|_| flood.syn_percent),
+                limits: &flood.limits,
+            }
+        });
+        let document = Document {
+            id: self.id,
+            state: self.state.name(),
+            kind: self.subject.kind(),
+            subject: Fields::of(&self.subject),
+            number: self.number,
+            flood,
+            since: self.since,
+            time: self.time,
+            text: self.to_string(),
+        };
+        document.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alerts::{AlertState, Flood};
+
+    #[test]
+    fn an_object_has_the_fields_of_its_kind() {
+        let [source, target]: [IpAddr; 2] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(Into::into);
+        let (since, time) = (Time(0), Time(1_000_000_000));
+        let alert = |state, subject, number, flood| {
+            let alert = Alert { id: 7, state, subject, number, flood, since, time };
+            serde_json::to_string(&alert).unwrap()
+        };
+        let scan = alert(AlertState::Begins, Subject::VerticalScan { source, target }, 21, None);
+        assert_eq!(
+            scan,
+            "{\"id\":7,\"state\":\"begins\",\"kind\":\"vertical_scan\",\"source\":\"10.0.0.1\",\"target\":\"10.0.0.2\",\
+             \"number\":21,\"since\":\"1970-01-01T00:00:00.000000000Z\",\"time\":\"1970-01-01T00:00:01.000000000Z\",\
+             \"text\":\"10.0.0.1 scans 10.0.0.2: 21 ports failed so far\"}"
+        );
+        let flood = Flood {
+            packets_per_second: 9,
+            protocol: 6,
+            percent: 100,
+            syn_percent: 90,
+            limits: vec!["dst-pps"],
+            ..Flood::default()
+        };
+        let flood = alert(AlertState::Ends, Subject::Flood { target }, 9, Some(flood));
+        for part in [
+            "\"kind\":\"flood\",\"target\":\"10.0.0.2\",\"number\":9,\"flood\":\"syn\",\"packets_per_second\":9,\
+             \"protocol\":6,\"protocol_percent\":100,\"syn_percent\":90,\"limits\":[\"dst-pps\"],\"since\"",
+            "\"state\":\"ends\"",
+        ] {
+            assert!(flood.contains(part), "{flood}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Alerts as sentences.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use ringtap_terminal::names;
+use ringtap_terminal::numbers::{count, rate};
+
+use super::{Alert, AlertState, Flood, FloodKind, Subject};
+
+/// The sentence, without state and time.
+impl fmt::Display for Alert {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = count(self.number);
+        let failed = match self.state {
+            AlertState::Begins | AlertState::Continues => "failed so far",
+            _ => "failed",
+        };
+        let withdrawn = self.state == AlertState::Withdrawn;
+        match &self.subject {
+            Subject::VerticalScan { source, target } if withdrawn => {
+                write!(
+                    f,
+                    "no scan of {target} by {source}: of {number} failed ports too many answered late"
+                )
+            }
+            Subject::HorizontalScan { source, port } if withdrawn => {
+                write!(
+                    f,
+                    "no scan of port {port}/tcp by {source}: of {number} failed targets too many answered late"
+                )
+            }
+            Subject::VerticalScan { source, target } => {
+                write!(f, "{source} scans {target}: {number} ports {failed}")
+            }
+            Subject::HorizontalScan { source, port } => {
+                write!(f, "{source} scans port {port}/tcp: {number} targets {failed}")
+            }
+            Subject::Flood { target } => {
+                let flood = self.flood.clone().unwrap_or_default();
+                write!(f, "{target} receives a {}", flood.title())?;
+                let numbers = flood.numbers();
+                if numbers.is_empty() { Ok(()) } else { write!(f, ": {}", numbers.join(", ")) }
+            }
+            Subject::Spread { source } => write!(f, "{source} sent to {number} hosts"),
+            Subject::Watched { host, entry, label, field, flow, .. } => {
+                let label = if label.is_empty() { String::new() } else { format!(" ({label})") };
+                let [from, to] =
+                    [(flow.source(), flow.src_port), (flow.destination(), flow.dst_port)]
+                        .map(|(address, port)| SocketAddr::new(address, port));
+                let protocol = names::protocol(flow.protocol);
+                write!(f, "{entry}{label} seen by {host}: {field} in {protocol} {from} → {to}")
+            }
+        }
+    }
+}
+
+impl Flood {
+    /// Its kind in words.
+    fn title(&self) -> String {
+        match self.kind() {
+            FloodKind::Syn => "SYN flood".into(),
+            FloodKind::Mixed => "flood".into(),
+            FloodKind::Tcp | FloodKind::Udp | FloodKind::Icmp | FloodKind::Other => {
+                format!("{} flood", names::protocol(self.protocol))
+            }
+        }
+    }
+
+    /// The known numbers, with units.
+    fn numbers(&self) -> Vec<String> {
+        let share = |percent| match percent {
+            100 | 0 => String::new(),
+            less => format!(" ({less} % {})", names::protocol(self.protocol)),
+        };
+        let rate = |number: u64| rate(number as f64);
+        let packets =
+            || format!("{} packets/s{}", rate(self.packets_per_second), share(self.percent));
+        let mut all = Vec::new();
+        all.extend((self.packets_per_second > 0).then(packets));
+        all.extend(
+            (self.bits_per_second > 0).then(|| format!("{}bit/s", rate(self.bits_per_second))),
+        );
+        all.extend((self.sources > 0).then(|| format!("from {} hosts", count(self.sources))));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Time;
+
+    fn text(state: AlertState, subject: Subject, number: u64, flood: Option<Flood>) -> String {
+        let (since, time) = (Time(0), Time(1));
+        Alert { id: 1, state, subject, number, flood, since, time }.to_string()
+    }
+
+    #[test]
+    fn a_scan_is_a_sentence_in_each_state() {
+        let [source, target] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(Into::into);
+        let vertical = |state| text(state, Subject::VerticalScan { source, target }, 1_021, None);
+        let begins = "10.0.0.1 scans 10.0.0.2: 1,021 ports failed so far";
+        assert_eq!(vertical(AlertState::Begins), begins);
+        assert_eq!(vertical(AlertState::Ends), "10.0.0.1 scans 10.0.0.2: 1,021 ports failed");
+        assert_eq!(
+            vertical(AlertState::Withdrawn),
+            "no scan of 10.0.0.2 by 10.0.0.1: of 1,021 failed ports too many answered late"
+        );
+        let horizontal =
+            text(AlertState::Continues, Subject::HorizontalScan { source, port: 22 }, 42, None);
+        assert_eq!(horizontal, "10.0.0.1 scans port 22/tcp: 42 targets failed so far");
+    }
+
+    #[test]
+    fn a_flood_has_its_kind_and_the_known_numbers() {
+        let target = [10, 0, 0, 2].into();
+        let of = |flood: Flood| text(AlertState::Begins, Subject::Flood { target }, 0, Some(flood));
+        let syn = Flood {
+            packets_per_second: 2_000_000,
+            bits_per_second: 640_000_000,
+            sources: 1_500_000,
+            protocol: 6,
+            percent: 98,
+            syn_percent: 97,
+            limits: vec!["dst-pps"],
+        };
+        assert_eq!(
+            of(syn.clone()),
+            "10.0.0.2 receives a SYN flood: 2.00 M packets/s (98 % TCP), 640 Mbit/s, from 1,500,000 hosts"
+        );
+        assert_eq!(
+            of(Flood { syn_percent: 10, ..syn.clone() }).split(':').next(),
+            Some("10.0.0.2 receives a TCP flood")
+        );
+        let udp = Flood { packets_per_second: 3, protocol: 17, percent: 100, ..Flood::default() };
+        assert_eq!(of(udp), "10.0.0.2 receives a UDP flood: 3 packets/s");
+        let sources = Flood { sources: 200, ..Flood::default() };
+        assert_eq!(of(sources), "10.0.0.2 receives a flood: from 200 hosts");
+    }
+}

@@ -1,0 +1,403 @@
+//! Turns what analyses report into alerts with states.
+//!
+//! ```text
+//! scan ─ crosses the threshold ─▶ begins ─ number doubled ─▶ continues ─┬─ 60 s without a new failed attempt ─▶ ends
+//!                                    ▲                                 └─ late answers ─▶ withdrawn
+//!                                    └─ more new failed attempts than the threshold, after an end
+//! host ─ an interval over a limit ──▶ begins ─ a number doubled ─▶ continues ─ the first interval without it ─▶ ends
+//! ```
+//!
+//! All alerts that are open at the end of the run end there. Time is that of packets, and works at marks, so equal marks
+//! give equal alerts. Memory is bounded: alerts without room are counted.
+
+use std::collections::BTreeMap;
+
+use super::{Alert, AlertState, Flood, Reached, Signal, Subject};
+use crate::report::Time;
+
+/// A scan ends when it has no new failed attempt for this time.
+const QUIET_NS: u64 = 60_000_000_000;
+
+/// Most scans and hosts that are followed.
+const MOST: usize = 65_536;
+
+/// Receives each change.
+type Emit<'a> = &'a mut dyn FnMut(&Alert);
+
+/// The alerts of a run.
+pub(crate) struct Tracker {
+    /// More failed attempts than this are a scan.
+    threshold: u64,
+    most: usize,
+    /// The number of the last alert.
+    last_id: u64,
+    scans: BTreeMap<Subject, Scan>,
+    /// Scans that ended, and may begin again.
+    ended: usize,
+    hosts: BTreeMap<Subject, Host>,
+    /// All open scans had an attempt at this time or later.
+    quiet_since_ns: u64,
+    without_room: u64,
+    /// The time of the latest mark.
+    now: Time,
+    /// The run is over: only ends matter.
+    closing: bool,
+}
+
+/// A scan that is open or ended.
+struct Scan {
+    id: u64,
+    open: bool,
+    /// Failed attempts; after the end, those that do not count for the next one.
+    number: u64,
+    /// Those of the last change.
+    reported: u64,
+    since: Time,
+    /// When the number grew last.
+    grown: Time,
+}
+
+/// A host over a limit.
+struct Host {
+    id: u64,
+    /// In the last interval.
+    number: u64,
+    flood: Option<Flood>,
+    /// Those of the last change.
+    reported: (u64, Option<Flood>),
+    since: Time,
+    /// The end of the last interval over a limit.
+    until: Time,
+}
+
+impl Tracker {
+    pub(crate) fn new(threshold: u32) -> Self {
+        Self::with_room(threshold, MOST)
+    }
+
+    fn with_room(threshold: u32, most: usize) -> Self {
+        Self {
+            threshold: threshold.into(),
+            most,
+            last_id: 0,
+            scans: BTreeMap::new(),
+            ended: 0,
+            hosts: BTreeMap::new(),
+            quiet_since_ns: u64::MAX,
+            without_room: 0,
+            now: Time(0),
+            closing: false,
+        }
+    }
+
+    /// Alerts without room, which are not reported.
+    pub(crate) fn without_room(&self) -> u64 {
+        self.without_room
+    }
+
+    /// A mark begins; its signals follow.
+    pub(crate) fn begin_mark(&mut self, time_ns: u64) {
+        self.now = Time(time_ns);
+    }
+
+    /// The signals at the end of the run follow.
+    pub(crate) fn begin_end(&mut self) {
+        self.closing = true;
+    }
+
+    pub(crate) fn take(&mut self, signal: Signal, emit: Emit<'_>) {
+        match signal {
+            Signal::Scan { time, subject, number, crossed } => {
+                self.scan(subject, number, crossed, time, emit);
+            }
+            Signal::NoScan(subject) => self.withdraw(subject, emit),
+            Signal::Interval { start, end, reached } => self.interval(start, end, reached, emit),
+            Signal::Event { time, subject } => {
+                let id = self.next_id();
+                let state = AlertState::Once;
+                emit(&Alert { id, state, subject, number: 1, flood: None, since: time, time });
+            }
+        }
+    }
+
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// Makes room for one more; false if there is none.
+    fn make_room(&mut self) -> bool {
+        if self.scans.len() + self.hosts.len() < self.most {
+            return true;
+        }
+        if self.ended > 0 {
+            self.scans.retain(|_, scan| scan.open);
+            self.ended = 0;
+        }
+        self.scans.len() + self.hosts.len() < self.most
+    }
+
+    fn scan(&mut self, subject: Subject, number: u64, crossed: bool, time: Time, emit: Emit<'_>) {
+        let before = match self.scans.get_mut(&subject) {
+            Some(own) if own.open => {
+                if number > own.number {
+                    own.grown = time.max(own.grown);
+                }
+                own.number = number;
+                if number >= own.reported.saturating_mul(2) && !self.closing {
+                    own.reported = number;
+                    emit(&own.alert(AlertState::Continues, &subject, time));
+                }
+                return;
+            }
+            Some(own) => {
+                // Answers to attempts before the end.
+                own.number = own.number.min(number);
+                Some(own.number)
+            }
+            None => None,
+        };
+        if before.is_some_and(|before| number - before <= self.threshold) {
+            return;
+        }
+        if before.is_none() && !self.make_room() {
+            self.without_room += u64::from(crossed);
+            return;
+        }
+        let id = self.next_id();
+        let (since, grown) = (time, time);
+        let scan = Scan { id, open: true, number, reported: number, since, grown };
+        emit(&scan.alert(AlertState::Begins, &subject, time));
+        self.quiet_since_ns = self.quiet_since_ns.min(time.0);
+        if self.scans.insert(subject, scan).is_some() {
+            self.ended -= 1;
+        }
+    }
+
+    fn withdraw(&mut self, subject: Subject, emit: Emit<'_>) {
+        match self.scans.remove(&subject) {
+            Some(scan) if scan.open => {
+                emit(&scan.alert(AlertState::Withdrawn, &subject, self.now.max(scan.grown)));
+            }
+            Some(_) => self.ended -= 1,
+            None => {}
+        }
+    }
+
+    /// Handles the hosts over limits in an interval.
+    fn interval(&mut self, start: Time, end: Time, mut reached: Vec<Reached>, emit: Emit<'_>) {
+        reached.sort_unstable();
+        for Reached { subject, number, flood } in reached {
+            if let Some(own) = self.hosts.get_mut(&subject) {
+                (own.number, own.flood, own.until) = (number, flood, end);
+                if own.has_doubled() && !self.closing {
+                    own.reported = (own.number, own.flood.clone());
+                    emit(&own.alert(AlertState::Continues, &subject, end));
+                }
+            } else if self.make_room() {
+                let id = self.next_id();
+                let reported = (number, flood.clone());
+                let host = Host { id, number, flood, reported, since: start, until: end };
+                emit(&host.alert(AlertState::Begins, &subject, end));
+                self.hosts.insert(subject, host);
+            } else {
+                self.without_room += 1;
+            }
+        }
+        let over = self.hosts.extract_if(.., |_, host| host.until != end);
+        let mut over: Vec<_> = over.collect();
+        over.sort_unstable_by_key(|(_, host)| host.id);
+        for (subject, host) in over {
+            emit(&host.alert(AlertState::Ends, &subject, end));
+        }
+    }
+
+    /// Ends scans without new attempts, after the signals of a mark.
+    pub(crate) fn end_mark(&mut self, emit: Emit<'_>) {
+        let is_quiet = |since_ns: u64| self.now.0.saturating_sub(since_ns) >= QUIET_NS;
+        if !is_quiet(self.quiet_since_ns) {
+            return;
+        }
+        let mut over = Vec::new();
+        self.quiet_since_ns = u64::MAX;
+        for (subject, scan) in self.scans.iter_mut().filter(|(_, scan)| scan.open) {
+            if is_quiet(scan.grown.0) {
+                scan.open = false;
+                let time = Time(scan.grown.0.saturating_add(QUIET_NS));
+                over.push(scan.alert(AlertState::Ends, subject, time));
+            } else {
+                self.quiet_since_ns = self.quiet_since_ns.min(scan.grown.0);
+            }
+        }
+        self.ended += over.len();
+        over.sort_unstable_by_key(|alert| (alert.time, alert.id));
+        over.iter().for_each(emit);
+    }
+
+    /// Ends all open alerts, after the signals at the end of the run.
+    pub(crate) fn end(&mut self, emit: Emit<'_>) {
+        let scans = std::mem::take(&mut self.scans);
+        let scans = scans.iter().filter(|(_, scan)| scan.open);
+        let hosts = std::mem::take(&mut self.hosts);
+        let mut over: Vec<_> = scans
+            .map(|(subject, scan)| scan.alert(AlertState::Ends, subject, scan.grown))
+            .chain(
+                hosts
+                    .iter()
+                    .map(|(subject, host)| host.alert(AlertState::Ends, subject, host.until)),
+            )
+            .collect();
+        over.sort_unstable_by_key(|alert| alert.id);
+        over.iter().for_each(emit);
+    }
+}
+
+impl Scan {
+    fn alert(&self, state: AlertState, subject: &Subject, time: Time) -> Alert {
+        Alert {
+            id: self.id,
+            state,
+            subject: subject.clone(),
+            number: self.number,
+            flood: None,
+            since: self.since,
+            time,
+        }
+    }
+}
+
+impl Host {
+    fn alert(&self, state: AlertState, subject: &Subject, time: Time) -> Alert {
+        Alert {
+            id: self.id,
+            state,
+            subject: subject.clone(),
+            number: self.number,
+            flood: self.flood.clone(),
+            since: self.since,
+            time,
+        }
+    }
+
+    /// Whether a number is twice that of the last change.
+    fn has_doubled(&self) -> bool {
+        let numbers = |number: u64, flood: &Option<Flood>| {
+            let flood = flood.as_ref();
+            let bits = flood.map_or(0, |flood| flood.bits_per_second);
+            [number, bits, flood.map_or(0, |flood| flood.sources)]
+        };
+        let before = numbers(self.reported.0, &self.reported.1);
+        let now = numbers(self.number, &self.flood);
+        now.iter().zip(before).any(|(now, before)| before > 0 && *now >= before.saturating_mul(2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::AlertState::{Begins, Continues, Ends, Withdrawn};
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+    const THRESHOLD: u32 = 20;
+
+    /// A tracker and its changes: number of the alert, change, size, seconds.
+    struct Followed {
+        tracker: Tracker,
+        changes: Vec<(u64, AlertState, u64, u64)>,
+    }
+
+    impl Followed {
+        fn new(most: usize) -> Self {
+            Self { tracker: Tracker::with_room(THRESHOLD, most), changes: Vec::new() }
+        }
+
+        /// A mark with these signals; returns the changes at it.
+        fn mark(&mut self, seconds: u64, signals: Vec<Signal>) -> Vec<(u64, AlertState, u64, u64)> {
+            let Self { tracker, changes } = self;
+            let emit = &mut |alert: &Alert| {
+                changes.push((alert.id, alert.state, alert.number, alert.time.0 / SECOND));
+            };
+            tracker.begin_mark(seconds * SECOND);
+            signals.into_iter().for_each(|signal| tracker.take(signal, emit));
+            tracker.end_mark(emit);
+            std::mem::take(changes)
+        }
+
+        fn end(&mut self) -> Vec<(u64, AlertState, u64, u64)> {
+            let Self { tracker, changes } = self;
+            tracker.end(&mut |alert| {
+                changes.push((alert.id, alert.state, alert.number, alert.time.0 / SECOND));
+            });
+            std::mem::take(changes)
+        }
+    }
+
+    fn subject(port: u16) -> Subject {
+        Subject::HorizontalScan { source: IpAddr::from([10, 0, 0, 1]), port }
+    }
+
+    fn scan(port: u16, seconds: u64, number: u64, crossed: bool) -> Signal {
+        Signal::Scan { time: Time(seconds * SECOND), subject: subject(port), number, crossed }
+    }
+
+    fn interval(number: u64, rates: &[(u8, u64)]) -> Signal {
+        let reached = rates.iter().map(|&(host, number)| Reached {
+            subject: Subject::Flood { target: IpAddr::from([10, 0, 0, host]) },
+            number,
+            flood: Some(Flood { packets_per_second: number, sources: 5, ..Flood::default() }),
+        });
+        let [start, end] = [number, number + 1].map(|number| Time(number * 10 * SECOND));
+        Signal::Interval { start, end, reached: reached.collect() }
+    }
+
+    #[test]
+    fn a_scan_continues_when_it_has_doubled_ends_when_quiet_and_begins_again() {
+        let mut all = Followed::new(MOST);
+        assert_eq!(all.mark(15, vec![scan(22, 3, 21, true)]), [(1, Begins, 21, 3)]);
+        assert_eq!(all.mark(30, vec![scan(22, 29, 41, false)]), []);
+        assert_eq!(all.mark(45, vec![scan(22, 44, 42, false)]), [(1, Continues, 42, 44)]);
+        assert_eq!(all.mark(60, vec![scan(22, 59, 84, false)]), [(1, Continues, 84, 59)]);
+        // Answers are no activity.
+        assert_eq!(all.mark(90, vec![scan(22, 59, 80, false)]), []);
+        assert_eq!(all.mark(118, vec![]), []);
+        assert_eq!(all.mark(119, vec![]), [(1, Ends, 80, 119)]);
+        // As many as the threshold are no new scan.
+        assert_eq!(all.mark(200, vec![scan(22, 199, 90, false)]), []);
+        assert_eq!(all.mark(215, vec![scan(22, 214, 100, false)]), []);
+        assert_eq!(all.mark(230, vec![scan(22, 229, 101, false)]), [(2, Begins, 101, 229)]);
+        assert_eq!(all.mark(245, vec![Signal::NoScan(subject(22))]), [(2, Withdrawn, 101, 245)]);
+        assert_eq!(all.mark(260, vec![scan(22, 250, 21, true)]), [(3, Begins, 21, 250)]);
+        all.tracker.begin_end();
+        assert_eq!(all.mark(265, vec![scan(22, 264, 500, false)]), []);
+        assert_eq!(all.end(), [(3, Ends, 500, 264)]);
+        assert_eq!(all.end(), []);
+    }
+
+    #[test]
+    fn a_host_over_a_limit_ends_with_the_first_interval_without_it() {
+        let mut all = Followed::new(MOST);
+        let begin = all.mark(20, vec![interval(1, &[(2, 100), (1, 300)])]);
+        assert_eq!(begin, [(1, Begins, 300, 20), (2, Begins, 100, 20)]);
+        assert_eq!(all.mark(30, vec![interval(2, &[(1, 599), (2, 150)])]), []);
+        let next = all.mark(40, vec![interval(3, &[(1, 600), (3, 7)])]);
+        assert_eq!(next, [(1, Continues, 600, 40), (3, Begins, 7, 40), (2, Ends, 150, 40)]);
+        assert_eq!(all.mark(50, vec![interval(4, &[])]), [(1, Ends, 600, 50), (3, Ends, 7, 50)]);
+        assert_eq!(all.mark(60, vec![interval(5, &[(1, 50)])]), [(4, Begins, 50, 60)]);
+        assert_eq!(all.end(), [(4, Ends, 50, 60)]);
+    }
+
+    #[test]
+    fn alerts_without_room_are_counted_once_and_ended_ones_make_room() {
+        let mut all = Followed::new(2);
+        let begin = all.mark(1, (1..=4).map(|port| scan(port, 1, 21, true)).collect());
+        assert_eq!(begin, [(1, Begins, 21, 1), (2, Begins, 21, 1)]);
+        assert_eq!(all.mark(2, vec![scan(3, 2, 30, false), interval(0, &[(1, 5)])]), []);
+        assert_eq!(all.tracker.without_room(), 3);
+        assert_eq!(all.mark(61, vec![scan(2, 30, 22, false)]), [(1, Ends, 21, 61)]);
+        assert_eq!(all.mark(62, vec![scan(3, 62, 40, false)]), [(3, Begins, 40, 62)]);
+        assert_eq!(all.tracker.without_room(), 3);
+        assert_eq!(all.end(), [(2, Ends, 22, 30), (3, Ends, 40, 62)]);
+    }
+}

@@ -1,0 +1,103 @@
+//! Alerts as lines on stderr, at most a few a minute.
+
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use ringtap_monitor::{Alert, AlertState};
+use ringtap_terminal::numbers::count;
+
+/// Lines printed in each minute of the run.
+const MOST: u64 = 20;
+
+/// Counts the lines of a minute.
+#[derive(Default)]
+pub(crate) struct AlertLines {
+    /// The minute of the run.
+    minute: u64,
+    printed: u64,
+    /// Changes that were not printed since the last line about them.
+    suppressed: u64,
+}
+
+impl AlertLines {
+    /// The lines for a change at `elapsed` after the start of the run.
+    pub(crate) fn add(&mut self, alert: &Alert, elapsed: Duration) -> Vec<String> {
+        let mut lines: Vec<_> = self.turn(elapsed).into_iter().collect();
+        if self.printed < MOST {
+            self.printed += 1;
+            lines.push(line(alert));
+        } else {
+            self.suppressed += 1;
+        }
+        lines
+    }
+
+    /// The line about suppressed changes, when their minute is over.
+    pub(crate) fn turn(&mut self, elapsed: Duration) -> Option<String> {
+        let minute = elapsed.as_secs() / 60;
+        if minute == self.minute {
+            return None;
+        }
+        (self.minute, self.printed) = (minute, 0);
+        let more = std::mem::take(&mut self.suppressed);
+        let text = || format!("{} more in the last minute", count(more));
+        (more > 0).then(|| labelled(&text()))
+    }
+
+    /// The line about suppressed changes at the end of the run.
+    pub(crate) fn close(&mut self) -> Option<String> {
+        let more = std::mem::take(&mut self.suppressed);
+        let text = || format!("{} more; the report has all scans and watched entries", count(more));
+        (more > 0).then(|| labelled(&text()))
+    }
+}
+
+fn line(alert: &Alert) -> String {
+    let state = match alert.state {
+        AlertState::Once => String::new(),
+        state => format!(" {}:", state.name()),
+    };
+    labelled(&format!("{}{state} {alert}", alert.time))
+}
+
+fn labelled(text: &str) -> String {
+    let style = Style::new().bold().fg_color(Some(AnsiColor::Magenta.into()));
+    format!("{style}alert:{style:#} {text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use ringtap_monitor::Subject;
+    use ringtap_monitor::report::Time;
+
+    use super::*;
+
+    #[test]
+    fn a_minute_has_a_number_of_lines_and_the_rest_is_counted() {
+        let subject = Subject::Spread { source: [10, 0, 0, 1].into() };
+        let (since, time) = (Time(0), Time(0));
+        let state = AlertState::Begins;
+        let alert = Alert { id: 1, state, subject, number: 9, flood: None, since, time };
+        let mut lines = AlertLines::default();
+        let mut add = |seconds: u64, times: u64| -> Vec<String> {
+            let all = (0..times).flat_map(|_| lines.add(&alert, Duration::from_secs(seconds)));
+            all.map(|line| plain(&line)).collect()
+        };
+        let one = "alert: 1970-01-01T00:00:00.000000000Z begins: 10.0.0.1 sent to 9 hosts";
+        assert_eq!(add(1, MOST), vec![one; MOST as usize]);
+        assert_eq!(add(59, 1_200), Vec::<String>::new());
+        assert_eq!(add(60, 1), ["alert: 1,200 more in the last minute", one]);
+        assert_eq!(add(61, MOST + 1).len() as u64, MOST - 1);
+        assert_eq!(lines.turn(Duration::from_secs(119)), None);
+        let close = lines.close().map(|line| plain(&line));
+        let text = "alert: 2 more; the report has all scans and watched entries";
+        assert_eq!(close.as_deref(), Some(text));
+        assert_eq!(lines.close(), None);
+    }
+
+    /// The line without its style.
+    fn plain(line: &str) -> String {
+        let rest = line.split_once("alert:").and_then(|(_, rest)| rest.split_once(' '));
+        format!("alert: {}", rest.map_or("", |(_, text)| text))
+    }
+}

@@ -1,0 +1,5 @@
+//! Where alerts go.
+
+mod lines;
+
+pub(crate) use lines::AlertLines;
