@@ -23,6 +23,7 @@ need ipfixDump libfixbuf-tools
 need openssl openssl
 need gcc gcc libc6-dev
 need chromium chromium
+need chromedriver chromium-driver
 need bro-cut bro-aux
 need curl curl
 need iperf3 iperf3
@@ -38,16 +39,16 @@ install_needed || echo "setup-test: continuing without DPDK" >&2
 tools=target/test-tools
 mkdir -p "$tools"
 
-# Python modules: readers of Parquet, JSON schemas, Apache DataSketches and metrics, and another NDN
-# implementation.
-if [ ! -e "$tools/venv/with-metrics" ]; then
+# Python modules: readers of Parquet, JSON schemas, Apache DataSketches and metrics, another NDN
+# implementation, and a checker of accessibility, which is JavaScript.
+if [ ! -e "$tools/venv/with-axe" ]; then
     rm -rf "$tools/venv"
     if python3 -m venv "$tools/venv" && "$tools/venv/bin/pip" install --quiet duckdb jsonschema datasketches python-ndn \
-        prometheus-client; then
-        touch "$tools/venv/with-metrics"
+        prometheus-client && "$tools/venv/bin/pip" install --quiet --no-deps axe-playwright-python; then
+        touch "$tools/venv/with-axe"
     else
         rm -rf "$tools/venv"
-        echo "setup-test: continuing without duckdb, jsonschema, datasketches, python-ndn and prometheus-client" >&2
+        echo "setup-test: continuing without duckdb, jsonschema, datasketches, python-ndn, prometheus-client and axe" >&2
     fi
 fi
 

@@ -158,7 +158,7 @@ pub(crate) struct MonitorArgs {
 
     /// Run these analyses: applications, flows, names, scans, talkers, volumes, all (these six), tcp
     /// (round-trip times, retransmissions) or activity (busiest hosts of each interval, by sketches)
-    /// [default: all; with --tui also activity]
+    /// [default: all; with --tui or --web also activity]
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) analyses: Option<Analyses>,
     /// Read the payloads of these protocols into flow records and events: tls, quic, dns, http, ssh,
@@ -208,7 +208,7 @@ pub(crate) struct MonitorArgs {
     #[arg(long, help_heading = "Analyses")]
     pub(crate) vlan_in_key: bool,
     /// Report at this interval of packet time [default: the whole run; 60s on interfaces; 5s with
-    /// --tui]
+    /// --tui or --web]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
     pub(crate) interval: Option<u64>,
     /// Report a source as a scanner above this number of failed attempts [default: 20]
@@ -301,11 +301,11 @@ pub(crate) struct MonitorArgs {
     /// Trust these certificate authorities (PEM) for TLS collectors and brokers [default: the system's]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) tls_ca: Option<PathBuf>,
-    /// Present this client certificate (PEM) to TLS collectors and brokers
+    /// Present this certificate (PEM) to TLS collectors and brokers, and serve --web with TLS
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key",
         help_heading = "Output")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// Use this private key (PEM) of the client certificate
+    /// Use this private key (PEM) of the certificate
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert",
         help_heading = "Output")]
     pub(crate) tls_key: Option<PathBuf>,
@@ -331,6 +331,15 @@ pub(crate) struct MonitorArgs {
     /// Serve Prometheus metrics at http://ADDR/metrics; a port alone listens on 127.0.0.1
     #[arg(long, value_name = "ADDR", value_parser = units::listening, help_heading = "Output")]
     pub(crate) metrics: Option<SocketAddr>,
+    /// Serve a live page of the run at http://ADDR/, and its metrics at /metrics; a port alone listens on
+    /// 127.0.0.1
+    #[arg(long, value_name = "ADDR", value_parser = units::listening, help_heading = "Output")]
+    pub(crate) web: Option<SocketAddr>,
+    /// Serve the page only to those who know the secret in this file, at least 16 bytes; needed if
+    /// other machines can reach ADDR
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "web",
+        help_heading = "Output")]
+    pub(crate) web_token: Option<PathBuf>,
     /// Show the run in a terminal view: rates, losses, load, intervals, scans
     #[arg(long, conflicts_with_all = ["read", "stats", "quiet"], help_heading = "Output")]
     pub(crate) tui: bool,

@@ -42,7 +42,7 @@ pub(crate) fn of(series: &Series) -> Vec<Timeline> {
 }
 
 /// Parts of the date of a number of days since 1970.
-fn month_and_day(number: u64) -> String {
+pub(crate) fn month_and_day(number: u64) -> String {
     Time(number.saturating_mul(DAY_NS)).to_string().get(5..10).unwrap_or_default().to_owned()
 }
 

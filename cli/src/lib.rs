@@ -18,8 +18,10 @@ pub mod embedded;
 mod filter;
 mod forward;
 mod generate;
+mod http;
 mod listener;
 mod live;
+mod loads;
 mod measure;
 mod merge;
 mod metrics;
@@ -42,7 +44,10 @@ mod signals;
 mod source;
 mod states;
 mod text;
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
+mod tls;
 mod units;
+mod web;
 
 use std::process::ExitCode;
 

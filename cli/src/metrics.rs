@@ -1,56 +1,24 @@
-//! `--metrics`: serves the counters of a run over HTTP, in Prometheus' text format.
-//!
-//! ```text
-//! clients ──▶ Server, in its own thread ──▶ Http: request → answer ──▶ Watch, Console ──▶ text
-//! ```
-//!
-//! Invariant: no client delays the run, the attendant thread or another client (see
-//! [`crate::server`]).
+//! `--metrics`: the counters of a run in Prometheus' text format.
 
 use std::fmt::Write as _;
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::Context;
 use ringtap_engine::Watch;
 use ringtap_export::Status;
 use ringtap_extract::Unread;
 use ringtap_monitor::{Shortage, Totals};
 
-use crate::server::{After, Limits, Next, Protocol, Refusal, Server};
+use crate::http::{Get, Reply, Site};
 
-/// Limits of clients. The idle time exceeds the usual scrape interval of a minute.
-const LIMITS: Limits = Limits {
-    connections: 256,
-    request: Duration::from_secs(5),
-    response: Duration::from_secs(10),
-    idle: Duration::from_secs(75),
-    bytes_per_second: 1 << 20,
-    buffered_bytes: 16 << 20,
-};
+/// The type of the format.
+const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The longest request, in bytes.
-const REQUEST: usize = 8 << 10;
-
-/// The most header fields of a request.
-const HEADERS: usize = 64;
-
-/// Longest time between two wake-ups of the server.
-const WAIT: Duration = Duration::from_secs(60);
-
-/// The listening socket of `--metrics`.
+/// What the numbers come from.
 pub(crate) struct Metrics {
-    listener: TcpListener,
-}
-
-/// The serving thread; stops when dropped.
-pub(crate) struct Serving {
-    /// Closing it wakes the thread, which then ends.
-    wake: Option<UnixStream>,
-    thread: Option<JoinHandle<()>>,
+    watch: &'static Watch,
+    queues: usize,
+    interfaces: Vec<String>,
+    stats: Box<dyn Fn() -> RunStats + Send>,
 }
 
 /// Values from the console.
@@ -65,151 +33,38 @@ pub(crate) struct RunStats {
 }
 
 impl Metrics {
-    /// Listens at `address`.
-    pub(crate) fn listen(address: SocketAddr) -> anyhow::Result<Self> {
-        let context = || format!("--metrics {address}");
-        let listener = TcpListener::bind(address).with_context(context)?;
-        listener.set_nonblocking(true).with_context(context)?;
-        Ok(Self { listener })
-    }
-
-    /// The local address of the socket.
-    pub(crate) fn address(&self) -> Option<SocketAddr> {
-        self.listener.local_addr().ok()
-    }
-
-    /// Starts a thread that answers each request with the current values of a run. `queues` is the
-    /// run's number of queues. `interfaces` is empty for files. `stats` returns the values that
+    /// The metrics of a run with this number of queues. `interfaces` is empty for files. `stats` returns the values that
     /// `watch` does not hold.
-    pub(crate) fn serve(
-        self,
+    pub(crate) fn new(
         watch: &'static Watch,
         queues: usize,
         interfaces: &[String],
         stats: impl Fn() -> RunStats + Send + 'static,
-    ) -> anyhow::Result<Serving> {
-        let (wake, woken) = UnixStream::pair()?;
-        let interfaces: Vec<_> = interfaces.iter().map(|name| label_value(name)).collect();
-        let serve = move || {
-            let mut server = Server::new(self.listener, LIMITS);
-            let mut http = Http(|| text(watch, queues, &interfaces, &stats()));
-            while !server.turn(WAIT, Some(woken.as_fd()), &mut http) {}
-        };
-        let thread = std::thread::Builder::new().name("metrics".into()).spawn(serve)?;
-        Ok(Serving { wake: Some(wake), thread: Some(thread) })
+    ) -> Self {
+        let interfaces = interfaces.iter().map(|name| label_value(name)).collect();
+        Self { watch, queues, interfaces, stats: Box::new(stats) }
+    }
+
+    /// The values that the watch does not hold.
+    pub(crate) fn stats(&self) -> RunStats {
+        (self.stats)()
+    }
+
+    /// The current values.
+    pub(crate) fn reply(&self) -> Reply {
+        let text = text(self.watch, self.queues, &self.interfaces, &self.stats());
+        Reply::Resource { kind: KIND, body: text.into_bytes() }
     }
 }
 
-impl Drop for Serving {
-    fn drop(&mut self) {
-        drop(self.wake.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread was printed; only the metrics ended early.
-            let _ = thread.join();
+impl Site for Metrics {
+    fn get(&mut self, request: &Get<'_>) -> Reply {
+        if request.path == "/metrics" {
+            self.reply()
+        } else {
+            Reply::missing("the metrics are at /metrics")
         }
     }
-}
-
-/// The subset of HTTP/1.0 and 1.1 that serving one page needs. The function returns the page.
-struct Http<F>(F);
-
-impl<F: Fn() -> String> Protocol for Http<F> {
-    fn read(&mut self, received: &mut Vec<u8>, _: bool) -> Next {
-        let Some(request) = request(received) else { return Next::More };
-        let after = if request.keep_open { After::KeepOpen } else { After::Close };
-        let body = match request.resource {
-            Resource::Metrics => self.0(),
-            Resource::Other("404 Not Found") => "the metrics are at /metrics\n".into(),
-            Resource::Other(status) => format!("{status}\n"),
-        };
-        let status = match request.resource {
-            Resource::Metrics => "200 OK",
-            Resource::Other(status) => status,
-        };
-        received.drain(..request.length);
-        Next::Answer(response(status, &body, request.head, after), after)
-    }
-
-    fn refuse(&mut self, refusal: Refusal) -> Vec<u8> {
-        let status = match refusal {
-            Refusal::Late => "408 Request Timeout",
-            Refusal::Full => "503 Service Unavailable",
-        };
-        response(status, &format!("{status}\n"), false, After::Close)
-    }
-}
-
-fn response(status: &str, body: &str, head: bool, after: After) -> Vec<u8> {
-    let connection = match after {
-        After::KeepOpen => "keep-alive",
-        After::Close => "close",
-    };
-    let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
-    let mut response = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
-         Content-Length: {}\r\n{allow}Connection: {connection}\r\n\r\n",
-        body.len()
-    );
-    if !head {
-        response.push_str(body);
-    }
-    response.into_bytes()
-}
-
-/// A complete or invalid request.
-#[derive(Debug, PartialEq, Eq)]
-struct Request {
-    resource: Resource,
-    /// A HEAD request.
-    head: bool,
-    /// The connection stays open.
-    keep_open: bool,
-    /// Length of the request in bytes.
-    length: usize,
-}
-
-/// The requested resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Resource {
-    Metrics,
-    /// Any other request; the status of the response.
-    Other(&'static str),
-}
-
-/// The first request of these bytes; `None` if it is not complete.
-fn request(received: &[u8]) -> Option<Request> {
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
-    let mut request = httparse::Request::new(&mut headers);
-    let wrong = |status| {
-        let resource = Resource::Other(status);
-        Some(Request { resource, head: false, keep_open: false, length: received.len() })
-    };
-    let length = match request.parse(received) {
-        Ok(httparse::Status::Complete(length)) if length <= REQUEST => length,
-        Ok(httparse::Status::Partial) if received.len() <= REQUEST => return None,
-        Ok(_) | Err(httparse::Error::TooManyHeaders) => {
-            return wrong("431 Request Header Fields Too Large");
-        }
-        Err(_) => return wrong("400 Bad Request"),
-    };
-    let path = request.path.unwrap_or_default();
-    let resource = match (request.method, path.split('?').next()) {
-        (Some("GET" | "HEAD"), Some("/metrics")) => Resource::Metrics,
-        (Some("GET" | "HEAD"), _) => Resource::Other("404 Not Found"),
-        _ => Resource::Other("405 Method Not Allowed"),
-    };
-    let has = |name: &str, what: &dyn Fn(&str) -> bool| {
-        let named = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
-        named.map(|field| String::from_utf8_lossy(field.value)).any(|value| what(value.trim()))
-    };
-    // A body is not read, so the start of the next request is unknown.
-    let has_body =
-        has("content-length", &|value| value != "0") || has("transfer-encoding", &|_| true);
-    let is_last = has("connection", &|value| {
-        value.split(',').any(|option| option.trim().eq_ignore_ascii_case("close"))
-    });
-    let keep_open = request.version == Some(1) && !has_body && !is_last;
-    Some(Request { resource, head: request.method == Some("HEAD"), keep_open, length })
 }
 
 /// Escapes backslash, quote and line feed in a label's value.
@@ -395,47 +250,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_read_when_it_is_complete() {
-        let resource = |bytes: &str| request(bytes.as_bytes()).map(|request| request.resource);
-        for partial in ["", "GET /metrics HTTP/1.1\r\nHost: a\r\n"] {
-            assert_eq!(resource(partial), None, "{partial:?}");
-        }
-        for (bytes, expected) in [
-            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", Resource::Metrics),
-            ("HEAD /metrics?x=1 HTTP/1.0\r\n\r\n", Resource::Metrics),
-            ("GET / HTTP/1.1\r\n\r\n", Resource::Other("404 Not Found")),
-            ("POST /metrics HTTP/1.1\r\n\r\n", Resource::Other("405 Method Not Allowed")),
-            ("\0\x01\x02 nonsense\r\n\r\n", Resource::Other("400 Bad Request")),
-        ] {
-            assert_eq!(resource(bytes), Some(expected), "{bytes:?}");
-        }
-        let large = Resource::Other("431 Request Header Fields Too Large");
-        let long = format!("GET /{} HTTP/1.1\r\n", "x".repeat(REQUEST));
-        assert_eq!(resource(&long), Some(large));
-        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(HEADERS + 1));
-        assert_eq!(resource(&many), Some(large));
-    }
-
-    #[test]
-    fn keep_alive_depends_on_version_connection_header_and_body() {
-        for (fields, version, expected) in [
-            ("", 1, true),
-            ("", 0, false),
-            ("Connection: close\r\n", 1, false),
-            ("connection: TE, Close\r\n", 1, false),
-            ("Connection: keep-alive\r\n", 1, true),
-            ("Content-Length: 0\r\n", 1, true),
-            ("Content-Length: 7\r\n", 1, false),
-            ("Transfer-Encoding: chunked\r\n", 1, false),
-        ] {
-            let bytes = format!("GET /metrics HTTP/1.{version}\r\n{fields}\r\n");
-            let next = format!("{bytes}GET /");
-            let request = request(next.as_bytes()).unwrap();
-            assert_eq!((request.keep_open, request.length), (expected, bytes.len()), "{bytes:?}");
-        }
-    }
-
-    #[test]
     fn each_metric_has_a_description() {
         let watch = Watch::new();
         watch.packets.add(1, 7);
@@ -450,6 +264,7 @@ mod tests {
             totals: Totals {
                 shortage,
                 tcp: Some(TcpTotals { zero_windows: 9, ..Default::default() }),
+                live_flows: 0,
             },
             outputs: Vec::new(),
         };

@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -23,11 +24,13 @@ use ringtap_skeleton::Skeleton;
 
 use crate::args::{Capture, MonitorArgs, ReportForm};
 use crate::console::{Console, Extent};
+use crate::http::Listening;
 use crate::metrics::Metrics;
 use crate::outputs::{self, Outputs};
 use crate::screen::Screen;
 use crate::source::Shared;
 use crate::states::{self, States};
+use crate::web::{self, Web};
 use crate::{live, notify, privileges, sandbox, signals, source, text};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
@@ -36,8 +39,8 @@ use ringtap_terminal::html::html;
 /// The exit code for losses with `--fail-on-drop`.
 const LOST: u8 = 3;
 
-/// The default interval with `--tui`.
-const TUI_INTERVAL_NS: u64 = 5_000_000_000;
+/// The default interval with `--tui` or `--web`.
+const VIEW_INTERVAL_NS: u64 = 5_000_000_000;
 
 /// Most sources in the title of a page.
 const TITLED: usize = 3;
@@ -70,9 +73,10 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let user = args.user.as_deref().map(privileges::user).transpose()?;
     let numbered = live::numbered(&interfaces, args)?;
     let names = interfaces.clone();
-    let metrics = args.metrics.map(Metrics::listen).transpose()?;
-    if let (Some(address), false) = (metrics.as_ref().and_then(Metrics::address), args.quiet) {
-        console::note(&format!("metrics: http://{address}/metrics"));
+    let page = args.web.map(|address| Page::open(address, args)).transpose()?;
+    let metrics = args.metrics.map(|address| Listening::at("--metrics", address)).transpose()?;
+    if let (Some(url), false) = (metrics.as_ref().and_then(Listening::url), args.quiet) {
+        console::note(&format!("metrics: {url}metrics"));
     }
     let settings = settings(args, &plan, &numbered, &WATCH);
     let prepared = Prepared::new(&named, settings)?;
@@ -95,7 +99,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
             .map_or(String::new(), |user| format!("as the user {}", user.name.to_string_lossy()))
     };
     let late = late.map(start).transpose().with_context(as_user)?;
-    let Some((mut outputs, sinks)) = early.or(late) else {
+    let Some((mut outputs, mut sinks)) = early.or(late) else {
         unreachable!("outputs start before or after the change of user")
     };
     let control = outputs.control();
@@ -105,6 +109,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         .tui
         .then(|| Screen::open(title(), plan.arrangement.queues, plan.app.max_flows()))
         .transpose()?;
+    let parts = page.is_some().then(|| web::parts(&mut sinks));
     let console = Arc::new(Console::new(
         &WATCH,
         source.extent(),
@@ -112,12 +117,23 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         args.quiet,
         screen,
         control.handle().clone(),
+        parts.as_ref().map(|parts| parts.reporter.clone()),
     ));
-    let serve = |metrics: Metrics| {
+    let numbers = || {
         let console = Arc::clone(&console);
-        metrics.serve(&WATCH, plan.arrangement.queues, &names, move || console.run_stats())
+        Metrics::new(&WATCH, plan.arrangement.queues, &names, move || console.run_stats())
     };
-    let _metrics = metrics.map(serve).transpose()?;
+    let _metrics = metrics.map(|listening| listening.serve("metrics", numbers())).transpose()?;
+    let about = || web::About {
+        title: title(),
+        is_live: plan.options.live,
+        measures_tcp: plan.app.analyses.tcp,
+        max_flows: plan.app.max_flows(),
+    };
+    let serve = |(page, parts): (Page, web::Parts)| {
+        page.listening.serve("web", Web::new(about(), page.access, numbers(), &WATCH, parts))
+    };
+    let _page = page.zip(parts).map(serve).transpose()?;
     let duration = args.duration.map(Duration::from_nanos);
     signals::attended(&WATCH, &console, &control, duration, || {
         if let (Source::Live { receivers, .. }, false) = (&source, args.quiet || args.tui) {
@@ -167,6 +183,26 @@ pub(crate) fn plan(
         ..monitor_options(args, names(args.names.as_deref())?)
     };
     Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)
+}
+
+/// The live page, before the run.
+struct Page {
+    listening: Listening,
+    access: web::Access,
+}
+
+impl Page {
+    fn open(address: SocketAddr, args: &MonitorArgs) -> anyhow::Result<Self> {
+        let access = web::Access::new(address, args.web_token.as_deref())?;
+        let mut listening = Listening::at("--web", address)?;
+        if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
+            listening = listening.with_tls(certificate, key).map_err(Usage::of)?;
+        }
+        if let (Some(url), false) = (listening.url(), args.quiet) {
+            console::note(&format!("page: {url}"));
+        }
+        Ok(Self { listening, access })
+    }
 }
 
 /// The source of packets.
@@ -381,8 +417,8 @@ fn options(
 fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Options {
     let defaults = ringtap_monitor::Options::default();
     ringtap_monitor::Options {
-        // The terminal view also shows activity.
-        analyses: args.analyses.unwrap_or(Analyses { activity: args.tui, ..Analyses::ALL }),
+        // The views of a run also show activity.
+        analyses: args.analyses.unwrap_or(Analyses { activity: is_viewed(args), ..Analyses::ALL }),
         extract: args.extract.unwrap_or(defaults.extract),
         events: !args.events.is_empty(),
         names,
@@ -391,7 +427,7 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
             uniflow: args.uniflow,
             vlan_in_key: args.vlan_in_key,
         },
-        interval_ns: args.interval.or(args.tui.then_some(TUI_INTERVAL_NS)),
+        interval_ns: args.interval.or(is_viewed(args).then_some(VIEW_INTERVAL_NS)),
         charts: args.report == ReportForm::Html,
         max_flows: args.max_flows,
         scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),
@@ -400,6 +436,11 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
         digest: args.digest,
         ..defaults
     }
+}
+
+/// Whether the run is viewed while it goes on.
+fn is_viewed(args: &MonitorArgs) -> bool {
+    args.tui || args.web.is_some()
 }
 
 /// The run whose state is saved: to files or a topic, or in memory (`keep`) if the flags allow it.

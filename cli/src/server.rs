@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! accept ─▶ Receiving ── a request is complete ─▶ Sending ─┬─▶ Idle ── next request ─▶ Receiving
+//!                                                          ├─▶ Following, until the client leaves
 //!                                                          └─▶ Closing ─▶ closed
 //! ```
 //!
 //! Each state has one total deadline, however slowly bytes arrive or leave. When the connection
-//! limit is reached, a new client replaces the one that has been idle longest.
+//! limit is reached, a new client replaces the one that has been idle longest. A client that follows
+//! a topic gets an event at each [`Server::publish`], unless it has not read the one before.
 //!
 //! Invariant: connections and buffered bytes are bounded. A client that sends nothing, sends slowly
 //! or reads slowly delays no other. Time in which the server itself is busy does not count against
@@ -37,6 +39,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Limits {
     /// Connections at a time.
     pub(crate) connections: usize,
+    /// Connections that follow a topic, at a time.
+    pub(crate) followers: usize,
     /// Longest time from the first byte of a request (for the first one, from the connection) to
     /// its last.
     pub(crate) request: Duration,
@@ -58,6 +62,11 @@ pub(crate) trait Protocol {
 
     /// The answer to a client whose request is abandoned.
     fn refuse(&mut self, refusal: Refusal) -> Vec<u8>;
+
+    /// The next event of a topic, for a client that follows it.
+    fn event(&mut self, _topic: &str) -> Vec<u8> {
+        Vec::new()
+    }
 }
 
 /// The result of reading received bytes.
@@ -67,6 +76,8 @@ pub(crate) enum Next {
     More,
     /// The answer to a request.
     Answer(Vec<u8>, After),
+    /// The beginning of an answer without end: events of a topic.
+    Follow(Vec<u8>, String),
 }
 
 /// What follows an answer.
@@ -75,6 +86,8 @@ pub(crate) enum After {
     /// The client may send another request.
     KeepOpen,
     Close,
+    /// Events of the connection's topic.
+    Events,
 }
 
 /// Why a request is abandoned.
@@ -82,7 +95,7 @@ pub(crate) enum After {
 pub(crate) enum Refusal {
     /// It was not complete in time.
     Late,
-    /// Too many bytes of requests are buffered.
+    /// Too many bytes of requests are buffered, or too many clients follow a topic.
     Full,
 }
 
@@ -94,7 +107,7 @@ pub(crate) trait Listener: AsFd {
     fn next(&self) -> io::Result<Self::Stream>;
 
     /// Shuts down the sending side of the connection.
-    fn end(stream: &Self::Stream);
+    fn end(stream: &mut Self::Stream);
 }
 
 impl Listener for TcpListener {
@@ -106,7 +119,7 @@ impl Listener for TcpListener {
         Ok(stream)
     }
 
-    fn end(stream: &TcpStream) {
+    fn end(stream: &mut TcpStream) {
         // Ignore the error if the client is gone.
         let _ = stream.shutdown(Shutdown::Write);
     }
@@ -121,7 +134,7 @@ impl Listener for UnixListener {
         Ok(stream)
     }
 
-    fn end(stream: &UnixStream) {
+    fn end(stream: &mut UnixStream) {
         // Ignore the error if the client is gone.
         let _ = stream.shutdown(Shutdown::Write);
     }
@@ -151,6 +164,7 @@ struct Connection<S> {
     answer: Vec<u8>,
     sent: usize,
     after: After,
+    topic: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +173,8 @@ enum State {
     Idle,
     Receiving,
     Sending,
+    /// Between two events of a topic.
+    Following,
     /// The last answer was sent; the client has not closed yet.
     Closing,
     /// To be removed.
@@ -207,6 +223,21 @@ impl<L: Listener> Server<L> {
         ready.wake
     }
 
+    /// Sends the next event to each client that follows a topic and has read the one before.
+    pub(crate) fn publish(&mut self, protocol: &mut impl Protocol) {
+        for at in 0..self.connections.len() {
+            if self.connections[at].state != State::Following {
+                continue;
+            }
+            let before_ns = self.clock.now_ns();
+            let event = protocol.event(&self.connections[at].topic);
+            self.busy_ns += self.clock.now_ns() - before_ns;
+            let now_ns = self.now_ns();
+            self.connections[at].begin_to_send(event, After::Events, now_ns);
+            self.send(at);
+        }
+    }
+
     /// The time that counts towards deadlines: without the time spent on requests.
     fn now_ns(&self) -> u64 {
         self.clock.now_ns().saturating_sub(self.busy_ns)
@@ -223,7 +254,9 @@ impl<L: Listener> Server<L> {
         });
         let flags = |one: &Connection<L::Stream>| match one.state {
             State::Sending => PollFlags::OUT,
-            _ => PollFlags::IN,
+            State::Idle | State::Receiving | State::Following | State::Closing | State::Closed => {
+                PollFlags::IN
+            }
         };
         let mut polled: Vec<PollFd<'_>> =
             self.connections.iter().map(|one| PollFd::new(&one.stream, flags(one))).collect();
@@ -278,7 +311,7 @@ impl<L: Listener> Server<L> {
                     // Further bytes are read in the next turn.
                     may_read = false;
                 }
-                State::Closing => return self.discard(at),
+                State::Following | State::Closing => return self.discard(at),
                 State::Closed => return,
             }
         }
@@ -331,6 +364,17 @@ impl<L: Listener> Server<L> {
                 self.drop_unread_answers(at);
                 true
             }
+            Next::Follow(head, topic) => {
+                let followers = self.connections.iter().filter(|one| one.follows()).count();
+                let one = &mut self.connections[at];
+                if followers < self.limits.followers {
+                    one.topic = topic;
+                    one.begin_to_send(head, After::Events, now_ns);
+                } else {
+                    one.begin_to_send(protocol.refuse(Refusal::Full), After::Close, now_ns);
+                }
+                true
+            }
         }
     }
 
@@ -360,13 +404,27 @@ impl<L: Listener> Server<L> {
                 Err(_) => return one.close(),
             }
         }
+        match one.stream.flush() {
+            Ok(()) => {}
+            // The next turn flushes the rest.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
+                return false;
+            }
+            Err(_) => return one.close(),
+        }
         // Free the memory: the next answer may be short.
         (one.answer, one.sent) = (Vec::new(), 0);
         match one.after {
             After::KeepOpen if one.received.is_empty() => one.change(State::Idle, now_ns),
             After::KeepOpen => one.change(State::Receiving, now_ns),
+            After::Events => {
+                one.change(State::Following, now_ns);
+                return false;
+            }
             After::Close => {
-                L::end(&one.stream);
+                L::end(&mut one.stream);
                 one.received = Vec::new();
                 one.change(State::Closing, now_ns);
                 return false;
@@ -375,7 +433,7 @@ impl<L: Listener> Server<L> {
         true
     }
 
-    /// Discards bytes that a client sends after the last answer. Closing at once could lose the
+    /// Discards bytes that a client sends after the last answer, or while it follows a topic. Closing at once could lose the
     /// answer: the kernel resets a connection with unread bytes.
     fn discard(&mut self, at: usize) {
         let one = &mut self.connections[at];
@@ -418,6 +476,7 @@ impl<L: Listener> Server<L> {
                         answer: Vec::new(),
                         sent: 0,
                         after: After::Close,
+                        topic: String::new(),
                     });
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -437,12 +496,12 @@ impl<L: Listener> Server<L> {
     }
 
     /// Closes a connection: one that was answered, else the one idle or receiving longest, else the
-    /// one sending longest.
+    /// one sending or following longest.
     fn evict(&mut self) {
         let rank = |one: &Connection<L::Stream>| match one.state {
             State::Closed | State::Closing => 0,
             State::Idle | State::Receiving => 1,
-            State::Sending => 2,
+            State::Sending | State::Following => 2,
         };
         let places = self.connections.iter().enumerate();
         let oldest = places.min_by_key(|(_, one)| (rank(one), one.since_ns));
@@ -468,7 +527,7 @@ impl Limits {
             State::Receiving => (self.request, one.received.len()),
             State::Sending => (self.response, one.sent),
             State::Closing => (CLOSING, 0),
-            State::Closed => return u64::MAX,
+            State::Following | State::Closed => return u64::MAX,
         };
         let more_ns = u128::from(bytes as u64) * 1_000_000_000 / u128::from(self.bytes_per_second);
         let time_ns = (time.as_nanos() + more_ns).min(u64::MAX.into()) as u64;
@@ -489,6 +548,11 @@ impl<S> Connection<S> {
         self.change(State::Sending, now_ns);
     }
 
+    /// Whether it follows a topic.
+    fn follows(&self) -> bool {
+        self.after == After::Events && self.state != State::Closed
+    }
+
     /// Closes the connection; returns false, the result of the callers.
     fn close(&mut self) -> bool {
         self.state = State::Closed;
@@ -504,7 +568,8 @@ mod tests {
 
     use super::*;
 
-    /// A test protocol: a request is a line with the length of the answer. Length 0 closes.
+    /// A test protocol: a request is a line with the length of the answer. Length 0 closes. Another word is a topic, whose
+    /// events are the word.
     struct Lines;
 
     impl Protocol for Lines {
@@ -513,7 +578,10 @@ mod tests {
                 return Next::More;
             };
             let line: Vec<u8> = received.drain(..=end).collect();
-            let length: usize = String::from_utf8_lossy(&line).trim().parse().unwrap();
+            let line = String::from_utf8_lossy(&line).trim().to_owned();
+            let Ok(length) = line.parse::<usize>() else {
+                return Next::Follow(b"of ".to_vec(), line);
+            };
             let after = if length == 0 { After::Close } else { After::KeepOpen };
             Next::Answer(vec![b'x'; length], after)
         }
@@ -524,10 +592,15 @@ mod tests {
                 Refusal::Full => b"full".to_vec(),
             }
         }
+
+        fn event(&mut self, topic: &str) -> Vec<u8> {
+            topic.as_bytes().to_vec()
+        }
     }
 
     const LIMITS: Limits = Limits {
         connections: 16,
+        followers: 4,
         request: Duration::from_secs(3_600),
         response: Duration::from_secs(3_600),
         idle: Duration::from_secs(3_600),
@@ -546,8 +619,9 @@ mod tests {
             let serve = scope.spawn(move || {
                 let mut server = Server::new(listener, limits);
                 let mut most = 0;
-                while !server.turn(Duration::from_secs(60), Some(theirs.as_fd()), &mut Lines) {
+                while !server.turn(Duration::from_millis(50), Some(theirs.as_fd()), &mut Lines) {
                     most = most.max(server.connections.len());
+                    server.publish(&mut Lines);
                 }
                 most
             });
@@ -658,6 +732,54 @@ mod tests {
                 thread::sleep(Duration::from_millis(20));
                 writes += 1;
                 assert!(writes < 3_000, "an unread answer is kept for ever");
+            }
+        });
+    }
+
+    #[test]
+    fn followers_get_events_until_they_leave_and_are_limited() {
+        with_server(LIMITS, |address| {
+            let follow = |topic: &str| {
+                let mut client = connect(address);
+                client.write_all(format!("{topic}\n").as_bytes()).unwrap();
+                client
+            };
+            let mut all: Vec<_> = ["ab", "cd", "ab", "ef"].map(follow).into();
+            for (client, expected) in all.iter_mut().zip(["of ababab", "of cdcdcd", "of ababab"]) {
+                let mut bytes = [0; 9];
+                client.read_exact(&mut bytes).unwrap();
+                assert_eq!(String::from_utf8_lossy(&bytes), expected);
+            }
+            assert_eq!(rest(&follow("gh")), b"full");
+            // What a follower sends is discarded, also other requests.
+            all[1].write_all(b"5\n5\n").unwrap();
+            assert_eq!(request(&connect(address), 5), b"xxxxx");
+            all.pop();
+            // The server notices that one has left.
+            let joined = (0..600).any(|_| {
+                let mut first = [0; 3];
+                thread::sleep(Duration::from_millis(10));
+                follow("ij").read_exact(&mut first).unwrap();
+                first == *b"of "
+            });
+            assert!(joined);
+        });
+    }
+
+    #[test]
+    fn a_follower_that_does_not_read_is_closed() {
+        let limits =
+            Limits { response: Duration::from_millis(300), bytes_per_second: 1 << 40, ..LIMITS };
+        with_server(limits, |address| {
+            let mut client = connect(address);
+            // Events of half a megabyte.
+            client.write_all(&[&[b'a'; 1 << 19][..], b"\n"].concat()).unwrap();
+            // It reads nothing until the server has closed, which a write detects.
+            let mut writes = 0;
+            while client.write_all(b"1").is_ok() {
+                thread::sleep(Duration::from_millis(20));
+                writes += 1;
+                assert!(writes < 3_000, "events are kept for ever");
             }
         });
     }

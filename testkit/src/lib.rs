@@ -1,6 +1,7 @@
 //! Helpers that tests of several crates share.
 
 pub mod browser;
+pub mod driver;
 #[cfg(feature = "kafka")]
 pub mod kafka;
 pub mod mmdb;

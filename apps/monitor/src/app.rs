@@ -70,11 +70,14 @@ pub struct Totals {
     pub shortage: Shortage,
     /// Sums over the flows that have ended, if TCP is measured.
     pub tcp: Option<TcpTotals>,
+    /// Live flows at the mark.
+    pub live_flows: u64,
 }
 
 impl Totals {
     pub(crate) fn add(&mut self, other: &Self) {
         self.shortage.add(&other.shortage);
+        self.live_flows += other.live_flows;
         if let Some(more) = &other.tcp {
             self.tcp.get_or_insert_default().add(more);
         }

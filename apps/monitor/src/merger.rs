@@ -95,18 +95,18 @@ impl MonitorMerger {
         mergers.on_time(time_ns, &mut |signal| alerts.take(signal, &mut emit));
         alerts.end_mark(&mut emit);
         drop(emit);
-        self.report_totals();
+        self.report_totals(active);
         self.report_intervals(time_ns, active);
     }
 
-    fn report_totals(&mut self) {
+    fn report_totals(&mut self, live_flows: u64) {
         let shortage = Shortage {
             attempts_ignored: self.mergers.ignored(),
             packets_in_further_intervals: self.over.further() + self.volumes.further(),
             alerts_without_room: self.alerts.without_room(),
             ..Shortage::default()
         };
-        let mut totals = Totals { shortage, tcp: None };
+        let mut totals = Totals { shortage, tcp: None, live_flows };
         self.totals_of.iter().for_each(|own| totals.add(own));
         if totals != self.totals {
             self.totals = totals;

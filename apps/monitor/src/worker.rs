@@ -227,7 +227,7 @@ impl MonitorWorker {
             packets_in_further_intervals: volumes.further(),
             alerts_without_room: 0,
         };
-        Totals { shortage, tcp: analyses.tcp.as_ref().map(TcpTable::totals) }
+        Totals { shortage, tcp: analyses.tcp.as_ref().map(TcpTable::totals), live_flows: 0 }
     }
 
     /// Saves the state at the end. If the run has no parts, the volumes are the merger's.

@@ -21,6 +21,7 @@ use crate::args::Capture;
 use crate::metrics::RunStats;
 use crate::output_reporter::{Line, OutputReporter};
 use crate::screen::{Request, Screen};
+use crate::web::Reporter;
 use ringtap_terminal::numbers::{bytes, count, rate};
 
 /// A run that ends sooner shows no bar.
@@ -58,6 +59,8 @@ pub(crate) struct Console {
     /// The terminal view, which replaces lines and bar.
     screen: Mutex<Option<Screen>>,
     outputs: Mutex<OutputReporter>,
+    /// The live page.
+    page: Option<Reporter>,
     /// Alerts so far.
     alerts: AtomicU64,
     alert_lines: Mutex<AlertLines>,
@@ -83,6 +86,7 @@ impl Console {
         quiet: bool,
         screen: Option<Screen>,
         outputs: Handle,
+        page: Option<Reporter>,
     ) -> Self {
         Self {
             begin: now(),
@@ -95,6 +99,7 @@ impl Console {
             progress: Progress::default(),
             screen: Mutex::new(screen),
             outputs: Mutex::new(OutputReporter::new(outputs)),
+            page,
             alerts: AtomicU64::new(0),
             alert_lines: Mutex::default(),
             flows: OnceLock::new(),
@@ -111,6 +116,7 @@ impl Console {
 
     /// Reports an alert.
     pub(crate) fn alert(&self, alert: &Alert) {
+        self.page.iter().for_each(|page| page.alert(alert));
         self.alerts.fetch_add(u64::from(alert.state.is_first()), Ordering::Relaxed);
         if self.quiet || !is_wanted(Level::Warning) {
             return;
@@ -126,6 +132,7 @@ impl Console {
     /// Prints a finished interval, with the number of live flows.
     pub(crate) fn interval(&self, ended: &EndedInterval<'_>) {
         self.flows.get_or_init(AtomicU64::default).store(ended.live, Ordering::Relaxed);
+        self.page.iter().for_each(|page| page.interval(ended));
         if !self.verbose {
             return;
         }

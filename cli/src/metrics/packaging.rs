@@ -38,7 +38,7 @@ fn served() -> Metrics {
         alerts: 0,
         flows: Some(0),
         outputs: vec![output],
-        totals: Totals { shortage: Shortage::default(), tcp: Some(TcpTotals::default()) },
+        totals: Totals { tcp: Some(TcpTotals::default()), ..Totals::default() },
     };
     let mut served = Metrics::new();
     for interfaces in [Vec::new(), vec!["eth0".to_owned()]] {

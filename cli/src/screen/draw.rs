@@ -13,7 +13,7 @@ use ringtap_monitor::report::activity::{Activity, Busy, Change, Target};
 use super::view::{Health, Order, View};
 use super::widgets::{Clear, Curve, Panel, wrapped};
 use ringtap_terminal::names;
-use ringtap_terminal::numbers::{bytes, count, of, rate};
+use ringtap_terminal::numbers::{bit_rate, bytes, count, of, rate};
 
 /// Cells of a load's bar.
 const BAR: usize = 10;
@@ -129,19 +129,14 @@ fn draw_rates(view: &View, frame: &mut Frame, area: Rect) {
     let now = view.rates.back().copied().unwrap_or(0);
     let most = view.rates.iter().copied().max().unwrap_or(0);
     let title = format!(
-        "{} packets/s, {}bit/s (most {} packets/s)",
+        "{} packets/s, {} (most {} packets/s)",
         rate(now as f64),
-        spaced(&rate(view.bits)),
+        bit_rate(view.bits),
         rate(most as f64)
     );
     let width = usize::from(area.width.saturating_sub(2));
     let latest = view.rates.iter().copied().skip(view.rates.len().saturating_sub(width));
     frame.render_widget(Curve { title, numbers: latest.collect(), most }, area);
-}
-
-/// A rate to which a unit can be appended: `3.67 M` gives `3.67 Mbit`, and `50 ` gives `50 bit`.
-fn spaced(rate: &str) -> String {
-    if rate.ends_with(|c: char| c.is_ascii_digit()) { format!("{rate} ") } else { rate.into() }
 }
 
 /// A line with a name and a value.
@@ -305,8 +300,8 @@ mod tests {
     use ringtap_monitor::EndedInterval;
     use ringtap_monitor::report::{Interval, Time, Volume};
 
-    use super::super::loads::ThreadLoad;
     use super::*;
+    use crate::loads::ThreadLoad;
 
     /// The lines of a terminal of this size.
     fn shown(view: &View, width: u16, height: u16) -> Vec<String> {

@@ -8,7 +8,6 @@
 //! Invariant: the terminal is restored however the run ends.
 
 mod draw;
-mod loads;
 mod terminal;
 mod view;
 mod widgets;
@@ -24,7 +23,7 @@ use ringtap_engine::Watch;
 use ringtap_export::Status;
 use ringtap_monitor::EndedInterval;
 
-use loads::Loads;
+use crate::loads::Loads;
 use ringtap_terminal::Usage;
 use terminal::{Ansi, Key, Keyboard};
 use view::View;

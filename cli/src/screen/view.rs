@@ -9,7 +9,7 @@ use ringtap_monitor::EndedInterval;
 use ringtap_monitor::report::Interval;
 use ringtap_monitor::report::activity::Activity;
 
-use super::loads::ThreadLoad;
+use crate::loads::ThreadLoad;
 
 /// Seconds of history: more than the usual width of a terminal.
 const HISTORY: usize = 256;

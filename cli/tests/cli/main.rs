@@ -47,3 +47,4 @@ mod signals;
 mod tui;
 mod usage;
 mod watch;
+mod web;

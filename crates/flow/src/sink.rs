@@ -18,6 +18,29 @@ pub trait RecordSink<I = FlowRecord>: Send {
     fn finish(&mut self) {}
 }
 
+/// Both receive all items.
+impl<I, A: RecordSink<I> + ?Sized, B: RecordSink<I> + ?Sized> RecordSink<I> for (Box<A>, Box<B>) {
+    fn take(&mut self, item: &I) {
+        self.0.take(item);
+        self.1.take(item);
+    }
+
+    fn mark(&mut self) {
+        self.0.mark();
+        self.1.mark();
+    }
+
+    fn ending(&mut self) {
+        self.0.ending();
+        self.1.ending();
+    }
+
+    fn finish(&mut self) {
+        self.0.finish();
+        self.1.finish();
+    }
+}
+
 /// The sinks of one worker; each may be absent.
 #[derive(Default)]
 pub struct Sinks {
@@ -28,6 +51,14 @@ pub struct Sinks {
 }
 
 impl Sinks {
+    /// Adds a sink for flow records to that which exists.
+    pub fn add_records(&mut self, sink: Box<dyn RecordSink>) {
+        self.records = Some(match self.records.take() {
+            Some(own) => Box::new((own, sink)),
+            None => sink,
+        });
+    }
+
     /// Calls [`RecordSink::mark`] of both.
     pub fn mark(&mut self) {
         self.records.iter_mut().for_each(|sink| sink.mark());

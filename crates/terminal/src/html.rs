@@ -6,7 +6,8 @@ use crate::chart::{STYLE as CHARTS, escaped};
 use crate::page::{Page, Part, Section};
 use crate::table::{Cell, Lean, Table};
 
-const STYLE: &str = include_str!("html.css");
+/// The style of a page, besides that of its charts.
+pub const STYLE: &str = include_str!("html.css");
 
 /// The page. Nothing in it is requested from elsewhere.
 pub fn html(page: &Page, title: &str, about: &str) -> String {
@@ -19,6 +20,17 @@ pub fn html(page: &Page, title: &str, about: &str) -> String {
          <title>{title}</title><style>{STYLE}{CHARTS}</style></head><body>\n\
          <header><h1>{title}</h1><p>{about}</p></header>\n<main>\n"
     );
+    html += &content(page);
+    html += "</main>\n";
+    if let Some(last) = &page.last {
+        let _ = writeln!(html, "<footer>{}</footer>", escaped(last));
+    }
+    html + "</body></html>\n"
+}
+
+/// What is between the header and the footer.
+pub fn content(page: &Page) -> String {
+    let mut html = String::new();
     if !page.figures.is_empty() {
         html += "<dl>";
         for (name, value) in &page.figures {
@@ -27,21 +39,20 @@ pub fn html(page: &Page, title: &str, about: &str) -> String {
         }
         html += "</dl>\n";
     }
-    // Charts are first, as wide as the page.
-    let has_charts = |one: &&Section| one.parts.iter().any(|part| matches!(part, Part::Charts(_)));
-    let (wide, others): (Vec<_>, Vec<_>) = page.sections.iter().partition(has_charts);
-    wide.into_iter().for_each(|one| section(&mut html, one));
-    html += "<div class=\"columns\">\n";
-    others.into_iter().for_each(|one| section(&mut html, one));
-    html += "</div></main>\n";
-    if let Some(last) = &page.last {
-        let _ = writeln!(html, "<footer>{}</footer>", escaped(last));
+    // Sections between wide ones are in columns.
+    for group in page.sections.chunk_by(|one, next| one.wide == next.wide) {
+        let wide = group.iter().any(|one| one.wide);
+        html += if wide { "" } else { "<div class=\"columns\">\n" };
+        group.iter().for_each(|one| section(&mut html, one));
+        html += if wide { "" } else { "</div>\n" };
     }
-    html + "</body></html>\n"
+    html
 }
 
 fn section(html: &mut String, section: &Section) {
-    let _ = writeln!(html, "<section><h2>{}</h2>", escaped(&section.title));
+    let link = section.link.as_ref().map(|(text, to)| format!(" {}", anchor(to, &escaped(text))));
+    let _ =
+        writeln!(html, "<section><h2>{}{}</h2>", escaped(&section.title), link.unwrap_or_default());
     for part in &section.parts {
         match part {
             Part::Line(line) => _ = writeln!(html, "<p>{}</p>", escaped(line)),
@@ -57,36 +68,54 @@ fn section(html: &mut String, section: &Section) {
     *html += "</section>\n";
 }
 
-/// The first column in which all rows have a number is drawn as bars, too.
+/// The first column in which all rows have a number is drawn as bars, too, if the rows are in its order.
 fn table(html: &mut String, table: &Table) {
     let numbers = |column: usize| {
         let cells = table.rows.iter().map(move |row| row.get(column).and_then(|cell| cell.exact));
         cells.collect::<Option<Vec<u64>>>()
     };
     let bars = (0..table.lean.len()).find_map(|column| Some((column, numbers(column)?)));
+    let bars = bars.filter(|(_, numbers)| numbers.is_sorted_by(|one, next| one >= next));
     let most = bars.iter().flat_map(|(_, numbers)| numbers).copied().max().unwrap_or(0);
     *html += "<div class=\"scroll\"><table>";
+    if !table.head.is_empty() {
+        *html += "<tr>";
+        for (name, lean) in table.head.iter().zip(&table.lean) {
+            let _ = write!(html, "<th scope=\"col\"{}>{}</th>", class(lean), escaped(name));
+        }
+        *html += "</tr>\n";
+    }
     for (at, row) in table.rows.iter().enumerate() {
         *html += "<tr>";
         for (column, (cell, lean)) in row.iter().zip(&table.lean).enumerate() {
-            let class = if matches!(lean, Lean::Right) { " class=\"n\"" } else { "" };
             let bar = match &bars {
                 Some((of, numbers)) if *of == column && most > 0 => {
                     format!(" style=\"--bar:{:.1}%\"", numbers[at] as f64 / most as f64 * 100.0)
                 }
                 _ => String::new(),
             };
-            let _ = write!(html, "<td{class}{bar}>{}</td>", data(cell));
+            let _ = write!(html, "<td{}{bar}>{}</td>", class(lean), data(cell));
         }
         *html += "</tr>\n";
     }
     *html += "</table></div>\n";
 }
 
+fn class(lean: &Lean) -> &'static str {
+    if matches!(lean, Lean::Right) { " class=\"n\"" } else { "" }
+}
+
+fn anchor(to: &str, text: &str) -> String {
+    format!("<a href=\"{}\">{text}</a>", escaped(to))
+}
+
 fn data(cell: &Cell) -> String {
-    let text = escaped(&cell.text);
-    match cell.exact {
-        Some(number) => format!("<data value=\"{number}\" title=\"{number}\">{text}</data>"),
+    let mut text = escaped(&cell.text);
+    if let Some(number) = cell.exact {
+        text = format!("<data value=\"{number}\" title=\"{number}\">{text}</data>");
+    }
+    match &cell.link {
+        Some(to) => anchor(to, &text),
         None => text,
     }
 }
@@ -105,6 +134,11 @@ mod tests {
         table.row(["\"x\"".into(), Cell::bytes(2048)]);
         table.row(["y".into(), Cell::bytes(1024)]);
         page.table(table);
+        page.heading("C");
+        page.link("CSV", "/csv?a=1&b=2".into());
+        let mut table = Table::with_head(&[("host", Lean::Left), ("n", Lean::Right)]);
+        table.row([Cell::from("h").to("?host=h".into()), Cell::count(1)]);
+        page.table(table);
         page.last("digest".into());
         let html = html(&page, "<t>", "now");
         for wanted in [
@@ -114,6 +148,9 @@ mod tests {
             "&lt;script&gt;alert(1)&lt;/script&gt;\u{fffd}",
             "&quot;x&quot;",
             "<td class=\"n\" style=\"--bar:50.0%\"><data value=\"1024\"",
+            "<h2>C <a href=\"/csv?a=1&amp;b=2\">CSV</a></h2>",
+            "<tr><th scope=\"col\">host</th><th scope=\"col\" class=\"n\">n</th></tr>",
+            "<td><a href=\"?host=h\">h</a></td>",
             "<footer>digest</footer>",
         ] {
             assert!(html.contains(wanted), "{wanted:?} is missing in {html}");

@@ -28,6 +28,13 @@ pub fn rate(number: f64) -> String {
     scaled(number, 1000.0, &["", "k", "M", "G", "T"]).trim_end().into()
 }
 
+/// `3.67 Mbit/s`.
+pub fn bit_rate(number: f64) -> String {
+    let rate = rate(number);
+    let gap = if rate.ends_with(|c: char| c.is_ascii_digit()) { " " } else { "" };
+    format!("{rate}{gap}bit/s")
+}
+
 /// Three digits and a unit.
 fn scaled(mut number: f64, step: f64, units: &[&str]) -> String {
     let mut unit = 0;
@@ -59,5 +66,6 @@ mod tests {
         assert_eq!(sizes[..3], expected[..3]);
         assert_eq!(sizes[4..], expected[4..]);
         assert_eq!([0.0, 12.0, 1_500.0, 3.67e6].map(rate), ["0", "12", "1.50 k", "3.67 M"]);
+        assert_eq!([50.0, 3.67e6].map(bit_rate), ["50 bit/s", "3.67 Mbit/s"]);
     }
 }

@@ -23,6 +23,10 @@ pub struct Page {
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) title: String,
+    /// As wide as the page, in HTML only.
+    pub(crate) wide: bool,
+    /// A link beside the title, in HTML only: its text and where it leads.
+    pub(crate) link: Option<(&'static str, String)>,
     pub(crate) parts: Vec<Part>,
 }
 
@@ -42,7 +46,12 @@ impl Page {
 
     /// Begins a section.
     pub fn heading(&mut self, title: &str) {
-        self.sections.push(Section { title: title.into(), parts: Vec::new() });
+        self.sections.push(Section {
+            title: title.into(),
+            wide: false,
+            link: None,
+            parts: Vec::new(),
+        });
     }
 
     fn part(&mut self, part: Part) {
@@ -51,6 +60,20 @@ impl Page {
         }
         if let Some(section) = self.sections.last_mut() {
             section.parts.push(part);
+        }
+    }
+
+    /// Makes the section as wide as the page, in HTML only.
+    pub fn widen(&mut self) {
+        if let Some(section) = self.sections.last_mut() {
+            section.wide = true;
+        }
+    }
+
+    /// A link beside the title of the section, in HTML only.
+    pub fn link(&mut self, text: &'static str, to: String) {
+        if let Some(section) = self.sections.last_mut() {
+            section.link = Some((text, to));
         }
     }
 
@@ -68,6 +91,7 @@ impl Page {
     pub fn charts(&mut self, title: &str, charts: Vec<Timeline>) {
         if !charts.is_empty() {
             self.heading(title);
+            self.widen();
             self.part(Part::Charts(charts));
         }
     }
@@ -80,6 +104,16 @@ impl Page {
         }
     }
 
+    /// The first table of the section with this title.
+    pub fn table_of(&self, title: &str) -> Option<&Table> {
+        let parts =
+            self.sections.iter().filter(|one| one.title == title).flat_map(|one| &one.parts);
+        parts.into_iter().find_map(|part| match part {
+            Part::Table(table) => Some(table),
+            Part::Line(_) | Part::Charts(_) => None,
+        })
+    }
+
     /// The footer.
     pub fn last(&mut self, text: String) {
         self.last = Some(text);
@@ -88,7 +122,7 @@ impl Page {
     /// The whole as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for Section { title, parts } in &self.sections {
+        for Section { title, parts, .. } in &self.sections {
             if matches!(parts[..], [Part::Charts(_)]) {
                 continue;
             }

@@ -17,27 +17,29 @@ pub struct Cell {
     pub(crate) text: String,
     /// The number that the text is about.
     pub(crate) exact: Option<u64>,
+    /// Where it leads, in HTML only.
+    pub(crate) link: Option<String>,
 }
 
 impl Cell {
     /// `12,345,678`.
     pub fn count(number: u64) -> Self {
-        Self { text: numbers::count(number), exact: Some(number) }
+        Self { text: numbers::count(number), exact: Some(number), link: None }
     }
 
     /// `3.94 MiB`.
     pub fn bytes(number: u64) -> Self {
-        Self { text: numbers::bytes(number), exact: Some(number) }
+        Self { text: numbers::bytes(number), exact: Some(number), link: None }
     }
 
     /// `1 frame`, `2,000 frames`.
     pub fn of(number: u64, what: &str) -> Self {
-        Self { text: numbers::of(number, what), exact: Some(number) }
+        Self { text: numbers::of(number, what), exact: Some(number), link: None }
     }
 
     /// Text about a number.
     pub fn about(number: u64, text: impl Into<String>) -> Self {
-        Self { text: text.into(), exact: Some(number) }
+        Self { text: text.into(), exact: Some(number), link: None }
     }
 
     /// The same with further words: `12,345 packets`.
@@ -46,11 +48,17 @@ impl Cell {
         self.text += words;
         self
     }
+
+    /// The same as a link, in HTML only.
+    pub fn to(mut self, link: String) -> Self {
+        self.link = Some(link);
+        self
+    }
 }
 
 impl<S: Into<String>> From<S> for Cell {
     fn from(text: S) -> Self {
-        Self { text: text.into(), exact: None }
+        Self { text: text.into(), exact: None, link: None }
     }
 }
 
@@ -58,13 +66,21 @@ impl<S: Into<String>> From<S> for Cell {
 #[derive(Debug)]
 pub struct Table {
     pub(crate) lean: Vec<Lean>,
+    /// The names of the columns, if they have any.
+    pub(crate) head: Vec<&'static str>,
     pub(crate) rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
     /// An empty table; `lean` has an entry for each column.
     pub fn new(lean: &[Lean]) -> Self {
-        Self { lean: lean.to_vec(), rows: Vec::new() }
+        Self { lean: lean.to_vec(), head: Vec::new(), rows: Vec::new() }
+    }
+
+    /// An empty table with named columns.
+    pub fn with_head(columns: &[(&'static str, Lean)]) -> Self {
+        let (head, lean) = columns.iter().copied().unzip();
+        Self { lean, head, rows: Vec::new() }
     }
 
     /// Adds a row with at most as many cells as the table has columns.
@@ -81,16 +97,19 @@ impl Table {
 
     /// The lines, indented, two spaces between columns, nothing after the last cell.
     pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
+        let texts = |row: &'_ Vec<Cell>| row.iter().map(|cell| cell.text.clone()).collect();
+        let head = self.head.iter().map(|name| (*name).to_owned()).collect();
+        let head = (!self.head.is_empty()).then_some(head);
+        let rows: Vec<Vec<String>> = head.into_iter().chain(self.rows.iter().map(texts)).collect();
         let widest = |column: usize| {
-            let cells = self.rows.iter().filter_map(move |row| row.get(column));
-            cells.map(|cell| cell.text.chars().count()).max().unwrap_or(0)
+            let texts = rows.iter().filter_map(|row| row.get(column));
+            texts.map(|text| text.chars().count()).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..self.lean.len()).map(widest).collect();
-        self.rows.iter().map(move |row| {
+        rows.into_iter().map(move |row| {
             let mut line = String::from(" ");
-            for ((cell, lean), &width) in row.iter().zip(&self.lean).zip(&widths) {
+            for ((text, lean), &width) in row.iter().zip(&self.lean).zip(&widths) {
                 line.push(' ');
-                let text = &cell.text;
                 match lean {
                     Lean::Left => line += &format!("{text:<width$} "),
                     Lean::Right => line += &format!("{text:>width$} "),
@@ -99,6 +118,34 @@ impl Table {
             line.truncate(line.trim_end().len());
             line
         })
+    }
+
+    /// The rows as CSV (RFC 4180), with exact numbers where cells have them.
+    pub fn csv(&self) -> String {
+        let mut csv = String::new();
+        let mut line = |cells: &mut dyn Iterator<Item = String>| {
+            let cells: Vec<_> = cells.map(|text| quoted(&text)).collect();
+            csv += &cells.join(",");
+            csv += "\r\n";
+        };
+        if !self.head.is_empty() {
+            line(&mut self.head.iter().map(|name| (*name).to_owned()));
+        }
+        for row in &self.rows {
+            let text =
+                |cell: &Cell| cell.exact.map_or(cell.text.clone(), |number| number.to_string());
+            line(&mut row.iter().map(text));
+        }
+        csv
+    }
+}
+
+/// A field of CSV.
+pub fn quoted(text: &str) -> String {
+    if text.contains(['"', ',', '\r', '\n']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
     }
 }
 
@@ -113,5 +160,14 @@ mod tests {
         table.row(["größer".into(), Cell::count(1000), "z".into()]);
         let lines: Vec<_> = table.lines().collect();
         assert_eq!(lines, ["  a           1", "  größer  1,000  z"]);
+    }
+
+    #[test]
+    fn a_head_is_the_first_line_and_csv_has_exact_numbers() {
+        let mut table = Table::with_head(&[("name", Lean::Left), ("packets", Lean::Right)]);
+        table.row(["a \"b\", c".into(), Cell::count(12_345)]);
+        let lines: Vec<_> = table.lines().collect();
+        assert_eq!(lines, ["  name        packets", "  a \"b\", c   12,345"]);
+        assert_eq!(table.csv(), "name,packets\r\n\"a \"\"b\"\", c\",12345\r\n");
     }
 }

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 /// One thread's load since the last reading.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct ThreadLoad {
-    pub(super) thread: String,
+pub(crate) struct ThreadLoad {
+    pub(crate) thread: String,
     /// Share of one core, 0 to 1.
-    pub(super) busy: f64,
+    pub(crate) busy: f64,
 }
 
 /// The CPU times at the last reading.
 #[derive(Default)]
-pub(super) struct Loads {
+pub(crate) struct Loads {
     elapsed: Duration,
     /// CPU time in clock ticks, by thread.
     ticks: BTreeMap<u32, u64>,
@@ -22,7 +22,7 @@ pub(super) struct Loads {
 
 impl Loads {
     /// The load of each thread since the last call; empty for the first call. `elapsed` must grow.
-    pub(super) fn read(&mut self, elapsed: Duration) -> Vec<ThreadLoad> {
+    pub(crate) fn read(&mut self, elapsed: Duration) -> Vec<ThreadLoad> {
         let past_s = elapsed.saturating_sub(self.elapsed).as_secs_f64();
         self.elapsed = elapsed;
         let per_second = rustix::param::clock_ticks_per_second() as f64;

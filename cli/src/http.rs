@@ -1,0 +1,382 @@
+//! HTTP for `--metrics` and `--web`: the subset of HTTP/1.0 and 1.1 that serving pages needs.
+//!
+//! ```text
+//! clients ──▶ Server, in its own thread ──▶ Http: request → Site ──▶ reply
+//!                                       ◀── publish: events (text/event-stream) for those who follow a topic
+//! ```
+//!
+//! Invariant: no client delays the run, the attendant thread or another client (see [`crate::server`]).
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::server::{After, Limits, Listener, Next, Protocol, Refusal, Server};
+use crate::tls::TlsListener;
+
+/// Limits of clients. The idle time exceeds the usual scrape interval of a minute.
+const LIMITS: Limits = Limits {
+    connections: 256,
+    followers: 64,
+    request: Duration::from_secs(5),
+    response: Duration::from_secs(10),
+    idle: Duration::from_secs(75),
+    bytes_per_second: 1 << 20,
+    buffered_bytes: 16 << 20,
+};
+
+/// The longest request, in bytes.
+const REQUEST: usize = 8 << 10;
+
+/// The most header fields of a request.
+const HEADERS: usize = 64;
+
+/// The type of text.
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// Fields of each response: a page shows nothing of others, and no other page shows it.
+const POLICY: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n\
+    Referrer-Policy: no-referrer\r\nContent-Security-Policy: default-src 'none'; script-src 'self'; \
+    style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; \
+    frame-ancestors 'none'\r\n";
+
+/// A request for a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Get<'a> {
+    /// Without the query.
+    pub(crate) path: &'a str,
+    /// What follows the question mark.
+    pub(crate) query: &'a str,
+    /// The name of the server, and its port, as the client knows them.
+    pub(crate) host: &'a str,
+    /// The credentials.
+    pub(crate) authorization: &'a str,
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// A resource.
+    Resource { kind: &'static str, body: Vec<u8> },
+    /// A resource to be saved as a file of this name.
+    File { name: &'static str, kind: &'static str, body: Vec<u8> },
+    /// Events of this topic follow.
+    Events(String),
+    /// None; the status and what it means here.
+    None(&'static str, String),
+}
+
+impl Reply {
+    /// The resource does not exist.
+    pub(crate) fn missing(hint: &str) -> Self {
+        Self::None("404 Not Found", format!("{hint}\n"))
+    }
+}
+
+/// What a server serves.
+pub(crate) trait Site {
+    fn get(&mut self, request: &Get<'_>) -> Reply;
+
+    /// Time until [`Site::publishes`] is called, at the latest.
+    fn pause(&self) -> Duration {
+        // Any long time will do.
+        Duration::from_secs(60)
+    }
+
+    /// Whether events are due for those who follow a topic.
+    fn publishes(&mut self) -> bool {
+        false
+    }
+
+    /// The data of the next event of a topic, in one line.
+    fn event(&mut self, _topic: &str) -> String {
+        String::new()
+    }
+
+    /// The run has ended: events follow a last time.
+    fn end(&mut self) {}
+}
+
+/// A listening socket.
+pub(crate) enum Listening {
+    Plain(TcpListener),
+    /// Its address, and the socket.
+    Tls(Option<SocketAddr>, TlsListener),
+}
+
+/// The serving thread; stops when dropped.
+pub(crate) struct Serving {
+    /// Closing it wakes the thread, which then ends.
+    wake: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listening {
+    /// Listens at the `address` that the `flag` gives.
+    pub(crate) fn at(flag: &str, address: SocketAddr) -> anyhow::Result<Self> {
+        let context = || format!("{flag} {address}");
+        let listener = TcpListener::bind(address).with_context(context)?;
+        listener.set_nonblocking(true).with_context(context)?;
+        Ok(Self::Plain(listener))
+    }
+
+    /// The same with TLS, by the certificate and the private key in these files.
+    pub(crate) fn with_tls(self, certificate: &Path, key: &Path) -> io::Result<Self> {
+        let address = self.address();
+        match self {
+            Self::Plain(listener) => {
+                Ok(Self::Tls(address, TlsListener::new(listener, certificate, key)?))
+            }
+            tls @ Self::Tls(..) => Ok(tls),
+        }
+    }
+
+    /// The local address of the socket.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Plain(listener) => listener.local_addr().ok(),
+            Self::Tls(address, _) => *address,
+        }
+    }
+
+    /// The URL of its root.
+    pub(crate) fn url(&self) -> Option<String> {
+        let scheme = if matches!(self, Self::Tls(..)) { "https" } else { "http" };
+        self.address().map(|address| format!("{scheme}://{address}/"))
+    }
+
+    /// Serves the site, in a thread of this name, which yields to all others.
+    pub(crate) fn serve(
+        self,
+        name: &str,
+        site: impl Site + Send + 'static,
+    ) -> anyhow::Result<Serving> {
+        let (wake, woken) = UnixStream::pair()?;
+        let serve = move || {
+            // Of the priorities for this thread alone, the lowest. Without it, serving still works.
+            let _ = rustix::process::setpriority_process(None, 19);
+            match self {
+                Self::Plain(listener) => serve(Server::new(listener, LIMITS), site, &woken),
+                Self::Tls(_, listener) => serve(Server::new(listener, LIMITS), site, &woken),
+            }
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(serve)?;
+        Ok(Serving { wake: Some(wake), thread: Some(thread) })
+    }
+}
+
+/// Serves until `woken` is closed.
+fn serve<L: Listener>(mut server: Server<L>, site: impl Site, woken: &UnixStream) {
+    let mut http = Http(site);
+    while !server.turn(http.0.pause(), Some(woken.as_fd()), &mut http) {
+        if http.0.publishes() {
+            server.publish(&mut http);
+        }
+    }
+    http.0.end();
+    server.publish(&mut http);
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        drop(self.wake.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was printed; only the serving ended early.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The protocol.
+struct Http<S>(S);
+
+impl<S: Site> Protocol for Http<S> {
+    fn read(&mut self, received: &mut Vec<u8>, _: bool) -> Next {
+        let mut fields = [httparse::EMPTY_HEADER; HEADERS];
+        let Some(request) = request(received, &mut fields) else { return Next::More };
+        let after = if request.keep_open { After::KeepOpen } else { After::Close };
+        let reply = request.get.map_or_else(
+            |status| Reply::None(status, format!("{status}\n")),
+            |get| self.0.get(&get),
+        );
+        let (head, length) = (request.head, request.length);
+        received.drain(..length);
+        match reply {
+            Reply::Events(topic) if !head => Next::Follow(begin_events(), topic),
+            reply => Next::Answer(response(&reply, head, after), after),
+        }
+    }
+
+    fn refuse(&mut self, refusal: Refusal) -> Vec<u8> {
+        let status = match refusal {
+            Refusal::Late => "408 Request Timeout",
+            Refusal::Full => "503 Service Unavailable",
+        };
+        response(&Reply::None(status, format!("{status}\n")), false, After::Close)
+    }
+
+    fn event(&mut self, topic: &str) -> Vec<u8> {
+        format!("data: {}\n\n", self.0.event(topic)).into_bytes()
+    }
+}
+
+fn begin_events() -> Vec<u8> {
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{POLICY}Connection: close\r\n\r\n"
+    )
+    .into_bytes()
+}
+
+fn response(reply: &Reply, head: bool, after: After) -> Vec<u8> {
+    let (status, kind, body) = match reply {
+        Reply::Resource { kind, body } | Reply::File { kind, body, .. } => {
+            ("200 OK", *kind, &body[..])
+        }
+        Reply::Events(_) => ("200 OK", "text/event-stream", &[][..]),
+        Reply::None(status, text) => (*status, TEXT, text.as_bytes()),
+    };
+    let connection = if after == After::KeepOpen { "keep-alive" } else { "close" };
+    let more = match reply {
+        Reply::File { name, .. } => {
+            format!("Content-Disposition: attachment; filename=\"{name}\"\r\n")
+        }
+        Reply::None(status, _) if status.starts_with("405") => "Allow: GET, HEAD\r\n".into(),
+        // The browser asks for the token.
+        Reply::None(status, _) if status.starts_with("401") => {
+            "WWW-Authenticate: Basic realm=\"ringtap: any name, and the token as password\"\r\n"
+                .into()
+        }
+        Reply::None(status, _) if status.starts_with("503") => "Retry-After: 5\r\n".into(),
+        _ => String::new(),
+    };
+    let mut response = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{more}{POLICY}Connection: {connection}\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    if !head {
+        response.extend_from_slice(body);
+    }
+    response
+}
+
+/// A complete or invalid request.
+#[derive(Debug, PartialEq, Eq)]
+struct Request<'a> {
+    /// What is requested, or the status of the refusal.
+    get: Result<Get<'a>, &'static str>,
+    /// A HEAD request.
+    head: bool,
+    /// The connection stays open.
+    keep_open: bool,
+    /// Length of the request in bytes.
+    length: usize,
+}
+
+/// The first request of these bytes; `None` if it is not complete.
+fn request<'a>(received: &'a [u8], fields: &mut [httparse::Header<'a>]) -> Option<Request<'a>> {
+    let mut request = httparse::Request::new(fields);
+    let wrong = |status| {
+        Some(Request { get: Err(status), head: false, keep_open: false, length: received.len() })
+    };
+    let length = match request.parse(received) {
+        Ok(httparse::Status::Complete(length)) if length <= REQUEST => length,
+        Ok(httparse::Status::Partial) if received.len() <= REQUEST => return None,
+        Ok(_) | Err(httparse::Error::TooManyHeaders) => {
+            return wrong("431 Request Header Fields Too Large");
+        }
+        Err(_) => return wrong("400 Bad Request"),
+    };
+    let target = request.path.unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let all = |name: &'static str| {
+        let named =
+            request.headers.iter().filter(move |field| field.name.eq_ignore_ascii_case(name));
+        named.map(|field| std::str::from_utf8(field.value).unwrap_or_default().trim())
+    };
+    let first = |name| all(name).next().unwrap_or_default();
+    // A body is not read, so the start of the next request is unknown.
+    let has_body = all("content-length").any(|value| value != "0")
+        || all("transfer-encoding").next().is_some();
+    let is_last = all("connection")
+        .any(|value| value.split(',').any(|option| option.trim().eq_ignore_ascii_case("close")));
+    let get = match request.method {
+        Some("GET" | "HEAD") => {
+            Ok(Get { path, query, host: first("host"), authorization: first("authorization") })
+        }
+        _ => Err("405 Method Not Allowed"),
+    };
+    Some(Request {
+        get,
+        head: request.method == Some("HEAD"),
+        keep_open: request.version == Some(1) && !has_body && !is_last,
+        length,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with<T>(bytes: &str, read: impl FnOnce(Option<Request<'_>>) -> T) -> T {
+        read(request(bytes.as_bytes(), &mut [httparse::EMPTY_HEADER; HEADERS]))
+    }
+
+    #[test]
+    fn a_request_is_read_when_it_is_complete() {
+        for partial in ["", "GET /metrics HTTP/1.1\r\nHost: a\r\n"] {
+            with(partial, |request| assert_eq!(request, None, "{partial:?}"));
+        }
+        let get = |bytes: &str, path: &str, query: &str| {
+            with(bytes, |request| {
+                let get = request.unwrap().get.unwrap();
+                assert_eq!((get.path, get.query), (path, query), "{bytes:?}");
+            });
+        };
+        get("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", "/metrics", "");
+        get("HEAD /metrics?x=1 HTTP/1.0\r\n\r\n", "/metrics", "x=1");
+        get("GET / HTTP/1.1\r\n\r\n", "/", "");
+        let refused = |bytes: &str, status: &str| {
+            with(bytes, |request| assert_eq!(request.unwrap().get, Err(status), "{bytes:?}"));
+        };
+        refused("POST /metrics HTTP/1.1\r\n\r\n", "405 Method Not Allowed");
+        refused("\0\x01\x02 nonsense\r\n\r\n", "400 Bad Request");
+        let large = "431 Request Header Fields Too Large";
+        refused(&format!("GET /{} HTTP/1.1\r\n", "x".repeat(REQUEST)), large);
+        refused(&format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(HEADERS + 1)), large);
+        with("GET / HTTP/1.1\r\nhost: a:1\r\nAuthorization:  Bearer b \r\n\r\n", |request| {
+            let get = request.unwrap().get.unwrap();
+            assert_eq!((get.host, get.authorization), ("a:1", "Bearer b"));
+        });
+    }
+
+    #[test]
+    fn keep_alive_depends_on_version_connection_header_and_body() {
+        for (fields, version, expected) in [
+            ("", 1, true),
+            ("", 0, false),
+            ("Connection: close\r\n", 1, false),
+            ("connection: TE, Close\r\n", 1, false),
+            ("Connection: keep-alive\r\n", 1, true),
+            ("Content-Length: 0\r\n", 1, true),
+            ("Content-Length: 7\r\n", 1, false),
+            ("Transfer-Encoding: chunked\r\n", 1, false),
+        ] {
+            let bytes = format!("GET /metrics HTTP/1.{version}\r\n{fields}\r\n");
+            with(&format!("{bytes}GET /"), |request| {
+                let request = request.unwrap();
+                assert_eq!(
+                    (request.keep_open, request.length),
+                    (expected, bytes.len()),
+                    "{bytes:?}"
+                );
+            });
+        }
+    }
+}

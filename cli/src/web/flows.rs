@@ -1,0 +1,356 @@
+//! The flows of the last minutes, in bounded memory.
+//!
+//! ```text
+//! worker ──▶ Keeper: a block of rows ── full, or at a mark ──▶ bounded channel ──▶ Flows: the latest blocks
+//! ```
+//!
+//! A worker never waits: a block for which the channel has no room is lost and counted.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use ringtap_flow::{FlowKey, FlowRecord, IpVersion, Kind, Label, RecordSink};
+
+use super::view::View;
+
+/// Rows of a block.
+const BLOCK: usize = 512;
+/// Most rows kept.
+pub(super) const MOST: usize = 200_000;
+/// Most bytes of names kept.
+const MOST_TEXT: usize = 16 << 20;
+/// Blocks on their way to the page.
+const WAITING: usize = 128;
+/// Longest kept part of a name, bytes.
+const NAME: usize = 200;
+
+/// What is kept of a flow record; index 0 of pairs is the initiator's direction.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) first_ns: u64,
+    pub(super) last_ns: u64,
+    pub(super) packets: [u64; 2],
+    pub(super) octets: [u64; 2],
+    pub(super) key: FlowKey,
+    /// Microseconds that the server needed to answer: from SYN to SYN-ACK, or from a question of DNS to its answer.
+    pub(super) answer_us: Option<u32>,
+    /// [`Label::EMPTY`] without one.
+    pub(super) label: Label,
+    /// Lengths of the server's name, of the DNS name and of a response code that is a failure, which follow each other
+    /// in the text of the block.
+    lengths: [u8; 3],
+}
+
+/// A row and its names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flow<'a> {
+    pub(super) row: &'a Row,
+    /// The server's name, or nothing.
+    pub(super) server: &'a str,
+    /// The name that DNS looked up, or nothing.
+    pub(super) lookup: &'a str,
+    /// The response code of a failed lookup, or nothing.
+    pub(super) failure: &'a str,
+}
+
+impl Flow<'_> {
+    /// Source and destination.
+    pub(super) fn hosts(&self) -> [IpAddr; 2] {
+        [self.row.key.source(), self.row.key.destination()]
+    }
+
+    fn matches(&self, view: &View) -> bool {
+        let key = &self.row.key;
+        view.host.is_none_or(|host| self.hosts().contains(&host))
+            && view.port.is_none_or(|port| [key.src_port, key.dst_port].contains(&port))
+            && view.application.as_ref().is_none_or(|label| self.row.label.as_str() == label)
+            && view.name.as_ref().is_none_or(|name| {
+                [self.server, self.lookup].iter().any(|own| own.to_lowercase().contains(&**name))
+            })
+    }
+}
+
+/// Rows in the order of their ends, roughly.
+#[derive(Debug, Default)]
+struct Block {
+    rows: Vec<Row>,
+    text: String,
+}
+
+impl Block {
+    fn push(&mut self, record: &FlowRecord) {
+        let facts = &record.facts;
+        let first = |kind| facts.values(kind).next();
+        let server = first(Kind::TlsServerName).or_else(|| first(Kind::HttpHost));
+        let failure = first(Kind::DnsResponseCode).filter(|code| *code != b"NOERROR");
+        let mut lengths = [0; 3];
+        for (length, name) in lengths.iter_mut().zip([server, first(Kind::DnsQueryName), failure]) {
+            let before = self.text.len();
+            let name = String::from_utf8_lossy(name.unwrap_or_default());
+            self.text += &name[..name.floor_char_boundary(NAME)];
+            *length = (self.text.len() - before) as u8;
+        }
+        let number = |value: &[u8]| std::str::from_utf8(value).ok()?.parse().ok();
+        let handshake = record.tcp.as_ref().and_then(|tcp| tcp.handshake_us[0]);
+        self.rows.push(Row {
+            first_ns: record.first_ns,
+            last_ns: record.last_ns,
+            packets: record.packets,
+            octets: record.octets,
+            key: record.key,
+            answer_us: handshake.or_else(|| first(Kind::DnsResponseTime).and_then(number)),
+            label: record.application.map_or(Label::EMPTY, |application| application.label),
+            lengths,
+        });
+    }
+
+    /// All flows, with their places in the text.
+    fn flows(&self) -> impl Iterator<Item = Flow<'_>> {
+        let mut rest = &self.text[..];
+        self.rows.iter().map(move |row| {
+            let [server, lookup, failure] = row.lengths.map(|length| {
+                let (name, after) = rest.split_at(length.into());
+                rest = after;
+                name
+            });
+            Flow { row, server, lookup, failure }
+        })
+    }
+}
+
+/// A worker's sink.
+pub(super) struct Keeper {
+    block: Block,
+    sender: SyncSender<Block>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Keeper {
+    fn hand_on(&mut self) {
+        if self.block.rows.is_empty() {
+            return;
+        }
+        let block = std::mem::take(&mut self.block);
+        let rows = block.rows.len() as u64;
+        if self.sender.try_send(block).is_err() {
+            // Relaxed: a counter orders no other data.
+            self.lost.fetch_add(rows, Ordering::Relaxed);
+        }
+    }
+}
+
+impl RecordSink for Keeper {
+    fn take(&mut self, record: &FlowRecord) {
+        self.block.push(record);
+        if self.block.rows.len() == BLOCK {
+            self.hand_on();
+        }
+    }
+
+    fn mark(&mut self) {
+        self.hand_on();
+    }
+
+    fn finish(&mut self) {
+        self.hand_on();
+    }
+}
+
+/// The latest flows.
+pub(super) struct Flows {
+    receiver: Receiver<Block>,
+    lost: Arc<AtomicU64>,
+    blocks: VecDeque<Block>,
+    rows: usize,
+    text: usize,
+    /// All flows that ended, without those lost.
+    pub(super) ended: u64,
+    /// All flows that ended until then may be missing.
+    pub(super) complete_after_ns: u64,
+    /// End of the latest flow.
+    pub(super) latest_ns: u64,
+}
+
+impl Flows {
+    /// An empty list, and a sink for each of the workers.
+    pub(super) fn new(workers: usize) -> (Self, Vec<Keeper>) {
+        let (sender, receiver) = sync_channel(WAITING);
+        let lost = Arc::new(AtomicU64::new(0));
+        let keeper =
+            |_| Keeper { block: Block::default(), sender: sender.clone(), lost: Arc::clone(&lost) };
+        let keepers = (0..workers).map(keeper).collect();
+        let blocks = VecDeque::new();
+        let (rows, text, ended, complete_after_ns, latest_ns) = (0, 0, 0, 0, 0);
+        let flows =
+            Self { receiver, lost, blocks, rows, text, ended, complete_after_ns, latest_ns };
+        (flows, keepers)
+    }
+
+    /// Flows lost on their way, because the page was too slow.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Number of flows kept.
+    pub(super) fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Takes what the workers have handed on.
+    pub(super) fn receive(&mut self) {
+        while let Ok(block) = self.receiver.try_recv() {
+            self.rows += block.rows.len();
+            self.text += block.text.len();
+            self.ended += block.rows.len() as u64;
+            let latest = block.rows.iter().map(|row| row.last_ns).max().unwrap_or(0);
+            self.latest_ns = self.latest_ns.max(latest);
+            self.blocks.push_back(block);
+            while self.rows > MOST || self.text > MOST_TEXT {
+                let Some(oldest) = self.blocks.pop_front() else { break };
+                self.rows -= oldest.rows.len();
+                self.text -= oldest.text.len();
+                let ended = oldest.rows.iter().map(|row| row.last_ns).max().unwrap_or(0);
+                self.complete_after_ns = self.complete_after_ns.max(ended);
+            }
+        }
+    }
+
+    /// The flows of a view that ended after `from_ns` and not after `until_ns`, the latest block first.
+    pub(super) fn of<'a>(
+        &'a self,
+        view: &'a View,
+        from_ns: u64,
+        until_ns: u64,
+    ) -> impl Iterator<Item = Flow<'a>> {
+        let flows = self.blocks.iter().rev().flat_map(Block::flows);
+        let within = move |flow: &Flow<'_>| {
+            let end_ns = flow.row.last_ns;
+            from_ns < end_ns && end_ns <= until_ns
+        };
+        flows.filter(move |flow| within(flow) && flow.matches(view))
+    }
+}
+
+/// The text of an end of a flow: `10.0.0.1:53`, or the address alone for protocols without ports.
+pub(super) fn end_of(key: &FlowKey, source: bool) -> String {
+    let (address, port) =
+        if source { (key.source(), key.src_port) } else { (key.destination(), key.dst_port) };
+    match (key.version, matches!(key.protocol, 6 | 17 | 132 | 33 | 136)) {
+        (_, false) => address.to_string(),
+        (IpVersion::V4, true) => format!("{address}:{port}"),
+        (IpVersion::V6, true) => format!("[{address}]:{port}"),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A TCP flow of two packets, a kilobyte each way, between hosts given by numbers.
+    pub(crate) fn record(last_s: u64, from: u8, to: (u8, u16)) -> FlowRecord {
+        let mut key = FlowKey {
+            version: IpVersion::V4,
+            src: [0; 16],
+            dst: [0; 16],
+            src_port: 40_000,
+            dst_port: to.1,
+            protocol: 6,
+        };
+        key.src[..4].copy_from_slice(&[10, 0, 0, from]);
+        key.dst[..4].copy_from_slice(&[10, 0, 0, to.0]);
+        let mut record = FlowRecord::new(key);
+        record.first_ns = last_s * 1_000_000_000 - 500_000_000;
+        record.last_ns = last_s * 1_000_000_000;
+        (record.packets, record.octets) = ([1, 1], [1000, 1000]);
+        record
+    }
+
+    /// The same with a name of a server, and a lookup that failed.
+    pub(crate) fn named(last_s: u64, from: u8, to: (u8, u16), name: &str) -> FlowRecord {
+        let mut record = record(last_s, from, to);
+        let mut add = |kind, value: &str| {
+            record.facts.add(kind, value.as_bytes(), 2_000).unwrap();
+        };
+        add(Kind::TlsServerName, name);
+        add(Kind::DnsQueryName, "lookup.example");
+        add(Kind::DnsResponseCode, "NXDOMAIN");
+        add(Kind::DnsResponseTime, "1500");
+        record
+    }
+
+    fn view(query: &str) -> View {
+        View::parse(query).unwrap()
+    }
+
+    #[test]
+    fn flows_are_found_by_host_port_name_and_time() {
+        let (mut flows, mut keepers) = Flows::new(2);
+        keepers[0].take(&record(10, 1, (2, 80)));
+        keepers[1].take(&named(20, 3, (4, 443), "www.Example.org"));
+        keepers.iter_mut().for_each(Keeper::mark);
+        flows.receive();
+        let found = |query: &str, from_s: u64, until_s: u64| {
+            let view = view(query);
+            flows
+                .of(&view, from_s * 1_000_000_000, until_s * 1_000_000_000)
+                .map(|flow| flow.row.key.dst_port)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found("", 0, 100), [443, 80]);
+        assert_eq!(found("", 10, 20), [443]);
+        assert_eq!(found("", 9, 10), [80]);
+        assert_eq!(found("host=10.0.0.2", 0, 100), [80]);
+        assert_eq!(found("host=10.0.0.3&port=443", 0, 100), [443]);
+        assert_eq!(found("port=40000", 0, 100), [443, 80]);
+        assert_eq!(found("name=example.org", 0, 100), [443]);
+        assert_eq!(found("name=LOOKUP", 0, 100), [443]);
+        assert_eq!(found("application=dns", 0, 100), [0; 0]);
+        let view = view("port=443");
+        let flow = flows.of(&view, 0, u64::MAX).next().unwrap();
+        assert_eq!(
+            (flow.server, flow.lookup, flow.failure, flow.row.answer_us),
+            ("www.Example.org", "lookup.example", "NXDOMAIN", Some(1500))
+        );
+        assert_eq!(end_of(&flow.row.key, false), "10.0.0.4:443");
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_is_missing_is_known() {
+        let (mut flows, mut keepers) = Flows::new(1);
+        for second in 1..=(MOST + 3 * BLOCK) as u64 {
+            keepers[0].take(&record(second, 1, (2, 80)));
+            if second.is_multiple_of(64 * BLOCK as u64) {
+                flows.receive();
+            }
+        }
+        keepers[0].finish();
+        flows.receive();
+        assert!(flows.len() <= MOST && flows.len() > MOST - BLOCK, "{}", flows.len());
+        assert_eq!(flows.lost(), 0);
+        let missing = flows.ended - flows.len() as u64;
+        assert_eq!(flows.complete_after_ns, missing * 1_000_000_000);
+        let all = View::default();
+        let found = flows.of(&all, flows.complete_after_ns, u64::MAX).count();
+        assert_eq!(found, flows.len());
+        // Long names count as well; text that is no UTF-8 is replaced.
+        let name = "n".repeat(1000);
+        for second in 1..=100_000 {
+            keepers[0].take(&named(second, 1, (2, 80), &name));
+            flows.receive();
+        }
+        assert!(flows.text <= MOST_TEXT && flows.text > MOST_TEXT / 2, "{}", flows.text);
+    }
+
+    #[test]
+    fn a_slow_page_loses_flows_and_counts_them() {
+        let (mut flows, mut keepers) = Flows::new(1);
+        let many = ((WAITING + 2) * BLOCK) as u64;
+        (1..=many).for_each(|second| keepers[0].take(&record(second, 1, (2, 80))));
+        flows.receive();
+        assert_eq!(flows.lost(), 2 * BLOCK as u64);
+        assert_eq!(flows.ended + flows.lost(), many);
+    }
+}

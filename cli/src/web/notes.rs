@@ -1,0 +1,123 @@
+//! Alerts and the activity of the last interval, as the run reports them.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use ringtap_monitor::report::activity::Activity;
+use ringtap_monitor::{Alert, AlertState, EndedInterval, Subject};
+use ringtap_terminal::table::Lean::Left;
+use ringtap_terminal::table::{Cell, Table};
+
+use super::content::clock;
+use super::view::View;
+
+/// Most alerts kept.
+const MOST: usize = 2_000;
+/// Notes on their way to the page.
+const WAITING: usize = 4_096;
+
+/// What the run reports.
+enum Note {
+    Alert(Box<Alert>),
+    Activity(Box<Activity>),
+}
+
+/// The run's end of the channel. No call waits; without room a note is lost for the page alone.
+#[derive(Clone)]
+pub(crate) struct Reporter(SyncSender<Note>);
+
+impl Reporter {
+    /// Reports a change of an alert.
+    pub(crate) fn alert(&self, alert: &Alert) {
+        let _ = self.0.try_send(Note::Alert(Box::new(alert.clone())));
+    }
+
+    /// Reports an interval.
+    pub(crate) fn interval(&self, ended: &EndedInterval<'_>) {
+        if let Some(activity) = ended.activity {
+            let _ = self.0.try_send(Note::Activity(Box::new(activity.clone())));
+        }
+    }
+}
+
+/// The latest notes.
+pub(super) struct Notes {
+    receiver: Receiver<Note>,
+    /// In the order of their beginnings.
+    alerts: VecDeque<Alert>,
+    /// The activity of the last interval, if it is measured.
+    pub(super) activity: Option<Activity>,
+}
+
+impl Notes {
+    /// None yet, and the other end of the channel.
+    pub(super) fn new() -> (Self, Reporter) {
+        let (sender, receiver) = sync_channel(WAITING);
+        (Self { receiver, alerts: VecDeque::new(), activity: None }, Reporter(sender))
+    }
+
+    /// Takes what the run has reported.
+    pub(super) fn receive(&mut self) {
+        while let Ok(note) = self.receiver.try_recv() {
+            match note {
+                Note::Activity(activity) => self.activity = Some(*activity),
+                Note::Alert(alert) => self.add(*alert),
+            }
+        }
+    }
+
+    /// A change replaces what is known of its alert.
+    fn add(&mut self, alert: Alert) {
+        if let Some(own) = self.alerts.iter_mut().rev().find(|own| own.id == alert.id) {
+            *own = alert;
+            return;
+        }
+        if self.alerts.len() == MOST {
+            self.alerts.pop_front();
+        }
+        self.alerts.push_back(alert);
+    }
+
+    /// The alerts of a view: open ones first, then the latest.
+    pub(super) fn alerts(&self, view: &View) -> (Table, usize) {
+        let is_open = |alert: &&Alert| !is_over(alert);
+        let matches = |alert: &&Alert| {
+            view.host.is_none_or(|host| hosts(alert).contains(&host))
+                && view.until.is_none_or(|until| alert.since.0 / 1_000_000_000 <= until)
+        };
+        let all: Vec<_> = self.alerts.iter().rev().filter(matches).collect();
+        let (open, over): (Vec<&Alert>, Vec<&Alert>) = all.iter().copied().partition(is_open);
+        let mut table =
+            Table::with_head(&[("since", Left), ("state", Left), ("alert", Left), ("host", Left)]);
+        for alert in open.into_iter().chain(over).take(view.rows) {
+            let state = match is_over(alert) {
+                true => format!("{} {}", alert.state.name(), clock(alert.time.0)),
+                false => alert.state.name().to_owned(),
+            };
+            let host = hosts(alert)[0];
+            let to = view.link_with(|view| view.host = Some(host));
+            table.row([
+                clock(alert.since.0).into(),
+                state.into(),
+                alert.to_string().into(),
+                Cell::from(host.to_string()).to(to),
+            ]);
+        }
+        (table, all.len())
+    }
+}
+
+fn is_over(alert: &Alert) -> bool {
+    matches!(alert.state, AlertState::Ends | AlertState::Withdrawn | AlertState::Once)
+}
+
+/// The hosts of an alert, the one that it is about first.
+fn hosts(alert: &Alert) -> Vec<IpAddr> {
+    match &alert.subject {
+        Subject::VerticalScan { source, target } => vec![*source, *target],
+        Subject::HorizontalScan { source, .. } | Subject::Spread { source } => vec![*source],
+        Subject::Flood { target } => vec![*target],
+        Subject::Watched { host, flow, .. } => vec![*host, flow.source(), flow.destination()],
+    }
+}

@@ -1,0 +1,318 @@
+//! Tests of `--web` in a browser, with live traffic between namespaces, and with hostile clients.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use ringtap_io::live::SendOptions;
+use ringtap_testkit::driver::Driver;
+use ringtap_testkit::send_all;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::common::{office, output_of, ringtap};
+use crate::net::{Background, Net, NetCommands, Right, frames};
+use crate::signals::Waiting;
+
+const PORT: &str = "8080";
+const PAGE: &str = "http://127.0.0.1:8080/";
+
+/// A function of scripts: the exact value of a figure.
+const FIGURE: &str = "const figure = (name) => {
+    const found = [...document.querySelectorAll('dl div')].find((one) => one.querySelector('dt').textContent === name);
+    return found ? Number(found.querySelector('data').value) : null;
+};
+const rows = (title) => {
+    const found = [...document.querySelectorAll('section')].find((one) => one.querySelector('h2').firstChild.textContent.trim() === title);
+    const text = (cell) => cell.querySelector('data') ? Number(cell.querySelector('data').value) : cell.textContent;
+    return found ? [...found.querySelectorAll('tr')].slice(1).map((row) => [...row.children].map(text)) : [];
+};
+";
+
+/// Starts `monitor -i right --web` with these flags.
+fn start(net: &Net, flags: &[&str]) -> Background {
+    let command =
+        ["monitor", "-i", "right", "--web", PORT, "--report", "json", "--duration", "300s"];
+    Background::start(net.ringtap(Right, &[&command[..], flags].concat()), "listening:")
+}
+
+/// The folder with the test tools.
+fn tools() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-tools")
+}
+
+/// A TCP segment between 10.0.0.1 and 10.0.1.1, of the first if `there`; sequence and acknowledgment numbers.
+fn segment(there: bool, port: u16, flags: u8, numbers: [u32; 2], payload: &[u8]) -> Vec<u8> {
+    let mut frame = crate::signals::frame(0);
+    frame.truncate(34);
+    frame[16..18].copy_from_slice(&(40 + payload.len() as u16).to_be_bytes());
+    frame[23] = 6;
+    let mut ports = [40_000 + port, port];
+    if !there {
+        let (one, other) = frame[26..34].split_at_mut(4);
+        one.swap_with_slice(other);
+        ports.reverse();
+    }
+    frame.extend(ports.into_iter().flat_map(u16::to_be_bytes));
+    frame.extend(numbers.into_iter().flat_map(u32::to_be_bytes));
+    // Five words, flags, window, checksum, no urgent data.
+    frame.extend([0x50, flags, 0x20, 0, 0, 0, 0, 0]);
+    frame.extend(payload);
+    frame.resize(frame.len().max(60), 0);
+    frame
+}
+
+/// A SYN from 10.0.0.1 to a port of 10.0.1.1.
+fn syn(port: u16) -> Vec<u8> {
+    segment(true, port, 2, [1, 0], &[])
+}
+
+/// A request of HTTP and its answer.
+fn request() -> Vec<Vec<u8>> {
+    let (ask, answer) =
+        (b"GET / HTTP/1.1\r\nHost: www.example.org\r\n\r\n", b"HTTP/1.1 204 No Content\r\n\r\n");
+    let [asked, answered] = [2 + ask.len() as u32, 101 + answer.len() as u32];
+    vec![
+        segment(true, 8080, 2, [1, 0], &[]),
+        segment(false, 8080, 0x12, [100, 2], &[]),
+        segment(true, 8080, 0x10, [2, 101], &[]),
+        segment(true, 8080, 0x18, [2, 101], ask),
+        segment(false, 8080, 0x18, [101, asked], answer),
+        segment(true, 8080, 0x11, [asked, answered], &[]),
+        segment(false, 8080, 0x11, [answered, asked + 1], &[]),
+    ]
+}
+
+/// The bundled capture and a request, as frames.
+fn traffic() -> Vec<Vec<u8>> {
+    [frames(&fs::read(office()).unwrap()), request()].concat()
+}
+
+#[test]
+fn a_browser_shows_traffic_alerts_and_outputs_and_narrows_to_a_host() {
+    let Some(net) = Net::new(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let collector = net.inside(Right, || TcpListener::bind("127.0.0.1:0").unwrap());
+    let export = format!("ipfix+tcp://{}", collector.local_addr().unwrap());
+    let monitor = start(&net, &["--idle-timeout", "1s", "--export", &export]);
+    let Some(browser) = Driver::start(&net, Right, folder.path(), &[]) else { return };
+    let run = |script: &str| browser.run(&format!("{FIGURE} return {script};"));
+    let wait = |script: &str| browser.wait_for(&format!("{FIGURE} return {script};"));
+    browser.open(PAGE);
+    wait("document.getElementById('status').textContent === 'Live' && figure('packets') === 0");
+
+    // Traffic appears, and names, applications and hosts of its flows.
+    let sent = traffic();
+    send_all(&mut net.sender(&SendOptions::default()), &sent);
+    wait(&format!("figure('packets') === {}", sent.len()));
+    wait(
+        "rows('Flows').length >= 10 && rows('Server names').length > 0 && rows('Hosts').length > 0",
+    );
+    assert_eq!(run("document.querySelectorAll('svg').length"), 4);
+    wait("rows('Outputs')[0][1] === 'works'");
+
+    // A scan raises an alert.
+    let scan: Vec<_> = (1..=60).map(syn).collect();
+    send_all(&mut net.sender(&SendOptions::default()), &scan);
+    wait(
+        "rows('Alerts').some((row) => row[1] !== 'ends' && row[2].includes('10.0.0.1 scans 10.0.1.1: 60 ports'))",
+    );
+
+    // One click narrows everything to the scanner; the address is that of the view.
+    browser.run(
+        "[...document.querySelectorAll('a')].find((one) => one.textContent === '10.0.0.1').click()",
+    );
+    browser.wait_for("return location.search === '?host=10.0.0.1'");
+    wait("figure('flows') === 61");
+    assert_eq!(run("figure('packets')"), 67);
+    assert_eq!(
+        run("rows('Hosts').map((row) => row[0])"),
+        serde_json::json!(["10.0.0.1", "10.0.1.1"])
+    );
+    assert_eq!(run("rows('Alerts').length"), 1);
+    // By keys: a port instead.
+    browser.press("/");
+    assert_eq!(browser.run("return document.activeElement.id"), "host");
+    browser.run("document.activeElement.select()");
+    browser.press("10.0.1.1\u{e004}7\u{e007}");
+    browser.wait_for("return location.search.includes('host=10.0.1.1&port=7')");
+    wait("figure('flows') === 1");
+    browser.press("p");
+    browser.wait_for("return document.getElementById('status').textContent === 'Paused'");
+    browser.press("0");
+    browser.wait_for("return location.search === ''");
+
+    // A collector that ends is shown as failed once records are to be sent.
+    drop(collector);
+    send_all(&mut net.sender(&SendOptions::default()), &[syn(9)]);
+    wait("rows('Outputs')[0][1].startsWith('failed')");
+
+    // The end of the run is shown, with its numbers: those of the report.
+    let applications = "rows('Applications').map(([name, octets, packets, flows]) => [name, octets, packets, flows])";
+    monitor.interrupt();
+    wait("document.getElementById('status').textContent === 'The run has ended'");
+    wait("rows('Alerts')[0][1].startsWith('ends')");
+    let (report, errors, _) = monitor.end();
+    let report: Value = serde_json::from_slice(&report).unwrap_or_else(|_| panic!("{errors}"));
+    assert_eq!(run("figure('packets')"), report["packets"]["received"]);
+    assert_eq!(run("figure('packets lost')"), 0);
+    assert_eq!(run("figure('flows ended')"), report["flows"]["records"]);
+    let scans = report["scans"]["vertical"].as_array().unwrap();
+    let shown = run("rows('Alerts').map((row) => row[2])");
+    assert!(
+        scans.iter().all(|scan| {
+            let text =
+                format!("{} scans {}: {} ports", scan["source"], scan["target"], scan["ports"]);
+            let text = text.replace('"', "");
+            shown.as_array().unwrap().iter().any(|own| own.as_str().unwrap().contains(&text))
+        }),
+        "{scans:?} {shown}"
+    );
+    let expected: Vec<_> = report["applications"]["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            serde_json::json!([row["application"], row["octets"], row["packets"], row["flows"]])
+        })
+        .collect();
+    let shown = run(applications);
+    let known = |row: &&Value| row[0] != "unknown";
+    let shown: Vec<_> = shown.as_array().unwrap().iter().filter(known).cloned().collect();
+    assert_eq!(shown[..], expected[..shown.len()]);
+}
+
+#[test]
+fn all_of_the_page_can_be_read_on_desktop_and_phone_in_light_and_dark() {
+    let Some(net) = Net::new(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let monitor = start(&net, &["--idle-timeout", "1s", "--analyses", "all,tcp,activity"]);
+    let Some(browser) = Driver::start(&net, Right, folder.path(), &[]) else { return };
+    let sent = traffic();
+    send_all(&mut net.sender(&SendOptions::default()), &sent);
+    send_all(&mut net.sender(&SendOptions::default()), &(1..=60).map(syn).collect::<Vec<_>>());
+    browser.open(PAGE);
+    let ready = "rows('Flows').length >= 20 && rows('Alerts').length > 0 && rows('Slow servers').length > 0";
+    browser.wait_for(&format!("{FIGURE} return {ready};"));
+    // A view that does not change while it is examined.
+    browser.press("p");
+    let script = "
+        const faults = [], root = document.documentElement;
+        if (root.scrollWidth > root.clientWidth) faults.push('page ' + root.scrollWidth);
+        for (const one of root.querySelectorAll('body *:not(svg *)'))
+            if (one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0 && !one.matches('.scroll, input, summary'))
+                faults.push(one.tagName + ' ' + one.className + ' ' + one.textContent.slice(0, 40));
+        return faults;";
+    for (width, height) in [(1280, 900), (360, 740)] {
+        for dark in [false, true] {
+            browser.emulate(width, height, dark);
+            assert_eq!(browser.run(script), serde_json::json!([]), "{width} wide");
+            let Some(faults) = browser.faults(&tools()) else { return };
+            assert!(faults.is_empty(), "{width} wide, dark: {dark}: {faults:#?}");
+        }
+    }
+    // Nothing comes from elsewhere.
+    let from = browser.run(
+        "return performance.getEntriesByType('resource').map((one) => new URL(one.name).host)",
+    );
+    assert!(from.as_array().unwrap().iter().all(|host| *host == "127.0.0.1:8080"), "{from}");
+    monitor.interrupt();
+    let (_, errors, code) = monitor.end();
+    assert_eq!(code, 0, "{errors}");
+}
+
+/// The status and the rest of the answer to a request on a new connection.
+fn get(address: SocketAddr, target: &str, fields: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let request = format!("GET {target} HTTP/1.1\r\nConnection: close\r\n{fields}\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8(answer).unwrap();
+    let (status, rest) = answer.split_once("\r\n").unwrap();
+    (status.strip_prefix("HTTP/1.1 ").unwrap().to_owned(), rest.to_owned())
+}
+
+/// A loopback address with a free TCP port.
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn the_page_of_files_has_metrics_and_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = free_address();
+    let monitor = Waiting::new(folder.path(), &["--web", &address.port().to_string()]);
+    for (target, expected, words) in [
+        ("/", "200 OK", "<h2>Packets</h2>"),
+        ("/?host=10.0.0.1&span=1h", "200 OK", "value=\"10.0.0.1\""),
+        ("/?host=nothing", "200 OK", "host=&quot;nothing&quot;: use an address"),
+        ("/metrics", "200 OK", "ringtap_packets_total"),
+        ("/page.js", "200 OK", "EventSource"),
+        ("/page.css", "200 OK", "prefers-color-scheme"),
+        ("/flows.csv", "200 OK", "first,last,source"),
+        ("/flows.csv?port=x", "400 Bad Request", "port"),
+        ("/view.csv?table=Packets", "200 OK", "arrived,"),
+        ("/view.csv?table=other", "404 Not Found", "other"),
+        ("/other", "404 Not Found", "the page is at /"),
+    ] {
+        let (status, answer) = get(address, target, "");
+        assert_eq!(status, expected, "{target}");
+        assert!(answer.contains(words), "{target}: {answer}");
+        assert!(answer.contains("Content-Security-Policy: default-src 'none'"), "{answer}");
+    }
+    // A page of another name that leads here is not served.
+    assert_eq!(get(address, "/", "Host: other.example\r\n").0, "403 Forbidden");
+    monitor.send(Signal::INT);
+    let (code, _, errors) = monitor.end();
+    assert_eq!(code, Some(0), "{errors}");
+}
+
+#[test]
+fn other_machines_need_a_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = office();
+    let refused = |flags: &[&str], words: &str| {
+        let command = ["monitor", "-r", capture.to_str().unwrap()];
+        let (_, errors, code) = output_of(ringtap().args(command).args(flags));
+        assert_eq!(code, 2, "{errors}");
+        assert!(errors.contains(words), "{errors}");
+    };
+    refused(&["--web", "0.0.0.0:0"], "use --web-token FILE");
+    refused(&["--web", "[::]:0"], "use --web-token FILE");
+    refused(&["--web-token", "x"], "--web");
+    let token = folder.path().join("token");
+    let path = token.to_str().unwrap();
+    refused(&["--web", "0", "--web-token", path], "reading the token");
+    fs::write(&token, "short").unwrap();
+    refused(&["--web", "0", "--web-token", path], "shorter than 16 bytes");
+
+    fs::write(&token, "correct horse battery\n").unwrap();
+    let address = free_address();
+    let all = format!("0.0.0.0:{}", address.port());
+    let monitor = Waiting::new(folder.path(), &["--web", &all, "--web-token", path]);
+    let (status, answer) = get(address, "/metrics", "");
+    assert_eq!(status, "401 Unauthorized");
+    assert!(answer.contains("WWW-Authenticate: Basic "), "{answer}");
+    for target in ["/", "/page.js", "/events", "/flows.csv"] {
+        let (status, _) = get(address, target, "Authorization: Bearer correct horse\r\n");
+        assert_eq!(status, "401 Unauthorized");
+    }
+    let right = "Host: other.example\r\nAuthorization: Bearer correct horse battery\r\n";
+    assert_eq!(get(address, "/", right).0, "200 OK");
+    let curl = Command::new("curl")
+        .args(["-s", "-o", "/dev/null", "-w", "%{http_code}", "-u", "me:correct horse battery"])
+        .arg(format!("http://{address}/"))
+        .output();
+    match curl {
+        Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stdout), "200"),
+        Err(_) => eprintln!("SKIPPED: curl is not installed"),
+    }
+    monitor.send(Signal::INT);
+    let (code, _, errors) = monitor.end();
+    assert_eq!(code, Some(0), "{errors}");
+}
