@@ -46,8 +46,7 @@ pub(crate) struct Console {
     begin: Instant,
     watch: &'static Watch,
     extent: Extent,
-    /// Suppress alerts.
-    quiet: bool,
+    prints_alerts: bool,
     /// Print intervals and progress.
     verbose: bool,
     /// Print statistics at this interval instead of a bar.
@@ -75,7 +74,7 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// The console of a run with this `watch`.
+    /// The console of a run with this `watch`. `prints_alerts` is without effect if it is quiet.
     pub(crate) fn new(
         watch: &'static Watch,
         extent: Extent,
@@ -83,12 +82,13 @@ impl Console {
         quiet: bool,
         screen: Option<Screen>,
         outputs: Handle,
+        prints_alerts: bool,
     ) -> Self {
         Self {
             begin: now(),
             watch,
             extent,
-            quiet,
+            prints_alerts: prints_alerts && !quiet,
             verbose: !quiet && (screen.is_some() || is_wanted(Level::Info)),
             every,
             lines: AtomicU64::new(0),
@@ -112,7 +112,7 @@ impl Console {
     /// Reports an alert.
     pub(crate) fn alert(&self, alert: &Alert) {
         self.alerts.fetch_add(u64::from(alert.state.is_first()), Ordering::Relaxed);
-        if self.quiet || !is_wanted(Level::Warning) {
+        if !self.prints_alerts || !is_wanted(Level::Warning) {
             return;
         }
         let lines = self.alert_lines().add(alert, self.begin.elapsed());
