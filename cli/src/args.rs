@@ -35,6 +35,7 @@ pub(crate) use ndn::{LoadArgs, Names, NdnAction, NdnArgs, PingArgs, ServerArgs, 
 pub(crate) use ringtap_terminal::{Form, Output, ReportForm};
 pub(crate) use threads::Threads;
 
+use crate::alerts::{AlertTo, HELPER_NAME, HelperArgs};
 use crate::units::{self, Limit, TimeoutList, Words};
 
 /// Network traffic monitoring on ordinary multi-core machines
@@ -84,6 +85,9 @@ pub(crate) enum Command {
         /// The shell
         shell: Shell,
     },
+    /// Run a program for alerts of 'monitor', which starts this itself
+    #[command(hide = true, name = HELPER_NAME)]
+    RunForAlerts(HelperArgs),
     /// Write a man page for each command
     #[cfg(feature = "pages")]
     #[command(hide = true)]
@@ -99,7 +103,7 @@ Times: 30, 30s, 500ms, 1h30m. Counts: 100k, 5M (powers of 1000). Sizes: 512M, 4G
 Exit codes: 0 success; 1 reading, writing or exporting failed; 2 usage error;
 3 losses with --fail-on-drop; 130 interrupted twice.
 Signals: INT and TERM stop reading and print the report; USR1 prints statistics; HUP starts new
-record files.
+record files and opens files of alerts again.
 Environment: RINGTAP_LOG sets the level of messages on stderr: error, warn (with alerts) or info
 [default]. NO_COLOR disables colours.";
 
@@ -219,6 +223,11 @@ pub(crate) struct MonitorArgs {
     /// dst-peers= (distinct hosts that sent to it)
     #[arg(long, value_name = "NAME=N", value_parser = units::limit, help_heading = "Analyses")]
     pub(crate) alert: Vec<Limit>,
+    /// Send alerts to json:PATH (lines; - is stdout), syslog:HOST (RFC 5424; also syslog+tcp://HOST,
+    /// syslog+tls://HOST; syslog: is this host), an http:// or https:// URL (POST), exec:PROGRAM (run
+    /// for each one) or stderr [default: stderr]
+    #[arg(long, value_name = "WHERE", help_heading = "Output")]
+    pub(crate) alert_to: Vec<AlertTo>,
     /// Show this many rows in each list of talkers [default: 10]
     #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Analyses")]
     pub(crate) top: Option<usize>,

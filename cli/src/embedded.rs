@@ -150,6 +150,9 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     if outputs::takes_states(&args.export) {
         return Err(Usage::of("states are exported by the command: use the state of the run"));
     }
+    if !args.alert_to.is_empty() {
+        return Err(Usage::of("alerts are sent by the command: the report has all scans"));
+    }
     let batches = kept.flows.then(Batches::default);
     let mut named = monitor::outputs(&args)?;
     named.extend(batches.clone().map(Output::Batches));

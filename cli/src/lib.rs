@@ -73,6 +73,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Merge(args)) => merge::run(&args),
         Some(Command::Ndn(args)) => ndn::run(&args),
         Some(Command::Lab(moved)) => Err(moved.to("ringtap-lab")),
+        Some(Command::RunForAlerts(args)) => alerts::run_helper(&args),
         Some(Command::Doctor(args)) => doctor::run(args.output.report),
         #[cfg(feature = "pages")]
         Some(Command::Completions { shell }) => pages::completions(shell),

@@ -12,7 +12,7 @@ use anyhow::Context;
 use ringtap_engine::{ClockChanges, Machine, Options, Plan, Watch};
 use ringtap_enrich::{Anonymiser, Enrichment, Geo, Networks, WatchList, read_key};
 use ringtap_export::formats::{Interface, Interfaces, Origins};
-use ringtap_export::{Meter, Metered, Output, Prepared, Sampling, Settings, Tls};
+use ringtap_export::{Alerts, Meter, Metered, Output, Prepared, Sampling, Settings, Tls};
 use ringtap_extract::{Extractors, Names};
 use ringtap_flow::{Metering, Sinks, Timeouts};
 use ringtap_io::bpf::{Expression, ExpressionError};
@@ -22,6 +22,7 @@ use ringtap_monitor::state::{Identity, MOST_PROBE, OnPart, is_probe};
 use ringtap_monitor::{Analyses, Limits, OnInterval, Outcome, Receivers};
 use ringtap_skeleton::Skeleton;
 
+use crate::alerts::{self, notice};
 use crate::args::{Capture, MonitorArgs, ReportForm};
 use crate::console::{Console, Extent};
 use crate::http::Listening;
@@ -65,6 +66,8 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
             "--tui and records cannot both use the terminal: write the records to a file",
         ));
     }
+    // Before the sandbox, which forbids to run programs.
+    let helpers = alerts::start_helpers(&named, args.user.as_deref())?;
     // No sandbox for DPDK: its drivers open devices for writing.
     if interfaces.is_empty() || args.capture != Capture::Dpdk {
         let state = args.state.as_deref().map(states::written_path);
@@ -79,7 +82,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         console::note(&format!("metrics: {url}metrics"));
     }
     let settings = settings(args, &plan, &numbered, &WATCH);
-    let prepared = Prepared::new(&named, settings)?;
+    let prepared = Prepared::new(&named, settings)?.with_programs(helpers);
     let start = |prepared| Outputs::start(prepared, plan.arrangement.workers, args.export.len());
     // With --user, record files are opened, renamed and rotated as that user.
     let (early, late) =
@@ -110,15 +113,17 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         .then(|| Screen::open(title(), plan.arrangement.queues, plan.app.max_flows()))
         .transpose()?;
     let parts = page.is_some().then(|| web::parts(&mut sinks));
-    let console = Arc::new(Console::new(
+    let console = Console::new(
         &WATCH,
         source.extent(),
         every,
         args.quiet,
         screen,
         control.handle().clone(),
-        parts.as_ref().map(|parts| parts.reporter.clone()),
-    ));
+        alerts::are_printed(&args.alert_to),
+    );
+    let reporter = parts.as_ref().map(|parts| parts.reporter.clone());
+    let console = Arc::new(console.with_page(reporter));
     let numbers = || {
         let console = Arc::clone(&console);
         Metrics::new(&WATCH, plan.arrangement.queues, &names, move || console.run_stats())
@@ -142,7 +147,8 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         notify::ready(&format!("monitoring {}", plan.options.source.join(", ")));
         let topics = outputs.take_states();
         let (states, on_part) = States::start(args.state.as_deref(), topics, &plan, &WATCH)?;
-        let mut outcome = run_plan(&plan, source, &console, sinks, on_part)?;
+        let alerts = outputs.take_alerts();
+        let mut outcome = run_plan(&plan, source, &console, sinks, on_part, alerts)?;
         let saved = states.finish(&outcome);
         (outcome.export, outcome.write) = outputs.finish();
         for all in [&outcome.export, &outcome.write] {
@@ -165,7 +171,8 @@ pub(crate) fn outputs(args: &MonitorArgs) -> anyhow::Result<Vec<Output>> {
     if !args.events.is_empty() && args.extract == Some(Extractors::NONE) {
         return Err(Usage::of("--events needs payloads: omit --extract none"));
     }
-    outputs::named(&args.export, &args.write, &args.events.concat())
+    let alerts = alerts::outputs(&args.alert_to);
+    outputs::named(&args.export, &args.write, &args.events.concat(), &alerts)
 }
 
 /// The plan of a run with these `outputs`; `keep_state`: with a state in memory.
@@ -258,13 +265,19 @@ fn run_plan(
     console: &Arc<Console>,
     sinks: Vec<Sinks>,
     part: Option<OnPart>,
+    mut alerts: Alerts,
 ) -> anyhow::Result<Outcome> {
     let live = plan.options.live;
     let receivers = Receivers {
         part,
         alert: Some({
             let console = Arc::clone(console);
-            Box::new(move |alert| console.alert(alert))
+            Box::new(move |alert| {
+                console.alert(alert);
+                if !alerts.is_empty() {
+                    alerts.send(&notice(alert));
+                }
+            })
         }),
         interval: live.then(|| {
             let console = Arc::clone(console);
@@ -406,7 +419,7 @@ fn options(
         skeleton: if args.sequential { Some(Skeleton::Reference) } else { skeleton },
         queues,
         workers: args.workers,
-        outputs: outputs.len(),
+        outputs: outputs.iter().filter(|one| !matches!(one, Output::Alerts(_))).count(),
         output_fixed_bytes: outputs.iter().map(Output::fixed_bytes).sum(),
         memory_bytes: args.memory,
         ..args.threads.options(args.seed)

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use ringtap_export::Summary as Exported;
 use ringtap_export::{
-    Collector, EventOutput, Exports, FileOutput, Handle, Output, Prepared, Protocol, States, Store,
+    AlertOutput, Alerts, Collector, EventOutput, Exports, FileOutput, Handle, Output, Prepared,
+    Protocol, States, Store,
 };
 use ringtap_flow::Sinks;
 
@@ -18,16 +19,18 @@ use ringtap_terminal::numbers::count;
 /// Pause before a full non-blocking pipe is retried.
 const PIPE_PAUSE: Duration = Duration::from_millis(1);
 
-/// All outputs that the flags name: `--export` first, then `--write` and `--events`. Duplicates are an error.
+/// All outputs that the flags name: `--export` first, then `--write`, `--events` and `--alert-to`. Duplicates are an error.
 pub(crate) fn named(
     collectors: &[Collector],
     files: &[FileOutput],
     events: &[EventOutput],
+    alerts: &[AlertOutput],
 ) -> anyhow::Result<Vec<Output>> {
     let collectors = collectors.iter().cloned().map(Output::Collector);
     let files = files.iter().cloned().map(Output::File);
     let events = events.iter().cloned().map(Output::Events);
-    let all: Vec<_> = collectors.chain(files).chain(events).collect();
+    let alerts = alerts.iter().cloned().map(Output::Alerts);
+    let all: Vec<_> = collectors.chain(files).chain(events).chain(alerts).collect();
     for (number, one) in all.iter().enumerate() {
         // A collector would count each record twice, and two writers would corrupt a file.
         if all[..number].contains(one) {
@@ -99,6 +102,11 @@ impl Outputs {
     /// Removes the outputs for states, for the thread that makes states.
     pub(crate) fn take_states(&mut self) -> States {
         self.exports.take_states()
+    }
+
+    /// Removes the outputs for alerts, for the merger.
+    pub(crate) fn take_alerts(&mut self) -> Alerts {
+        self.exports.take_alerts()
     }
 
     /// Waits until everything is written or abandoned. Returns the counters of the collectors and

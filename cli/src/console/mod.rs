@@ -47,8 +47,7 @@ pub(crate) struct Console {
     begin: Instant,
     watch: &'static Watch,
     extent: Extent,
-    /// Suppress alerts.
-    quiet: bool,
+    prints_alerts: bool,
     /// Print intervals and progress.
     verbose: bool,
     /// Print statistics at this interval instead of a bar.
@@ -78,7 +77,7 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// The console of a run with this `watch`.
+    /// The console of a run with this `watch`. `prints_alerts` is without effect if it is quiet.
     pub(crate) fn new(
         watch: &'static Watch,
         extent: Extent,
@@ -86,20 +85,20 @@ impl Console {
         quiet: bool,
         screen: Option<Screen>,
         outputs: Handle,
-        page: Option<Reporter>,
+        prints_alerts: bool,
     ) -> Self {
         Self {
             begin: now(),
             watch,
             extent,
-            quiet,
+            prints_alerts: prints_alerts && !quiet,
             verbose: !quiet && (screen.is_some() || is_wanted(Level::Info)),
             every,
             lines: AtomicU64::new(0),
             progress: Progress::default(),
             screen: Mutex::new(screen),
             outputs: Mutex::new(OutputReporter::new(outputs)),
-            page,
+            page: None,
             alerts: AtomicU64::new(0),
             alert_lines: Mutex::default(),
             flows: OnceLock::new(),
@@ -114,11 +113,16 @@ impl Console {
         }
     }
 
+    /// The same, which also reports to a page.
+    pub(crate) fn with_page(self, page: Option<Reporter>) -> Self {
+        Self { page, ..self }
+    }
+
     /// Reports an alert.
     pub(crate) fn alert(&self, alert: &Alert) {
         self.page.iter().for_each(|page| page.alert(alert));
         self.alerts.fetch_add(u64::from(alert.state.is_first()), Ordering::Relaxed);
-        if self.quiet || !is_wanted(Level::Warning) {
+        if !self.prints_alerts || !is_wanted(Level::Warning) {
             return;
         }
         let lines = self.alert_lines().add(alert, self.begin.elapsed());

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stderr, reason = "skipped tests are reported on stderr")]
 #![allow(clippy::disallowed_methods, reason = "tests start threads and sleep")]
 
+mod alerts;
 mod anonymise;
 mod check;
 mod common;

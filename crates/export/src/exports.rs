@@ -1,6 +1,7 @@
 //! All outputs of a run: preparing, starting, watching and ending them.
 
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use ringtap_flow::{Event, FlowRecord, RecordSink, Sinks};
 
+use crate::alerts::{self, AlertSender, AlertSink, Alerts, NoticeEncoder, Target};
 #[cfg(feature = "arrow")]
 use crate::batches::BatchSink;
 use crate::block::{Encode, Room, Sender, lane};
@@ -26,8 +28,8 @@ use crate::text::{LineEncoder, LineSink};
 use crate::transports::{self, FileLink, Link, TcpLink, TlsClient, UdpLink};
 use crate::writer::{self, Sink};
 use crate::{
-    Collector, EventOutput, FileOutput, Items, Output, Protocol, Sampling, Settings, Status,
-    Summary, Transport,
+    AlertOutput, Collector, EventOutput, FileOutput, Items, Output, Protocol, Sampling, Settings,
+    Status, Summary, Transport,
 };
 
 /// How long to wait at the end for a collector that accepts nothing.
@@ -49,6 +51,8 @@ pub struct StartError {
 /// program can drop privileges before it opens files.
 pub struct Prepared {
     outputs: Vec<(Output, Ready)>,
+    /// To the helpers of alert programs, in the order of the outputs.
+    programs: Vec<UnixStream>,
     settings: Settings,
 }
 
@@ -60,6 +64,8 @@ enum Ready {
     Link(Box<dyn Link>),
     /// The access to a topic of Kafka.
     Topic(Access),
+    /// A place for alerts that is not a file or a program.
+    Target(Box<dyn Target>),
 }
 
 /// The outputs of a run, for their owner.
@@ -67,6 +73,8 @@ pub struct Exports {
     outputs: Vec<Started>,
     /// The sinks of outputs for states.
     states: States,
+    /// The sending ends of outputs for alerts.
+    alerts: Alerts,
 }
 
 /// A handle for other threads: to watch, renew and interrupt the outputs.
@@ -121,7 +129,13 @@ impl Prepared {
             Err(error) => Err(StartError { output: output.to_string(), error }),
         };
         let outputs = outputs.iter().map(prepare).collect::<Result<_, _>>()?;
-        Ok(Self { outputs, settings })
+        Ok(Self { outputs, programs: Vec::new(), settings })
+    }
+
+    /// With connections to the helpers that run programs for alerts, in the order of these outputs. A helper reads
+    /// [`Request`](crate::Request)s and answers each with a [`Reply`](crate::Reply).
+    pub fn with_programs(self, programs: Vec<UnixStream>) -> Self {
+        Self { programs, ..self }
     }
 
     /// Opens files with `open` and starts a writer for each output. Returns the sinks of each of the `workers`.
@@ -137,13 +151,14 @@ impl Prepared {
         let mut sinks: Vec<_> = (0..workers).map(of_worker).collect();
         // If one of them cannot start, those before end as this is dropped.
         let outputs = Vec::with_capacity(self.outputs.len());
-        let mut exports = Exports { outputs, states: States::default() };
-        let mut states = Vec::new();
+        let mut exports = Exports { outputs, states: States::default(), alerts: Alerts::default() };
+        let (mut states, mut alerts) = (Vec::new(), Vec::new());
+        let mut programs = self.programs.into_iter();
         for (number, (output, ready)) in (1..).zip(self.outputs) {
             let name = output.to_string();
             let launch = Launch { number, workers, settings: &self.settings, name: name.clone() };
             let (own, started) = launch
-                .output(output, ready, &mut open)
+                .output(output, ready, &mut open, &mut programs)
                 .map_err(|error| StartError { output: name, error })?;
             match own {
                 Own::Records(own) => {
@@ -153,10 +168,12 @@ impl Prepared {
                     sinks.iter_mut().zip(own).for_each(|((_, events), own)| events.0.push(own));
                 }
                 Own::States(own) => states.push(own),
+                Own::Alerts(own) => alerts.push(own),
             }
             exports.outputs.push(started);
         }
         exports.states = States::new(states);
+        exports.alerts = Alerts::new(alerts);
         let joined = |(records, events): (Several<_>, Several<_>)| Sinks {
             records: records.joined(),
             events: events.joined(),
@@ -167,7 +184,13 @@ impl Prepared {
 
 /// Prepares an output.
 fn ready(output: &Output, settings: &Settings) -> io::Result<Ready> {
-    let Output::Collector(collector) = output else { return Ok(Ready::File) };
+    let collector = match output {
+        Output::Collector(collector) => collector,
+        Output::Alerts(output) => {
+            return Ok(alerts::prepare(output, settings)?.map_or(Ready::File, Ready::Target));
+        }
+        _ => return Ok(Ready::File),
+    };
     if collector.protocol() == Protocol::NetFlow5
         && settings.sampling.is_some_and(|one| one.of() > Sampling::NETFLOW5_MOST)
     {
@@ -206,6 +229,8 @@ enum Own {
     /// Workers have none.
     #[cfg_attr(not(feature = "kafka"), expect(dead_code, reason = "of Kafka alone"))]
     States(Box<dyn TakeState>),
+    /// Of the merger.
+    Alerts(AlertSender),
 }
 
 type Launched = (Own, Started);
@@ -216,6 +241,7 @@ impl Launch<'_> {
         output: Output,
         ready: Ready,
         open: &mut dyn FnMut(&Path) -> io::Result<Box<dyn Store>>,
+        programs: &mut dyn Iterator<Item = UnixStream>,
     ) -> io::Result<Launched> {
         match output {
             Output::Collector(collector) => match (collector.transport(), ready) {
@@ -226,7 +252,9 @@ impl Launch<'_> {
                     let wait_policy = wait_policy(&*store);
                     self.collector(&collector, Box::new(FileLink::new(store)), wait_policy)
                 }
-                (_, Ready::File) => unreachable!("every collector but a file was prepared"),
+                (_, Ready::File | Ready::Target(_)) => {
+                    unreachable!("every collector but a file was prepared")
+                }
             },
             Output::File(FileOutput { format, path }) => {
                 let store = open(&path)?;
@@ -247,6 +275,13 @@ impl Launch<'_> {
                     #[cfg(not(feature = "parquet"))]
                     None => Err(io::Error::other(crate::formats::UnknownFormat::NotBuilt(format))),
                 }
+            }
+            Output::Alerts(output) => {
+                let target = match ready {
+                    Ready::Target(target) => target,
+                    _ => alerts::open(&output, programs)?,
+                };
+                self.alerts(&output, target)
             }
             #[cfg(feature = "arrow")]
             Output::Batches(batches) => {
@@ -311,6 +346,19 @@ impl Launch<'_> {
     #[cfg(not(feature = "kafka"))]
     fn topic(self, access: Access, _protocol: Protocol) -> io::Result<Launched> {
         match access {}
+    }
+
+    /// Starts the writer of an output for alerts.
+    fn alerts(self, output: &AlertOutput, target: Box<dyn Target>) -> io::Result<Launched> {
+        let is_regular =
+            output.path().is_some_and(|path| path.metadata().is_ok_and(|data| data.is_file()));
+        let wait_policy = if is_regular { WaitPolicy::File } else { WaitPolicy::Collector };
+        let shared = self.shared(wait_policy, Items::Alerts);
+        let sink = AlertSink::new(target);
+        let (mut own, started) =
+            self.start(AlertSender::ROOM, 1, &shared, || NoticeEncoder, sink)?;
+        let own = own.pop().unwrap_or_else(|| unreachable!("one for one sender"));
+        Ok((Own::Alerts(AlertSender::new(own, shared)), started))
     }
 
     /// Starts the writer of an output for flow records.
@@ -422,6 +470,11 @@ impl Exports {
         std::mem::take(&mut self.states)
     }
 
+    /// Removes the sending ends of outputs for alerts, for the merger.
+    pub fn take_alerts(&mut self) -> Alerts {
+        std::mem::take(&mut self.alerts)
+    }
+
     /// Waits until all records are written or dropped, and returns the summaries. All sinks must be dropped or
     /// finished.
     pub fn finish(mut self) -> Vec<Summary> {
@@ -430,6 +483,7 @@ impl Exports {
 
     fn end(&mut self) -> Vec<Summary> {
         drop(self.take_states());
+        drop(self.take_alerts());
         self.outputs.iter().for_each(|one| one.shared.end());
         self.outputs.iter_mut().map(Started::end).collect()
     }

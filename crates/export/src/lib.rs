@@ -17,6 +17,7 @@
 //! one [`Reason`]. Memory is bounded by the blocks.
 #![forbid(unsafe_code)]
 
+mod alerts;
 #[cfg(feature = "arrow")]
 mod batches;
 mod block;
@@ -44,6 +45,7 @@ mod topic;
 mod transports;
 mod writer;
 
+pub use alerts::{AlertOutput, Alerts, InvalidAlertOutput, MOST_RUNNING, Notice, Reply, Request};
 #[cfg(feature = "arrow")]
 pub use batches::Batches;
 pub use collector::{Collector, Protocol, Transport, UnknownCollector};

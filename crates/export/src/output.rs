@@ -7,13 +7,14 @@ use std::str::FromStr;
 use crate::events::{EventFormat, UnknownEventFormat};
 use crate::formats::{Format, UnknownFormat};
 
+use crate::alerts::ALERT_BYTES;
 #[cfg(feature = "arrow")]
 use crate::batches::Batches;
 #[cfg(feature = "kafka")]
 use crate::kafka::WRITER_BYTES;
 #[cfg(feature = "parquet")]
 use crate::rows::FILE_BYTES;
-use crate::{Collector, Transport};
+use crate::{AlertOutput, Collector, Transport};
 
 /// One output of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub enum Output {
     File(FileOutput),
     /// A file of events.
     Events(EventOutput),
+    /// A place for alerts.
+    Alerts(AlertOutput),
     /// Record batches in memory.
     #[cfg(feature = "arrow")]
     Batches(Batches),
@@ -119,6 +122,7 @@ impl Output {
             },
             Self::File(file) => Some(&file.path),
             Self::Events(file) => Some(&file.path),
+            Self::Alerts(output) => output.path(),
             #[cfg(feature = "arrow")]
             Self::Batches(_) => None,
         }
@@ -138,6 +142,7 @@ impl Output {
             Self::Collector(collector) if matches!(collector.transport(), Transport::Kafka(_)) => {
                 WRITER_BYTES as u64
             }
+            Self::Alerts(_) => ALERT_BYTES,
             _ => 0,
         }
     }
@@ -175,6 +180,7 @@ impl fmt::Display for Output {
             Self::Collector(collector) => collector.fmt(f),
             Self::File(file) => file.fmt(f),
             Self::Events(file) => file.fmt(f),
+            Self::Alerts(output) => write!(f, "alerts to {output}"),
             #[cfg(feature = "arrow")]
             Self::Batches(_) => f.write_str("flow records in memory"),
         }

@@ -146,7 +146,6 @@ impl Shared {
     }
 
     /// Bytes that wait for the writer.
-    #[cfg(feature = "kafka")]
     pub(crate) fn queued(&self) -> u64 {
         self.queued.load(Ordering::Relaxed)
     }

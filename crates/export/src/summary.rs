@@ -65,6 +65,8 @@ pub enum Items {
     Events,
     /// States of the run, or of parts of it.
     States,
+    /// Changes of alerts.
+    Alerts,
 }
 
 impl Items {
@@ -74,6 +76,7 @@ impl Items {
             Self::Flows => "flow records",
             Self::Events => "events",
             Self::States => "states",
+            Self::Alerts => "alerts",
         }
     }
 }

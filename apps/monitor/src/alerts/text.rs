@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use ringtap_terminal::names;
-use ringtap_terminal::numbers::{count, rate};
+use ringtap_terminal::numbers::{count, of, rate};
 
 use super::{Alert, AlertState, Flood, FloodKind, Subject};
 
@@ -42,7 +42,7 @@ impl fmt::Display for Alert {
                 let numbers = flood.numbers();
                 if numbers.is_empty() { Ok(()) } else { write!(f, ": {}", numbers.join(", ")) }
             }
-            Subject::Spread { source } => write!(f, "{source} sent to {number} hosts"),
+            Subject::Spread { source } => write!(f, "{source} sent to {}", of(self.number, "host")),
             Subject::Watched { host, entry, label, field, flow, .. } => {
                 let label = if label.is_empty() { String::new() } else { format!(" ({label})") };
                 let [from, to] =
@@ -81,7 +81,7 @@ impl Flood {
         all.extend(
             (self.bits_per_second > 0).then(|| format!("{}bit/s", rate(self.bits_per_second))),
         );
-        all.extend((self.sources > 0).then(|| format!("from {} hosts", count(self.sources))));
+        all.extend((self.sources > 0).then(|| format!("from {}", of(self.sources, "host"))));
         all
     }
 }
@@ -115,7 +115,8 @@ mod tests {
     #[test]
     fn a_flood_has_its_kind_and_the_known_numbers() {
         let target = [10, 0, 0, 2].into();
-        let of = |flood: Flood| text(AlertState::Begins, Subject::Flood { target }, 0, Some(flood));
+        let text_of =
+            |flood: Flood| text(AlertState::Begins, Subject::Flood { target }, 0, Some(flood));
         let syn = Flood {
             packets_per_second: 2_000_000,
             bits_per_second: 640_000_000,
@@ -126,16 +127,16 @@ mod tests {
             limits: vec!["dst-pps"],
         };
         assert_eq!(
-            of(syn.clone()),
+            text_of(syn.clone()),
             "10.0.0.2 receives a SYN flood: 2.00 M packets/s (98 % TCP), 640 Mbit/s, from 1,500,000 hosts"
         );
         assert_eq!(
-            of(Flood { syn_percent: 10, ..syn.clone() }).split(':').next(),
+            text_of(Flood { syn_percent: 10, ..syn.clone() }).split(':').next(),
             Some("10.0.0.2 receives a TCP flood")
         );
         let udp = Flood { packets_per_second: 3, protocol: 17, percent: 100, ..Flood::default() };
-        assert_eq!(of(udp), "10.0.0.2 receives a UDP flood: 3 packets/s");
+        assert_eq!(text_of(udp), "10.0.0.2 receives a UDP flood: 3 packets/s");
         let sources = Flood { sources: 200, ..Flood::default() };
-        assert_eq!(of(sources), "10.0.0.2 receives a flood: from 200 hosts");
+        assert_eq!(text_of(sources), "10.0.0.2 receives a flood: from 200 hosts");
     }
 }

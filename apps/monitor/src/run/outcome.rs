@@ -94,7 +94,7 @@ fn is_zero(n: &u64) -> bool {
 
 /// Whether a loss concerns outputs, and so not the state.
 fn is_of_outputs(what: &str) -> bool {
-    what.starts_with("flow records") || what == STATES_NOT_EXPORTED
+    what.starts_with("flow records") || what == STATES_NOT_EXPORTED || what == ALERTS_NOT_DELIVERED
 }
 
 /// Why packets are not handled in any run: their reasons depend on the packet alone.
@@ -102,6 +102,8 @@ const DROPPED_ALWAYS: [&str; 5] =
     ["damaged", "duplicate", "filtered", "not_sampled", "unfilterable"];
 
 const STATES_NOT_EXPORTED: &str = "states not exported";
+
+const ALERTS_NOT_DELIVERED: &str = "alerts not delivered";
 
 impl Outcome {
     /// The result of a run; computes the digest.
@@ -179,7 +181,8 @@ impl Outcome {
             ("packets in another queue than the rest of their flow", self.run.packets_split),
             ("flow records not exported", self.not_exported(Items::Flows)),
             (STATES_NOT_EXPORTED, self.not_exported(Items::States)),
-            ("flow records and events not written", self.write.iter().map(Summary::lost).sum()),
+            ("flow records and events not written", self.not_written(false)),
+            (ALERTS_NOT_DELIVERED, self.not_written(true)),
         ];
         all.extend(report.sections.losses());
         all.retain(|&(_, count)| count > 0);
@@ -189,6 +192,12 @@ impl Outcome {
     /// Records of this kind that collectors did not get.
     fn not_exported(&self, items: Items) -> u64 {
         let of_kind = self.export.iter().filter(|one| one.items == items);
+        of_kind.map(Summary::lost).sum()
+    }
+
+    /// Alerts, or else records and events, that the other outputs did not get.
+    fn not_written(&self, alerts: bool) -> u64 {
+        let of_kind = self.write.iter().filter(|one| (one.items == Items::Alerts) == alerts);
         of_kind.map(Summary::lost).sum()
     }
 

@@ -14,12 +14,22 @@ const DAY: u64 = 86_400;
 
 /// Appends ISO 8601 with microseconds, rounded down, and the offset +0000.
 pub(crate) fn push_iso(line: &mut Vec<u8>, ns: u64) {
+    push_utc(line, ns);
+    line.extend_from_slice(b"+0000");
+}
+
+/// Appends RFC 3339 with microseconds, rounded down.
+pub(crate) fn push_rfc_3339(line: &mut Vec<u8>, ns: u64) {
+    push_utc(line, ns);
+    line.push(b'Z');
+}
+
+fn push_utc(line: &mut Vec<u8>, ns: u64) {
     push_date(line, ns / SECOND / DAY);
     line.push(b'T');
     push_clock(line, ns / SECOND, b':');
     line.push(b'.');
     push_digits::<6>(line, (ns % SECOND / 1000) as u32);
-    line.extend_from_slice(b"+0000");
 }
 
 /// Appends year, month, day, hour, minute and second with `-` between them.

@@ -21,9 +21,8 @@ use crate::shared::Shared;
 pub(crate) use crate::shared::now;
 
 pub(crate) use file::FileLink;
-#[cfg(feature = "kafka")]
 pub(crate) use pauses::Pauses;
-pub(crate) use tcp::TcpLink;
+pub(crate) use tcp::{Channel, TcpLink, connect, is_slice_over};
 pub(crate) use tls::TlsClient;
 #[cfg(all(feature = "kafka", feature = "tls"))]
 pub(crate) use tls::client_config;

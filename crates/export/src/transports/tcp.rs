@@ -16,7 +16,7 @@ const CLOSING: u32 = 20;
 const CONNECT: Duration = Duration::from_secs(2);
 
 /// The channel for messages. Each call waits at most one slice; written octets are sent when it is flushed.
-pub(super) trait Channel: Read + Write + Send {
+pub(crate) trait Channel: Read + Write + Send {
     /// The underlying connection.
     fn socket(&self) -> &TcpStream;
 
@@ -59,7 +59,8 @@ impl TcpLink {
     }
 }
 
-fn connect(
+/// Opens a channel to an address.
+pub(crate) fn connect(
     address: SocketAddr,
     tls: Option<&TlsClient>,
     shared: &Shared,
@@ -87,7 +88,8 @@ fn is_closed(channel: &mut dyn Channel) -> io::Result<bool> {
     }
 }
 
-pub(super) fn is_slice_over(error: &io::Error) -> bool {
+/// Whether an error is only the end of a wait.
+pub(crate) fn is_slice_over(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 

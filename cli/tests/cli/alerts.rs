@@ -1,0 +1,271 @@
+//! Tests of `--alert-to`: files, syslog, webhooks and programs, and the states of alerts in any arrangement.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::common::{captures, office, output_of, ringtap};
+
+/// Runs over a capture with these flags; returns stdout, stderr and the exit code.
+fn run(capture: &Path, flags: &[&str]) -> (String, String, i32) {
+    output_of(ringtap().args(["monitor", "-r"]).arg(capture).args(flags))
+}
+
+/// The alerts in a file, and the run's other output and exit code.
+fn alerts(capture: &Path, flags: &[&str]) -> (Vec<Value>, String, i32) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("alerts");
+    let place = format!("json:{}", path.display());
+    let (_, errors, code) = run(capture, &[flags, &["--alert-to", &place]].concat());
+    let text = fs::read_to_string(&path).unwrap();
+    let parse = |line: &str| serde_json::from_str(line).unwrap();
+    (text.lines().map(parse).collect(), errors, code)
+}
+
+#[test]
+fn a_file_gets_each_change_as_a_line() {
+    let (all, errors, code) = alerts(&office(), &[]);
+    assert_eq!((errors.as_str(), code), ("", 0));
+    let states: Vec<_> = all.iter().map(|alert| (&alert["id"], &alert["state"])).collect();
+    let [begins, ends] = [json!("begins"), json!("ends")];
+    let ids = [1, 2, 3, 4].map(|id| json!(id));
+    let expected: Vec<_> =
+        ids.iter().map(|id| (id, &begins)).chain(ids.iter().map(|id| (id, &ends))).collect();
+    assert_eq!(states, expected);
+    assert_eq!(all[0]["kind"], "vertical_scan");
+    assert_eq!(all[0]["text"], "10.20.0.200 scans 10.20.0.10: 399 ports failed so far");
+    assert_eq!((&all[7]["port"], &all[7]["number"]), (&json!(22), &json!(21)));
+    // In addition to stderr, if that is given.
+    let (_, errors, _) = alerts(&office(), &["--alert-to", "stderr"]);
+    assert_eq!(errors.matches("alert: ").count(), 8, "{errors}");
+    let (all, errors, _) = alerts(&office(), &["--alert-to", "stderr", "-q"]);
+    assert_eq!((all.len(), errors.as_str()), (8, ""));
+    // On stdout, the report goes to stderr.
+    let (text, errors, code) = run(&office(), &["--alert-to=json:-"]);
+    assert_eq!((text.lines().count(), code), (8, 0));
+    assert!(errors.contains("Vertical scans"), "{errors}");
+}
+
+#[test]
+fn the_report_counts_the_alerts_of_each_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = format!("json:{}", folder.path().join("alerts").display());
+    let (report, ..) = run(&office(), &["--report=json", "--alert-to", &place]);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let written = &report["write"][0];
+    assert_eq!(written["output"], format!("alerts to {place}"));
+    assert_eq!((&written["records"], &written["not_written"]), (&json!(8), &json!({})));
+}
+
+/// The last state and number of each scan. Only the marks at which they change may differ between arrangements; and floods are
+/// bounds.
+fn last_states(all: &[Value]) -> BTreeMap<String, (String, u64)> {
+    let subject = |alert: &Value| {
+        ["kind", "source", "target", "port"].map(|name| alert[name].to_string()).join(" ")
+    };
+    let last = |alert: &Value| (alert["state"].to_string(), alert["number"].as_u64().unwrap());
+    let scans = all.iter().filter(|alert| alert["kind"] != "flood");
+    scans.map(|alert| (subject(alert), last(alert))).collect()
+}
+
+#[test]
+fn alerts_are_equal_in_every_arrangement() {
+    let mut scans = 0;
+    for capture in captures().into_iter().take(20) {
+        // The sources of a flood are counted by a hash.
+        let flags = ["-q", "--scan-threshold=5", "--alert=dst-pps=50", "--interval=1s", "--seed=5"];
+        let of = |more: &[&str]| alerts(&capture, &[&flags[..], more].concat()).0;
+        let reference = of(&["--sequential"]);
+        assert_eq!(of(&["--sequential"]), reference, "{}", capture.display());
+        // The first is the same sequence of marks for one worker.
+        assert_eq!(of(&["--skeleton=farm", "-w=1"]), reference, "{}", capture.display());
+        scans += reference.len();
+        for more in [&["--queues=3"][..], &["--skeleton=farm", "-w=3"]] {
+            let others = of(more);
+            assert_eq!(last_states(&others), last_states(&reference), "{}", capture.display());
+        }
+    }
+    assert!(scans >= 8, "{scans}");
+}
+
+#[test]
+fn syslog_receivers_get_messages() {
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let local = UnixDatagram::bind(&path).unwrap();
+    let places = [
+        format!("syslog:127.0.0.1:{}", udp.local_addr().unwrap().port()),
+        format!("syslog:{}", path.display()),
+    ];
+    let flags = ["--alert-to", &places[0], "--alert-to", &places[1]];
+    let (_, errors, code) = run(&office(), &flags);
+    assert_eq!((errors.as_str(), code), ("", 0));
+    let mut bytes = [0; 4096];
+    for number in 0..8 {
+        let length = udp.recv(&mut bytes).unwrap();
+        let text = String::from_utf8(bytes[..length].to_vec()).unwrap();
+        let priority = if number < 4 { "<28>1 " } else { "<30>1 " };
+        assert!(text.starts_with(priority) && text.contains(" ringtap "), "{text}");
+        assert!(text.contains("[ringtap@32473 id=\"") && text.contains(" scans "), "{text}");
+        let length = local.recv(&mut bytes).unwrap();
+        assert!(bytes[..length].starts_with(priority.as_bytes()));
+    }
+}
+
+#[test]
+fn a_stream_of_syslog_messages_has_their_lengths() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = format!("syslog+tcp://{}", listener.local_addr().unwrap());
+    let reader = thread::Builder::new().spawn(move || {
+        let mut text = String::new();
+        listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
+        text
+    });
+    let (_, errors, code) = run(&office(), &["--alert-to", &place]);
+    assert_eq!((errors.as_str(), code), ("", 0));
+    let text = reader.unwrap().join().unwrap();
+    let (mut rest, mut messages) = (&text[..], 0);
+    while !rest.is_empty() {
+        let (length, after) = rest.split_once(' ').unwrap();
+        let (message, next) = after.split_at(length.parse().unwrap());
+        assert!(message.starts_with('<'), "{message}");
+        (rest, messages) = (next, messages + 1);
+    }
+    assert_eq!(messages, 8);
+}
+
+/// Reads a request from a connection; returns its body.
+fn request(stream: &mut impl Read) -> Option<String> {
+    let (mut text, mut piece) = (String::new(), [0; 4096]);
+    loop {
+        let octets = stream.read(&mut piece).ok().filter(|octets| *octets > 0)?;
+        text += std::str::from_utf8(&piece[..octets]).unwrap();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.split("Content-Length: ").nth(1).unwrap();
+            let length: usize = length.split("\r\n").next().unwrap().parse().unwrap();
+            if body.len() == length {
+                return Some(body.to_owned());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_webhook_that_fails_at_first_gets_each_alert_once_in_order() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = format!("http://{}/hook", listener.local_addr().unwrap());
+    let server = thread::Builder::new().spawn(move || {
+        // Connections that are closed without an answer.
+        (0..3).for_each(|_| drop(listener.accept().unwrap()));
+        let mut bodies = Vec::new();
+        while bodies.len() < 8 {
+            let (mut stream, _) = listener.accept().unwrap();
+            let body = request(&mut stream).unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+            bodies.push(serde_json::from_str::<Value>(&body).unwrap());
+        }
+        bodies
+    });
+    let (_, errors, code) = run(&office(), &["--alert-to", &place]);
+    assert_eq!(code, 0, "{errors}");
+    assert!(!errors.contains("lost"), "{errors}");
+    assert_eq!(server.unwrap().join().unwrap(), alerts(&office(), &[]).0);
+}
+
+#[test]
+fn outputs_that_never_work_are_counted_and_fail_the_run() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    for scheme in ["http", "syslog+tcp"] {
+        let place = format!("{scheme}://{address}");
+        let (report, errors, code) = run(&office(), &["--alert-to", &place]);
+        assert!(report.contains("Vertical scans"), "{report}");
+        assert_eq!(code, 1, "{errors}");
+        let lost = ": 8 alerts lost: the output accepted nothing more at the end of the run";
+        assert!(errors.contains(lost), "{errors}");
+        assert!(errors.contains("error: writing to alerts to "), "{errors}");
+    }
+    // A UDP receiver that refuses datagrams is no failure.
+    let place = format!("syslog:{address}");
+    let (_, errors, code) = run(&office(), &["--alert-to", &place]);
+    assert_eq!(code, 0, "{errors}");
+    assert!(errors.contains("alerts lost: the collector's port is closed"), "{errors}");
+    let (_, errors, code) = run(&office(), &["--alert-to", "json:/no/such/folder/alerts"]);
+    assert!(code == 1 && errors.contains("opening the output alerts to json:/no"), "{errors}");
+}
+
+/// A shell script in this folder, as a value of `--alert-to`.
+fn script(folder: &Path, text: &str) -> String {
+    let path = folder.join("notify");
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    format!("exec:{}", path.display())
+}
+
+/// Although the run itself may not start programs or write files outside of its outputs' folders.
+#[test]
+fn a_program_gets_each_alert() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "mkdir -p \"$0.d\"; cat > \"$0.d/$RINGTAP_ALERT_ID.$RINGTAP_ALERT_STATE\"; env > \"$0.env\"";
+    let place = script(folder.path(), text);
+    let (_, errors, code) = run(&office(), &["--alert-to", &place]);
+    assert_eq!((errors.as_str(), code), ("", 0));
+    for alert in alerts(&office(), &[]).0 {
+        let name = format!("notify.d/{}.{}", alert["id"], alert["state"].as_str().unwrap());
+        let got = fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&got).unwrap(), alert);
+    }
+    let variables = fs::read_to_string(folder.path().join("notify.env")).unwrap();
+    assert!(variables.contains("RINGTAP_ALERT_KIND=") && variables.contains("_TEXT=10."));
+}
+
+#[test]
+fn programs_that_fail_or_hang_are_counted_and_fail_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = script(folder.path(), "exit 3");
+    let (_, errors, code) = run(&office(), &["--alert-to", &place]);
+    assert_eq!(code, 1, "{errors}");
+    assert!(errors.contains("8 alerts lost") && errors.contains("exit status: 3"), "{errors}");
+    let place = script(folder.path(), "echo $$ >> \"$0.pids\"; exec sleep 600");
+    let (_, errors, code) = run(&office(), &["--alert-to", &place]);
+    assert_eq!(code, 1, "{errors}");
+    assert!(errors.contains("8 alerts lost"), "{errors}");
+    // The helper ends with the run, and kills them.
+    let pids = fs::read_to_string(folder.path().join("notify.pids")).unwrap();
+    assert_eq!(pids.lines().count(), 4);
+    for pid in pids.lines() {
+        let command = || fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        while command().starts_with(b"sleep") {
+            thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn invalid_places_are_usage_errors() {
+    for (place, advice) in [
+        ("stdout", "use stderr, json:PATH"),
+        ("json:", "json:alerts.json"),
+        ("syslog:h:port", "syslog:HOST"),
+        ("https://user@h", "without a user"),
+        ("exec:/no/such/program", "no program that can be run"),
+    ] {
+        let (_, errors, code) = run(&office(), &["--alert-to", place]);
+        assert!(code == 2 && errors.contains(advice), "{place}: {errors}");
+    }
+    let twice = ["--alert-to", "json:a", "--alert-to", "json:a"];
+    let (_, errors, code) = run(&office(), &twice);
+    assert!(code == 2 && errors.contains("is given twice"), "{errors}");
+    let same = ["--alert-to", "json:a", "--write", "json:./a"];
+    let (_, errors, code) = run(&office(), &same);
+    assert!(code == 2 && errors.contains("name the same file"), "{errors}");
+}

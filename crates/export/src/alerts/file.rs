@@ -1,0 +1,148 @@
+//! Alerts as JSON lines in a file. Unlike a file of records, it has its name from the start and is appended to, so that each
+//! alert can be read at once.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use super::{Notice, Target, count_lost, count_sent};
+use crate::Reason;
+use crate::shared::Shared;
+use crate::store::{Retry, Store, Unwritten, persist};
+
+pub(crate) struct FileTarget {
+    store: AppendedFile,
+    reader_gone: bool,
+}
+
+impl FileTarget {
+    /// Opens the file. A pipe is opened later, because that waits for its reader.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let mut store = AppendedFile { path: path.to_owned(), file: None, torn_at: None };
+        let is_file = || std::fs::metadata(path).is_ok_and(|data| data.is_file());
+        if !store.may_abandon() && (!path.exists() || is_file()) {
+            store.file()?;
+        }
+        Ok(Self { store, reader_gone: false })
+    }
+}
+
+impl Target for FileTarget {
+    fn deliver(&mut self, notice: &Notice, shared: &Shared) {
+        let line = notice.object() + "\n";
+        loop {
+            if self.reader_gone {
+                return count_lost(Reason::ReaderGone, shared);
+            }
+            match persist(&mut self.store, line.as_bytes(), shared, Retry::UntilRenewal) {
+                Ok(()) => return count_sent(line.len(), shared),
+                Err(Unwritten::Renewal) => self.renew(shared),
+                Err(Unwritten::Lost(reason)) => {
+                    self.reader_gone |= reason == Reason::ReaderGone;
+                    return count_lost(reason, shared);
+                }
+            }
+        }
+    }
+
+    fn renew(&mut self, _shared: &Shared) {
+        // The next line opens it again.
+        self.store.file = None;
+        self.store.torn_at = None;
+    }
+}
+
+/// A file that is appended to.
+struct AppendedFile {
+    path: PathBuf,
+    file: Option<File>,
+    /// Its length before a write that failed.
+    torn_at: Option<u64>,
+}
+
+impl AppendedFile {
+    fn file(&mut self) -> io::Result<&mut File> {
+        if self.file.is_none() {
+            self.file = Some(File::options().append(true).create(true).open(&self.path)?);
+        }
+        self.file.as_mut().ok_or_else(|| ErrorKind::NotFound.into())
+    }
+}
+
+impl Store for AppendedFile {
+    fn write(&mut self, octets: &[u8]) -> io::Result<()> {
+        if self.may_abandon() {
+            let mut out = io::stdout().lock();
+            return out.write_all(octets).and_then(|()| out.flush());
+        }
+        let torn_at = self.torn_at.take();
+        let file = self.file()?;
+        let mut end = None;
+        if let Ok(data) = file.metadata()
+            && data.is_file()
+        {
+            if let Some(at) = torn_at {
+                file.set_len(at)?;
+            }
+            end = Some(torn_at.unwrap_or(data.len()));
+        }
+        let written = file.write_all(octets);
+        if written.is_err() {
+            self.torn_at = end;
+        }
+        written
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn is_regular(&self) -> bool {
+        // A whole line in one write.
+        true
+    }
+
+    fn may_abandon(&self) -> bool {
+        self.path.as_os_str() == "-"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alerts::tests::{notice, shared};
+
+    #[test]
+    fn lines_are_appended_and_a_renewal_opens_the_file_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("alerts");
+        std::fs::write(&path, "before\n").unwrap();
+        let shared = shared();
+        let mut target = FileTarget::open(&path).unwrap();
+        target.deliver(&notice("one"), &shared);
+        std::fs::rename(&path, folder.path().join("old")).unwrap();
+        target.deliver(&notice("two"), &shared);
+        target.renew(&shared);
+        target.deliver(&notice("three"), &shared);
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        let line = |text: &str| notice(text).json + "\n";
+        assert_eq!(read("old"), format!("before\n{}{}", line("one"), line("two")));
+        assert_eq!(read("alerts"), line("three"));
+        assert_eq!(shared.status().sent, 3);
+    }
+
+    #[test]
+    fn a_torn_line_is_removed_before_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("alerts");
+        std::fs::write(&path, "whole\nto").unwrap();
+        let mut store = AppendedFile { path: path.clone(), file: None, torn_at: Some(6) };
+        store.write(b"next\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "whole\nnext\n");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_an_error_at_the_start() {
+        assert!(FileTarget::open(Path::new("/no/such/folder/alerts")).is_err());
+    }
+}

@@ -1,0 +1,362 @@
+//! Outputs for alerts: lines in a file, syslog, webhooks, programs.
+//!
+//! ```text
+//! merger ─ Notice ─▶ Alerts: is there room? ─ ring ─▶ AlertSink ─▶ Target: file, syslog, webhook, program
+//! ```
+//!
+//! Invariants: whoever raises an alert waits for no output. Notices that wait take at most [`ROOM_BYTES`]; those beyond
+//! are lost, counted, and announced by the next one ([`Notice::lost_before`]). A target gets the others in order.
+
+mod file;
+mod output;
+mod program;
+mod syslog;
+mod webhook;
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ringtap_flow::RecordSink;
+
+pub use output::{AlertOutput, InvalidAlertOutput};
+pub use program::{MOST_RUNNING, Reply, Request};
+
+pub(crate) use file::FileTarget;
+pub(crate) use program::Program;
+
+use crate::block::{Block, Encode, Payload, Room};
+use crate::shared::{Shared, now};
+use crate::writer::Sink;
+use crate::{LINGER, Reason, RecordTotals, Sent, Settings};
+use output::Place;
+use syslog::Syslog;
+use webhook::Webhook;
+
+/// Bytes of the notices that wait for an output.
+const ROOM_BYTES: u64 = 1 << 20;
+
+/// Memory of an output.
+pub(crate) const ALERT_BYTES: u64 = 2 * ROOM_BYTES;
+
+/// More notices than fit these bytes.
+const WAITING_MAX: usize = 1 << 14;
+const _: () = assert!(WAITING_MAX * size_of::<Notice>() > ROOM_BYTES as usize);
+
+/// The counts of an alert.
+const ONE: RecordTotals = RecordTotals { records: 1, packets: 0, octets: 0 };
+
+/// A change of an alert, as outputs get it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// One JSON object, without the end of the line.
+    pub json: String,
+    /// A sentence.
+    pub text: String,
+    /// The kind of the alert: letters, digits and `_`.
+    pub kind: &'static str,
+    /// Whether it reports the end of something, which is less urgent.
+    pub is_end: bool,
+    /// The scalar fields of the object but the text: names of letters, digits and `_`, and values.
+    pub fields: Vec<(String, String)>,
+    /// Notices lost for lack of room since the one before. Set by [`Alerts::send`].
+    pub lost_before: u64,
+}
+
+impl Notice {
+    fn bytes(&self) -> usize {
+        let fields = self
+            .fields
+            .iter()
+            .map(|(name, value)| size_of::<(String, String)>() + name.len() + value.len());
+        size_of::<Self>() + self.json.len() + self.text.len() + fields.sum::<usize>()
+    }
+
+    /// The object, with the number of those lost before.
+    fn object(&self) -> String {
+        match self.json.strip_suffix('}') {
+            Some(fields) if self.lost_before > 0 => {
+                format!("{fields},\"lost_before\":{}}}", self.lost_before)
+            }
+            _ => self.json.clone(),
+        }
+    }
+}
+
+/// Notices in a block.
+#[derive(Default)]
+pub(crate) struct Notices(Vec<Notice>);
+
+impl Payload for Notices {
+    fn len(&self) -> usize {
+        self.0.iter().map(Notice::bytes).sum()
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Puts notices into blocks as they are.
+pub(crate) struct NoticeEncoder;
+
+impl Encode for NoticeEncoder {
+    type Item = Notice;
+    type Payload = Notices;
+
+    fn payload(&self, _bytes: usize) -> Notices {
+        Notices::default()
+    }
+
+    fn add(
+        &mut self,
+        notice: &Notice,
+        notices: &mut Notices,
+        counts: &mut RecordTotals,
+    ) -> Result<(), Reason> {
+        notices.0.push(notice.clone());
+        *counts += ONE;
+        Ok(())
+    }
+
+    fn counts_of(&self, _notice: &Notice) -> RecordTotals {
+        ONE
+    }
+}
+
+/// The sending end of one output.
+pub(crate) struct AlertSender {
+    sink: Box<dyn RecordSink<Notice>>,
+    shared: Arc<Shared>,
+    /// Lost since the last one that had room.
+    lost: u64,
+}
+
+impl AlertSender {
+    /// Each notice is a block.
+    pub(crate) const ROOM: Room =
+        Room { block: 1, blocks: WAITING_MAX, waits: false, prompt: false };
+
+    pub(crate) fn new(sink: Box<dyn RecordSink<Notice>>, shared: Arc<Shared>) -> Self {
+        Self { sink, shared, lost: 0 }
+    }
+
+    fn send(&mut self, notice: &Notice) {
+        if self.shared.queued() + notice.bytes() as u64 > ROOM_BYTES {
+            self.lost += 1;
+            return self.shared.drop_made(Reason::NoRoom, ONE);
+        }
+        let lost_before = std::mem::take(&mut self.lost);
+        self.sink.take(&Notice { lost_before, ..notice.clone() });
+        self.shared.wake_writer();
+    }
+}
+
+/// All outputs of a run for alerts. They end when this is dropped.
+#[derive(Default)]
+pub struct Alerts(Vec<AlertSender>);
+
+impl Alerts {
+    pub(crate) fn new(outputs: Vec<AlertSender>) -> Self {
+        Self(outputs)
+    }
+
+    /// Returns true if no output takes alerts.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Hands a notice to all outputs. Does not wait: without room for it, it is lost and counted.
+    pub fn send(&mut self, notice: &Notice) {
+        self.0.iter_mut().for_each(|output| output.send(notice));
+    }
+}
+
+/// Delivers notices to one place. All errors of the outside occur here.
+pub(crate) trait Target: Send {
+    /// Delivers a notice, and counts it as sent or lost. Tries again until [`Shared::over`].
+    fn deliver(&mut self, notice: &Notice, shared: &Shared);
+
+    /// Called once a second.
+    fn tick(&mut self, _shared: &Shared) {}
+
+    /// HUP: files are opened again.
+    fn renew(&mut self, _shared: &Shared) {}
+
+    /// Waits for results, and closes. The last call but one.
+    fn finish(&mut self, _shared: &Shared) {}
+
+    /// Whether the last error is a refused datagram: it is counted, but UDP does not guarantee delivery, so it is no failure.
+    fn is_refused(&self) -> bool {
+        false
+    }
+}
+
+fn count_sent(octets: usize, shared: &Shared) {
+    shared.send(Sent { flows: ONE, messages: 1, message_octets: octets as u64 });
+}
+
+fn count_lost(reason: Reason, shared: &Shared) {
+    shared.lose(reason, ONE);
+}
+
+/// Prepares the target of an output; `None`: it is opened later.
+pub(crate) fn prepare(
+    output: &AlertOutput,
+    settings: &Settings,
+) -> io::Result<Option<Box<dyn Target>>> {
+    Ok(match output.place() {
+        Place::File(_) | Place::Program(_) => None,
+        Place::Syslog(place) => Some(Box::new(Syslog::new(place, &settings.tls)?)),
+        Place::Webhook(url) => Some(Box::new(Webhook::new(url, &settings.tls)?)),
+    })
+}
+
+/// The sink of an output.
+pub(crate) struct AlertSink {
+    target: Box<dyn Target>,
+    /// When it was first seen that the run ends.
+    ending: Option<Instant>,
+}
+
+impl AlertSink {
+    pub(crate) fn new(target: Box<dyn Target>) -> Self {
+        Self { target, ending: None }
+    }
+
+    /// Whether what remains is lost: the run has ended [`LINGER`] ago, even if the output still makes progress.
+    fn is_late(&mut self, shared: &Shared) -> bool {
+        shared.over()
+            || shared.is_ending() && self.ending.get_or_insert_with(now).elapsed() >= LINGER
+    }
+}
+
+impl Sink for AlertSink {
+    type Payload = Notices;
+
+    fn write(&mut self, block: &mut Block<Notices>, shared: &Shared) {
+        for notice in &block.payload.0 {
+            if self.is_late(shared) {
+                count_lost(Reason::TooLate, shared);
+            } else {
+                self.target.deliver(notice, shared);
+            }
+        }
+    }
+
+    fn tick(&mut self, shared: &Shared) {
+        self.target.tick(shared);
+    }
+
+    fn renew(&mut self, shared: &Shared) {
+        self.target.renew(shared);
+    }
+
+    fn finish(&mut self, shared: &Shared) {
+        self.target.finish(shared);
+        if !self.target.is_refused() {
+            shared.judge();
+        }
+    }
+}
+
+/// The target of an output that is opened when the run starts. `programs` are connections to helpers, in the order of the
+/// outputs.
+pub(crate) fn open(
+    output: &AlertOutput,
+    programs: &mut dyn Iterator<Item = UnixStream>,
+) -> io::Result<Box<dyn Target>> {
+    match output.place() {
+        Place::File(path) => Ok(Box::new(FileTarget::open(path)?)),
+        Place::Program(program) => {
+            let missing = || io::Error::other("alerts cannot run programs here");
+            let stream = programs.next().ok_or_else(missing)?;
+            Ok(Box::new(Program::new(program, stream)?))
+        }
+        Place::Syslog(_) | Place::Webhook(_) => unreachable!("they were prepared"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Items;
+    use crate::block::{Inbox, lane};
+    use crate::shared::WaitPolicy;
+
+    pub(crate) fn notice(text: &str) -> Notice {
+        Notice {
+            json: format!("{{\"id\":7,\"text\":\"{text}\"}}"),
+            text: text.into(),
+            kind: "flood",
+            is_end: false,
+            fields: vec![("id".into(), "7".into())],
+            lost_before: 0,
+        }
+    }
+
+    pub(crate) fn shared() -> Arc<Shared> {
+        Arc::new(Shared::new("test".into(), WaitPolicy::Collector, true).of(Items::Alerts))
+    }
+
+    fn sender() -> (AlertSender, Inbox<Notices>, Arc<Shared>) {
+        let shared = shared();
+        let (sink, inbox) = lane(NoticeEncoder, AlertSender::ROOM, Arc::clone(&shared)).unwrap();
+        (AlertSender::new(Box::new(sink), Arc::clone(&shared)), inbox, shared)
+    }
+
+    /// Keeps the objects that it gets.
+    struct Kept(Arc<std::sync::Mutex<Vec<String>>>);
+
+    impl Target for Kept {
+        fn deliver(&mut self, notice: &Notice, shared: &Shared) {
+            self.0.lock().unwrap().push(notice.object());
+            count_sent(1, shared);
+        }
+    }
+
+    #[test]
+    fn notices_without_room_are_counted_and_announced() {
+        let (mut sender, mut inbox, shared) = sender();
+        let large = notice(&"x".repeat(100_000));
+        (0..30).for_each(|_| sender.send(&large));
+        let lost = shared.status().lost(Reason::NoRoom);
+        assert_eq!((shared.status().made, lost > 20), (30, true), "{lost}");
+        let kept = Arc::default();
+        let mut sink = AlertSink::new(Box::new(Kept(Arc::clone(&kept))));
+        while let Some(mut block) = inbox.take() {
+            sink.write(&mut block, &shared);
+            inbox.give_back(block, &shared);
+        }
+        sender.send(&notice("next"));
+        sender.send(&notice("last"));
+        while let Some(mut block) = inbox.take() {
+            sink.write(&mut block, &shared);
+            inbox.give_back(block, &shared);
+        }
+        let kept = kept.lock().unwrap();
+        let next = format!("{{\"id\":7,\"text\":\"next\",\"lost_before\":{lost}}}");
+        assert_eq!(kept[kept.len() - 2..], [next, notice("last").json]);
+        let status = shared.status();
+        assert_eq!((status.sent + lost, status.queued_bytes), (32, 0));
+    }
+
+    #[test]
+    fn small_notices_are_bounded_by_bytes_too() {
+        let (mut sender, _inbox, shared) = sender();
+        (0..WAITING_MAX).for_each(|_| sender.send(&notice("")));
+        assert!(sender.lost > 0 && shared.status().queued_bytes <= ROOM_BYTES);
+    }
+
+    #[test]
+    fn nothing_is_tried_after_an_interrupt_and_its_grace() {
+        let (mut sender, mut inbox, shared) = sender();
+        sender.send(&notice("late"));
+        shared.cancel();
+        let mut sink = AlertSink::new(Box::new(Kept(Arc::default())));
+        let mut block = inbox.take().unwrap();
+        sink.write(&mut block, &shared);
+        assert_eq!(shared.status().lost(Reason::TooLate), 1);
+    }
+}

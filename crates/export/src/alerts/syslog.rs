@@ -1,0 +1,266 @@
+//! Alerts as syslog messages (RFC 5424) to a local socket or over UDP (RFC 5426), TCP (RFC 6587) and TLS (RFC 5425).
+
+use std::io::{self, ErrorKind};
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::output::SyslogPlace;
+use super::{Notice, Target, count_lost, count_sent};
+use crate::Reason;
+use crate::formats::date::push_rfc_3339;
+use crate::shared::{Shared, wall_clock};
+use crate::transports::{
+    self, Delivery, Link, Opened, Pauses, TcpLink, Tls, TlsClient, Trouble, UdpLink,
+};
+
+/// "daemon" (RFC 5424, section 6.2.1).
+const FACILITY: u8 = 3;
+const WARNING: u8 = 4;
+const INFORMATIONAL: u8 = 6;
+
+/// Name of the structured data. The number is that of examples (RFC 5612), because the project has none of its own.
+const STRUCTURED_DATA: &str = "ringtap@32473";
+
+/// Longest name of a host (RFC 5424, section 6).
+const HOST_NAME: usize = 255;
+
+/// One wait, after which the end is checked.
+const SLICE: Duration = Duration::from_millis(50);
+
+pub(crate) struct Syslog {
+    link: Box<dyn Link>,
+    /// Each message is preceded by its length (RFC 6587, section 3.4.1; RFC 5425, section 4.3).
+    is_stream: bool,
+    /// Octets of the last datagram, while it may still be refused.
+    in_doubt: Option<usize>,
+    /// The last datagram was refused.
+    refused: bool,
+    /// Name of this host, program and process.
+    origin: String,
+}
+
+impl Syslog {
+    pub(crate) fn new(place: &SyslogPlace, tls: &Tls) -> io::Result<Self> {
+        let resolve = |host: &str, port| transports::resolve(host, port);
+        let (link, is_stream): (Box<dyn Link>, bool) = match place {
+            SyslogPlace::Local(path) => (Box::new(LocalLink::new(path.clone())), false),
+            SyslogPlace::Udp(host, port) => (Box::new(UdpLink::new(resolve(host, *port)?)?), false),
+            SyslogPlace::Tcp(host, port) => {
+                (Box::new(TcpLink::new(resolve(host, *port)?, None)), true)
+            }
+            SyslogPlace::Tls(host, port) => {
+                let client = TlsClient::new(host, tls)?;
+                (Box::new(TcpLink::new(resolve(host, *port)?, Some(client))), true)
+            }
+        };
+        Ok(Self { link, is_stream, in_doubt: None, refused: false, origin: origin() })
+    }
+
+    /// The last datagram was not refused, or it was.
+    fn settle(&mut self, delivery: Delivery, shared: &Shared) {
+        self.refused = delivery == Delivery::EarlierRefused;
+        match (self.in_doubt.take(), delivery) {
+            (Some(octets), Delivery::Taken) => count_sent(octets, shared),
+            (Some(_), Delivery::EarlierRefused) => count_lost(Reason::Refused, shared),
+            (None, _) => {}
+        }
+    }
+}
+
+impl Target for Syslog {
+    fn deliver(&mut self, notice: &Notice, shared: &Shared) {
+        let text = message(notice, &self.origin);
+        let text = if self.is_stream { format!("{} {text}", text.len()) } else { text };
+        loop {
+            if let Opened::Never(reason) = self.link.open(shared) {
+                return count_lost(reason, shared);
+            }
+            match self.link.send(text.as_bytes(), shared) {
+                Ok(delivery) => {
+                    self.settle(delivery, shared);
+                    if !self.refused {
+                        shared.works();
+                    }
+                    // Only a datagram may be refused later.
+                    if self.link.repeats_templates() {
+                        self.in_doubt = Some(text.len());
+                    } else {
+                        count_sent(text.len(), shared);
+                    }
+                    return;
+                }
+                Err(Trouble::Broken) => {}
+                Err(Trouble::Lost(reason)) => {
+                    // Also the error about the datagram before.
+                    self.settle(Delivery::EarlierRefused, shared);
+                    self.refused = reason == Reason::Refused;
+                    return count_lost(reason, shared);
+                }
+            }
+        }
+    }
+
+    fn tick(&mut self, shared: &Shared) {
+        if self.in_doubt.is_some() {
+            let delivery = self.link.settle(shared);
+            self.settle(delivery, shared);
+        }
+    }
+
+    fn finish(&mut self, shared: &Shared) {
+        self.tick(shared);
+        self.link.close(shared);
+    }
+
+    fn is_refused(&self) -> bool {
+        self.refused
+    }
+}
+
+/// HOSTNAME, APP-NAME and PROCID.
+fn origin() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name: String = name.trim().chars().filter(char::is_ascii_graphic).take(HOST_NAME).collect();
+    let name = if name.is_empty() { "-".into() } else { name };
+    format!("{name} ringtap {}", std::process::id())
+}
+
+fn message(notice: &Notice, origin: &str) -> String {
+    let severity = if notice.is_end { INFORMATIONAL } else { WARNING };
+    let now = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut time = Vec::new();
+    push_rfc_3339(&mut time, now.as_nanos() as u64);
+    let time = String::from_utf8_lossy(&time);
+    let priority = FACILITY * 8 + severity;
+    let mut text = format!("<{priority}>1 {time} {origin} {} [{STRUCTURED_DATA}", notice.kind);
+    let lost = Some(notice.lost_before).filter(|lost| *lost > 0);
+    let lost = lost.map(|lost| ("lost_before".to_owned(), lost.to_string()));
+    for (name, value) in notice.fields.iter().chain(&lost) {
+        text.push_str(&format!(" {name}=\""));
+        for letter in value.chars() {
+            if matches!(letter, '"' | '\\' | ']') {
+                text.push('\\');
+            }
+            text.push(letter);
+        }
+        text.push('"');
+    }
+    text.push_str("] ");
+    // A line break would end the message for receivers that read lines.
+    text.extend(notice.text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }));
+    text
+}
+
+/// Datagrams to a local socket.
+struct LocalLink {
+    path: PathBuf,
+    socket: Option<UnixDatagram>,
+    pauses: Pauses,
+}
+
+impl LocalLink {
+    fn new(path: PathBuf) -> Self {
+        Self { path, socket: None, pauses: Pauses::new() }
+    }
+
+    fn connect(&self) -> io::Result<UnixDatagram> {
+        let socket = UnixDatagram::unbound()?;
+        socket.connect(&self.path)?;
+        socket.set_write_timeout(Some(SLICE))?;
+        Ok(socket)
+    }
+}
+
+impl Link for LocalLink {
+    fn open(&mut self, shared: &Shared) -> Opened {
+        if self.socket.is_some() {
+            return Opened::Still;
+        }
+        self.pauses.broke();
+        while !shared.over() {
+            shared.pause(self.pauses.left());
+            match self.connect() {
+                Ok(socket) => {
+                    self.socket = Some(socket);
+                    self.pauses.opened();
+                    return Opened::Anew;
+                }
+                Err(error) => shared.fails(&error),
+            }
+            self.pauses.failed();
+        }
+        Opened::Never(Reason::TooLate)
+    }
+
+    fn send(&mut self, message: &[u8], shared: &Shared) -> Result<Delivery, Trouble> {
+        let Some(socket) = &self.socket else { return Err(Trouble::Broken) };
+        loop {
+            match socket.send(message) {
+                Ok(_) => return Ok(Delivery::Taken),
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    shared.fails(&"it does not read");
+                    if shared.over() {
+                        return Err(Trouble::Lost(Reason::TooLate));
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    shared.fails(&error);
+                    self.socket = None;
+                    return Err(Trouble::Broken);
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, _shared: &Shared) -> Delivery {
+        Delivery::Taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alerts::tests::{notice, shared};
+
+    #[test]
+    fn a_message_has_the_form_of_rfc_5424() {
+        let mut own = notice("a scans\nb → c");
+        own.fields = vec![("id".into(), "7".into()), ("entry".into(), "a\"b\\c]d".into())];
+        own.lost_before = 2;
+        let text = message(&own, "probe ringtap 42");
+        let (header, rest) = text.split_once(" probe ").unwrap();
+        let (priority, time) = header.split_once("1 ").unwrap();
+        assert_eq!((priority, time.ends_with('Z')), ("<28>", true), "{text}");
+        assert_eq!(
+            rest,
+            "ringtap 42 flood [ringtap@32473 id=\"7\" entry=\"a\\\"b\\\\c\\]d\" lost_before=\"2\"] a scans b → c"
+        );
+        own.is_end = true;
+        assert!(message(&own, "-").starts_with("<30>1 "));
+    }
+
+    #[test]
+    fn a_local_socket_may_appear_later_and_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let shared = shared();
+        let mut syslog = Syslog::new(&SyslogPlace::Local(path.clone()), &Tls::default()).unwrap();
+        for round in ["one", "two"] {
+            let receiver = UnixDatagram::bind(&path).unwrap();
+            syslog.deliver(&notice(round), &shared);
+            let mut bytes = [0; 1024];
+            let length = receiver.recv(&mut bytes).unwrap();
+            assert!(bytes[..length].ends_with(round.as_bytes()));
+            drop(receiver);
+            std::fs::remove_file(&path).unwrap();
+        }
+        shared.cancel();
+        syslog.deliver(&notice("three"), &shared);
+        let status = shared.status();
+        assert_eq!((status.sent, status.lost(Reason::TooLate)), (2, 1));
+    }
+}
