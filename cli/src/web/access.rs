@@ -1,6 +1,9 @@
 //! Who may see a page: on the loopback address all users of the machine, else those who know the token.
 
+use std::fs::File;
+use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::Context;
@@ -12,6 +15,10 @@ use crate::http::{Get, Reply};
 
 /// The shortest token, bytes.
 const SHORTEST: usize = 16;
+/// The longest part of a file that is read.
+const MOST: u64 = 4096;
+/// The right of all users to read a file.
+const OTHERS: u32 = 0o004;
 
 /// The rule.
 pub(crate) struct Access(Option<Vec<u8>>);
@@ -28,11 +35,19 @@ impl Access {
                  {SHORTEST} bytes, or a port alone"
             )));
         };
-        let named = || format!("reading the token in {}", path.display());
-        let text = std::fs::read(path).map_err(Usage::of).with_context(named)?;
+        let shown = path.display();
+        let named = || format!("reading the token in {shown}");
+        let file = File::open(path).map_err(Usage::of).with_context(named)?;
+        let about = file.metadata().map_err(Usage::of).with_context(named)?;
+        if about.is_file() && about.mode() & OTHERS != 0 {
+            return Err(Usage::of(format!(
+                "--web-token {shown}: other users can read the token; use: chmod o= {shown}"
+            )));
+        }
+        let mut text = Vec::new();
+        file.take(MOST).read_to_end(&mut text).map_err(Usage::of).with_context(named)?;
         let token = text.trim_ascii().to_vec();
         if token.len() < SHORTEST {
-            let shown = path.display();
             return Err(Usage::of(format!(
                 "--web-token {shown}: the token is shorter than {SHORTEST} bytes"
             )));
@@ -85,6 +100,9 @@ fn is_local_name(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn request<'a>(host: &'a str, authorization: &'a str) -> Get<'a> {
@@ -98,6 +116,10 @@ mod tests {
         let all: SocketAddr = "0.0.0.0:80".parse().unwrap();
         assert!(Access::new(all, None).is_err());
         assert!(Access::new(all, Some(&path)).is_err(), "no file");
+        std::fs::write(&path, "a:secret of enough bytes\n").unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        assert!(Access::new(all, Some(&path)).is_err(), "others can read it");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         std::fs::write(&path, "short\n").unwrap();
         assert!(Access::new(all, Some(&path)).is_err());
         std::fs::write(&path, "a:secret of enough bytes\n").unwrap();

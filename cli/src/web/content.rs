@@ -36,7 +36,7 @@ pub(super) struct Shown<'a> {
 impl Shown<'_> {
     /// The shown time: its end, seconds since 1970. That of capture files ends with their latest flow.
     fn until_s(&self, view: &View) -> u64 {
-        view.until.unwrap_or(self.now.at)
+        view.until.map_or(self.now.at, |until| until.min(self.now.at))
     }
 
     /// The beginning and the end of the flows' time, nanoseconds.

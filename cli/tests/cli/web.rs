@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use ringtap_testkit::send_all;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::{office, output_of, ringtap};
+use crate::common::{have, office, output_of, ringtap};
 use crate::net::{Background, Net, NetCommands, Right, frames};
 use crate::signals::Waiting;
 
@@ -289,6 +290,8 @@ fn other_machines_need_a_token() {
     let path = token.to_str().unwrap();
     refused(&["--web", "0", "--web-token", path], "reading the token");
     fs::write(&token, "short").unwrap();
+    refused(&["--web", "0", "--web-token", path], "other users can read the token");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
     refused(&["--web", "0", "--web-token", path], "shorter than 16 bytes");
 
     fs::write(&token, "correct horse battery\n").unwrap();
@@ -312,6 +315,60 @@ fn other_machines_need_a_token() {
         Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stdout), "200"),
         Err(_) => eprintln!("SKIPPED: curl is not installed"),
     }
+    monitor.send(Signal::INT);
+    let (code, _, errors) = monitor.end();
+    assert_eq!(code, Some(0), "{errors}");
+}
+
+#[test]
+fn a_certificate_makes_the_page_encrypted() {
+    if !have("openssl") || !have("curl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [certificate, key] =
+        ["page.pem", "page.key"].map(|name| folder.path().join(name).display().to_string());
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+        ])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"])
+        .args(["-keyout", &key, "-out", &certificate])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let address = free_address();
+    let port = address.port().to_string();
+    let flags = ["--web", &port, "--tls-cert", &certificate, "--tls-key", &key];
+    let monitor = Waiting::new(folder.path(), &flags);
+    let curl = |more: &[&str], path: &str| {
+        let mut command = Command::new("curl");
+        command.args(["-s", "--max-time", "20", "--cacert", &certificate]).args(more);
+        let output = command.arg(format!("https://{address}{path}")).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let page = curl(&[], "/");
+    assert!(page.contains("<h2>Packets</h2>"), "{page}");
+    let metrics = curl(&["--tls-max", "1.2"], "/metrics");
+    assert!(metrics.contains("ringtap_packets_total"), "{metrics}");
+    // Two events, a second apart.
+    let events = curl(&["--max-time", "3"], "/events");
+    assert!(events.matches("data: {").count() >= 2, "{events}");
+    // Clients that are not of TLS are closed.
+    let mut plain = TcpStream::connect(address).unwrap();
+    plain.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    plain.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut answer = Vec::new();
+    let _ = plain.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
     monitor.send(Signal::INT);
     let (code, _, errors) = monitor.end();
     assert_eq!(code, Some(0), "{errors}");
