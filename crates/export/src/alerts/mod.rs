@@ -4,7 +4,7 @@
 //! merger ─ Notice ─▶ Alerts: is there room? ─ ring ─▶ AlertSink ─▶ Target: file, syslog, webhook, program
 //! ```
 //!
-//! Invariants: whoever raises an alert waits for no output. Notices that wait take at most [`ROOM_BYTES`]; those beyond
+//! Invariants: the sender of an alert waits for no output. Notices that wait take at most [`ROOM_BYTES`]; those beyond
 //! are lost, counted, and announced by the next one ([`Notice::lost_before`]). A target gets the others in order.
 
 mod file;
