@@ -1,7 +1,7 @@
 //! The `ringtap` command: parses the command line and runs a subcommand, one module each. With the
 //! feature `embedded`, other programs run `monitor` by the same flags.
 //!
-//! Invariant: this crate computes nothing. Flags become options, the engine runs the plan, and the
+//! Invariant: this crate computes nothing of the report and the records. Flags become options, the engine runs the plan, and the
 //! results are printed: records to files, the report to stdout, everything else to stderr.
 #![forbid(unsafe_code)]
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringtap_export::{Handle, Reason, Status};
+use ringtap_export::{Handle, Items, Reason, Status};
 
 use ringtap_terminal::numbers::count;
 
@@ -67,7 +67,10 @@ impl Reported {
         };
         let line = if status.failing && (!self.failing || due) {
             let error = status.last_error.as_ref().map_or("", |(error, _)| error);
-            Line::Warning(format!("{name}: {error}; trying again{losses}"))
+            // An alert may be lost for its own reason, and nothing else may wait.
+            let is_idle = status.items == Items::Alerts && status.queued_bytes == 0;
+            let next = if is_idle { "" } else { "; trying again" };
+            Line::Warning(format!("{name}: {error}{next}{losses}"))
         } else if !status.failing && self.failing {
             Line::Note(format!("{name}: works again{losses}"))
         } else if new > 0 && due {
@@ -84,7 +87,6 @@ impl Reported {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringtap_export::{Items, Reason};
 
     fn status(failing: bool, lost: u64) -> Status {
         losing(Reason::NoRoom, failing, lost)
@@ -138,6 +140,10 @@ mod tests {
         assert_eq!(line(Reason::Refused).as_deref(), Some(refused));
         let slow = "json:a: too slow; 5 flow records lost";
         assert_eq!(line(Reason::NoRoom).as_deref(), Some(slow));
+        let alerts = Status { items: Items::Alerts, ..losing(Reason::Failed, true, 1) };
+        let line = Reported::default().check(&alerts, Duration::from_secs(1));
+        let text = "json:a: No space left on device; 1 alerts lost";
+        assert_eq!(line, Some(Line::Warning(text.into())));
         let states = Status { items: Items::States, ..status(false, 5) };
         let line = Reported::default().check(&states, Duration::from_secs(1));
         assert_eq!(line, Some(Line::Warning("json:a: too slow; 5 states lost".into())));

@@ -248,30 +248,39 @@ pub struct Rankings {
     pub pair: Vec<PairRow>,
     /// Ports on either side of a packet.
     pub port: Vec<PortRow>,
-    /// Rows of one packet that are not listed, because there are more than 10,000 of them.
-    #[serde(skip_serializing_if = "OfOnePacket::is_none")]
-    pub of_one_packet: OfOnePacket,
+    /// Rows that are not listed, because they are very many of nearly equal volume.
+    #[serde(skip_serializing_if = "Crowds::is_empty")]
+    pub crowds: Crowds,
 }
 
-/// Numbers of rows of one packet that are not listed; 0 if they are.
+/// Rows of nearly equal volume that are not listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Crowd {
+    /// Their number.
+    pub rows: u64,
+    /// None has more octets or, in a list by packets, more packets.
+    pub most: u64,
+}
+
+/// The crowds of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct OfOnePacket {
+pub struct Crowds {
     /// Addresses as senders.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub source: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Crowd>,
     /// Addresses as receivers.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub destination: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination: Option<Crowd>,
     /// Address pairs.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub pair: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pair: Option<Crowd>,
     /// Ports.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub port: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<Crowd>,
 }
 
-impl OfOnePacket {
-    fn is_none(&self) -> bool {
+impl Crowds {
+    fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }

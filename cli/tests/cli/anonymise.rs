@@ -149,6 +149,8 @@ fn no_output_has_an_address_or_a_name_of_the_capture() {
             "--events=eve:e.eve",
             "--events=zeek:zeek",
             "--export=ipfix-file:a.ipfix",
+            "--alert-to=json:a.alerts",
+            "--alert-to=stderr",
         ];
         let (json, alerts) =
             succeed(monitor(folder.path(), &capture, &flags).args(["--report", "json"]));
@@ -166,6 +168,7 @@ fn no_output_has_an_address_or_a_name_of_the_capture() {
             "a.csv",
             "a.eve",
             "a.zeek",
+            "a.alerts",
             "e.json",
             "e.eve",
             "zeek/dns.log",

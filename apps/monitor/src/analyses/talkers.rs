@@ -29,9 +29,7 @@ use sums::{Ends, Found, HostKey, Sums};
 
 use super::{About, Analysis, Merge, Section, Signals};
 use crate::Setup;
-use crate::report::{
-    HostOrigin, HostRow, OfOnePacket, PairRow, PortRow, Rankings, Talkers, Volume,
-};
+use crate::report::{Crowds, HostOrigin, HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
 
 /// Most rows of a table under any options; less than it holds, because it exceeds its capacity.
 const MOST: usize = ringtap_flow::MOST_ROWS * 3 / 4;
@@ -230,12 +228,7 @@ fn rankings(
         destination: destination.map(host).collect(),
         pair: pair.map(pair_row).collect(),
         port: port.map(port_row).collect(),
-        of_one_packet: OfOnePacket {
-            source: sources,
-            destination: destinations,
-            pair: pairs,
-            port: ports,
-        },
+        crowds: Crowds { source: sources, destination: destinations, pair: pairs, port: ports },
     }
 }
 
@@ -337,7 +330,7 @@ impl Merge<TalkerTable> for TalkerMerger {
 
 /// Adds origins and passes addresses through the stage; rows of equal volume are in the order of the new addresses.
 fn pass(rankings: &mut Rankings, by: By, stage: &mut Stage) {
-    let Rankings { source, destination, pair, port: _, of_one_packet: _ } = rankings;
+    let Rankings { source, destination, pair, port: _, crowds: _ } = rankings;
     for rows in [source, destination] {
         for row in &mut *rows {
             row.origin = HostOrigin::of(stage.origin(row.address));

@@ -4,7 +4,7 @@
 //! merger ─ Notice ─▶ Alerts: is there room? ─ ring ─▶ AlertSink ─▶ Target: file, syslog, webhook, program
 //! ```
 //!
-//! Invariants: whoever raises an alert waits for no output. Notices that wait take at most [`ROOM_BYTES`]; those beyond
+//! Invariants: the sender of an alert waits for no output. Notices that wait take at most [`ROOM_BYTES`]; those beyond
 //! are lost, counted, and announced by the next one ([`Notice::lost_before`]). A target gets the others in order.
 
 mod file;
@@ -38,7 +38,7 @@ use webhook::Webhook;
 const ROOM_BYTES: u64 = 1 << 20;
 
 /// Memory of an output.
-pub(crate) const ALERT_BYTES: u64 = 2 * ROOM_BYTES;
+pub(crate) const ALERT_BYTES: u64 = 3 * ROOM_BYTES;
 
 /// More notices than fit these bytes.
 const WAITING_MAX: usize = 1 << 14;
@@ -269,10 +269,10 @@ pub(crate) fn open(
 ) -> io::Result<Box<dyn Target>> {
     match output.place() {
         Place::File(path) => Ok(Box::new(FileTarget::open(path)?)),
-        Place::Program(program) => {
+        Place::Program(_) => {
             let missing = || io::Error::other("alerts cannot run programs here");
             let stream = programs.next().ok_or_else(missing)?;
-            Ok(Box::new(Program::new(program, stream)?))
+            Ok(Box::new(Program::new(stream)?))
         }
         Place::Syslog(_) | Place::Webhook(_) => unreachable!("they were prepared"),
     }

@@ -11,7 +11,6 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{Notice, Target, count_lost, count_sent};
@@ -111,11 +110,10 @@ impl Starts {
 }
 
 pub(crate) struct Program {
-    name: String,
     /// To the helper; reads do not wait.
     stream: UnixStream,
     received: Vec<u8>,
-    /// Octets of each request without a reply, in no order.
+    /// Requests without a reply.
     running: usize,
     starts: Starts,
     /// The helper has ended.
@@ -123,10 +121,9 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn new(path: &Path, stream: UnixStream) -> io::Result<Self> {
+    pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {
-            name: path.display().to_string(),
             stream,
             received: Vec::new(),
             running: 0,
@@ -158,18 +155,18 @@ impl Program {
                     shared.works();
                     count_sent(0, shared);
                 }
-                Err(why) => self.fail(&why, shared),
+                Err(why) => Self::fail(&why, shared),
             }
         }
         if self.gone {
             for _ in 0..std::mem::take(&mut self.running) {
-                self.fail("the helper that runs programs has ended", shared);
+                Self::fail("the helper that runs programs has ended", shared);
             }
         }
     }
 
-    fn fail(&self, why: &str, shared: &Shared) {
-        shared.fails(&format!("{}: {why}", self.name));
+    fn fail(why: &str, shared: &Shared) {
+        shared.fails(&why);
         count_lost(Reason::Failed, shared);
     }
 
@@ -195,7 +192,7 @@ impl Target for Program {
         loop {
             self.collect(shared);
             if self.gone {
-                return self.fail("the helper that runs programs has ended", shared);
+                return Self::fail("the helper that runs programs has ended", shared);
             }
             if self.running < MOST_RUNNING && self.starts.take() {
                 break;
@@ -221,7 +218,7 @@ impl Target for Program {
             Err(error) => {
                 // The helper cannot find the next request any more.
                 self.gone = true;
-                self.fail(&error.to_string(), shared);
+                Self::fail(&error.to_string(), shared);
             }
         }
     }
@@ -243,7 +240,7 @@ impl Target for Program {
             std::thread::sleep(STEP);
         }
         for _ in 0..std::mem::take(&mut self.running) {
-            shared.fails(&format!("{}: it still runs at the end", self.name));
+            shared.fails(&"the program still runs at the end");
             count_lost(Reason::TooLate, shared);
         }
     }
@@ -272,7 +269,7 @@ mod tests {
     #[test]
     fn a_few_run_at_a_time_and_each_is_counted_by_its_result() {
         let (ours, mut helper) = UnixStream::pair().unwrap();
-        let mut program = Program::new(Path::new("notify"), ours).unwrap();
+        let mut program = Program::new(ours).unwrap();
         let shared = shared();
         (0..MOST_RUNNING).for_each(|_| program.deliver(&notice("x"), &shared));
         assert_eq!((program.running, shared.status().sent), (MOST_RUNNING, 0));
@@ -292,7 +289,7 @@ mod tests {
         let status = shared.status();
         assert_eq!((status.sent, status.lost(Reason::Failed)), (2, 3));
         let error = status.last_error.unwrap().0;
-        assert_eq!(error, "notify: the helper that runs programs has ended");
+        assert_eq!(error, "the helper that runs programs has ended");
     }
 
     #[test]

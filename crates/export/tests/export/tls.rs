@@ -1,4 +1,5 @@
-//! TLS with collectors on loopback and generated certificates: data that arrive, and errors of refused connections.
+//! TLS with collectors and a webhook on loopback and generated certificates: data that arrive, and errors of refused
+//! connections.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
-use ringtap_export::{Output, Prepared, Settings, Summary, Tls};
+use ringtap_export::{Notice, Output, Prepared, Settings, Summary, Tls};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
@@ -255,4 +256,45 @@ fn unreadable_certificates_are_errors_before_the_run() {
     assert!(start(&all).unwrap().contains("authority.pem: no certificate"));
     all.tls.authorities = Some("no/such/file".into());
     assert!(start(&all).unwrap().contains("no/such/file"));
+}
+
+#[test]
+fn a_webhook_may_be_encrypted() {
+    let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new("known"));
+    let server = config(&authority.certify("127.0.0.1", 2999), None);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/hook", listener.local_addr().unwrap());
+    let output = [Output::Alerts(url.parse().unwrap())];
+    let notice = Notice {
+        json: "{\"id\":1}".into(),
+        text: "a scan".into(),
+        kind: "vertical_scan",
+        is_end: false,
+        fields: Vec::new(),
+        lost_before: 0,
+    };
+    let (request, summaries) = std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| {
+            let (stream, _) = listener.accept().unwrap();
+            let session = ServerConnection::new(Arc::clone(&server)).unwrap();
+            let mut stream = StreamOwned::new(session, stream);
+            let (mut request, mut piece) = (Vec::new(), [0; 1000]);
+            while !request.ends_with(b"{\"id\":1}") {
+                let octets = stream.read(&mut piece).unwrap();
+                request.extend_from_slice(&piece[..octets]);
+            }
+            stream.write_all(b"HTTP/1.1 202 Accepted\r\n\r\n").unwrap();
+            stream.conn.send_close_notify();
+            stream.flush().unwrap();
+            String::from_utf8(request).unwrap()
+        });
+        let prepared = Prepared::new(&output, settings(&folder, &authority, None)).unwrap();
+        let open = |_: &std::path::Path| Err(std::io::ErrorKind::Unsupported.into());
+        let (_, mut exports) = prepared.start(1, open).unwrap();
+        exports.take_alerts().send(&notice);
+        (receiver.join().unwrap(), exports.finish())
+    });
+    assert!(request.starts_with("POST /hook HTTP/1.1\r\nHost: 127.0.0.1:"), "{request}");
+    let [summary] = &summaries[..] else { panic!("{summaries:?}") };
+    assert_eq!((summary.sent.flows.records, &summary.failure), (1, &None), "{summary:?}");
 }

@@ -315,7 +315,7 @@ fn talkers(plan: &Plan, packets: &[PacketRecord]) -> Talkers {
             port: ranked(&by_port, plan.app.top, octets_first, |(protocol, port), volume| {
                 PortRow { protocol, port, volume }
             }),
-            of_one_packet: OfOnePacket::default(),
+            crowds: Crowds::default(),
         };
     Talkers {
         by_octets: rankings(true),

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::report::Volume;
+use crate::report::{Crowd, Volume};
 
 /// The first criterion of the order; then the other, then the key.
 #[derive(Clone, Copy)]
@@ -20,6 +20,11 @@ impl By {
         (Reverse(self.of(volume)), key)
     }
 
+    /// The sum that this order is by.
+    fn sum(self, volume: &Volume) -> u64 {
+        self.of(volume).0
+    }
+
     #[inline(always)]
     fn of(self, volume: &Volume) -> (u64, u64) {
         match self {
@@ -29,69 +34,50 @@ impl By {
     }
 }
 
-/// More rows of one packet than this are counted, not listed: of so many, the first by address say nothing.
-const SINGLES: u64 = 10_000;
+/// With more rows than this for each one that may be listed, those near the mean are a crowd.
+const CROWD: u64 = 1_000;
 
-/// The rows of largest volume: those of several packets, those of one, and the number of the latter.
-pub(super) struct Top<K> {
-    several: Best<K>,
-    single: Best<K>,
-    singles: u64,
-}
+/// Least size of a list for that.
+const LEAST: u64 = 10;
 
-impl<K: Ord + Copy> Top<K> {
-    pub(super) fn new(top: usize, by: By) -> Self {
-        Self { several: Best::new(top, by), single: Best::new(top, by), singles: 0 }
-    }
+/// Rows of at most this many times the mean belong to a crowd.
+const NEAR: u64 = 4;
 
-    #[inline(always)]
-    pub(super) fn add(&mut self, key: K, volume: Volume) {
-        match volume.packets {
-            0 => {}
-            1 => {
-                self.singles += 1;
-                self.single.add(key, volume);
-            }
-            _ => self.several.add(key, volume),
-        }
-    }
-
-    /// Adds other rows.
-    pub(super) fn merge(&mut self, other: Self) {
-        self.several.merge(other.several);
-        self.single.merge(other.single);
-        self.singles += other.singles;
-    }
-
-    /// The largest first, and the number of rows of one packet if these are not listed.
-    pub(super) fn rows(mut self) -> (impl Iterator<Item = (K, Volume)>, u64) {
-        let left_out = if self.singles > SINGLES { self.singles } else { 0 };
-        if left_out == 0 {
-            self.several.merge(self.single);
-        }
-        (self.several.rows(), left_out)
-    }
-}
-
-/// The `top` rows of largest volume.
+/// The `top` rows of largest volume. Empty rows are not listed.
+///
+/// A flood with spoofed sources makes a crowd: very many rows of nearly equal volume, of which the first by address say
+/// nothing. So they are counted instead.
 ///
 /// It collects twice as many rows as needed and cuts back to the best, without a copy of the whole
 /// table. After a cut, only rows above the last of the best are collected.
-struct Best<K> {
+pub(super) struct Top<K> {
     top: usize,
     by: By,
     best: Vec<(K, Volume)>,
     /// The last of the best at the last cut.
     bar: Option<(K, Volume)>,
+    /// Number and sum of all rows.
+    rows: u64,
+    total: u64,
 }
 
-impl<K: Ord + Copy> Best<K> {
-    fn new(top: usize, by: By) -> Self {
-        Self { top, by, best: Vec::new(), bar: None }
+impl<K: Ord + Copy> Top<K> {
+    pub(super) fn new(top: usize, by: By) -> Self {
+        Self { top, by, best: Vec::new(), bar: None, rows: 0, total: 0 }
     }
 
     #[inline(always)]
-    fn add(&mut self, key: K, volume: Volume) {
+    pub(super) fn add(&mut self, key: K, volume: Volume) {
+        if volume.packets == 0 {
+            return;
+        }
+        self.rows += 1;
+        self.total = self.total.saturating_add(self.by.sum(&volume));
+        self.place(key, volume);
+    }
+
+    #[inline(always)]
+    fn place(&mut self, key: K, volume: Volume) {
         let Self { by, bar, .. } = self;
         let low = bar.as_ref().is_some_and(|bar| by.order(key, &volume) >= by.order(bar.0, &bar.1));
         if !low {
@@ -114,13 +100,23 @@ impl<K: Ord + Copy> Best<K> {
     }
 
     /// Adds the largest of other rows.
-    fn merge(&mut self, other: Self) {
-        other.best.into_iter().for_each(|(key, volume)| self.add(key, volume));
+    pub(super) fn merge(&mut self, other: Self) {
+        self.rows += other.rows;
+        self.total = self.total.saturating_add(other.total);
+        other.best.into_iter().for_each(|(key, volume)| self.place(key, volume));
     }
 
-    /// The largest first.
-    fn rows(mut self) -> impl Iterator<Item = (K, Volume)> {
+    /// The largest first, and the crowd that is left out.
+    pub(super) fn rows(mut self) -> (impl Iterator<Item = (K, Volume)>, Option<Crowd>) {
         self.cut();
-        self.best.into_iter()
+        let listed = self.best.len();
+        let by = self.by;
+        let most = NEAR.saturating_mul(self.total / self.rows.max(1));
+        if self.rows > CROWD.saturating_mul(LEAST.max(self.top as u64)) {
+            self.best.retain(|(_, volume)| by.sum(volume) > most);
+        }
+        let is_shorter = self.best.len() < listed;
+        let rows = self.rows - self.best.len() as u64;
+        (self.best.into_iter(), is_shorter.then_some(Crowd { rows, most }))
     }
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use ringtap_flow::{EndReason, FlowKey};
 
 use super::*;
+use crate::report::Crowd;
 
 const KEY: HashKey = HashKey::from_seed(5);
 
@@ -229,36 +230,40 @@ fn tables_that_were_not_full_lose_nothing_when_merged() {
     assert_eq!((talkers.error_bound, talkers.by_octets.source.len()), (0, 12));
 }
 
-/// A record of one packet from a source given by a number.
-fn single(number: u32) -> FlowRecord {
-    let mut record = record((0, 1), (200, 80), 1, 40);
+/// A record of this many packets from a source given by a number; the destination does not answer.
+fn from(number: u32, packets: u64) -> FlowRecord {
+    let mut record = record((0, 1), (200, 80), packets, 40 * packets + u64::from(number % 7));
     record.key.src[..4].copy_from_slice(&number.to_be_bytes());
-    FlowRecord { packets: [1, 0], octets: [40 + u64::from(number % 7), 0], ..record }
+    FlowRecord { packets: [packets, 0], octets: [record.octets[0], 0], ..record }
 }
 
 #[test]
-fn hosts_of_one_packet_are_listed_only_if_they_are_few() {
-    let few: Vec<_> = (1_000..10_999).map(single).chain([record((5, 1), (200, 2), 3, 9)]).collect();
+fn a_crowd_of_equal_hosts_is_counted_instead_of_listed() {
+    let few: Vec<_> = (1_000..10_998).map(|n| from(n, 1 + u64::from(n % 2))).collect();
+    let busy = [from(5, 300), from(6, 9)];
+    let few: Vec<_> = few.into_iter().chain(busy).collect();
     let ranked = bounded(100_000, &few, 4).by_packets;
-    assert_eq!(ranked.of_one_packet, OfOnePacket::default());
     assert_eq!((ranked.source.len(), ranked.pair.len()), (4, 4));
-    assert_eq!(hosts(&ranked.source[..1]), [(5, 3, 9)]);
-    // The other one of one packet is the answer of the destination.
-    let many: Vec<_> = few.iter().cloned().chain([single(20_000)]).collect();
+    assert_eq!(ranked.crowds, Crowds::default());
+    let many: Vec<_> = few.iter().cloned().chain([from(20_000, 1)]).collect();
     for talkers in [bounded(100_000, &many, 4), {
         let (left, right) = many.split_at(7_000);
         let mut all = found(100_000, left, 4);
         all.merge(found(100_000, right, 4));
         all.report(4)
     }] {
-        for ranked in [&talkers.by_octets, &talkers.by_packets] {
-            assert_eq!(hosts(&ranked.source), [(5, 3, 9)]);
-            let left_out = ranked.of_one_packet;
-            assert_eq!((left_out.source, left_out.pair, left_out.port), (10_001, 10_000, 0));
-            assert_eq!((left_out.destination, ranked.destination.len()), (0, 2));
-        }
+        let mut packets = hosts(&talkers.by_packets.source).into_iter().map(|row| row.1);
+        assert_eq!([packets.next(), packets.next(), packets.next()], [Some(300), Some(9), None]);
+        let crowd = Some(Crowd { rows: 9_999, most: 4 });
+        let expected = Crowds { source: crowd, pair: crowd, ..Crowds::default() };
+        assert_eq!(talkers.by_packets.crowds, expected);
+        assert_eq!(talkers.by_octets.crowds.source.unwrap().rows, 9_999);
+        assert_eq!(talkers.by_packets.destination.len(), 1);
         let mut page = Page::default();
         text::show(&talkers, &mut page);
-        assert!(page.text().contains("and 10,001 hosts of one packet each"), "{}", page.text());
+        assert!(page.text().contains("and 9,999 hosts of at most 256 B each"), "{}", page.text());
     }
+    // A longer list is not cut.
+    let ranked = bounded(100_000, &many, 5_000).by_packets;
+    assert_eq!((ranked.source.len(), ranked.crowds), (5_000, Crowds::default()));
 }

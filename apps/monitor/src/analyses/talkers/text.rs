@@ -6,17 +6,17 @@ use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
 
-use crate::report::{HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
+use crate::report::{Crowd, HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
 
 /// Most columns of an origin.
 const ORIGIN: usize = 24;
 
 /// Prints the largest by octets.
 pub(super) fn show(talkers: &Talkers, page: &mut Page) {
-    let Rankings { source, destination, pair, port: ports, of_one_packet } = &talkers.by_octets;
+    let Rankings { source, destination, pair, port: ports, crowds } = &talkers.by_octets;
     for (title, rows, more) in [
-        ("Top sources", source, of_one_packet.source),
-        ("Top destinations", destination, of_one_packet.destination),
+        ("Top sources", source, crowds.source),
+        ("Top destinations", destination, crowds.destination),
     ] {
         let row = |row: &HostRow| (row.address.to_string(), row.volume, cut(row.origin.text()));
         ranking(page, title, rows.iter().map(row), more, "hosts");
@@ -24,12 +24,12 @@ pub(super) fn show(talkers: &Talkers, page: &mut Page) {
     let row = |PairRow { addresses: [low, high], volume }: &PairRow| {
         (format!("{low} ↔ {high}"), *volume, String::new())
     };
-    ranking(page, "Top pairs", pair.iter().map(row), of_one_packet.pair, "pairs");
+    ranking(page, "Top pairs", pair.iter().map(row), crowds.pair, "pairs");
     let row = |row: &PortRow| {
         let name = format!("{} {}", names::protocol(row.protocol), names::port(row.port));
         (name, row.volume, String::new())
     };
-    ranking(page, "Top ports", ports.iter().map(row), of_one_packet.port, "ports");
+    ranking(page, "Top ports", ports.iter().map(row), crowds.port, "ports");
     let &Talkers { error_bound, packets_error_bound, .. } = talkers;
     if error_bound > 0 {
         page.line(&format!(
@@ -48,12 +48,12 @@ fn cut(origin: String) -> String {
     }
 }
 
-/// Prints a list, and the number of rows of one packet that are not in it.
+/// Prints a list, and the crowd that is not in it.
 fn ranking(
     page: &mut Page,
     title: &str,
     rows: impl Iterator<Item = (String, Volume, String)>,
-    not_listed: u64,
+    crowd: Option<Crowd>,
     what: &str,
 ) {
     let mut table = Table::new(&[Left, Right, Right, Left]);
@@ -61,10 +61,8 @@ fn ranking(
         let packets = Cell::count(volume.packets).with("packets");
         table.row([name.into(), Cell::bytes(volume.octets), packets, origin.into()]);
     }
-    if not_listed == 0 {
-        return page.section(title, table);
-    }
+    let Some(Crowd { rows, most }) = crowd else { return page.section(title, table) };
     page.heading(title);
     page.table(table);
-    page.line(&format!("and {} {what} of one packet each", count(not_listed)));
+    page.line(&format!("and {} {what} of at most {} each", count(rows), bytes(most)));
 }
