@@ -15,6 +15,8 @@ mod content;
 mod flows;
 mod history;
 mod notes;
+mod pace;
+mod shell;
 mod sums;
 mod view;
 
@@ -25,7 +27,7 @@ use ringtap_base::{Clock, rss_bytes};
 use ringtap_engine::Watch;
 use ringtap_export::Status;
 use ringtap_flow::Sinks;
-use ringtap_terminal::chart::{STYLE as CHARTS, escaped};
+use ringtap_terminal::chart::STYLE as CHARTS;
 use ringtap_terminal::html::{self, STYLE};
 
 pub(crate) use access::Access;
@@ -38,17 +40,9 @@ use content::Shown;
 use flows::Flows;
 use history::{History, Sample};
 use notes::Notes;
-use view::{ROWS, SPANS, View};
-
-/// Time between two samples, and the shortest time between two events.
-const SECOND_NS: u64 = 1_000_000_000;
-
-/// Events take at most this part of the time: one second of rendering in fifty.
-const REST: u64 = 50;
-
-/// Replies take at most one second of rendering in twenty, after a reserve of this many nanoseconds.
-const REPLY_REST: u64 = 20;
-const RESERVE_NS: u64 = 20_000_000_000;
+use pace::Pace;
+use shell::Times;
+use view::View;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSV: &str = "text/csv; charset=utf-8";
@@ -113,17 +107,9 @@ pub(crate) struct Web {
     flows: Flows,
     notes: Notes,
     loads: Loads,
-    /// When the next sample and the next event are due.
-    sample_ns: u64,
-    publish_ns: u64,
+    pace: Pace,
     /// Contents of the current event, by query.
     rendered: HashMap<String, String>,
-    /// When the current event was begun, and the time taken for rendering since.
-    begun_ns: u64,
-    taken_ns: u64,
-    /// Time that replies have used in advance, and when that was computed.
-    owed_ns: u64,
-    owed_at_ns: u64,
     ended: bool,
 }
 
@@ -167,13 +153,8 @@ impl Web {
             flows,
             notes,
             loads: Loads::default(),
-            sample_ns: 0,
-            publish_ns: 0,
+            pace: Pace::default(),
             rendered: HashMap::new(),
-            begun_ns: 0,
-            taken_ns: 0,
-            owed_ns: 0,
-            owed_at_ns: 0,
             ended: false,
         }
     }
@@ -232,31 +213,30 @@ impl Web {
     }
 
     /// The content of a view, or what is wrong with it.
-    fn content(&self, query: &str) -> String {
-        match View::parse(query) {
-            Ok(view) => html::content(&self.shown().page(&view)),
-            Err(error) => error_text(&error),
+    fn content(&self, view: &Result<View, String>) -> String {
+        match view {
+            Ok(view) => html::content(&self.shown().page(view)),
+            Err(error) => shell::error(error),
         }
     }
 
-    /// Whether there is time for a reply that needs rendering.
-    fn may_reply(&mut self) -> bool {
-        let now_ns = self.clock.now_ns();
-        let passed_ns = now_ns.saturating_sub(self.owed_at_ns);
-        self.owed_ns = self.owed_ns.saturating_sub(passed_ns);
-        self.owed_at_ns = now_ns;
-        self.owed_ns < RESERVE_NS
+    /// The whole page of a view.
+    fn page(&self, query: &str) -> String {
+        let view = View::parse(query);
+        let content = self.content(&view);
+        let times = Times { now_s: self.now.at, begin_s: self.history.begin() };
+        shell::page(&self.about.title, &view.unwrap_or_default(), times, &content)
     }
 
     /// A reply that needs rendering.
     fn rendered(&mut self, render: impl FnOnce(&Self) -> Reply) -> Reply {
-        if !self.may_reply() {
+        let before_ns = self.clock.now_ns();
+        if !self.pace.has_time_for_reply(before_ns) {
             return Reply::None("503 Service Unavailable", "too many requests\n".into());
         }
-        let before_ns = self.clock.now_ns();
         let reply = render(self);
-        let taken_ns = self.clock.now_ns().saturating_sub(before_ns);
-        self.owed_ns += taken_ns.saturating_mul(REPLY_REST);
+        let now_ns = self.clock.now_ns();
+        self.pace.took_for_reply(now_ns.saturating_sub(before_ns), now_ns);
         reply
     }
 
@@ -277,103 +257,6 @@ impl Web {
         };
         Reply::File { name, kind: CSV, body: csv.into_bytes() }
     }
-
-    /// The whole page of a view.
-    fn page(&self, query: &str) -> String {
-        let (view, error) = match View::parse(query) {
-            Ok(view) => (view, None),
-            Err(error) => (View::default(), Some(error)),
-        };
-        let content = match &error {
-            Some(error) => error_text(error),
-            None => html::content(&self.shown().page(&view)),
-        };
-        let title = escaped(&self.about.title);
-        format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-             <meta name=\"color-scheme\" content=\"light dark\">\
-             <link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/page.css\">\
-             <script src=\"/page.js\" defer></script><title>ringtap: {title}</title></head><body>\n\
-             <header><h1>ringtap</h1><p><span>{title}</span><span id=\"status\" role=\"status\">At {}</span></p>\n{}{}</header>\n\
-             <main id=\"content\">{content}</main>\n\
-             <footer>{}</footer></body></html>\n",
-            content::clock(self.now.at.saturating_mul(SECOND_NS)),
-            form(&view),
-            links(&view, self.now.at, self.history.begin()),
-            escaped(&crate::text::about()),
-        )
-    }
-}
-
-fn error_text(error: &str) -> String {
-    format!("<p class=\"error\">{}</p>\n", escaped(error))
-}
-
-/// The form that changes the view.
-fn form(view: &View) -> String {
-    let text = |value: Option<String>| escaped(&value.unwrap_or_default());
-    let choice = |name: &str, chosen: bool| {
-        let chosen = if chosen { " selected" } else { "" };
-        format!("<option{chosen}>{name}</option>")
-    };
-    let spans: String = SPANS.iter().map(|span| choice(span.0, *span == view.span)).collect();
-    let rows: String =
-        ROWS.iter().map(|rows| choice(&rows.to_string(), *rows == view.rows)).collect();
-    let until =
-        view.until.map(|until| format!("<input type=\"hidden\" name=\"until\" value=\"{until}\">"));
-    format!(
-        "<form action=\"/\" role=\"search\" aria-label=\"Filter\">\
-         <label>Host<input id=\"host\" name=\"host\" value=\"{}\" spellcheck=\"false\" autocapitalize=\"off\"></label>\
-         <label>Port<input id=\"port\" name=\"port\" value=\"{}\" inputmode=\"numeric\"></label>\
-         <label>Application<input name=\"application\" value=\"{}\" autocapitalize=\"off\"></label>\
-         <label>Name contains<input name=\"name\" value=\"{}\" autocapitalize=\"off\"></label>\
-         <label>Time<select name=\"span\">{spans}</select></label>\
-         <label>Rows<select name=\"rows\">{rows}</select></label>{}\
-         <button>Show</button><button type=\"button\" id=\"pause\" aria-pressed=\"false\" hidden>Pause</button></form>\n",
-        text(view.host.map(|host| host.to_string())),
-        text(view.port.map(|port| port.to_string())),
-        text(view.application.clone()),
-        text(view.name.clone()),
-        until.unwrap_or_default(),
-    )
-}
-
-/// Links to other views: everything, other times, this instant.
-fn links(view: &View, now_s: u64, begin_s: Option<u64>) -> String {
-    let mut links = Vec::new();
-    let mut link = |to: String, text: &str| {
-        links.push(format!("<a href=\"{}\">{text}</a>", escaped(&to)));
-    };
-    if view.is_filtered() {
-        let all = |view: &mut View| {
-            (view.host, view.port, view.application, view.name) = (None, None, None, None);
-        };
-        link(view.link_with(all), "Everything");
-    }
-    let end = view.until.unwrap_or(now_s);
-    if begin_s.is_some_and(|begin| end > begin + view.span.1) {
-        link(view.link_with(|view| view.until = Some(end - view.span.1)), "Earlier");
-    }
-    if let Some(until) = view.until {
-        let later = until.saturating_add(view.span.1);
-        if later < now_s {
-            link(view.link_with(|view| view.until = Some(later)), "Later");
-        }
-        link(view.link_with(|view| view.until = None), "Now");
-        links.push(format!(
-            "<span>Until {}</span>",
-            content::clock(until.saturating_mul(SECOND_NS))
-        ));
-    } else {
-        link(view.link_with(|view| view.until = Some(now_s)), "This instant");
-    }
-    format!(
-        "<nav aria-label=\"Views\">{}</nav>\n<details><summary>Help</summary><p>Every host, application and name is a \
-         link that narrows the page to its flows; the address of the page is that of the view. Flows are shown once \
-         they have ended. Keys: / goes to the filter, p pauses, 0 shows everything.</p></details>\n",
-        links.join(" ")
-    )
 }
 
 impl Site for Web {
@@ -396,31 +279,19 @@ impl Site for Web {
     }
 
     fn pause(&self) -> Duration {
-        let due_ns = self.sample_ns.min(self.publish_ns);
-        Duration::from_nanos(due_ns.saturating_sub(self.clock.now_ns()))
+        Duration::from_nanos(self.pace.next_ns().saturating_sub(self.clock.now_ns()))
     }
 
     fn publishes(&mut self) -> bool {
         let now_ns = self.clock.now_ns();
-        if now_ns >= self.sample_ns {
+        if self.pace.takes_sample(now_ns) {
             self.sample();
-            self.sample_ns = (now_ns / SECOND_NS + 1) * SECOND_NS;
         }
-        if now_ns < self.publish_ns {
-            return false;
+        let begins = self.pace.begins_event(now_ns);
+        if begins {
+            self.rendered.clear();
         }
-        // The time that the last event took decides when the next one is due.
-        let rest_ns = self.taken_ns.saturating_mul(REST);
-        let due_ns = self.begun_ns.saturating_add(rest_ns);
-        if now_ns < due_ns {
-            self.publish_ns = due_ns;
-            return false;
-        }
-        self.rendered.clear();
-        (self.begun_ns, self.taken_ns) = (now_ns, 0);
-        // Behind the sample of that second.
-        self.publish_ns = self.sample_ns;
-        true
+        begins
     }
 
     fn event(&mut self, query: &str) -> String {
@@ -429,11 +300,11 @@ impl Site for Web {
         }
         let before_ns = self.clock.now_ns();
         let event = serde_json::json!({
-            "content": self.content(query),
+            "content": self.content(&View::parse(query)),
             "ended": self.ended,
         })
         .to_string();
-        self.taken_ns += self.clock.now_ns().saturating_sub(before_ns);
+        self.pace.took_for_event(self.clock.now_ns().saturating_sub(before_ns));
         self.rendered.insert(query.to_owned(), event.clone());
         event
     }
@@ -446,147 +317,4 @@ impl Site for Web {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::net::SocketAddr;
-
-    use ringtap_flow::RecordSink;
-    use ringtap_monitor::Totals;
-
-    use super::*;
-
-    static WATCH: Watch = Watch::new();
-
-    /// A site with a flow that has hostile names.
-    fn site() -> Web {
-        let about =
-            About { title: "<b>'\"&".into(), is_live: false, measures_tcp: false, max_flows: 1000 };
-        let address = SocketAddr::from(([127, 0, 0, 1], 80));
-        let stats = || RunStats {
-            elapsed: Duration::ZERO,
-            alerts: 0,
-            flows: None,
-            totals: Totals::default(),
-            outputs: Vec::new(),
-        };
-        let (flows, mut keepers) = Flows::new(1);
-        keepers[0].take(&flows::tests::named(
-            1_000_000,
-            1,
-            (2, 443),
-            "<script>\"'&,\n=1+1\u{202e}",
-        ));
-        keepers[0].finish();
-        let (notes, reporter) = Notes::new();
-        let parts = Parts { flows, notes, reporter };
-        let metrics = Metrics::new(&WATCH, 1, &[], stats);
-        let mut site = Web::new(about, Access::new(address, None).unwrap(), metrics, &WATCH, parts);
-        assert!(site.publishes());
-        site
-    }
-
-    fn get(site: &mut Web, path: &str, query: &str) -> Reply {
-        site.get(&Get { path, query, host: "localhost", authorization: "" })
-    }
-
-    fn text(reply: Reply) -> String {
-        match reply {
-            Reply::Resource { body, .. } | Reply::File { body, .. } => {
-                String::from_utf8(body).unwrap()
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn names_of_flows_cannot_leave_their_places() {
-        let mut site = site();
-        let page = text(get(&mut site, "/", ""));
-        assert_eq!(page.matches("<script").count(), 1, "its own");
-        assert!(page.contains("&lt;script&gt;") && page.contains("&lt;b&gt;"), "{page}");
-        assert!(page.contains("?name=%3Cscript%3E%22%27%26%2C%0A%3D1%2B1"), "{page}");
-        let event: serde_json::Value = serde_json::from_str(&site.event("")).unwrap();
-        assert!(!event["content"].as_str().unwrap().contains("<script"), "{event}");
-        let csv = text(get(&mut site, "/flows.csv", ""));
-        assert!(csv.contains(",\"<script>\"\"'&,\n=1+1\u{202e}\","), "{csv}");
-        let name = "%3Cscript%3E";
-        let page = text(get(&mut site, "/", &format!("name={name}&span=2d")));
-        assert!(
-            page.contains("value=\"&lt;script&gt;\"") && page.contains("value=\"2000\""),
-            "{page}"
-        );
-    }
-
-    /// Queries made of parts of right ones: no panic, and each reply is text.
-    #[test]
-    fn any_query_has_a_reply() {
-        let parts = [
-            "host=",
-            "10.0.0.1",
-            "::",
-            "port=",
-            "65535",
-            "65536",
-            "application=",
-            "name=",
-            "%",
-            "%4",
-            "%ff%00",
-            "+",
-            "&",
-            "=",
-            "span=",
-            "1d",
-            "until=",
-            "18446744073709551615",
-            "0",
-            "rows=",
-            "200",
-            "table=",
-            "Hosts",
-            "<",
-            "é",
-        ];
-        let mut site = site();
-        let mut random = 1_u64;
-        for _ in 0..20_000 {
-            let mut query = String::new();
-            for _ in 0..random >> 32 & 7 {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                query += parts[(random >> 33) as usize % parts.len()];
-            }
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            // The time that replies may take is another matter.
-            site.owed_ns = 0;
-            for path in ["/", "/events", "/flows.csv", "/view.csv"] {
-                match get(&mut site, path, &query) {
-                    Reply::Resource { body, .. } | Reply::File { body, .. } => {
-                        assert!(std::str::from_utf8(&body).is_ok(), "{path}?{query}");
-                    }
-                    Reply::Events(topic) => {
-                        site.rendered.clear();
-                        assert!(
-                            serde_json::from_str::<serde_json::Value>(&site.event(&topic)).is_ok()
-                        );
-                    }
-                    Reply::None(status, _) => {
-                        assert!(status.starts_with("40"), "{path}?{query}: {status}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn requests_beyond_the_time_for_replies_are_refused() {
-        let mut site = site();
-        assert!(matches!(get(&mut site, "/", ""), Reply::Resource { .. }));
-        site.owed_ns = 2 * RESERVE_NS;
-        for path in ["/", "/flows.csv", "/view.csv"] {
-            assert!(matches!(get(&mut site, path, ""), Reply::None("503 Service Unavailable", _)));
-        }
-        assert!(matches!(get(&mut site, "/page.css", ""), Reply::Resource { .. }));
-        site.owed_at_ns = 0;
-        site.owed_ns = 0;
-        assert!(matches!(get(&mut site, "/", ""), Reply::Resource { .. }));
-    }
-}
+mod tests;

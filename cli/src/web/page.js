@@ -7,7 +7,7 @@ let paused = false;
 let ended = false;
 let latest = null;
 
-// Tells links apart after the content was replaced.
+// Identifies a link after the content was replaced.
 const place = (link) => {
     const same = [...content.querySelectorAll("a")].filter((one) => one.href === link.href);
     return [link.href, same.indexOf(link)];
@@ -54,7 +54,7 @@ events.onmessage = (message) => {
 };
 events.onerror = () => {
     if (!ended) say("No connection; trying again");
-    // A refusal ends the events for good, so try again later.
+    // A refusal ends the events, so try again later.
     if (events.readyState === EventSource.CLOSED && !ended) setTimeout(() => location.reload(), 10000);
 };
 

@@ -1,0 +1,130 @@
+//! Any request and any flow has a reply that is well formed.
+
+use std::net::SocketAddr;
+
+use ringtap_flow::RecordSink;
+use ringtap_monitor::Totals;
+
+use super::pace::SECOND_NS;
+use super::*;
+
+static WATCH: Watch = Watch::new();
+
+/// A site with a flow that has hostile names.
+fn site() -> Web {
+    let about =
+        About { title: "<b>'\"&".into(), is_live: false, measures_tcp: false, max_flows: 1000 };
+    let address = SocketAddr::from(([127, 0, 0, 1], 80));
+    let stats = || RunStats {
+        elapsed: Duration::ZERO,
+        alerts: 0,
+        flows: None,
+        totals: Totals::default(),
+        outputs: Vec::new(),
+    };
+    let (flows, mut keepers) = Flows::new(1);
+    keepers[0].take(&flows::tests::named(1_000_000, 1, (2, 443), "<script>\"'&,\n=1+1\u{202e}"));
+    keepers[0].finish();
+    let (notes, reporter) = Notes::new();
+    let parts = Parts { flows, notes, reporter };
+    let metrics = Metrics::new(&WATCH, 1, &[], stats);
+    let mut site = Web::new(about, Access::new(address, None).unwrap(), metrics, &WATCH, parts);
+    assert!(site.publishes());
+    site
+}
+
+fn get(site: &mut Web, path: &str, query: &str) -> Reply {
+    site.get(&Get { path, query, host: "localhost", authorization: "" })
+}
+
+fn text(reply: Reply) -> String {
+    match reply {
+        Reply::Resource { body, .. } | Reply::File { body, .. } => String::from_utf8(body).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn names_of_flows_cannot_leave_their_places() {
+    let mut site = site();
+    let page = text(get(&mut site, "/", ""));
+    assert_eq!(page.matches("<script").count(), 1, "its own");
+    assert!(page.contains("&lt;script&gt;") && page.contains("&lt;b&gt;"), "{page}");
+    assert!(page.contains("?name=%3Cscript%3E%22%27%26%2C%0A%3D1%2B1"), "{page}");
+    let event: serde_json::Value = serde_json::from_str(&site.event("")).unwrap();
+    assert!(!event["content"].as_str().unwrap().contains("<script"), "{event}");
+    let csv = text(get(&mut site, "/flows.csv", ""));
+    assert!(csv.contains(",\"<script>\"\"'&,\n=1+1\u{202e}\","), "{csv}");
+    let name = "%3Cscript%3E";
+    let page = text(get(&mut site, "/", &format!("name={name}&span=2d")));
+    assert!(page.contains("value=\"&lt;script&gt;\"") && page.contains("value=\"2000\""), "{page}");
+}
+
+/// Queries made of parts of right ones: no panic, and each reply is text.
+#[test]
+fn any_query_has_a_reply() {
+    let parts = [
+        "host=",
+        "10.0.0.1",
+        "::",
+        "port=",
+        "65535",
+        "65536",
+        "application=",
+        "name=",
+        "%",
+        "%4",
+        "%ff%00",
+        "+",
+        "&",
+        "=",
+        "span=",
+        "1d",
+        "until=",
+        "18446744073709551615",
+        "0",
+        "rows=",
+        "200",
+        "table=",
+        "Hosts",
+        "<",
+        "é",
+    ];
+    let mut site = site();
+    let mut random = 1_u64;
+    for _ in 0..20_000 {
+        let mut query = String::new();
+        for _ in 0..random >> 32 & 7 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            query += parts[(random >> 33) as usize % parts.len()];
+        }
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        // The time that replies may take is another matter.
+        site.pace = Pace::default();
+        for path in ["/", "/events", "/flows.csv", "/view.csv"] {
+            match get(&mut site, path, &query) {
+                Reply::Resource { body, .. } | Reply::File { body, .. } => {
+                    assert!(std::str::from_utf8(&body).is_ok(), "{path}?{query}");
+                }
+                Reply::Events(topic) => {
+                    site.rendered.clear();
+                    assert!(serde_json::from_str::<serde_json::Value>(&site.event(&topic)).is_ok());
+                }
+                Reply::None(status, _) => {
+                    assert!(status.starts_with("40"), "{path}?{query}: {status}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn requests_beyond_the_time_for_replies_are_refused() {
+    let mut site = site();
+    assert!(matches!(get(&mut site, "/", ""), Reply::Resource { .. }));
+    site.pace.took_for_reply(3_600 * SECOND_NS, 0);
+    for path in ["/", "/flows.csv", "/view.csv"] {
+        assert!(matches!(get(&mut site, path, ""), Reply::None("503 Service Unavailable", _)));
+    }
+    assert!(matches!(get(&mut site, "/page.css", ""), Reply::Resource { .. }));
+}
