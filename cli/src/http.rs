@@ -379,4 +379,66 @@ mod tests {
             });
         }
     }
+
+    /// A site that returns what it is asked for.
+    struct Echo;
+
+    impl Site for Echo {
+        fn get(&mut self, request: &Get<'_>) -> Reply {
+            match request.path {
+                "/events" => Reply::Events(request.query.to_owned()),
+                _ => Reply::Resource { kind: TEXT, body: format!("{request:?}").into_bytes() },
+            }
+        }
+    }
+
+    /// Requests made of parts of right ones, and of other bytes: each is answered once, or more of it is wanted.
+    #[test]
+    fn any_bytes_are_answered_or_incomplete() {
+        let parts: [&[u8]; 16] = [
+            b"GET ",
+            b"HEAD ",
+            b"POST ",
+            b"/",
+            b"/events",
+            b"?a=%00",
+            b" HTTP/1.1",
+            b" HTTP/1.0",
+            b"\r\n",
+            b"\n",
+            b"Host: a",
+            b"Content-Length: 5",
+            b"Connection: close, x",
+            b"\0\xff",
+            b": ",
+            b"x",
+        ];
+        let mut random = 7_u64;
+        let mut next = |below: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) as usize % below
+        };
+        let (mut answered, mut wanted) = (0, 0);
+        for _ in 0..100_000 {
+            let mut bytes: Vec<u8> =
+                (0..next(12)).flat_map(|_| parts[next(parts.len())]).copied().collect();
+            if next(2) == 0 {
+                bytes.splice(0..0, *b"GET / HTTP/1.1\r\n");
+                bytes.extend(b"\r\n\r\n");
+            }
+            let before = bytes.len();
+            match Http(Echo).read(&mut bytes, false) {
+                Next::More => {
+                    assert!(bytes.len() == before && before <= REQUEST);
+                    wanted += 1;
+                }
+                Next::Answer(answer, _) => {
+                    assert!(answer.starts_with(b"HTTP/1.1 ") && bytes.len() < before);
+                    answered += 1;
+                }
+                Next::Follow(head, _) => assert!(head.ends_with(b"\r\n\r\n")),
+            }
+        }
+        assert!(answered > 10_000 && wanted > 1_000, "{answered} {wanted}");
+    }
 }
