@@ -145,6 +145,10 @@ impl Shown<'_> {
     fn alerts(&self, page: &mut Page, view: &View) {
         page.heading("Alerts");
         let (alerts, all) = self.notes.alerts(view);
+        if self.notes.lost() > 0 {
+            let lost = count(self.notes.lost());
+            page.line(&format!("{lost} changes are missing on this page alone, for lack of time"));
+        }
         if alerts.is_empty() {
             page.line("none");
             return;

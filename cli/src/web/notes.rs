@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use ringtap_monitor::report::activity::Activity;
@@ -23,20 +25,30 @@ enum Note {
     Activity(Box<Activity>),
 }
 
-/// The run's end of the channel. No call waits; without room a note is lost for the page alone.
+/// The run's end of the channel. No call waits; without room a note is lost for the page alone, and counted.
 #[derive(Clone)]
-pub(crate) struct Reporter(SyncSender<Note>);
+pub(crate) struct Reporter {
+    sender: SyncSender<Note>,
+    lost: Arc<AtomicU64>,
+}
 
 impl Reporter {
     /// Reports a change of an alert.
     pub(crate) fn alert(&self, alert: &Alert) {
-        let _ = self.0.try_send(Note::Alert(Box::new(alert.clone())));
+        self.send(Note::Alert(Box::new(alert.clone())));
     }
 
     /// Reports an interval.
     pub(crate) fn interval(&self, ended: &EndedInterval<'_>) {
         if let Some(activity) = ended.activity {
-            let _ = self.0.try_send(Note::Activity(Box::new(activity.clone())));
+            self.send(Note::Activity(Box::new(activity.clone())));
+        }
+    }
+
+    fn send(&self, note: Note) {
+        if self.sender.try_send(note).is_err() {
+            // Relaxed: a counter orders no other data.
+            self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -44,6 +56,7 @@ impl Reporter {
 /// The latest notes.
 pub(super) struct Notes {
     receiver: Receiver<Note>,
+    lost: Arc<AtomicU64>,
     /// In the order of their beginnings.
     alerts: VecDeque<Alert>,
     /// The activity of the last interval, if it is measured.
@@ -54,7 +67,14 @@ impl Notes {
     /// None yet, and the other end of the channel.
     pub(super) fn new() -> (Self, Reporter) {
         let (sender, receiver) = sync_channel(WAITING);
-        (Self { receiver, alerts: VecDeque::new(), activity: None }, Reporter(sender))
+        let reporter = Reporter { sender, lost: Arc::default() };
+        let lost = Arc::clone(&reporter.lost);
+        (Self { receiver, lost, alerts: VecDeque::new(), activity: None }, reporter)
+    }
+
+    /// Changes that were lost on their way.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// Takes what the run has reported.
