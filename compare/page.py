@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what the live page costs: loss and CPU time of a run without a page, with one that nobody sees, with one viewer, and
+"""Measures what the live page costs: loss and CPU time of a run without a page, with one without viewers, with one viewer, and
 with 200 slow or hostile clients.
 
 A flood of spoofed sources, each packet a new flow, is sent into one end of a veth pair (set up as by compare/live.py), and

@@ -223,11 +223,6 @@ pub(crate) struct MonitorArgs {
     /// dst-peers= (distinct hosts that sent to it)
     #[arg(long, value_name = "NAME=N", value_parser = units::limit, help_heading = "Analyses")]
     pub(crate) alert: Vec<Limit>,
-    /// Send alerts to json:PATH (lines; - is stdout), syslog:HOST (RFC 5424; also syslog+tcp://HOST,
-    /// syslog+tls://HOST; syslog: is this host), an http:// or https:// URL (POST), exec:PROGRAM (run
-    /// for each one) or stderr [default: stderr]
-    #[arg(long, value_name = "WHERE", help_heading = "Output")]
-    pub(crate) alert_to: Vec<AlertTo>,
     /// Show this many rows in each list of talkers [default: 10]
     #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Analyses")]
     pub(crate) top: Option<usize>,
@@ -307,10 +302,17 @@ pub(crate) struct MonitorArgs {
     /// (also protobuf); or states, for 'ringtap merge', to kafka://BROKER/TOPIC?format=state
     #[arg(long, value_name = "URL", help_heading = "Output")]
     pub(crate) export: Vec<Collector>,
-    /// Trust these certificate authorities (PEM) for TLS collectors and brokers [default: the system's]
+    /// Send alerts to json:PATH (lines; - is stdout), syslog:HOST (RFC 5424; also syslog+tcp://HOST,
+    /// syslog+tls://HOST; syslog: is this host), an http:// or https:// URL (POST), exec:PROGRAM (run
+    /// for each one) or stderr [default: stderr]
+    #[arg(long, value_name = "WHERE", help_heading = "Output")]
+    pub(crate) alert_to: Vec<AlertTo>,
+    /// Trust these certificate authorities (PEM) for TLS collectors, brokers, syslog and webhooks
+    /// [default: the system's]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) tls_ca: Option<PathBuf>,
-    /// Present this certificate (PEM) to TLS collectors and brokers, and serve --web with TLS
+    /// Present this certificate (PEM) to TLS collectors, brokers, syslog and webhooks, and serve --web with
+    /// TLS
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key",
         help_heading = "Output")]
     pub(crate) tls_cert: Option<PathBuf>,
@@ -352,7 +354,7 @@ pub(crate) struct MonitorArgs {
     /// Show the run in a terminal view: rates, losses, load, intervals, scans
     #[arg(long, conflicts_with_all = ["read", "stats", "quiet"], help_heading = "Output")]
     pub(crate) tui: bool,
-    /// Do not print alerts or progress on stderr
+    /// Do not print alerts or progress on stderr; other places of --alert-to get them
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
     /// Exit with 3 if anything was dropped or lost for lack of resources

@@ -208,7 +208,8 @@ fn text(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -
         let labels = |one: &Status| format!("{{output=\"{}\"}}", label_value(&one.name));
         stats.outputs.iter().map(|one| (labels(one), value(one))).collect()
     };
-    let made = "Flow records, events or states for an output, encoded or lost before encoding.";
+    let made =
+        "Flow records, events, states or alerts for an output, encoded or lost before encoding.";
     metric("output_records_made_total", "counter", made, &each(&|one| one.made.to_string()));
     let sent = "Those that an output accepted.";
     metric("output_records_written_total", "counter", sent, &each(&|one| one.sent.to_string()));

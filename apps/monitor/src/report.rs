@@ -274,9 +274,6 @@ pub struct Crowds {
     /// Address pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pair: Option<Crowd>,
-    /// Ports.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub port: Option<Crowd>,
 }
 
 impl Crowds {

@@ -215,7 +215,7 @@ fn script(folder: &Path, text: &str) -> String {
 #[test]
 fn a_program_gets_each_alert() {
     let folder = tempfile::tempdir().unwrap();
-    let text = "mkdir -p \"$0.d\"; cat > \"$0.d/$RINGTAP_ALERT_ID.$RINGTAP_ALERT_STATE\"; env > \"$0.env\"";
+    let text = "mkdir -p $0.d; out=$0.d/$RINGTAP_ALERT_ID.$RINGTAP_ALERT_STATE; cat > $out; env > $out.env";
     let place = script(folder.path(), text);
     let (_, errors, code) = run(&office(), &["--alert-to", &place]);
     assert_eq!((errors.as_str(), code), ("", 0));
@@ -224,8 +224,9 @@ fn a_program_gets_each_alert() {
         let got = fs::read_to_string(folder.path().join(name)).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&got).unwrap(), alert);
     }
-    let variables = fs::read_to_string(folder.path().join("notify.env")).unwrap();
-    assert!(variables.contains("RINGTAP_ALERT_KIND=") && variables.contains("_TEXT=10."));
+    let variables = fs::read_to_string(folder.path().join("notify.d/1.begins.env")).unwrap();
+    assert!(variables.contains("RINGTAP_ALERT_KIND=vertical_scan\n"), "{variables}");
+    assert!(variables.contains("RINGTAP_ALERT_TEXT=10.20.0.200 scans "));
 }
 
 #[test]

@@ -219,16 +219,15 @@ fn rankings(
         volume,
     };
     let port_row = |((protocol, port), volume)| PortRow { protocol, port, volume };
-    let (source, sources) = source.rows();
-    let (destination, destinations) = destination.rows();
-    let (pair, pairs) = pair.rows();
-    let (port, ports) = port.rows();
+    let (source, sources) = source.rows_and_crowd();
+    let (destination, destinations) = destination.rows_and_crowd();
+    let (pair, pairs) = pair.rows_and_crowd();
     Rankings {
         source: source.map(host).collect(),
         destination: destination.map(host).collect(),
         pair: pair.map(pair_row).collect(),
-        port: port.map(port_row).collect(),
-        crowds: Crowds { source: sources, destination: destinations, pair: pairs, port: ports },
+        port: port.rows().map(port_row).collect(),
+        crowds: Crowds { source: sources, destination: destinations, pair: pairs },
     }
 }
 

@@ -35,13 +35,13 @@ use syslog::Syslog;
 use webhook::Webhook;
 
 /// Bytes of the notices that wait for an output.
-const ROOM_BYTES: u64 = 1 << 20;
+const ROOM_BYTES: u64 = 2 << 20;
 
 /// Memory of an output.
 pub(crate) const ALERT_BYTES: u64 = 3 * ROOM_BYTES;
 
 /// More notices than fit these bytes.
-const WAITING_MAX: usize = 1 << 14;
+const WAITING_MAX: usize = 1 << 15;
 const _: () = assert!(WAITING_MAX * size_of::<Notice>() > ROOM_BYTES as usize);
 
 /// The counts of an alert.
@@ -320,9 +320,9 @@ mod tests {
     fn notices_without_room_are_counted_and_announced() {
         let (mut sender, mut inbox, shared) = sender();
         let large = notice(&"x".repeat(100_000));
-        (0..30).for_each(|_| sender.send(&large));
+        (0..60).for_each(|_| sender.send(&large));
         let lost = shared.status().lost(Reason::NoRoom);
-        assert_eq!((shared.status().made, lost > 20), (30, true), "{lost}");
+        assert_eq!((shared.status().made, lost > 20), (60, true), "{lost}");
         let kept = Arc::default();
         let mut sink = AlertSink::new(Box::new(Kept(Arc::clone(&kept))));
         while let Some(mut block) = inbox.take() {
@@ -339,7 +339,7 @@ mod tests {
         let next = format!("{{\"id\":7,\"text\":\"next\",\"lost_before\":{lost}}}");
         assert_eq!(kept[kept.len() - 2..], [next, notice("last").json]);
         let status = shared.status();
-        assert_eq!((status.sent + lost, status.queued_bytes), (32, 0));
+        assert_eq!((status.sent + lost, status.queued_bytes), (62, 0));
     }
 
     #[test]

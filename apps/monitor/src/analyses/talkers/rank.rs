@@ -106,8 +106,14 @@ impl<K: Ord + Copy> Top<K> {
         other.best.into_iter().for_each(|(key, volume)| self.place(key, volume));
     }
 
+    /// The largest first.
+    pub(super) fn rows(mut self) -> impl Iterator<Item = (K, Volume)> {
+        self.cut();
+        self.best.into_iter()
+    }
+
     /// The largest first, and the crowd that is left out.
-    pub(super) fn rows(mut self) -> (impl Iterator<Item = (K, Volume)>, Option<Crowd>) {
+    pub(super) fn rows_and_crowd(mut self) -> (impl Iterator<Item = (K, Volume)>, Option<Crowd>) {
         self.cut();
         let listed = self.best.len();
         let by = self.by;

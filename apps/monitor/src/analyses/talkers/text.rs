@@ -29,7 +29,7 @@ pub(super) fn show(talkers: &Talkers, page: &mut Page) {
         let name = format!("{} {}", names::protocol(row.protocol), names::port(row.port));
         (name, row.volume, String::new())
     };
-    ranking(page, "Top ports", ports.iter().map(row), crowds.port, "ports");
+    ranking(page, "Top ports", ports.iter().map(row), None, "ports");
     let &Talkers { error_bound, packets_error_bound, .. } = talkers;
     if error_bound > 0 {
         page.line(&format!(
