@@ -212,7 +212,7 @@ pub(crate) struct MonitorArgs {
     #[arg(long, help_heading = "Analyses")]
     pub(crate) vlan_in_key: bool,
     /// Report at this interval of packet time [default: the whole run; 60s on interfaces; 5s with
-    /// --tui or --web]
+    /// --tui]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
     pub(crate) interval: Option<u64>,
     /// Report a source as a scanner above this number of failed attempts [default: 20]

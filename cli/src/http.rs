@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -28,11 +28,18 @@ const LIMITS: Limits = Limits {
     response: Duration::from_secs(10),
     idle: Duration::from_secs(75),
     bytes_per_second: 1 << 20,
-    buffered_bytes: 16 << 20,
+    buffered_bytes: 32 << 20,
 };
 
 /// The longest request, in bytes.
 const REQUEST: usize = 8 << 10;
+
+/// Time for events between two turns of the server, and at the end of the run.
+const PUBLISHING: Duration = Duration::from_millis(50);
+const LAST: Duration = Duration::from_millis(200);
+
+/// How long the end of the run waits for the thread.
+const NOTICE: Duration = Duration::from_millis(500);
 
 /// The most header fields of a request.
 const HEADERS: usize = 64;
@@ -42,7 +49,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Fields of each response: a page shows nothing of others, and no other page shows it.
 const POLICY: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n\
-    Referrer-Policy: no-referrer\r\nContent-Security-Policy: default-src 'none'; script-src 'self'; \
+    Referrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\nContent-Security-Policy: default-src 'none'; script-src 'self'; \
     style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; \
     frame-ancestors 'none'\r\n";
 
@@ -57,6 +64,8 @@ pub(crate) struct Get<'a> {
     pub(crate) host: &'a str,
     /// The credentials.
     pub(crate) authorization: &'a str,
+    /// Whether a page of another site asks for it, other than by a link that is followed.
+    pub(crate) is_foreign: bool,
 }
 
 /// The answer to a request.
@@ -89,10 +98,14 @@ pub(crate) trait Site {
         Duration::from_secs(60)
     }
 
-    /// Whether events are due for those who follow a topic.
+    /// Called between requests, and at least after each [`Site::pause`]: whether events are due for those who follow a
+    /// topic, or still due for some.
     fn publishes(&mut self) -> bool {
         false
     }
+
+    /// All followers have got the event.
+    fn published(&mut self) {}
 
     /// The data of the next event of a topic, in one line.
     fn event(&mut self, _topic: &str) -> String {
@@ -114,7 +127,8 @@ pub(crate) enum Listening {
 pub(crate) struct Serving {
     /// Closing it wakes the thread, which then ends.
     wake: Option<UnixStream>,
-    thread: Option<JoinHandle<()>>,
+    /// Closed when the thread has ended.
+    ended: Receiver<()>,
 }
 
 impl Listening {
@@ -158,7 +172,9 @@ impl Listening {
         site: impl Site + Send + 'static,
     ) -> anyhow::Result<Serving> {
         let (wake, woken) = UnixStream::pair()?;
+        let (ending, ended) = sync_channel::<()>(0);
         let serve = move || {
+            let _ending = ending;
             // Of the priorities for this thread alone, the lowest. Without it, serving still works.
             let _ = rustix::process::setpriority_process(None, 19);
             match self {
@@ -166,8 +182,8 @@ impl Listening {
                 Self::Tls(_, listener) => serve(Server::new(listener, LIMITS), site, &woken),
             }
         };
-        let thread = std::thread::Builder::new().name(name.into()).spawn(serve)?;
-        Ok(Serving { wake: Some(wake), thread: Some(thread) })
+        std::thread::Builder::new().name(name.into()).spawn(serve)?;
+        Ok(Serving { wake: Some(wake), ended })
     }
 }
 
@@ -175,21 +191,22 @@ impl Listening {
 fn serve<L: Listener>(mut server: Server<L>, site: impl Site, woken: &UnixStream) {
     let mut http = Http(site);
     while !server.turn(http.0.pause(), Some(woken.as_fd()), &mut http) {
-        if http.0.publishes() {
-            server.publish(&mut http);
+        if http.0.publishes() && server.publish(PUBLISHING, &mut http) {
+            http.0.published();
         }
     }
     http.0.end();
-    server.publish(&mut http);
+    // The first call may end an event that is under way.
+    if server.publish(LAST, &mut http) {
+        server.publish(LAST, &mut http);
+    }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
         drop(self.wake.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread was printed; only the serving ended early.
-            let _ = thread.join();
-        }
+        // A thread that gets no time until then ends with the process.
+        let _ = self.ended.recv_timeout(NOTICE);
     }
 }
 
@@ -209,7 +226,7 @@ impl<S: Site> Protocol for Http<S> {
         received.drain(..length);
         match reply {
             Reply::Events(topic) if !head => Next::Follow(begin_events(), topic),
-            reply => Next::Answer(response(&reply, head, after), after),
+            reply => Next::Answer(response(reply, head, after), after),
         }
     }
 
@@ -218,7 +235,7 @@ impl<S: Site> Protocol for Http<S> {
             Refusal::Late => "408 Request Timeout",
             Refusal::Full => "503 Service Unavailable",
         };
-        response(&Reply::None(status, format!("{status}\n")), false, After::Close)
+        response(Reply::None(status, format!("{status}\n")), false, After::Close)
     }
 
     fn event(&mut self, topic: &str) -> Vec<u8> {
@@ -233,16 +250,8 @@ fn begin_events() -> Vec<u8> {
     .into_bytes()
 }
 
-fn response(reply: &Reply, head: bool, after: After) -> Vec<u8> {
-    let (status, kind, body) = match reply {
-        Reply::Resource { kind, body } | Reply::File { kind, body, .. } => {
-            ("200 OK", *kind, &body[..])
-        }
-        Reply::Events(_) => ("200 OK", "text/event-stream", &[][..]),
-        Reply::None(status, text) => (*status, TEXT, text.as_bytes()),
-    };
-    let connection = if after == After::KeepOpen { "keep-alive" } else { "close" };
-    let more = match reply {
+fn response(reply: Reply, head: bool, after: After) -> Vec<u8> {
+    let more = match &reply {
         Reply::File { name, .. } => {
             format!("Content-Disposition: attachment; filename=\"{name}\"\r\n")
         }
@@ -255,15 +264,21 @@ fn response(reply: &Reply, head: bool, after: After) -> Vec<u8> {
         Reply::None(status, _) if status.starts_with("503") => "Retry-After: 5\r\n".into(),
         _ => String::new(),
     };
-    let mut response = format!(
+    let (status, kind, mut body) = match reply {
+        Reply::Resource { kind, body } | Reply::File { kind, body, .. } => ("200 OK", kind, body),
+        Reply::Events(_) => ("200 OK", "text/event-stream", Vec::new()),
+        Reply::None(status, text) => (status, TEXT, text.into_bytes()),
+    };
+    let connection = if after == After::KeepOpen { "keep-alive" } else { "close" };
+    let first = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{more}{POLICY}Connection: {connection}\r\n\r\n",
         body.len()
-    )
-    .into_bytes();
-    if !head {
-        response.extend_from_slice(body);
+    );
+    if head {
+        return first.into_bytes();
     }
-    response
+    body.splice(0..0, first.into_bytes());
+    body
 }
 
 /// A complete or invalid request.
@@ -308,7 +323,10 @@ fn request<'a>(received: &'a [u8], fields: &mut [httparse::Header<'a>]) -> Optio
         .any(|value| value.split(',').any(|option| option.trim().eq_ignore_ascii_case("close")));
     let get = match request.method {
         Some("GET" | "HEAD") => {
-            Ok(Get { path, query, host: first("host"), authorization: first("authorization") })
+            let is_foreign = first("sec-fetch-site").eq_ignore_ascii_case("cross-site")
+                && !first("sec-fetch-mode").eq_ignore_ascii_case("navigate");
+            let (host, authorization) = (first("host"), first("authorization"));
+            Ok(Get { path, query, host, authorization, is_foreign })
         }
         _ => Err("405 Method Not Allowed"),
     };
@@ -352,8 +370,14 @@ mod tests {
         refused(&format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(HEADERS + 1)), large);
         with("GET / HTTP/1.1\r\nhost: a:1\r\nAuthorization:  Bearer b \r\n\r\n", |request| {
             let get = request.unwrap().get.unwrap();
-            assert_eq!((get.host, get.authorization), ("a:1", "Bearer b"));
+            assert_eq!((get.host, get.authorization, get.is_foreign), ("a:1", "Bearer b", false));
         });
+        for (mode, expected) in [("no-cors", true), ("navigate", false)] {
+            let fields = format!("Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: {mode}\r\n");
+            with(&format!("GET / HTTP/1.1\r\n{fields}\r\n"), |request| {
+                assert_eq!(request.unwrap().get.unwrap().is_foreign, expected);
+            });
+        }
     }
 
     #[test]

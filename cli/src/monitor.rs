@@ -40,8 +40,8 @@ use ringtap_terminal::html::html;
 /// The exit code for losses with `--fail-on-drop`.
 const LOST: u8 = 3;
 
-/// The default interval with `--tui` or `--web`.
-const VIEW_INTERVAL_NS: u64 = 5_000_000_000;
+/// The default interval with `--tui`.
+const TUI_INTERVAL_NS: u64 = 5_000_000_000;
 
 /// Most sources in the title of a page.
 const TITLED: usize = 3;
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     };
     let _metrics = metrics.map(|listening| listening.serve("metrics", numbers())).transpose()?;
     let about = || web::About {
-        title: title(),
+        title: plan.options.source.join(", "),
         is_live: plan.options.live,
         measures_tcp: plan.app.analyses.tcp,
         max_flows: plan.app.max_flows(),
@@ -440,7 +440,7 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
             uniflow: args.uniflow,
             vlan_in_key: args.vlan_in_key,
         },
-        interval_ns: args.interval.or(is_viewed(args).then_some(VIEW_INTERVAL_NS)),
+        interval_ns: args.interval.or(args.tui.then_some(TUI_INTERVAL_NS)),
         charts: args.report == ReportForm::Html,
         max_flows: args.max_flows,
         scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),

@@ -149,6 +149,8 @@ pub(crate) struct Server<L: Listener> {
     busy_ns: u64,
     /// No client is accepted before this time.
     paused_until_ns: u64,
+    /// The number of the latest event.
+    event: u64,
     connections: Vec<Connection<L::Stream>>,
     chunk: Vec<u8>,
 }
@@ -165,6 +167,8 @@ struct Connection<S> {
     sent: usize,
     after: After,
     topic: String,
+    /// The number of the latest event that it got.
+    event: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,6 +194,7 @@ impl<L: Listener> Server<L> {
             clock: Clock::start(),
             busy_ns: 0,
             paused_until_ns: 0,
+            event: 0,
             connections: Vec::new(),
             chunk: vec![0; CHUNK],
         }
@@ -223,19 +228,32 @@ impl<L: Listener> Server<L> {
         ready.wake
     }
 
-    /// Sends the next event to each client that follows a topic and has read the one before.
-    pub(crate) fn publish(&mut self, protocol: &mut impl Protocol) {
-        for at in 0..self.connections.len() {
-            if self.connections[at].state != State::Following {
-                continue;
-            }
+    /// Sends the next event to clients that follow a topic and have read the one before, in turn, until this time is over.
+    /// Returns whether all of them were reached.
+    pub(crate) fn publish(&mut self, most: Duration, protocol: &mut impl Protocol) -> bool {
+        let end_ns = self.clock.now_ns().saturating_add(most.as_nanos() as u64);
+        let waiting = |server: &Self| {
+            let waits = |one: &Connection<L::Stream>| {
+                one.state == State::Following && one.event < server.event
+            };
+            server.connections.iter().position(waits)
+        };
+        if waiting(self).is_none() {
+            self.event += 1;
+        }
+        while let Some(at) = waiting(self) {
             let before_ns = self.clock.now_ns();
+            if before_ns >= end_ns {
+                return false;
+            }
             let event = protocol.event(&self.connections[at].topic);
             self.busy_ns += self.clock.now_ns() - before_ns;
             let now_ns = self.now_ns();
+            self.connections[at].event = self.event;
             self.connections[at].begin_to_send(event, After::Events, now_ns);
             self.send(at);
         }
+        true
     }
 
     /// The time that counts towards deadlines: without the time spent on requests.
@@ -477,6 +495,7 @@ impl<L: Listener> Server<L> {
                         sent: 0,
                         after: After::Close,
                         topic: String::new(),
+                        event: 0,
                     });
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -621,7 +640,7 @@ mod tests {
                 let mut most = 0;
                 while !server.turn(Duration::from_millis(50), Some(theirs.as_fd()), &mut Lines) {
                     most = most.max(server.connections.len());
-                    server.publish(&mut Lines);
+                    server.publish(Duration::from_secs(60), &mut Lines);
                 }
                 most
             });
@@ -764,6 +783,33 @@ mod tests {
             });
             assert!(joined);
         });
+    }
+
+    /// Without time, publishing reaches nobody; then it goes on where it stopped.
+    #[test]
+    fn an_event_reaches_all_followers_in_turn() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut server = Server::new(listener, LIMITS);
+        let mut clients: Vec<_> = (0..3).map(|_| connect(address)).collect();
+        clients.iter_mut().for_each(|client| client.write_all(b"ab\n").unwrap());
+        let followers = |server: &Server<TcpListener>| {
+            server.connections.iter().filter(|one| one.state == State::Following).count()
+        };
+        while followers(&server) < 3 {
+            server.turn(Duration::from_millis(10), None, &mut Lines);
+        }
+        assert!(!server.publish(Duration::ZERO, &mut Lines));
+        assert!(server.publish(Duration::from_secs(60), &mut Lines));
+        let got: Vec<_> = server.connections.iter().map(|one| one.event).collect();
+        assert_eq!(got, [1; 3]);
+        assert!(!server.publish(Duration::ZERO, &mut Lines), "the next event");
+        for client in &mut clients {
+            let mut bytes = [0; 5];
+            client.read_exact(&mut bytes).unwrap();
+            assert_eq!(&bytes, b"of ab");
+        }
     }
 
     #[test]

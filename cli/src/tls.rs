@@ -22,17 +22,18 @@ pub(crate) struct TlsListener {
 impl TlsListener {
     /// With the certificate and the private key in these PEM files.
     pub(crate) fn new(listener: TcpListener, certificate: &Path, key: &Path) -> io::Result<Self> {
-        let of = |path: &Path, what: &dyn std::fmt::Display| {
-            io::Error::other(format!("{}: {what}", path.display()))
+        let of = |flag: &str, path: &Path, what: &dyn std::fmt::Display| {
+            io::Error::other(format!("{flag} {}: {what}", path.display()))
         };
         let chain = CertificateDer::pem_file_iter(certificate)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        let chain = chain.map_err(|error| of(certificate, &error))?;
-        let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| of(key, &error))?;
+        let chain = chain.map_err(|error| of("--tls-cert", certificate, &error))?;
+        let secret =
+            PrivateKeyDer::from_pem_file(key).map_err(|error| of("--tls-key", key, &error))?;
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
         let config = builder.with_no_client_auth().with_single_cert(chain, secret);
-        let config = config.map_err(|error| of(certificate, &error))?;
+        let config = config.map_err(|error| of("--tls-cert", certificate, &error))?;
         Ok(Self { listener, config: Arc::new(config) })
     }
 }

@@ -8,8 +8,9 @@ use ringtap_flow::Timeouts;
 use ringtap_monitor::Limits;
 pub(crate) use ringtap_terminal::units::{Cores, bytes, cores, count, duration_ns, index_count};
 
-/// A listen address: `127.0.0.1:9464`, `[::]:9464`, or a port of the loopback address, `9464`.
+/// A listen address: `127.0.0.1:9464`, `[::]:9464`, or a port of the loopback address, `9464` or `localhost:9464`.
 pub(crate) fn listening(text: &str) -> Result<SocketAddr, String> {
+    let text = text.strip_prefix("localhost").unwrap_or(text);
     let port = text.strip_prefix(':').unwrap_or(text).parse();
     let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     port.map(local).or_else(|_| text.parse()).map_err(|_| {

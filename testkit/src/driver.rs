@@ -146,9 +146,22 @@ impl<'a> Driver<'a> {
         self.post("/actions", &json!({ "actions": [source] }));
     }
 
-    /// Sets the size of the window.
-    pub fn resize(&self, width: u32, height: u32) {
-        self.post("/window/rect", &json!({ "width": width, "height": height }));
+    /// Clicks on an element, and holds the button for some time.
+    pub fn click(&self, selector: &str, time: Duration) {
+        // By its place, because the page may replace it.
+        let place = self.run(&format!(
+            "const found = document.querySelector({selector:?}); found.scrollIntoView({{ block: 'center' }}); \
+             const {{ left, top, width, height }} = found.getBoundingClientRect(); \
+             return [Math.round(left + width / 2), Math.round(top + height / 2)];"
+        ));
+        let actions = json!([
+            { "type": "pointerMove", "duration": 0, "x": place[0], "y": place[1] },
+            { "type": "pointerDown", "button": 0 },
+            { "type": "pause", "duration": time.as_millis() as u64 },
+            { "type": "pointerUp", "button": 0 },
+        ]);
+        let source = json!({ "type": "pointer", "id": "mouse", "actions": actions });
+        self.post("/actions", &json!({ "actions": [source] }));
     }
 
     /// Reports another width to the page, less than a window can have, and whether a dark scheme is preferred.

@@ -58,6 +58,9 @@ impl Access {
     /// Refuses a request without the token. Without a token, the name of the server must be an address or `localhost`:
     /// a page of another name that leads to this address may not read this one.
     pub(super) fn check(&self, request: &Get<'_>) -> Result<(), Reply> {
+        if request.is_foreign {
+            return Err(Reply::None("403 Forbidden", "not for pages of other sites\n".into()));
+        }
         match &self.0 {
             Some(token) if given(request.authorization).is_some_and(|own| equal(&own, token)) => {
                 Ok(())
@@ -106,7 +109,7 @@ mod tests {
     use super::*;
 
     fn request<'a>(host: &'a str, authorization: &'a str) -> Get<'a> {
-        Get { path: "/", query: "", host, authorization }
+        Get { path: "/", query: "", host, authorization, is_foreign: false }
     }
 
     #[test]
@@ -154,5 +157,7 @@ mod tests {
         for wrong in ["a.example", "a.example:80", "localhost.a.example", "1.2.3.4.a.example:80"] {
             assert!(access.check(&request(wrong, "")).is_err(), "{wrong}");
         }
+        let foreign = Get { is_foreign: true, ..request("localhost", "") };
+        assert!(access.check(&foreign).is_err());
     }
 }

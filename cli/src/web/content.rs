@@ -13,6 +13,7 @@ use ringtap_terminal::table::{Cell, Table, quoted};
 
 use super::flows::{Flow, Flows, end_of};
 use super::history::{History, Rates, Sample};
+use super::pace::SECOND_NS;
 use super::sums::{First, Sums};
 use super::view::View;
 use super::{Notes, Now};
@@ -20,8 +21,8 @@ use crate::charts;
 
 /// Steps of a chart of flows.
 const STEPS: u64 = 120;
-/// Most flows of a file.
-const FILE_FLOWS: usize = 100_000;
+/// Most bytes of a file of flows.
+const FILE: usize = 8 << 20;
 /// Longest name in a table, characters.
 const NAME: usize = 60;
 
@@ -34,40 +35,64 @@ pub(super) struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// The shown time: its end, seconds since 1970. That of capture files ends with their latest flow.
-    fn until_s(&self, view: &View) -> u64 {
-        view.until.map_or(self.now.at, |until| until.min(self.now.at))
+    /// The present, seconds since 1970; of files that of their latest flow.
+    pub(super) fn present_s(&self) -> u64 {
+        let latest_s = self.flows.latest_ns.div_ceil(SECOND_NS);
+        if self.now.is_live { self.now.at } else { latest_s }
     }
 
-    /// The beginning and the end of the flows' time, nanoseconds.
-    fn flow_time_ns(&self, view: &View) -> (u64, u64) {
-        let latest_ns = if self.now.is_live { u64::MAX } else { self.flows.latest_ns };
-        let until_ns = match view.until {
-            Some(until) => until.saturating_mul(1_000_000_000),
-            None => latest_ns,
-        };
-        let end_ns = until_ns.min(self.now.at.saturating_mul(1_000_000_000));
-        let end_ns = if self.now.is_live { end_ns } else { until_ns };
-        (end_ns.saturating_sub(view.span.1.saturating_mul(1_000_000_000)), until_ns)
+    /// The first second that can be shown.
+    pub(super) fn begin_s(&self) -> u64 {
+        let earliest_s = self.flows.earliest_ns / SECOND_NS;
+        let begin_s = self.history.begin().filter(|_| self.now.is_live);
+        begin_s.unwrap_or(earliest_s).min(self.present_s())
+    }
+
+    /// The end of a view's time, seconds since 1970.
+    fn until_s(&self, view: &View) -> u64 {
+        view.until.map_or(self.present_s(), |until| until.min(self.present_s()))
+    }
+
+    /// The beginning and the end of a view's time, nanoseconds.
+    fn span_ns(&self, view: &View) -> (u64, u64) {
+        let until_ns = self.until_s(view).saturating_mul(SECOND_NS);
+        let from_ns = until_ns.saturating_sub(view.span.1.saturating_mul(SECOND_NS));
+        // Flows that end while this is rendered belong to the present, too.
+        (from_ns, if view.until.is_some() { until_ns } else { u64::MAX })
+    }
+
+    /// A time as text, UTC: with the date unless it is that of the present.
+    pub(super) fn time(&self, ns: u64) -> String {
+        let text = |ns: u64| Time(ns).to_string();
+        let (text, present) = (text(ns), text(self.present_s().saturating_mul(SECOND_NS)));
+        let part = if text.get(..10) == present.get(..10) { 11..19 } else { 5..19 };
+        text.get(part).unwrap_or_default().replace('T', " ")
     }
 
     /// The page of a view.
     pub(super) fn page(&self, view: &View) -> Page {
         let mut page = Page::default();
-        let (from_ns, until_ns) = self.flow_time_ns(view);
+        let (from_ns, until_ns) = self.span_ns(view);
         let mut sums = Sums::default();
         self.flows.of(view, from_ns, until_ns).for_each(|flow| sums.add(flow));
-        if view.is_filtered() {
-            self.filtered_figures(&mut page, &sums);
-            let title = format!("Flows of {}", view.filter());
-            page.charts(&title, self.filtered_charts(view, from_ns, until_ns));
-        } else {
+        let is_present = view.until.is_none() && !view.is_filtered();
+        if is_present {
             self.figures(&mut page);
+        } else {
+            self.figures_of(&mut page, &sums);
+        }
+        if view.is_filtered() || !self.now.is_live {
+            let what = if view.is_filtered() { view.filter() } else { "all hosts".into() };
+            page.charts(&format!("Flows of {what}"), self.charts_of(view));
+        } else {
             page.charts("Traffic", self.charts(view));
         }
-        self.alerts(&mut page, view);
+        self.gaps(&mut page, from_ns);
+        if view.host.is_some() || !view.is_filtered() {
+            self.alerts(&mut page, view);
+        }
         self.of_sums(&mut page, view, &sums);
-        if !view.is_filtered() {
+        if is_present {
             self.busiest(&mut page, view);
             self.outputs(&mut page);
             self.ledger(&mut page);
@@ -77,16 +102,38 @@ impl Shown<'_> {
         page
     }
 
+    /// What is missing in the tables of flows.
+    fn gaps(&self, page: &mut Page, from_ns: u64) {
+        let mut lines = Vec::new();
+        if self.flows.complete_after_ns > from_ns {
+            lines.push(format!(
+                "The page keeps the latest {} flows: all that ended after {}.",
+                count(self.flows.len() as u64),
+                self.time(self.flows.complete_after_ns)
+            ));
+        }
+        if self.flows.lost() > 0 {
+            lines.push(format!(
+                "{} flows are missing on this page alone: more ended at once than it can take.",
+                count(self.flows.lost())
+            ));
+        }
+        if !lines.is_empty() {
+            page.heading("Missing flows");
+            lines.iter().for_each(|line| page.line(line));
+        }
+    }
+
     fn figures(&self, page: &mut Page) {
         let now = self.now;
         page.figure("packets", Cell::count(now.packets));
         page.figure("packets/s", Cell::about(now.packet_rate as u64, rate(now.packet_rate)));
-        page.figure("bit/s", Cell::about(now.bit_rate as u64, rate(now.bit_rate)));
+        page.figure("throughput", Cell::about(now.bit_rate as u64, bit_rate(now.bit_rate)));
         page.figure("packets lost", Cell::count(now.lost()));
         page.figure("flows ended", Cell::count(self.flows.ended + self.flows.lost()));
         let share = 100.0 * now.live_flows as f64 / now.max_flows.max(1) as f64;
         let fill = format!("{} ({share:.0} %)", count(now.live_flows));
-        page.figure("live flows (of room)", Cell::about(now.live_flows, fill));
+        page.figure("live flows (of the table)", Cell::about(now.live_flows, fill));
         if let Some(memory) = now.memory_bytes {
             page.figure("memory", Cell::bytes(memory));
         }
@@ -95,10 +142,10 @@ impl Shown<'_> {
         page.figure("run time", Cell::about(seconds, time));
     }
 
-    fn filtered_figures(&self, page: &mut Page, sums: &Sums<'_>) {
+    fn figures_of(&self, page: &mut Page, sums: &Sums<'_>) {
         page.figure("flows", Cell::count(sums.all.flows));
         page.figure("packets", Cell::count(sums.all.packets));
-        page.figure("of IP", Cell::bytes(sums.all.octets));
+        page.figure("octets of IP", Cell::bytes(sums.all.octets));
         page.figure("packets lost by the run", Cell::count(self.now.lost()));
     }
 
@@ -116,35 +163,41 @@ impl Shown<'_> {
         ]
     }
 
-    /// Flows add their packets and octets evenly from their first to their last packet.
-    fn filtered_charts(&self, view: &View, from_ns: u64, until_ns: u64) -> Vec<Timeline> {
+    /// The packets and octets of flows, spread evenly from their first to their last packet.
+    fn charts_of(&self, view: &View) -> Vec<Timeline> {
+        if self.flows.latest_ns == 0 {
+            return Vec::new();
+        }
         let step_s = (view.span.1 / STEPS).max(1);
-        let start_s = from_ns / 1_000_000_000 / step_s * step_s;
-        let steps = (view.span.1 / step_s + 1) as usize;
+        let until_s = self.until_s(view);
+        let start_s = until_s.saturating_sub(view.span.1) / step_s * step_s;
+        let steps = (until_s - start_s).div_ceil(step_s) as usize;
         let (mut packets, mut bits) = (vec![0.0; steps], vec![0.0; steps]);
-        for Flow { row, .. } in self.flows.of(view, from_ns, until_ns) {
-            let step = |ns: u64| {
-                ((ns / 1_000_000_000).saturating_sub(start_s) / step_s).min(steps as u64 - 1)
-                    as usize
-            };
+        // Flows that end later may have begun in this time.
+        for Flow { row, .. } in self.flows.of(view, start_s.saturating_mul(SECOND_NS), u64::MAX) {
+            let step = |ns: u64| ns / SECOND_NS / step_s;
             let (first, last) = (step(row.first_ns), step(row.last_ns));
-            let share = (last.saturating_sub(first) + 1) as f64 * step_s as f64;
+            let share = ((last - first + 1) * step_s) as f64;
             let sum = |numbers: [u64; 2]| numbers[0] as f64 + numbers[1] as f64;
-            for at in first..=last {
-                packets[at] += sum(row.packets) / share;
-                bits[at] += 8.0 * sum(row.octets) / share;
+            let shown = start_s / step_s;
+            for at in first.max(shown)..=last.min(shown + steps as u64) {
+                let at = (at - shown) as usize;
+                if at < steps {
+                    packets[at] += sum(row.packets) / share;
+                    bits[at] += 8.0 * sum(row.octets) / share;
+                }
             }
         }
         let time = (start_s, step_s);
         vec![
-            timeline("Packets", "packets/s", time, 0, packets),
-            timeline("Bits of IP", "bit/s", time, 1, bits),
+            timeline("Packets of ended flows", "packets/s", time, 0, packets),
+            timeline("Bits of ended flows", "bit/s", time, 1, bits),
         ]
     }
 
     fn alerts(&self, page: &mut Page, view: &View) {
         page.heading("Alerts");
-        let (alerts, all) = self.notes.alerts(view);
+        let (alerts, all) = self.notes.alerts(view, &|ns| self.time(ns));
         if self.notes.lost() > 0 {
             let lost = count(self.notes.lost());
             page.line(&format!("{lost} changes are missing on this page alone, for lack of time"));
@@ -252,27 +305,24 @@ impl Shown<'_> {
     fn busiest(&self, page: &mut Page, view: &View) {
         let Some(activity) = &self.notes.activity else { return };
         let seconds = activity.end.0.saturating_sub(activity.start.0) as f64 / 1e9;
-        let mut table = Table::with_head(&[("host", Left), ("of IP", Right)]);
-        for row in activity.senders.iter().take(view.rows) {
-            let bits = row.lower.saturating_mul(8) as f64 / seconds.max(1e-9);
-            let text = format!("{} sent", bit_rate(bits));
-            let name = row.address.to_string();
-            table.row([host_cell(view, row.address, name), Cell::about(bits as u64, text)]);
+        let lists = [
+            ("Busiest senders", &activity.senders, activity.distinct.sources),
+            ("Busiest receivers", &activity.receivers, activity.distinct.destinations),
+        ];
+        for (title, rows, distinct) in lists {
+            let mut table = Table::with_head(&[("host", Left), ("of IP", Right)]);
+            for row in rows.iter().take(view.rows) {
+                let bits = row.lower.saturating_mul(8) as f64 / seconds.max(1e-9);
+                table.row([
+                    host_cell(view, row.address, row.address.to_string()),
+                    Cell::about(bits as u64, bit_rate(bits)),
+                ]);
+            }
+            section(page, view, title, table, |page| {
+                let (number, until) = (count(distinct), self.time(activity.end.0));
+                page.line(&format!("of about {number} hosts, in {seconds} s until {until}"));
+            });
         }
-        for row in activity.receivers.iter().take(view.rows) {
-            let bits = row.lower.saturating_mul(8) as f64 / seconds.max(1e-9);
-            let text = format!("{} received", bit_rate(bits));
-            let name = row.address.to_string();
-            table.row([host_cell(view, row.address, name), Cell::about(bits as u64, text)]);
-        }
-        section(page, view, "Busiest hosts of the last interval", table, |page| {
-            page.line(&format!(
-                "about {} hosts sent and {} received in {seconds} s until {}",
-                count(activity.distinct.sources),
-                count(activity.distinct.destinations),
-                clock(activity.end.0)
-            ));
-        });
     }
 
     fn outputs(&self, page: &mut Page) {
@@ -313,10 +363,6 @@ impl Shown<'_> {
         page.section("Packets", table);
         let short = &now.shortages;
         short.iter().for_each(|(what, number)| page.line(&format!("{} {what}", count(*number))));
-        if self.flows.lost() > 0 {
-            let lost = count(self.flows.lost());
-            page.line(&format!("{lost} flows are missing on this page alone, for lack of time"));
-        }
     }
 
     fn load(&self, page: &mut Page) {
@@ -346,7 +392,7 @@ impl Shown<'_> {
             ("duration", Right),
         ];
         let mut table = Table::with_head(&columns);
-        let rows = view.rows.max(20);
+        let rows = view.rows;
         let mut shown: Vec<_> = self.flows.of(view, from_ns, until_ns).collect();
         let all = shown.len();
         let order = |flow: &Flow<'_>| std::cmp::Reverse(flow.row.last_ns);
@@ -360,7 +406,7 @@ impl Shown<'_> {
             let [source, target] = flow.hosts();
             let seconds = row.last_ns.saturating_sub(row.first_ns) as f64 / 1e9;
             table.row([
-                clock(row.last_ns).into(),
+                self.time(row.last_ns).into(),
                 host_cell(view, source, end_of(&row.key, true)),
                 host_cell(view, target, end_of(&row.key, false)),
                 names::protocol(row.key.protocol).into(),
@@ -373,30 +419,28 @@ impl Shown<'_> {
         }
         page.heading("Flows");
         page.widen();
-        page.link("CSV", format!("/flows.csv{}", view.query()));
+        page.link("CSV (at most 8 MiB)", format!("/flows.csv{}", view.query()));
         if table.is_empty() {
-            page.line("none has ended in this time");
+            page.line("None has ended in this time; a flow ends after --idle-timeout or --active-timeout.");
         } else {
             page.table(table);
         }
         if all > rows {
             page.line(&format!("and {} more", count((all - rows) as u64)));
         }
-        if self.flows.complete_after_ns > from_ns {
-            let since = clock(self.flows.complete_after_ns);
-            let kept = count(self.flows.len() as u64);
-            page.line(&format!("The page keeps the latest {kept} flows: all since {since}."));
-        }
     }
 
-    /// All flows of a view as CSV, the latest block first, at most [`FILE_FLOWS`].
+    /// The flows of a view as CSV, the latest block first, as many as fit in 8 MiB.
     pub(super) fn flows_csv(&self, view: &View) -> String {
         let mut csv = String::from(
             "first,last,source,sourcePort,destination,destinationPort,protocol,application,serverName,\
              dnsQueryName,dnsFailure,answerMicroseconds,packets,reversePackets,octets,reverseOctets\r\n",
         );
-        let (from_ns, until_ns) = self.flow_time_ns(view);
-        for flow in self.flows.of(view, from_ns, until_ns).take(FILE_FLOWS) {
+        let (from_ns, until_ns) = self.span_ns(view);
+        for flow in self.flows.of(view, from_ns, until_ns) {
+            if csv.len() > FILE {
+                break;
+            }
             let row = flow.row;
             let [source, target] = flow.hosts();
             let fields = [
@@ -488,7 +532,66 @@ fn milliseconds(us: u64) -> String {
     format!("{}.{} ms", count(us / 1000), us / 100 % 10)
 }
 
-/// The time of day, UTC.
-pub(super) fn clock(ns: u64) -> String {
-    Time(ns).to_string().get(11..19).unwrap_or_default().to_owned()
+#[cfg(test)]
+mod tests {
+    use ringtap_flow::RecordSink;
+
+    use super::super::flows::tests::record;
+    use super::*;
+
+    /// What is shown of flows, given by their first and last second; each has 10 packets a second.
+    fn shown(is_live: bool, at: u64, times: &[(u64, u64)], test: impl FnOnce(&Shown<'_>)) {
+        let (mut flows, mut keepers) = Flows::new(1);
+        for &(first, last) in times {
+            let mut record = record(last, 1, (2, 80));
+            record.first_ns = first * SECOND_NS;
+            record.packets = [10 * (last + 1 - first), 0];
+            keepers[0].take(&record);
+        }
+        keepers[0].finish();
+        flows.receive();
+        let (notes, _) = Notes::new();
+        let now = Now { at, is_live, ..Now::default() };
+        let history = History::default();
+        test(&Shown { now: &now, history: &history, flows: &flows, notes: &notes });
+    }
+
+    #[test]
+    fn a_long_flow_is_spread_over_its_whole_time() {
+        shown(true, 2_000, &[(1_000, 1_999)], |shown| {
+            for span in ["1m", "5m", "15m", "1h"] {
+                let view = View::parse(&format!("port=80&span={span}")).unwrap();
+                let chart = &shown.charts_of(&view)[0];
+                let middle = chart.values.len() - 3;
+                assert!((chart.values[middle] - 10.0).abs() < 0.4, "{span}: {chart:?}");
+                let end = chart.start + chart.values.len() as f64 * chart.step;
+                assert!((2_000.0..2_000.0 + chart.step).contains(&end), "{span}: {chart:?}");
+            }
+            // Also at a time before its end.
+            let view = View::parse("port=80&span=1m&until=1500").unwrap();
+            let chart = &shown.charts_of(&view)[0];
+            assert!(chart.values.iter().all(|value| (value - 10.0).abs() < 0.1), "{chart:?}");
+        });
+    }
+
+    #[test]
+    fn the_present_of_files_is_their_latest_flow() {
+        shown(false, 1_800_000_000, &[(900, 950), (1_000, 1_010)], |shown| {
+            assert_eq!((shown.present_s(), shown.begin_s()), (1_010, 900));
+            let page = shown.page(&View::default());
+            assert_eq!(page.table_of("Flows").unwrap().csv().lines().count(), 3);
+            let page = shown.page(&View::parse("until=955").unwrap());
+            assert_eq!(page.table_of("Flows").unwrap().csv().lines().count(), 2);
+            assert!(page.table_of("Packets").is_none(), "no values of the present");
+            // Later than all.
+            let page = shown.page(&View::parse("until=99999999999").unwrap());
+            assert_eq!(page.table_of("Flows").unwrap().csv().lines().count(), 3);
+            assert_eq!(shown.time(1_000 * SECOND_NS), "00:16:40");
+            assert_eq!(shown.time(90_000 * SECOND_NS), "01-02 01:00:00");
+        });
+        shown(false, 1_800_000_000, &[], |shown| {
+            assert!(shown.charts_of(&View::default()).is_empty());
+            assert!(shown.page(&View::default()).table_of("Flows").is_none());
+        });
+    }
 }

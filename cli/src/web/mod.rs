@@ -40,7 +40,7 @@ use content::Shown;
 use flows::Flows;
 use history::{History, Sample};
 use notes::Notes;
-use pace::Pace;
+use pace::{Pace, SECOND_NS};
 use shell::Times;
 use view::View;
 
@@ -176,7 +176,7 @@ impl Web {
             ("first fragments evicted", watch.fragments_forgotten.get()),
             ("packets whose duplicates may count", watch.duplicates_evicted.get()),
         ];
-        let before = &self.now;
+        let before = std::mem::take(&mut self.now);
         let seconds = elapsed.saturating_sub(before.elapsed).as_secs_f64().max(1e-9);
         let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / seconds;
         self.now = Now {
@@ -190,12 +190,21 @@ impl Web {
             dropped: watch.dropped.get(),
             shed: watch.shed.get(),
             duplicates: watch.duplicates.get(),
-            live_flows: totals.live_flows,
+            live_flows: if self.ended { 0 } else { totals.live_flows },
             shortages: shortages.into_iter().filter(|(_, number)| *number > 0).collect(),
-            packet_rate: per_second(packets, before.packets),
-            bit_rate: 8.0 * per_second(bytes, before.bytes),
+            // The last sample is not of a whole second.
+            packet_rate: if self.ended {
+                before.packet_rate
+            } else {
+                per_second(packets, before.packets)
+            },
+            bit_rate: if self.ended {
+                before.bit_rate
+            } else {
+                8.0 * per_second(bytes, before.bytes)
+            },
             memory_bytes: rss_bytes(),
-            loads: self.loads.read(elapsed),
+            loads: if self.ended { before.loads } else { self.loads.read(elapsed) },
             outputs,
         };
         self.history.add(Sample {
@@ -224,8 +233,22 @@ impl Web {
     fn page(&self, query: &str) -> String {
         let view = View::parse(query);
         let content = self.content(&view);
-        let times = Times { now_s: self.now.at, begin_s: self.history.begin() };
-        shell::page(&self.about.title, &view.unwrap_or_default(), times, &content)
+        let view = view.unwrap_or_else(|_| View::of_right_parts(query));
+        let shown = self.shown();
+        let times =
+            Times { now_s: shown.present_s(), begin_s: shown.begin_s(), text: self.time_of(&view) };
+        shell::page(&self.about.title, &view, times, &content)
+    }
+
+    /// The time of a view in words.
+    fn time_of(&self, view: &View) -> String {
+        let shown = self.shown();
+        let text = |seconds: u64| shown.time(seconds.saturating_mul(SECOND_NS));
+        match view.until {
+            Some(until) => format!("Until {} UTC", text(until)),
+            None if self.ended => format!("The run has ended, {} UTC", text(shown.present_s())),
+            None => format!("Live, {} UTC", text(shown.present_s())),
+        }
     }
 
     /// A reply that needs rendering.
@@ -283,9 +306,14 @@ impl Site for Web {
     }
 
     fn publishes(&mut self) -> bool {
+        self.flows.receive();
+        self.notes.receive();
         let now_ns = self.clock.now_ns();
         if self.pace.takes_sample(now_ns) {
             self.sample();
+        }
+        if self.pace.is_publishing() {
+            return true;
         }
         let begins = self.pace.begins_event(now_ns);
         if begins {
@@ -294,18 +322,27 @@ impl Site for Web {
         begins
     }
 
+    fn published(&mut self) {
+        self.pace.published();
+    }
+
     fn event(&mut self, query: &str) -> String {
-        if let Some(event) = self.rendered.get(query) {
+        let view = View::parse(query);
+        // Queries of the same view have the same content.
+        let key = view.as_ref().map_or_else(|_| query.to_owned(), View::query);
+        if let Some(event) = self.rendered.get(&key) {
             return event.clone();
         }
         let before_ns = self.clock.now_ns();
+        let status = self.time_of(view.as_ref().unwrap_or(&View::default()));
         let event = serde_json::json!({
-            "content": self.content(&View::parse(query)),
+            "content": self.content(&view),
+            "status": status,
             "ended": self.ended,
         })
         .to_string();
         self.pace.took_for_event(self.clock.now_ns().saturating_sub(before_ns));
-        self.rendered.insert(query.to_owned(), event.clone());
+        self.rendered.insert(key, event.clone());
         event
     }
 

@@ -11,7 +11,6 @@ use ringtap_monitor::{Alert, AlertState, EndedInterval, Subject};
 use ringtap_terminal::table::Lean::Left;
 use ringtap_terminal::table::{Cell, Table};
 
-use super::content::clock;
 use super::view::View;
 
 /// Most alerts kept.
@@ -94,13 +93,15 @@ impl Notes {
             return;
         }
         if self.alerts.len() == MOST {
-            self.alerts.pop_front();
+            // The oldest that is over, else the oldest.
+            let place = self.alerts.iter().position(is_over).unwrap_or(0);
+            self.alerts.remove(place);
         }
         self.alerts.push_back(alert);
     }
 
-    /// The alerts of a view: open ones first, then the latest.
-    pub(super) fn alerts(&self, view: &View) -> (Table, usize) {
+    /// The alerts of a view, and their number: open ones first, then the latest.
+    pub(super) fn alerts(&self, view: &View, time: &dyn Fn(u64) -> String) -> (Table, usize) {
         let is_open = |alert: &&Alert| !is_over(alert);
         let matches = |alert: &&Alert| {
             view.host.is_none_or(|host| hosts(alert).contains(&host))
@@ -112,13 +113,13 @@ impl Notes {
             Table::with_head(&[("since", Left), ("state", Left), ("alert", Left), ("host", Left)]);
         for alert in open.into_iter().chain(over).take(view.rows) {
             let state = match is_over(alert) {
-                true => format!("{} {}", alert.state.name(), clock(alert.time.0)),
+                true => format!("{} {}", alert.state.name(), time(alert.time.0)),
                 false => alert.state.name().to_owned(),
             };
             let host = hosts(alert)[0];
             let to = view.link_with(|view| view.host = Some(host));
             table.row([
-                clock(alert.since.0).into(),
+                time(alert.since.0).into(),
                 state.into(),
                 alert.to_string().into(),
                 Cell::from(host.to_string()).to(to),
@@ -139,5 +140,47 @@ fn hosts(alert: &Alert) -> Vec<IpAddr> {
         Subject::HorizontalScan { source, .. } | Subject::Spread { source } => vec![*source],
         Subject::Flood { target } => vec![*target],
         Subject::Watched { host, flow, .. } => vec![*host, flow.source(), flow.destination()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringtap_monitor::report::Time;
+
+    use super::*;
+
+    fn change(id: u64, state: AlertState) -> Alert {
+        let source = IpAddr::from([10, 0, (id >> 8) as u8, id as u8]);
+        let subject = Subject::HorizontalScan { source, port: 22 };
+        Alert { id, state, subject, number: 30, flood: None, since: Time(id), time: Time(id + 1) }
+    }
+
+    #[test]
+    fn a_change_replaces_the_one_before_and_open_alerts_stay() {
+        let (mut notes, reporter) = Notes::new();
+        reporter.alert(&change(1, AlertState::Begins));
+        for id in 2..MOST as u64 + 100 {
+            reporter.alert(&change(id, AlertState::Begins));
+            reporter.alert(&change(id, AlertState::Ends));
+            notes.receive();
+        }
+        reporter.alert(&change(1, AlertState::Continues));
+        notes.receive();
+        let time = |ns: u64| ns.to_string();
+        let (table, all) = notes.alerts(&View::default(), &time);
+        assert_eq!((all, notes.lost()), (MOST, 0));
+        let csv = table.csv();
+        let mut rows = csv.lines().skip(1);
+        assert!(rows.next().unwrap().starts_with("1,continues,10.0.0.1 scans port 22/tcp: 30"));
+        assert!(rows.next().unwrap().contains("ends"), "{csv}");
+        let view = View::parse("host=10.0.0.1").unwrap();
+        assert_eq!(notes.alerts(&view, &time).1, 1);
+    }
+
+    #[test]
+    fn changes_without_room_are_counted() {
+        let (notes, reporter) = Notes::new();
+        (0..WAITING as u64 + 7).for_each(|id| reporter.alert(&change(id, AlertState::Begins)));
+        assert_eq!(notes.lost(), 7);
     }
 }

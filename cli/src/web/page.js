@@ -3,8 +3,11 @@
 const content = document.getElementById("content");
 const status = document.getElementById("status");
 const button = document.getElementById("pause");
+const isFixed = new URLSearchParams(location.search).get("until");
+let events = null;
 let paused = false;
 let ended = false;
+let pressed = false;
 let latest = null;
 
 // Identifies a link after the content was replaced.
@@ -14,7 +17,8 @@ const place = (link) => {
 };
 
 const show = (html) => {
-    const focused = content.contains(document.activeElement) && document.activeElement.href ? place(document.activeElement) : null;
+    const active = document.activeElement;
+    const focused = content.contains(active) && active.href ? place(active) : null;
     const scrolled = [...content.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
     content.innerHTML = html;
     content.querySelectorAll(".scroll").forEach((one, at) => { one.scrollLeft = scrolled[at] || 0; });
@@ -24,43 +28,61 @@ const show = (html) => {
     }
 };
 
+const say = (text) => { if (status.textContent !== text) status.textContent = text; };
+
+// Nothing changes while the page is paused, under a selection, and during a click.
 const update = () => {
-    // Nothing changes under a selection.
     const selection = document.getSelection();
-    if (!paused && latest !== null && (selection.isCollapsed || !content.contains(selection.anchorNode))) {
-        show(latest);
-        latest = null;
-    }
+    const selects = !selection.isCollapsed && content.contains(selection.anchorNode);
+    if (paused || pressed || selects || latest === null) return;
+    show(latest.content);
+    say(latest.status);
+    latest = null;
 };
 
-const say = (text) => { if (status.textContent !== text) status.textContent = text; };
+const follow = () => {
+    if (events || ended || isFixed) return;
+    events = new EventSource("/events" + location.search);
+    events.onmessage = (message) => {
+        latest = JSON.parse(message.data);
+        ended = latest.ended;
+        if (ended) leave();
+        update();
+    };
+    events.onerror = () => {
+        say("No connection; trying again");
+        // A refusal ends the events, so try again later.
+        if (events.readyState === EventSource.CLOSED) {
+            events = null;
+            setTimeout(follow, 10000);
+        }
+    };
+};
+
+const leave = () => {
+    if (events) events.close();
+    events = null;
+};
 
 const pause = () => {
     paused = !paused;
     button.setAttribute("aria-pressed", paused);
     button.textContent = paused ? "Go on" : "Pause";
-    say(ended ? "The run has ended" : paused ? "Paused" : "Live");
+    if (paused) say("Paused: " + status.textContent);
     update();
 };
 
-const events = new EventSource("/events" + location.search);
-events.onmessage = (message) => {
-    const event = JSON.parse(message.data);
-    latest = event.content;
-    update();
-    ended = event.ended;
-    if (ended) events.close();
-    say(ended ? "The run has ended" : paused ? "Paused" : "Live");
-};
-events.onerror = () => {
-    if (!ended) say("No connection; trying again");
-    // A refusal ends the events, so try again later.
-    if (events.readyState === EventSource.CLOSED && !ended) setTimeout(() => location.reload(), 10000);
-};
-
-button.hidden = false;
+follow();
+button.hidden = Boolean(isFixed);
 button.addEventListener("click", pause);
+// Browsers allow few connections to a server: a hidden page needs none.
+document.addEventListener("visibilitychange", () => { document.hidden ? leave() : follow(); });
 document.addEventListener("selectionchange", update);
+document.addEventListener("pointerdown", () => { pressed = true; });
+["pointerup", "pointercancel"].forEach((name) => document.addEventListener(name, () => {
+    // After the click.
+    setTimeout(() => { pressed = false; update(); }, 0);
+}));
 document.addEventListener("keydown", (key) => {
     const typing = ["INPUT", "SELECT"].includes(document.activeElement.tagName);
     if (typing || key.ctrlKey || key.altKey || key.metaKey) return;

@@ -2,8 +2,6 @@
 
 use ringtap_terminal::chart::escaped;
 
-use super::content::clock;
-use super::pace::SECOND_NS;
 use super::view::{ROWS, SPANS, View};
 
 /// The page of a view with this content.
@@ -15,22 +13,24 @@ pub(super) fn page(title: &str, view: &View, times: Times, content: &str) -> Str
          <meta name=\"color-scheme\" content=\"light dark\">\
          <link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/page.css\">\
          <script src=\"/page.js\" defer></script><title>ringtap: {title}</title></head><body>\n\
-         <header><h1>ringtap</h1><p><span>{title}</span><span id=\"status\" role=\"status\">At {}</span></p>\n{}{}</header>\n\
+         <a class=\"skip\" href=\"#content\">Skip to the content</a><header><h1>ringtap</h1><p><span>{title}</span><span id=\"status\" role=\"status\">{}</span></p>\n{}{}</header>\n\
          <main id=\"content\">{content}</main>\n\
          <footer>{}</footer></body></html>\n",
-        clock(times.now_s.saturating_mul(SECOND_NS)),
+        escaped(&times.text),
         form(view),
-        links(view, times),
+        links(view, &times),
         escaped(&crate::text::about()),
     )
 }
 
 /// Times of the run, seconds since 1970.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Times {
     pub(super) now_s: u64,
-    /// When the history begins.
-    pub(super) begin_s: Option<u64>,
+    /// The first second that can be shown.
+    pub(super) begin_s: u64,
+    /// The time of the view.
+    pub(super) text: String,
 }
 
 /// What is wrong with a view.
@@ -68,8 +68,8 @@ fn form(view: &View) -> String {
 }
 
 /// Links to other views: everything, other times, this instant.
-fn links(view: &View, times: Times) -> String {
-    let Times { now_s, begin_s } = times;
+fn links(view: &View, times: &Times) -> String {
+    let &Times { now_s, begin_s, .. } = times;
     let mut links = Vec::new();
     let mut link = |to: String, text: &str| {
         links.push(format!("<a href=\"{}\">{text}</a>", escaped(&to)));
@@ -78,26 +78,26 @@ fn links(view: &View, times: Times) -> String {
         let all = |view: &mut View| {
             (view.host, view.port, view.application, view.name) = (None, None, None, None);
         };
-        link(view.link_with(all), "Everything");
+        link(view.link_with(all), "Remove the filter");
     }
-    let end = view.until.unwrap_or(now_s);
-    if begin_s.is_some_and(|begin| end > begin + view.span.1) {
+    let end = view.until.map_or(now_s, |until| until.min(now_s));
+    if end > begin_s.saturating_add(view.span.1) {
         link(view.link_with(|view| view.until = Some(end - view.span.1)), "Earlier");
     }
-    if let Some(until) = view.until {
-        let later = until.saturating_add(view.span.1);
+    if view.until.is_some() {
+        let later = end.saturating_add(view.span.1);
         if later < now_s {
             link(view.link_with(|view| view.until = Some(later)), "Later");
         }
         link(view.link_with(|view| view.until = None), "Now");
-        links.push(format!("<span>Until {}</span>", clock(until.saturating_mul(SECOND_NS))));
     } else {
-        link(view.link_with(|view| view.until = Some(now_s)), "This instant");
+        link(view.link_with(|view| view.until = Some(now_s)), "Link to this time");
     }
     format!(
         "<nav aria-label=\"Views\">{}</nav>\n<details><summary>Help</summary><p>Every host, application and name is a \
          link that narrows the page to its flows; the address of the page is that of the view. Flows are shown once \
-         they have ended. Keys: / goes to the filter, p pauses, 0 shows everything.</p></details>\n",
+         they have ended; alerts and values of the run are those of all hosts. Keys: / goes to the filter, p pauses, 0 removes the \
+         filter.</p></details>\n",
         links.join(" ")
     )
 }

@@ -34,7 +34,7 @@ fn site() -> Web {
 }
 
 fn get(site: &mut Web, path: &str, query: &str) -> Reply {
-    site.get(&Get { path, query, host: "localhost", authorization: "" })
+    site.get(&Get { path, query, host: "localhost", authorization: "", is_foreign: false })
 }
 
 fn text(reply: Reply) -> String {
@@ -92,7 +92,7 @@ fn any_query_has_a_reply() {
     ];
     let mut site = site();
     let mut random = 1_u64;
-    for _ in 0..20_000 {
+    for _ in 0..4_000 {
         let mut query = String::new();
         for _ in 0..random >> 32 & 7 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

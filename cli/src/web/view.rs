@@ -53,36 +53,45 @@ impl View {
     /// The view of a query; an error says what is wrong. Unknown parameters are ignored.
     pub(super) fn parse(query: &str) -> Result<Self, String> {
         let mut view = Self::default();
-        for (name, value) in pairs(query) {
-            let value = value.trim();
-            if value.is_empty() {
-                continue;
-            }
-            let wrong = |expected: &str| format!("{name}={value:?}: use {expected}");
-            match name {
-                "host" => view.host = Some(value.parse().map_err(|_| wrong("an address"))?),
-                "port" => view.port = Some(value.parse().map_err(|_| wrong("0 to 65535"))?),
-                "application" | "name" if value.len() > TEXT => {
-                    return Err(format!("{name} has more than {TEXT} bytes"));
-                }
-                "application" => view.application = Some(value.to_owned()),
-                "name" => view.name = Some(value.to_lowercase()),
-                "span" => {
-                    let found = SPANS.into_iter().find(|(name, _)| *name == value);
-                    let names = SPANS.map(|(name, _)| name).join(", ");
-                    view.span = found.ok_or_else(|| wrong(&names))?;
-                }
-                "until" => {
-                    view.until = Some(value.parse().map_err(|_| wrong("seconds since 1970"))?);
-                }
-                "rows" => {
-                    let found = ROWS.into_iter().find(|rows| rows.to_string() == value);
-                    view.rows = found.ok_or_else(|| wrong("10, 50 or 200"))?;
-                }
-                _ => {}
-            }
-        }
+        pairs(query).try_for_each(|(name, value)| view.set(name, value.trim()))?;
         Ok(view)
+    }
+
+    /// The view of what is right in a query.
+    pub(super) fn of_right_parts(query: &str) -> Self {
+        let mut view = Self::default();
+        for (name, value) in pairs(query) {
+            let _ = view.set(name, value.trim());
+        }
+        view
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        if value.is_empty() {
+            return Ok(());
+        }
+        let wrong = |expected: &str| format!("{name}={value:?}: use {expected}");
+        match name {
+            "host" => self.host = Some(value.parse().map_err(|_| wrong("an address"))?),
+            "port" => self.port = Some(value.parse().map_err(|_| wrong("0 to 65535"))?),
+            "application" | "name" if value.len() > TEXT => {
+                return Err(format!("{name} has more than {TEXT} bytes"));
+            }
+            "application" => self.application = Some(value.to_lowercase()),
+            "name" => self.name = Some(value.to_lowercase()),
+            "span" => {
+                let found = SPANS.into_iter().find(|(name, _)| *name == value);
+                let names = SPANS.map(|(name, _)| name).join(", ");
+                self.span = found.ok_or_else(|| wrong(&names))?;
+            }
+            "until" => self.until = Some(value.parse().map_err(|_| wrong("seconds since 1970"))?),
+            "rows" => {
+                let found = ROWS.into_iter().find(|rows| rows.to_string() == value);
+                self.rows = found.ok_or_else(|| wrong("10, 50 or 200"))?;
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// The query.
@@ -216,6 +225,8 @@ mod tests {
             let link = view.link();
             assert_eq!(View::parse(link.trim_start_matches("/?")).unwrap(), view, "{link}");
         }
+        let right = View::of_right_parts("host=x&port=53&rows=7&span=1h");
+        assert_eq!(right.link(), "/?port=53&span=1h");
         let view = View::parse("name=a%20B%2b&host=::1").unwrap();
         assert_eq!((view.name.as_deref(), view.host), (Some("a b+"), "::1".parse().ok()));
         assert_eq!(view.link(), "/?host=::1&name=a%20b%2B");

@@ -1,4 +1,4 @@
-//! Tests of `--web` in a browser, with live traffic between namespaces, and with hostile clients.
+//! Tests of `--web` in a browser, with live traffic between namespaces, and by single requests.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -103,7 +103,9 @@ fn a_browser_shows_traffic_alerts_and_outputs_and_narrows_to_a_host() {
     let run = |script: &str| browser.run(&format!("{FIGURE} return {script};"));
     let wait = |script: &str| browser.wait_for(&format!("{FIGURE} return {script};"));
     browser.open(PAGE);
-    wait("document.getElementById('status').textContent === 'Live' && figure('packets') === 0");
+    wait(
+        "document.getElementById('status').textContent.startsWith('Live, ') && figure('packets') === 0",
+    );
 
     // Traffic appears, and names, applications and hosts of its flows.
     let sent = traffic();
@@ -123,9 +125,8 @@ fn a_browser_shows_traffic_alerts_and_outputs_and_narrows_to_a_host() {
     );
 
     // One click narrows everything to the scanner; the address is that of the view.
-    browser.run(
-        "[...document.querySelectorAll('a')].find((one) => one.textContent === '10.0.0.1').click()",
-    );
+    // The button is held while the page would be updated.
+    browser.click("a[href='/?host=10.0.0.1']", Duration::from_millis(2500));
     browser.wait_for("return location.search === '?host=10.0.0.1'");
     wait("figure('flows') === 61");
     assert_eq!(run("figure('packets')"), 67);
@@ -142,7 +143,7 @@ fn a_browser_shows_traffic_alerts_and_outputs_and_narrows_to_a_host() {
     browser.wait_for("return location.search.includes('host=10.0.1.1&port=7')");
     wait("figure('flows') === 1");
     browser.press("p");
-    browser.wait_for("return document.getElementById('status').textContent === 'Paused'");
+    browser.wait_for("return document.getElementById('status').textContent.startsWith('Paused')");
     browser.press("0");
     browser.wait_for("return location.search === ''");
 
@@ -154,7 +155,7 @@ fn a_browser_shows_traffic_alerts_and_outputs_and_narrows_to_a_host() {
     // The end of the run is shown, with its numbers: those of the report.
     let applications = "rows('Applications').map(([name, octets, packets, flows]) => [name, octets, packets, flows])";
     monitor.interrupt();
-    wait("document.getElementById('status').textContent === 'The run has ended'");
+    wait("document.getElementById('status').textContent.startsWith('The run has ended')");
     wait("rows('Alerts')[0][1].startsWith('ends')");
     let (report, errors, _) = monitor.end();
     let report: Value = serde_json::from_slice(&report).unwrap_or_else(|_| panic!("{errors}"));
@@ -183,6 +184,7 @@ fn a_browser_shows_traffic_alerts_and_outputs_and_narrows_to_a_host() {
     let shown = run(applications);
     let known = |row: &&Value| row[0] != "unknown";
     let shown: Vec<_> = shown.as_array().unwrap().iter().filter(known).cloned().collect();
+    assert!(shown.len() > 5, "{shown:?}");
     assert_eq!(shown[..], expected[..shown.len()]);
 }
 
@@ -196,7 +198,7 @@ fn all_of_the_page_can_be_read_on_desktop_and_phone_in_light_and_dark() {
     send_all(&mut net.sender(&SendOptions::default()), &sent);
     send_all(&mut net.sender(&SendOptions::default()), &(1..=60).map(syn).collect::<Vec<_>>());
     browser.open(PAGE);
-    let ready = "rows('Flows').length >= 20 && rows('Alerts').length > 0 && rows('Slow servers').length > 0";
+    let ready = "rows('Flows').length >= 10 && rows('Alerts').length > 0 && rows('Slow servers').length > 0";
     browser.wait_for(&format!("{FIGURE} return {ready};"));
     // A view that does not change while it is examined.
     browser.press("p");
