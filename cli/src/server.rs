@@ -785,7 +785,7 @@ mod tests {
         });
     }
 
-    /// Without time, publishing reaches nobody; then it goes on where it stopped.
+    /// Without time, publishing reaches no follower; then it goes on where it stopped.
     #[test]
     fn an_event_reaches_all_followers_in_turn() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use ringtap_flow::{FlowKey, FlowRecord, IpVersion, Kind, Label, RecordSink};
 
@@ -24,6 +24,8 @@ pub(super) const MOST: usize = 200_000;
 const MOST_TEXT: usize = 16 << 20;
 /// Most rows on their way to the page.
 const WAITING: u64 = MOST as u64;
+/// Most blocks on their way; with the rows of most of them there is no room for more rows.
+const BLOCKS: usize = 4_096;
 /// Rows for which a block is handed on at a mark, even if one of the same worker is on its way.
 const WORTH: usize = 64;
 /// Longest kept part of a name, bytes.
@@ -131,7 +133,7 @@ impl Block {
 /// A worker's sink.
 pub(super) struct Keeper {
     block: Block,
-    sender: Sender<Block>,
+    sender: SyncSender<Block>,
     counts: Arc<Counts>,
 }
 
@@ -154,14 +156,13 @@ impl Keeper {
         block.text.shrink_to_fit();
         let rows = block.rows.len() as u64;
         // Relaxed: counters order no other data. Workers may exceed the limit by a block each.
-        if self.counts.waiting.load(Ordering::Relaxed) + rows > WAITING {
+        let has_room = self.counts.waiting.fetch_add(rows, Ordering::Relaxed) + rows <= WAITING;
+        self.block.is_on_way.store(true, Ordering::Relaxed);
+        if !has_room || self.sender.try_send(block).is_err() {
+            self.block.is_on_way.store(false, Ordering::Relaxed);
+            self.counts.waiting.fetch_sub(rows, Ordering::Relaxed);
             self.counts.lost.fetch_add(rows, Ordering::Relaxed);
-            return;
         }
-        self.counts.waiting.fetch_add(rows, Ordering::Relaxed);
-        block.is_on_way.store(true, Ordering::Relaxed);
-        // Without a page there is no reader.
-        let _ = self.sender.send(block);
     }
 }
 
@@ -204,7 +205,7 @@ pub(super) struct Flows {
 impl Flows {
     /// An empty list, and a sink for each of the workers.
     pub(super) fn new(workers: usize) -> (Self, Vec<Keeper>) {
-        let (sender, receiver) = channel();
+        let (sender, receiver) = sync_channel(BLOCKS);
         let counts = Arc::<Counts>::default();
         let keeper = |_| Keeper {
             block: Block::default(),
