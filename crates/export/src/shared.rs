@@ -438,6 +438,16 @@ mod tests {
     }
 
     #[test]
+    fn the_time_since_the_end_is_that_of_the_first_call() {
+        let mut shared = shared();
+        assert_eq!(shared.ended_for(), None);
+        shared.end();
+        shared.base -= Duration::from_secs(60);
+        shared.end();
+        assert!(shared.ended_for() >= Some(Duration::from_secs(60)));
+    }
+
+    #[test]
     fn an_output_with_progress_is_not_given_up() {
         let mut shared = shared();
         shared.base -= Duration::from_secs(60);
