@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringtap_export::{Handle, Items, Reason, Status};
+use ringtap_export::{Handle, Reason, Status};
 
 use ringtap_terminal::numbers::count;
 
@@ -63,13 +63,12 @@ impl Reported {
         let new = u64::saturating_sub(lost, self.lost);
         let losses = match new {
             0 => String::new(),
+            1 => format!("; 1 {} lost", status.items.name().trim_end_matches('s')),
             new => format!("; {} {} lost", count(new), status.items.name()),
         };
         let line = if status.failing && (!self.failing || due) {
             let error = status.last_error.as_ref().map_or("", |(error, _)| error);
-            // An alert may be lost for its own reason, and nothing else may wait.
-            let is_idle = status.items == Items::Alerts && status.queued_bytes == 0;
-            let next = if is_idle { "" } else { "; trying again" };
+            let next = if status.retrying { "; trying again" } else { "" };
             Line::Warning(format!("{name}: {error}{next}{losses}"))
         } else if !status.failing && self.failing {
             Line::Note(format!("{name}: works again{losses}"))
@@ -86,6 +85,8 @@ impl Reported {
 
 #[cfg(test)]
 mod tests {
+    use ringtap_export::Items;
+
     use super::*;
 
     fn status(failing: bool, lost: u64) -> Status {
@@ -101,6 +102,7 @@ mod tests {
             lost: Reason::ALL.map(|reason| (reason, if reason == why { lost } else { 0 })),
             queued_bytes: 0,
             failing,
+            retrying: failing,
             last_error: Some(("No space left on device".into(), std::time::UNIX_EPOCH)),
         }
     }
@@ -117,7 +119,7 @@ mod tests {
         assert_eq!(at(3, true, 5_000), None);
         let again = format!("{first}; 6,000 flow records lost");
         assert_eq!(at(32, true, 6_000), Some(Line::Warning(again)));
-        let over = "json:a: works again; 1 flow records lost";
+        let over = "json:a: works again; 1 flow record lost";
         assert_eq!(at(33, false, 6_001), Some(Line::Note(over.into())));
         assert_eq!(at(34, false, 6_002), None);
         let slow = "json:a: too slow; 2 flow records lost";
@@ -140,9 +142,10 @@ mod tests {
         assert_eq!(line(Reason::Refused).as_deref(), Some(refused));
         let slow = "json:a: too slow; 5 flow records lost";
         assert_eq!(line(Reason::NoRoom).as_deref(), Some(slow));
-        let alerts = Status { items: Items::Alerts, ..losing(Reason::Failed, true, 1) };
+        let alerts = losing(Reason::Failed, true, 1);
+        let alerts = Status { items: Items::Alerts, retrying: false, queued_bytes: 9, ..alerts };
         let line = Reported::default().check(&alerts, Duration::from_secs(1));
-        let text = "json:a: No space left on device; 1 alerts lost";
+        let text = "json:a: No space left on device; 1 alert lost";
         assert_eq!(line, Some(Line::Warning(text.into())));
         let states = Status { items: Items::States, ..status(false, 5) };
         let line = Reported::default().check(&states, Duration::from_secs(1));

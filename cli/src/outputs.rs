@@ -12,6 +12,7 @@ use ringtap_export::{
 };
 use ringtap_flow::Sinks;
 
+use crate::alerts::find_program;
 use crate::atomic_file::{AtomicFile, Part};
 use ringtap_terminal::Usage;
 use ringtap_terminal::numbers::count;
@@ -39,6 +40,9 @@ pub(crate) fn named(
         let same = |other: &&Output| {
             one.path().is_some() && other.path().map(resolved) == one.path().map(resolved)
         };
+        if let Some(other) = all[..number].iter().find(|other| is_same_place(one, other)) {
+            return Err(Usage::of(format!("{other} and {one} are the same place: omit one")));
+        }
         if let Some(other) = all[..number].iter().find(same) {
             return Err(Usage::of(format!(
                 "{other} and {one} name the same file: use a path for each"
@@ -53,8 +57,19 @@ pub(crate) fn takes_states(collectors: &[Collector]) -> bool {
     collectors.iter().any(|collector| collector.protocol() == Protocol::States)
 }
 
+/// Whether both are the same place for alerts other than a file.
+fn is_same_place(one: &Output, other: &Output) -> bool {
+    let (Output::Alerts(one), Output::Alerts(other)) = (one, other) else { return false };
+    let program = |output: &AlertOutput| Some(resolved(&find_program(output.program()?).ok()?));
+    let is_program = program(one).is_some() && program(one) == program(other);
+    is_program || one.path().is_none() && one.has_place_of(other)
+}
+
 /// The path with its folder resolved, if it exists: different spellings of a path are equal.
 fn resolved(path: &Path) -> PathBuf {
+    if path.as_os_str() == "-" {
+        return "/dev/stdout".into();
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).canonicalize();
     match (folder, path.file_name()) {
@@ -165,6 +180,7 @@ pub(crate) fn messages(outputs: &[Exported]) -> Vec<(&'static str, String)> {
             };
             let records = count(flows.records);
             let items = one.items.name();
+            let items = if flows.records == 1 { items.trim_end_matches('s') } else { items };
             let text = format!("{}: {records} {items} lost: {what}", one.output);
             all.push(("warning", text));
         }

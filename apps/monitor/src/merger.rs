@@ -293,6 +293,7 @@ impl Merger for MonitorMerger {
             octets: self.volumes.octets(),
             intervals: on.volumes.then(|| self.volumes.intervals(self.conversations)),
             packets_in_further_intervals: if on.volumes { self.volumes.further() } else { 0 },
+            alerts_without_room: if self.on_alert.is_some() { without_room } else { 0 },
             protocols: on.volumes.then(|| self.volumes.protocols()),
             conversations: on.volumes.then_some(self.conversations),
             facts: on.flows.then(|| Facts::of(&self.flows.facts)).flatten(),

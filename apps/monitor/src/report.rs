@@ -32,6 +32,9 @@ pub struct Report {
     /// Packets in intervals beyond those listed.
     #[serde(skip_serializing_if = "is_zero")]
     pub packets_in_further_intervals: u64,
+    /// Alerts that were not reported, because too many were followed; outside the digest.
+    #[serde(skip)]
+    pub alerts_without_room: u64,
     /// Volumes by IP protocol number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocols: Option<BTreeMap<u8, Volume>>,

@@ -9,13 +9,14 @@
 mod helper;
 mod lines;
 mod notice;
+mod running;
 
 use std::os::unix::net::UnixStream;
 use std::str::FromStr;
 
 use ringtap_export::{AlertOutput, InvalidAlertOutput, Output};
 
-pub(crate) use helper::{HelperArgs, NAME as HELPER_NAME, run as run_helper};
+pub(crate) use helper::{HelperArgs, NAME as HELPER_NAME, find as find_program, run as run_helper};
 pub(crate) use lines::AlertLines;
 pub(crate) use notice::notice;
 

@@ -31,6 +31,7 @@ fn served() -> Metrics {
         lost: Reason::ALL.map(|reason| (reason, 0)),
         queued_bytes: 0,
         failing: false,
+        retrying: false,
         last_error: None,
     };
     let stats = RunStats {

@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -245,9 +246,11 @@ fn programs_that_fail_or_hang_are_counted_and_fail_the_run() {
     assert_eq!(pids.lines().count(), 4);
     for pid in pids.lines() {
         let command = || fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        while command().starts_with(b"sleep") {
-            thread::yield_now();
-        }
+        let ended = (0..1_000).any(|_| {
+            thread::sleep(Duration::from_millis(10));
+            !command().starts_with(b"sleep")
+        });
+        assert!(ended, "{pid} still runs");
     }
 }
 
@@ -269,4 +272,53 @@ fn invalid_places_are_usage_errors() {
     let same = ["--alert-to", "json:a", "--write", "json:./a"];
     let (_, errors, code) = run(&office(), &same);
     assert!(code == 2 && errors.contains("name the same file"), "{errors}");
+}
+
+#[test]
+fn a_place_that_is_written_in_two_ways_is_a_usage_error() {
+    for (one, other, problem) in [
+        ("syslog:", "syslog:/dev/log", "are the same place"),
+        ("syslog:127.0.0.1", "syslog:127.0.0.1:514", "are the same place"),
+        ("exec:/bin/true", "exec:/bin/../bin/true", "are the same place"),
+        ("json:-", "json:/dev/stdout", "name the same file"),
+    ] {
+        let (_, errors, code) = run(&office(), &["--alert-to", one, "--alert-to", other]);
+        assert!(code == 2 && errors.contains(problem), "{one} {other}: {errors}");
+    }
+}
+
+/// A capture in which this many hosts send a SYN to each of two ports of a host.
+fn scanners(hosts: u32) -> Vec<u8> {
+    let mut capture = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
+        capture.extend(word.to_le_bytes());
+    }
+    for (host, port) in (0..hosts).flat_map(|host| [(host, 1_u16), (host, 2)]) {
+        for word in [1_700_000_000, host, 54, 54] {
+            capture.extend(word.to_le_bytes());
+        }
+        capture.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
+        capture.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0]);
+        capture.extend((0x0a00_0000 + host).to_be_bytes());
+        capture.extend([192, 0, 2, 1]);
+        capture.extend([1_000_u16, port].map(u16::to_be_bytes).concat());
+        capture.extend([0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 4, 0, 0, 0, 0, 0]);
+    }
+    capture
+}
+
+#[test]
+fn alerts_without_room_are_in_the_report_and_a_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("scanners.pcap");
+    fs::write(&path, scanners(65_536 + 9)).unwrap();
+    let flags = ["-q", "--scan-threshold=1", "--report=json"];
+    let (report, errors, code) = run(&path, &flags);
+    assert_eq!(code, 0, "{errors}");
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["alerts_without_room"], 9);
+    let notices = report["notices"].to_string();
+    assert!(notices.contains("9 alerts were not reported"), "{notices}");
+    let (_, errors, code) = run(&path, &[&flags[..], &["--fail-on-drop"]].concat());
+    assert!(code == 3 && errors.contains("alerts without room: 9"), "{errors}");
 }

@@ -93,6 +93,8 @@ pub(crate) struct Shared {
     /// Try again at once.
     retry: AtomicBool,
     failing: AtomicBool,
+    /// What the last error was about is tried again.
+    retrying: AtomicBool,
     /// The run was aborted: files are not finished.
     cancelled: AtomicBool,
     error: Mutex<Option<LastError>>,
@@ -122,6 +124,7 @@ impl Shared {
             renew: AtomicBool::new(false),
             retry: AtomicBool::new(false),
             failing: AtomicBool::new(false),
+            retrying: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             error: Mutex::new(None),
             failure: Mutex::new(None),
@@ -210,7 +213,13 @@ impl Shared {
     /// The output did not accept the data.
     pub(crate) fn fails(&self, error: &dyn std::fmt::Display) {
         *lock(&self.error) = Some(LastError { text: error.to_string(), at: wall_clock() });
+        self.retrying.store(true, Ordering::Relaxed);
         self.failing.store(true, Ordering::Relaxed);
+    }
+
+    /// What the last error was about is given up; nothing else is affected.
+    pub(crate) fn gives_up(&self) {
+        self.retrying.store(false, Ordering::Relaxed);
     }
 
     pub(crate) fn is_failing(&self) -> bool {
@@ -281,6 +290,12 @@ impl Shared {
 
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed) > 0
+    }
+
+    /// The time since the end of the run.
+    pub(crate) fn ended_for(&self) -> Option<Duration> {
+        let since = Some(self.ending.load(Ordering::Relaxed)).filter(|since| *since > 0)?;
+        Some(Duration::from_millis(self.now_ms().saturating_sub(since)))
     }
 
     fn begin(&self, since: &AtomicU64) {
@@ -368,6 +383,7 @@ impl Shared {
             lost: Reason::ALL.map(|reason| (reason, self.lost[reason as usize].get().records)),
             queued_bytes: self.queued.load(Ordering::Relaxed),
             failing: self.is_failing(),
+            retrying: self.retrying.load(Ordering::Relaxed),
             last_error: error.map(|error| (error.text, error.at)),
         }
     }
@@ -419,6 +435,16 @@ mod tests {
         shared.end();
         shared.pause(Duration::from_secs(600));
         assert!(!shared.over(), "it did not wait for the deadline");
+    }
+
+    #[test]
+    fn the_time_since_the_end_is_that_of_the_first_call() {
+        let mut shared = shared();
+        assert_eq!(shared.ended_for(), None);
+        shared.end();
+        shared.base -= Duration::from_secs(60);
+        shared.end();
+        assert!(shared.ended_for() >= Some(Duration::from_secs(60)));
     }
 
     #[test]

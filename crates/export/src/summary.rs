@@ -171,6 +171,8 @@ pub struct Status {
     pub queued_bytes: u64,
     /// True if the last attempt to write failed.
     pub failing: bool,
+    /// True if what failed is tried again; false if it was given up.
+    pub retrying: bool,
     /// The last error, and its time.
     pub last_error: Option<(String, SystemTime)>,
 }

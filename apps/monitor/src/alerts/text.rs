@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use ringtap_terminal::names;
-use ringtap_terminal::numbers::{count, of, rate};
+use ringtap_terminal::numbers::{bit_rate, count, of, rate};
 
 use super::{Alert, AlertState, Flood, FloodKind, Subject};
 
@@ -78,9 +78,7 @@ impl Flood {
             || format!("{} packets/s{}", rate(self.packets_per_second), share(self.percent));
         let mut all = Vec::new();
         all.extend((self.packets_per_second > 0).then(packets));
-        all.extend(
-            (self.bits_per_second > 0).then(|| format!("{}bit/s", rate(self.bits_per_second))),
-        );
+        all.extend((self.bits_per_second > 0).then(|| bit_rate(self.bits_per_second as f64)));
         all.extend((self.sources > 0).then(|| format!("from {}", of(self.sources, "host"))));
         all
     }
@@ -135,7 +133,9 @@ mod tests {
             Some("10.0.0.2 receives a TCP flood")
         );
         let udp = Flood { packets_per_second: 3, protocol: 17, percent: 100, ..Flood::default() };
-        assert_eq!(text_of(udp), "10.0.0.2 receives a UDP flood: 3 packets/s");
+        assert_eq!(text_of(udp.clone()), "10.0.0.2 receives a UDP flood: 3 packets/s");
+        let slow = Flood { bits_per_second: 4, ..udp };
+        assert_eq!(text_of(slow), "10.0.0.2 receives a UDP flood: 3 packets/s, 4 bit/s");
         let sources = Flood { sources: 200, ..Flood::default() };
         assert_eq!(text_of(sources), "10.0.0.2 receives a flood: from 200 hosts");
     }

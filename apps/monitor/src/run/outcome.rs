@@ -41,6 +41,8 @@ struct Document<'a> {
     inexact: Sections,
     #[serde(skip_serializing_if = "is_zero")]
     activity_in_further_intervals: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    alerts_without_room: u64,
     #[serde(skip_serializing_if = "<[InterfaceCounts]>::is_empty")]
     interfaces: &'a [InterfaceCounts],
     ledger: LedgerReport<'a>,
@@ -92,9 +94,10 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// Whether a loss concerns outputs, and so not the state.
+/// Whether a loss concerns outputs or alerts, and so not the state.
 fn is_of_outputs(what: &str) -> bool {
-    what.starts_with("flow records") || what == STATES_NOT_EXPORTED || what == ALERTS_NOT_DELIVERED
+    what.starts_with("flow records")
+        || [STATES_NOT_EXPORTED, ALERTS_NOT_DELIVERED, ALERTS_WITHOUT_ROOM].contains(&what)
 }
 
 /// Why packets are not handled in any run: their reasons depend on the packet alone.
@@ -104,6 +107,8 @@ const DROPPED_ALWAYS: [&str; 5] =
 const STATES_NOT_EXPORTED: &str = "states not exported";
 
 const ALERTS_NOT_DELIVERED: &str = "alerts not delivered";
+
+const ALERTS_WITHOUT_ROOM: &str = "alerts without room";
 
 impl Outcome {
     /// The result of a run; computes the digest.
@@ -183,6 +188,7 @@ impl Outcome {
             (STATES_NOT_EXPORTED, self.not_exported(Items::States)),
             ("flow records and events not written", self.not_written(false)),
             (ALERTS_NOT_DELIVERED, self.not_written(true)),
+            (ALERTS_WITHOUT_ROOM, report.alerts_without_room),
         ];
         all.extend(report.sections.losses());
         all.retain(|&(_, count)| count > 0);
@@ -228,6 +234,12 @@ impl Outcome {
                  --interval"
             )
         });
+        warn(self.report().alerts_without_room, &|count| {
+            format!(
+                "{count} alerts were not reported, because as many as are followed at a time were open: raise --scan-threshold or \
+                 the limits of --alert"
+            )
+        });
         warn(facts.as_ref().map_or(0, |facts| facts.no_room), &|count| {
             format!(
                 "flow records lack {count} facts from payloads for lack of memory: raise --memory"
@@ -271,6 +283,7 @@ impl Outcome {
             canonical: Canonical::of(&self.counts, report),
             inexact: report.sections.inexact(),
             activity_in_further_intervals: activity.map_or(0, |activity| activity.further),
+            alerts_without_room: report.alerts_without_room,
             interfaces: &run.interfaces,
             ledger: LedgerReport::of(&run.ledger),
             performance: run.performance,

@@ -81,10 +81,15 @@ impl Store for AppendedFile {
         if let Ok(data) = file.metadata()
             && data.is_file()
         {
-            if let Some(at) = torn_at {
-                file.set_len(at)?;
+            // Another program may have shortened the file meanwhile: then nothing torn is left.
+            let length = torn_at.unwrap_or(u64::MAX).min(data.len());
+            if length < data.len()
+                && let Err(error) = file.set_len(length)
+            {
+                self.torn_at = torn_at;
+                return Err(error);
             }
-            end = Some(torn_at.unwrap_or(data.len()));
+            end = Some(length);
         }
         let written = file.write_all(octets);
         if written.is_err() {
@@ -139,6 +144,16 @@ mod tests {
         let mut store = AppendedFile { path: path.clone(), file: None, torn_at: Some(6) };
         store.write(b"next\n").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "whole\nnext\n");
+    }
+
+    #[test]
+    fn a_file_that_was_shortened_is_not_extended() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("alerts");
+        std::fs::write(&path, "").unwrap();
+        let mut store = AppendedFile { path: path.clone(), file: None, torn_at: Some(6) };
+        store.write(b"next\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "next\n");
     }
 
     #[test]

@@ -16,7 +16,6 @@ mod webhook;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Instant;
 
 use ringtap_flow::RecordSink;
 
@@ -27,7 +26,7 @@ pub(crate) use file::FileTarget;
 pub(crate) use program::Program;
 
 use crate::block::{Block, Encode, Payload, Room};
-use crate::shared::{Shared, now};
+use crate::shared::Shared;
 use crate::writer::Sink;
 use crate::{LINGER, Reason, RecordTotals, Sent, Settings};
 use output::Place;
@@ -198,6 +197,7 @@ fn count_sent(octets: usize, shared: &Shared) {
 }
 
 fn count_lost(reason: Reason, shared: &Shared) {
+    shared.gives_up();
     shared.lose(reason, ONE);
 }
 
@@ -216,19 +216,16 @@ pub(crate) fn prepare(
 /// The sink of an output.
 pub(crate) struct AlertSink {
     target: Box<dyn Target>,
-    /// When it was first seen that the run ends.
-    ending: Option<Instant>,
 }
 
 impl AlertSink {
     pub(crate) fn new(target: Box<dyn Target>) -> Self {
-        Self { target, ending: None }
+        Self { target }
     }
 
     /// Whether what remains is lost: the run has ended [`LINGER`] ago, even if the output still makes progress.
-    fn is_late(&mut self, shared: &Shared) -> bool {
-        shared.over()
-            || shared.is_ending() && self.ending.get_or_insert_with(now).elapsed() >= LINGER
+    fn is_late(shared: &Shared) -> bool {
+        shared.over() || shared.ended_for().is_some_and(|time| time >= LINGER)
     }
 }
 
@@ -237,7 +234,7 @@ impl Sink for AlertSink {
 
     fn write(&mut self, block: &mut Block<Notices>, shared: &Shared) {
         for notice in &block.payload.0 {
-            if self.is_late(shared) {
+            if Self::is_late(shared) {
                 count_lost(Reason::TooLate, shared);
             } else {
                 self.target.deliver(notice, shared);

@@ -101,6 +101,11 @@ impl AlertOutput {
         }
     }
 
+    /// Whether both are the same place, however it is written.
+    pub fn has_place_of(&self, other: &Self) -> bool {
+        self.place == other.place
+    }
+
     /// The program, if it is one.
     pub fn program(&self) -> Option<&Path> {
         match &self.place {
@@ -226,6 +231,20 @@ mod tests {
         ] {
             let output: AlertOutput = text.parse().unwrap();
             assert_eq!((output.place(), output.to_string()), (&place, text.into()));
+        }
+    }
+
+    #[test]
+    fn a_place_may_be_written_in_several_ways() {
+        let output = |text: &str| text.parse::<AlertOutput>().unwrap();
+        for (one, other, same) in [
+            ("syslog:", "syslog:/dev/log", true),
+            ("syslog:h", "syslog://h:514", true),
+            ("http://h", "http://h:80/", true),
+            ("syslog:h", "syslog+tcp://h", false),
+            ("http://h/a", "http://h/b", false),
+        ] {
+            assert_eq!(output(one).has_place_of(&output(other)), same, "{one} {other}");
         }
     }
 

@@ -20,6 +20,10 @@ use crate::shared::{Shared, now};
 /// Most programs that run at a time.
 pub const MOST_RUNNING: usize = 4;
 
+/// Most octets of a request; those of alerts are shorter than half of it.
+const REQUEST_MAX: usize = 4 << 20;
+const _: () = assert!(2 * super::ROOM_BYTES as usize <= REQUEST_MAX);
+
 /// Programs that may start at once, after as many seconds without a start.
 const BURST: u32 = 10;
 
@@ -54,17 +58,25 @@ impl Request {
     }
 
     /// Removes the first request from `received`, if it is complete.
-    pub fn take(received: &mut Vec<u8>) -> Option<Self> {
-        let length = u32::from_le_bytes(*received.first_chunk()?) as usize;
+    ///
+    /// # Errors
+    /// It is longer than 4 MiB.
+    pub fn take(received: &mut Vec<u8>) -> io::Result<Option<Self>> {
+        let Some(length) = received.first_chunk() else { return Ok(None) };
+        let length = u32::from_le_bytes(*length) as usize;
+        if length > REQUEST_MAX {
+            let text = format!("a request of {length} octets: at most {REQUEST_MAX} are allowed");
+            return Err(io::Error::new(ErrorKind::InvalidData, text));
+        }
         if received.len() < 4 + length {
-            return None;
+            return Ok(None);
         }
         let rest = received.split_off(4 + length);
         let request = std::mem::replace(received, rest);
         let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
         let texts = request[4..].strip_suffix(&[0]).unwrap_or_default();
         let mut texts = texts.split(|octet| *octet == 0).map(text);
-        Some(Self { json: texts.next().unwrap_or_default(), variables: texts.collect() })
+        Ok(Some(Self { json: texts.next().unwrap_or_default(), variables: texts.collect() }))
     }
 }
 
@@ -188,7 +200,6 @@ impl Program {
 
 impl Target for Program {
     fn deliver(&mut self, notice: &Notice, shared: &Shared) {
-        let begin = now();
         loop {
             self.collect(shared);
             if self.gone {
@@ -197,7 +208,7 @@ impl Target for Program {
             if self.running < MOST_RUNNING && self.starts.take() {
                 break;
             }
-            let is_late = shared.is_ending() && begin.elapsed() >= crate::LINGER;
+            let is_late = shared.ended_for().is_some_and(|time| time >= crate::LINGER);
             if shared.over() || is_late {
                 return count_lost(Reason::TooLate, shared);
             }
@@ -234,7 +245,8 @@ impl Target for Program {
             if self.running == 0 {
                 return;
             }
-            if shared.over() || begin.elapsed() >= crate::LINGER {
+            let waited = shared.ended_for().unwrap_or_else(|| begin.elapsed());
+            if shared.over() || waited >= crate::LINGER {
                 break;
             }
             std::thread::sleep(STEP);
@@ -260,10 +272,13 @@ mod tests {
         let mut taken = Vec::new();
         for byte in bytes {
             received.push(byte);
-            taken.extend(Request::take(&mut received));
+            taken.extend(Request::take(&mut received).unwrap());
         }
         assert_eq!(taken, [request("one"), Request { json: "two".into(), variables: vec![] }]);
-        assert_eq!(Request::take(&mut vec![0; 4]), Some(Request::default()));
+        let empty = Request::take(&mut vec![0; 4]).unwrap();
+        assert_eq!(empty, Some(Request::default()));
+        let mut long = (REQUEST_MAX as u32 + 1).to_le_bytes().to_vec();
+        assert!(Request::take(&mut long).is_err());
     }
 
     #[test]
@@ -276,7 +291,7 @@ mod tests {
         let mut received = vec![0; 64 << 10];
         let octets = helper.read(&mut received).unwrap();
         received.truncate(octets);
-        let request = Request::take(&mut received).unwrap();
+        let request = Request::take(&mut received).unwrap().unwrap();
         assert_eq!(request.json, notice("x").json);
         assert_eq!(request.variables, ["RINGTAP_ALERT_ID=7", "RINGTAP_ALERT_TEXT=x"]);
         for reply in [Ok(()), Err("exit status: 3".into()), Ok(())] {

@@ -25,6 +25,9 @@ const STRUCTURED_DATA: &str = "ringtap@32473";
 /// Longest name of a host (RFC 5424, section 6).
 const HOST_NAME: usize = 255;
 
+/// A datagram is longer than the socket's buffer: the error of Linux.
+const EMSGSIZE: i32 = 90;
+
 /// One wait, after which the end is checked.
 const SLICE: Duration = Duration::from_millis(50);
 
@@ -142,14 +145,18 @@ fn message(notice: &Notice, origin: &str) -> String {
             if matches!(letter, '"' | '\\' | ']') {
                 text.push('\\');
             }
-            text.push(letter);
+            text.push(printable(letter));
         }
         text.push('"');
     }
     text.push_str("] ");
-    // A line break would end the message for receivers that read lines.
-    text.extend(notice.text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }));
+    text.extend(notice.text.chars().map(printable));
     text
+}
+
+/// A blank for a control character: a line break would end the message for receivers that read lines.
+fn printable(letter: char) -> char {
+    if letter.is_control() { ' ' } else { letter }
 }
 
 /// Datagrams to a local socket.
@@ -207,6 +214,11 @@ impl Link for LocalLink {
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // It would be too long again.
+                Err(error) if error.raw_os_error() == Some(EMSGSIZE) => {
+                    shared.fails(&error);
+                    return Err(Trouble::Lost(Reason::Failed));
+                }
                 Err(error) => {
                     shared.fails(&error);
                     self.socket = None;
@@ -229,7 +241,7 @@ mod tests {
     #[test]
     fn a_message_has_the_form_of_rfc_5424() {
         let mut own = notice("a scans\nb → c");
-        own.fields = vec![("id".into(), "7".into()), ("entry".into(), "a\"b\\c]d".into())];
+        own.fields = vec![("id".into(), "7".into()), ("entry".into(), "a\"b\\c]\nd".into())];
         own.lost_before = 2;
         let text = message(&own, "probe ringtap 42");
         let (header, rest) = text.split_once(" probe ").unwrap();
@@ -237,10 +249,26 @@ mod tests {
         assert_eq!((priority, time.ends_with('Z')), ("<28>", true), "{text}");
         assert_eq!(
             rest,
-            "ringtap 42 flood [ringtap@32473 id=\"7\" entry=\"a\\\"b\\\\c\\]d\" lost_before=\"2\"] a scans b → c"
+            "ringtap 42 flood [ringtap@32473 id=\"7\" entry=\"a\\\"b\\\\c\\] d\" lost_before=\"2\"] a scans b → c"
         );
         own.is_end = true;
         assert!(message(&own, "-").starts_with("<30>1 "));
+    }
+
+    #[test]
+    fn a_datagram_that_is_too_long_is_lost_and_the_next_is_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let receiver = UnixDatagram::bind(&path).unwrap();
+        let shared = shared();
+        let mut syslog = Syslog::new(&SyslogPlace::Local(path), &Tls::default()).unwrap();
+        syslog.deliver(&notice(&"x".repeat(8 << 20)), &shared);
+        syslog.deliver(&notice("next"), &shared);
+        let mut bytes = [0; 1024];
+        let length = receiver.recv(&mut bytes).unwrap();
+        assert!(bytes[..length].ends_with(b"next"));
+        let status = shared.status();
+        assert_eq!((status.sent, status.lost(Reason::Failed)), (1, 1));
     }
 
     #[test]

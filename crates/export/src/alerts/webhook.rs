@@ -3,8 +3,11 @@
 //! | answer | then |
 //! |---|---|
 //! | 2xx | the alert is delivered |
-//! | 408, 425, 429, 5xx, none | it is sent again, after pauses that double |
+//! | 408, 425, 429, none | it is sent again, after pauses that double |
+//! | 5xx | the same, up to [`FAILING_MAX`]; then it is lost, because it may be the reason |
 //! | any other | it is lost: the same request would get the same answer |
+//!
+//! Only the head of an answer is read, behind interim ones (1xx).
 //!
 //! A server that took a request and broke the connection before its answer gets that alert twice.
 
@@ -21,6 +24,9 @@ use crate::transports::{self, Channel, Pauses, Tls, TlsClient, connect, is_slice
 /// Time limit of a request and its answer, once connected.
 const EXCHANGE: Duration = Duration::from_secs(10);
 
+/// How long an alert is sent again while the server answers 5xx.
+const FAILING_MAX: Duration = Duration::from_secs(120);
+
 /// Most octets that are read of an answer.
 const ANSWER: usize = 64 << 10;
 
@@ -32,6 +38,7 @@ pub(crate) struct Webhook {
     tls: Option<TlsClient>,
     addresses: Vec<SocketAddr>,
     pauses: Pauses,
+    failing_max: Duration,
 }
 
 /// What to do after an answer.
@@ -39,6 +46,8 @@ pub(crate) struct Webhook {
 enum Answer {
     Taken,
     Again(String),
+    /// The server failed, perhaps because of this alert.
+    Failed(String),
     Never(String),
 }
 
@@ -46,7 +55,8 @@ impl Webhook {
     pub(crate) fn new(url: &Url, tls: &Tls) -> io::Result<Self> {
         let client = url.is_encrypted.then(|| TlsClient::new(&url.host, tls)).transpose()?;
         let addresses = transports::resolve(&url.host, url.port)?;
-        Ok(Self { url: url.clone(), tls: client, addresses, pauses: Pauses::new() })
+        let (url, pauses, failing_max) = (url.clone(), Pauses::new(), FAILING_MAX);
+        Ok(Self { url, tls: client, addresses, pauses, failing_max })
     }
 
     fn request(&self, body: &str) -> Vec<u8> {
@@ -79,6 +89,8 @@ impl Webhook {
 impl Target for Webhook {
     fn deliver(&mut self, notice: &Notice, shared: &Shared) {
         let request = self.request(&notice.object());
+        // Since when each answer was a failure of the server.
+        let mut failed_since = None;
         loop {
             shared.pause(self.pauses.left());
             if shared.over() {
@@ -94,8 +106,19 @@ impl Target for Webhook {
                     shared.fails(&why);
                     return count_lost(Reason::Failed, shared);
                 }
-                Ok(Answer::Again(why)) => shared.fails(&why),
+                Ok(Answer::Failed(why)) => {
+                    shared.fails(&why);
+                    if failed_since.get_or_insert_with(now).elapsed() >= self.failing_max {
+                        self.pauses.failed();
+                        return count_lost(Reason::Failed, shared);
+                    }
+                }
+                Ok(Answer::Again(why)) => {
+                    failed_since = None;
+                    shared.fails(&why);
+                }
                 Err(error) => {
+                    failed_since = None;
                     shared.fails(&error);
                     // The server may have moved.
                     if let Ok(addresses) = transports::resolve(&self.url.host, self.url.port) {
@@ -143,7 +166,8 @@ fn write(
     })
 }
 
-/// Reads the answer to its end, or as much as fits. An end without a close is one, too, once there is a status line.
+/// Reads the head of the answer, or as much as fits. A connection that ends earlier is an answer, too, once there is a
+/// status line.
 fn read(channel: &mut dyn Channel, end: Instant, shared: &Shared) -> io::Result<Vec<u8>> {
     let mut answer = Vec::new();
     let mut piece = [0; 4096];
@@ -152,40 +176,56 @@ fn read(channel: &mut dyn Channel, end: Instant, shared: &Shared) -> io::Result<
         answer.extend_from_slice(&piece[..octets]);
         Ok((octets == 0 || answer.len() >= ANSWER || is_complete(&answer)).then_some(()))
     });
+    let answer = without_interim(&answer);
     match result {
         Err(error) if !answer.contains(&b'\n') => Err(error),
         _ if answer.is_empty() => {
             Err(io::Error::other("it closes the connection without an answer"))
         }
-        _ => Ok(answer),
+        _ => Ok(answer.to_vec()),
     }
 }
 
-/// Whether an answer has all octets that its `Content-Length` announces.
+/// Whether the head of the answer is there.
 fn is_complete(answer: &[u8]) -> bool {
-    let Some(head) = answer.windows(4).position(|four| four == b"\r\n\r\n") else { return false };
-    let text = String::from_utf8_lossy(&answer[..head]);
-    let mut fields = text.lines().skip(1).filter_map(|line| line.split_once(':'));
-    let length = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    let length = length.and_then(|(_, value)| value.trim().parse::<usize>().ok());
-    length.is_some_and(|length| answer.len() - head - 4 >= length)
+    head(without_interim(answer)).is_some()
+}
+
+/// The length of the first head.
+fn head(answer: &[u8]) -> Option<usize> {
+    answer.windows(4).position(|four| four == b"\r\n\r\n").map(|end| end + 4)
+}
+
+/// Without the complete interim answers at the beginning (RFC 9110, section 15.2). After 101 there is no other.
+fn without_interim(mut answer: &[u8]) -> &[u8] {
+    while let Some(end) = head(answer)
+        && matches!(code(answer), Some(100 | 102..=199))
+    {
+        answer = &answer[end..];
+    }
+    answer
+}
+
+/// The status code and what follows it.
+fn status(answer: &[u8]) -> Option<String> {
+    let line = answer.split(|byte| *byte == b'\n').next()?;
+    let line = String::from_utf8_lossy(line);
+    line.strip_prefix("HTTP/1.")?.split_once(' ').map(|(_, status)| status.trim().to_owned())
+}
+
+fn code(answer: &[u8]) -> Option<u16> {
+    status(answer)?.get(..3)?.parse().ok()
 }
 
 fn judge(answer: &[u8]) -> Answer {
-    let line = answer.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line);
-    let status = line.strip_prefix("HTTP/1.").and_then(|rest| rest.split_once(' '));
-    let code = status.and_then(|(_, status)| status.get(..3)?.parse::<u16>().ok());
-    let shown: String = match status {
-        Some((_, status)) => {
-            status.trim().chars().filter(|c| !c.is_control()).take(SHOWN).collect()
-        }
-        None => String::new(),
-    };
-    match code {
+    let status = status(answer).unwrap_or_default();
+    let shown: String = status.chars().filter(|c| !c.is_control()).take(SHOWN).collect();
+    match code(answer) {
         None => Answer::Again("its answer is not HTTP".into()),
         Some(200..=299) => Answer::Taken,
-        Some(408 | 425 | 429 | 500..=599) => Answer::Again(format!("it answers {shown}")),
+        Some(500..=599) => Answer::Failed(format!("it answers {shown}")),
+        // An interim answer, and then nothing more.
+        Some(100 | 102..=199 | 408 | 425 | 429) => Answer::Again(format!("it answers {shown}")),
         Some(_) => Answer::Never(format!("it answers {shown}")),
     }
 }
@@ -205,13 +245,13 @@ mod tests {
             let octets = stream.read(&mut piece).unwrap();
             assert!(octets > 0, "the request is incomplete");
             bytes.extend_from_slice(&piece[..octets]);
-            if is_complete(&bytes) {
-                break;
+            let text = String::from_utf8(bytes.clone()).unwrap();
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let length = head.split("Content-Length: ").nth(1).unwrap();
+            if body.len().to_string() == length.lines().next().unwrap() {
+                return (head.lines().next().unwrap().into(), body.into());
             }
         }
-        let text = String::from_utf8(bytes).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        (head.lines().next().unwrap().into(), body.into())
     }
 
     #[test]
@@ -231,7 +271,7 @@ mod tests {
                 let answer = match round {
                     2 => "503 Busy\r\nContent-Length: 3\r\n\r\nno\n",
                     4 => "404 Not Found\r\n\r\n",
-                    _ => "204 No Content\r\n\r\n",
+                    _ => "100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
                 };
                 stream.write_all(format!("HTTP/1.1 {answer}").as_bytes()).unwrap();
                 bodies.push(body);
@@ -254,10 +294,66 @@ mod tests {
     }
 
     #[test]
+    fn the_body_of_an_answer_is_not_waited_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::Builder::new().spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            request(&mut stream);
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").unwrap();
+            // The client closes it.
+            while stream.read(&mut [0; 64]).is_ok_and(|octets| octets > 0) {}
+        });
+        let url = Url { host: "127.0.0.1".into(), port, is_encrypted: false, target: "/".into() };
+        let mut webhook = Webhook::new(&url, &Tls::default()).unwrap();
+        let shared = shared();
+        webhook.deliver(&notice("one"), &shared);
+        server.unwrap().join().unwrap();
+        assert_eq!((shared.status().sent, shared.status().last_error), (1, None));
+    }
+
+    #[test]
+    fn an_alert_is_given_up_if_the_server_fails_for_long() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::Builder::new().spawn(move || {
+            for answer in ["500 No", "200 OK"] {
+                let (mut stream, _) = listener.accept().unwrap();
+                request(&mut stream);
+                stream.write_all(format!("HTTP/1.1 {answer}\r\n\r\n").as_bytes()).unwrap();
+            }
+        });
+        let url = Url { host: "127.0.0.1".into(), port, is_encrypted: false, target: "/".into() };
+        let mut webhook = Webhook::new(&url, &Tls::default()).unwrap();
+        webhook.failing_max = Duration::ZERO;
+        let shared = shared();
+        ["one", "two"].iter().for_each(|text| webhook.deliver(&notice(text), &shared));
+        server.unwrap().join().unwrap();
+        let status = shared.status();
+        assert_eq!((status.sent, status.lost(Reason::Failed)), (1, 1));
+    }
+
+    #[test]
+    fn interim_answers_are_skipped() {
+        let answer = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n";
+        assert!(!is_complete(answer));
+        let all = [&answer[..], b"HTTP/1.1 404 No\r\n\r\n"].concat();
+        assert!(is_complete(&all) && !is_complete(&all[..all.len() - 1]));
+        assert_eq!(judge(without_interim(&all)), Answer::Never("it answers 404 No".into()));
+        let switching = b"HTTP/1.1 101 Switching\r\n\r\n";
+        assert_eq!(
+            judge(without_interim(switching)),
+            Answer::Never("it answers 101 Switching".into())
+        );
+    }
+
+    #[test]
     fn answers_are_judged_by_their_code() {
         assert_eq!(judge(b"HTTP/1.0 200\r\n\r\n"), Answer::Taken);
         let again = |text: &str| Answer::Again(format!("it answers {text}"));
         assert_eq!(judge(b"HTTP/1.1 429 Slow\x07 down\r\n"), again("429 Slow down"));
+        let busy = Answer::Failed("it answers 503 Busy".into());
+        assert_eq!(judge(b"HTTP/1.1 503 Busy\r\n"), busy);
         let moved = Answer::Never("it answers 301 Moved".into());
         assert_eq!(judge(b"HTTP/1.1 301 Moved\r\n"), moved);
         for other in [&b""[..], b"SSH-2.0-x\r\n", b"HTTP/1.1 ", b"HTTP/2 200", b"HTTP/1.1 2\xff0 x"]

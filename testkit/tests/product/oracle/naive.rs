@@ -33,6 +33,7 @@ pub(crate) fn report(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
         protocols: Some(total.2),
         intervals: Some(intervals(plan, &packets, conversations, &by_interval)),
         packets_in_further_intervals: 0,
+        alerts_without_room: 0,
         conversations: Some(conversations),
         flows: Some(flows),
         facts: None,

@@ -40,13 +40,13 @@ const CROWD: u64 = 1_000;
 /// Least size of a list for that.
 const LEAST: u64 = 10;
 
-/// Rows of at most this many times the mean belong to a crowd.
+/// Rows of at most this many times the mean of the smaller ones belong to a crowd.
 const NEAR: u64 = 4;
 
 /// The `top` rows of largest volume. Empty rows are not listed.
 ///
 /// A flood with spoofed sources makes a crowd: very many rows of nearly equal volume, of which the first by address say
-/// nothing. So they are counted instead.
+/// nothing. So they are counted instead. The mean is that of the rows behind the `top`: a few very large ones do not change it.
 ///
 /// It collects twice as many rows as needed and cuts back to the best, without a copy of the whole
 /// table. After a cut, only rows above the last of the best are collected.
@@ -117,7 +117,10 @@ impl<K: Ord + Copy> Top<K> {
         self.cut();
         let listed = self.best.len();
         let by = self.by;
-        let most = NEAR.saturating_mul(self.total / self.rows.max(1));
+        let others = self.rows.saturating_sub(listed as u64).max(1);
+        let rest = self.best.iter().map(|(_, volume)| by.sum(volume));
+        let rest = rest.fold(self.total, u64::saturating_sub);
+        let most = NEAR.saturating_mul(rest / others);
         if self.rows > CROWD.saturating_mul(LEAST.max(self.top as u64)) {
             self.best.retain(|(_, volume)| by.sum(volume) > most);
         }

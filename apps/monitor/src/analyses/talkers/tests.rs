@@ -261,9 +261,21 @@ fn a_crowd_of_equal_hosts_is_counted_instead_of_listed() {
         assert_eq!(talkers.by_packets.destination.len(), 1);
         let mut page = Page::default();
         text::show(&talkers, &mut page);
-        assert!(page.text().contains("and 9,999 hosts of at most 256 B each"), "{}", page.text());
+        assert!(page.text().contains("and 9,999 hosts of at most 248 B each"), "{}", page.text());
     }
     // A longer list is not cut.
     let ranked = bounded(100_000, &many, 5_000).by_packets;
     assert_eq!((ranked.source.len(), ranked.crowds), (5_000, Crowds::default()));
+}
+
+#[test]
+fn one_very_large_host_does_not_hide_other_large_hosts_in_a_crowd() {
+    let mut top = Top::new(10, By::Octets);
+    let volume = |octets| Volume { packets: 1, octets };
+    top.add(0, volume(60_000_000));
+    (1..10).for_each(|host| top.add(host, volume(9_000)));
+    (10..12_010).for_each(|host| top.add(host, volume(40)));
+    let (rows, crowd) = top.rows_and_crowd();
+    assert_eq!(rows.map(|(host, _)| host).collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
+    assert_eq!(crowd, None);
 }
