@@ -4,7 +4,6 @@ use std::net::IpAddr;
 
 use ringtap_export::Status;
 use ringtap_monitor::report::Time;
-use ringtap_terminal::chart::Timeline;
 use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bit_rate, count, rate};
 use ringtap_terminal::page::Page;
@@ -12,15 +11,12 @@ use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table, quoted};
 
 use super::flows::{Flow, Flows, end_of};
-use super::history::{History, Rates, Sample};
+use super::history::History;
 use super::pace::SECOND_NS;
 use super::sums::{First, Sums};
 use super::view::View;
 use super::{Notes, Now};
-use crate::charts;
 
-/// Steps of a chart of flows.
-const STEPS: u64 = 120;
 /// Most bytes of a file of flows.
 const FILE: usize = 8 << 20;
 /// Longest name in a table, characters.
@@ -49,7 +45,7 @@ impl Shown<'_> {
     }
 
     /// The end of a view's time, seconds since 1970.
-    fn until_s(&self, view: &View) -> u64 {
+    pub(super) fn until_s(&self, view: &View) -> u64 {
         view.until.map_or(self.present_s(), |until| until.min(self.present_s()))
     }
 
@@ -147,52 +143,6 @@ impl Shown<'_> {
         page.figure("packets", Cell::count(sums.all.packets));
         page.figure("octets of IP", Cell::bytes(sums.all.octets));
         page.figure("packets lost by the run", Cell::count(self.now.lost()));
-    }
-
-    fn charts(&self, view: &View) -> Vec<Timeline> {
-        let until = self.until_s(view);
-        let chart = |title, unit, colour, counter: &dyn Fn(&Sample) -> u64| {
-            let Rates { start, step, values } = self.history.rates(view.span.1, until, counter);
-            timeline(title, unit, (start, step), colour, values)
-        };
-        vec![
-            chart("Packets", "packets/s", 0, &|one| one.packets),
-            chart("Bits as captured", "bit/s", 1, &|one| one.bytes.saturating_mul(8)),
-            chart("Packets lost", "packets/s", 2, &|one| one.lost),
-            chart("Flows ended", "flows/s", 3, &|one| one.flows),
-        ]
-    }
-
-    /// The packets and octets of flows, spread evenly from their first to their last packet.
-    fn charts_of(&self, view: &View) -> Vec<Timeline> {
-        if self.flows.latest_ns == 0 {
-            return Vec::new();
-        }
-        let step_s = (view.span.1 / STEPS).max(1);
-        let until_s = self.until_s(view);
-        let start_s = until_s.saturating_sub(view.span.1) / step_s * step_s;
-        let steps = (until_s - start_s).div_ceil(step_s) as usize;
-        let (mut packets, mut bits) = (vec![0.0; steps], vec![0.0; steps]);
-        // Flows that end later may have begun in this time.
-        for Flow { row, .. } in self.flows.of(view, start_s.saturating_mul(SECOND_NS), u64::MAX) {
-            let step = |ns: u64| ns / SECOND_NS / step_s;
-            let (first, last) = (step(row.first_ns), step(row.last_ns));
-            let share = ((last - first + 1) * step_s) as f64;
-            let sum = |numbers: [u64; 2]| numbers[0] as f64 + numbers[1] as f64;
-            let shown = start_s / step_s;
-            for at in first.max(shown)..=last.min(shown + steps as u64) {
-                let at = (at - shown) as usize;
-                if at < steps {
-                    packets[at] += sum(row.packets) / share;
-                    bits[at] += 8.0 * sum(row.octets) / share;
-                }
-            }
-        }
-        let time = (start_s, step_s);
-        vec![
-            timeline("Packets of ended flows", "packets/s", time, 0, packets),
-            timeline("Bits of ended flows", "bit/s", time, 1, bits),
-        ]
     }
 
     fn alerts(&self, page: &mut Page, view: &View) {
@@ -510,37 +460,24 @@ fn health(output: &Status) -> String {
     }
 }
 
-fn timeline(
-    title: &str,
-    unit: &'static str,
-    (start, step): (u64, u64),
-    colour: usize,
-    values: Vec<f64>,
-) -> Timeline {
-    Timeline {
-        title: title.into(),
-        unit,
-        start: start as f64,
-        step: step as f64,
-        values,
-        colour,
-        day: charts::month_and_day,
-    }
-}
-
 fn milliseconds(us: u64) -> String {
     format!("{}.{} ms", count(us / 1000), us / 100 % 10)
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use ringtap_flow::RecordSink;
 
     use super::super::flows::tests::record;
     use super::*;
 
     /// What is shown of flows, given by their first and last second; each has 10 packets a second.
-    fn shown(is_live: bool, at: u64, times: &[(u64, u64)], test: impl FnOnce(&Shown<'_>)) {
+    pub(crate) fn shown(
+        is_live: bool,
+        at: u64,
+        times: &[(u64, u64)],
+        test: impl FnOnce(&Shown<'_>),
+    ) {
         let (mut flows, mut keepers) = Flows::new(1);
         for &(first, last) in times {
             let mut record = record(last, 1, (2, 80));
@@ -554,24 +491,6 @@ mod tests {
         let now = Now { at, is_live, ..Now::default() };
         let history = History::default();
         test(&Shown { now: &now, history: &history, flows: &flows, notes: &notes });
-    }
-
-    #[test]
-    fn a_long_flow_is_spread_over_its_whole_time() {
-        shown(true, 2_000, &[(1_000, 1_999)], |shown| {
-            for span in ["1m", "5m", "15m", "1h"] {
-                let view = View::parse(&format!("port=80&span={span}")).unwrap();
-                let chart = &shown.charts_of(&view)[0];
-                let middle = chart.values.len() - 3;
-                assert!((chart.values[middle] - 10.0).abs() < 0.4, "{span}: {chart:?}");
-                let end = chart.start + chart.values.len() as f64 * chart.step;
-                assert!((2_000.0..2_000.0 + chart.step).contains(&end), "{span}: {chart:?}");
-            }
-            // Also at a time before its end.
-            let view = View::parse("port=80&span=1m&until=1500").unwrap();
-            let chart = &shown.charts_of(&view)[0];
-            assert!(chart.values.iter().all(|value| (value - 10.0).abs() < 0.1), "{chart:?}");
-        });
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! Invariant: memory is bounded, and the run never waits: what the page cannot take in time is lost for the page alone.
 
 mod access;
+mod charts;
 mod content;
 mod flows;
 mod history;

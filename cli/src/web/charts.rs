@@ -1,0 +1,104 @@
+//! The charts of a view.
+
+use ringtap_terminal::chart::Timeline;
+
+use super::content::Shown;
+use super::flows::Flow;
+use super::history::{Rates, Sample};
+use super::pace::SECOND_NS;
+use super::view::View;
+use crate::charts::month_and_day;
+
+/// Steps of a chart of flows.
+const STEPS: u64 = 120;
+
+impl Shown<'_> {
+    /// The counters of the run over time.
+    pub(super) fn charts(&self, view: &View) -> Vec<Timeline> {
+        let until = self.until_s(view);
+        let chart = |title, unit, colour, counter: &dyn Fn(&Sample) -> u64| {
+            let Rates { start, step, values } = self.history.rates(view.span.1, until, counter);
+            timeline(title, unit, (start, step), colour, values)
+        };
+        vec![
+            chart("Packets", "packets/s", 0, &|one| one.packets),
+            chart("Bits as captured", "bit/s", 1, &|one| one.bytes.saturating_mul(8)),
+            chart("Packets lost", "packets/s", 2, &|one| one.lost),
+            chart("Flows ended", "flows/s", 3, &|one| one.flows),
+        ]
+    }
+
+    /// The packets and octets of flows, spread evenly from their first to their last packet.
+    pub(super) fn charts_of(&self, view: &View) -> Vec<Timeline> {
+        if self.flows.latest_ns == 0 {
+            return Vec::new();
+        }
+        let step_s = (view.span.1 / STEPS).max(1);
+        let until_s = self.until_s(view);
+        let start_s = until_s.saturating_sub(view.span.1) / step_s * step_s;
+        let steps = (until_s - start_s).div_ceil(step_s) as usize;
+        let (mut packets, mut bits) = (vec![0.0; steps], vec![0.0; steps]);
+        // Flows that end later may have begun in this time.
+        for Flow { row, .. } in self.flows.of(view, start_s.saturating_mul(SECOND_NS), u64::MAX) {
+            let step = |ns: u64| ns / SECOND_NS / step_s;
+            let (first, last) = (step(row.first_ns), step(row.last_ns));
+            let share = ((last - first + 1) * step_s) as f64;
+            let sum = |numbers: [u64; 2]| numbers[0] as f64 + numbers[1] as f64;
+            let shown = start_s / step_s;
+            for at in first.max(shown)..=last.min(shown + steps as u64) {
+                let at = (at - shown) as usize;
+                if at < steps {
+                    packets[at] += sum(row.packets) / share;
+                    bits[at] += 8.0 * sum(row.octets) / share;
+                }
+            }
+        }
+        let time = (start_s, step_s);
+        vec![
+            timeline("Packets of ended flows", "packets/s", time, 0, packets),
+            timeline("Bits of ended flows", "bit/s", time, 1, bits),
+        ]
+    }
+}
+
+fn timeline(
+    title: &str,
+    unit: &'static str,
+    (start, step): (u64, u64),
+    colour: usize,
+    values: Vec<f64>,
+) -> Timeline {
+    Timeline {
+        title: title.into(),
+        unit,
+        start: start as f64,
+        step: step as f64,
+        values,
+        colour,
+        day: month_and_day,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::content::tests::shown;
+    use super::*;
+
+    #[test]
+    fn a_long_flow_is_spread_over_its_whole_time() {
+        shown(true, 2_000, &[(1_000, 1_999)], |shown| {
+            for span in ["1m", "5m", "15m", "1h"] {
+                let view = View::parse(&format!("port=80&span={span}")).unwrap();
+                let chart = &shown.charts_of(&view)[0];
+                let middle = chart.values.len() - 3;
+                assert!((chart.values[middle] - 10.0).abs() < 0.4, "{span}: {chart:?}");
+                let end = chart.start + chart.values.len() as f64 * chart.step;
+                assert!((2_000.0..2_000.0 + chart.step).contains(&end), "{span}: {chart:?}");
+            }
+            // Also at a time before its end.
+            let view = View::parse("port=80&span=1m&until=1500").unwrap();
+            let chart = &shown.charts_of(&view)[0];
+            assert!(chart.values.iter().all(|value| (value - 10.0).abs() < 0.1), "{chart:?}");
+        });
+    }
+}
