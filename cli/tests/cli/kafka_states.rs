@@ -244,7 +244,7 @@ fn a_state_needs_its_analyses_and_addresses() {
     let (out, errors, code) = output_of(&mut command);
     assert!(code == 1 && out.contains("Packets"), "{out}");
     assert!(
-        errors.contains("1 states lost: the output accepted nothing more at the end"),
+        errors.contains("1 state lost: the output accepted nothing more at the end"),
         "{errors}"
     );
 }
