@@ -185,7 +185,7 @@ fn check_fault(fault: impl FnOnce(&mut Broker)) {
         assert!(received[0].bytes == fs::read(&file).unwrap());
         assert_eq!((&export["sent"]["records"], &export["not_sent"]), (&json!(1), &json!({})));
     } else {
-        assert!(errors.contains("1 states lost"), "{errors}");
+        assert!(errors.contains("1 state lost"), "{errors}");
         assert_eq!((code, &export["not_sent"]["too_late"]["records"]), (1, &json!(1)));
     }
 }
@@ -217,7 +217,7 @@ fn a_topic_that_takes_no_chunk_is_an_error() {
     let (report, errors, code) = monitor(&["--export", &url, "--fail-on-drop"]);
     assert_eq!(code, 1, "{errors}");
     assert!(errors.contains("the topic does not take a message of"), "{errors}");
-    assert!(errors.contains("1 states lost"), "{errors}");
+    assert!(errors.contains("1 state lost"), "{errors}");
     assert_eq!(report["export"][0]["not_sent"]["failed"]["records"], 1);
 }
 
