@@ -167,7 +167,7 @@ mod tests {
         let mut table = Table::with_head(&[("name", Lean::Left), ("packets", Lean::Right)]);
         table.row(["a \"b\", c".into(), Cell::count(12_345)]);
         let lines: Vec<_> = table.lines().collect();
-        assert_eq!(lines, ["  name        packets", "  a \"b\", c   12,345"]);
+        assert_eq!(lines, ["  name      packets", "  a \"b\", c   12,345"]);
         assert_eq!(table.csv(), "name,packets\r\n\"a \"\"b\"\", c\",12345\r\n");
     }
 }
