@@ -3,8 +3,8 @@
 /// Time between two samples, and the shortest time between two events.
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
-/// Events of one view take at most one part in this many of the time; those of several views together at most so many
-/// times as much.
+/// Events of one view take at most one part in this many of the time; those of several views together at most
+/// [`VIEWS`] times as much.
 const EVENTS: u64 = 50;
 const VIEWS: u64 = 5;
 
@@ -89,8 +89,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Runs an hour in which each event has so many views, each of which takes this long; returns the number of samples and
-    /// of events.
+    /// Runs an hour in which each event has this number of views, each of which takes this long; returns the number of
+    /// samples and of events.
     fn hour(views: u64, taken_ns: u64) -> (u64, u64) {
         let (mut pace, mut now_ns, mut samples, mut events) = (Pace::default(), 5, 0, 0);
         while now_ns < 3_600 * SECOND_NS {
