@@ -179,18 +179,10 @@ impl Console {
 
     /// The losses for lack of room so far, as the end of a line; empty if there are none.
     fn shortages(&self) -> String {
-        let short = self.current_totals().shortage;
-        let parts = [
-            (short.flows_ended_early, "flows ended early"),
-            (short.attempts_ignored, "scan attempts ignored"),
-            (short.packets_in_further_intervals, "packets in further intervals"),
-            (short.alerts_without_room, "alerts without room"),
-            (self.watch.fragments_forgotten.get(), "fragments forgotten"),
-            (self.watch.duplicates_evicted.get(), "packets whose duplicates may count"),
-            (self.records_lost(), "records lost by outputs"),
-        ];
-        let nonzero = parts.iter().filter(|(number, _)| *number > 0);
-        nonzero.map(|(number, what)| format!(", {} {what}", count(*number))).collect()
+        let mut parts = shortages(self.watch, &self.current_totals().shortage);
+        let lost = self.records_lost();
+        parts.extend((lost > 0).then_some((lost, "records lost by outputs")));
+        parts.iter().map(|(number, what)| format!(", {} {what}", count(*number))).collect()
     }
 
     /// Shows the progress, at its interval, and returns the user's requests.
@@ -395,6 +387,20 @@ impl Console {
         }
         self.progress.print_line(line);
     }
+}
+
+/// The losses for lack of room that are not zero.
+pub(crate) fn shortages(watch: &Watch, short: &Shortage) -> Vec<(u64, &'static str)> {
+    let mut parts = vec![
+        (short.flows_ended_early, "flows ended early"),
+        (short.attempts_ignored, "scan attempts ignored"),
+        (short.packets_in_further_intervals, "packets in further intervals"),
+        (short.alerts_without_room, "alerts without room"),
+        (watch.fragments_forgotten.get(), "fragments forgotten"),
+        (watch.duplicates_evicted.get(), "packets whose duplicates may count"),
+    ];
+    parts.retain(|(number, _)| *number > 0);
+    parts
 }
 
 #[expect(clippy::disallowed_methods, reason = "progress uses wall-clock time, not packet time")]

@@ -45,12 +45,10 @@ impl Shown<'_> {
             let share = ((last - first + 1) * step_s) as f64;
             let sum = |numbers: [u64; 2]| numbers[0] as f64 + numbers[1] as f64;
             let shown = start_s / step_s;
-            for at in first.max(shown)..=last.min(shown + steps as u64) {
+            for at in first.max(shown)..(last + 1).min(shown + steps as u64) {
                 let at = (at - shown) as usize;
-                if at < steps {
-                    packets[at] += sum(row.packets) / share;
-                    bits[at] += 8.0 * sum(row.octets) / share;
-                }
+                packets[at] += sum(row.packets) / share;
+                bits[at] += 8.0 * sum(row.octets) / share;
             }
         }
         let time = (start_s, step_s);

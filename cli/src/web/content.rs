@@ -312,7 +312,7 @@ impl Shown<'_> {
         row("of those, left out as duplicates", now.duplicates);
         page.section("Packets", table);
         let short = &now.shortages;
-        short.iter().for_each(|(what, number)| page.line(&format!("{} {what}", count(*number))));
+        short.iter().for_each(|(number, what)| page.line(&format!("{} {what}", count(*number))));
     }
 
     fn load(&self, page: &mut Page) {

@@ -34,6 +34,7 @@ use ringtap_terminal::html::{self, STYLE};
 pub(crate) use access::Access;
 pub(crate) use notes::Reporter;
 
+use crate::console::shortages;
 use crate::http::{Get, Reply, Site};
 use crate::loads::{Loads, ThreadLoad};
 use crate::metrics::{Metrics, RunStats};
@@ -77,8 +78,8 @@ struct Now {
     shed: u64,
     duplicates: u64,
     live_flows: u64,
-    /// Losses for lack of room, by their names.
-    shortages: Vec<(&'static str, u64)>,
+    /// Losses for lack of room, with their names.
+    shortages: Vec<(u64, &'static str)>,
     /// Per second, as captured, in the last second.
     packet_rate: f64,
     bit_rate: f64,
@@ -160,23 +161,18 @@ impl Web {
         }
     }
 
-    /// Reads the values of the run.
-    fn sample(&mut self) {
+    /// Takes what the run has handed on.
+    fn receive(&mut self) {
         self.flows.receive();
         self.notes.receive();
-        let elapsed_ns = self.clock.now_ns();
-        let elapsed = Duration::from_nanos(elapsed_ns);
+    }
+
+    /// Reads the values of the run.
+    fn sample(&mut self) {
+        let elapsed = Duration::from_nanos(self.clock.now_ns());
         let RunStats { totals, outputs, .. } = self.metrics.stats();
         let watch = self.watch;
         let (packets, bytes) = (watch.packets.get(), watch.bytes.get());
-        let short = totals.shortage;
-        let shortages = [
-            ("flows ended early", short.flows_ended_early),
-            ("scan attempts ignored", short.attempts_ignored),
-            ("packets in further intervals", short.packets_in_further_intervals),
-            ("first fragments evicted", watch.fragments_forgotten.get()),
-            ("packets whose duplicates may count", watch.duplicates_evicted.get()),
-        ];
         let before = std::mem::take(&mut self.now);
         let seconds = elapsed.saturating_sub(before.elapsed).as_secs_f64().max(1e-9);
         let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / seconds;
@@ -191,23 +187,25 @@ impl Web {
             dropped: watch.dropped.get(),
             shed: watch.shed.get(),
             duplicates: watch.duplicates.get(),
-            live_flows: if self.ended { 0 } else { totals.live_flows },
-            shortages: shortages.into_iter().filter(|(_, number)| *number > 0).collect(),
-            // The last sample is not of a whole second.
-            packet_rate: if self.ended {
-                before.packet_rate
-            } else {
-                per_second(packets, before.packets)
-            },
-            bit_rate: if self.ended {
-                before.bit_rate
-            } else {
-                8.0 * per_second(bytes, before.bytes)
-            },
+            live_flows: totals.live_flows,
+            shortages: shortages(watch, &totals.shortage),
+            packet_rate: per_second(packets, before.packets),
+            bit_rate: 8.0 * per_second(bytes, before.bytes),
             memory_bytes: rss_bytes(),
-            loads: if self.ended { before.loads } else { self.loads.read(elapsed) },
+            loads: self.loads.read(elapsed),
             outputs,
         };
+        if self.ended {
+            // The last sample is not of a whole second, and all flows have ended.
+            let Now { packet_rate, bit_rate, loads, .. } = before;
+            self.now = Now {
+                packet_rate,
+                bit_rate,
+                loads,
+                live_flows: 0,
+                ..std::mem::take(&mut self.now)
+            };
+        }
         self.history.add(Sample {
             at: self.now.at,
             packets,
@@ -307,8 +305,7 @@ impl Site for Web {
     }
 
     fn publishes(&mut self) -> bool {
-        self.flows.receive();
-        self.notes.receive();
+        self.receive();
         let now_ns = self.clock.now_ns();
         if self.pace.takes_sample(now_ns) {
             self.sample();
@@ -349,6 +346,7 @@ impl Site for Web {
 
     fn end(&mut self) {
         self.ended = true;
+        self.receive();
         self.sample();
         self.rendered.clear();
     }
