@@ -3,9 +3,9 @@
 use crate::packets::{Headers, kind};
 
 use crate::faces::counters::{Counters, Lost};
+use crate::faces::outgoing::Peer;
 use crate::faces::remote::Remote;
 use crate::faces::stream::Stream;
-use crate::faces::sys::Address;
 
 /// A face: its kind, its address and its counters.
 #[derive(Debug)]
@@ -16,8 +16,6 @@ pub struct Face {
     pub(crate) mtu: usize,
     /// Number of faces created before this one. Face numbers are reused; serial numbers are not.
     pub(crate) serial: u64,
-    /// Sequence number of the next fragment.
-    pub(crate) sequence: u64,
     /// Time of the last received frame, or of creation.
     pub(crate) used_ns: u64,
     pub(crate) counters: Counters,
@@ -38,7 +36,7 @@ pub enum Persistence {
 /// The transport of a face.
 #[derive(Debug)]
 pub(crate) enum Link {
-    Datagrams { channel: usize, to: Address },
+    Datagrams { channel: usize, peer: Peer },
     Stream(Box<Stream>),
 }
 

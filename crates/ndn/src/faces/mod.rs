@@ -21,6 +21,7 @@ mod counters;
 mod error;
 mod face;
 mod intake;
+mod outgoing;
 mod registry;
 mod remote;
 mod settings;

@@ -6,13 +6,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use crate::packets::{Headers, PACKET_MAX, fragments, write_lp};
+use crate::packets::{Headers, PACKET_MAX, write_lp};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::faces::channel::{Channel, Kind};
 use crate::faces::counters::{Counters, Lost};
 use crate::faces::error::OpenError;
 use crate::faces::face::{Face, Link, Persistence};
+use crate::faces::outgoing::Peer;
 use crate::faces::remote::Remote;
 use crate::faces::settings::Settings;
 use crate::faces::stream::{FRAME_MAX, Stream};
@@ -53,8 +54,6 @@ pub struct Faces {
     programs: u64,
     /// Stream faces with buffered output.
     to_flush: Vec<u32>,
-    /// Buffer for a fragment.
-    fragment: Vec<u8>,
     /// Counters of closed faces, of received frames without a face, and of packets sent to faces
     /// that do not exist.
     pub(crate) others: Counters,
@@ -84,7 +83,6 @@ impl Faces {
             free: VecDeque::new(),
             programs: 0,
             to_flush: Vec::new(),
-            fragment: Vec::new(),
             others: Counters::default(),
             settings: Settings { udp: Vec::new(), ethernet: Vec::new(), ..settings },
         };
@@ -152,8 +150,8 @@ impl Faces {
         self.count -= 1;
         self.on_demand -= usize::from(closed.is_on_demand());
         match &closed.link {
-            Link::Datagrams { channel, to } => {
-                self.channels[*channel].disconnect(to);
+            Link::Datagrams { channel, peer } => {
+                self.channels[*channel].disconnect(&peer.to);
                 if self.channels[*channel].group == Some(face) {
                     self.channels[*channel].group = None;
                 }
@@ -220,14 +218,14 @@ impl Faces {
     /// Sends a packet on a face, fragmented if necessary. Frames are buffered until
     /// [`Faces::flush`], or until the buffer is full.
     pub fn send(&mut self, number: u32, headers: &Headers, packet: &[u8]) {
-        let Self { faces, channels, fragment, others, to_flush, .. } = self;
+        let Self { faces, channels, others, to_flush, .. } = self;
         let at = number.wrapping_sub(FIRST) as usize;
         let Some(face) = faces.get_mut(at).and_then(Option::as_deref_mut) else {
             others.frames_out += 1;
             return others.count_lost(Lost::Gone, 1);
         };
         face.count_out(headers, packet);
-        let Face { link, mtu, sequence, counters, .. } = face;
+        let Face { link, counters, .. } = face;
         match link {
             Link::Stream(stream) => {
                 counters.frames_out += 1;
@@ -239,34 +237,10 @@ impl Faces {
                     to_flush.push(number);
                 }
             }
-            &mut Link::Datagrams { channel, to } => {
-                let channel_at = channel;
-                let channel = &mut channels[channel];
-                let start = channel.bytes().len();
-                write_lp(headers, packet, channel.bytes());
-                let len = channel.bytes().len() - start;
-                let mut is_full = false;
-                if len <= *mtu {
-                    counters.frames_out += 1;
-                    counters.octets_out += len as u64;
-                    is_full = channel.end_frame(number, to, start);
-                } else {
-                    channel.bytes().truncate(start);
-                    let count = fragments(headers, packet, *mtu, *sequence, fragment, |piece| {
-                        let start = channel.bytes().len();
-                        channel.bytes().extend_from_slice(piece);
-                        counters.frames_out += 1;
-                        counters.octets_out += piece.len() as u64;
-                        is_full = channel.end_frame(number, to, start);
-                    });
-                    *sequence = sequence.wrapping_add(count);
-                    if count == 0 {
-                        counters.frames_out += 1;
-                        counters.count_lost(Lost::TooManyFragments, 1);
-                    }
-                }
-                if is_full {
-                    self.flush_channel(channel_at);
+            Link::Datagrams { channel, peer } => {
+                let at = *channel;
+                if channels[at].outgoing.send(number, peer, counters, headers, packet) {
+                    self.flush_channel(at);
                 }
             }
         }
@@ -275,7 +249,7 @@ impl Faces {
     /// Sends all buffered frames.
     pub fn flush(&mut self) {
         for channel in 0..self.channels.len() {
-            if self.channels[channel].has_outgoing() {
+            if !self.channels[channel].outgoing.is_empty() {
                 self.flush_channel(channel);
             }
         }
@@ -286,7 +260,7 @@ impl Faces {
 
     fn flush_channel(&mut self, channel: usize) {
         let Self { channels, faces, others, .. } = self;
-        channels[channel].flush(|face, reason| {
+        channels[channel].outgoing.flush(|face, reason| {
             let at = face.wrapping_sub(FIRST) as usize;
             match faces.get_mut(at).and_then(Option::as_deref_mut) {
                 Some(face) => face.count_lost(reason),
@@ -323,7 +297,6 @@ impl Faces {
             persistence: Persistence::OnDemand,
             mtu: FRAME_MAX,
             serial: self.created,
-            sequence: 0,
             used_ns: now_ns,
             counters: Counters::default(),
             link: Link::Stream(Box::new(Stream::new(socket))),
@@ -468,10 +441,9 @@ impl Faces {
             persistence,
             mtu,
             serial: self.created,
-            sequence: 0,
             used_ns: now_ns,
             counters: Counters::default(),
-            link: Link::Datagrams { channel: at, to },
+            link: Link::Datagrams { channel: at, peer: Peer { to, mtu, sequence: 0 } },
         })?;
         self.channels[at].connect(to, number);
         if is_group {
