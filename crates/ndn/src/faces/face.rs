@@ -96,18 +96,22 @@ impl Face {
 
     /// Counts a packet to send.
     pub(crate) fn count_out(&mut self, headers: &Headers, packet: &[u8]) {
-        let counters = &mut self.counters;
-        *match (first_kind(packet), headers.nack) {
-            (kind::DATA, _) => &mut counters.data_out,
-            (_, None) => &mut counters.interests_out,
-            (_, Some(_)) => &mut counters.nacks_out,
-        } += 1;
+        count_out(&mut self.counters, headers, packet);
     }
 
     /// Counts a frame that was not sent.
     pub(crate) fn count_lost(&mut self, reason: Lost) {
         self.counters.count_lost(reason, 1);
     }
+}
+
+/// Counts a packet to send.
+pub(crate) fn count_out(counters: &mut Counters, headers: &Headers, packet: &[u8]) {
+    *match (first_kind(packet), headers.nack) {
+        (kind::DATA, _) => &mut counters.data_out,
+        (_, None) => &mut counters.interests_out,
+        (_, Some(_)) => &mut counters.nacks_out,
+    } += 1;
 }
 
 fn first_kind(packet: &[u8]) -> u32 {

@@ -11,9 +11,10 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::faces::channel::{Channel, Kind};
 use crate::faces::counters::{Counters, Lost};
+use crate::faces::egress::Sent;
 use crate::faces::error::OpenError;
 use crate::faces::face::{Face, Link, Persistence};
-use crate::faces::outgoing::Peer;
+use crate::faces::outgoing::{Outgoing, Peer};
 use crate::faces::remote::Remote;
 use crate::faces::settings::Settings;
 use crate::faces::stream::{FRAME_MAX, Stream};
@@ -21,7 +22,7 @@ use crate::faces::sys::Address;
 use crate::faces::waiting::Source;
 
 /// The first face number; NFD reserves the numbers below.
-const FIRST: u32 = 256;
+pub(crate) const FIRST: u32 = 256;
 
 /// Default MTU over UDP in bytes: fits into an Ethernet frame with tunnel headers.
 const UDP_MTU: usize = 1420;
@@ -243,6 +244,42 @@ impl Faces {
                     self.flush_channel(at);
                 }
             }
+        }
+    }
+
+    /// Number of channels.
+    pub(crate) fn channels(&self) -> usize {
+        self.channels.len()
+    }
+
+    /// The sending halves of the channels from the number `first` on, for another thread.
+    pub(crate) fn outgoing(&self, first: usize) -> impl Iterator<Item = Outgoing> + '_ {
+        self.channels.iter().skip(first).map(|channel| channel.outgoing.for_thread())
+    }
+
+    /// Ends a wait for packets when this event happens. It is not read.
+    pub(crate) fn watch_doorbell(&self, event: impl AsFd) -> io::Result<()> {
+        let data = EventData::new_u64(Source::Doorbell.token());
+        Ok(epoll::add(&self.epoll, event, data, EventFlags::IN | EventFlags::ET)?)
+    }
+
+    /// Sends a packet that a worker returned on a face with this serial number.
+    pub(crate) fn send_if_same(
+        &mut self,
+        number: u32,
+        serial: u64,
+        headers: &Headers,
+        packet: &[u8],
+    ) {
+        let is_same = self.get(number).is_some_and(|face| face.serial == serial);
+        self.send(if is_same { number } else { 0 }, headers, packet);
+    }
+
+    /// Adds the counters of packets that a worker sent.
+    pub(crate) fn add_sent(&mut self, sent: &Sent) {
+        match self.get_mut(sent.face).filter(|face| face.serial == sent.serial) {
+            Some(face) => face.counters.add(&sent.counters),
+            None => self.others.add(&sent.counters),
         }
     }
 

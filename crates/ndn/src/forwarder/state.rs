@@ -37,6 +37,12 @@ pub struct Forwarder {
 pub trait Outbox {
     /// Sends a packet on a face, with link headers.
     fn send(&mut self, face: FaceId, headers: &Headers, packet: &[u8]);
+
+    /// Sends a packet whose answers may reach another shard: after the notices so far were
+    /// delivered to all shards.
+    fn send_after_notices(&mut self, face: FaceId, headers: &Headers, packet: &[u8]) {
+        self.send(face, headers, packet);
+    }
 }
 
 impl<F: FnMut(FaceId, &Headers, &[u8])> Outbox for F {

@@ -99,7 +99,10 @@ impl Forwarder {
                 result = Err(Drop::RecordsFull);
             } else {
                 self.counters.interests_out += 1;
-                out.send(face, &headers, &wire);
+                match self.pit.entry(at).short {
+                    true => out.send_after_notices(face, &headers, &wire),
+                    false => out.send(face, &headers, &wire),
+                }
             }
         }
         self.scratch.wire = wire;
