@@ -9,7 +9,7 @@
 //! Interests are pending all the time. The last lines use each name once, to show that memory is
 //! constant.
 
-use ringtap_ndn::forwarder::{Face, FaceId, Forwarder, Locked, Prefetching, Settings, Sharded};
+use ringtap_ndn::forwarder::{Face, FaceId, Forwarder, Parallel, Settings, Sharing};
 use ringtap_ndn::packets::{Headers, NameBuf, NewData, NewInterest, PitToken};
 
 #[global_allocator]
@@ -87,28 +87,23 @@ fn main() {
             });
             show(what, ns);
         }
-        let mut sharded = Sharded::new(&settings(0), 4);
-        let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
-        sharded.set_face(DOWNSTREAM, Face::NEIGHBOUR);
-        sharded.set_face(UPSTREAM, Face::NEIGHBOUR);
-        let _ = sharded.add_route(0, &NameBuf::default().as_name(), UPSTREAM, 1, &mut none);
-        let ns = nanoseconds(&exchanges, count, &mut |now, from, headers, wire, token| {
-            let mut out = |_: FaceId, headers: &Headers, _: &[u8]| *token = headers.token;
-            sharded.take(now, from, headers, wire, &mut out);
-        });
-        show("4 shards on one core", ns);
-        for (what, prefetching) in
-            [("64 locks", Prefetching::Off), ("64 locks, prefetched", Prefetching::On)]
-        {
-            let locked = Locked::new(&settings(0), 64, prefetching);
-            locked.set_face(DOWNSTREAM, Face::NEIGHBOUR);
-            locked.set_face(UPSTREAM, Face::NEIGHBOUR);
-            let _ = locked.add_route(0, &NameBuf::default().as_name(), UPSTREAM, 1, &mut none);
+        for (workers, sharing) in [
+            (4, Sharing::Shards),
+            (1, Sharing::Buckets),
+            (1, Sharing::BucketsNaive),
+            (1, Sharing::Global),
+        ] {
+            let mut parallel = Parallel::new(&settings(0), workers, sharing);
+            let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
+            parallel.set_face(DOWNSTREAM, Face::NEIGHBOUR);
+            parallel.set_face(UPSTREAM, Face::NEIGHBOUR);
+            let root = NameBuf::default();
+            let _ = parallel.add_route(0, &root.as_name(), UPSTREAM, 1, &mut none);
             let ns = nanoseconds(&exchanges, count, &mut |now, from, headers, wire, token| {
                 let mut out = |_: FaceId, headers: &Headers, _: &[u8]| *token = headers.token;
-                locked.take(now, &[(from, headers, wire)], &mut out);
+                parallel.take(now, from, headers, wire, &mut out);
             });
-            show(what, ns);
+            show(&format!("{sharing}, {workers} on one core"), ns);
         }
     }
     let mut forwarder = Forwarder::new(settings(1 << 16));

@@ -5,17 +5,19 @@
 //!                 └─────────────────────── prefetched ──────────────────────┘
 //! ```
 //!
+//! A worker that shares tables prefetches locks only: what is behind them may change.
+//!
 //! Invariant: the output equals that of one [`Forwarder::take`] per packet. Only prefetches run
 //! ahead.
 
 use crate::packets::{Headers, Packet};
 
-use crate::forwarder::counters::Drop;
 use crate::forwarder::face::FaceId;
-use crate::forwarder::pipelines::Arrival;
+use crate::forwarder::lock::lock;
+use crate::forwarder::pipelines::Pipelines;
 use crate::forwarder::scratch::GROUP;
-use crate::forwarder::state::{Forwarder, Outbox, Received};
-use crate::forwarder::tables::Prefixes;
+use crate::forwarder::state::{Access, Context, Forwarder, Outbox, Received, expire_held};
+use crate::forwarder::tables::{NameKey, OwnTables, Prefixes};
 
 impl Forwarder {
     /// Handles a packet received on the face `from`; passes the resulting packets to `out`.
@@ -35,7 +37,8 @@ impl Forwarder {
     /// packet, in order.
     pub fn burst(&mut self, now_ns: u64, packets: &[Received<'_>], out: &mut impl Outbox) {
         self.advance(now_ns);
-        let mut prefixes = std::mem::take(&mut self.scratch.prefixes);
+        let Self { context, access } = self;
+        let mut prefixes = std::mem::take(&mut context.scratch.prefixes);
         for group in packets.chunks(GROUP) {
             let mut read = [None; GROUP];
             if group.len() > 1 {
@@ -44,21 +47,52 @@ impl Forwarder {
             for ((&(_, _, packet), read), prefixes) in
                 group.iter().zip(&mut read).zip(&mut prefixes)
             {
-                *read = self.read(packet, prefixes);
+                *read = context.read(packet, prefixes);
             }
-            if group.len() > 1 {
-                self.prefetch_tables(&read[..group.len()], &prefixes);
-            }
-            for ((received, read), prefixes) in group.iter().zip(&read).zip(&prefixes) {
-                if let Err(reason) = self.dispatch(now_ns, *received, read.as_ref(), prefixes, out)
-                {
-                    self.counters.drop(reason);
+            let read = &read[..group.len()];
+            let packets = group.iter().zip(read).zip(&prefixes);
+            match access {
+                Access::Own(tables) => {
+                    if group.len() > 1 {
+                        prefetch_tables(&context.key, tables, read, &prefixes);
+                    }
+                    let mut pipelines = Pipelines::new(context, &mut **tables);
+                    for ((received, read), prefixes) in packets {
+                        pipelines.handle(now_ns, *received, read.as_ref(), prefixes, out);
+                    }
+                }
+                Access::Global(shared) => {
+                    for ((received, read), prefixes) in packets {
+                        let mut tables = lock(shared, &mut context.counters.lock_waits);
+                        let mut pipelines = Pipelines::new(context, &mut *tables);
+                        pipelines.handle(now_ns, *received, read.as_ref(), prefixes, out);
+                    }
+                }
+                Access::Buckets(shared, local, prefetch) => {
+                    if *prefetch {
+                        let named = read.iter().zip(&prefixes).filter(|(read, _)| read.is_some());
+                        named.for_each(|(_, prefixes)| shared.prefetch(prefixes.full()));
+                    }
+                    for ((received, read), prefixes) in packets {
+                        let mut held = match read {
+                            Some(Packet::Data(data)) => {
+                                shared.hold_for_data(local, &context.key, data, prefixes)
+                            }
+                            _ => shared.hold(local, prefixes),
+                        };
+                        // Another worker may not have noticed an expiry yet.
+                        expire_held(context, &mut held, now_ns);
+                        let mut pipelines = Pipelines::new(context, &mut held);
+                        pipelines.handle(now_ns, *received, read.as_ref(), prefixes, out);
+                    }
                 }
             }
         }
-        self.scratch.prefixes = prefixes;
+        context.scratch.prefixes = prefixes;
     }
+}
 
+impl Context {
     #[inline]
     fn read<'a>(&self, packet: &'a [u8], prefixes: &mut Prefixes) -> Option<Packet<'a>> {
         let read =
@@ -66,46 +100,32 @@ impl Forwarder {
         prefixes.set(&self.key, read.name());
         Some(read)
     }
+}
 
-    /// Prefetches the table entries of the packets in steps; each step reads what the previous step
-    /// has prefetched.
-    fn prefetch_tables(&self, read: &[Option<Packet<'_>>], prefixes: &[Prefixes]) {
-        let mut new = 0;
-        for (packet, prefixes) in read.iter().zip(prefixes) {
-            let hash = prefixes.full();
-            self.pit.prefetch_bucket(hash);
-            if let Some(Packet::Interest(interest)) = packet {
-                self.dead.prefetch(self.key.with(hash, interest.nonce.unwrap_or(0).into()));
-                self.pit.prefetch_free(new);
-                new += 1;
-            }
-        }
-        for prefixes in &prefixes[..read.len()] {
-            self.pit.prefetch_entries(prefixes.full());
-        }
-        for prefixes in &prefixes[..read.len()] {
-            self.pit.prefetch_records(prefixes.full());
+/// Prefetches the table entries of the packets in steps; each step reads what the previous step has
+/// prefetched.
+fn prefetch_tables(
+    key: &NameKey,
+    tables: &OwnTables,
+    read: &[Option<Packet<'_>>],
+    prefixes: &[Prefixes],
+) {
+    let OwnTables { pit, dead, .. } = tables;
+    let mut new = 0;
+    for (packet, prefixes) in read.iter().zip(prefixes) {
+        let hash = prefixes.full();
+        pit.prefetch_bucket(hash);
+        if let Some(Packet::Interest(interest)) = packet {
+            dead.prefetch(key.with(hash, interest.nonce.unwrap_or(0).into()));
+            pit.prefetch_free(new);
+            new += 1;
         }
     }
-
-    fn dispatch(
-        &mut self,
-        now_ns: u64,
-        (from, headers, _): (FaceId, &Headers, &[u8]),
-        read: Option<&Packet<'_>>,
-        prefixes: &Prefixes,
-        out: &mut impl Outbox,
-    ) -> Result<(), Drop> {
-        let via = self.faces.get(from).ok_or(Drop::NoFace)?;
-        let arrival = Arrival { now_ns, from, via, headers, prefixes };
-        match (read.ok_or(Drop::Malformed)?, headers.nack) {
-            (Packet::Interest(interest), None) => self.interest(&arrival, interest, out),
-            (Packet::Interest(interest), Some(reason)) => {
-                self.nack(&arrival, reason, interest, out)
-            }
-            (Packet::Data(data), None) => self.data(&arrival, data, out),
-            (Packet::Data(_), Some(_)) => Err(Drop::Malformed),
-        }
+    for prefixes in &prefixes[..read.len()] {
+        pit.prefetch_entries(prefixes.full());
+    }
+    for prefixes in &prefixes[..read.len()] {
+        pit.prefetch_records(prefixes.full());
     }
 }
 

@@ -1,4 +1,5 @@
-//! Which shard handles a packet, by the first components of its name.
+//! Which worker handles a packet: by the first components of its name, or, if the tables are shared,
+//! by its face.
 //!
 //! ```text
 //!  /a/b/c, 2 components:   hash of /a/b ─▶ shard          /a: hash of /a
@@ -8,55 +9,49 @@
 //! prefix*: with CanBePrefix, and fewer components than are hashed. For those see
 //! [`Notice`](crate::forwarder::Notice).
 
-use crate::packets::{Element, Name, component, kind};
+use crate::packets::{Element, component, kind};
 
+use crate::forwarder::face::FaceId;
+use crate::forwarder::parallel::Sharing;
 use crate::forwarder::settings::Settings;
 use crate::forwarder::tables::NameKey;
 
-/// Assigns packets to shards.
+/// Assigns packets to workers.
 #[derive(Clone, Debug)]
 pub struct Dispatch {
     key: NameKey,
-    components: usize,
-    shards: usize,
+    /// Number of components that are hashed; `None`: the face decides.
+    components: Option<usize>,
+    workers: usize,
 }
 
 impl Dispatch {
-    /// A dispatch to `shards` shards by [`Settings::dispatch_components`].
-    pub fn new(settings: &Settings, shards: usize) -> Self {
+    /// A dispatch to `workers` workers, by [`Settings::dispatch_components`] if they have shards.
+    pub fn new(settings: &Settings, workers: usize, sharing: Sharing) -> Self {
         let components = settings.dispatch_components.max(1);
-        Self { key: NameKey::from_seed(settings.seed), components, shards: shards.max(1) }
+        let components = (sharing == Sharing::Shards).then_some(components);
+        Self { key: NameKey::from_seed(settings.seed), components, workers: workers.max(1) }
     }
 
-    /// Number of shards.
-    pub fn shards(&self) -> usize {
-        self.shards
-    }
-
-    /// The shard of a name, from 0. An implicit digest at its end is not hashed: it is not part of
-    /// the Data's name.
+    /// The worker, from 0, of a packet that was received on a face. Bytes without a name go to the
+    /// first, because any can count them as malformed.
     #[inline]
-    pub fn shard_of(&self, name: &Name<'_>) -> usize {
-        self.shard_of_bytes(name.as_bytes())
-    }
-
-    /// The shard of a packet; 0 for bytes without a name, because any shard can count them as
-    /// malformed.
-    #[inline]
-    pub fn shard_of_packet(&self, packet: &[u8]) -> usize {
+    pub fn worker_of(&self, from: FaceId, packet: &[u8]) -> usize {
+        let Some(components) = self.components else { return from.0 as usize % self.workers };
         let name = || {
             let outer = Element::only(packet).ok()?;
             let (first, _) = Element::first(outer.value).ok()?;
             (first.kind == kind::NAME).then_some(first.value)
         };
-        name().map_or(0, |name| self.shard_of_bytes(name))
+        name().map_or(0, |name| self.shard_of(name, components))
     }
 
+    /// An implicit digest at the end of a name is not hashed: it is not part of the Data's name.
     #[inline]
-    fn shard_of_bytes(&self, name: &[u8]) -> usize {
+    fn shard_of(&self, name: &[u8], components: usize) -> usize {
         let mut hash = self.key.root();
         let mut rest = name;
-        for _ in 0..self.components {
+        for _ in 0..components {
             let Ok((component, after)) = Element::first(rest) else { break };
             if after.is_empty() && component.kind == component::IMPLICIT_DIGEST {
                 break;
@@ -64,6 +59,6 @@ impl Dispatch {
             hash = self.key.append(hash, &rest[..rest.len() - after.len()]);
             rest = after;
         }
-        ((u128::from(hash) * self.shards as u128) >> 64) as usize
+        ((u128::from(hash) * self.workers as u128) >> 64) as usize
     }
 }

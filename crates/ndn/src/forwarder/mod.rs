@@ -10,13 +10,11 @@
 //! ```
 //!
 //! A [`Forwarder`] is a state machine: it takes the time, a face and a packet, and returns packets
-//! to send. A single one is the reference design. [`Sharded`] has several forwarders, each with its
-//! own names. [`Locked`] has many forwarders behind locks, which any thread may use (J. Takemasa,
-//! Y. Koizumi, T. Hasegawa, *Analysis of Mutual Exclusion Overhead of NDN Packet Forwarding on
-//! Multi-core Software Router*, ICN 2018). All designs send the same packets.
+//! to send. A single one is the reference. [`Parallel`] has several, for one thread each, which own
+//! their names or share tables behind locks; they send the same packets.
 //!
 //! Invariants: no clock, sockets or threads here. After the start no memory is allocated for
-//! packets. Every table is bounded; packets and entries without room are counted.
+//! packets, except in tables with a lock for each bucket. Every table is bounded; packets and entries without room are counted.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -24,12 +22,12 @@ mod burst;
 mod counters;
 mod dispatch;
 mod face;
-mod locked;
+mod lock;
 mod notice;
+mod parallel;
 mod pipelines;
 mod scratch;
 mod settings;
-mod sharded;
 mod state;
 mod strategy;
 mod tables;
@@ -38,10 +36,9 @@ mod token;
 pub use counters::{Counters, Drop};
 pub use dispatch::Dispatch;
 pub use face::{Face, FaceId, LinkKind};
-pub use locked::{Locked, Prefetching};
 pub use notice::Notice;
+pub use parallel::{Parallel, Sharing};
 pub use settings::{Settings, Unsolicited};
-pub use sharded::Sharded;
 pub use state::{Forwarder, Outbox, Received, TooLong};
 pub use strategy::Strategy;
 pub use tables::COMPONENTS_MAX;

@@ -16,8 +16,9 @@ use crate::packets::{Data, Interest, PitToken};
 
 use crate::forwarder::counters::Drop;
 use crate::forwarder::face::FaceId;
-use crate::forwarder::state::Forwarder;
-use crate::forwarder::tables::{PitKey, Prefixes};
+use crate::forwarder::pipelines::Pipelines;
+use crate::forwarder::state::{Access, Context, Forwarder};
+use crate::forwarder::tables::{OwnTables, PendingInterests, PitKey, Prefixes, Tables};
 
 /// A change of a short prefix, for all other shards.
 #[derive(Clone, Debug)]
@@ -41,15 +42,66 @@ impl Forwarder {
     /// The notices since the last call. Each must be passed to [`Forwarder::notice`] of all other
     /// shards.
     pub fn take_notices(&mut self) -> Vec<Notice> {
-        std::mem::take(&mut self.notices)
+        std::mem::take(&mut self.context.notices)
     }
 
     /// Whether there are notices to take.
     #[inline]
     pub fn has_notices(&self) -> bool {
-        !self.notices.is_empty()
+        !self.context.notices.is_empty()
     }
 
+    /// Applies a notice of another shard.
+    pub fn notice(&mut self, notice: &Notice) {
+        self.advance(notice.now_ns);
+        if let Access::Own(tables) = &mut self.access {
+            apply(notice, &mut self.context, tables);
+        }
+    }
+}
+
+fn apply(notice: &Notice, context: &mut Context, tables: &mut OwnTables) {
+    let now_ns = notice.now_ns;
+    let Ok(interest) = Interest::read(&notice.interest) else { return };
+    let mut prefixes = Prefixes::new();
+    prefixes.set(&context.key, &interest.name);
+    let key = PitKey {
+        hash: prefixes.full(),
+        name: interest.name.as_bytes(),
+        hint: interest.hint,
+        can_be_prefix: interest.can_be_prefix,
+        must_be_fresh: interest.must_be_fresh,
+    };
+    let found = tables.pit.find(&key);
+    match &notice.change {
+        &Change::Pending { from, expiry_ns, token } => {
+            let pit = &mut tables.pit;
+            let at = found.or_else(|| pit.insert_shadow(&key, prefixes.components(), &interest));
+            // The face may have been removed in the meantime.
+            let has_room = context.faces.get(from).is_none()
+                || at.is_some_and(|at| pit.set_in_record(at, from, 0, expiry_ns, token));
+            if !has_room {
+                context.counters.drop(Drop::PitFull);
+            }
+        }
+        Change::Done { data, may_store } => {
+            let Some(at) = found else { return };
+            let is_shadow = tables.pit.state(at).shadow;
+            let data = data.as_deref().and_then(|data| Data::read(data).ok());
+            if let Some(data) = data.filter(|_| !is_shadow) {
+                let mut pipelines = Pipelines::new(context, tables);
+                pipelines.store_nonces_of_satisfied(now_ns, at, &data);
+                if *may_store {
+                    prefixes.set(&context.key, &data.name);
+                    tables.content.put(now_ns, &data, &prefixes);
+                }
+            }
+            tables.pit.remove(at);
+        }
+    }
+}
+
+impl Context {
     /// Whether an Interest with this many components is a short prefix.
     #[inline]
     pub(crate) fn is_short(&self, interest: &Interest<'_>, components: usize) -> bool {
@@ -57,7 +109,9 @@ impl Forwarder {
             && components < self.short_below
             && interest.name.split_digest().is_none()
     }
+}
 
+impl<T: Tables> Pipelines<'_, T> {
     /// Tells the other shards that an entry, if it is a short prefix, is pending for a face.
     pub(crate) fn notify_pending(
         &mut self,
@@ -67,7 +121,7 @@ impl Forwarder {
         expiry_ns: u64,
         token: PitToken,
     ) {
-        if self.pit.entry(at).short {
+        if self.pit.state(at).short {
             self.push_notice(now_ns, at, Change::Pending { from, expiry_ns, token });
         }
     }
@@ -75,7 +129,7 @@ impl Forwarder {
     /// Tells the other shards that an entry, if it is a short prefix, is about to be removed; with
     /// the Data that satisfied it, and whether it may be stored.
     pub(crate) fn notify_done(&mut self, now_ns: u64, at: u32, data: Option<(&[u8], bool)>) {
-        if self.pit.entry(at).short {
+        if self.pit.state(at).short {
             let may_store = data.is_some_and(|(_, may_store)| may_store);
             let data = data.map(|(wire, _)| wire.to_vec());
             self.push_notice(now_ns, at, Change::Done { data, may_store });
@@ -85,48 +139,6 @@ impl Forwarder {
     fn push_notice(&mut self, now_ns: u64, at: u32, change: Change) {
         let mut interest = Vec::new();
         self.pit.interest(at, &mut interest);
-        self.notices.push(Notice { now_ns, interest, change });
-    }
-
-    /// Applies a notice of another shard.
-    pub fn notice(&mut self, notice: &Notice) {
-        let now_ns = notice.now_ns;
-        self.advance(now_ns);
-        let Ok(interest) = Interest::read(&notice.interest) else { return };
-        let mut prefixes = Prefixes::new();
-        prefixes.set(&self.key, &interest.name);
-        let key = PitKey {
-            hash: prefixes.full(),
-            name: interest.name.as_bytes(),
-            hint: interest.hint,
-            can_be_prefix: interest.can_be_prefix,
-            must_be_fresh: interest.must_be_fresh,
-        };
-        let found = self.pit.find(&key);
-        match &notice.change {
-            &Change::Pending { from, expiry_ns, token } => {
-                let inserted = || self.pit.insert_shadow(&key, prefixes.components(), &interest);
-                // The face may have been removed in the meantime.
-                let has_room = self.faces.get(from).is_none()
-                    || found
-                        .or_else(inserted)
-                        .is_some_and(|at| self.pit.set_in_record(at, from, 0, expiry_ns, token));
-                if !has_room {
-                    self.counters.drop(Drop::PitFull);
-                }
-            }
-            Change::Done { data, may_store } => {
-                let Some(at) = found else { return };
-                let data = data.as_deref().and_then(|data| Data::read(data).ok());
-                if let Some(data) = data.filter(|_| !self.pit.entry(at).shadow) {
-                    prefixes.set(&self.key, &data.name);
-                    if *may_store {
-                        self.content.put(now_ns, &data, &prefixes);
-                    }
-                    self.store_nonces_of_satisfied(now_ns, at, &data);
-                }
-                self.pit.remove(at);
-            }
-        }
+        self.context.notices.push(Notice { now_ns, interest, change });
     }
 }

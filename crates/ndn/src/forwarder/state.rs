@@ -3,22 +3,37 @@
 
 use crate::packets::{Headers, Interest, Name};
 
+use std::sync::{Arc, Mutex};
+
 use crate::forwarder::counters::Counters;
 use crate::forwarder::face::{Face, FaceId, Faces};
+use crate::forwarder::lock::lock;
 use crate::forwarder::notice::Notice;
+use crate::forwarder::pipelines::Pipelines;
 use crate::forwarder::scratch::Scratch;
 use crate::forwarder::settings::Settings;
 use crate::forwarder::strategy::Strategy;
 use crate::forwarder::tables::{
-    ContentStore, DeadNonces, NameKey, NextHop, Pit, PrefixTable, Prefixes,
+    Buckets, ContentStore, DeadNonces, Held, LocalPart, NameKey, NextHop, OwnTables, Pit,
+    PrefixTable, Prefixes,
 };
 use crate::forwarder::token::Token;
 
-/// A forwarder, or a shard of one.
+/// A forwarder, or one of several workers that are one forwarder together.
 #[derive(Debug)]
 pub struct Forwarder {
+    pub(crate) context: Context,
+    pub(crate) access: Access,
+}
+
+/// What a worker has of its own in any case.
+#[derive(Debug)]
+pub(crate) struct Context {
     pub(crate) settings: Settings,
+    /// Number of the shard; 0 if the tables are shared.
     pub(crate) shard: u8,
+    /// Whether it is the first of the workers that share tables.
+    pub(crate) is_first: bool,
     /// Interests with CanBePrefix and fewer components are short prefixes; 0 without other shards.
     pub(crate) short_below: usize,
     pub(crate) notices: Vec<Notice>,
@@ -26,11 +41,19 @@ pub struct Forwarder {
     pub(crate) faces: Faces,
     pub(crate) fib: PrefixTable<Vec<NextHop>>,
     pub(crate) strategies: PrefixTable<Strategy>,
-    pub(crate) pit: Pit,
-    pub(crate) content: ContentStore,
-    pub(crate) dead: DeadNonces,
     pub(crate) counters: Counters,
     pub(crate) scratch: Scratch,
+}
+
+/// The tables that packets change.
+#[derive(Debug)]
+pub(crate) enum Access {
+    /// The worker's own.
+    Own(Box<OwnTables>),
+    /// Shared behind one lock.
+    Global(Arc<Mutex<OwnTables>>),
+    /// Shared with a lock for each bucket of the PIT; whether the locks are prefetched.
+    Buckets(Arc<Buckets>, Box<LocalPart>, bool),
 }
 
 /// Receives packets to send.
@@ -59,60 +82,96 @@ pub type Received<'a> = (FaceId, &'a Headers, &'a [u8]);
 #[error("prefix too long: use at most {} components", crate::forwarder::COMPONENTS_MAX)]
 pub struct TooLong;
 
+impl OwnTables {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            pit: Pit::new(settings.pit_capacity.min(Token::ENTRIES_MAX)),
+            content: ContentStore::new(settings.cs_capacity, settings.cs_bytes),
+            dead: DeadNonces::new(settings.dead_nonces),
+        }
+    }
+}
+
 impl Forwarder {
     /// A forwarder without faces and routes.
     pub fn new(settings: Settings) -> Self {
-        Self::shard(settings, 0, 1)
+        let tables = OwnTables::new(&settings);
+        Self::with(settings, 0, 0, Access::Own(Box::new(tables)))
     }
 
-    /// The shard with number `shard`, of `shards`.
-    pub(crate) fn shard(settings: Settings, shard: u8, shards: usize) -> Self {
-        Self {
+    pub(crate) fn with(settings: Settings, shard: u8, short_below: usize, access: Access) -> Self {
+        let context = Context {
             shard,
-            short_below: if shards > 1 { settings.dispatch_components.max(1) } else { 0 },
+            is_first: true,
+            short_below,
             notices: Vec::new(),
             key: NameKey::from_seed(settings.seed),
             faces: Faces::default(),
             fib: PrefixTable::new(),
             strategies: PrefixTable::new(),
-            pit: Pit::new(settings.pit_capacity.min(Token::ENTRIES_MAX)),
-            content: ContentStore::new(settings.cs_capacity, settings.cs_bytes),
-            dead: DeadNonces::new(settings.dead_nonces),
             counters: Counters::default(),
             scratch: Scratch::new(settings.pit_capacity),
             settings,
-        }
+        };
+        Self { context, access }
     }
 
     /// Removes expired PIT entries. Every received packet also does this, so a call is needed only
     /// while no packets arrive.
     #[inline]
     pub fn advance(&mut self, now_ns: u64) {
-        while let Some(at) = self.pit.due(now_ns) {
-            self.expire(now_ns, at);
+        let Self { context, access } = self;
+        match access {
+            Access::Own(tables) => expire_due(context, tables, now_ns),
+            Access::Global(shared) => {
+                let mut tables = lock(shared, &mut context.counters.lock_waits);
+                expire_due(context, &mut tables, now_ns);
+            }
+            Access::Buckets(shared, local, _) => {
+                local.set_time(now_ns);
+                while let Some(bucket) = local.due(now_ns) {
+                    let mut held = shared.hold_bucket(local, bucket);
+                    expire_held(context, &mut held, now_ns);
+                    held.pit().reschedule();
+                }
+            }
         }
     }
 
     /// Adds or changes a face. Numbers from 65,536 on are ignored.
     pub fn set_face(&mut self, id: FaceId, face: Face) {
-        self.faces.set(id, Some(face));
-        if id.0 < Faces::MAX {
-            self.pit.add_face(id);
+        let Self { context, access } = self;
+        context.faces.set(id, Some(face));
+        if id.0 >= Faces::MAX {
+            return;
         }
-        if id.0 < Faces::MAX && self.scratch.last_data.len() <= id.0 as usize {
-            self.scratch.last_data.resize(id.0 as usize + 1, 0);
+        match access {
+            Access::Own(tables) => tables.pit.add_face(id),
+            Access::Global(shared) => lock(shared, &mut 0).pit.add_face(id),
+            Access::Buckets(..) => {}
+        }
+        let last_data = &mut context.scratch.last_data;
+        if last_data.len() <= id.0 as usize {
+            last_data.resize(id.0 as usize + 1, 0);
         }
     }
 
     /// Removes a face, its routes and its pending Interests. Returns whether it had routes. If the
     /// face has no routes and no out-records, the cost is independent of the table sizes.
     pub fn remove_face(&mut self, id: FaceId) -> bool {
-        self.faces.set(id, None);
-        self.pit.remove_face(id);
-        let had_routes = self.faces.has_routes(id);
+        let is_first = self.is_first();
+        let Self { context, access } = self;
+        context.faces.set(id, None);
+        let had_routes = context.faces.has_routes(id);
+        match access {
+            Access::Own(tables) => tables.pit.remove_face(id),
+            Access::Global(shared) if is_first => lock(shared, &mut 0).pit.remove_face(id),
+            Access::Buckets(shared, ..) if is_first => shared.remove_face(id, had_routes),
+            _ => {}
+        }
         if had_routes {
-            self.faces.count_routes(id, |_| 0);
-            self.fib.retain(|hops| {
+            context.faces.count_routes(id, |_| 0);
+            context.fib.retain(|hops| {
                 hops.retain(|hop| hop.face != id);
                 !hops.is_empty()
             });
@@ -131,64 +190,162 @@ impl Forwarder {
         out: &mut impl Outbox,
     ) -> Result<(), TooLong> {
         self.advance(now_ns);
-        let hops = self.fib.entry(&self.key, prefix, Vec::new).ok_or(TooLong)?;
+        let context = &mut self.context;
+        let hops = context.fib.entry(&context.key, prefix, Vec::new).ok_or(TooLong)?;
         let is_new = !hops.iter().any(|hop| hop.face == face);
         hops.retain(|hop| hop.face != face);
         hops.push(NextHop { face, cost });
         hops.sort_unstable_by_key(|hop| (hop.cost, hop.face));
         let room = hops.len();
-        self.scratch.hops.reserve(room);
-        self.scratch.chosen.reserve(room);
+        context.scratch.hops.reserve(room);
+        context.scratch.chosen.reserve(room);
         if is_new {
-            self.faces.count_routes(face, |count| count + 1);
+            context.faces.count_routes(face, |count| count + 1);
             self.new_next_hop(now_ns, prefix, face, out);
         }
         Ok(())
     }
 
+    /// Sends the pending Interests of the multicast strategy to a new next hop.
+    fn new_next_hop(&mut self, now_ns: u64, prefix: &Name<'_>, to: FaceId, out: &mut impl Outbox) {
+        let is_first = self.is_first();
+        let Self { context, access } = self;
+        match access {
+            Access::Own(tables) => {
+                let all: Vec<u32> = tables.pit.pending().collect();
+                let mut pipelines = Pipelines::new(context, &mut **tables);
+                pipelines.new_next_hop(now_ns, prefix, to, &all, out);
+            }
+            Access::Global(shared) if is_first => {
+                let mut tables = lock(shared, &mut 0);
+                let all: Vec<u32> = tables.pit.pending().collect();
+                let mut pipelines = Pipelines::new(context, &mut *tables);
+                pipelines.new_next_hop(now_ns, prefix, to, &all, out);
+            }
+            Access::Buckets(shared, local, _) if is_first => {
+                let mut all = Vec::new();
+                for bucket in shared.numbers() {
+                    let mut held = shared.hold_bucket(local, bucket);
+                    held.pit().all(&mut all);
+                    let mut pipelines = Pipelines::new(context, &mut held);
+                    pipelines.new_next_hop(now_ns, prefix, to, &all, out);
+                    all.clear();
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Removes a route; returns false if there was none.
     pub fn remove_route(&mut self, prefix: &Name<'_>, face: FaceId) -> bool {
-        let Some(hops) = self.fib.remove(&self.key, prefix) else { return false };
+        let Context { fib, key, faces, .. } = &mut self.context;
+        let Some(hops) = fib.remove(key, prefix) else { return false };
         let left: Vec<_> = hops.iter().copied().filter(|hop| hop.face != face).collect();
         let removed = left.len() < hops.len();
         if removed {
-            self.faces.count_routes(face, |count| count.saturating_sub(1));
+            faces.count_routes(face, |count| count.saturating_sub(1));
         }
         if !left.is_empty() {
-            self.fib.entry(&self.key, prefix, || left);
+            fib.entry(key, prefix, || left);
         }
         removed
     }
 
     /// Sets the strategy of a prefix and of all longer prefixes without their own.
     pub fn set_strategy(&mut self, prefix: &Name<'_>, strategy: Strategy) -> Result<(), TooLong> {
-        let entry = self.strategies.entry(&self.key, prefix, || strategy).ok_or(TooLong)?;
-        *entry = strategy;
+        let Context { strategies, key, .. } = &mut self.context;
+        *strategies.entry(key, prefix, || strategy).ok_or(TooLong)? = strategy;
         Ok(())
     }
 
     /// Removes the strategy of a prefix: that of the next shorter prefix applies. Returns false if
     /// the prefix had none.
     pub fn unset_strategy(&mut self, prefix: &Name<'_>) -> bool {
-        self.strategies.remove(&self.key, prefix).is_some()
+        let Context { strategies, key, .. } = &mut self.context;
+        strategies.remove(key, prefix).is_some()
     }
 
-    /// The counters so far.
+    /// The counters so far. Those of shared tables are the first worker's.
     pub fn counters(&self) -> Counters {
-        let mut counters = self.counters;
-        counters.cs_evicted = self.content.evicted();
-        counters.nonces_evicted = self.dead.evicted();
+        let mut counters = self.context.counters;
+        (counters.cs_evicted, counters.nonces_evicted) = match &self.access {
+            Access::Own(tables) => (tables.content.evicted(), tables.dead.evicted()),
+            Access::Global(shared) if self.is_first() => {
+                let tables = lock(shared, &mut 0);
+                (tables.content.evicted(), tables.dead.evicted())
+            }
+            Access::Buckets(shared, ..) if self.is_first() => shared.evicted(),
+            _ => (0, 0),
+        };
+        if let Access::Buckets(_, local, _) = &self.access {
+            counters.lock_waits += local.waits();
+        }
         counters
     }
 
-    /// Number of pending Interests; those of other shards are not counted.
+    /// Number of pending Interests. Those of other shards are not counted; those of shared tables
+    /// only by the first worker.
     pub fn pending(&self) -> usize {
-        self.pit.len()
+        match &self.access {
+            Access::Own(tables) => tables.pit.len(),
+            Access::Global(shared) if self.is_first() => lock(shared, &mut 0).pit.len(),
+            Access::Buckets(shared, ..) if self.is_first() => shared.len(),
+            _ => 0,
+        }
     }
 
-    /// Number of stored Data.
+    /// Number of stored Data, counted as in [`Forwarder::pending`].
     pub fn stored(&self) -> usize {
-        self.content.len()
+        match &self.access {
+            Access::Own(tables) => tables.content.len(),
+            Access::Global(shared) if self.is_first() => lock(shared, &mut 0).content.len(),
+            Access::Buckets(shared, ..) if self.is_first() => shared.stored(),
+            _ => 0,
+        }
+    }
+
+    /// Whether it is the first of the workers that share tables.
+    fn is_first(&self) -> bool {
+        self.context.is_first
+    }
+}
+
+/// Removes the expired entries of tables that a thread has for itself.
+#[inline]
+pub(crate) fn expire_due(context: &mut Context, tables: &mut OwnTables, now_ns: u64) {
+    while let Some(at) = tables.pit.due(now_ns) {
+        Pipelines::new(context, tables).expire(now_ns, at);
+    }
+}
+
+/// Removes the expired entries of a held bucket.
+pub(crate) fn expire_held(context: &mut Context, held: &mut Held<'_>, now_ns: u64) {
+    let mut found = std::mem::take(&mut context.scratch.satisfied);
+    found.clear();
+    held.pit().expired(now_ns, &mut found);
+    for at in found.drain(..) {
+        Pipelines::new(context, held).expire(now_ns, at);
+    }
+    context.scratch.satisfied = found;
+}
+
+impl Context {
+    /// Counts whether a packet's token is that of an entry for which `is_of` returns true. For a
+    /// token of another shard, `is_elsewhere` decides.
+    pub(crate) fn check_token(
+        &mut self,
+        headers: &Headers,
+        is_elsewhere: bool,
+        is_of: impl Fn((u32, u16)) -> bool,
+    ) {
+        if headers.token.as_bytes().is_empty() {
+            return;
+        }
+        let right = Token::read(&headers.token)
+            .filter(|token| token.shard == self.shard)
+            .map_or(is_elsewhere, |token| is_of((token.entry, token.generation)));
+        self.counters.tokens_right += u64::from(right);
+        self.counters.tokens_wrong += u64::from(!right);
     }
 
     /// Sets `scratch.hops` to the next hops of an Interest for which `allowed` returns true: those

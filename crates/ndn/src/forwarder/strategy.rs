@@ -5,7 +5,7 @@
 //! interval per PIT entry, multicast one per upstream face.
 
 use crate::forwarder::face::FaceId;
-use crate::forwarder::tables::{NextHop, Pit};
+use crate::forwarder::tables::{NextHop, PendingInterests};
 
 const INTERVAL_MAX_NS: u32 = 250_000_000;
 
@@ -49,7 +49,7 @@ impl Strategy {
     #[inline]
     pub(crate) fn choose(
         self,
-        pit: &mut Pit,
+        pit: &mut impl PendingInterests,
         at: u32,
         hops: &[NextHop],
         now_ns: u64,
@@ -64,7 +64,7 @@ impl Strategy {
 }
 
 fn best_route(
-    pit: &mut Pit,
+    pit: &mut impl PendingInterests,
     at: u32,
     hops: &[NextHop],
     now_ns: u64,
@@ -74,7 +74,7 @@ fn best_route(
         chosen.extend(hops.first().map(|hop| hop.face));
         return if hops.is_empty() { Choice::NoRoute } else { Choice::Send };
     };
-    let entry = pit.entry_mut(at);
+    let entry = pit.state_mut(at);
     if now_ns.saturating_sub(latest_ns) < entry.interval_ns.into() {
         return Choice::Suppressed;
     }
@@ -87,7 +87,7 @@ fn best_route(
 }
 
 fn multicast(
-    pit: &mut Pit,
+    pit: &mut impl PendingInterests,
     at: u32,
     hops: &[NextHop],
     now_ns: u64,

@@ -45,7 +45,7 @@ impl Core {
         version: &'static str,
     ) -> io::Result<Self> {
         Ok(Self {
-            workers: Workers::start(&plan.settings, plan.workers)?,
+            workers: Workers::start(&plan.settings, plan.workers, plan.sharing)?,
             rib: Rib::default(),
             strategies: BTreeMap::new(),
             datasets: Datasets::default(),

@@ -28,4 +28,4 @@ pub use plan::{ForwardPlan, PlannedRoute};
 pub use report::{FaceReport, ForwardReport};
 pub use run::{ForwardError, Relay};
 
-pub use crate::forwarder::{Settings, Strategy, Unsolicited};
+pub use crate::forwarder::{Settings, Sharing, Strategy, Unsolicited};

@@ -1,7 +1,7 @@
 //! The plan of a forwarder: its complete configuration.
 
 use crate::faces::{Remote, Settings as FaceSettings};
-use crate::forwarder::{Settings, Strategy, Unsolicited};
+use crate::forwarder::{Settings, Sharing, Strategy, Unsolicited};
 use crate::packets::NameBuf;
 use serde_json::{Value, json};
 
@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 pub struct ForwardPlan {
     /// Number of shards of the tables; all but the first have a thread of their own. 0 is 1.
     pub workers: usize,
+    /// How the workers share the tables.
+    pub sharing: Sharing,
     /// Sizes and policies of the tables.
     pub settings: Settings,
     /// Sockets, and limits of faces.
@@ -61,6 +63,7 @@ impl ForwardPlan {
             "faces_max": self.faces.faces_max,
             "faces_on_demand_max": self.faces.on_demand_max(),
             "workers": self.workers.max(1),
+            "tables": self.sharing.name(),
             "dispatch_components": self.settings.dispatch_components,
             "pit": pit_capacity,
             "pit_per_face": pit_per_face.unwrap_or(*pit_capacity),

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::faces::{FaceInfo, Faces, ReceivedPacket};
 use crate::forwarder::{
-    Counters, Dispatch, Face, FaceId, Forwarder, Settings, Sharded, Strategy, TooLong,
+    Counters, Dispatch, Face, FaceId, Forwarder, Parallel, Settings, Sharing, Strategy, TooLong,
 };
 use crate::packets::{Headers, NameBuf};
 use ringtap_base::Clock;
@@ -70,12 +70,12 @@ struct Seat {
 }
 
 impl Workers {
-    /// Starts `settings` in `count` shards; all but the first get a thread.
-    pub(crate) fn start(settings: &Settings, count: usize) -> io::Result<Self> {
+    /// Starts `count` workers; all but the first get a thread.
+    pub(crate) fn start(settings: &Settings, count: usize, sharing: Sharing) -> io::Result<Self> {
         let doorbell = Arc::new(Doorbell::new()?);
-        let sharded = Sharded::new(settings, count);
-        let dispatch = sharded.dispatch().clone();
-        let mut shards = sharded.into_shards().into_iter();
+        let parallel = Parallel::new(settings, count, sharing);
+        let dispatch = parallel.dispatch().clone();
+        let mut shards = parallel.into_workers().into_iter();
         let own = shards.next().unwrap_or_else(|| Forwarder::new(settings.clone()));
         let seat = |(number, shard)| Seat::start(number, shard, &doorbell);
         let seats = (1..).zip(shards).map(seat).collect::<io::Result<_>>()?;
@@ -106,7 +106,7 @@ impl Workers {
             for ReceivedPacket { face, headers, packet } in packets {
                 let shard = match self.seats.is_empty() {
                     true => 0,
-                    false => self.dispatch.shard_of_packet(packet),
+                    false => self.dispatch.worker_of(FaceId(*face), packet),
                 };
                 match shard.checked_sub(1) {
                     None => {

@@ -3,12 +3,14 @@
 
 use std::collections::HashMap;
 
-use crate::support::{A, APP, B, MS, Outgoing, RADIO, UP, UP2, data_with, faces, interest, name};
+use crate::support::{
+    A, APP, B, MS, Outgoing, RADIO, UP, UP2, collect, data_with, faces, interest, name,
+};
 use proptest::prelude::{
     ProptestConfig, Strategy as _, prop, prop_assert_eq, prop_oneof, proptest,
 };
 use proptest::strategy::ValueTree as _;
-use ringtap_ndn::forwarder::{FaceId, Forwarder, Locked, Prefetching, Settings, Sharded, Strategy};
+use ringtap_ndn::forwarder::{FaceId, Forwarder, Parallel, Settings, Sharing, Strategy};
 use ringtap_ndn::packets::{Headers, NackReason, PitToken};
 
 /// A step of the input.
@@ -74,6 +76,7 @@ fn settings() -> Settings {
         cs_capacity: 1024,
         cs_bytes: 4 << 20,
         dead_nonces: 1 << 14,
+        lock_buckets: 8,
         ..Settings::default()
     }
 }
@@ -81,7 +84,6 @@ fn settings() -> Settings {
 /// Configures a forwarder of any design with the same faces, routes and strategies.
 macro_rules! configured {
     ($forwarder:expr) => {{
-        #[allow(unused_mut, reason = "`Locked` needs no exclusive borrow")]
         let mut forwarder = $forwarder;
         faces().into_iter().for_each(|(id, face)| forwarder.set_face(id, face));
         let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
@@ -100,15 +102,6 @@ macro_rules! configured {
     }};
 }
 
-/// The packets that `act` sends.
-fn collect(act: impl FnOnce(&mut dyn FnMut(FaceId, &Headers, &[u8]))) -> Vec<Outgoing> {
-    let mut outgoing = Vec::new();
-    act(&mut |face, headers: &Headers, wire: &[u8]| {
-        outgoing.push(Outgoing { face, headers: *headers, wire: wire.to_vec() });
-    });
-    outgoing
-}
-
 fn single<'a>(settings: Settings) -> Take<'a> {
     let mut forwarder = configured!(Forwarder::new(settings));
     Box::new(move |now, from, headers, wire| {
@@ -118,8 +111,8 @@ fn single<'a>(settings: Settings) -> Take<'a> {
     })
 }
 
-fn sharded<'a>(settings: &Settings, shards: usize) -> Take<'a> {
-    let mut forwarder = configured!(Sharded::new(settings, shards));
+fn parallel<'a>(settings: &Settings, workers: usize, sharing: Sharing) -> Take<'a> {
+    let mut forwarder = configured!(Parallel::new(settings, workers, sharing));
     Box::new(move |now, from, headers, wire| {
         collect(|out| {
             forwarder.take(now, from, headers, wire, &mut |f, h: &Headers, w: &[u8]| out(f, h, w))
@@ -127,13 +120,8 @@ fn sharded<'a>(settings: &Settings, shards: usize) -> Take<'a> {
     })
 }
 
-fn locked<'a>(settings: &Settings, buckets: usize, prefetching: Prefetching) -> Take<'a> {
-    let forwarder = configured!(Locked::new(settings, buckets, prefetching));
-    Box::new(move |now, from, headers, wire| {
-        let received = [(from, headers, wire)];
-        collect(|out| forwarder.take(now, &received, &mut |f, h: &Headers, w: &[u8]| out(f, h, w)))
-    })
-}
+/// The designs with locks.
+const LOCKED: [Sharing; 3] = [Sharing::Buckets, Sharing::BucketsNaive, Sharing::Global];
 
 /// The packets that are sent in each step. PIT tokens differ between designs, so they are
 /// renumbered in order.
@@ -193,11 +181,12 @@ proptest! {
         let reference = run(&steps, single(settings.clone()));
         let settings_by_first = Settings { dispatch_components: 1, ..settings.clone() };
         for shards in 1..=7 {
-            let found = run(&steps, sharded(&settings_by_first, shards));
+            let found = run(&steps, parallel(&settings_by_first, shards, Sharing::Shards));
             prop_assert_eq!(&found, &reference, "{} shards", shards);
         }
-        for prefetching in [Prefetching::Off, Prefetching::On] {
-            prop_assert_eq!(&run(&steps, locked(&settings, 13, prefetching)), &reference, "{:?}", prefetching);
+        for (workers, sharing) in (1..).zip(LOCKED) {
+            let found = run(&steps, parallel(&settings, workers, sharing));
+            prop_assert_eq!(&found, &reference, "{} workers, {}", workers, sharing);
         }
     }
 
@@ -208,19 +197,19 @@ proptest! {
         let settings = Settings { cs_capacity: 0, cs_bytes: 0, dispatch_components: components, ..settings() };
         let reference = run(&steps, single(settings.clone()));
         for shards in 1..=7 {
-            prop_assert_eq!(&run(&steps, sharded(&settings, shards)), &reference, "{} shards", shards);
+            prop_assert_eq!(&run(&steps, parallel(&settings, shards, Sharing::Shards)), &reference, "{} shards", shards);
         }
     }
 
-    /// The share per face is divided like the capacities, so designs with one part refuse the same
-    /// Interests as the reference.
+    /// Shards divide the share of a face, and a worker removes expired entries only when it gets a
+    /// packet. So single workers refuse the same Interests as the reference.
     #[test]
     fn a_share_of_the_pit_is_the_same_in_all_designs(steps in steps(), share in 1..6_usize) {
         let settings = Settings { pit_per_face: Some(share), ..settings() };
         let reference = run(&steps, single(settings.clone()));
-        prop_assert_eq!(&run(&steps, sharded(&settings, 1)), &reference, "sharded");
-        for prefetching in [Prefetching::Off, Prefetching::On] {
-            prop_assert_eq!(&run(&steps, locked(&settings, 1, prefetching)), &reference, "{:?}", prefetching);
+        prop_assert_eq!(&run(&steps, parallel(&settings, 1, Sharing::Shards)), &reference, "sharded");
+        for sharing in LOCKED {
+            prop_assert_eq!(&run(&steps, parallel(&settings, 1, sharing)), &reference, "{}", sharing);
         }
     }
 
@@ -230,9 +219,11 @@ proptest! {
         let reference = run(&steps, single(settings()));
         let settings = Settings { pit_per_face: Some(1_000), dispatch_components: 1, ..settings() };
         for shards in 1..=7 {
-            prop_assert_eq!(&run(&steps, sharded(&settings, shards)), &reference, "{} shards", shards);
+            prop_assert_eq!(&run(&steps, parallel(&settings, shards, Sharing::Shards)), &reference, "{} shards", shards);
         }
-        prop_assert_eq!(&run(&steps, locked(&settings, 13, Prefetching::On)), &reference);
+        for sharing in LOCKED {
+            prop_assert_eq!(&run(&steps, parallel(&settings, 2, sharing)), &reference, "{}", sharing);
+        }
     }
 }
 
@@ -283,39 +274,42 @@ fn the_generated_steps_cause_all_kinds_of_packets() {
     assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), expected);
 }
 
-/// Several threads use the same tables, with different names in all buckets. No packet may be lost.
+/// Threads use the same tables: Interests in one, their Data in the other. No packet may be lost.
 #[test]
 fn threads_share_the_tables() {
-    let forwarder = configured!(Locked::new(&settings(), 4, Prefetching::On));
-    std::thread::scope(|scope| {
-        for thread in 0..3 {
-            let forwarder = &forwarder;
+    for sharing in LOCKED {
+        let forwarder = configured!(Parallel::new(&settings(), 2, sharing));
+        let Ok([mut consumer, mut producer]) = <[_; 2]>::try_from(forwarder.into_workers()) else {
+            panic!("two workers")
+        };
+        let (sender, receiver) = std::sync::mpsc::sync_channel::<(String, PitToken)>(64);
+        let answered = std::thread::scope(|scope| {
             scope.spawn(move || {
-                for round in 0..2_000u32 {
-                    let text = format!("/{thread}-{round}");
-                    let request = interest(&text).nonce(round).wire();
-                    let headers = Headers::default();
-                    let outgoing = collect(|out| {
-                        forwarder.take(
-                            1,
-                            &[(A, &headers, &request)],
-                            &mut |f, h: &Headers, w: &[u8]| out(f, h, w),
-                        );
+                for number in 0..6_000u32 {
+                    let text = format!("/a/{number}");
+                    let wire = interest(&text).nonce(number).wire();
+                    let sent = collect(|out| {
+                        let mut out = |f, h: &Headers, w: &[u8]| out(f, h, w);
+                        consumer.take(1, A, &Headers::default(), &wire, &mut out);
                     });
-                    assert_eq!(outgoing.len(), 1, "{text}");
-                    let answer = data_with(&text, None, b"");
-                    let back = Headers { token: outgoing[0].headers.token, ..headers };
-                    let outgoing = collect(|out| {
-                        forwarder.take(
-                            2,
-                            &[(UP, &back, &answer)],
-                            &mut |f, h: &Headers, w: &[u8]| out(f, h, w),
-                        );
-                    });
-                    assert_eq!(outgoing.len(), 1, "{text}");
+                    assert_eq!(sent.len(), 1, "{text}");
+                    sender.send((text, sent[0].headers.token)).unwrap();
                 }
             });
-        }
-    });
-    assert_eq!((forwarder.counters().satisfied, forwarder.counters().tokens_right), (6_000, 6_000));
+            let mut answered = 0;
+            for (text, token) in receiver {
+                let headers = Headers { token, ..Headers::default() };
+                let answer = data_with(&text, None, b"");
+                let sent = collect(|out| {
+                    let mut out = |f, h: &Headers, w: &[u8]| out(f, h, w);
+                    producer.take(2, UP, &headers, &answer, &mut out);
+                });
+                assert_eq!(sent.len(), 1, "{sharing}: {text}");
+                answered += 1;
+            }
+            answered
+        });
+        let counters = producer.counters();
+        assert_eq!((counters.satisfied, counters.tokens_right), (answered, answered), "{sharing}");
+    }
 }

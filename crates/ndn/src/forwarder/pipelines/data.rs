@@ -2,14 +2,14 @@
 
 use crate::packets::{Data, Headers};
 
-use super::{Arrival, is_localhost};
+use super::{Arrival, Pipelines, is_localhost};
 use crate::forwarder::counters::Drop;
 use crate::forwarder::face::LinkKind;
 use crate::forwarder::settings::Unsolicited;
-use crate::forwarder::state::{Forwarder, Outbox};
-use crate::forwarder::tables::DeadNonces;
+use crate::forwarder::state::{Context, Outbox};
+use crate::forwarder::tables::{Contents, NONCE_LIFE_NS, PendingInterests, Tables};
 
-impl Forwarder {
+impl<T: Tables> Pipelines<'_, T> {
     pub(crate) fn data(
         &mut self,
         arrival: &Arrival<'_>,
@@ -17,29 +17,30 @@ impl Forwarder {
         out: &mut impl Outbox,
     ) -> Result<(), Drop> {
         let Arrival { now_ns, via, headers, prefixes, .. } = *arrival;
-        self.counters.data_in += 1;
+        self.context.counters.data_in += 1;
         if !via.local && is_localhost(&data.name) {
             return Err(Drop::Scope);
         }
         if !prefixes.fits() {
             return Err(Drop::NameTooLong);
         }
-        let mut satisfied = std::mem::take(&mut self.scratch.satisfied);
+        let mut satisfied = std::mem::take(&mut self.context.scratch.satisfied);
         satisfied.clear();
-        self.pit.satisfied_by(&self.key, data, prefixes, &mut satisfied);
+        self.pit.satisfied_by(&self.context.key, data, prefixes, &mut satisfied);
         // A token is only a hint: its entry must be among those that the Data satisfies. That of a
         // shadow is in another shard.
-        let has_shadow = satisfied.iter().any(|&at| self.pit.entry(at).shadow);
-        self.check_token(headers, has_shadow, |at| satisfied.contains(&at));
+        let has_shadow = satisfied.iter().any(|&at| self.pit.state(at).shadow);
+        let is_of = |token| satisfied.iter().any(|&at| self.pit.token(at) == token);
+        self.context.check_token(headers, has_shadow, is_of);
         satisfied.retain(|&at| {
-            let is_expired = self.pit.entry(at).expiry_ns <= now_ns;
+            let is_expired = self.pit.state(at).expiry_ns <= now_ns;
             if is_expired {
                 self.expire(now_ns, at);
             }
             !is_expired
         });
         let result = if satisfied.is_empty() {
-            if via.local && self.settings.unsolicited == Unsolicited::KeepLocal {
+            if via.local && self.context.settings.unsolicited == Unsolicited::KeepLocal {
                 self.store(arrival, data);
             }
             Err(Drop::Unsolicited)
@@ -48,7 +49,7 @@ impl Forwarder {
             self.satisfy(arrival, data, &mut satisfied, out);
             Ok(())
         };
-        self.scratch.satisfied = satisfied;
+        self.context.scratch.satisfied = satisfied;
         result
     }
 
@@ -71,8 +72,8 @@ impl Forwarder {
         let Arrival { now_ns, from, headers, .. } = *arrival;
         // Oldest first, so that a face with several Interests gets the token of the same one in
         // every run.
-        satisfied.sort_unstable_by_key(|&at| self.pit.entry(at).number);
-        let Self { pit, faces, scratch, counters, .. } = self;
+        satisfied.sort_unstable_by_key(|&at| self.pit.state(at).number);
+        let Self { pit, context: Context { faces, scratch, counters, .. }, .. } = self;
         scratch.data_number += 1;
         for &at in &*satisfied {
             for record in pit.in_records(at) {
@@ -92,7 +93,7 @@ impl Forwarder {
         }
         for &at in &*satisfied {
             self.store_nonces_of_satisfied(now_ns, at, data);
-            self.counters.satisfied += 1;
+            self.context.counters.satisfied += 1;
             self.notify_done(now_ns, at, Some((data.wire, !headers.no_cache)));
             self.pit.remove(at);
         }
@@ -101,8 +102,8 @@ impl Forwarder {
     /// Stores the nonces of an entry that a Data satisfied, if a duplicate of its Interest would be
     /// forwarded again.
     pub(crate) fn store_nonces_of_satisfied(&mut self, now_ns: u64, at: u32, data: &Data<'_>) {
-        let stale_soon = data.freshness_ms.saturating_mul(1_000_000) < DeadNonces::LIFE_NS;
-        if stale_soon && self.pit.entry(at).must_be_fresh {
+        let stale_soon = data.freshness_ms.saturating_mul(1_000_000) < NONCE_LIFE_NS;
+        if stale_soon && self.pit.state(at).must_be_fresh {
             self.store_dead_nonces(now_ns, at);
         }
     }

@@ -2,15 +2,14 @@
 
 use crate::packets::{Headers, Interest, NackReason, Rewrite};
 
-use super::{Arrival, Outgoing, is_localhost, may_forward};
+use super::{Arrival, Outgoing, Pipelines, is_localhost, may_forward};
 use crate::forwarder::counters::Drop;
 use crate::forwarder::face::{Face, FaceId, LinkKind};
-use crate::forwarder::state::{Forwarder, Outbox};
+use crate::forwarder::state::{Context, Outbox};
 use crate::forwarder::strategy::Choice;
-use crate::forwarder::tables::PitKey;
-use crate::forwarder::token::Token;
+use crate::forwarder::tables::{Contents, NonceList, PendingInterests, PitKey, Tables};
 
-impl Forwarder {
+impl<T: Tables> Pipelines<'_, T> {
     pub(crate) fn interest(
         &mut self,
         arrival: &Arrival<'_>,
@@ -18,7 +17,7 @@ impl Forwarder {
         out: &mut impl Outbox,
     ) -> Result<(), Drop> {
         let Arrival { now_ns, from, via, headers, prefixes } = *arrival;
-        self.counters.interests_in += 1;
+        self.context.counters.interests_in += 1;
         if interest.hop_limit == Some(0) {
             return Err(Drop::HopLimit);
         }
@@ -30,9 +29,10 @@ impl Forwarder {
         }
         let hash = prefixes.full();
         // A missing nonce is derived from name, time and face, so that runs are repeatable.
-        let derived = || self.key.with(self.key.with(hash, now_ns), from.0.into()) as u32;
+        let derived =
+            || self.context.key.with(self.context.key.with(hash, now_ns), from.0.into()) as u32;
         let nonce = interest.nonce.unwrap_or_else(derived);
-        if self.dead.has(now_ns, self.key.with(hash, nonce.into())) {
+        if self.dead.has(now_ns, self.context.key.with(hash, nonce.into())) {
             return self.reject_loop(arrival, interest, nonce, out);
         }
 
@@ -45,7 +45,7 @@ impl Forwarder {
             must_be_fresh: interest.must_be_fresh,
         };
         let mut found = self.pit.find(&key);
-        if let Some(at) = found.take_if(|at| self.pit.entry(*at).expiry_ns <= now_ns) {
+        if let Some(at) = found.take_if(|at| self.pit.state(*at).expiry_ns <= now_ns) {
             self.expire(now_ns, at);
         }
         if found.is_some_and(|at| self.is_duplicate(at, from, via, nonce)) {
@@ -55,14 +55,14 @@ impl Forwarder {
         let is_pending = found.is_some_and(|at| self.pit.in_records(at).next().is_some());
         if !is_pending && self.answer_from_store(arrival, interest, out) {
             if let Some(at) = found {
-                self.counters.satisfied += 1;
+                self.context.counters.satisfied += 1;
                 self.notify_done(now_ns, at, None);
                 self.pit.remove(at);
             }
             return Ok(());
         }
 
-        let limit = self.settings.pit_per_face.unwrap_or(usize::MAX);
+        let limit = self.context.settings.pit_per_face.unwrap_or(usize::MAX);
         if self.pit.pending_of(from) >= limit
             && !found.is_some_and(|at| self.pit.has_in_record(at, from))
         {
@@ -96,22 +96,25 @@ impl Forwarder {
     ) -> Result<(), Drop> {
         let Arrival { now_ns, from, via, headers, prefixes } = *arrival;
         if let Some(face) = headers.next_hop_face.filter(|_| via.local) {
-            self.scratch.chosen.clear();
+            self.context.scratch.chosen.clear();
             let to = u32::try_from(face).ok().map(FaceId);
-            self.scratch.chosen.extend(to.filter(|&to| self.faces.get(to).is_some()));
-            if self.scratch.chosen.is_empty() {
+            self.context
+                .scratch
+                .chosen
+                .extend(to.filter(|&to| self.context.faces.get(to).is_some()));
+            if self.context.scratch.chosen.is_empty() {
                 return Err(Drop::NoRoute);
             }
             return self.send_chosen(now_ns, at, outgoing, out);
         }
         let name = &outgoing.interest.name;
-        self.look_up_hops(outgoing.interest, prefixes, outgoing.strip_hint, |faces, to| {
+        self.context.look_up_hops(outgoing.interest, prefixes, outgoing.strip_hint, |faces, to| {
             faces.get(to).is_some_and(|face| may_forward(name, from, via, to, face))
         });
-        let Self { pit, scratch, strategies, .. } = self;
+        let Context { scratch, strategies, .. } = &mut *self.context;
         let strategy =
             strategies.longest(name, prefixes).map_or_else(Default::default, |(_, &s)| s);
-        match strategy.choose(pit, at, &scratch.hops, now_ns, &mut scratch.chosen) {
+        match strategy.choose(self.pit, at, &scratch.hops, now_ns, &mut scratch.chosen) {
             Choice::Send => self.send_chosen(now_ns, at, outgoing, out),
             Choice::Suppressed => Err(Drop::Suppressed),
             Choice::Wait => Ok(()),
@@ -132,8 +135,8 @@ impl Forwarder {
         strip_hint: bool,
     ) -> Option<u32> {
         let components = arrival.prefixes.components();
-        let short = self.is_short(interest, components);
-        let Self { scratch, pit, .. } = self;
+        let short = self.context.is_short(interest, components);
+        let Self { pit, context: Context { scratch, .. }, .. } = self;
         let at = if interest.nonce.is_some() && !strip_hint {
             pit.insert(key, components, interest)?
         } else {
@@ -144,7 +147,7 @@ impl Forwarder {
             );
             pit.insert(key, components, &Interest::read(&scratch.stored_interest).ok()?)?
         };
-        pit.entry_mut(at).short = short;
+        pit.state_mut(at).short = short;
         Some(at)
     }
 
@@ -182,7 +185,7 @@ impl Forwarder {
         if via.link != LinkKind::PointToPoint {
             return;
         }
-        let Self { scratch, counters, .. } = self;
+        let Context { scratch, counters, .. } = &mut *self.context;
         scratch.wire.clear();
         let same = Rewrite { hop_limit: interest.hop_limit, nonce, strip_hint: false };
         interest.rewrite(&same, &mut scratch.wire);
@@ -203,7 +206,7 @@ impl Forwarder {
         out: &mut impl Outbox,
     ) -> bool {
         let Arrival { now_ns, from, headers, prefixes, .. } = *arrival;
-        let Self { content, scratch, counters, .. } = self;
+        let Self { content, context: Context { scratch, counters, .. }, .. } = self;
         if !content.look_up(now_ns, interest, prefixes, &mut scratch.wire) {
             counters.cs_misses += 1;
             return false;
@@ -215,27 +218,9 @@ impl Forwarder {
     }
 
     fn is_in_region(&self, interest: &Interest<'_>) -> bool {
-        let regions = &self.settings.regions;
+        let regions = &self.context.settings.regions;
         interest
             .delegations()
             .any(|name| regions.iter().any(|region| name.is_prefix_of(&region.as_name())))
-    }
-
-    /// Counts whether a packet's token identifies an entry for which `agrees` returns true.
-    pub(super) fn check_token(
-        &mut self,
-        headers: &Headers,
-        is_elsewhere: bool,
-        agrees: impl Fn(u32) -> bool,
-    ) {
-        if headers.token.as_bytes().is_empty() {
-            return;
-        }
-        let right = Token::read(&headers.token)
-            .filter(|token| token.shard == self.shard)
-            .and_then(|token| self.pit.by_token(token.entry, token.generation))
-            .map_or(is_elsewhere, agrees);
-        self.counters.tokens_right += u64::from(right);
-        self.counters.tokens_wrong += u64::from(!right);
     }
 }

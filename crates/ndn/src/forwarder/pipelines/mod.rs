@@ -5,13 +5,13 @@ mod data;
 mod interest;
 mod nack;
 
-use crate::packets::{Headers, Interest, NackReason, Name, Rewrite};
+use crate::packets::{Headers, Interest, NackReason, Name, Packet, Rewrite};
 
 use crate::forwarder::counters::Drop;
 use crate::forwarder::face::{Face, FaceId, LinkKind};
-use crate::forwarder::state::{Forwarder, Outbox};
+use crate::forwarder::state::{Context, Outbox, Received};
 use crate::forwarder::strategy::Strategy;
-use crate::forwarder::tables::Prefixes;
+use crate::forwarder::tables::{NonceList, PendingInterests, Prefixes, Tables};
 use crate::forwarder::token::Token;
 
 /// Whether the scope of a name is this machine.
@@ -43,6 +43,14 @@ pub(crate) struct Arrival<'a> {
     pub(crate) prefixes: &'a Prefixes,
 }
 
+/// The pipelines of one forwarder, with the tables that it uses for the current packet.
+pub(crate) struct Pipelines<'a, T: Tables> {
+    pub(crate) context: &'a mut Context,
+    pub(crate) pit: &'a mut T::Pit,
+    pub(crate) content: &'a mut T::Content,
+    pub(crate) dead: &'a mut T::Dead,
+}
+
 /// An Interest to send.
 struct Outgoing<'a> {
     interest: &'a Interest<'a>,
@@ -51,7 +59,43 @@ struct Outgoing<'a> {
     congestion_mark: u64,
 }
 
-impl Forwarder {
+impl<'a, T: Tables> Pipelines<'a, T> {
+    pub(crate) fn new(context: &'a mut Context, tables: &'a mut T) -> Self {
+        let (pit, content, dead) = tables.parts();
+        Self { context, pit, content, dead }
+    }
+
+    /// Handles a received packet. `read` is `None` if it is malformed.
+    #[inline]
+    pub(crate) fn handle(
+        &mut self,
+        now_ns: u64,
+        (from, headers, _): Received<'_>,
+        read: Option<&Packet<'_>>,
+        prefixes: &Prefixes,
+        out: &mut impl Outbox,
+    ) {
+        let via = self.context.faces.get(from);
+        let result = match (via, read) {
+            (None, _) => Err(Drop::NoFace),
+            (_, None) => Err(Drop::Malformed),
+            (Some(via), Some(packet)) => {
+                let arrival = Arrival { now_ns, from, via, headers, prefixes };
+                match (packet, headers.nack) {
+                    (Packet::Interest(interest), None) => self.interest(&arrival, interest, out),
+                    (Packet::Interest(interest), Some(reason)) => {
+                        self.nack(&arrival, reason, interest, out)
+                    }
+                    (Packet::Data(data), None) => self.data(&arrival, data, out),
+                    (Packet::Data(_), Some(_)) => Err(Drop::Malformed),
+                }
+            }
+        };
+        if let Err(reason) = result {
+            self.context.counters.drop(reason);
+        }
+    }
+
     /// Removes an entry that has no route or that all upstream faces refused.
     fn reject(&mut self, now_ns: u64, at: u32) {
         self.notify_done(now_ns, at, None);
@@ -60,9 +104,9 @@ impl Forwarder {
 
     /// Removes an entry without a Data. Stores its nonces in the dead nonce list.
     pub(crate) fn expire(&mut self, now_ns: u64, at: u32) {
-        self.counters.unsatisfied += u64::from(!self.pit.entry(at).shadow);
+        self.context.counters.unsatisfied += u64::from(!self.pit.state(at).shadow);
         // The nonces count from the expiry, even if it is handled later.
-        self.store_dead_nonces(now_ns.min(self.pit.entry(at).expiry_ns), at);
+        self.store_dead_nonces(now_ns.min(self.pit.state(at).expiry_ns), at);
         self.pit.remove(at);
     }
 
@@ -70,7 +114,7 @@ impl Forwarder {
     fn store_dead_nonces(&mut self, now_ns: u64, at: u32) {
         let hash = self.pit.hash(at);
         for record in self.pit.out_records(at) {
-            self.dead.put(now_ns, self.key.with(hash, record.nonce.into()));
+            self.dead.put(now_ns, self.context.key.with(hash, record.nonce.into()));
         }
     }
 
@@ -82,35 +126,37 @@ impl Forwarder {
         outgoing: &Outgoing<'_>,
         out: &mut impl Outbox,
     ) -> Result<(), Drop> {
-        let mut wire = std::mem::take(&mut self.scratch.wire);
+        let mut wire = std::mem::take(&mut self.context.scratch.wire);
         wire.clear();
         let hop_limit = outgoing.interest.hop_limit.map(|hops| hops.saturating_sub(1));
         let Outgoing { nonce, strip_hint, congestion_mark, .. } = *outgoing;
         outgoing.interest.rewrite(&Rewrite { hop_limit, nonce, strip_hint }, &mut wire);
         let expiry_ns = now_ns.saturating_add(self.lifetime_ns(outgoing.interest));
-        let token = Token { shard: self.shard, entry: at, generation: self.pit.generation(at) };
+        let (entry, generation) = self.pit.token(at);
+        let token = Token { shard: self.context.shard, entry, generation };
         let headers = Headers { token: token.write(), congestion_mark, ..Headers::default() };
         let mut result = Ok(());
-        for index in 0..self.scratch.chosen.len() {
-            let face = self.scratch.chosen[index];
-            if hop_limit == Some(0) && !self.faces.get(face).is_some_and(|face| face.local) {
+        for index in 0..self.context.scratch.chosen.len() {
+            let face = self.context.scratch.chosen[index];
+            if hop_limit == Some(0) && !self.context.faces.get(face).is_some_and(|face| face.local)
+            {
                 result = Err(Drop::HopLimit);
             } else if !self.pit.set_out_record(at, face, nonce, now_ns, expiry_ns) {
                 result = Err(Drop::RecordsFull);
             } else {
-                self.counters.interests_out += 1;
-                match self.pit.entry(at).short {
+                self.context.counters.interests_out += 1;
+                match self.pit.state(at).short {
                     true => out.send_after_notices(face, &headers, &wire),
                     false => out.send(face, &headers, &wire),
                 }
             }
         }
-        self.scratch.wire = wire;
+        self.context.scratch.wire = wire;
         result
     }
 
     fn lifetime_ns(&self, interest: &Interest<'_>) -> u64 {
-        interest.lifetime_ms.min(self.settings.lifetime_max_ms).saturating_mul(1_000_000)
+        interest.lifetime_ms.min(self.context.settings.lifetime_max_ms).saturating_mul(1_000_000)
     }
 
     /// Removes the in-record of a downstream face; sends it a Nack if it is point-to-point.
@@ -125,10 +171,10 @@ impl Forwarder {
         let Some((nonce, token)) = self.pit.remove_in_record(at, face) else { return };
         // A record that has expired gets no Data.
         self.notify_pending(now_ns, at, face, 0, token);
-        if self.faces.get(face).is_none_or(|face| face.link != LinkKind::PointToPoint) {
+        if self.context.faces.get(face).is_none_or(|face| face.link != LinkKind::PointToPoint) {
             return;
         }
-        let Self { pit, scratch, counters, .. } = self;
+        let Self { pit, context: Context { scratch, counters, .. }, .. } = self;
         pit.interest(at, &mut scratch.stored_interest);
         let Ok(interest) = Interest::read(&scratch.stored_interest) else { return };
         scratch.wire.clear();
@@ -139,47 +185,49 @@ impl Forwarder {
         out.send(face, &headers, &scratch.wire);
     }
 
-    /// Handles a new next hop of a prefix: sends it the pending Interests of the multicast strategy
-    /// to which it applies.
+    /// Handles a new next hop of a prefix: sends it the pending Interests `all` of the multicast
+    /// strategy to which it applies.
     pub(crate) fn new_next_hop(
         &mut self,
         now_ns: u64,
         prefix: &Name<'_>,
         to: FaceId,
+        all: &[u32],
         out: &mut impl Outbox,
     ) {
-        let Some(face) = self.faces.get(to) else { return };
+        let Some(face) = self.context.faces.get(to) else { return };
         let components = prefix.components().count();
         let (mut wire, mut prefixes) = (Vec::new(), Prefixes::new());
-        for at in self.pit.pending().collect::<Vec<_>>() {
+        for &at in all {
             self.pit.interest(at, &mut wire);
             let Ok(interest) = Interest::read(&wire) else { continue };
             let Some(nonce) = interest.nonce else { continue };
             if !prefix.is_prefix_of(&interest.name)
                 || !interest.hint.is_empty()
-                || !prefixes.set(&self.key, &interest.name)
+                || !prefixes.set(&self.context.key, &interest.name)
             {
                 continue;
             }
             let longest = |(length, _)| length == components;
-            let is_longest = self.fib.longest(&interest.name, &prefixes).is_some_and(longest);
-            let strategy = self.strategies.longest(&interest.name, &prefixes);
+            let is_longest =
+                self.context.fib.longest(&interest.name, &prefixes).is_some_and(longest);
+            let strategy = self.context.strategies.longest(&interest.name, &prefixes);
             let is_multicast =
                 strategy.is_some_and(|(_, &strategy)| strategy == Strategy::Multicast);
             let already_sent = self.pit.out_records(at).any(|record| record.face == to);
             let from_elsewhere = self.pit.in_records(at).any(|record| {
-                let via = self.faces.get(record.face);
+                let via = self.context.faces.get(record.face);
                 record.expiry_ns > now_ns
                     && via
                         .is_some_and(|via| may_forward(&interest.name, record.face, via, to, face))
             });
             if is_longest && is_multicast && !already_sent && from_elsewhere {
-                self.scratch.chosen.clear();
-                self.scratch.chosen.push(to);
+                self.context.scratch.chosen.clear();
+                self.context.scratch.chosen.push(to);
                 let outgoing =
                     Outgoing { interest: &interest, nonce, strip_hint: false, congestion_mark: 0 };
                 if let Err(reason) = self.send_chosen(now_ns, at, &outgoing, out) {
-                    self.counters.drop(reason);
+                    self.context.counters.drop(reason);
                 }
             }
         }

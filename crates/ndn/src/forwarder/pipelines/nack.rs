@@ -2,13 +2,13 @@
 
 use crate::packets::{Interest, NackReason};
 
-use super::Arrival;
+use super::{Arrival, Pipelines};
 use crate::forwarder::counters::Drop;
 use crate::forwarder::face::LinkKind;
-use crate::forwarder::state::{Forwarder, Outbox};
-use crate::forwarder::tables::PitKey;
+use crate::forwarder::state::Outbox;
+use crate::forwarder::tables::{PendingInterests, PitKey, Tables};
 
-impl Forwarder {
+impl<T: Tables> Pipelines<'_, T> {
     pub(crate) fn nack(
         &mut self,
         arrival: &Arrival<'_>,
@@ -17,7 +17,7 @@ impl Forwarder {
         out: &mut impl Outbox,
     ) -> Result<(), Drop> {
         let Arrival { now_ns, from, via, prefixes, .. } = *arrival;
-        self.counters.nacks_in += 1;
+        self.context.counters.nacks_in += 1;
         if via.link != LinkKind::PointToPoint {
             return Err(Drop::StrayNack);
         }
@@ -32,7 +32,7 @@ impl Forwarder {
             must_be_fresh: interest.must_be_fresh,
         };
         let at = self.pit.find(&key).ok_or(Drop::StrayNack)?;
-        if self.pit.entry(at).expiry_ns <= now_ns {
+        if self.pit.state(at).expiry_ns <= now_ns {
             self.expire(now_ns, at);
             return Err(Drop::StrayNack);
         }

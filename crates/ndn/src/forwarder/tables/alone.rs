@@ -3,7 +3,7 @@
 
 use crate::packets::{Data, Interest, PitToken};
 
-use super::{NameKey, Pit, PitKey, Prefixes};
+use super::{NameKey, PendingInterests, Pit, PitKey, Prefixes};
 use crate::forwarder::face::FaceId;
 
 const DOWNSTREAM: FaceId = FaceId(1);

@@ -1,6 +1,8 @@
 //! The tables of a forwarder. Tables that packets change are bounded and allocated at the start.
 
+mod access;
 mod alone;
+mod buckets;
 mod content;
 mod index;
 mod nonces;
@@ -11,9 +13,11 @@ mod routes;
 mod store;
 mod wheel;
 
+pub(crate) use access::{Contents, NonceList, OwnTables, PendingInterests, Tables};
 pub use alone::PitAlone;
+pub(crate) use buckets::{Buckets, Held, LocalPart};
 pub(crate) use content::ContentStore;
-pub(crate) use nonces::DeadNonces;
+pub(crate) use nonces::{DeadNonces, LIFE_NS as NONCE_LIFE_NS};
 pub(crate) use pit::{Pit, PitKey};
 pub use prefixes::COMPONENTS_MAX;
 pub(crate) use prefixes::{NameKey, Prefixes};

@@ -27,8 +27,6 @@ pub(crate) struct DeadNonces {
 }
 
 impl DeadNonces {
-    pub(crate) const LIFE_NS: u64 = LIFE_NS;
-
     pub(crate) fn new(capacity: usize) -> Self {
         let sets = (capacity / WAYS).next_power_of_two().max(1);
         Self { sets: vec![Set::default(); sets], evicted: 0 }

@@ -12,6 +12,7 @@
 use crate::packets::{Data, Interest, NackReason, PitToken, component};
 
 use super::NONE;
+use super::access::{EntryState, PendingInterests};
 use super::index::Index;
 use super::pool::Pool;
 use super::prefixes::{COMPONENTS_MAX, NameKey, Prefixes};
@@ -48,15 +49,9 @@ pub(crate) struct Pit {
 /// A PIT entry; one cache line.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(crate) struct Entry {
+struct Entry {
     hash: u64,
-    /// The latest expiry of its in-records.
-    pub(crate) expiry_ns: u64,
-    /// The creation number: entries are numbered in order of creation.
-    pub(crate) number: u64,
-    /// The suppression interval of best-route: retransmissions within this time of the last
-    /// Interest sent are suppressed.
-    pub(crate) interval_ns: u32,
+    state: EntryState,
     wire: Stored,
     name_at: u16,
     name_len: u16,
@@ -66,14 +61,8 @@ pub(crate) struct Entry {
     first_out: u32,
     components: u8,
     live: bool,
-    pub(crate) can_be_prefix: bool,
-    pub(crate) must_be_fresh: bool,
     /// Whether the name ends in an implicit digest.
     digest: bool,
-    /// Whether it is a short prefix, which all shards know.
-    pub(crate) short: bool,
-    /// Whether it is the shadow of another shard's entry.
-    pub(crate) shadow: bool,
 }
 
 const _: () = assert!(size_of::<Entry>() == 64);
@@ -89,8 +78,8 @@ pub(crate) struct InRecord {
     pub(crate) expiry_ns: u64,
     pub(crate) token: PitToken,
     /// The face's epoch when the record was created.
-    epoch: u32,
-    next: u32,
+    pub(super) epoch: u32,
+    pub(super) next: u32,
 }
 
 /// The records of one face.
@@ -116,7 +105,7 @@ pub(crate) struct OutRecord {
     pub(crate) interval_ns: u32,
     /// The reason of the Nack received on this face, if any.
     pub(crate) nack: Option<NackReason>,
-    next: u32,
+    pub(super) next: u32,
 }
 
 /// The initial suppression interval.
@@ -130,13 +119,6 @@ pub(crate) struct PitKey<'a> {
     pub(crate) hint: &'a [u8],
     pub(crate) can_be_prefix: bool,
     pub(crate) must_be_fresh: bool,
-}
-
-impl Entry {
-    /// Distinguishes the entry from earlier ones in the same slot.
-    fn generation(&self) -> u16 {
-        self.number as u16
-    }
 }
 
 impl Pit {
@@ -169,22 +151,6 @@ impl Pit {
         if self.faces.len() <= at {
             self.faces.resize(at + 1, FaceLoad::default());
         }
-    }
-
-    /// Number of pending Interests of a face.
-    #[inline]
-    pub(crate) fn pending_of(&self, face: FaceId) -> usize {
-        self.faces[face.0 as usize].in_records as usize
-    }
-
-    #[inline]
-    pub(crate) fn entry(&self, at: u32) -> &Entry {
-        &self.entries[at]
-    }
-
-    #[inline]
-    pub(crate) fn entry_mut(&mut self, at: u32) -> &mut Entry {
-        &mut self.entries[at]
     }
 
     /// Prefetches the index bucket of a name.
@@ -223,21 +189,8 @@ impl Pit {
 
     /// All pending entries except shadows, in no particular order.
     pub(crate) fn pending(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.entries.used()).filter(|&at| self.entries[at].live && !self.entries[at].shadow)
-    }
-
-    /// The pending entry with this key.
-    #[inline]
-    pub(crate) fn find(&self, key: &PitKey<'_>) -> Option<u32> {
-        self.index.candidates(key.hash).find(|&at| {
-            let entry = &self.entries[at];
-            entry.hash == key.hash
-                && entry.can_be_prefix == key.can_be_prefix
-                && entry.must_be_fresh == key.must_be_fresh
-                && usize::from(entry.hint_len) == key.hint.len()
-                && self.has_name(entry, key.name)
-                && self.interests.has(entry.wire, entry.hint_at.into(), key.hint)
-        })
+        (0..self.entries.used())
+            .filter(|&at| self.entries[at].live && !self.entries[at].state.shadow)
     }
 
     fn has_name(&self, entry: &Entry, name: &[u8]) -> bool {
@@ -245,25 +198,104 @@ impl Pit {
             && self.interests.has(entry.wire, entry.name_at.into(), name)
     }
 
-    /// The entry of a token: its slot, if the entry is pending and of the same generation.
+    /// Inserts the shadow of another shard's entry; as [`Pit::insert`].
+    pub(crate) fn insert_shadow(
+        &mut self,
+        key: &PitKey<'_>,
+        components: usize,
+        interest: &Interest<'_>,
+    ) -> Option<u32> {
+        let at = self.insert(key, components, interest)?;
+        let entry = &mut self.entries[at].state;
+        (entry.short, entry.shadow) = (true, true);
+        self.shadows += 1;
+        Some(at)
+    }
+
+    /// Appends to `found` the entries with this hash for which `matches` returns true.
     #[inline]
-    pub(crate) fn by_token(&self, at: u32, generation: u16) -> Option<u32> {
-        let entry = self.entries.get(at)?;
-        (entry.live && entry.generation() == generation).then_some(at)
+    fn collect(&self, hash: u64, matches: impl Fn(&Entry) -> bool, found: &mut Vec<u32>) {
+        let candidates = self.index.candidates(hash);
+        found.extend(
+            candidates.filter(|&at| self.entries[at].hash == hash && matches(&self.entries[at])),
+        );
     }
 
-    /// The hash of an entry's name.
-    pub(crate) fn hash(&self, at: u32) -> u64 {
-        self.entries[at].hash
+    /// Returns an expired entry; `None` if there is no other.
+    #[inline]
+    pub(crate) fn due(&mut self, now_ns: u64) -> Option<u32> {
+        while let Some(at) = self.wheel.pop(now_ns) {
+            let Some(entry) = self.entries.get(at).filter(|entry| entry.live) else { continue };
+            if entry.state.expiry_ns <= now_ns {
+                return Some(at);
+            }
+            self.wheel.put(at, entry.state.expiry_ns);
+        }
+        None
     }
 
-    pub(crate) fn generation(&self, at: u32) -> u16 {
-        self.entries[at].generation()
+    /// Whether an in-record is valid: its face was not removed since.
+    #[inline]
+    fn is_valid(&self, record: &InRecord) -> bool {
+        self.faces[record.face.0 as usize].epoch == record.epoch
     }
 
-    /// Inserts an entry and a copy of its Interest; the key must be new. `None` if there is no
-    /// room.
-    pub(crate) fn insert(
+    /// Makes `next` the in-record after `last`, or the first one.
+    #[inline]
+    fn link_in(&mut self, at: u32, last: u32, next: u32) {
+        match last {
+            NONE => self.entries[at].first_in = next,
+            last => self.in_records[last].next = next,
+        }
+    }
+
+    /// Removes the records of a face. In-records become void without a walk through the table, so
+    /// that a sender that creates many faces cannot make removals expensive. Out-records are
+    /// searched for in the whole table; only faces that Interests were sent on have any.
+    pub(crate) fn remove_face(&mut self, face: FaceId) {
+        let Some(load) = self.faces.get_mut(face.0 as usize) else { return };
+        load.epoch = load.epoch.wrapping_add(1);
+        load.in_records = 0;
+        if load.out_records == 0 {
+            return;
+        }
+        for at in 0..self.entries.used() {
+            if !self.entries[at].live {
+                continue;
+            }
+            let (mut last, mut next) = (NONE, self.entries[at].first_out);
+            while next != NONE && self.out_records[next].face != face {
+                (last, next) = (next, self.out_records[next].next);
+            }
+            if next == NONE {
+                continue;
+            }
+            let after = self.out_records[next].next;
+            match last {
+                NONE => self.entries[at].first_out = after,
+                last => self.out_records[last].next = after,
+            }
+            self.out_records.free(next);
+            self.faces[face.0 as usize].out_records -= 1;
+        }
+    }
+}
+
+impl PendingInterests for Pit {
+    #[inline]
+    fn find(&mut self, key: &PitKey<'_>) -> Option<u32> {
+        self.index.candidates(key.hash).find(|&at| {
+            let entry = &self.entries[at];
+            entry.hash == key.hash
+                && entry.state.can_be_prefix == key.can_be_prefix
+                && entry.state.must_be_fresh == key.must_be_fresh
+                && usize::from(entry.hint_len) == key.hint.len()
+                && self.has_name(entry, key.name)
+                && self.interests.has(entry.wire, entry.hint_at.into(), key.hint)
+        })
+    }
+
+    fn insert(
         &mut self,
         key: &PitKey<'_>,
         components: usize,
@@ -277,9 +309,15 @@ impl Pit {
         let digest = last.is_some_and(|last| last.kind == component::IMPLICIT_DIGEST);
         let entry = Entry {
             hash: key.hash,
-            expiry_ns: 0,
-            number: self.created,
-            interval_ns: INTERVAL_NS,
+            state: EntryState {
+                expiry_ns: 0,
+                number: self.created,
+                interval_ns: INTERVAL_NS,
+                can_be_prefix: key.can_be_prefix,
+                must_be_fresh: key.must_be_fresh,
+                short: false,
+                shadow: false,
+            },
             wire,
             name_at: interest.name_at() as u16,
             name_len: key.name.len() as u16,
@@ -289,11 +327,7 @@ impl Pit {
             first_out: NONE,
             components: components as u8,
             live: true,
-            can_be_prefix: key.can_be_prefix,
-            must_be_fresh: key.must_be_fresh,
             digest,
-            short: false,
-            shadow: false,
         };
         let at = self.entries.put(entry)?;
         self.created += 1;
@@ -304,29 +338,14 @@ impl Pit {
         Some(at)
     }
 
-    /// Inserts the shadow of another shard's entry; as [`Pit::insert`].
-    pub(crate) fn insert_shadow(
-        &mut self,
-        key: &PitKey<'_>,
-        components: usize,
-        interest: &Interest<'_>,
-    ) -> Option<u32> {
-        let at = self.insert(key, components, interest)?;
-        let entry = &mut self.entries[at];
-        (entry.short, entry.shadow) = (true, true);
-        self.shadows += 1;
-        Some(at)
-    }
-
-    /// Removes an entry and its records.
-    pub(crate) fn remove(&mut self, at: u32) {
+    fn remove(&mut self, at: u32) {
         let entry = &mut self.entries[at];
         if !std::mem::replace(&mut entry.live, false) {
             return;
         }
         self.live -= 1;
-        self.shadows -= usize::from(entry.shadow);
-        self.prefixes[usize::from(entry.components)] -= u32::from(entry.can_be_prefix);
+        self.shadows -= usize::from(entry.state.shadow);
+        self.prefixes[usize::from(entry.components)] -= u32::from(entry.state.can_be_prefix);
         self.digests -= u32::from(entry.digest);
         self.index.remove(entry.hash, at);
         self.interests.free(entry.wire);
@@ -347,11 +366,9 @@ impl Pit {
         self.entries.free(at);
     }
 
-    /// Appends to `found` all entries that a Data satisfies: those of its exact name, of its
-    /// prefixes with CanBePrefix, and of its name with the implicit digest.
     #[inline]
-    pub(crate) fn satisfied_by(
-        &self,
+    fn satisfied_by(
+        &mut self,
         key: &NameKey,
         data: &Data<'_>,
         prefixes: &Prefixes,
@@ -361,7 +378,8 @@ impl Pit {
         for components in 1..prefixes.components() {
             if self.prefixes[components] > 0 {
                 let prefix = &name[..prefixes.end(components)];
-                let matches = |entry: &Entry| entry.can_be_prefix && self.has_name(entry, prefix);
+                let matches =
+                    |entry: &Entry| entry.state.can_be_prefix && self.has_name(entry, prefix);
                 self.collect(prefixes.hash(components), matches, found);
             }
         }
@@ -383,35 +401,35 @@ impl Pit {
         }
     }
 
-    /// Appends to `found` the entries with this hash for which `matches` returns true.
     #[inline]
-    fn collect(&self, hash: u64, matches: impl Fn(&Entry) -> bool, found: &mut Vec<u32>) {
-        let candidates = self.index.candidates(hash);
-        found.extend(
-            candidates.filter(|&at| self.entries[at].hash == hash && matches(&self.entries[at])),
-        );
+    fn state(&self, at: u32) -> &EntryState {
+        &self.entries[at].state
     }
 
-    /// Writes the Interest of an entry to `out`, replacing the contents.
-    pub(crate) fn interest(&self, at: u32, out: &mut Vec<u8>) {
+    #[inline]
+    fn state_mut(&mut self, at: u32) -> &mut EntryState {
+        &mut self.entries[at].state
+    }
+
+    fn hash(&self, at: u32) -> u64 {
+        self.entries[at].hash
+    }
+
+    #[inline]
+    fn token(&self, at: u32) -> (u32, u16) {
+        (at, self.entries[at].state.number as u16)
+    }
+
+    fn interest(&self, at: u32, out: &mut Vec<u8>) {
         self.interests.read(self.entries[at].wire, out);
     }
 
-    /// Returns an expired entry; `None` if there is no other.
     #[inline]
-    pub(crate) fn due(&mut self, now_ns: u64) -> Option<u32> {
-        while let Some(at) = self.wheel.pop(now_ns) {
-            let Some(entry) = self.entries.get(at).filter(|entry| entry.live) else { continue };
-            if entry.expiry_ns <= now_ns {
-                return Some(at);
-            }
-            self.wheel.put(at, entry.expiry_ns);
-        }
-        None
+    fn pending_of(&self, face: FaceId) -> usize {
+        self.faces[face.0 as usize].in_records as usize
     }
 
-    /// The valid in-records of an entry.
-    pub(crate) fn in_records(&self, at: u32) -> impl Iterator<Item = &InRecord> {
+    fn in_records(&self, at: u32) -> impl Iterator<Item = &InRecord> {
         let mut next = self.entries[at].first_in;
         let all = std::iter::from_fn(move || {
             let record = (next != NONE).then(|| &self.in_records[next])?;
@@ -421,14 +439,7 @@ impl Pit {
         all.filter(|record| self.is_valid(record))
     }
 
-    /// Whether an in-record is valid: its face was not removed since.
-    #[inline]
-    fn is_valid(&self, record: &InRecord) -> bool {
-        self.faces[record.face.0 as usize].epoch == record.epoch
-    }
-
-    /// The out-records of an entry.
-    pub(crate) fn out_records(&self, at: u32) -> impl Iterator<Item = &OutRecord> {
+    fn out_records(&self, at: u32) -> impl Iterator<Item = &OutRecord> {
         let mut next = self.entries[at].first_out;
         std::iter::from_fn(move || {
             let record = (next != NONE).then(|| &self.out_records[next])?;
@@ -437,8 +448,7 @@ impl Pit {
         })
     }
 
-    /// Adds or updates the in-record of a face; returns false if there is no room.
-    pub(crate) fn set_in_record(
+    fn set_in_record(
         &mut self,
         at: u32,
         face: FaceId,
@@ -471,13 +481,12 @@ impl Pit {
             (record.nonce, record.expiry_ns, record.token) = (nonce, expiry_ns, token);
         }
         let expiry_ns = self.in_records(at).map(|record| record.expiry_ns).max().unwrap_or(0);
-        self.entries[at].expiry_ns = expiry_ns;
+        self.entries[at].state.expiry_ns = expiry_ns;
         self.wheel.put(at, expiry_ns);
         true
     }
 
-    /// Removes the in-record of a face; returns the nonce and the token of its Interest.
-    pub(crate) fn remove_in_record(&mut self, at: u32, face: FaceId) -> Option<(u32, PitToken)> {
+    fn remove_in_record(&mut self, at: u32, face: FaceId) -> Option<(u32, PitToken)> {
         let (mut last, mut next) = (NONE, self.entries[at].first_in);
         while next != NONE
             && !(self.in_records[next].face == face && self.is_valid(&self.in_records[next]))
@@ -492,23 +501,7 @@ impl Pit {
         Some(removed)
     }
 
-    /// Makes `next` the in-record after `last`, or the first one.
-    #[inline]
-    fn link_in(&mut self, at: u32, last: u32, next: u32) {
-        match last {
-            NONE => self.entries[at].first_in = next,
-            last => self.in_records[last].next = next,
-        }
-    }
-
-    /// Whether a face has an in-record in an entry.
-    #[inline]
-    pub(crate) fn has_in_record(&self, at: u32, face: FaceId) -> bool {
-        self.in_records(at).any(|record| record.face == face)
-    }
-
-    /// The out-record of a face.
-    pub(crate) fn out_mut(&mut self, at: u32, face: FaceId) -> Option<&mut OutRecord> {
+    fn out_mut(&mut self, at: u32, face: FaceId) -> Option<&mut OutRecord> {
         let mut next = self.entries[at].first_out;
         while next != NONE && self.out_records[next].face != face {
             next = self.out_records[next].next;
@@ -516,8 +509,7 @@ impl Pit {
         (next != NONE).then(|| &mut self.out_records[next])
     }
 
-    /// Adds or updates the out-record of a face; returns false if there is no room.
-    pub(crate) fn set_out_record(
+    fn set_out_record(
         &mut self,
         at: u32,
         face: FaceId,
@@ -538,36 +530,5 @@ impl Pit {
         self.entries[at].first_out = new;
         self.faces[face.0 as usize].out_records += 1;
         true
-    }
-
-    /// Removes the records of a face. In-records become void without a walk through the table, so
-    /// that a sender that creates many faces cannot make removals expensive. Out-records are
-    /// searched for in the whole table; only faces that Interests were sent on have any.
-    pub(crate) fn remove_face(&mut self, face: FaceId) {
-        let Some(load) = self.faces.get_mut(face.0 as usize) else { return };
-        load.epoch = load.epoch.wrapping_add(1);
-        load.in_records = 0;
-        if load.out_records == 0 {
-            return;
-        }
-        for at in 0..self.entries.used() {
-            if !self.entries[at].live {
-                continue;
-            }
-            let (mut last, mut next) = (NONE, self.entries[at].first_out);
-            while next != NONE && self.out_records[next].face != face {
-                (last, next) = (next, self.out_records[next].next);
-            }
-            if next == NONE {
-                continue;
-            }
-            let after = self.out_records[next].next;
-            match last {
-                NONE => self.entries[at].first_out = after,
-                last => self.out_records[last].next = after,
-            }
-            self.out_records.free(next);
-            self.faces[face.0 as usize].out_records -= 1;
-        }
     }
 }

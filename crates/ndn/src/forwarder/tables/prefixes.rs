@@ -49,15 +49,6 @@ impl NameKey {
     pub(crate) fn with(&self, hash: u64, number: u64) -> u64 {
         fold(hash ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15), self.0[1])
     }
-
-    /// The hash of the first component, which selects the shard of a name.
-    #[inline]
-    pub(crate) fn first_component(&self, name: &Name<'_>) -> u64 {
-        let mut components = name.components();
-        components.next();
-        let len = name.as_bytes().len() - components.bytes_left();
-        self.append(self.root(), &name.as_bytes()[..len])
-    }
 }
 
 /// Fewer than 8 bytes as a number, which is unique among inputs of the same length.

@@ -11,7 +11,7 @@
 
 use super::NONE;
 
-const TICK_NS: u64 = 1_000_000;
+pub(super) const TICK_NS: u64 = 1_000_000;
 const SLOTS: u64 = 8192;
 
 #[derive(Clone, Copy, Debug)]

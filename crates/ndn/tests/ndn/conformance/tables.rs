@@ -101,7 +101,7 @@ fn a_second_downstream_face_does_not_query_the_store() {
 
 #[test]
 fn the_least_recently_used_data_is_evicted_first() {
-    let mut node = Node::with(Settings { cs_capacity: 3, ..Settings::default() });
+    let mut node = Node::alone(Settings { cs_capacity: 3, ..Settings::default() });
     for text in ["/1", "/2", "/3"] {
         fetch(&mut node, text, None);
     }
@@ -116,7 +116,7 @@ fn the_least_recently_used_data_is_evicted_first() {
 #[test]
 fn the_store_is_bounded_in_data_and_bytes_and_stores_the_newest() {
     let mut node =
-        Node::with(Settings { cs_capacity: 50, cs_bytes: 20_000, ..Settings::default() });
+        Node::alone(Settings { cs_capacity: 50, cs_bytes: 20_000, ..Settings::default() });
     for number in 0..5_000u32 {
         let text = format!("/{}/{number}/x/y/z", number % 7);
         node.interest(A, interest(&text).nonce(number).lifetime(1));
@@ -132,7 +132,8 @@ fn the_store_is_bounded_in_data_and_bytes_and_stores_the_newest() {
     }
     assert!(node.counters().cs_evicted > 4_900);
     // A Data larger than the whole store is forwarded, and evicts nothing.
-    let mut small = Node::with(Settings { cs_capacity: 5, cs_bytes: 1_000, ..Settings::default() });
+    let mut small =
+        Node::alone(Settings { cs_capacity: 5, cs_bytes: 1_000, ..Settings::default() });
     small.interest(A, interest("/big"));
     assert_eq!(small.take(UP, Headers::default(), &data_with("/big", None, &[1; 4_000])).len(), 1);
     assert_eq!(small.forwarder.stored(), 0);
@@ -147,7 +148,7 @@ fn a_store_of_capacity_0_stores_nothing() {
 
 #[test]
 fn a_full_pit_drops_and_counts_interests() {
-    let mut node = Node::with(Settings { pit_capacity: 10, ..Settings::default() });
+    let mut node = Node::alone(Settings { pit_capacity: 10, ..Settings::default() });
     for number in 0..30 {
         node.interest(A, interest(&format!("/{number}")).lifetime(100));
     }
@@ -172,7 +173,7 @@ fn a_full_pit_drops_and_counts_interests() {
 
 #[test]
 fn a_face_has_at_most_its_share_pending() {
-    let mut node = Node::with(Settings { pit_per_face: Some(3), ..Settings::default() });
+    let mut node = Node::alone(Settings { pit_per_face: Some(3), ..Settings::default() });
     for number in 0..3 {
         assert_eq!(node.interest(A, interest(&format!("/{number}")).lifetime(100)).faces(), [UP]);
     }
@@ -247,7 +248,7 @@ fn records_of_removed_faces_are_freed() {
 
 #[test]
 fn nonces_that_are_evicted_early_are_counted() {
-    let mut node = Node::with(Settings { dead_nonces: 16, ..Settings::default() });
+    let mut node = Node::alone(Settings { dead_nonces: 16, ..Settings::default() });
     for number in 0..100 {
         node.interest(A, interest(&format!("/{number}")).lifetime(1));
         node.wait(1);

@@ -1,11 +1,13 @@
 //! A forwarder with faces for tests, and short forms of packets.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use std::collections::HashMap;
+
 use ringtap_ndn::forwarder::{
-    Counters, Drop, Face, FaceId, Forwarder, LinkKind, Settings, Strategy,
+    Counters, Drop, Face, FaceId, Forwarder, LinkKind, Parallel, Settings, Sharing, Strategy,
 };
 use ringtap_ndn::packets::{
-    Data, Headers, Interest, NackReason, NameBuf, NewData, NewInterest, Packet, PitToken,
+    Data, Headers, Interest, NackReason, Name, NameBuf, NewData, NewInterest, Packet, PitToken,
 };
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -150,9 +152,155 @@ impl Outgoing {
     }
 }
 
+/// A forwarder and others that must act alike: with shards, and with shared tables.
+pub(crate) struct Alike {
+    reference: Forwarder,
+    others: Vec<Other>,
+}
+
+/// A forwarder that is compared with the reference.
+struct Other {
+    what: String,
+    forwarder: Parallel,
+    /// Its tokens, by those of the reference.
+    tokens: HashMap<PitToken, PitToken>,
+}
+
+impl Alike {
+    fn new(settings: &Settings, is_compared: bool) -> Self {
+        let mut designs = Vec::new();
+        if is_compared {
+            designs.extend([(2, Sharing::Shards), (3, Sharing::Shards)]);
+            designs.extend([(2, Sharing::Global), (3, Sharing::Buckets)]);
+            designs.push((2, Sharing::BucketsNaive));
+        }
+        let settings = Settings { lock_buckets: 8, ..settings.clone() };
+        let other = |(workers, sharing): (usize, Sharing)| Other {
+            what: format!("{workers} workers, {sharing}"),
+            forwarder: Parallel::new(&settings, workers, sharing),
+            tokens: HashMap::new(),
+        };
+        let others = designs.into_iter().map(other).collect();
+        Self { reference: Forwarder::new(settings.clone()), others }
+    }
+
+    pub(crate) fn set_face(&mut self, id: FaceId, face: Face) {
+        self.reference.set_face(id, face);
+        self.others.iter_mut().for_each(|other| other.forwarder.set_face(id, face));
+    }
+
+    pub(crate) fn remove_face(&mut self, id: FaceId) -> bool {
+        let had_routes = self.reference.remove_face(id);
+        for other in &mut self.others {
+            assert_eq!(other.forwarder.remove_face(id), had_routes, "{}", other.what);
+        }
+        had_routes
+    }
+
+    pub(crate) fn add_route(
+        &mut self,
+        now_ns: u64,
+        prefix: &str,
+        face: FaceId,
+        cost: u64,
+    ) -> Vec<Outgoing> {
+        let prefix = name(prefix);
+        let prefix = prefix.as_name();
+        let expected = collect(|mut out| {
+            self.reference.add_route(now_ns, &prefix, face, cost, &mut out).unwrap();
+        });
+        for other in &mut self.others {
+            let sent = collect(|mut out| {
+                other.forwarder.add_route(now_ns, &prefix, face, cost, &mut out).unwrap();
+            });
+            other.compare(&expected, sent);
+        }
+        expected
+    }
+
+    pub(crate) fn remove_route(&mut self, prefix: &Name<'_>, face: FaceId) -> bool {
+        let removed = self.reference.remove_route(prefix, face);
+        for other in &mut self.others {
+            assert_eq!(other.forwarder.remove_route(prefix, face), removed, "{}", other.what);
+        }
+        removed
+    }
+
+    pub(crate) fn set_strategy(&mut self, prefix: &Name<'_>, strategy: Strategy) {
+        self.reference.set_strategy(prefix, strategy).unwrap();
+        for other in &mut self.others {
+            other.forwarder.set_strategy(prefix, strategy).unwrap();
+        }
+    }
+
+    pub(crate) fn advance(&mut self, now_ns: u64) {
+        self.reference.advance(now_ns);
+        self.others.iter_mut().for_each(|other| other.forwarder.advance(now_ns));
+    }
+
+    pub(crate) fn take(
+        &mut self,
+        now_ns: u64,
+        from: FaceId,
+        headers: &Headers,
+        wire: &[u8],
+    ) -> Vec<Outgoing> {
+        let expected =
+            collect(|mut out| self.reference.take(now_ns, from, headers, wire, &mut out));
+        for other in &mut self.others {
+            let token = other.tokens.get(&headers.token).copied().unwrap_or(headers.token);
+            let headers = Headers { token, ..*headers };
+            let sent =
+                collect(|mut out| other.forwarder.take(now_ns, from, &headers, wire, &mut out));
+            other.compare(&expected, sent);
+            assert_eq!(other.forwarder.pending(), self.reference.pending(), "{}", other.what);
+        }
+        expected
+    }
+
+    pub(crate) fn pending(&self) -> usize {
+        self.reference.pending()
+    }
+
+    pub(crate) fn stored(&self) -> usize {
+        self.reference.stored()
+    }
+
+    /// The counters, which are equal for all.
+    pub(crate) fn counters(&self) -> Counters {
+        let counters = self.reference.counters();
+        for other in &self.others {
+            assert_eq!(other.forwarder.counters(), counters, "{}", other.what);
+        }
+        counters
+    }
+}
+
+impl Other {
+    /// Compares sent packets with those of the reference. Tokens differ.
+    fn compare(&mut self, expected: &[Outgoing], mut sent: Vec<Outgoing>) {
+        for (expected, sent) in expected.iter().zip(&mut sent) {
+            if expected.text().starts_with("Interest") {
+                self.tokens.insert(expected.headers.token, sent.headers.token);
+                sent.headers.token = expected.headers.token;
+            }
+        }
+        assert_eq!(sent, expected, "{}", self.what);
+    }
+}
+
+/// The packets that `act` sends.
+pub(crate) fn collect(act: impl FnOnce(&mut dyn FnMut(FaceId, &Headers, &[u8]))) -> Vec<Outgoing> {
+    let mut outgoing = Vec::new();
+    act(&mut |face, headers: &Headers, wire: &[u8]| {
+        outgoing.push(Outgoing { face, headers: *headers, wire: wire.to_vec() });
+    });
+    outgoing
+}
+
 /// A forwarder with a default route to UP, and its current time.
 pub(crate) struct Node {
-    pub(crate) forwarder: Forwarder,
+    pub(crate) forwarder: Alike,
     pub(crate) now_ms: u64,
 }
 
@@ -167,26 +315,31 @@ impl Node {
         })
     }
 
+    /// A forwarder that is compared with other designs.
     pub(crate) fn with(settings: Settings) -> Self {
-        let mut node = Self { forwarder: Forwarder::new(settings), now_ms: 1_000_000 };
+        Self::of(&settings, true)
+    }
+
+    /// A forwarder whose tables become full, which happens at other times in other designs.
+    pub(crate) fn alone(settings: Settings) -> Self {
+        Self::of(&settings, false)
+    }
+
+    fn of(settings: &Settings, is_compared: bool) -> Self {
+        // Short prefixes are found in one content store only.
+        let settings = Settings { dispatch_components: 1, ..settings.clone() };
+        let mut node = Self { forwarder: Alike::new(&settings, is_compared), now_ms: 1_000_000 };
         faces().into_iter().for_each(|(id, face)| node.forwarder.set_face(id, face));
         node.route("/", UP, 10);
         node
     }
 
     pub(crate) fn route(&mut self, prefix: &str, face: FaceId, cost: u64) -> Vec<Outgoing> {
-        let mut outgoing = Vec::new();
-        let mut out = |face, headers: &Headers, wire: &[u8]| {
-            outgoing.push(Outgoing { face, headers: *headers, wire: wire.to_vec() });
-        };
-        self.forwarder
-            .add_route(self.now_ms * MS, &name(prefix).as_name(), face, cost, &mut out)
-            .unwrap();
-        outgoing
+        self.forwarder.add_route(self.now_ms * MS, prefix, face, cost)
     }
 
     pub(crate) fn multicast(&mut self, prefix: &str) {
-        self.forwarder.set_strategy(&name(prefix).as_name(), Strategy::Multicast).unwrap();
+        self.forwarder.set_strategy(&name(prefix).as_name(), Strategy::Multicast);
     }
 
     pub(crate) fn wait(&mut self, ms: u64) {
@@ -195,12 +348,7 @@ impl Node {
     }
 
     pub(crate) fn take(&mut self, from: FaceId, headers: Headers, wire: &[u8]) -> Vec<Outgoing> {
-        let mut outgoing = Vec::new();
-        let mut out = |face, headers: &Headers, wire: &[u8]| {
-            outgoing.push(Outgoing { face, headers: *headers, wire: wire.to_vec() });
-        };
-        self.forwarder.take(self.now_ms * MS, from, &headers, wire, &mut out);
-        outgoing
+        self.forwarder.take(self.now_ms * MS, from, &headers, wire)
     }
 
     /// Handles an Interest without headers; returns the packets sent.

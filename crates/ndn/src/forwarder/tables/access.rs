@@ -1,0 +1,189 @@
+//! What the pipelines need of the tables, whether one thread owns them or several share them.
+
+use crate::packets::{Data, Interest, PitToken};
+
+use super::pit::{InRecord, OutRecord, PitKey};
+use super::prefixes::{NameKey, Prefixes};
+use super::{ContentStore, DeadNonces, Pit};
+use crate::forwarder::face::FaceId;
+
+/// The tables that packets change.
+pub(crate) trait Tables {
+    type Pit: PendingInterests;
+    type Content: Contents;
+    type Dead: NonceList;
+
+    fn parts(&mut self) -> (&mut Self::Pit, &mut Self::Content, &mut Self::Dead);
+}
+
+/// The tables of one thread, or of several behind one lock.
+#[derive(Debug)]
+pub(crate) struct OwnTables {
+    pub(crate) pit: Pit,
+    pub(crate) content: ContentStore,
+    pub(crate) dead: DeadNonces,
+}
+
+impl Tables for OwnTables {
+    type Pit = Pit;
+    type Content = ContentStore;
+    type Dead = DeadNonces;
+
+    #[inline]
+    fn parts(&mut self) -> (&mut Pit, &mut ContentStore, &mut DeadNonces) {
+        (&mut self.pit, &mut self.content, &mut self.dead)
+    }
+}
+
+/// The part of a PIT entry that the pipelines use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryState {
+    /// The latest expiry of its in-records.
+    pub(crate) expiry_ns: u64,
+    /// Orders entries by their creation.
+    pub(crate) number: u64,
+    /// The suppression interval of best-route: retransmissions within this time of the last
+    /// Interest sent are suppressed.
+    pub(crate) interval_ns: u32,
+    pub(crate) can_be_prefix: bool,
+    pub(crate) must_be_fresh: bool,
+    /// Whether it is a short prefix, which all shards know.
+    pub(crate) short: bool,
+    /// Whether it is the shadow of another shard's entry.
+    pub(crate) shadow: bool,
+}
+
+/// Pending Interests. An entry is identified by a number until it is removed.
+pub(crate) trait PendingInterests {
+    /// The pending entry with this key.
+    fn find(&mut self, key: &PitKey<'_>) -> Option<u32>;
+
+    /// Inserts an entry and a copy of its Interest; the key must be new. `None` if there is no
+    /// room.
+    fn insert(
+        &mut self,
+        key: &PitKey<'_>,
+        components: usize,
+        interest: &Interest<'_>,
+    ) -> Option<u32>;
+
+    /// Removes an entry and its records.
+    fn remove(&mut self, at: u32);
+
+    /// Appends to `found` all entries that a Data satisfies: those of its exact name, of its
+    /// prefixes with CanBePrefix, and of its name with the implicit digest.
+    fn satisfied_by(
+        &mut self,
+        key: &NameKey,
+        data: &Data<'_>,
+        prefixes: &Prefixes,
+        found: &mut Vec<u32>,
+    );
+
+    fn state(&self, at: u32) -> &EntryState;
+
+    fn state_mut(&mut self, at: u32) -> &mut EntryState;
+
+    /// The hash of an entry's name.
+    fn hash(&self, at: u32) -> u64;
+
+    /// The entry and the generation in the tokens of an entry.
+    fn token(&self, at: u32) -> (u32, u16);
+
+    /// Writes the Interest of an entry to `out`, replacing the contents.
+    fn interest(&self, at: u32, out: &mut Vec<u8>);
+
+    /// Number of pending Interests of a face.
+    fn pending_of(&self, face: FaceId) -> usize;
+
+    /// The valid in-records of an entry.
+    fn in_records(&self, at: u32) -> impl Iterator<Item = &InRecord>;
+
+    /// The out-records of an entry.
+    fn out_records(&self, at: u32) -> impl Iterator<Item = &OutRecord>;
+
+    /// Adds or updates the in-record of a face; returns false if there is no room.
+    fn set_in_record(
+        &mut self,
+        at: u32,
+        face: FaceId,
+        nonce: u32,
+        expiry_ns: u64,
+        token: PitToken,
+    ) -> bool;
+
+    /// Removes the in-record of a face; returns the nonce and the token of its Interest.
+    fn remove_in_record(&mut self, at: u32, face: FaceId) -> Option<(u32, PitToken)>;
+
+    /// The out-record of a face.
+    fn out_mut(&mut self, at: u32, face: FaceId) -> Option<&mut OutRecord>;
+
+    /// Adds or updates the out-record of a face; returns false if there is no room.
+    fn set_out_record(
+        &mut self,
+        at: u32,
+        face: FaceId,
+        nonce: u32,
+        now_ns: u64,
+        expiry_ns: u64,
+    ) -> bool;
+
+    /// Whether a face has an in-record in an entry.
+    #[inline]
+    fn has_in_record(&self, at: u32, face: FaceId) -> bool {
+        self.in_records(at).any(|record| record.face == face)
+    }
+}
+
+/// A content store.
+pub(crate) trait Contents {
+    /// Stores a Data, fresh for its freshness period.
+    fn put(&mut self, now_ns: u64, data: &Data<'_>, prefixes: &Prefixes);
+
+    /// Finds a Data that satisfies an Interest, and writes its bytes to `out`, replacing the
+    /// contents. Returns false if there is none.
+    fn look_up(
+        &mut self,
+        now_ns: u64,
+        interest: &Interest<'_>,
+        prefixes: &Prefixes,
+        out: &mut Vec<u8>,
+    ) -> bool;
+}
+
+impl Contents for ContentStore {
+    fn put(&mut self, now_ns: u64, data: &Data<'_>, prefixes: &Prefixes) {
+        Self::put(self, now_ns, data, prefixes);
+    }
+
+    fn look_up(
+        &mut self,
+        now_ns: u64,
+        interest: &Interest<'_>,
+        prefixes: &Prefixes,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        Self::look_up(self, now_ns, interest, prefixes, out)
+    }
+}
+
+/// A dead nonce list. `hash` combines a name and a nonce.
+pub(crate) trait NonceList {
+    /// Whether a nonce is stored.
+    fn has(&self, now_ns: u64, hash: u64) -> bool;
+
+    /// Stores a nonce.
+    fn put(&mut self, now_ns: u64, hash: u64);
+}
+
+impl NonceList for DeadNonces {
+    #[inline]
+    fn has(&self, now_ns: u64, hash: u64) -> bool {
+        Self::has(self, now_ns, hash)
+    }
+
+    #[inline]
+    fn put(&mut self, now_ns: u64, hash: u64) {
+        Self::put(self, now_ns, hash);
+    }
+}

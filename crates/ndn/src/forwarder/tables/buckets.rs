@@ -1,0 +1,777 @@
+//! Tables that threads share, with a lock for each bucket of the PIT, as in the paper (J. Takemasa,
+//! Y. Koizumi, T. Hasegawa, ICN 2018).
+//!
+//! ```text
+//!  2^20 buckets of a cache line:   | lock | entry | entry | entry | entry | more |
+//!                                           └ name, records: allocated
+//!  an Interest or a Nack locks the bucket of its name; a Data also those of its prefixes for which
+//!  Interests with CanBePrefix are pending, in order of their numbers
+//! ```
+//!
+//! The content store has one lock, and the dead nonce list a few.
+//!
+//! Invariant: locks are taken in the order buckets, content store, dead nonces, so no thread waits
+//! for another in a circle.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::packets::{Data, Interest, PitToken, component};
+
+use super::access::{Contents, EntryState, NonceList, PendingInterests, Tables};
+use super::pit::{INTERVAL_NS, InRecord, OutRecord, PitKey};
+use super::prefixes::{COMPONENTS_MAX, NameKey, Prefixes};
+use super::wheel::{TICK_NS, Wheel};
+use super::{ContentStore, DeadNonces, NONE};
+use crate::forwarder::face::{FaceId, Faces};
+use crate::forwarder::lock::lock;
+use crate::forwarder::settings::Settings;
+
+/// Entries in the line of a bucket.
+const WAYS: usize = 4;
+
+/// Locks of the dead nonce list.
+const NONCE_LOCKS: usize = 64;
+
+/// Insertions of a worker between two checks of the capacity.
+const CHECK_EVERY: u32 = 64;
+
+/// Removed entries that a worker keeps for reuse.
+const SPARE_MAX: usize = 1 << 16;
+
+/// In-records, and out-records, of one entry.
+const RECORDS_MAX: usize = 1 << 12;
+
+/// The shared tables.
+#[derive(Debug)]
+pub(crate) struct Buckets {
+    buckets: Vec<Bucket>,
+    /// Number of pending entries with CanBePrefix, by the number of name components.
+    prefixes: Vec<AtomicU32>,
+    /// Number of pending entries whose name ends in an implicit digest.
+    digests: AtomicU32,
+    faces: Vec<FaceLoad>,
+    /// Whether pending Interests are counted by face.
+    counts_faces: bool,
+    /// Pending entries: those that each worker inserted, less those that it removed.
+    live: Vec<Live>,
+    capacity: i64,
+    content: Mutex<ContentStore>,
+    has_content: bool,
+    dead: Vec<Mutex<DeadNonces>>,
+    /// Whether any nonce was ever stored: without one no lock is needed.
+    has_nonces: AtomicBool,
+}
+
+/// A bucket of the PIT and its lock; one cache line.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Bucket(Mutex<Chain>);
+
+const _: () = assert!(size_of::<Bucket>() == 64);
+
+/// The entries of a bucket. An entry keeps its place until it is removed.
+#[derive(Debug, Default)]
+struct Chain {
+    ways: [Option<Box<SharedEntry>>; WAYS],
+    more: Vec<Option<Box<SharedEntry>>>,
+}
+
+/// A PIT entry.
+#[derive(Debug)]
+struct SharedEntry {
+    hash: u64,
+    state: EntryState,
+    /// The Interest.
+    wire: Vec<u8>,
+    name_at: u16,
+    name_len: u16,
+    hint_at: u16,
+    hint_len: u16,
+    components: u8,
+    /// The tick at which a wheel of single entries would return it.
+    due: u64,
+    /// Distinguishes the entry from earlier ones in the same bucket.
+    generation: u16,
+    /// Whether the name ends in an implicit digest.
+    digest: bool,
+    in_records: Vec<InRecord>,
+    out_records: Vec<OutRecord>,
+}
+
+/// The records of one face.
+#[derive(Debug, Default)]
+struct FaceLoad {
+    /// Incremented when the face is removed; in-records of earlier epochs are void.
+    epoch: AtomicU32,
+    in_records: AtomicU32,
+}
+
+/// A counter that one worker changes; on a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Live(AtomicI64);
+
+/// A worker's own part.
+#[derive(Debug)]
+pub(crate) struct LocalPart {
+    worker: usize,
+    /// Buckets by the earliest expiry of the entries that this worker changed.
+    wheel: Wheel,
+    #[expect(clippy::vec_box, reason = "the boxes go into the buckets")]
+    spare: Vec<Box<SharedEntry>>,
+    /// Time of the current packets.
+    now_ns: u64,
+    /// The number of the latest entry.
+    latest: u64,
+    inserted: u32,
+    is_full: bool,
+    /// Locks that another thread held.
+    waits: u64,
+}
+
+/// The tables of a worker while it holds the locks of some buckets.
+#[derive(Debug)]
+pub(crate) struct Held<'a> {
+    pit: HeldPit<'a>,
+    content: SharedContent<'a>,
+    dead: SharedNonces<'a>,
+}
+
+#[derive(Debug)]
+pub(crate) struct HeldPit<'a> {
+    table: &'a Buckets,
+    local: &'a mut LocalPart,
+    first: Option<(u32, MutexGuard<'a, Chain>)>,
+    others: Vec<(u32, MutexGuard<'a, Chain>)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct SharedContent<'a>(&'a Buckets);
+
+#[derive(Debug)]
+pub(crate) struct SharedNonces<'a>(&'a Buckets);
+
+impl Buckets {
+    /// Tables for `workers` workers.
+    pub(crate) fn new(settings: &Settings, workers: usize) -> Self {
+        let buckets = settings.lock_buckets.clamp(1, 1 << 30).next_power_of_two();
+        let nonces = || Mutex::new(DeadNonces::new(settings.dead_nonces / NONCE_LOCKS));
+        Self {
+            buckets: (0..buckets).map(|_| Bucket::default()).collect(),
+            prefixes: (0..=COMPONENTS_MAX).map(|_| AtomicU32::new(0)).collect(),
+            digests: AtomicU32::new(0),
+            faces: (0..Faces::MAX).map(|_| FaceLoad::default()).collect(),
+            counts_faces: settings.pit_per_face.is_some(),
+            live: (0..workers).map(|_| Live::default()).collect(),
+            capacity: i64::try_from(settings.pit_capacity).unwrap_or(i64::MAX),
+            content: Mutex::new(ContentStore::new(settings.cs_capacity, settings.cs_bytes)),
+            has_content: settings.cs_capacity > 0,
+            dead: (0..NONCE_LOCKS).map(|_| nonces()).collect(),
+            has_nonces: AtomicBool::new(false),
+        }
+    }
+
+    #[inline]
+    fn bucket_of(&self, hash: u64) -> u32 {
+        (hash & (self.buckets.len() as u64 - 1)) as u32
+    }
+
+    /// Prefetches the line of a name's bucket, for its lock.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        ringtap_base::prefetch_write(&self.buckets[self.bucket_of(hash) as usize]);
+    }
+
+    /// Number of pending entries.
+    pub(crate) fn len(&self) -> usize {
+        let sum: i64 = self.live.iter().map(|live| live.0.load(Ordering::Relaxed)).sum();
+        usize::try_from(sum).unwrap_or(0)
+    }
+
+    /// Number of Data in the content store.
+    pub(crate) fn stored(&self) -> usize {
+        lock(&self.content, &mut 0).len()
+    }
+
+    /// Numbers of Data and of nonces that were evicted.
+    pub(crate) fn evicted(&self) -> (u64, u64) {
+        let nonces = self.dead.iter().map(|dead| lock(dead, &mut 0).evicted()).sum();
+        (lock(&self.content, &mut 0).evicted(), nonces)
+    }
+
+    /// Removes the in-records of a face and, with `had_routes`, its out-records.
+    pub(crate) fn remove_face(&self, face: FaceId, had_routes: bool) {
+        let Some(load) = self.faces.get(face.0 as usize) else { return };
+        // Relaxed: records of this face by other threads, before they know of its end, expire.
+        load.epoch.fetch_add(1, Ordering::Relaxed);
+        load.in_records.store(0, Ordering::Relaxed);
+        for bucket in self.buckets.iter().filter(|_| had_routes) {
+            let mut chain = lock(&bucket.0, &mut 0);
+            for entry in chain.entries_mut() {
+                entry.out_records.retain(|record| record.face != face);
+            }
+        }
+    }
+
+    /// The buckets of all entries, for a walk through the table.
+    pub(crate) fn numbers(&self) -> std::ops::Range<u32> {
+        0..self.buckets.len() as u32
+    }
+
+    /// Locks one bucket.
+    #[inline]
+    pub(crate) fn hold_bucket<'a>(&'a self, local: &'a mut LocalPart, bucket: u32) -> Held<'a> {
+        let chain = lock(&self.buckets[bucket as usize].0, &mut local.waits);
+        let (first, others) = (Some((bucket, chain)), Vec::new());
+        Held {
+            pit: HeldPit { table: self, local, first, others },
+            content: SharedContent(self),
+            dead: SharedNonces(self),
+        }
+    }
+
+    /// Locks the bucket of a name.
+    #[inline]
+    pub(crate) fn hold<'a>(&'a self, local: &'a mut LocalPart, prefixes: &Prefixes) -> Held<'a> {
+        let bucket = self.bucket_of(prefixes.full());
+        self.hold_bucket(local, bucket)
+    }
+
+    /// Locks the buckets of all entries that a Data may satisfy.
+    pub(crate) fn hold_for_data<'a>(
+        &'a self,
+        local: &'a mut LocalPart,
+        key: &NameKey,
+        data: &Data<'_>,
+        prefixes: &Prefixes,
+    ) -> Held<'a> {
+        let mut wanted = [0; COMPONENTS_MAX + 2];
+        wanted[0] = self.bucket_of(prefixes.full());
+        let mut count = 1;
+        for components in 1..prefixes.components() {
+            // Relaxed: an Interest that arrives at the same time may come before or after.
+            if self.prefixes[components].load(Ordering::Relaxed) > 0 {
+                wanted[count] = self.bucket_of(prefixes.hash(components));
+                count += 1;
+            }
+        }
+        if self.digests.load(Ordering::Relaxed) > 0 {
+            wanted[count] = self.bucket_of(key.append(prefixes.full(), &digest_component(data)));
+            count += 1;
+        }
+        if count == 1 {
+            return self.hold_bucket(local, wanted[0]);
+        }
+        let wanted = &mut wanted[..count];
+        wanted.sort_unstable();
+        let mut held = self.hold_bucket(local, wanted[0]);
+        for pair in wanted.windows(2).filter(|pair| pair[0] != pair[1]) {
+            let waits = &mut held.pit.local.waits;
+            let chain = lock(&self.buckets[pair[1] as usize].0, waits);
+            held.pit.others.push((pair[1], chain));
+        }
+        held
+    }
+}
+
+/// The component of a Data's implicit digest, as in its full name.
+fn digest_component(data: &Data<'_>) -> [u8; 34] {
+    let mut component = [0; 34];
+    component[..2].copy_from_slice(&[1, 32]);
+    component[2..].copy_from_slice(&data.digest());
+    component
+}
+
+impl LocalPart {
+    /// The part of the worker with this number.
+    pub(crate) fn new(table: &Buckets, worker: usize) -> Self {
+        Self {
+            worker,
+            wheel: Wheel::new(table.buckets.len()),
+            spare: Vec::new(),
+            now_ns: 0,
+            latest: 0,
+            inserted: 0,
+            is_full: false,
+            waits: 0,
+        }
+    }
+
+    /// Sets the time of the next packets.
+    pub(crate) fn set_time(&mut self, now_ns: u64) {
+        self.now_ns = now_ns;
+    }
+
+    /// The number of the latest entry. Entries of different workers are ordered by their time.
+    pub(crate) fn latest(&self) -> u64 {
+        self.latest
+    }
+
+    pub(crate) fn set_latest(&mut self, latest: u64) {
+        self.latest = latest;
+    }
+
+    /// Locks that another thread held.
+    pub(crate) fn waits(&self) -> u64 {
+        self.waits
+    }
+
+    /// A bucket that may have an expired entry.
+    pub(crate) fn due(&mut self, now_ns: u64) -> Option<u32> {
+        self.wheel.pop(now_ns)
+    }
+}
+
+impl Chain {
+    #[inline]
+    fn places(&self) -> impl Iterator<Item = &Option<Box<SharedEntry>>> {
+        self.ways.iter().chain(&self.more)
+    }
+
+    /// The entries and their places.
+    #[inline]
+    fn entries(&self) -> impl Iterator<Item = (u32, &SharedEntry)> {
+        (0..).zip(self.places()).filter_map(|(place, entry)| Some((place, entry.as_deref()?)))
+    }
+
+    fn entries_mut(&mut self) -> impl Iterator<Item = &mut SharedEntry> {
+        self.ways.iter_mut().chain(&mut self.more).filter_map(Option::as_deref_mut)
+    }
+
+    #[inline]
+    fn place(&mut self, place: u32) -> &mut Option<Box<SharedEntry>> {
+        let place = place as usize;
+        if place < WAYS { &mut self.ways[place] } else { &mut self.more[place - WAYS] }
+    }
+
+    /// Adds an entry; returns its place.
+    fn put(&mut self, entry: Box<SharedEntry>) -> u32 {
+        let free = self.places().position(Option::is_none);
+        let place = free.unwrap_or(WAYS + self.more.len());
+        if free.is_none() {
+            self.more.push(None);
+        }
+        *self.place(place as u32) = Some(entry);
+        place as u32
+    }
+}
+
+impl SharedEntry {
+    fn new() -> Box<Self> {
+        let state = EntryState {
+            expiry_ns: 0,
+            number: 0,
+            interval_ns: INTERVAL_NS,
+            can_be_prefix: false,
+            must_be_fresh: false,
+            short: false,
+            shadow: false,
+        };
+        Box::new(Self {
+            hash: 0,
+            state,
+            wire: Vec::new(),
+            name_at: 0,
+            name_len: 0,
+            hint_at: 0,
+            hint_len: 0,
+            components: 0,
+            due: 0,
+            generation: 0,
+            digest: false,
+            in_records: Vec::new(),
+            out_records: Vec::new(),
+        })
+    }
+
+    fn name(&self) -> &[u8] {
+        let at = usize::from(self.name_at);
+        &self.wire[at..at + usize::from(self.name_len)]
+    }
+
+    fn hint(&self) -> &[u8] {
+        let at = usize::from(self.hint_at);
+        &self.wire[at..at + usize::from(self.hint_len)]
+    }
+}
+
+/// An entry's number: which of the held buckets, and the place in it.
+const PLACE_BITS: u32 = 24;
+
+impl HeldPit<'_> {
+    /// The number of the held bucket for a hash.
+    #[inline]
+    fn held(&self, hash: u64) -> Option<u32> {
+        let bucket = self.table.bucket_of(hash);
+        let all = self.first.iter().chain(&self.others);
+        (0..).zip(all).find(|(_, held)| held.0 == bucket).map(|(at, _)| at)
+    }
+
+    #[inline]
+    fn chain(&self, held: u32) -> &Chain {
+        match (held.checked_sub(1), &self.first) {
+            (None, Some((_, chain))) => chain,
+            (at, _) => &self.others[at.unwrap_or(0) as usize].1,
+        }
+    }
+
+    #[inline]
+    fn chain_mut(&mut self, held: u32) -> &mut Chain {
+        match (held.checked_sub(1), &mut self.first) {
+            (None, Some((_, chain))) => chain,
+            (at, _) => &mut self.others[at.unwrap_or(0) as usize].1,
+        }
+    }
+
+    #[inline]
+    fn entry(&self, at: u32) -> &SharedEntry {
+        let (held, place) = (at >> PLACE_BITS, (at & ((1 << PLACE_BITS) - 1)) as usize);
+        let chain = self.chain(held);
+        let entry = chain.ways.get(place).or_else(|| chain.more.get(place.wrapping_sub(WAYS)));
+        match entry.and_then(Option::as_deref) {
+            Some(entry) => entry,
+            None => unreachable!("entries are not used after their removal"),
+        }
+    }
+
+    #[inline]
+    fn entry_mut(&mut self, at: u32) -> &mut SharedEntry {
+        let (held, place) = (at >> PLACE_BITS, at & ((1 << PLACE_BITS) - 1));
+        match self.chain_mut(held).place(place).as_deref_mut() {
+            Some(entry) => entry,
+            None => unreachable!("entries are not used after their removal"),
+        }
+    }
+
+    /// Appends the entries with this hash for which `matches` returns true.
+    fn collect(&self, hash: u64, found: &mut Vec<u32>, matches: impl Fn(&SharedEntry) -> bool) {
+        let Some(held) = self.held(hash) else { return };
+        let same = |(_, entry): &(u32, &SharedEntry)| entry.hash == hash && matches(entry);
+        let number = |(place, _)| held << PLACE_BITS | place;
+        found.extend(self.chain(held).entries().filter(same).map(number));
+    }
+
+    /// The entries of the first held bucket that a wheel of single entries would return by now.
+    pub(crate) fn expired(&self, now_ns: u64, found: &mut Vec<u32>) {
+        let now = now_ns / TICK_NS;
+        let is_expired = |(_, entry): &(u32, &SharedEntry)| entry.due <= now;
+        found.extend(self.chain(0).entries().filter(is_expired).map(|(place, _)| place));
+    }
+
+    /// The entries of the first held bucket.
+    pub(crate) fn all(&self, found: &mut Vec<u32>) {
+        found.extend(self.chain(0).entries().map(|(place, _)| place));
+    }
+
+    /// Schedules the earliest expiry of the entries in the first held bucket.
+    pub(crate) fn reschedule(&mut self) {
+        let earliest = self.chain(0).entries().map(|(_, entry)| entry.due).min();
+        if let (Some(due), Some((bucket, _))) = (earliest, &self.first) {
+            self.local.wheel.put(*bucket, due.saturating_mul(TICK_NS));
+        }
+    }
+
+    #[inline]
+    fn epoch(&self, face: FaceId) -> u32 {
+        self.table.faces[face.0 as usize].epoch.load(Ordering::Relaxed)
+    }
+
+    fn count_live(&self, change: i64) {
+        let live = &self.table.live[self.local.worker].0;
+        // Only this worker changes it.
+        live.store(live.load(Ordering::Relaxed) + change, Ordering::Relaxed);
+    }
+
+    /// Changes the counters of entries that a Data finds by other names than its own.
+    fn count_special(&self, entry: &SharedEntry, change: impl Fn(&AtomicU32)) {
+        if entry.state.can_be_prefix {
+            change(&self.table.prefixes[usize::from(entry.components)]);
+        }
+        if entry.digest {
+            change(&self.table.digests);
+        }
+    }
+
+    /// Whether the tables have room; exact to some entries a worker.
+    fn has_room(&mut self) -> bool {
+        self.local.inserted = self.local.inserted.wrapping_add(1);
+        if self.local.is_full || self.local.inserted.is_multiple_of(CHECK_EVERY) {
+            self.local.is_full = self.table.len() as i64 >= self.table.capacity;
+        }
+        !self.local.is_full
+    }
+}
+
+impl PendingInterests for HeldPit<'_> {
+    fn find(&mut self, key: &PitKey<'_>) -> Option<u32> {
+        let held = self.held(key.hash)?;
+        let same = |(_, entry): &(u32, &SharedEntry)| {
+            entry.hash == key.hash
+                && entry.state.can_be_prefix == key.can_be_prefix
+                && entry.state.must_be_fresh == key.must_be_fresh
+                && entry.name() == key.name
+                && entry.hint() == key.hint
+        };
+        self.chain(held).entries().find(same).map(|(place, _)| held << PLACE_BITS | place)
+    }
+
+    fn insert(
+        &mut self,
+        key: &PitKey<'_>,
+        components: usize,
+        interest: &Interest<'_>,
+    ) -> Option<u32> {
+        let held = self.held(key.hash)?;
+        if !self.has_room() {
+            return None;
+        }
+        let mut entry = self.local.spare.pop().unwrap_or_else(SharedEntry::new);
+        self.local.latest = self.local.now_ns.max(self.local.latest + 1);
+        let last = interest.name.components().last();
+        entry.hash = key.hash;
+        entry.state = EntryState {
+            expiry_ns: 0,
+            number: self.local.latest,
+            interval_ns: INTERVAL_NS,
+            can_be_prefix: key.can_be_prefix,
+            must_be_fresh: key.must_be_fresh,
+            short: false,
+            shadow: false,
+        };
+        entry.wire.clear();
+        entry.wire.extend_from_slice(interest.wire);
+        (entry.name_at, entry.name_len) = (interest.name_at() as u16, key.name.len() as u16);
+        (entry.hint_at, entry.hint_len) = (interest.hint_at() as u16, key.hint.len() as u16);
+        (entry.components, entry.due) = (components as u8, u64::MAX);
+        let created = self.local.inserted as usize * self.table.live.len() + self.local.worker;
+        entry.generation = created as u16;
+        entry.digest = last.is_some_and(|last| last.kind == component::IMPLICIT_DIGEST);
+        self.count_live(1);
+        self.count_special(&entry, |count| {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        let place = self.chain_mut(held).put(entry);
+        Some(held << PLACE_BITS | place)
+    }
+
+    fn remove(&mut self, at: u32) {
+        let (held, place) = (at >> PLACE_BITS, at & ((1 << PLACE_BITS) - 1));
+        let Some(mut entry) = self.chain_mut(held).place(place).take() else { return };
+        self.count_live(-1);
+        self.count_special(&entry, |count| {
+            count.fetch_sub(1, Ordering::Relaxed);
+        });
+        if self.table.counts_faces {
+            for record in &entry.in_records {
+                let load = &self.table.faces[record.face.0 as usize];
+                if load.epoch.load(Ordering::Relaxed) == record.epoch {
+                    load.in_records.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+        }
+        entry.in_records.clear();
+        entry.out_records.clear();
+        if self.local.spare.len() < SPARE_MAX {
+            self.local.spare.push(entry);
+        }
+    }
+
+    fn satisfied_by(
+        &mut self,
+        key: &NameKey,
+        data: &Data<'_>,
+        prefixes: &Prefixes,
+        found: &mut Vec<u32>,
+    ) {
+        let name = data.name.as_bytes();
+        for components in 1..prefixes.components() {
+            if self.table.prefixes[components].load(Ordering::Relaxed) > 0 {
+                let prefix = &name[..prefixes.end(components)];
+                self.collect(prefixes.hash(components), found, |entry| {
+                    entry.state.can_be_prefix && entry.name() == prefix
+                });
+            }
+        }
+        self.collect(prefixes.full(), found, |entry| entry.name() == name);
+        if self.table.digests.load(Ordering::Relaxed) > 0 {
+            let last = digest_component(data);
+            self.collect(key.append(prefixes.full(), &last), found, |entry| {
+                entry.name().strip_prefix(name) == Some(&last[..])
+            });
+        }
+    }
+
+    fn state(&self, at: u32) -> &EntryState {
+        &self.entry(at).state
+    }
+
+    fn state_mut(&mut self, at: u32) -> &mut EntryState {
+        &mut self.entry_mut(at).state
+    }
+
+    fn hash(&self, at: u32) -> u64 {
+        self.entry(at).hash
+    }
+
+    fn token(&self, at: u32) -> (u32, u16) {
+        let entry = self.entry(at);
+        (self.table.bucket_of(entry.hash) & 0xff_ffff, entry.generation)
+    }
+
+    fn interest(&self, at: u32, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&self.entry(at).wire);
+    }
+
+    fn pending_of(&self, face: FaceId) -> usize {
+        self.table.faces[face.0 as usize].in_records.load(Ordering::Relaxed) as usize
+    }
+
+    fn in_records(&self, at: u32) -> impl Iterator<Item = &InRecord> {
+        let is_valid = |record: &&InRecord| self.epoch(record.face) == record.epoch;
+        self.entry(at).in_records.iter().filter(is_valid)
+    }
+
+    fn out_records(&self, at: u32) -> impl Iterator<Item = &OutRecord> {
+        self.entry(at).out_records.iter()
+    }
+
+    fn set_in_record(
+        &mut self,
+        at: u32,
+        face: FaceId,
+        nonce: u32,
+        expiry_ns: u64,
+        token: PitToken,
+    ) -> bool {
+        let table = self.table;
+        let valid = |record: &InRecord| {
+            table.faces[record.face.0 as usize].epoch.load(Ordering::Relaxed) == record.epoch
+        };
+        let (epoch, now_ns) = (self.epoch(face), self.local.now_ns);
+        let bucket = table.bucket_of(self.entry(at).hash);
+        let entry = self.entry_mut(at);
+        entry.in_records.retain(valid);
+        let has_room = entry.in_records.len() < RECORDS_MAX;
+        match entry.in_records.iter_mut().find(|record| record.face == face) {
+            Some(record) => {
+                (record.nonce, record.expiry_ns, record.token) = (nonce, expiry_ns, token);
+            }
+            None if !has_room => return false,
+            None => {
+                let record = InRecord { face, nonce, expiry_ns, token, epoch, next: NONE };
+                entry.in_records.push(record);
+                if table.counts_faces {
+                    let load = &table.faces[face.0 as usize];
+                    load.in_records.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        let latest_ns = entry.in_records.iter().map(|record| record.expiry_ns).max();
+        let expiry_ns = latest_ns.unwrap_or(0);
+        entry.state.expiry_ns = expiry_ns;
+        entry.due = expiry_ns.div_ceil(TICK_NS).max(now_ns / TICK_NS + 1);
+        self.local.wheel.put(bucket, expiry_ns);
+        true
+    }
+
+    fn remove_in_record(&mut self, at: u32, face: FaceId) -> Option<(u32, PitToken)> {
+        let epoch = self.epoch(face);
+        let entry = self.entry_mut(at);
+        let same = |record: &InRecord| record.face == face && record.epoch == epoch;
+        let place = entry.in_records.iter().position(same)?;
+        let record = entry.in_records.remove(place);
+        if self.table.counts_faces {
+            let load = &self.table.faces[face.0 as usize];
+            load.in_records.fetch_sub(1, Ordering::Relaxed);
+        }
+        Some((record.nonce, record.token))
+    }
+
+    fn out_mut(&mut self, at: u32, face: FaceId) -> Option<&mut OutRecord> {
+        self.entry_mut(at).out_records.iter_mut().find(|record| record.face == face)
+    }
+
+    fn set_out_record(
+        &mut self,
+        at: u32,
+        face: FaceId,
+        nonce: u32,
+        now_ns: u64,
+        expiry_ns: u64,
+    ) -> bool {
+        if let Some(record) = self.out_mut(at, face) {
+            (record.nonce, record.sent_ns, record.expiry_ns) = (nonce, now_ns, expiry_ns);
+            record.nack = None;
+            return true;
+        }
+        let entry = self.entry_mut(at);
+        if entry.out_records.len() >= RECORDS_MAX {
+            return false;
+        }
+        let (interval_ns, next) = (INTERVAL_NS, NONE);
+        let record =
+            OutRecord { face, nonce, sent_ns: now_ns, expiry_ns, interval_ns, nack: None, next };
+        // The latest first, as in a PIT of one thread.
+        entry.out_records.insert(0, record);
+        true
+    }
+}
+
+impl<'a> Held<'a> {
+    /// The pending Interests of the held buckets.
+    pub(crate) fn pit(&mut self) -> &mut HeldPit<'a> {
+        &mut self.pit
+    }
+}
+
+impl<'a> Tables for Held<'a> {
+    type Pit = HeldPit<'a>;
+    type Content = SharedContent<'a>;
+    type Dead = SharedNonces<'a>;
+
+    #[inline]
+    fn parts(&mut self) -> (&mut HeldPit<'a>, &mut SharedContent<'a>, &mut SharedNonces<'a>) {
+        (&mut self.pit, &mut self.content, &mut self.dead)
+    }
+}
+
+impl Contents for SharedContent<'_> {
+    fn put(&mut self, now_ns: u64, data: &Data<'_>, prefixes: &Prefixes) {
+        if self.0.has_content {
+            lock(&self.0.content, &mut 0).put(now_ns, data, prefixes);
+        }
+    }
+
+    fn look_up(
+        &mut self,
+        now_ns: u64,
+        interest: &Interest<'_>,
+        prefixes: &Prefixes,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        self.0.has_content && lock(&self.0.content, &mut 0).look_up(now_ns, interest, prefixes, out)
+    }
+}
+
+impl SharedNonces<'_> {
+    #[inline]
+    fn part(&self, hash: u64) -> MutexGuard<'_, DeadNonces> {
+        lock(&self.0.dead[(hash >> 58) as usize % NONCE_LOCKS], &mut 0)
+    }
+}
+
+impl NonceList for SharedNonces<'_> {
+    fn has(&self, now_ns: u64, hash: u64) -> bool {
+        // Relaxed: a nonce that is stored at the same time may be found or not.
+        self.0.has_nonces.load(Ordering::Relaxed) && self.part(hash).has(now_ns, hash)
+    }
+
+    fn put(&mut self, now_ns: u64, hash: u64) {
+        if !self.0.has_nonces.load(Ordering::Relaxed) {
+            self.0.has_nonces.store(true, Ordering::Relaxed);
+        }
+        self.part(hash).put(now_ns, hash);
+    }
+}
