@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 use ringtap_ndn::packets::NameBuf;
+use ringtap_ndn::relay::Sharing;
 
 use super::Output;
 use crate::units;
@@ -30,6 +31,12 @@ pub(crate) struct ForwardArgs {
     /// Read neighbours, programs and routes from a TOML file
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
+    /// Use this number of threads for the tables [default: [workers] of the file, or 1]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) workers: Option<u16>,
+    /// How the workers share the tables; others than shards are for comparison
+    #[arg(long, value_name = "DESIGN", default_value = "shards")]
+    pub(crate) tables: Sharing,
     /// Stop after this time
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns)]
     pub(crate) duration: Option<u64>,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use ringtap_ndn::faces::{EthernetSettings, Remote, Settings as FaceSettings};
 use ringtap_ndn::packets::NameBuf;
-use ringtap_ndn::relay::{ForwardPlan, PlannedRoute, Settings, Strategy, Unsolicited};
+use ringtap_ndn::relay::{ForwardPlan, PlannedRoute, Settings, Sharing, Strategy, Unsolicited};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -90,7 +90,17 @@ fn parse(text: &str) -> Result<Config, String> {
             file.faces.most.0
         ));
     }
+    let Workers { number, hash_components } = &file.workers;
+    for (key, given, most) in
+        [("number", number.0, 256), ("hash-components", hash_components.0, 64)]
+    {
+        if !(1..=most).contains(&given) {
+            return Err(format!("invalid {key} {given} of [workers]: use 1 to {most}"));
+        }
+    }
     let plan = ForwardPlan {
+        workers: number.0 as usize,
+        sharing: Sharing::default(),
         settings: Settings {
             pit_capacity: pit.0 as usize,
             pit_per_face: Some(per_face as usize),
@@ -98,6 +108,8 @@ fn parse(text: &str) -> Result<Config, String> {
             cs_bytes: content_store_memory.0 as usize,
             dead_nonces: dead_nonces.0 as usize,
             lifetime_max_ms: lifetime_max.0 / 1_000_000,
+            dispatch_components: hash_components.0 as usize,
+            lock_buckets: Settings::default().lock_buckets,
             unsolicited: match file.tables.unsolicited {
                 OnUnsolicited::Drop => Unsolicited::Drop,
                 OnUnsolicited::KeepLocal => Unsolicited::KeepLocal,
@@ -139,6 +151,7 @@ struct File {
     ethernet: Vec<Ethernet>,
     faces: Faces,
     tables: Tables,
+    workers: Workers,
     route: Vec<Route>,
     strategy: Vec<StrategyRow>,
 }
@@ -174,6 +187,14 @@ struct Faces {
     most: Number<Count>,
     on_demand: Option<Number<Count>>,
     idle_timeout: Number<Time>,
+}
+
+/// The threads of the tables, and how packets are assigned to them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct Workers {
+    number: Number<Count>,
+    hash_components: Number<Count>,
 }
 
 #[derive(Deserialize)]
@@ -222,6 +243,13 @@ impl Default for Faces {
             on_demand: None,
             idle_timeout: Number::of(settings.idle.as_nanos() as u64),
         }
+    }
+}
+
+impl Default for Workers {
+    fn default() -> Self {
+        let components = Settings::default().dispatch_components as u64;
+        Self { number: Number::of(1), hash_components: Number::of(components) }
     }
 }
 
@@ -418,6 +446,9 @@ mod tests {
             lifetime-max = "20s"
             unsolicited = "keep-local"
             regions = ["/here"]
+            [workers]
+            number = 4
+            hash-components = 3
             [[route]]
             prefix = "/a/b"
             to = "udp://192.0.2.1"
@@ -437,6 +468,7 @@ mod tests {
         let Settings { pit_capacity, cs_capacity, cs_bytes, lifetime_max_ms, .. } = plan.settings;
         assert_eq!((pit_capacity, cs_capacity, cs_bytes), (64_000, 0, 16 << 20));
         assert_eq!(lifetime_max_ms, 20_000);
+        assert_eq!((plan.workers, plan.settings.dispatch_components), (4, 3));
         assert_eq!((plan.faces.on_demand_max(), plan.settings.pit_per_face), (60, Some(1_000)));
         assert_eq!(plan.routes[0].to.to_string(), "udp4://192.0.2.1:6363");
         assert_eq!((plan.routes[0].cost, plan.routes[1].cost), (7, 0));
@@ -483,6 +515,7 @@ mod tests {
                 "[udp]\n[faces]\nmost = 9\non-demand = 9",
                 &["invalid on-demand 9: use less than most, 9"],
             ),
+            ("[udp]\n[workers]\nnumber = 0", &["invalid number 0 of [workers]: use 1 to 256"]),
             ("[tables]\npit = -3", &["line 2", "invalid count"]),
             ("[faces]\nidle-timeout = \"soon\"", &["line 2", "1h30m"]),
             ("[[route]]\nprefix = \"/a/%zz\"\nto = \"udp://1.2.3.4\"", &["line 2", "%zz"]),

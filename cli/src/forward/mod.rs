@@ -22,8 +22,15 @@ use ringtap_terminal::console::{self, note, print_message, print_to_stderr};
 const LOST: u8 = 3;
 
 /// Drop reasons for lack of room, on links and in tables. Other drops are caused by the traffic.
-const LACK_OF_ROOM: [&str; 6] =
-    ["no-face", "congested", "too-many-pieces", "pit-full", "face-share", "records-full"];
+const LACK_OF_ROOM: [&str; 7] = [
+    "no-face",
+    "congested",
+    "too-many-pieces",
+    "pit-full",
+    "face-share",
+    "records-full",
+    "worker-full",
+];
 
 static WATCH: Watch = Watch::new();
 
@@ -36,7 +43,9 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
             "nothing to forward: use --config ndn.toml ('ringtap forward --help' shows one)",
         ));
     };
-    let config::Config { plan, unix } = config::read(path)?;
+    let config::Config { mut plan, unix } = config::read(path)?;
+    plan.workers = args.workers.map_or(plan.workers, usize::from);
+    plan.sharing = args.tables;
     if args.dry_run {
         let text = match args.output.report {
             Form::Text => text::plan(&plan),

@@ -39,6 +39,15 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
         of(plan.faces.faces_max as u64, "face"),
         count(plan.faces.on_demand_max() as u64),
     );
+    if plan.workers > 1 {
+        let _ = writeln!(
+            text,
+            "{} workers ({}), names by {}",
+            plan.workers,
+            plan.sharing,
+            of(settings.dispatch_components as u64, "component"),
+        );
+    }
     for route in &plan.routes {
         let local = match &route.to {
             Remote::Ethernet { interface, .. } => format!(" on {interface}"),
@@ -93,6 +102,16 @@ pub(super) fn report(report: &ForwardReport) -> String {
     );
     if report.managed() > 0 {
         let _ = writeln!(text, "management: {} answered", of(report.managed(), "request"));
+    }
+    if report.shards.len() > 1 {
+        let all = report.shards.iter().map(|shard| {
+            let counters = &shard.counters;
+            counters.interests_in + counters.data_in + counters.nacks_in
+        });
+        let all: Vec<u64> = all.collect();
+        let sum = all.iter().sum::<u64>().max(1) as f64;
+        let shares = all.iter().map(|&packets| format!("{:.0} %", 100.0 * packets as f64 / sum));
+        let _ = writeln!(text, "workers: {}", shares.collect::<Vec<_>>().join(", "));
     }
     for (reason, number) in report.dropped() {
         let _ = writeln!(text, "  dropped, {reason}: {}", count(number));

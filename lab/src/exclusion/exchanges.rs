@@ -4,19 +4,20 @@
 //! ```text
 //!  round r:   Interests of round r and Data of round r − 1, 32 of each in turn   ─▶ barrier ─▶ round r + 1
 //!
-//!  sharded    the first component of the name selects the worker of an exchange
-//!  locked     Interest and Data go to random workers: often another worker held the lock before
+//!  shards                  the name selects the worker of an exchange
+//!  buckets, buckets-naive  Interest and Data go to random workers, which share the tables:
+//!  global                  often another worker held the lock before
 //! ```
 //!
-//! A name is /SITE/OBJECT. Sites are drawn from [`Popularity`], objects are new each time. So each
-//! exchange has a name of its own, and exchanges of one site share a lock or a shard. With
-//! `one-hot` all exchanges have the same site, which no sharding can spread.
+//! A name is /SITE/object/NUMBER. Sites are drawn from [`Popularity`], objects are new each time. So
+//! each exchange has a name of its own, and exchanges of one site share a shard. With `one-hot` all
+//! exchanges have the same site, which shards by the first component cannot spread.
 
 use std::sync::{Barrier, Mutex, PoisonError};
 
 use ringtap_base::Usage;
 use ringtap_ndn::forwarder::{
-    Counters, Face, FaceId, Forwarder, Locked, Prefetching, Received, Settings, Sharded,
+    Counters, Dispatch, Face, FaceId, Forwarder, Parallel, Received, Settings, Sharing,
 };
 use ringtap_ndn::packets::{Headers, Name, NameBuf, NewData, NewInterest};
 use ringtap_skeleton::on_core;
@@ -38,23 +39,11 @@ const PRODUCER: FaceId = FaceId(2);
 /// Packets have no link-layer headers.
 const PLAIN: Headers = Headers::NONE;
 
-ringtap_base::choices! {
-    /// Which worker handles a packet, and what the workers share.
-    pub enum Mode: "mode" {
-        /// The worker that owns the name; nothing is shared.
-        Sharded = "sharded",
-        /// Any worker; tables are shared behind locks.
-        Locked = "locked",
-        /// Any worker; tables are shared behind locks that are prefetched.
-        LockedPrefetch = "locked-prefetch",
-    }
-}
-
 /// The parameters of a measurement.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// The design.
-    pub mode: Mode,
+    /// How the workers share the tables.
+    pub mode: Sharing,
     /// Distribution of the sites.
     pub popularity: Popularity,
     /// Number of sites.
@@ -67,7 +56,7 @@ pub struct Trial {
     pub exchanges: usize,
     /// Interests of a round, and so the approximate number pending at a time.
     pub pending: usize,
-    /// Locks of the locked designs, 1 to 256.
+    /// Buckets, each with a lock, of [`Sharing::Buckets`] and [`Sharing::BucketsNaive`].
     pub locks: usize,
     /// Bytes of content of a Data.
     pub payload: usize,
@@ -86,6 +75,8 @@ pub struct Measured {
     pub ticks: u64,
     /// Exchanges of the worker that had most.
     pub most: u64,
+    /// Locks that another worker held.
+    pub waits: u64,
 }
 
 /// Some exchanges were lost, so the run yields no figure.
@@ -107,61 +98,48 @@ pub fn measure(trial: &Trial) -> Result<Measured, Lost> {
     let round = trial.pending.clamp(TURN, 1 << 20);
     let rounds = trial.exchanges.div_ceil(round).max(1);
     let exchanges = exchanges(trial, round * ROUNDS.min(rounds));
-    // Each part of the tables has room for two rounds of the busiest part.
-    let settings = |parts: usize| Settings {
-        pit_capacity: 2 * busiest(&exchanges, round, parts) * parts,
+    let workers = trial.workers.clamp(1, 256);
+    let mut settings = Settings {
+        pit_capacity: 0,
         cs_capacity: 0,
         cs_bytes: 0,
         dead_nonces: 1 << 16,
+        lock_buckets: trial.locks,
+        dispatch_components: 1,
         ..Settings::default()
     };
-    match trial.mode {
-        Mode::Sharded => {
-            let workers = trial.workers.clamp(1, 256);
-            let mut sharded = Sharded::new(&settings(workers), workers);
-            for face in [CONSUMER, PRODUCER] {
-                sharded.set_face(face, Face::NEIGHBOUR);
-            }
-            // The only error is a prefix that is too long; the empty prefix is not.
-            let _ = sharded.add_route(0, &Name::EMPTY, PRODUCER, 1, &mut discard);
-            let owner = |name: &Name<'_>| sharded.shard_of(name);
-            let shares = shares(&exchanges, workers, round, owner);
-            let shards = sharded.into_shards().into_iter().map(Mutex::new).collect();
-            let design = Design::Shards(shards);
-            run(trial, &exchanges, [&shares, &shares], rounds, &design)
+    let (interests, data) = match trial.mode {
+        Sharing::Shards => {
+            let dispatch = Dispatch::new(&settings, workers, trial.mode);
+            let owner = |interest: &[u8]| dispatch.worker_of(CONSUMER, interest);
+            let owned = shares(&exchanges, workers, round, owner);
+            (owned.clone(), owned)
         }
-        Mode::Locked | Mode::LockedPrefetch => {
-            let prefetching = match trial.mode {
-                Mode::LockedPrefetch => Prefetching::On,
-                _ => Prefetching::Off,
-            };
-            let locks = trial.locks.clamp(1, 256);
-            let locked = Locked::new(&settings(locks), locks, prefetching);
-            for face in [CONSUMER, PRODUCER] {
-                locked.set_face(face, Face::NEIGHBOUR);
-            }
-            let _ = locked.add_route(0, &Name::EMPTY, PRODUCER, 1, &mut discard);
+        _ => {
             let mut random = SplitMix::new(trial.seed ^ 0x5eed);
-            let workers = trial.workers.clamp(1, 256);
-            let mut random_shares = || {
-                let owner = |_: &Name<'_>| random.below(workers as u64) as usize;
-                shares(&exchanges, workers, round, owner)
+            let mut shares = || {
+                let worker = |_: &[u8]| random.below(workers as u64) as usize;
+                shares(&exchanges, workers, round, worker)
             };
-            let (interests, data) = (random_shares(), random_shares());
-            run(trial, &exchanges, [&interests, &data], rounds, &Design::Locked(locked))
+            (shares(), shares())
         }
+    };
+    // Each part of the tables has room for two rounds of the busiest part.
+    let busiest = interests.iter().flatten().map(Vec::len).max().unwrap_or(0);
+    settings.pit_capacity = 2 * busiest * workers;
+    let mut parallel = Parallel::new(&settings, workers, trial.mode);
+    for face in [CONSUMER, PRODUCER] {
+        parallel.set_face(face, Face::NEIGHBOUR);
     }
+    // The only error is a prefix that is too long; the empty prefix is not.
+    let _ = parallel.add_route(0, &Name::EMPTY, PRODUCER, 1, &mut discard);
+    // A mutex is locked once per run, by its worker; it only moves the worker to the thread.
+    let forwarders: Vec<_> = parallel.into_workers().into_iter().map(Mutex::new).collect();
+    run(trial, &exchanges, [&interests, &data], rounds, &forwarders)
 }
 
 /// Discards a packet that the forwarder sends.
 fn discard(_: FaceId, _: &Headers, _: &[u8]) {}
-
-enum Design {
-    /// One shard per worker. The mutex is locked once per run, by the shard's worker; it only moves
-    /// the shard to the thread.
-    Shards(Vec<Mutex<Forwarder>>),
-    Locked(Locked),
-}
 
 fn exchanges(trial: &Trial, count: usize) -> Vec<Exchange> {
     let mut draw = trial.popularity.draw(trial.names, trial.seed);
@@ -179,34 +157,17 @@ fn exchanges(trial: &Trial, count: usize) -> Vec<Exchange> {
     (0..count as u64).map(exchange).collect()
 }
 
-/// Maximum number of exchanges of a round in one of `parts` parts. Shards and locks are selected by
-/// the same hash of the name.
-fn busiest(exchanges: &[Exchange], round: usize, parts: usize) -> usize {
-    let none = Settings {
-        pit_capacity: 0,
-        cs_capacity: 0,
-        cs_bytes: 0,
-        dead_nonces: 0,
-        ..Settings::default()
-    };
-    let probe = Sharded::new(&none, parts);
-    let shares = shares(exchanges, parts, round, |name| probe.shard_of(name));
-    shares.iter().flatten().map(Vec::len).max().unwrap_or(0)
-}
-
 /// Assigns the exchanges of each round to workers.
 fn shares(
     exchanges: &[Exchange],
     workers: usize,
     round: usize,
-    mut owner: impl FnMut(&Name<'_>) -> usize,
+    mut owner: impl FnMut(&[u8]) -> usize,
 ) -> Shares {
     let rounds = exchanges.len().div_ceil(round);
     let mut shares = vec![vec![Vec::new(); workers]; rounds];
     for (number, (interest, _)) in exchanges.iter().enumerate() {
-        let read = ringtap_ndn::packets::Packet::read(interest);
-        let worker = read.map_or(0, |packet| owner(packet.name()));
-        shares[number / round][worker.min(workers - 1)].push(number as u32);
+        shares[number / round][owner(interest).min(workers - 1)].push(number as u32);
     }
     shares
 }
@@ -217,7 +178,7 @@ fn run(
     exchanges: &[Exchange],
     [interests, data]: [&Shares; 2],
     rounds: usize,
-    design: &Design,
+    forwarders: &[Mutex<Forwarder>],
 ) -> Result<Measured, Lost> {
     let workers = interests[0].len();
     let (start, spans) = (Barrier::new(workers), Mutex::new(Vec::new()));
@@ -228,7 +189,7 @@ fn run(
             scope.spawn(move || {
                 on_core(core, || {
                     let all = Rounds { exchanges, interests, data, rounds, worker, start };
-                    let span = all.work(design);
+                    let span = all.work(&forwarders[worker]);
                     spans.lock().unwrap_or_else(PoisonError::into_inner).push(span);
                 });
             });
@@ -241,19 +202,15 @@ fn run(
     let most = spans.iter().map(|span| span.interests).max().unwrap_or(0);
     let count: u64 = spans.iter().map(|span| span.interests).sum();
     let mut counters = Counters::default();
-    match design {
-        Design::Shards(shards) => {
-            for shard in shards {
-                let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-                counters.add(&shard.counters());
-            }
-        }
-        Design::Locked(locked) => counters = locked.counters(),
+    for forwarder in forwarders {
+        let forwarder = forwarder.lock().unwrap_or_else(PoisonError::into_inner);
+        counters.add(&forwarder.counters());
     }
     if counters.satisfied != count || counters.data_out != count {
         return Err(Lost { satisfied: counters.satisfied, exchanges: count });
     }
-    Ok(Measured { exchanges: count, seconds: last - first, ticks, most })
+    let waits = counters.lock_waits;
+    Ok(Measured { exchanges: count, seconds: last - first, ticks, most, waits })
 }
 
 /// Start, end and number of Interests of one worker.
@@ -275,16 +232,9 @@ struct Rounds<'a> {
 }
 
 impl Rounds<'_> {
-    fn work(&self, design: &Design) -> Span {
-        match design {
-            Design::Shards(shards) => {
-                let mut own = shards[self.worker].lock().unwrap_or_else(PoisonError::into_inner);
-                self.run(|now_ns, burst| own.burst(now_ns, burst, &mut discard))
-            }
-            Design::Locked(locked) => {
-                self.run(|now_ns, burst| locked.take(now_ns, burst, &mut discard))
-            }
-        }
+    fn work(&self, forwarder: &Mutex<Forwarder>) -> Span {
+        let mut own = forwarder.lock().unwrap_or_else(PoisonError::into_inner);
+        self.run(|now_ns, burst| own.burst(now_ns, burst, &mut discard))
     }
 
     /// The worker's exchanges of a round; empty for no round and beyond the last. Packets of the
@@ -331,7 +281,7 @@ impl Rounds<'_> {
 mod tests {
     use super::*;
 
-    fn trial(mode: Mode, popularity: Popularity, workers: usize) -> Trial {
+    fn trial(mode: Sharing, popularity: Popularity, workers: usize) -> Trial {
         Trial {
             mode,
             popularity,
@@ -348,7 +298,7 @@ mod tests {
 
     #[test]
     fn every_design_completes_all_exchanges_for_every_distribution_of_names() {
-        for mode in Mode::ALL {
+        for mode in Sharing::ALL {
             for popularity in [Popularity::Uniform, Popularity::Zipf(1.0), Popularity::OneHot] {
                 for workers in [1, 2, 3] {
                     let trial = trial(mode, popularity, workers);
@@ -356,16 +306,10 @@ mod tests {
                     assert_eq!(found.exchanges, 5_000, "{trial:?}");
                     assert!(found.seconds > 0.0 && found.ticks > 0);
                     let alone =
-                        workers == 1 || mode == Mode::Sharded && popularity == Popularity::OneHot;
+                        workers == 1 || mode == Sharing::Shards && popularity == Popularity::OneHot;
                     assert_eq!(found.most == 5_000, alone, "{trial:?}: {found:?}");
                 }
             }
         }
-    }
-
-    #[test]
-    fn mode_names_parse() {
-        assert!(Mode::ALL.iter().all(|mode| mode.name().parse() == Ok(*mode)));
-        assert!("lock".parse::<Mode>().unwrap_err().to_string().contains("locked-prefetch"));
     }
 }

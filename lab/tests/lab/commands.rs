@@ -119,7 +119,7 @@ fn usage_errors_name_the_mistake() {
         ("filter --work java", "serial, interleaved, simd, jump or off"),
         ("ndn cas --cores 1023", "core 1023 is not available"),
         ("ndn pit --cores 1023", "core 1023 is not available"),
-        ("ndn pit --mode free", "sharded, locked or locked-prefetch"),
+        ("ndn pit --mode free", "shards, buckets, buckets-naive or global"),
         ("ndn pit --workers 0", "from 1 to 256"),
         ("ndn model --cores-max 0", "from 1 to 1024"),
     ] {
@@ -219,7 +219,7 @@ fn the_benchmarks_print_a_flat_object_for_each_trial() {
     ];
     let found = report(&pit);
     let trials = found["trials"].as_array().unwrap();
-    assert_eq!(trials.len(), 18, "{found}");
+    assert_eq!(trials.len(), 24, "{found}");
     for trial in trials {
         assert!(flat(trial) && trial["exchanges_per_second"].as_f64().unwrap() > 0.0, "{trial}");
         assert!(
@@ -227,7 +227,7 @@ fn the_benchmarks_print_a_flat_object_for_each_trial() {
             "{trial}"
         );
         let alone =
-            trial["workers"] == 1 || trial["mode"] == "sharded" && trial["names"] == "one-hot";
+            trial["workers"] == 1 || trial["mode"] == "shards" && trial["names"] == "one-hot";
         assert_eq!(trial["share_of_busiest"] == 1.0, alone, "{trial}");
     }
     let allowed = Machine::this().allowed_cores;

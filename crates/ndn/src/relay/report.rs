@@ -186,7 +186,8 @@ fn shard(shard: &ShardReport) -> Value {
     let counters = &shard.counters;
     json!({ "interests_in": counters.interests_in, "data_in": counters.data_in,
         "nacks_in": counters.nacks_in, "satisfied": counters.satisfied,
-        "unsatisfied": counters.unsatisfied, "pending": shard.pending, "kept": shard.kept })
+        "unsatisfied": counters.unsatisfied, "pending": shard.pending, "kept": shard.kept,
+        "lock_waits": counters.lock_waits })
 }
 
 fn link(counters: &LinkCounters) -> Map<String, Value> {

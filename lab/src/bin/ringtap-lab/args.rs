@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use ringtap_filter::Policy;
-use ringtap_lab::exclusion::exchanges::Mode;
 use ringtap_lab::filter::{Distribution, Work};
+use ringtap_ndn::forwarder::Sharing;
 use ringtap_terminal::units::{self, Cores};
 use ringtap_terminal::{Form, Output};
 use ringtap_traffic::Popularity;
@@ -186,9 +186,9 @@ pub(crate) struct CasArgs {
 
 #[derive(Args)]
 pub(crate) struct PitArgs {
-    /// sharded, locked, locked-prefetch [default: each in turn]
+    /// How workers share the tables: shards, buckets, buckets-naive, global [default: each in turn]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub(crate) mode: Vec<Mode>,
+    pub(crate) mode: Vec<Sharing>,
     /// Distribution of the first name components: uniform, zipf:S, one-hot
     #[arg(
         long,
@@ -209,8 +209,8 @@ pub(crate) struct PitArgs {
     /// Interests pending at a time
     #[arg(long, value_name = "N", default_value = "65536", value_parser = units::index_count)]
     pub(crate) pending: usize,
-    /// Number of locks in the locked modes
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    /// Number of buckets with a lock
+    #[arg(long, value_name = "N", default_value = "1048576", value_parser = units::index_count)]
     pub(crate) locks: usize,
     /// Bytes of content in each Data
     #[arg(long, value_name = "SIZE", default_value = "100", value_parser = units::bytes)]

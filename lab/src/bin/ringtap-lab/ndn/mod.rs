@@ -11,7 +11,8 @@ use ringtap_engine::Machine;
 use ringtap_lab::exclusion::TICK;
 use ringtap_lab::exclusion::bystander::{self, Row};
 use ringtap_lab::exclusion::cas::{self, Access};
-use ringtap_lab::exclusion::exchanges::{self, Mode};
+use ringtap_lab::exclusion::exchanges;
+use ringtap_ndn::forwarder::Sharing;
 use serde_json::{Value, json};
 
 use crate::args::{CasArgs, NdnAction, PitArgs};
@@ -25,6 +26,8 @@ use ringtap_traffic::Popularity;
 
 /// Maximum number of lock lines: 4 GiB of memory.
 const LINES_MAX: usize = 1 << 26;
+/// Maximum number of buckets: 1 GiB of memory.
+const LOCKS_MAX: usize = 1 << 24;
 /// Maximum number of samples. They are kept in memory, 8 bytes each.
 const SAMPLES_MAX: usize = 50_000_000;
 /// Maximum number of pending Interests. Their packets are built in advance.
@@ -159,20 +162,20 @@ fn cas_text(args: &CasArgs, threads: usize, medians: &[(&str, f64)], rows: &[Row
 
 fn run_pit(args: &PitArgs) -> anyhow::Result<ExitCode> {
     let cores = cores(args.rounds.cores.as_ref())?;
-    let modes = if args.mode.is_empty() { Mode::ALL.to_vec() } else { args.mode.clone() };
+    let modes = if args.mode.is_empty() { Sharing::ALL.to_vec() } else { args.mode.clone() };
     let all_workers = match args.workers.is_empty() {
         true => (1..=cores.len()).collect(),
         false => args.workers.clone(),
     };
     if all_workers.iter().any(|workers| !(1..=256).contains(workers))
-        || !(1..=256).contains(&args.locks)
+        || !(1..=LOCKS_MAX).contains(&args.locks)
         || !(32..=PENDING_MAX).contains(&args.pending)
         || args.exchanges == 0
         || args.population == 0
         || args.payload > 8_000
     {
         return Err(Usage::of(
-            "--workers and --locks take values from 1 to 256, --pending 32 to 262144, --payload up to 8000; \
+            "--workers takes values from 1 to 256, --locks 1 to 16777216, --pending 32 to 262144, --payload up to 8000; \
              --exchanges and --population at least 1",
         ));
     }
@@ -197,7 +200,7 @@ fn run_pit(args: &PitArgs) -> anyhow::Result<ExitCode> {
 fn pit_trial(
     args: &PitArgs,
     number: usize,
-    mode: Mode,
+    mode: Sharing,
     popularity: Popularity,
     workers: usize,
     cores: &[usize],
@@ -237,6 +240,7 @@ fn pit_trial(
         "unit": TICK,
         "cycles_per_exchange": found.ticks as f64 * workers as f64 / each,
         "share_of_busiest": found.most as f64 / each,
+        "lock_waits": found.waits,
     }))
 }
 

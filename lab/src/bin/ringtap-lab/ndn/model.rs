@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use ringtap_engine::Machine;
 use ringtap_lab::exclusion::TICK;
 use ringtap_lab::exclusion::cas::{self, Access};
-use ringtap_lab::exclusion::exchanges::{self, Mode};
+use ringtap_lab::exclusion::exchanges;
 use ringtap_lab::exclusion::model::{
     LineLock, PAPER_NAIVE, PAPER_PACKET, PAPER_PREFETCHED, Serial,
 };
+use ringtap_ndn::forwarder::Sharing;
 use ringtap_traffic::Popularity;
 use serde_json::json;
 
@@ -145,7 +146,7 @@ fn measured() -> anyhow::Result<Parameters> {
     let (clock, begin) = (Clock::start(), ringtap_lab::exclusion::ticks());
     for seed in 0..ROUNDS {
         let found = exchanges::measure(&exchanges::Trial {
-            mode: Mode::Sharded,
+            mode: Sharing::Shards,
             popularity: Popularity::Uniform,
             names: 1 << 20,
             workers: 1,
