@@ -18,6 +18,7 @@ mod plan;
 mod report;
 mod rib;
 mod run;
+mod update;
 
 pub use plan::{ForwardPlan, PlannedRoute};
 pub use report::{FaceReport, ForwardReport};

@@ -81,7 +81,7 @@ impl Forwarder {
             return Err(Drop::RecordsFull);
         }
         let congestion_mark = headers.congestion_mark;
-        let outgoing = Outgoing { interest, nonce, strip_hint, congestion_mark };
+        let outgoing = Outgoing { interest, from, nonce, strip_hint, congestion_mark };
         self.forward(arrival, at, &outgoing, out)
     }
 

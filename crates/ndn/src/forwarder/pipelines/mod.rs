@@ -46,6 +46,8 @@ pub(crate) struct Arrival<'a> {
 /// An Interest to send.
 struct Outgoing<'a> {
     interest: &'a Interest<'a>,
+    /// The face that received it.
+    from: FaceId,
     nonce: u32,
     strip_hint: bool,
     congestion_mark: u64,
@@ -84,11 +86,13 @@ impl Forwarder {
         outgoing.interest.rewrite(&Rewrite { hop_limit, nonce, strip_hint }, &mut wire);
         let expiry_ns = now_ns.saturating_add(self.lifetime_ns(outgoing.interest));
         let token = Token { shard: self.shard, entry: at, generation: self.pit.generation(at) };
-        let headers = Headers { token: token.write(), congestion_mark, ..Headers::default() };
+        let mut headers = Headers { token: token.write(), congestion_mark, ..Headers::default() };
         let mut result = Ok(());
         for index in 0..self.scratch.chosen.len() {
             let face = self.scratch.chosen[index];
-            if hop_limit == Some(0) && !self.faces.get(face).is_some_and(|face| face.local) {
+            let is_local = self.faces.get(face).is_some_and(|face| face.local);
+            headers.incoming_face = is_local.then_some(outgoing.from.0.into());
+            if hop_limit == Some(0) && !is_local {
                 result = Err(Drop::HopLimit);
             } else if !self.pit.set_out_record(at, face, nonce, now_ns, expiry_ns) {
                 result = Err(Drop::RecordsFull);
@@ -156,17 +160,27 @@ impl Forwarder {
             let is_multicast =
                 strategy.is_some_and(|(_, &strategy)| strategy == Strategy::Multicast);
             let already_sent = self.pit.out_records(at).any(|record| record.face == to);
-            let from_elsewhere = self.pit.in_records(at).any(|record| {
+            let from_elsewhere = self.pit.in_records(at).find(|record| {
                 let via = self.faces.get(record.face);
                 record.expiry_ns > now_ns
                     && via
                         .is_some_and(|via| may_forward(&interest.name, record.face, via, to, face))
             });
-            if is_longest && is_multicast && !already_sent && from_elsewhere {
+            let from_elsewhere = from_elsewhere.map(|record| record.face);
+            if is_longest
+                && is_multicast
+                && !already_sent
+                && let Some(from) = from_elsewhere
+            {
                 self.scratch.chosen.clear();
                 self.scratch.chosen.push(to);
-                let outgoing =
-                    Outgoing { interest: &interest, nonce, strip_hint: false, congestion_mark: 0 };
+                let outgoing = Outgoing {
+                    interest: &interest,
+                    from,
+                    nonce,
+                    strip_hint: false,
+                    congestion_mark: 0,
+                };
                 if let Err(reason) = self.send_chosen(now_ns, at, &outgoing, out) {
                     self.counters.drop(reason);
                 }
