@@ -3,6 +3,7 @@
 //! ```text
 //!  faces ─▶ packet ─┬─▶ Forwarder ─▶ packets ─▶ faces
 //!                   └─▶ /localhost/nfd, local ─▶ management ─▶ routes, faces, strategies
+//!                                              └─▶ /localhost/nlsr: prefixes for a routing daemon
 //! ```
 //!
 //! Invariants: one thread. Every received packet is handled by the forwarder or by the management,
@@ -11,6 +12,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod announce;
 mod core;
 mod datasets;
 mod management;

@@ -119,6 +119,7 @@ impl Relay {
             self.core.now_ns = now_ns;
             self.intake.receive(&mut self.faces, now_ns, &mut self.core);
             self.core.forwarder.advance(now_ns);
+            self.core.announce(&mut self.faces);
             if now_ns >= next_cleanup_ns {
                 next_cleanup_ns = now_ns + CLEANUP_EVERY_NS;
                 close_idle(&mut self.faces, now_ns, &mut self.core);

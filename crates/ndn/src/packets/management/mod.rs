@@ -16,6 +16,7 @@ mod command;
 mod control;
 mod datasets;
 
+pub(crate) use command::named_command;
 pub use command::{Command, CommandError, command, last_segment, segment};
 pub use control::{ControlParameters, ControlResponse};
 pub use datasets::{
