@@ -1,4 +1,9 @@
 //! Tests of the relay with programs and forwarders of other projects.
 
+mod client;
+mod commands;
+mod link;
 mod ndnd;
+mod routing;
 mod support;
+mod tools;

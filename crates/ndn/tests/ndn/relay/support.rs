@@ -24,20 +24,31 @@ pub(crate) struct Ringtap {
     thread: Option<std::thread::JoinHandle<ForwardReport>>,
 }
 
+/// The plans with which each test of this folder runs that starts relays by [`Ringtap::with`]: all
+/// kinds of forwarders must pass.
+pub(crate) fn plans() -> Vec<ForwardPlan> {
+    vec![ForwardPlan::default()]
+}
+
 impl Ringtap {
     /// Starts a relay with routes: prefixes and neighbours.
     pub(crate) fn start(folder: &Path, routes: &[(&str, SocketAddr)]) -> Self {
-        let (udp, socket) = (free_address(), folder.join("ringtap.sock"));
         let route = |&(prefix, to): &(&str, SocketAddr)| PlannedRoute {
             prefix: prefix.parse().unwrap(),
             to: Remote::Udp(to),
             cost: 0,
         };
+        let routes = routes.iter().map(route).collect();
+        Self::with(folder, ForwardPlan { routes, ..ForwardPlan::default() })
+    }
+
+    /// Starts a relay with a plan; adds a UDP port, and a socket for programs in `folder`.
+    pub(crate) fn with(folder: &Path, plan: ForwardPlan) -> Self {
+        let (udp, socket) = (free_address(), folder.join("ringtap.sock"));
         let plan = ForwardPlan {
-            faces: FaceSettings { udp: vec![udp], ..FaceSettings::default() },
-            routes: routes.iter().map(route).collect(),
+            faces: FaceSettings { udp: vec![udp], ..plan.faces },
             unix: Some(socket.display().to_string()),
-            ..ForwardPlan::default()
+            ..plan
         };
         let listener = UnixListener::bind(&socket).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
