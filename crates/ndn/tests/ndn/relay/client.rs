@@ -6,8 +6,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use ringtap_ndn::packets::management::{ControlParameters, ControlResponse, command};
-use ringtap_ndn::packets::{Data, Element, Headers, LpPacket, write_lp};
+use ringtap_ndn::packets::management::{
+    ControlParameters, ControlResponse, RibEntry, command, last_segment,
+};
+use ringtap_ndn::packets::{Data, Element, Headers, LpPacket, NameBuf, NewInterest, write_lp};
 
 /// Longest wait for an answer of the management.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -104,6 +106,20 @@ impl Client {
         self.send(&Headers::NONE, &interest);
         let (_, data) = self.receive(TIMEOUT).expect("a response");
         ControlResponse::read(Data::read(&data).unwrap().content).unwrap()
+    }
+
+    /// The relay's routes. Other packets must not arrive at the same time.
+    pub(crate) fn routes(&mut self) -> Vec<RibEntry> {
+        self.commands += 1;
+        let name: NameBuf = "/localhost/nfd/rib/list".parse().unwrap();
+        let mut interest = NewInterest::new(name.as_name(), self.commands);
+        (interest.can_be_prefix, interest.must_be_fresh) = (true, true);
+        let mut wire = Vec::new();
+        interest.write(&mut wire);
+        self.send(&Headers::NONE, &wire);
+        let (_, data) = self.receive(TIMEOUT).expect("a data set");
+        assert_eq!(last_segment(&data), Some(0));
+        RibEntry::read_all(Data::read(&data).unwrap().content).unwrap()
     }
 
     /// Registers a prefix for this face.

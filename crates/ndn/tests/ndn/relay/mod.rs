@@ -4,6 +4,7 @@ mod client;
 mod commands;
 mod link;
 mod ndnd;
+mod python_ndn;
 mod routing;
 mod support;
 mod tools;
