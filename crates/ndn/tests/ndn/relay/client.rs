@@ -1,5 +1,6 @@
 //! A consumer or producer at a relay, over its Unix socket or over UDP.
 
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
@@ -7,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ringtap_ndn::packets::management::{
-    ControlParameters, ControlResponse, RibEntry, command, last_segment,
+    Command, ControlParameters, ControlResponse, GeneralStatus, RibEntry, command, last_segment,
 };
 use ringtap_ndn::packets::{Data, Element, Headers, LpPacket, NameBuf, NewInterest, write_lp};
 
@@ -19,6 +20,8 @@ pub(crate) struct Client {
     socket: Socket,
     /// Received bytes of the stream that are not read yet.
     unread: Vec<u8>,
+    /// Packets that arrived before an answer of the management.
+    aside: VecDeque<(Headers, Vec<u8>)>,
     /// Number of commands.
     commands: u32,
 }
@@ -40,7 +43,7 @@ impl Client {
     }
 
     fn of(socket: Socket) -> Self {
-        Self { socket, unread: Vec::new(), commands: 0 }
+        Self { socket, unread: Vec::new(), aside: VecDeque::new(), commands: 0 }
     }
 
     /// The address of a UDP client.
@@ -61,9 +64,31 @@ impl Client {
         }
     }
 
-    /// The next packet with its link headers; `None` if none arrives within `wait`, which is above
-    /// 0.
+    /// The next packet with its link headers; `None` if none arrives within `wait`. Does not wait
+    /// if it is 0.
     pub(crate) fn receive(&mut self, wait: Duration) -> Option<(Headers, Vec<u8>)> {
+        match self.aside.pop_front() {
+            Some(packet) => Some(packet),
+            None => self.read(wait),
+        }
+    }
+
+    fn read(&mut self, wait: Duration) -> Option<(Headers, Vec<u8>)> {
+        let is_waiting = !wait.is_zero();
+        self.set_blocking(is_waiting);
+        let packet = self.read_packet(is_waiting.then_some(wait));
+        self.set_blocking(true);
+        packet
+    }
+
+    fn set_blocking(&self, is_blocking: bool) {
+        match &self.socket {
+            Socket::Unix(stream) => stream.set_nonblocking(!is_blocking).unwrap(),
+            Socket::Udp(socket) => socket.set_nonblocking(!is_blocking).unwrap(),
+        }
+    }
+
+    fn read_packet(&mut self, wait: Option<Duration>) -> Option<(Headers, Vec<u8>)> {
         loop {
             if let Ok((_, rest)) = Element::first(&self.unread) {
                 let len = self.unread.len() - rest.len();
@@ -75,11 +100,11 @@ impl Client {
             let mut bytes = [0; 16_384];
             let received = match &mut self.socket {
                 Socket::Unix(stream) => {
-                    stream.set_read_timeout(Some(wait)).unwrap();
+                    stream.set_read_timeout(wait).unwrap();
                     stream.read(&mut bytes)
                 }
                 Socket::Udp(socket) => {
-                    socket.set_read_timeout(Some(wait)).unwrap();
+                    socket.set_read_timeout(wait).unwrap();
                     socket.recv(&mut bytes)
                 }
             };
@@ -92,7 +117,19 @@ impl Client {
         }
     }
 
-    /// The response to a management command. Other packets must not arrive at the same time.
+    /// The next Data of the management; other packets are kept for [`Client::receive`].
+    fn answer(&mut self) -> Vec<u8> {
+        loop {
+            let (headers, packet) = self.read(TIMEOUT).expect("an answer");
+            let is_answer = |data: Data<'_>| data.name.as_bytes().starts_with(Command::PREFIX);
+            if Data::read(&packet).is_ok_and(is_answer) {
+                return packet;
+            }
+            self.aside.push_back((headers, packet));
+        }
+    }
+
+    /// The response to a management command.
     pub(crate) fn command(
         &mut self,
         module: &str,
@@ -104,22 +141,34 @@ impl Client {
         let time_ms = 1_700_000_000_000 + u64::from(self.commands);
         command("localhost", module, verb, parameters, self.commands, time_ms, &mut interest);
         self.send(&Headers::NONE, &interest);
-        let (_, data) = self.receive(TIMEOUT).expect("a response");
+        let data = self.answer();
         ControlResponse::read(Data::read(&data).unwrap().content).unwrap()
     }
 
-    /// The relay's routes. Other packets must not arrive at the same time.
+    /// The relay's routes.
     pub(crate) fn routes(&mut self) -> Vec<RibEntry> {
+        let data = self.dataset("/localhost/nfd/rib/list");
+        RibEntry::read_all(Data::read(&data).unwrap().content).unwrap()
+    }
+
+    /// The relay's status.
+    pub(crate) fn status(&mut self) -> GeneralStatus {
+        let data = self.dataset("/localhost/nfd/status/general");
+        GeneralStatus::read(Data::read(&data).unwrap().content).unwrap()
+    }
+
+    /// The Data of a data set of one segment.
+    fn dataset(&mut self, name: &str) -> Vec<u8> {
         self.commands += 1;
-        let name: NameBuf = "/localhost/nfd/rib/list".parse().unwrap();
+        let name: NameBuf = name.parse().unwrap();
         let mut interest = NewInterest::new(name.as_name(), self.commands);
         (interest.can_be_prefix, interest.must_be_fresh) = (true, true);
         let mut wire = Vec::new();
         interest.write(&mut wire);
         self.send(&Headers::NONE, &wire);
-        let (_, data) = self.receive(TIMEOUT).expect("a data set");
+        let data = self.answer();
         assert_eq!(last_segment(&data), Some(0));
-        RibEntry::read_all(Data::read(&data).unwrap().content).unwrap()
+        data
     }
 
     /// Registers a prefix for this face.

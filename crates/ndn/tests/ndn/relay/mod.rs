@@ -1,5 +1,6 @@
 //! Tests of the relay with programs and forwarders of other projects.
 
+mod churn;
 mod client;
 mod commands;
 mod link;
