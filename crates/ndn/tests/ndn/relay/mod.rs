@@ -3,6 +3,7 @@
 mod churn;
 mod client;
 mod commands;
+mod hostile;
 mod link;
 mod ndnd;
 mod python_ndn;
