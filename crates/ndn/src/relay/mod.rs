@@ -15,6 +15,8 @@
 mod announce;
 mod core;
 mod datasets;
+#[cfg(any(test, feature = "fuzz"))]
+mod fuzz;
 mod management;
 mod plan;
 mod report;
@@ -22,6 +24,8 @@ mod rib;
 mod run;
 mod update;
 
+#[cfg(any(test, feature = "fuzz"))]
+pub use fuzz::fuzz;
 pub use plan::{ForwardPlan, PlannedRoute};
 pub use report::{FaceReport, ForwardReport};
 pub use run::{ForwardError, Relay};
