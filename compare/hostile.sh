@@ -2,7 +2,7 @@
 # Measures what a hostile neighbour of ringtap forward costs the other faces: pings while it sends ten
 # million Interests with distinct names and lifetimes of an hour.
 #
-# Usage: compare/hostile.sh [--count N] [--rate N] [--rounds N] [--idle SECONDS]
+# Usage: compare/hostile.sh [--count N] [--rate N] [--offload] [--rounds N] [--idle SECONDS]
 #
 # Prints Markdown tables.
 set -euo pipefail

@@ -5,7 +5,8 @@
 //!  flood --to 127.0.0.1:6363 --prefix /void --count 10000000 --rate 200000 --lifetime-ms 3600000
 //! ```
 //!
-//! Datagrams are sent up to 64 per system call. Prints a line of JSON with the numbers of Interests
+//! Datagrams are sent up to 64 per system call; with `--offload` the kernel segments them from larger
+//! messages, so that one core sends more than a forwarder can handle. Prints a line of JSON with the numbers of Interests
 //! that were sent, of those that the system refused to send, and of answers.
 
 use std::net::SocketAddr;
@@ -32,6 +33,7 @@ struct Options {
     count: u64,
     rate: f64,
     lifetime_ms: u64,
+    offload: bool,
 }
 
 /// Counts the packets that arrive.
@@ -60,7 +62,7 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<String, String> {
     let at = "127.0.0.1:0".parse().map_err(|_| "invalid address")?;
-    let settings = Settings { udp: vec![at], udp_offload: false, ..Settings::default() };
+    let settings = Settings { udp: vec![at], udp_offload: options.offload, ..Settings::default() };
     let mut faces = Faces::open(settings).map_err(|error| error.to_string())?;
     let (face, _) = faces
         .add(&Remote::Udp(options.to), Persistence::Permanent)
@@ -125,5 +127,6 @@ fn options() -> Result<Options, String> {
         count: value("--count")?.parse().map_err(|_| wrong("--count"))?,
         rate: value("--rate")?.parse().map_err(|_| wrong("--rate"))?,
         lifetime_ms: value("--lifetime-ms")?.parse().map_err(|_| wrong("--lifetime-ms"))?,
+        offload: words.iter().any(|word| word == "--offload"),
     })
 }
