@@ -4,7 +4,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := decode dhcp dns http labels ndn ntp pcap pcapng quic ring ssh state tls
+FUZZ_TARGETS := decode dhcp dns forward http labels ndn ntp pcap pcapng quic ring ssh state tls
 
 .PHONY: help run build check test test-all lint bench instructions fuzz clean
 

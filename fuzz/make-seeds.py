@@ -264,6 +264,57 @@ def ndn():
             yield b"".join(struct.pack("!BH", 1, len(part)) + part for part in parts)
 
 
+def forward():
+    """(time step, sender and length, frame) for a relay: exchanges between neighbours and programs, commands, fragments."""
+    step = lambda time, sender, frame: struct.pack("!BH", time, sender << 13 | len(frame)) + frame
+    component = lambda text: tlv(0x08, text.encode())
+    name = lambda text: tlv(0x07, b"".join(map(component, text.split("/"))))
+    lp = lambda fields, packet: tlv(0x64, fields + tlv(0x50, packet))
+    signature = tlv(0x16, tlv(0x1B, b"\0")) + tlv(0x17, bytes(32))
+    nacked = tlv(800, tlv(801, b"\x96"))
+
+    def interest(text, nonce=1, flags=b"", lifetime=b"\x02\x00"):
+        return tlv(0x05, name(text) + flags + tlv(0x0A, struct.pack("!I", nonce)) + tlv(0x0C, lifetime))
+
+    def data(text, size=20, fresh=b"\x10"):
+        return tlv(0x06, name(text) + tlv(0x14, tlv(0x19, fresh)) + tlv(0x15, b"7" * size) + signature)
+
+    def command(module, verb, *parameters):
+        words = b"".join(map(component, ["localhost", "nfd", module, verb]))
+        parameters = tlv(0x08, tlv(0x68, b"".join(parameters))) if parameters else b""
+        return tlv(0x05, tlv(0x07, words + parameters) + tlv(0x21) + tlv(0x12) + tlv(0x0A, b"\1\2\3\4"))
+
+    face, origin, flags = tlv(0x69, struct.pack("!H", 258)), tlv(0x6F, b"\x41"), tlv(0x6C, b"\1") + tlv(0x70, b"\1")
+    expires = tlv(0x6D, b"\x40")
+    # A neighbour asks, the upstream neighbour answers; again from the store; a prefix; a Nack, after which another asks.
+    yield step(0, 4, interest("a/b")) + step(1, 2, data("a/b")) + step(1, 5, interest("a/b", 2))
+    yield step(0, 4, interest("a", 3, tlv(0x21) + tlv(0x12))) + step(9, 5, interest("a", 4, tlv(0x21))) + step(1, 2, data("a/b"))
+    yield step(0, 4, interest("a/n", 5)) + step(0, 2, lp(nacked, interest("a/n", 5))) + step(0, 5, interest("a/n", 6))
+    yield step(0, 4, interest("m/x", 7)) + step(0, 2, data("m/x")) + step(0, 3, data("m/x"))
+    yield b"".join(step(1, 4 + number % 3, interest(f"a/{number}", number)) for number in range(12)) + step(200, 7, b"")
+    # A program registers, answers, exposes a prefix to a daemon, and is closed.
+    register = step(0, 0, command("rib", "register", name("p"), expires))
+    yield register + step(0, 4, interest("p/1")) + step(0, 0, data("p/1")) + step(200, 7, b"") + step(0, 4, interest("p/2"))
+    daemon = step(0, 1, command("rib", "register", name("localhost/nlsr")))
+    yield daemon + step(0, 0, command("rib", "register", name("p"), origin)) + step(0, 0, command("rib", "unregister", name("p"), origin))
+    yield step(0, 0, command("faces", "update", flags)) + step(0, 4, interest("p/1")) + step(0, 1, command("rib", "register", name("q"), face))
+    yield step(0, 0, command("faces", "destroy", face)) + step(0, 2, interest("m/x")) + step(0, 1, command("faces", "list"))
+    yield step(0, 0, command("strategy-choice", "set", name("a"), tlv(0x6B, name("localhost/nfd/strategy/multicast"))))
+    yield step(0, 1, command("rib", "list")) + step(0, 1, command("status", "general")) + step(0, 1, command("cs", "info"))
+    yield step(0, 1, lp(tlv(816, b"\1\2"), interest("a/f"))) + step(0, 1, interest("localhop/a")) + step(0, 4, interest("localhost/a"))
+    # Fragments of two senders, mixed and out of order.
+    whole = data("a/g", 150)
+    parts = [whole[:100], whole[100:]]
+    for order in ([0, 1], [1, 0]):
+        script = step(0, 4, interest("a/g"))
+        for at in order:
+            fragment = tlv(0x51, struct.pack("!Q", 5 + at)) + tlv(0x52, bytes([at])) + tlv(0x53, b"\2") + tlv(0x50, parts[at])
+            script += step(0, 2, tlv(0x64, fragment)) + step(0, 6, tlv(0x64, fragment))
+        yield script
+    for packets in ndn_packets():
+        yield b"".join(step(1, sender, packet) for sender in (4, 2, 0) for packet in packets)
+
+
 def dns_messages():
     """Questions and answers with each type of record that is read, names with pointers, EDNS, other operations."""
     name = b"\3www\7example\3org\0"
@@ -410,6 +461,7 @@ def main():
     output = Path(sys.argv[1])
     write(output / "decode", decodes())
     write(output / "dns", dns())
+    write(output / "forward", forward())
     write(output / "http", http())
     write(output / "ndn", ndn())
     write(output / "pcap", pcap_files())

@@ -28,7 +28,8 @@ impl Client {
         Link::connect(&Url::Unix(path.to_owned())).map(Self)
     }
 
-    /// Sends a command; returns the parameters of the response.
+    /// Sends a command; returns the parameters of the response. Creating a face that exists already
+    /// succeeds.
     pub(super) fn command(
         &mut self,
         module: &str,
@@ -41,8 +42,9 @@ impl Client {
         let data = self.request(&interest)?;
         let response = ControlResponse::read(Data::read(&data)?.content)
             .with_context(|| format!("reading the answer to {module}/{verb}"))?;
+        let exists = (module, verb, response.code) == ("faces", "create", 409);
         ensure!(
-            response.code == 200,
+            response.code == 200 || exists && response.parameters.is_some(),
             "the forwarder refused the command: {} {}",
             response.code,
             response.text

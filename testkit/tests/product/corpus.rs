@@ -27,6 +27,11 @@ fn dns() {
 }
 
 #[test]
+fn forward() {
+    replay("forward", ringtap_ndn::relay::fuzz);
+}
+
+#[test]
 fn http() {
     replay("http", |bytes| ringtap_extract::fuzz("http", bytes));
 }

@@ -16,6 +16,9 @@ pub struct Face {
     pub(crate) mtu: usize,
     /// Number of faces created before this one. Face numbers are reused; serial numbers are not.
     pub(crate) serial: u64,
+    /// Whether a local program receives the link header with the number of the face that received
+    /// a packet (`faces/update`).
+    pub(crate) has_local_fields: bool,
     /// Time of the last received frame, or of creation.
     pub(crate) used_ns: u64,
     pub(crate) counters: Counters,
@@ -31,6 +34,17 @@ pub enum Persistence {
     OnDemand,
     /// By command; a later request for the face does not change this.
     Permanent,
+}
+
+impl Persistence {
+    /// The number in the management protocol.
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Self::Persistent => 0,
+            Self::OnDemand => 1,
+            Self::Permanent => 2,
+        }
+    }
 }
 
 /// The transport of a face.
@@ -76,6 +90,11 @@ impl Face {
     /// on demand, and may be evicted.
     pub(crate) fn is_on_demand(&self) -> bool {
         self.persistence == Persistence::OnDemand && !self.is_local()
+    }
+
+    /// Whether a local program receives the number of the face that received a packet.
+    pub fn has_local_fields(&self) -> bool {
+        self.has_local_fields
     }
 
     /// Whether several neighbours receive a sent packet.

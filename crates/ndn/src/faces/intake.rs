@@ -159,6 +159,31 @@ impl Intake {
         self.reassembler.incomplete()
     }
 
+    /// Handles a frame as if it was received, without its socket: a datagram of a neighbour on the
+    /// first channel, or a frame of the program with this face.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(crate) fn frame(
+        &mut self,
+        faces: &mut Faces,
+        now_ns: u64,
+        from: Result<std::net::SocketAddr, u32>,
+        frame: &[u8],
+        handler: &mut impl Handler,
+    ) {
+        let sender = match from {
+            Err(program) => Sender::Face(program),
+            Ok(neighbour) => {
+                let address = Address::of(&neighbour);
+                let face = faces.channels[0].face_of(&address);
+                face.map_or(Sender::New(0, address), Sender::Face)
+            }
+        };
+        let (reassembler, mut batch) = (&mut self.reassembler, Batch::new());
+        handle_frame(reassembler, &mut batch, faces, now_ns, sender, Ok(frame), handler);
+        batch.deliver(faces, handler);
+        faces.flush();
+    }
+
     fn datagrams(
         &mut self,
         faces: &mut Faces,

@@ -216,6 +216,14 @@ impl Faces {
         self.channels.iter().map(Channel::local).chain(name)
     }
 
+    /// Sets whether a local program receives the number of the face that received a packet. Returns
+    /// false if the face does not exist or is not of a local program.
+    pub fn set_local_fields(&mut self, face: u32, enabled: bool) -> bool {
+        let Some(face) = self.get_mut(face).filter(|face| face.is_local()) else { return false };
+        face.has_local_fields = enabled;
+        true
+    }
+
     /// Sends a packet on a face, fragmented if necessary. Frames are buffered until
     /// [`Faces::flush`], or until the buffer is full.
     pub fn send(&mut self, number: u32, headers: &Headers, packet: &[u8]) {
@@ -226,6 +234,14 @@ impl Faces {
             return others.count_lost(Lost::Gone, 1);
         };
         face.count_out(headers, packet);
+        let without;
+        let headers = match headers.incoming_face {
+            Some(_) if !face.has_local_fields => {
+                without = Headers { incoming_face: None, ..*headers };
+                &without
+            }
+            _ => headers,
+        };
         let Face { link, counters, .. } = face;
         match link {
             Link::Stream(stream) => {
@@ -334,6 +350,7 @@ impl Faces {
             persistence: Persistence::OnDemand,
             mtu: FRAME_MAX,
             serial: self.created,
+            has_local_fields: false,
             used_ns: now_ns,
             counters: Counters::default(),
             link: Link::Stream(Box::new(Stream::new(socket))),
@@ -478,6 +495,7 @@ impl Faces {
             persistence,
             mtu,
             serial: self.created,
+            has_local_fields: false,
             used_ns: now_ns,
             counters: Counters::default(),
             link: Link::Datagrams { channel: at, peer: Peer { to, mtu, sequence: 0 } },

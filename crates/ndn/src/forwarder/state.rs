@@ -294,6 +294,16 @@ impl Forwarder {
         }
     }
 
+    /// Number of pending Interests of a face, counted as in [`Forwarder::pending`].
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(crate) fn pending_of(&self, face: FaceId) -> usize {
+        use crate::forwarder::tables::PendingInterests as _;
+        match &self.access {
+            Access::Own(tables) => tables.pit.pending_of(face),
+            _ => 0,
+        }
+    }
+
     /// Number of stored Data, counted as in [`Forwarder::pending`].
     pub fn stored(&self) -> usize {
         match &self.access {

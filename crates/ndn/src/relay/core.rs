@@ -9,6 +9,7 @@ use crate::forwarder::{Face, FaceId, LinkKind, Strategy};
 use crate::packets::management::Command;
 use crate::packets::{Interest, NameBuf};
 
+use crate::relay::announce::is_answer;
 use crate::relay::datasets::Datasets;
 use crate::relay::plan::ForwardPlan;
 use crate::relay::rib::{Change, Rib, Route};
@@ -21,6 +22,10 @@ pub(crate) struct Core {
     pub(crate) strategies: BTreeMap<NameBuf, Strategy>,
     pub(crate) datasets: Datasets,
     pub(crate) counts: Counts,
+    /// The face of the routing daemon that the RIB was announced to.
+    pub(crate) daemon: Option<u32>,
+    /// The version of the RIB at that time.
+    pub(crate) announced_version: u64,
     /// Steady time of the current round.
     pub(crate) now_ns: u64,
     /// Start of the relay, in milliseconds since 1970.
@@ -35,6 +40,9 @@ pub(crate) struct Counts {
     pub(crate) answered: u64,
     /// Requests for data sets or segments that do not exist.
     pub(crate) unanswered: u64,
+    /// Commands sent to the routing daemon, and its answers.
+    pub(crate) announced: u64,
+    pub(crate) acknowledged: u64,
 }
 
 impl Core {
@@ -50,6 +58,8 @@ impl Core {
             strategies: BTreeMap::new(),
             datasets: Datasets::default(),
             counts: Counts::default(),
+            daemon: None,
+            announced_version: 0,
             now_ns,
             began_ms: ringtap_base::now_ns() / 1_000_000,
             cs_capacity: plan.settings.cs_capacity,
@@ -135,7 +145,14 @@ impl Handler for Core {
                 rest = &rest[1..];
                 continue;
             }
-            let next = rest.iter().position(|packet| for_management(faces, packet).is_some());
+            if is_answer(faces, first) {
+                self.counts.acknowledged += 1;
+                rest = &rest[1..];
+                continue;
+            }
+            let next = rest.iter().position(|packet| {
+                is_answer(faces, packet) || for_management(faces, packet).is_some()
+            });
             let (run, after) = rest.split_at(next.unwrap_or(rest.len()));
             self.workers.handle(faces, self.now_ns, run);
             rest = after;

@@ -3,7 +3,7 @@
 //! | module | verbs |
 //! |---|---|
 //! | `rib` | `register`, `unregister`, `list` |
-//! | `faces` | `create`, `destroy`, `list`, `query` |
+//! | `faces` | `create`, `update`, `destroy`, `list`, `query` |
 //! | `fib`, `cs`, `status` | `list`, `info`, `general` |
 //! | `strategy-choice` | `set`, `unset`, `list` |
 
@@ -11,8 +11,8 @@ use crate::faces::{Face, Faces, Handler, Lost, Persistence, Remote};
 use crate::forwarder::{Drop, Strategy};
 use crate::packets::management::{
     CHILD_INHERIT, Command, ControlParameters, ControlResponse, CsInfo, FaceFilter, FaceStatus,
-    FibEntry, GeneralStatus, ORIGIN_APP, RibEntry, Route as RouteStatus, STRATEGY_PREFIX,
-    StrategyChoice,
+    FibEntry, GeneralStatus, LOCAL_FIELDS, ORIGIN_APP, RibEntry, Route as RouteStatus,
+    STRATEGY_PREFIX, StrategyChoice,
 };
 use crate::packets::{Headers, Interest, NameBuf, NewData};
 
@@ -21,12 +21,15 @@ use crate::relay::rib::Route;
 use ringtap_base::now_ns;
 
 /// Status code and text of a refused command. Texts of NFD are unchanged.
-type Refusal = (u64, &'static str);
+pub(crate) type Refusal = (u64, &'static str);
 
-const WRONG: Refusal = (400, "ControlParameters is incorrect");
+pub(crate) const WRONG: Refusal = (400, "ControlParameters is incorrect");
+
+/// Status code and text for a face that exists already; the parameters of the response name it.
+const FACE_EXISTS: Refusal = (409, "Face with remote URI already exists");
 
 /// The result of a command.
-type CommandResult = Result<ControlParameters, Refusal>;
+pub(crate) type CommandResult = Result<ControlParameters, Refusal>;
 
 impl Core {
     /// Executes the management request of an Interest, and sends the response to the face `from`.
@@ -72,7 +75,11 @@ impl Core {
         let result = match (command.module, command.verb) {
             (b"rib", b"register") => self.register(faces, from, command),
             (b"rib", b"unregister") => self.unregister(faces, from, command),
-            (b"faces", b"create") => self.create(faces, command),
+            (b"faces", b"create") => {
+                respond_with(interest, self.create(faces, command), data);
+                return true;
+            }
+            (b"faces", b"update") => self.update_face(faces, from, command),
             (b"faces", b"destroy") => self.destroy(faces, command),
             (b"strategy-choice", b"set") => self.set_strategy_choice(command),
             (b"strategy-choice", b"unset") => self.unset_strategy_choice(command),
@@ -181,7 +188,12 @@ impl Core {
         })
     }
 
-    fn create(&mut self, faces: &mut Faces, command: &Command<'_>) -> CommandResult {
+    /// Creates a face. As in NFD, a face that exists already is code 409, with its parameters.
+    fn create(
+        &mut self,
+        faces: &mut Faces,
+        command: &Command<'_>,
+    ) -> Result<ControlResponse, Refusal> {
         let parameters = command.parameters().ok_or(WRONG)?;
         let mut uri = parameters.uri.as_deref().ok_or(WRONG)?.to_owned();
         // NFD passes the interface of an Ethernet face in the local URI.
@@ -205,15 +217,17 @@ impl Core {
         }
         let created = faces.get(face).ok_or((504, "the face cannot be created"))?;
         let status = status_of(face, created);
-        Ok(ControlParameters {
+        let parameters = ControlParameters {
             face: Some(status.face),
             uri: Some(status.uri),
             local_uri: Some(status.local_uri),
             persistency: Some(status.persistency),
-            flags: Some(0),
+            flags: Some(status.flags),
             mtu: status.mtu,
             ..ControlParameters::default()
-        })
+        };
+        let (code, text) = if is_new { (200, "OK") } else { FACE_EXISTS };
+        Ok(ControlResponse { code, text: text.into(), parameters: Some(parameters) })
     }
 
     fn destroy(&mut self, faces: &mut Faces, command: &Command<'_>) -> CommandResult {
@@ -329,7 +343,7 @@ fn is_list(command: &Command<'_>) -> bool {
 }
 
 /// The face that a command applies to: the sender's, unless the parameters name another one.
-fn face_of(parameters: &ControlParameters, from: u32) -> Result<u32, Refusal> {
+pub(crate) fn face_of(parameters: &ControlParameters, from: u32) -> Result<u32, Refusal> {
     match parameters.face {
         None | Some(0) => Ok(from),
         Some(face) => u32::try_from(face).map_err(|_| (410, "Face not found")),
@@ -354,11 +368,7 @@ fn status_of(number: u32, face: &Face) -> FaceStatus {
         local_uri: face.local().to_owned(),
         expiration_ms: None,
         scope: face.is_local().into(),
-        persistency: match face.persistence() {
-            Persistence::Persistent => 0,
-            Persistence::OnDemand => 1,
-            Persistence::Permanent => 2,
-        },
+        persistency: face.persistence().number(),
         link_type: face.is_shared().into(),
         mtu: Some(face.mtu() as u64),
         in_interests: counters.interests_in,
@@ -369,7 +379,7 @@ fn status_of(number: u32, face: &Face) -> FaceStatus {
         out_nacks: counters.nacks_out,
         in_bytes: counters.octets_in,
         out_bytes: counters.octets_out,
-        flags: face.is_local().into(),
+        flags: if face.has_local_fields() { LOCAL_FIELDS } else { 0 },
     }
 }
 
@@ -382,12 +392,20 @@ fn strategy_name(strategy: Strategy) -> NameBuf {
 
 /// Appends a Data with the response to a command.
 fn respond(interest: &Interest<'_>, result: CommandResult, data: &mut Vec<u8>) {
-    let response = match result {
-        Ok(parameters) => {
-            ControlResponse { code: 200, text: "OK".into(), parameters: Some(parameters) }
-        }
-        Err((code, text)) => ControlResponse { code, text: text.into(), parameters: None },
-    };
+    let ok =
+        |parameters| ControlResponse { code: 200, text: "OK".into(), parameters: Some(parameters) };
+    respond_with(interest, result.map(ok), data);
+}
+
+/// Appends a Data with a response, or with the code and text of a refused command.
+fn respond_with(
+    interest: &Interest<'_>,
+    result: Result<ControlResponse, Refusal>,
+    data: &mut Vec<u8>,
+) {
+    let refused =
+        |(code, text): Refusal| ControlResponse { code, text: text.into(), parameters: None };
+    let response = result.unwrap_or_else(refused);
     let mut content = Vec::new();
     response.write(&mut content);
     NewData { name: interest.name, freshness_ms: Some(1), content: &content }.write(data);

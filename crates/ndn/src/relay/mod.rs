@@ -3,6 +3,7 @@
 //! ```text
 //!  faces ─▶ packet ─┬─▶ Forwarder ─▶ packets ─▶ faces
 //!                   └─▶ /localhost/nfd, local ─▶ management ─▶ routes, faces, strategies
+//!                                              └─▶ /localhost/nlsr: prefixes for a routing daemon
 //! ```
 //!
 //! Invariants: one thread. Every received packet is handled by the forwarder or by the management,
@@ -11,19 +12,25 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod announce;
 mod batch;
 mod core;
 mod datasets;
 mod doorbell;
+#[cfg(any(test, feature = "fuzz"))]
+mod fuzz;
 mod management;
 mod plan;
 mod report;
 mod rib;
 mod run;
+mod update;
 mod worker;
 mod workers;
 
 pub use batch::ShardReport;
+#[cfg(any(test, feature = "fuzz"))]
+pub use fuzz::fuzz;
 pub use plan::{ForwardPlan, PlannedRoute};
 pub use report::{FaceReport, ForwardReport};
 pub use run::{ForwardError, Relay};

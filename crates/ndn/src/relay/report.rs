@@ -93,6 +93,11 @@ impl ForwardReport {
         self.managed.answered
     }
 
+    /// Numbers of commands sent to the routing daemon, and of its answers.
+    pub fn announced(&self) -> [u64; 2] {
+        [self.managed.announced, self.managed.acknowledged]
+    }
+
     /// Number of received frames whose sender has no face.
     pub fn refused(&self) -> u64 {
         self.links.lost(Lost::NoFace)
@@ -117,6 +122,7 @@ impl ForwardReport {
         let covered = self.managed.answered
             + self.managed.unanswered
             + self.worker_full
+            + self.managed.acknowledged
             + self.forwarder.interests_in
             + self.forwarder.data_in
             + self.forwarder.nacks_in
@@ -158,7 +164,8 @@ impl ForwardReport {
             "tokens": { "right": counters.tokens_right, "wrong": counters.tokens_wrong },
             "dead_nonces": { "evicted": counters.nonces_evicted },
             "management": { "answered": self.managed.answered,
-                "unanswered": self.managed.unanswered },
+                "unanswered": self.managed.unanswered, "announced": self.managed.announced,
+                "acknowledged": self.managed.acknowledged },
             "workers": self.shards.iter().map(shard).collect::<Vec<_>>(),
             "routes": self.routes,
             "links": link(&self.links),
@@ -174,7 +181,8 @@ impl ForwardReport {
                   "dropped": frames_lost },
                 { "stage": "packets", "in": self.links.packets_in(),
                   "forwarder": counters.interests_in + counters.data_in + counters.nacks_in,
-                  "management": self.managed.answered + self.managed.unanswered,
+                  "management": self.managed.answered + self.managed.unanswered
+                      + self.managed.acknowledged,
                   "dropped": self.worker_full + counters.dropped(Drop::Malformed)
                     + counters.dropped(Drop::NoFace) },
             ] },

@@ -12,11 +12,26 @@
 use std::collections::BTreeMap;
 
 use crate::packets::NameBuf;
-use crate::packets::management::{CAPTURE, CHILD_INHERIT};
+use crate::packets::management::{CAPTURE, CHILD_INHERIT, ORIGIN_CLIENT};
 
 /// All routes by prefix.
 #[derive(Debug, Default)]
-pub(crate) struct Rib(BTreeMap<NameBuf, Entry>);
+pub(crate) struct Rib {
+    entries: BTreeMap<NameBuf, Entry>,
+    /// Changes of routes with origin [`ORIGIN_CLIENT`] since the last [`Rib::take_exposed`].
+    exposed: Vec<Exposed>,
+    /// Number of changes.
+    version: u64,
+}
+
+/// A change of a route that a routing daemon announces to the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Exposed {
+    pub(crate) prefix: NameBuf,
+    pub(crate) face: u32,
+    /// The cost of a new or changed route; `None` if it was removed.
+    pub(crate) cost: Option<u64>,
+}
 
 /// The routes of a prefix, and the next hops that result.
 #[derive(Debug, Default)]
@@ -48,17 +63,37 @@ pub(crate) enum Change {
 
 impl Rib {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&NameBuf, &Entry)> {
-        self.0.iter()
+        self.entries.iter()
     }
 
     /// Number of routes.
     pub(crate) fn len(&self) -> usize {
-        self.0.values().map(|entry| entry.routes.len()).sum()
+        self.entries.values().map(|entry| entry.routes.len()).sum()
+    }
+
+    /// Number of changes since the start.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The routes of a prefix.
+    pub(crate) fn get(&self, prefix: &NameBuf) -> &[Route] {
+        self.entries.get(prefix).map_or(&[], |entry| &entry.routes)
+    }
+
+    /// Returns the changes of routes with origin [`ORIGIN_CLIENT`] since the last call.
+    pub(crate) fn take_exposed(&mut self) -> Vec<Exposed> {
+        std::mem::take(&mut self.exposed)
     }
 
     /// Adds or changes a route; returns the resulting changes of next hops.
     pub(crate) fn set(&mut self, prefix: &NameBuf, route: Route) -> Vec<Change> {
-        let entry = self.0.entry(prefix.clone()).or_default();
+        if route.origin == ORIGIN_CLIENT {
+            let (prefix, face, cost) = (prefix.clone(), route.face, Some(route.cost));
+            self.exposed.push(Exposed { prefix, face, cost });
+        }
+        self.version += 1;
+        let entry = self.entries.entry(prefix.clone()).or_default();
         entry.routes.retain(|one| (one.face, one.origin) != (route.face, route.origin));
         entry.routes.push(route);
         self.update(prefix)
@@ -71,8 +106,10 @@ impl Rib {
 
     /// Removes all routes and next hops of a closed face. The forwarder removes its own next hops.
     pub(crate) fn remove_face(&mut self, face: u32) {
-        self.0.retain(|_, entry| {
-            entry.routes.retain(|route| route.face != face);
+        self.version += 1;
+        let Self { entries, exposed, .. } = self;
+        entries.retain(|prefix, entry| {
+            entry.routes.retain(|route| is_kept(prefix, route, exposed, route.face != face));
             entry.next_hops.retain(|hop| hop.0 != face);
             !entry.routes.is_empty()
         });
@@ -84,26 +121,28 @@ impl Rib {
         let with_expired = |(prefix, entry): (&NameBuf, &Entry)| {
             entry.routes.iter().any(is_expired).then(|| prefix.clone())
         };
-        let prefixes: Vec<NameBuf> = self.0.iter().filter_map(with_expired).collect();
+        let prefixes: Vec<NameBuf> = self.entries.iter().filter_map(with_expired).collect();
         prefixes.iter().flat_map(|prefix| self.keep(prefix, |route| !is_expired(route))).collect()
     }
 
     /// Keeps only the routes of a prefix for which `keep` returns true.
     fn keep(&mut self, prefix: &NameBuf, keep: impl Fn(&Route) -> bool) -> Vec<Change> {
-        let Some(entry) = self.0.get_mut(prefix) else { return Vec::new() };
-        entry.routes.retain(keep);
+        self.version += 1;
+        let Self { entries, exposed, .. } = self;
+        let Some(entry) = entries.get_mut(prefix) else { return Vec::new() };
+        entry.routes.retain(|route| is_kept(prefix, route, exposed, keep(route)));
         self.update(prefix)
     }
 
     /// Recomputes the next hops of a prefix and of all longer prefixes; returns the changes.
     fn update(&mut self, prefix: &NameBuf) -> Vec<Change> {
         let below = |name: &&NameBuf| name.as_bytes().starts_with(prefix.as_bytes());
-        let names = self.0.range(prefix.clone()..).map(|(name, _)| name);
+        let names = self.entries.range(prefix.clone()..).map(|(name, _)| name);
         let names: Vec<NameBuf> = names.take_while(below).cloned().collect();
         let mut changes = Vec::new();
         for name in names {
             let next_hops = self.next_hops(&name);
-            let Some(entry) = self.0.get_mut(&name) else { continue };
+            let Some(entry) = self.entries.get_mut(&name) else { continue };
             let before = std::mem::replace(&mut entry.next_hops, next_hops);
             for &(face, cost) in &entry.next_hops {
                 if !before.contains(&(face, cost)) {
@@ -116,7 +155,7 @@ impl Rib {
                 }
             }
             if entry.routes.is_empty() {
-                self.0.remove(&name);
+                self.entries.remove(&name);
             }
         }
         changes
@@ -124,7 +163,7 @@ impl Rib {
 
     /// The next hops of a prefix, each face once.
     fn next_hops(&self, prefix: &NameBuf) -> Vec<(u32, u64)> {
-        let own = self.0.get(prefix).map_or(&[][..], |entry| &entry.routes);
+        let own = self.entries.get(prefix).map_or(&[][..], |entry| &entry.routes);
         let mut hops: Vec<(u32, u64)> = Vec::new();
         for route in own {
             match hops.iter_mut().find(|hop| hop.0 == route.face) {
@@ -137,7 +176,7 @@ impl Rib {
             return hops;
         }
         for shorter in ancestors(prefix) {
-            let Some(entry) = self.0.get(&shorter) else { continue };
+            let Some(entry) = self.entries.get(&shorter) else { continue };
             for route in entry.routes.iter().filter(|route| route.flags & CHILD_INHERIT != 0) {
                 if !hops.iter().any(|hop| hop.0 == route.face) {
                     hops.push((route.face, route.cost));
@@ -149,6 +188,14 @@ impl Rib {
         }
         hops
     }
+}
+
+/// Returns `kept`; if the route is removed, lists the change for the routing daemon.
+fn is_kept(prefix: &NameBuf, route: &Route, exposed: &mut Vec<Exposed>, kept: bool) -> bool {
+    if !kept && route.origin == ORIGIN_CLIENT {
+        exposed.push(Exposed { prefix: prefix.clone(), face: route.face, cost: None });
+    }
+    kept
 }
 
 /// Whether a route has the capture flag.
@@ -226,6 +273,22 @@ mod tests {
         assert_eq!(rib.set(&name("/a"), route(1, 7, 0)), []);
         apply(rib.unset(&name("/a"), 1, 255), &mut fib);
         assert_eq!(shown(&fib), "/a 1:7");
+    }
+
+    #[test]
+    fn changes_of_exposed_routes_are_listed() {
+        let mut rib = Rib::default();
+        let client = |face, cost| Route { origin: ORIGIN_CLIENT, ..route(face, cost, 0) };
+        rib.set(&name("/a"), client(1, 5));
+        rib.set(&name("/a"), route(1, 5, 0));
+        rib.set(&name("/b"), Route { ends_ns: Some(100), ..client(2, 0) });
+        let change = |prefix, face, cost| Exposed { prefix: name(prefix), face, cost };
+        assert_eq!(rib.take_exposed(), [change("/a", 1, Some(5)), change("/b", 2, Some(0))]);
+        rib.expire(100);
+        rib.unset(&name("/a"), 1, 0);
+        rib.remove_face(1);
+        assert_eq!(rib.take_exposed(), [change("/b", 2, None), change("/a", 1, None)]);
+        assert_eq!(rib.take_exposed(), []);
     }
 
     #[test]

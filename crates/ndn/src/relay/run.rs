@@ -124,8 +124,9 @@ impl Relay {
             self.core.now_ns = now_ns;
             self.intake.receive(&mut self.faces, now_ns, &mut self.core);
             self.core.workers.collect(&mut self.faces);
-            self.faces.flush();
             self.core.workers.advance(now_ns);
+            self.core.announce(&mut self.faces);
+            self.faces.flush();
             self.core.workers.pass_on();
             if now_ns >= next_cleanup_ns {
                 next_cleanup_ns = now_ns + CLEANUP_EVERY_NS;

@@ -230,6 +230,12 @@ impl Workers {
         self.shards().iter().map(|shard| shard.pending).sum()
     }
 
+    /// Number of pending Interests of a face in the main thread's shard.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(crate) fn pending_of(&self, face: u32) -> usize {
+        self.own.pending_of(FaceId(face))
+    }
+
     /// Whether the main thread's shard has pending Interests.
     pub(crate) fn has_pending(&self) -> bool {
         self.own.pending() > 0

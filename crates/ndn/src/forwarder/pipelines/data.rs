@@ -85,9 +85,12 @@ impl<T: Tables> Pipelines<'_, T> {
                 }
                 *last_data = scratch.data_number;
                 counters.data_out += 1;
-                let congestion_mark = headers.congestion_mark;
-                let headers =
-                    Headers { token: record.token, congestion_mark, ..Headers::default() };
+                let headers = Headers {
+                    token: record.token,
+                    incoming_face: face.local.then_some(from.0.into()),
+                    congestion_mark: headers.congestion_mark,
+                    ..Headers::default()
+                };
                 out.send(record.face, &headers, data.wire);
             }
         }

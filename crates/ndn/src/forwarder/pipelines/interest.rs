@@ -83,7 +83,7 @@ impl<T: Tables> Pipelines<'_, T> {
         }
         self.notify_pending(now_ns, at, from, expiry_ns, headers.token);
         let congestion_mark = headers.congestion_mark;
-        let outgoing = Outgoing { interest, nonce, strip_hint, congestion_mark };
+        let outgoing = Outgoing { interest, from, nonce, strip_hint, congestion_mark };
         self.forward(arrival, at, &outgoing, out)
     }
 

@@ -54,6 +54,8 @@ pub(crate) struct Pipelines<'a, T: Tables> {
 /// An Interest to send.
 struct Outgoing<'a> {
     interest: &'a Interest<'a>,
+    /// The face that received it.
+    from: FaceId,
     nonce: u32,
     strip_hint: bool,
     congestion_mark: u64,
@@ -134,12 +136,13 @@ impl<'a, T: Tables> Pipelines<'a, T> {
         let expiry_ns = now_ns.saturating_add(self.lifetime_ns(outgoing.interest));
         let (entry, generation) = self.pit.token(at);
         let token = Token { shard: self.context.shard, entry, generation };
-        let headers = Headers { token: token.write(), congestion_mark, ..Headers::default() };
+        let mut headers = Headers { token: token.write(), congestion_mark, ..Headers::default() };
         let mut result = Ok(());
         for index in 0..self.context.scratch.chosen.len() {
             let face = self.context.scratch.chosen[index];
-            if hop_limit == Some(0) && !self.context.faces.get(face).is_some_and(|face| face.local)
-            {
+            let is_local = self.context.faces.get(face).is_some_and(|face| face.local);
+            headers.incoming_face = is_local.then_some(outgoing.from.0.into());
+            if hop_limit == Some(0) && !is_local {
                 result = Err(Drop::HopLimit);
             } else if !self.pit.set_out_record(at, face, nonce, now_ns, expiry_ns) {
                 result = Err(Drop::RecordsFull);
@@ -215,17 +218,27 @@ impl<'a, T: Tables> Pipelines<'a, T> {
             let is_multicast =
                 strategy.is_some_and(|(_, &strategy)| strategy == Strategy::Multicast);
             let already_sent = self.pit.out_records(at).any(|record| record.face == to);
-            let from_elsewhere = self.pit.in_records(at).any(|record| {
+            let from_elsewhere = self.pit.in_records(at).find(|record| {
                 let via = self.context.faces.get(record.face);
                 record.expiry_ns > now_ns
                     && via
                         .is_some_and(|via| may_forward(&interest.name, record.face, via, to, face))
             });
-            if is_longest && is_multicast && !already_sent && from_elsewhere {
+            let from_elsewhere = from_elsewhere.map(|record| record.face);
+            if is_longest
+                && is_multicast
+                && !already_sent
+                && let Some(from) = from_elsewhere
+            {
                 self.context.scratch.chosen.clear();
                 self.context.scratch.chosen.push(to);
-                let outgoing =
-                    Outgoing { interest: &interest, nonce, strip_hint: false, congestion_mark: 0 };
+                let outgoing = Outgoing {
+                    interest: &interest,
+                    from,
+                    nonce,
+                    strip_hint: false,
+                    congestion_mark: 0,
+                };
                 if let Err(reason) = self.send_chosen(now_ns, at, &outgoing, out) {
                     self.context.counters.drop(reason);
                 }

@@ -90,10 +90,20 @@ pub fn command(
     time_ms: u64,
     out: &mut Vec<u8>,
 ) {
+    named_command([scope, "nfd", module, verb], parameters, nonce, time_ms, out);
+}
+
+/// Appends a command for another program than the forwarder, for example a routing daemon; `words`
+/// are the first components of its name.
+pub(crate) fn named_command(
+    words: [&str; 4],
+    parameters: &ControlParameters,
+    nonce: u32,
+    time_ms: u64,
+    out: &mut Vec<u8>,
+) {
     let mut name = NameBuf::default();
-    for part in [scope.as_bytes(), b"nfd", module.as_bytes(), verb.as_bytes()] {
-        name.push(part);
-    }
+    words.iter().for_each(|word| name.push(word.as_bytes()));
     let mut value = Vec::new();
     parameters.write(&mut value);
     name.push(&value);

@@ -16,6 +16,7 @@ mod command;
 mod control;
 mod datasets;
 
+pub(crate) use command::named_command;
 pub use command::{Command, CommandError, command, last_segment, segment};
 pub use control::{ControlParameters, ControlResponse};
 pub use datasets::{
@@ -24,8 +25,14 @@ pub use datasets::{
 
 /// Origin of a route: registered by a program for itself.
 pub const ORIGIN_APP: u64 = 0;
+/// Origin of a route: registered by a program, and to be announced to the network by a routing
+/// daemon.
+pub const ORIGIN_CLIENT: u64 = 65;
 /// Origin of a route: the configuration or a command.
 pub const ORIGIN_STATIC: u64 = 255;
+
+/// Face flag: a local program receives the number of the face that received a packet.
+pub const LOCAL_FIELDS: u64 = 1;
 
 /// Route flag: the route also applies to longer prefixes with routes of their own.
 pub const CHILD_INHERIT: u64 = 1;

@@ -382,3 +382,17 @@ fn a_removed_face_loses_its_routes_and_pending_interests() {
     assert_eq!(texts(&node.data(UP, "/a")), one(B, "Data /a"));
     assert_eq!(node.interest(B, interest("/a/b"))[0].face, UP);
 }
+
+#[test]
+fn packets_to_local_programs_carry_the_receiving_face() {
+    let mut node = Node::new();
+    node.route("/app", APP, 10);
+    let to_app = node.interest(A, interest("/app/1"));
+    assert_eq!((to_app[0].face, to_app[0].headers.incoming_face), (APP, Some(A.0.into())));
+    let upstream = node.interest(APP, interest("/1"));
+    assert_eq!((upstream[0].face, upstream[0].headers.incoming_face), (UP, None));
+    let back = node.data(UP, "/1");
+    assert_eq!((back[0].face, back[0].headers.incoming_face), (APP, Some(UP.0.into())));
+    let back = node.data(APP, "/app/1");
+    assert_eq!((back[0].face, back[0].headers.incoming_face), (A, None));
+}

@@ -1,4 +1,12 @@
 //! Tests of the relay with programs and forwarders of other projects.
 
+mod churn;
+mod client;
+mod commands;
+mod hostile;
+mod link;
 mod ndnd;
+mod python_ndn;
+mod routing;
 mod support;
+mod tools;

@@ -8,34 +8,19 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use crate::relay::support::{Background, Ringtap, free_address, output_text, until};
-
-/// The path of the program ndnd: built by the test set-up, or installed in PATH. Prints a `SKIPPED`
-/// line if it is missing.
-fn ndnd() -> Option<PathBuf> {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-tools/ndnd");
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let installed = std::env::split_paths(&paths).map(|folder| folder.join("ndnd"));
-    let found = std::iter::once(built).chain(installed).find(|path| path.is_file());
-    if found.is_none() {
-        eprintln!("SKIPPED: ndnd is not installed (scripts/setup-test.sh builds it, with Go)");
-    }
-    found
-}
+use crate::relay::support::{Background, Ringtap, free_address, until};
+use crate::relay::tools::Tools;
 
 /// A running forwarder of ndnd.
 struct Ndnd {
-    program: PathBuf,
     udp: SocketAddr,
     socket: PathBuf,
-    folder: PathBuf,
     _running: Background,
 }
 
 impl Ndnd {
-    fn start(program: &Path, folder: &Path) -> Self {
+    fn start(tools: &Tools, folder: &Path) -> Self {
         let (udp, socket) = (free_address(), folder.join("ndnd.sock"));
         let config = folder.join("ndnd.yml");
         let text = format!(
@@ -47,79 +32,27 @@ impl Ndnd {
             socket.display()
         );
         fs::write(&config, text).unwrap();
-        let mut command = Command::new(program);
-        let log = folder.join("ndnd.log");
-        let running = Background::start(command.args(["fw", "run"]).arg(&config), &log);
+        let words = ["fw", "run", config.to_str().unwrap()];
+        let running = tools.background(&socket, &words, "ndnd.log");
         until("ndnd listens", || match socket.exists() {
             true => Ok(()),
-            false => Err(fs::read_to_string(&log).unwrap_or_default()),
+            false => Err(fs::read_to_string(folder.join("ndnd.log")).unwrap_or_default()),
         });
-        let (program, folder) = (program.to_owned(), folder.to_owned());
-        Self { program, udp, socket, folder, _running: running }
-    }
-
-    /// A program of ndnd that connects to a forwarder's socket.
-    fn program(&self, socket: &Path, words: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(words).env("NDN_CLIENT_TRANSPORT", format!("unix://{}", socket.display()));
-        command
-    }
-
-    /// Starts a program of ndnd in the background.
-    fn background(&self, socket: &Path, words: &[&str]) -> Background {
-        let log = self.folder.join(format!("{}.log", words[0]));
-        Background::start(&mut self.program(socket, words), &log)
-    }
-
-    /// The output of a program of ndnd, which must succeed.
-    fn output(&self, socket: &Path, words: &[&str]) -> String {
-        let output = self.program(socket, words).stdin(Stdio::null()).output().unwrap();
-        assert!(output.status.success(), "{words:?}: {}", output_text(&output));
-        output_text(&output)
-    }
-
-    /// Repeats a ping until five of five Interests are answered: the server needs time to register.
-    fn ping(&self, socket: &Path, prefix: &str) {
-        let words = ["ping", prefix, "-c", "5", "-i", "20", "-t", "1000"];
-        until("five pings are answered", || {
-            let output = self.output(socket, &words);
-            if output.contains("5 received, 0% lost") { Ok(()) } else { Err(output) }
-        });
-    }
-
-    /// Serves an object of many segments at the socket `to`, fetches it from `from`, and compares
-    /// it.
-    fn fetch(&self, from: &Path, to: &Path, name: &str) {
-        let object = self.folder.join("object");
-        let bytes: Vec<u8> = (0..300_000_u64).map(|n| ((n * n) >> 7) as u8).collect();
-        fs::write(&object, &bytes).unwrap();
-        let mut put = self.program(to, &["put", name]);
-        let mut put = put.stdin(fs::File::open(&object).unwrap());
-        let log = fs::File::create(self.folder.join("put.log")).unwrap();
-        put = put.stdout(Stdio::null()).stderr(log);
-        let mut serving = put.spawn().unwrap();
-        let mut fetched = Vec::new();
-        until("the object is fetched", || {
-            let output = self.program(from, &["cat", name]).output().unwrap();
-            fetched.clone_from(&output.stdout);
-            if output.status.success() { Ok(()) } else { Err(output_text(&output)) }
-        });
-        let _ = serving.kill();
-        let _ = serving.wait();
-        assert!(fetched == bytes, "{} bytes of {}", fetched.len(), bytes.len());
+        Self { udp, socket, _running: running }
     }
 }
 
 #[test]
 fn ringtap_reaches_producers_behind_ndnd() {
-    let Some(program) = ndnd() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let ndnd_node = Ndnd::start(&program, folder.path());
+    let Some(tools) = Tools::find(folder.path()) else { return };
+    let ndnd_node = Ndnd::start(&tools, folder.path());
     // The prefix is one component long, the names are longer: all workers get some.
     let ringtap = Ringtap::with_workers(folder.path(), &[("/behind", ndnd_node.udp)], 3);
-    let _server = ndnd_node.background(&ndnd_node.socket, &["pingserver", "/behind/them"]);
-    ndnd_node.ping(&ringtap.socket, "/behind/them");
-    ndnd_node.fetch(&ringtap.socket, &ndnd_node.socket, "/behind/object");
+    let _server =
+        tools.background(&ndnd_node.socket, &["pingserver", "/behind/them"], "server.log");
+    tools.ping(&ringtap.socket, "/behind/them");
+    tools.fetch(&ringtap.socket, &ndnd_node.socket, "/behind/object");
     let report = ringtap.end();
     assert!(report.forwarder.interests_out > 35 && report.forwarder.data_in > 35, "{report:?}");
     // ndnd returns our PIT tokens.
@@ -128,27 +61,27 @@ fn ringtap_reaches_producers_behind_ndnd() {
 
 #[test]
 fn ndnd_reaches_producers_behind_ringtap() {
-    let Some(program) = ndnd() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let ndnd_node = Ndnd::start(&program, folder.path());
+    let Some(tools) = Tools::find(folder.path()) else { return };
+    let ndnd_node = Ndnd::start(&tools, folder.path());
     let ringtap = Ringtap::with_workers(folder.path(), &[], 2);
     let route = format!("face=udp4://{}", ringtap.udp);
-    ndnd_node.output(&ndnd_node.socket, &["fw", "route-add", "prefix=/behind", &route]);
+    tools.output(&ndnd_node.socket, &["fw", "route-add", "prefix=/behind", &route]);
     // The server registers its prefix at ringtap.
-    let _server = ndnd_node.background(&ringtap.socket, &["pingserver", "/behind/us"]);
-    ndnd_node.ping(&ndnd_node.socket, "/behind/us");
-    ndnd_node.fetch(&ndnd_node.socket, &ringtap.socket, "/behind/object");
+    let _server = tools.background(&ringtap.socket, &["pingserver", "/behind/us"], "server.log");
+    tools.ping(&ndnd_node.socket, "/behind/us");
+    tools.fetch(&ndnd_node.socket, &ringtap.socket, "/behind/object");
     let report = ringtap.end();
     assert!(report.forwarder.data_out > 35 && report.managed() >= 2, "{report:?}");
 }
 
 #[test]
 fn ndnd_tools_query_and_configure_ringtap() {
-    let Some(program) = ndnd() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let ndnd_node = Ndnd::start(&program, folder.path());
+    let Some(tools) = Tools::find(folder.path()) else { return };
+    let ndnd_node = Ndnd::start(&tools, folder.path());
     let ringtap = Ringtap::start(folder.path(), &[("/a", ndnd_node.udp)]);
-    let output = |words: &[&str]| ndnd_node.output(&ringtap.socket, &[&["fw"], words].concat());
+    let output = |words: &[&str]| tools.output(&ringtap.socket, &[&["fw"], words].concat());
     assert!(output(&["status"]).contains("ringtap test"), "{}", output(&["status"]));
     assert!(output(&["face-list"]).contains(&format!("udp4://{}", ndnd_node.udp)));
     assert!(output(&["route-list"]).contains("/a"), "{}", output(&["route-list"]));

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ringtap_ndn::faces::{Remote, Settings as FaceSettings};
-use ringtap_ndn::relay::{ForwardPlan, ForwardReport, PlannedRoute, Relay};
+use ringtap_ndn::relay::{ForwardPlan, ForwardReport, PlannedRoute, Relay, Sharing};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Maximum number of checks, a tenth of a second apart.
@@ -22,6 +22,13 @@ pub(crate) struct Ringtap {
     pub(crate) socket: PathBuf,
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<ForwardReport>>,
+}
+
+/// The plans with which each test of this folder runs that starts relays by [`Ringtap::with`]: all
+/// kinds of forwarders must pass.
+pub(crate) fn plans() -> Vec<ForwardPlan> {
+    let plan = |workers, sharing| ForwardPlan { workers, sharing, ..ForwardPlan::default() };
+    vec![plan(1, Sharing::Shards), plan(3, Sharing::Shards), plan(2, Sharing::Buckets)]
 }
 
 impl Ringtap {
@@ -36,18 +43,22 @@ impl Ringtap {
         routes: &[(&str, SocketAddr)],
         workers: usize,
     ) -> Self {
-        let (udp, socket) = (free_address(), folder.join("ringtap.sock"));
         let route = |&(prefix, to): &(&str, SocketAddr)| PlannedRoute {
             prefix: prefix.parse().unwrap(),
             to: Remote::Udp(to),
             cost: 0,
         };
+        let routes = routes.iter().map(route).collect();
+        Self::with(folder, ForwardPlan { workers, routes, ..ForwardPlan::default() })
+    }
+
+    /// Starts a relay with a plan; adds a UDP port, and a socket for programs in `folder`.
+    pub(crate) fn with(folder: &Path, plan: ForwardPlan) -> Self {
+        let (udp, socket) = (free_address(), folder.join("ringtap.sock"));
         let plan = ForwardPlan {
-            workers,
-            faces: FaceSettings { udp: vec![udp], ..FaceSettings::default() },
-            routes: routes.iter().map(route).collect(),
+            faces: FaceSettings { udp: vec![udp], ..plan.faces },
             unix: Some(socket.display().to_string()),
-            ..ForwardPlan::default()
+            ..plan
         };
         let listener = UnixListener::bind(&socket).unwrap();
         let stop = Arc::new(AtomicBool::new(false));

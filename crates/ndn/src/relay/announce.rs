@@ -1,0 +1,85 @@
+//! Announces prefixes of local programs to a routing daemon on this machine, as NFD's
+//! `readvertise_nlsr` does.
+//!
+//! ```text
+//!  program ─ rib/register, origin 65 ─▶ RIB ─ /localhost/nlsr/rib/register ─▶ routing daemon
+//! ```
+//!
+//! The daemon is the program that registered `/localhost/nlsr`. A daemon that connects later gets
+//! all prefixes. Its answers carry the token of our commands; they are counted and need no PIT
+//! entry.
+
+use ringtap_base::now_ns;
+
+use crate::faces::{Face, Faces, ReceivedPacket};
+use crate::packets::management::{ControlParameters, ORIGIN_CLIENT, named_command};
+use crate::packets::{Headers, NameBuf, PitToken, kind};
+
+use crate::relay::core::Core;
+use crate::relay::rib::Exposed;
+
+/// The prefix that a routing daemon registers.
+const DAEMON: &str = "/localhost/nlsr";
+
+/// The token of our commands. No PIT token of the forwarder is equal: entry numbers are smaller.
+const TOKEN: [u8; 6] = [0xff; 6];
+
+impl Core {
+    /// Sends the daemon the changes since the last call.
+    pub(crate) fn announce(&mut self, faces: &mut Faces) {
+        if self.announced_version == self.rib.version() {
+            return;
+        }
+        self.announced_version = self.rib.version();
+        let changes = self.rib.take_exposed();
+        let Ok(prefix) = DAEMON.parse::<NameBuf>() else { return };
+        let daemon = self.rib.get(&prefix).first().map(|route| route.face);
+        let is_new = std::mem::replace(&mut self.daemon, daemon) != daemon;
+        let Some(daemon) = daemon else { return };
+        let changes = if is_new { self.all_exposed() } else { changes };
+        for change in &changes {
+            self.send_change(faces, daemon, change);
+        }
+        faces.flush();
+    }
+
+    /// All routes that a new daemon must announce.
+    fn all_exposed(&self) -> Vec<Exposed> {
+        let mut all = Vec::new();
+        for (prefix, entry) in self.rib.iter() {
+            let exposed = entry.routes.iter().filter(|route| route.origin == ORIGIN_CLIENT);
+            all.extend(exposed.map(|route| Exposed {
+                prefix: prefix.clone(),
+                face: route.face,
+                cost: Some(route.cost),
+            }));
+        }
+        all
+    }
+
+    fn send_change(&mut self, faces: &mut Faces, daemon: u32, change: &Exposed) {
+        let parameters = ControlParameters {
+            name: Some(change.prefix.clone()),
+            face: Some(change.face.into()),
+            cost: change.cost,
+            ..ControlParameters::default()
+        };
+        let verb = if change.cost.is_some() { "register" } else { "unregister" };
+        let (mut interest, now_ns) = (Vec::new(), now_ns());
+        self.counts.announced += 1;
+        // Two commands of one millisecond must differ.
+        let nonce = (now_ns as u32).wrapping_add(self.counts.announced as u32);
+        let words = ["localhost", "nlsr", "rib", verb];
+        named_command(words, &parameters, nonce, now_ns / 1_000_000, &mut interest);
+        let token = PitToken::new(&TOKEN).unwrap_or_default();
+        faces.send(daemon, &Headers { token, ..Headers::default() }, &interest);
+    }
+}
+
+/// Whether a packet is a daemon's answer to a command of [`Core::announce`].
+pub(crate) fn is_answer(faces: &Faces, received: &ReceivedPacket<'_>) -> bool {
+    received.headers.token.as_bytes() == TOKEN
+        && received.headers.nack.is_none()
+        && received.packet.first().is_some_and(|&first| u32::from(first) == kind::DATA)
+        && faces.get(received.face).is_some_and(Face::is_local)
+}

@@ -1,0 +1,135 @@
+//! What a routing daemon needs of the management: link headers with the receiving face, faces to
+//! neighbours, and prefixes to announce.
+
+use std::time::Duration;
+
+use ringtap_ndn::packets::management::{ControlParameters, LOCAL_FIELDS, ORIGIN_CLIENT};
+use ringtap_ndn::packets::{Headers, Interest, NewData, NewInterest};
+
+use crate::relay::client::Client;
+use crate::relay::support::{Ringtap, plans};
+use crate::support::name;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+fn flags(face: Option<u64>, flags: Option<u64>, mask: Option<u64>) -> ControlParameters {
+    ControlParameters { face, flags, mask, ..ControlParameters::default() }
+}
+
+/// Creates the face to a neighbour; returns the status code and the number of the face.
+fn create(program: &mut Client, neighbour: &Client) -> (u64, u64) {
+    let uri = Some(format!("udp4://{}", neighbour.address()));
+    let parameters = ControlParameters { uri, ..ControlParameters::default() };
+    let response = program.command("faces", "create", &parameters);
+    (response.code, response.parameters.unwrap().face.unwrap())
+}
+
+#[test]
+fn a_program_that_requests_it_receives_the_number_of_the_receiving_face() {
+    for plan in plans() {
+        let folder = tempfile::tempdir().unwrap();
+        let relay = Ringtap::with(folder.path(), plan);
+        let mut producer = Client::unix(&relay.socket);
+        producer.register("/p");
+        let mut consumer = Client::udp(relay.udp);
+        let mut received = |producer: &mut Client, nonce: u32| {
+            let (name, mut wire) = (name(&format!("/p/{nonce}")), Vec::new());
+            NewInterest::new(name.as_name(), nonce).write(&mut wire);
+            consumer.send(&Headers::NONE, &wire);
+            producer.receive(TIMEOUT).expect("an Interest").0.incoming_face
+        };
+        assert_eq!(received(&mut producer, 1), None);
+        let on = flags(None, Some(LOCAL_FIELDS), Some(LOCAL_FIELDS));
+        let response = producer.command("faces", "update", &on);
+        assert_eq!((response.code, response.parameters.unwrap().flags), (200, Some(1)));
+        let face = received(&mut producer, 2).expect("a face");
+        // The number is that of the consumer's face, which exists already.
+        assert_eq!(create(&mut producer, &consumer), (409, face));
+        let off = flags(None, Some(0), Some(LOCAL_FIELDS));
+        let response = producer.command("faces", "update", &off);
+        assert_eq!((response.code, response.parameters.unwrap().flags), (200, Some(0)));
+        let mut wire = Vec::new();
+        NewInterest::new(name("/p/3").as_name(), 3).write(&mut wire);
+        consumer.send(&Headers::NONE, &wire);
+        assert_eq!(producer.receive(TIMEOUT).unwrap().0.incoming_face, None);
+        relay.end();
+    }
+}
+
+#[test]
+fn updates_that_a_face_cannot_have_are_refused() {
+    for plan in plans() {
+        let folder = tempfile::tempdir().unwrap();
+        let relay = Ringtap::with(folder.path(), plan);
+        let mut program = Client::unix(&relay.socket);
+        let neighbour = Client::udp(relay.udp);
+        let (code, face) = create(&mut program, &neighbour);
+        assert_eq!(code, 200);
+        let on = Some(LOCAL_FIELDS);
+        for (parameters, code) in [
+            (flags(None, on, None), 400),
+            (flags(None, None, on), 400),
+            (flags(Some(65_000), on, on), 404),
+            (flags(Some(u64::MAX), on, on), 410),
+            // Neighbours do not receive face numbers.
+            (flags(Some(face), on, on), 409),
+            (flags(Some(face), Some(0), on), 200),
+            // Reliable links are not supported.
+            (flags(Some(face), Some(2), Some(2)), 409),
+            (ControlParameters { mtu: Some(1), ..flags(Some(face), None, None) }, 409),
+            (flags(Some(face), None, None), 200),
+        ] {
+            let response = program.command("faces", "update", &parameters);
+            assert_eq!(response.code, code, "{parameters:?}: {response:?}");
+        }
+        relay.end();
+    }
+}
+
+/// The next command at a routing daemon: its verb and parameters. Answers it.
+fn next_command(daemon: &mut Client) -> (String, ControlParameters) {
+    let (headers, wire) = daemon.receive(TIMEOUT).expect("a command");
+    let interest = Interest::read(&wire).unwrap();
+    let components: Vec<_> = interest.name.components().collect();
+    let text = |at: usize| String::from_utf8(components[at].value.to_vec()).unwrap();
+    assert_eq!((components.len(), text(1), text(2)), (6, "nlsr".into(), "rib".into()));
+    let mut data = Vec::new();
+    NewData { name: interest.name, freshness_ms: None, content: b"" }.write(&mut data);
+    daemon.send(&Headers { token: headers.token, ..Headers::NONE }, &data);
+    (text(3), ControlParameters::read(components[4].value).unwrap())
+}
+
+#[test]
+fn prefixes_with_the_origin_client_are_announced_to_the_routing_daemon() {
+    for plan in plans() {
+        let folder = tempfile::tempdir().unwrap();
+        let relay = Ringtap::with(folder.path(), plan);
+        let mut server = Client::unix(&relay.socket);
+        let expose = |prefix: &str, cost| ControlParameters {
+            name: Some(name(prefix)),
+            origin: Some(ORIGIN_CLIENT),
+            cost: Some(cost),
+            ..ControlParameters::default()
+        };
+        server.register("/private");
+        server.command("rib", "register", &expose("/before", 3));
+        let mut daemon = Client::unix(&relay.socket);
+        daemon.register("/localhost/nlsr");
+        let mut next = || {
+            let (verb, parameters) = next_command(&mut daemon);
+            (verb, parameters.name.unwrap().to_string(), parameters.cost)
+        };
+        assert_eq!(next(), ("register".into(), "/before".into(), Some(3)));
+        server.command("rib", "register", &expose("/after", 4));
+        assert_eq!(next(), ("register".into(), "/after".into(), Some(4)));
+        server.command("rib", "unregister", &expose("/before", 0));
+        assert_eq!(next(), ("unregister".into(), "/before".into(), None));
+        // The routes end with the program.
+        drop(server);
+        assert_eq!(next(), ("unregister".into(), "/after".into(), None));
+        // The answers are counted, and are not unsolicited.
+        daemon.register("/last");
+        let report = relay.end();
+        assert_eq!((report.announced(), report.dropped()), ([4, 4], vec![]), "{report:?}");
+    }
+}
