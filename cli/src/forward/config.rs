@@ -12,7 +12,9 @@ use std::time::Duration;
 use anyhow::Context;
 use ringtap_ndn::faces::{EthernetSettings, Remote, Settings as FaceSettings};
 use ringtap_ndn::packets::NameBuf;
-use ringtap_ndn::relay::{ForwardPlan, PlannedRoute, Settings, Strategy, Unsolicited};
+use ringtap_ndn::relay::{
+    ForwardPlan, PlannedRoute, Settings, Strategy, TrustSettings, Unsolicited,
+};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -126,6 +128,7 @@ fn parse(text: &str) -> Result<Config, String> {
             .collect(),
         strategies: file.strategy.into_iter().map(|row| (row.prefix.0, row.name.0.0)).collect(),
         unix: unix.as_ref().map(|unix| unix.path.display().to_string()),
+        trust: TrustSettings::default(),
     };
     Ok(Config { plan, unix })
 }

@@ -94,6 +94,9 @@ pub(super) fn report(report: &ForwardReport) -> String {
     if report.managed() > 0 {
         let _ = writeln!(text, "management: {} answered", of(report.managed(), "request"));
     }
+    for (reason, number) in report.refused_commands() {
+        let _ = writeln!(text, "  commands refused, {reason}: {}", count(number));
+    }
     for (reason, number) in report.dropped() {
         let _ = writeln!(text, "  dropped, {reason}: {}", count(number));
     }
@@ -200,6 +203,7 @@ pub(super) fn status(status: &GeneralStatus) -> String {
         (status.evicted_faces, "faces evicted to make room"),
         (status.refused_frames, "frames of senders without a face"),
         (status.refused_interests, "Interests refused: too many pending of their face"),
+        (status.refused_commands, "commands refused"),
     ] {
         if number > 0 {
             let _ = writeln!(text, "{what}: {}", count(number));

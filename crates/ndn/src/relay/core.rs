@@ -10,6 +10,7 @@ use crate::packets::{Headers, Interest, NameBuf};
 use crate::relay::datasets::Datasets;
 use crate::relay::plan::ForwardPlan;
 use crate::relay::rib::{Change, Rib, Route};
+use crate::relay::trust::{RefusedCommand, Trust};
 
 /// Maximum number of packets that are forwarded together.
 const RUN: usize = 32;
@@ -20,6 +21,7 @@ pub(crate) struct Core {
     pub(crate) rib: Rib,
     pub(crate) strategies: BTreeMap<NameBuf, Strategy>,
     pub(crate) datasets: Datasets,
+    pub(crate) trust: Trust,
     pub(crate) counts: Counts,
     /// Steady time of the current round.
     pub(crate) now_ns: u64,
@@ -35,6 +37,8 @@ pub(crate) struct Counts {
     pub(crate) answered: u64,
     /// Requests for data sets or segments that do not exist.
     pub(crate) unanswered: u64,
+    /// Refused commands by reason. They are answered, too.
+    pub(crate) refused: [u64; RefusedCommand::ALL.len()],
 }
 
 impl Core {
@@ -44,6 +48,7 @@ impl Core {
             rib: Rib::default(),
             strategies: BTreeMap::new(),
             datasets: Datasets::default(),
+            trust: Trust::new(plan.trust.clone()),
             counts: Counts::default(),
             now_ns,
             began_ms: ringtap_base::now_ns() / 1_000_000,
@@ -147,13 +152,12 @@ impl Handler for Core {
     }
 }
 
-/// The Interest in a packet, if it is a management request of a local program.
+/// The Interest in a packet, if it is a management request: of a local program, or of a neighbour
+/// under `/localhop`. Other requests are forwarded or dropped by their scope.
 fn for_management<'a>(faces: &Faces, whole: &ReceivedPacket<'a>) -> Option<Interest<'a>> {
-    let is_local = |face| faces.get(face).is_some_and(crate::faces::Face::is_local);
-    if whole.headers.nack.is_some()
-        || !is_local(whole.face)
-        || !Command::is_management(whole.packet)
-    {
+    let is_local = faces.get(whole.face)?.is_local();
+    let prefix = if is_local { Command::PREFIX } else { Command::NEIGHBOURS };
+    if whole.headers.nack.is_some() || !Command::is_under(whole.packet, prefix) {
         return None;
     }
     Interest::read(whole.packet).ok()

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  faces ─▶ packet ─┬─▶ Forwarder ─▶ packets ─▶ faces
-//!                   └─▶ /localhost/nfd, local ─▶ management ─▶ routes, faces, strategies
+//!                   ├─▶ /localhost/nfd, local ──────┬▶ trust ─▶ management ─▶ routes, faces, strategies
+//!                   └─▶ /localhop/nfd, neighbours ──┘
 //! ```
 //!
 //! Invariants: one thread. Every received packet is handled by the forwarder or by the management,
@@ -15,12 +16,15 @@ mod core;
 mod datasets;
 mod management;
 mod plan;
+mod replay;
 mod report;
 mod rib;
 mod run;
+mod trust;
 
 pub use plan::{ForwardPlan, PlannedRoute};
 pub use report::{FaceReport, ForwardReport};
 pub use run::{ForwardError, Relay};
+pub use trust::{ANCHORS_MAX, Anchor, Module, RefusedCommand, TrustSettings};
 
 pub use crate::forwarder::{Settings, Strategy, Unsolicited};

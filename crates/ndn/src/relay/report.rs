@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::relay::core::{Core, Counts};
 use crate::relay::plan::ForwardPlan;
+use crate::relay::trust::RefusedCommand;
 
 /// The counters of a forwarder over its run.
 #[derive(Clone, Debug)]
@@ -86,6 +87,13 @@ impl ForwardReport {
         self.managed.answered
     }
 
+    /// Numbers of refused commands by reason; only those above 0.
+    pub fn refused_commands(&self) -> Vec<(&'static str, u64)> {
+        let number =
+            |reason: RefusedCommand| (reason.name(), self.managed.refused[reason as usize]);
+        RefusedCommand::ALL.into_iter().map(number).filter(|(_, number)| *number > 0).collect()
+    }
+
     /// Number of received frames whose sender has no face.
     pub fn refused(&self) -> u64 {
         self.links.lost(Lost::NoFace)
@@ -125,6 +133,9 @@ impl ForwardReport {
             Value::Object(row)
         };
         let counters = &self.forwarder;
+        let refused = RefusedCommand::ALL;
+        let refused =
+            by_reason(refused.map(|one| (one.name(), self.managed.refused[one as usize])));
         let dropped = by_reason(Drop::ALL.map(|one| (one.name(), counters.dropped(one))));
         let frames_lost: u64 = Lost::ALL
             .into_iter()
@@ -148,7 +159,7 @@ impl ForwardReport {
             "tokens": { "right": counters.tokens_right, "wrong": counters.tokens_wrong },
             "dead_nonces": { "evicted": counters.nonces_evicted },
             "management": { "answered": self.managed.answered,
-                "unanswered": self.managed.unanswered },
+                "unanswered": self.managed.unanswered, "refused": refused },
             "routes": self.routes,
             "links": link(&self.links),
             "pieces": { "incomplete_packets": self.incomplete },

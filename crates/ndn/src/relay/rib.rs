@@ -56,6 +56,13 @@ impl Rib {
         self.0.values().map(|entry| entry.routes.len()).sum()
     }
 
+    /// Number of routes to a face, except those of the prefix `except`.
+    pub(crate) fn count_of(&self, face: u32, except: Option<&NameBuf>) -> usize {
+        let others = self.0.iter().filter(|(prefix, _)| Some(*prefix) != except);
+        let of_face = |entry: &Entry| entry.routes.iter().filter(|one| one.face == face).count();
+        others.map(|(_, entry)| of_face(entry)).sum()
+    }
+
     /// Adds or changes a route; returns the resulting changes of next hops.
     pub(crate) fn set(&mut self, prefix: &NameBuf, route: Route) -> Vec<Change> {
         let entry = self.0.entry(prefix.clone()).or_default();

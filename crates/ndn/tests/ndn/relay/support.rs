@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ringtap_ndn::faces::{Remote, Settings as FaceSettings};
-use ringtap_ndn::relay::{ForwardPlan, ForwardReport, PlannedRoute, Relay};
+use ringtap_ndn::relay::{ForwardPlan, ForwardReport, PlannedRoute, Relay, TrustSettings};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Maximum number of checks, a tenth of a second apart.
@@ -27,6 +27,15 @@ pub(crate) struct Ringtap {
 impl Ringtap {
     /// Starts a relay with routes: prefixes and neighbours.
     pub(crate) fn start(folder: &Path, routes: &[(&str, SocketAddr)]) -> Self {
+        Self::trusting(folder, routes, TrustSettings::default())
+    }
+
+    /// As [`Self::start`], with keys for commands.
+    pub(crate) fn trusting(
+        folder: &Path,
+        routes: &[(&str, SocketAddr)],
+        trust: TrustSettings,
+    ) -> Self {
         let (udp, socket) = (free_address(), folder.join("ringtap.sock"));
         let route = |&(prefix, to): &(&str, SocketAddr)| PlannedRoute {
             prefix: prefix.parse().unwrap(),
@@ -37,16 +46,20 @@ impl Ringtap {
             faces: FaceSettings { udp: vec![udp], ..FaceSettings::default() },
             routes: routes.iter().map(route).collect(),
             unix: Some(socket.display().to_string()),
+            trust,
             ..ForwardPlan::default()
         };
         let listener = UnixListener::bind(&socket).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stop_requested = Arc::clone(&stop);
+        let (opened, is_open) = std::sync::mpsc::sync_channel(1);
         let run = move || {
             let relay = Relay::open(plan, Some(listener), "test").unwrap();
+            opened.send(()).unwrap();
             relay.run(|| stop_requested.load(Ordering::Relaxed), |_| ()).unwrap()
         };
         let thread = std::thread::Builder::new().spawn(run).unwrap();
+        is_open.recv().unwrap();
         Self { udp, socket, stop, thread: Some(thread) }
     }
 
