@@ -39,6 +39,20 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
         of(plan.faces.faces_max as u64, "face"),
         count(plan.faces.on_demand_max() as u64),
     );
+    for anchor in &plan.trust.anchors {
+        let modules: Vec<_> = anchor.allow.iter().map(|module| module.name()).collect();
+        let _ = writeln!(
+            text,
+            "commands signed by {} ({}): {}, under {}",
+            anchor.name,
+            anchor.key.signature_type().name(),
+            modules.join(", "),
+            anchor.prefix
+        );
+    }
+    if plan.trust.sign_local {
+        let _ = writeln!(text, "local programs must sign commands");
+    }
     for route in &plan.routes {
         let local = match &route.to {
             Remote::Ethernet { interface, .. } => format!(" on {interface}"),
