@@ -15,7 +15,7 @@ import tomllib
 
 # Feature flags of the package ringtap, and the highest number of crates. The client of Kafka alone
 # needs 51: a runtime, logins by SCRAM, dates.
-WITHOUT_KAFKA = "--no-default-features --features color,fence,pages,parquet,tls,tui,zstd"
+WITHOUT_KAFKA = "--no-default-features --features color,fence,pages,parquet,signatures,tls,tui,zstd"
 BOUNDS = {"": 178, WITHOUT_KAFKA: 128, "--no-default-features": 70}
 
 

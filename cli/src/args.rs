@@ -31,7 +31,10 @@ pub(crate) use forward::{ForwardAction, ForwardArgs, ForwardCtl, ForwardCtlArgs}
 pub(crate) use generate::{GenerateArgs, SendMethod};
 pub(crate) use measure::{MeasureArgs, SketchFile, SketchForm};
 pub(crate) use merge::MergeArgs;
-pub(crate) use ndn::{LoadArgs, Names, NdnAction, NdnArgs, PingArgs, ServerArgs, Url};
+pub(crate) use ndn::{
+    GenerateKeyArgs, KeyAction, LoadArgs, Names, NdnAction, NdnArgs, PingArgs, ServerArgs,
+    SigningArgs, Url,
+};
 pub(crate) use ringtap_terminal::{Form, Output, ReportForm};
 pub(crate) use threads::Threads;
 

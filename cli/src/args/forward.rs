@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 use ringtap_ndn::packets::NameBuf;
 use ringtap_ndn::relay::Sharing;
 
-use super::Output;
+use super::{Output, SigningArgs};
 use crate::units;
 
 const AFTER: &str = "\
@@ -67,6 +67,8 @@ pub(crate) struct ForwardCtlArgs {
     /// The socket of the forwarder, also of NFD or ndnd
     #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) socket: PathBuf,
+    #[command(flatten)]
+    pub(crate) signing: SigningArgs,
     #[command(subcommand)]
     pub(crate) action: ForwardCtl,
 }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use ringtap_ndn::packets::signature::SignatureType;
 use ringtap_ndn::packets::{NameBuf, UDP_PORT};
 use ringtap_traffic::Popularity;
 
@@ -30,6 +31,8 @@ pub(crate) enum NdnAction {
     Server(ServerArgs),
     /// Send many Interests and report answers, losses and latency
     Load(LoadArgs),
+    /// Create keys for signed commands
+    Key(KeyArgs),
     /// Moved to ringtap-lab ndn
     #[command(hide = true, disable_help_flag = true)]
     Bench(Moved),
@@ -73,6 +76,8 @@ pub(crate) struct ServerArgs {
     /// Also register the prefix over UDP (at /localhop/nfd), if the forwarder allows it
     #[arg(long, requires = "to")]
     pub(crate) register: bool,
+    #[command(flatten)]
+    pub(crate) signing: SigningArgs,
     /// Bytes of content in each Data
     #[arg(long, value_name = "SIZE", default_value = "1000", value_parser = units::bytes)]
     pub(crate) payload: u64,
@@ -126,6 +131,59 @@ pub(crate) struct LoadArgs {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+/// The key of commands.
+#[derive(Args)]
+pub(crate) struct SigningArgs {
+    /// Sign commands with this private key or secret; its type is that of the file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) key: Option<PathBuf>,
+    /// Name of the key in signatures, by which the forwarder finds its [[anchor]]
+    #[arg(long, value_name = "NAME", requires = "key")]
+    pub(crate) key_name: Option<NameBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct KeyArgs {
+    #[command(subcommand)]
+    pub(crate) action: KeyAction,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum KeyAction {
+    /// Write a new key to PREFIX.key and its certificate to PREFIX.cert; print its [[anchor]]
+    Generate(GenerateKeyArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct GenerateKeyArgs {
+    /// Name of the owner, to which KEY and a random component are appended, or of the key
+    pub(crate) name: NameBuf,
+    /// Type of the key
+    #[arg(long = "type", value_name = "TYPE", default_value = "ed25519")]
+    pub(crate) kind: KeyType,
+    /// Path of the files, without .key and .cert
+    #[arg(long, value_name = "PREFIX", value_hint = ValueHint::FilePath)]
+    pub(crate) out: PathBuf,
+}
+
+/// The type of a new key.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum KeyType {
+    Ed25519,
+    Ecdsa,
+    Hmac,
+}
+
+impl KeyType {
+    pub(crate) fn signature_type(self) -> SignatureType {
+        match self {
+            Self::Ed25519 => SignatureType::Ed25519,
+            Self::Ecdsa => SignatureType::Ecdsa,
+            Self::Hmac => SignatureType::Hmac,
+        }
+    }
 }
 
 /// The distribution of names.

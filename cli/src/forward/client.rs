@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use ringtap_base::{Clock, now_ns};
-use ringtap_ndn::packets::management::{ControlParameters, ControlResponse, command, last_segment};
+use ringtap_ndn::packets::management::{ControlParameters, ControlResponse, last_segment};
 use ringtap_ndn::packets::{
     Data, Headers, NackReason, Name, NameBuf, NewInterest, Packet, component,
 };
 
 use crate::args::Url;
-use crate::ndn::Link;
+use crate::ndn::{CommandSigner, Link};
 
 /// Longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(4);
@@ -21,11 +21,15 @@ const TIMEOUT: Duration = Duration::from_secs(4);
 const SEGMENTS_MAX: u64 = 100_000;
 
 /// A connection to a forwarder's socket.
-pub(super) struct Client(Link);
+pub(super) struct Client {
+    link: Link,
+    signer: CommandSigner,
+}
 
 impl Client {
-    pub(super) fn connect(path: &Path) -> anyhow::Result<Self> {
-        Link::connect(&Url::Unix(path.to_owned())).map(Self)
+    pub(super) fn connect(path: &Path, signer: CommandSigner) -> anyhow::Result<Self> {
+        let link = Link::connect(&Url::Unix(path.to_owned()))?;
+        Ok(Self { link, signer })
     }
 
     /// Sends a command; returns the parameters of the response. Creating a face that exists already
@@ -36,18 +40,21 @@ impl Client {
         verb: &str,
         parameters: &ControlParameters,
     ) -> anyhow::Result<ControlParameters> {
-        let mut interest = Vec::new();
-        let now = now_ns();
-        command("localhost", module, verb, parameters, now as u32, now / 1_000_000, &mut interest);
+        let interest = self.signer.command("localhost", (module, verb), parameters)?;
         let data = self.request(&interest)?;
         let response = ControlResponse::read(Data::read(&data)?.content)
             .with_context(|| format!("reading the answer to {module}/{verb}"))?;
         let exists = (module, verb, response.code) == ("faces", "create", 409);
         ensure!(
             response.code == 200 || exists && response.parameters.is_some(),
-            "the forwarder refused the command: {} {}",
+            "the forwarder refused the command: {} {}{}",
             response.code,
-            response.text
+            response.text,
+            if response.code == 403 && !self.signer.has_key() {
+                ": sign it with --key and --key-name"
+            } else {
+                ""
+            }
         );
         Ok(response.parameters.unwrap_or_default())
     }
@@ -75,7 +82,7 @@ impl Client {
 
     /// Sends an Interest and waits for its Data; returns its bytes.
     fn request(&mut self, interest: &[u8]) -> anyhow::Result<Vec<u8>> {
-        self.0.send(&Headers::NONE, interest).context("querying the forwarder")?;
+        self.link.send(&Headers::NONE, interest).context("querying the forwarder")?;
         let clock = Clock::start();
         let mut answer = None;
         while answer.is_none() {
@@ -83,7 +90,7 @@ impl Client {
             if left.is_zero() {
                 bail!("no answer from the forwarder within {} s", TIMEOUT.as_secs());
             }
-            let is_connected = self.0.receive(clock.now_ns(), left, |headers, packet, _| {
+            let is_connected = self.link.receive(clock.now_ns(), left, |headers, packet, _| {
                 answer = match (packet, headers.nack) {
                     (_, Some(reason)) => Some(Err(reason)),
                     (Packet::Data(data), None) => Some(Ok(data.wire.to_vec())),

@@ -12,10 +12,13 @@ use std::time::Duration;
 use anyhow::Context;
 use ringtap_ndn::faces::{EthernetSettings, Remote, Settings as FaceSettings};
 use ringtap_ndn::packets::NameBuf;
-use ringtap_ndn::relay::{ForwardPlan, PlannedRoute, Settings, Sharing, Strategy, Unsolicited};
+use ringtap_ndn::relay::{
+    ForwardPlan, PlannedRoute, Settings, Sharing, Strategy, TrustSettings, Unsolicited,
+};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::anchors::{self, AnchorRow};
 use crate::units;
 use ringtap_terminal::Usage;
 
@@ -98,6 +101,13 @@ fn parse(text: &str) -> Result<Config, String> {
             return Err(format!("invalid {key} {given} of [workers]: use 1 to {most}"));
         }
     }
+    let trust = TrustSettings {
+        anchors: anchors::read(file.anchor)?,
+        sign_local: matches!(file.management.local, Local::Signed),
+    };
+    if trust.sign_local && trust.anchors.is_empty() {
+        return Err("local = \"signed\" without a key refuses all commands: add [[anchor]]".into());
+    }
     let plan = ForwardPlan {
         workers: number.0 as usize,
         sharing: Sharing::default(),
@@ -138,6 +148,7 @@ fn parse(text: &str) -> Result<Config, String> {
             .collect(),
         strategies: file.strategy.into_iter().map(|row| (row.prefix.0, row.name.0.0)).collect(),
         unix: unix.as_ref().map(|unix| unix.path.display().to_string()),
+        trust,
     };
     Ok(Config { plan, unix })
 }
@@ -154,6 +165,23 @@ struct File {
     workers: Workers,
     route: Vec<Route>,
     strategy: Vec<StrategyRow>,
+    management: Management,
+    anchor: Vec<AnchorRow>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Management {
+    local: Local,
+}
+
+/// Which commands of local programs are executed.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+enum Local {
+    #[default]
+    Any,
+    Signed,
 }
 
 #[derive(Deserialize, Default)]
@@ -326,7 +354,7 @@ impl<'de> Deserialize<'de> for FileMode {
 }
 
 /// A value that is parsed from a string.
-struct Parsed<T>(T);
+pub(super) struct Parsed<T>(pub(super) T);
 
 impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Parsed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -416,6 +444,9 @@ impl<U: Unit> Visitor<'_> for NumberVisitor<U> {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "signatures")]
+    use ringtap_ndn::relay::Module;
+
     use super::*;
 
     #[test]
@@ -492,6 +523,64 @@ mod tests {
         let small = plan("[udp]\n[faces]\nmost = 2\n[tables]\npit = 3");
         assert_eq!((small.faces.on_demand_max(), small.settings.pit_per_face), (1, Some(1)));
         assert_eq!(plan("[udp]\n[faces]\non-demand = 0").faces.on_demand_max(), 0);
+    }
+
+    #[cfg(feature = "signatures")]
+    #[test]
+    fn anchors_are_read_with_their_keys() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let key = folder.path().join("secret");
+        std::fs::write(&key, "000102030405060708090a0b0c0d0e0f").unwrap();
+        let mode = |mode| {
+            std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        mode(0o600);
+        let hmac = format!("[udp]\n[[anchor]]\nname = \"/k\"\ntype = \"hmac\"\nkey = {key:?}\n");
+        let trust = |text: &str| parse(text).map(|config| config.plan.trust);
+        let read = trust(&format!(
+            "{hmac}allow = [\"rib\", \"faces\"]\nprefix = \"/a\"\n[[anchor]]\ntype = \"digest\"\n\
+             [management]\nlocal = \"signed\"\n"
+        ))
+        .unwrap();
+        assert!(read.sign_local && read.anchors.len() == 2);
+        let [first, second] = [&read.anchors[0], &read.anchors[1]];
+        assert_eq!((first.name.to_string(), first.prefix.to_string()), ("/k".into(), "/a".into()));
+        assert_eq!(first.allow, [Module::Rib, Module::Faces]);
+        assert_eq!((second.name.to_string(), &second.allow[..]), ("/".into(), &[Module::Rib][..]));
+        for (text, words) in [
+            (format!("{hmac}{}", &hmac[6..]), "two anchors /k of type hmac"),
+            (hmac.replace("/k", "/"), "invalid name /"),
+            (hmac.replace("name = \"/k\"\n", ""), "missing name"),
+            (
+                hmac.replace("hmac", "rsa"),
+                "invalid type \"rsa\": use ed25519, ecdsa, hmac or digest",
+            ),
+            (hmac.replace("hmac", "ed25519"), "neither an NDN certificate"),
+            (hmac.replace("hmac", "digest"), "a digest has no key"),
+            (hmac.replace("secret", "none"), "none: No such file"),
+            ("[udp]\n[[anchor]]\nname = \"/k\"\ntype = \"ecdsa\"".into(), "/k: missing key"),
+            (
+                format!("{hmac}allow = [\"x\"]"),
+                "unknown module \"x\": use rib, faces, strategy-choice",
+            ),
+            ("[udp]\n[management]\nlocal = \"signed\"".into(), "add [[anchor]]"),
+            ("[udp]\n[management]\nlocal = \"x\"".into(), "line 3"),
+        ] {
+            let error = trust(&text).map(|_| ()).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+        mode(0o640);
+        let error = trust(&hmac).map(|_| ()).unwrap_err();
+        assert!(error.contains("(mode 0640): run 'chmod 600"), "{error}");
+    }
+
+    #[cfg(not(feature = "signatures"))]
+    #[test]
+    fn without_signatures_an_anchor_is_an_error() {
+        let error = parse("[udp]\n[[anchor]]\ntype = \"digest\"").map(|_| ()).unwrap_err();
+        assert!(error.contains("built without signatures"), "{error}");
     }
 
     #[test]

@@ -15,11 +15,12 @@ use ringtap_ndn::relay::Strategy;
 use super::client::Client;
 use super::text;
 use crate::args::{ForwardCtl, ForwardCtlArgs};
+use crate::ndn::CommandSigner;
 use ringtap_terminal::Usage;
 use ringtap_terminal::console;
 
 pub(super) fn run(args: &ForwardCtlArgs) -> anyhow::Result<ExitCode> {
-    let mut client = Client::connect(&args.socket)?;
+    let mut client = Client::connect(&args.socket, CommandSigner::of(&args.signing)?)?;
     let client = &mut client;
     let text = match &args.action {
         ForwardCtl::Register { prefix, to, cost, expires } => {

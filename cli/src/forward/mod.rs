@@ -1,5 +1,6 @@
 //! `ringtap forward`: reads the configuration, opens the faces, forwards and prints the report.
 
+mod anchors;
 mod client;
 mod config;
 mod ctl;

@@ -48,6 +48,20 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
             of(settings.dispatch_components as u64, "component"),
         );
     }
+    for anchor in &plan.trust.anchors {
+        let modules: Vec<_> = anchor.allow.iter().map(|module| module.name()).collect();
+        let _ = writeln!(
+            text,
+            "commands signed by {} ({}): {}, under {}",
+            anchor.name,
+            anchor.key.signature_type().name(),
+            modules.join(", "),
+            anchor.prefix
+        );
+    }
+    if plan.trust.sign_local {
+        let _ = writeln!(text, "local programs must sign commands");
+    }
     for route in &plan.routes {
         let local = match &route.to {
             Remote::Ethernet { interface, .. } => format!(" on {interface}"),
@@ -112,6 +126,9 @@ pub(super) fn report(report: &ForwardReport) -> String {
         let sum = all.iter().sum::<u64>().max(1) as f64;
         let shares = all.iter().map(|&packets| format!("{:.0} %", 100.0 * packets as f64 / sum));
         let _ = writeln!(text, "workers: {}", shares.collect::<Vec<_>>().join(", "));
+    }
+    for (reason, number) in report.refused_commands() {
+        let _ = writeln!(text, "  commands refused, {reason}: {}", count(number));
     }
     for (reason, number) in report.dropped() {
         let _ = writeln!(text, "  dropped, {reason}: {}", count(number));
@@ -219,6 +236,7 @@ pub(super) fn status(status: &GeneralStatus) -> String {
         (status.evicted_faces, "faces evicted to make room"),
         (status.refused_frames, "frames of senders without a face"),
         (status.refused_interests, "Interests refused: too many pending of their face"),
+        (status.refused_commands, "commands refused"),
     ] {
         if number > 0 {
             let _ = writeln!(text, "{what}: {}", count(number));

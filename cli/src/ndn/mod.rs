@@ -9,6 +9,8 @@
 //! Invariants: a run ends by its count, its duration or an interrupt, and prints a report. Memory
 //! does not grow with received packets.
 
+mod generate_key;
+mod keys;
 mod link;
 mod load;
 mod ping;
@@ -16,6 +18,7 @@ mod register;
 mod server;
 mod times;
 
+pub(crate) use keys::{CommandSigner, PublicKey, hmac as hmac_key, public as public_key};
 pub(crate) use link::Link;
 
 use std::process::ExitCode;
@@ -24,7 +27,7 @@ use std::time::Duration;
 use anyhow::Context;
 use ringtap_engine::Watch;
 
-use crate::args::{NdnAction, NdnArgs};
+use crate::args::{KeyAction, NdnAction, NdnArgs};
 use crate::signals;
 
 static WATCH: Watch = Watch::new();
@@ -37,6 +40,9 @@ pub(crate) fn run(args: &NdnArgs) -> anyhow::Result<ExitCode> {
         NdnAction::Ping(args) => stoppable(None, || ping::run(args)),
         NdnAction::Server(args) => stoppable(args.duration, || server::run(args)),
         NdnAction::Load(args) => stoppable(None, || load::run(args)),
+        NdnAction::Key(args) => match &args.action {
+            KeyAction::Generate(args) => generate_key::run(args),
+        },
         NdnAction::Bench(moved) => Err(moved.to("ringtap-lab ndn")),
     }
 }

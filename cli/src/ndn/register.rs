@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use ringtap_ndn::packets::management::{self, ControlParameters, ControlResponse};
+use ringtap_ndn::packets::management::{ControlParameters, ControlResponse};
 use ringtap_ndn::packets::{Headers, Name, NameBuf, Packet};
 
+use super::keys::CommandSigner;
 use super::link::{Answers, Link};
 use crate::args::Url;
-use ringtap_base::{Clock, now_ns};
+use ringtap_base::Clock;
 
 /// Longest wait for the answer: the default lifetime of an Interest.
 const TIMEOUT: Duration = Duration::from_secs(4);
@@ -19,34 +20,42 @@ pub(super) fn register(
     link: &mut Link,
     at: &Url,
     prefix: Name<'_>,
+    signer: &mut CommandSigner,
     other: impl FnMut(&Headers, &Packet<'_>, &mut Answers),
 ) -> anyhow::Result<()> {
     let context = || format!("registering {prefix} at {at}");
-    match command(link, at, prefix, "register", other).with_context(context)? {
+    match command(link, at, prefix, "register", signer, other).with_context(context)? {
         Some((200, _)) => Ok(()),
         Some((code, text)) => {
-            bail!("{at} refused to register {prefix}: {code} {text}{}", remedy(at))
+            bail!("{at} refused to register {prefix}: {code} {text}{}", remedy(at, Some(code)))
         }
-        None => bail!("no answer from {at} to the registration of {prefix}{}", remedy(at)),
+        None => bail!("no answer from {at} to the registration of {prefix}{}", remedy(at, None)),
     }
 }
 
-/// Advice on registration over UDP, which forwarders refuse by default.
-fn remedy(at: &Url) -> &'static str {
+/// Advice on a refused registration. Over UDP, forwarders refuse it by default.
+fn remedy(at: &Url, code: Option<u64>) -> &'static str {
     match at {
+        Url::Unix(_) if code == Some(403) => "\n  Sign it with --key and --key-name",
         Url::Unix(_) => "",
         Url::Udp(..) => {
-            "\n  Over UDP, a forwarder must allow registration in its configuration: NFD by rib.localhop_security in nfd.conf,\n  \
-             ndnd by mgmt.allow_localhop: true; ringtap forward does not support it. Otherwise, register through the\n  \
-             forwarder's Unix socket (--to unix:PATH), or listen (--listen udp://ADDRESS:PORT) and add a route to it:\n  \
-             [[route]] in the configuration of ringtap forward, 'ringtap forward ctl SOCKET register' or 'nfdc route add'"
+            "\n  Over UDP, a forwarder must allow registration in its configuration: ringtap forward by [[anchor]], with\n  \
+             --key and --key-name here; NFD by rib.localhop_security in nfd.conf; ndnd by mgmt.allow_localhop: true.\n  \
+             Otherwise, register through the forwarder's Unix socket (--to unix:PATH), or listen\n  \
+             (--listen udp://ADDRESS:PORT) and add a route to it: [[route]] in the configuration of ringtap forward,\n  \
+             'ringtap forward ctl SOCKET register' or 'nfdc route add'"
         }
     }
 }
 
 /// Removes the registration. If the command fails, the forwarder removes it when the face closes.
-pub(super) fn unregister(link: &mut Link, at: &Url, prefix: Name<'_>) -> anyhow::Result<()> {
-    command(link, at, prefix, "unregister", |_, _, _| ()).map(|_| ())
+pub(super) fn unregister(
+    link: &mut Link,
+    at: &Url,
+    prefix: Name<'_>,
+    signer: &mut CommandSigner,
+) -> anyhow::Result<()> {
+    command(link, at, prefix, "unregister", signer, |_, _, _| ()).map(|_| ())
 }
 
 /// Sends a command of the module `rib`; returns code and text of the answer, `None` after a
@@ -56,15 +65,13 @@ fn command(
     at: &Url,
     prefix: Name<'_>,
     verb: &str,
+    signer: &mut CommandSigner,
     mut other: impl FnMut(&Headers, &Packet<'_>, &mut Answers),
 ) -> anyhow::Result<Option<(u64, String)>> {
     // Local programs use /localhost; neighbours use /localhop.
     let scope = if matches!(at, Url::Unix(_)) { "localhost" } else { "localhop" };
     let parameters = ControlParameters { name: Some(NameBuf::of(prefix)), ..Default::default() };
-    let time_ms = now_ns() / 1_000_000;
-    let nonce = (time_ms as u32).rotate_left(16) ^ std::process::id();
-    let mut wire = Vec::new();
-    management::command(scope, "rib", verb, &parameters, nonce, time_ms, &mut wire);
+    let wire = signer.command(scope, ("rib", verb), &parameters)?;
     link.send(&Headers::NONE, &wire)?;
     let Ok(Packet::Interest(sent)) = Packet::read(&wire) else {
         bail!("the prefix {prefix} is too long for a command")

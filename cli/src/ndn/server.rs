@@ -6,6 +6,7 @@ use anyhow::bail;
 use ringtap_ndn::packets::{Headers, Interest, Name, NewData, PACKET_MAX, Packet};
 use serde_json::json;
 
+use super::keys::CommandSigner;
 use super::link::{Answers, Link};
 use super::{POLL_INTERVAL, WATCH, register};
 use crate::args::{Form, ServerArgs, Url};
@@ -37,6 +38,7 @@ pub(super) fn run(args: &ServerArgs) -> anyhow::Result<ExitCode> {
             args.payload
         )));
     }
+    let mut signer = CommandSigner::of(&args.signing)?;
     let (mut link, at) = match &args.to {
         Some(to) => (Link::connect(to)?, to.clone()),
         None => {
@@ -53,7 +55,9 @@ pub(super) fn run(args: &ServerArgs) -> anyhow::Result<ExitCode> {
     let registers = matches!(args.to, Some(Url::Unix(_))) || args.register;
     if registers {
         // Interests may arrive together with the answer to the registration.
-        register::register(&mut link, &at, prefix, |h, packet, out| server.take(h, packet, out))?;
+        register::register(&mut link, &at, prefix, &mut signer, |h, packet, out| {
+            server.take(h, packet, out)
+        })?;
     }
     let preposition = if args.to.is_some() { "through" } else { "at" };
     console::note(&format!("serving {} {preposition} {at}", args.prefix));
@@ -64,7 +68,7 @@ pub(super) fn run(args: &ServerArgs) -> anyhow::Result<ExitCode> {
             .receive(clock.now_ns(), POLL_INTERVAL, |h, packet, out| server.take(h, packet, out))?;
     }
     if registers && is_connected {
-        register::unregister(&mut link, &at, prefix)?;
+        register::unregister(&mut link, &at, prefix, &mut signer)?;
     }
     server.report(&link, clock.seconds())?;
     if !is_connected {

@@ -190,6 +190,11 @@ fn prepare(net: &Net, folder: &Path) {
     let run = folder.display().to_string();
     let forwarder = block(&page("NDN.md"), "[udp]").replace("/run", &run);
     fs::write(folder.join("ndn.toml"), forwarder).unwrap();
+    if cfg!(feature = "signatures") {
+        let flags = ["ndn", "key", "generate", "/example", "--out", "one"];
+        let (_, errors, code) = output_of(ringtap().args(flags).current_dir(folder));
+        assert_eq!(code, 0, "{errors}");
+    }
     fs::create_dir(folder.join("states")).unwrap();
     fs::write(folder.join("list.txt"), "evil.example\n").unwrap();
     fs::write(folder.join("networks.txt"), "10.1.0.0/16 office\n").unwrap();

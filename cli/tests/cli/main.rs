@@ -26,6 +26,7 @@ mod inputs;
 mod interfaces;
 #[cfg(feature = "kafka")]
 mod kafka;
+#[cfg(feature = "kafka")]
 mod kafka_states;
 mod live;
 mod measure;
@@ -35,6 +36,8 @@ mod merge;
 mod metrics;
 mod monitor;
 mod ndn;
+#[cfg(feature = "signatures")]
+mod ndn_keys;
 mod net;
 mod origins;
 mod outputs;

@@ -219,7 +219,8 @@ fn a_registration_that_is_refused_over_udp_is_an_error_with_remedies() {
         output_of(ringtap().args(["ndn", "server", "/p", "--to", &url, "--register"]));
     assert_eq!(code, 1, "{errors}");
     for words in [
-        "refused to register /p: 404 Nack: no commands accepted under /localhop/nfd",
+        "refused to register /p: 403 no [[anchor]] for the key of this command",
+        "with\n  --key and --key-name",
         "rib.localhop_security",
         "mgmt.allow_localhop: true",
         "--to unix:PATH",

@@ -4,6 +4,8 @@
 //!  input:  | (time step | neighbour and length: 2 | packet bytes) … |
 //! ```
 
+use crate::packets::management::Command;
+use crate::packets::signature::{Certificate, Signed};
 use crate::packets::{
     Fragment, Headers, Interest, LpPacket, NameBuf, Packet, Reassembler, Reassembly, Rewrite,
     fragments,
@@ -53,9 +55,23 @@ fn check(headers: &Headers, wire: &[u8]) {
     let name = match packet {
         Packet::Interest(interest) => {
             check_rewrite(&interest);
+            // The signed bytes are parts of the packet.
+            if let Ok(Some(signed)) = Signed::interest(&interest) {
+                assert!(signed.parts.iter().map(|part| part.len()).sum::<usize>() < wire.len());
+            }
+            let _ = Command::read(&interest).map(|command| command.parameters());
             interest.name
         }
-        Packet::Data(data) => data.name,
+        Packet::Data(data) => {
+            if let Ok(signed) = Signed::data(wire) {
+                assert!(signed.parts[0].len() < wire.len());
+            }
+            if let Ok(read) = Certificate::read(wire) {
+                assert_eq!((read.name, read.public), (data.name, data.content));
+                let _ = read.key_name();
+            }
+            data.name
+        }
     };
     let text = name.to_string();
     assert_eq!(text.parse().as_ref().map(NameBuf::as_name), Ok(name), "{text}");
@@ -90,6 +106,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::packets::management::{ControlParameters, command};
     use crate::packets::{NewData, NewInterest, PitToken};
 
     /// Valid packets and their fragments.
@@ -109,6 +126,8 @@ mod tests {
             NewData { name, freshness_ms: Some(10), content: &[7; 200] }
                 .write(seeds.push_mut(Vec::new()));
         }
+        let parameters = ControlParameters { name: Some(names[1].clone()), ..Default::default() };
+        command("localhop", "rib", "register", &parameters, 7, 9, seeds.push_mut(Vec::new()));
         let headers = Headers {
             token: PitToken::new(&[1, 2, 3]).unwrap(),
             congestion_mark: 1,
@@ -160,7 +179,7 @@ mod tests {
     #[test]
     fn valid_packets_pass_the_checks() {
         let seeds = seeds();
-        assert!(seeds.iter().take(9).all(|seed| Packet::read(seed).is_ok()));
+        assert!(seeds.iter().take(10).all(|seed| Packet::read(seed).is_ok()));
         assert!(seeds.iter().all(|seed| LpPacket::read(seed).is_ok()));
         fuzz(&framed(seeds));
     }

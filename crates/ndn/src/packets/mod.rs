@@ -24,6 +24,7 @@ mod lp;
 pub mod management;
 mod name;
 mod reassembly;
+pub mod signature;
 mod tlv;
 mod uri;
 mod write;

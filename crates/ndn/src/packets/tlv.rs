@@ -28,6 +28,7 @@ pub mod kind {
     pub const FRESHNESS_PERIOD: u32 = 0x19;
     pub const FINAL_BLOCK_ID: u32 = 0x1a;
     pub const SIGNATURE_TYPE: u32 = 0x1b;
+    pub const KEY_LOCATOR: u32 = 0x1c;
     pub const FORWARDING_HINT: u32 = 0x1e;
     pub const CAN_BE_PREFIX: u32 = 0x21;
     pub const HOP_LIMIT: u32 = 0x22;
@@ -36,6 +37,10 @@ pub mod kind {
     pub const INTEREST_SIGNATURE_VALUE: u32 = 0x2e;
     pub const SIGNATURE_NONCE: u32 = 0x26;
     pub const SIGNATURE_TIME: u32 = 0x28;
+    pub const SIGNATURE_SEQUENCE: u32 = 0x2a;
+    pub const VALIDITY_PERIOD: u32 = 0xfd;
+    pub const NOT_BEFORE: u32 = 0xfe;
+    pub const NOT_AFTER: u32 = 0xff;
     pub const CONTROL_RESPONSE: u32 = 0x65;
     pub const STATUS_CODE: u32 = 0x66;
     pub const STATUS_TEXT: u32 = 0x67;

@@ -12,7 +12,7 @@
 use ringtap_base::now_ns;
 
 use crate::faces::{Face, Faces, ReceivedPacket};
-use crate::packets::management::{ControlParameters, ORIGIN_CLIENT, named_command};
+use crate::packets::management::{ControlParameters, NewCommand, ORIGIN_CLIENT};
 use crate::packets::{Headers, NameBuf, PitToken, kind};
 
 use crate::relay::core::Core;
@@ -69,8 +69,16 @@ impl Core {
         self.counts.announced += 1;
         // Two commands of one millisecond must differ.
         let nonce = (now_ns as u32).wrapping_add(self.counts.announced as u32);
-        let words = ["localhost", "nlsr", "rib", verb];
-        named_command(words, &parameters, nonce, now_ns / 1_000_000, &mut interest);
+        let command = NewCommand {
+            scope: "localhost",
+            application: "nlsr",
+            module: "rib",
+            verb,
+            parameters: &parameters,
+            nonce,
+            time_ms: now_ns / 1_000_000,
+        };
+        command.write(&mut interest);
         let token = PitToken::new(&TOKEN).unwrap_or_default();
         faces.send(daemon, &Headers { token, ..Headers::default() }, &interest);
     }

@@ -13,6 +13,7 @@ use crate::relay::announce::is_answer;
 use crate::relay::datasets::Datasets;
 use crate::relay::plan::ForwardPlan;
 use crate::relay::rib::{Change, Rib, Route};
+use crate::relay::trust::{RefusedCommand, Trust};
 use crate::relay::workers::Workers;
 
 /// All state of the relay except the faces.
@@ -21,6 +22,7 @@ pub(crate) struct Core {
     pub(crate) rib: Rib,
     pub(crate) strategies: BTreeMap<NameBuf, Strategy>,
     pub(crate) datasets: Datasets,
+    pub(crate) trust: Trust,
     pub(crate) counts: Counts,
     /// The face of the routing daemon that the RIB was announced to.
     pub(crate) daemon: Option<u32>,
@@ -43,6 +45,8 @@ pub(crate) struct Counts {
     /// Commands sent to the routing daemon, and its answers.
     pub(crate) announced: u64,
     pub(crate) acknowledged: u64,
+    /// Refused commands by reason. They are answered, too.
+    pub(crate) refused: [u64; RefusedCommand::ALL.len()],
 }
 
 impl Core {
@@ -57,6 +61,7 @@ impl Core {
             rib: Rib::default(),
             strategies: BTreeMap::new(),
             datasets: Datasets::default(),
+            trust: Trust::new(plan.trust.clone()),
             counts: Counts::default(),
             daemon: None,
             announced_version: 0,
@@ -160,13 +165,12 @@ impl Handler for Core {
     }
 }
 
-/// The Interest in a packet, if it is a management request of a local program.
+/// The Interest in a packet, if it is a management request: of a local program, or of a neighbour
+/// under `/localhop`. Other requests are forwarded or dropped by their scope.
 fn for_management<'a>(faces: &Faces, whole: &ReceivedPacket<'a>) -> Option<Interest<'a>> {
-    let is_local = |face| faces.get(face).is_some_and(crate::faces::Face::is_local);
-    if whole.headers.nack.is_some()
-        || !is_local(whole.face)
-        || !Command::is_management(whole.packet)
-    {
+    let is_local = faces.get(whole.face)?.is_local();
+    let prefix = if is_local { Command::PREFIX } else { Command::NEIGHBOURS };
+    if whole.headers.nack.is_some() || !Command::is_under(whole.packet, prefix) {
         return None;
     }
     Interest::read(whole.packet).ok()

@@ -1,4 +1,5 @@
-//! Management: executes the commands and queries of local programs, by NFD's management protocol.
+//! Management: executes commands and queries by NFD's management protocol, as far as `trust.rs`
+//! permits them.
 //!
 //! | module | verbs |
 //! |---|---|
@@ -18,6 +19,7 @@ use crate::packets::{Headers, Interest, NameBuf, NewData};
 
 use crate::relay::core::Core;
 use crate::relay::rib::Route;
+use crate::relay::trust::{ROUTES_MAX, Received, RefusedCommand};
 use ringtap_base::now_ns;
 
 /// Status code and text of a refused command. Texts of NFD are unchanged.
@@ -43,7 +45,14 @@ impl Core {
         let mut data = Vec::new();
         let is_answered = self.datasets.answer(&interest.name, &mut data)
             || match Command::read(interest) {
-                Ok(command) => self.execute(faces, from, interest, &command, &mut data),
+                Ok(command) => match self.permit(faces, from, interest, &command) {
+                    Ok(()) => self.execute(faces, from, interest, &command, &mut data),
+                    Err(refused) => {
+                        self.counts.refused[refused as usize] += 1;
+                        respond(interest, Err((403, refused.text())), &mut data);
+                        true
+                    }
+                },
                 Err(_) => {
                     respond(interest, Err((400, "malformed command")), &mut data);
                     true
@@ -56,6 +65,30 @@ impl Core {
         self.counts.answered += 1;
         let headers = Headers { token: headers.token, ..Headers::default() };
         faces.send(from, &headers, &data);
+    }
+
+    /// Checks whether the sender may use a command.
+    fn permit(
+        &mut self,
+        faces: &Faces,
+        from: u32,
+        interest: &Interest<'_>,
+        command: &Command<'_>,
+    ) -> Result<(), RefusedCommand> {
+        let received = Received {
+            face: from,
+            is_local: faces.get(from).is_some_and(Face::is_local),
+            now_ns: self.now_ns,
+            clock_ms: now_ns() / 1_000_000,
+        };
+        self.trust.check(&received, interest, command)?;
+        if !received.is_local && command.verb == b"register" {
+            let new = command.parameters().and_then(|parameters| parameters.name);
+            if self.rib.count_of(from, new.as_ref()) >= ROUTES_MAX {
+                return Err(RefusedCommand::RoutesFull);
+            }
+        }
+        Ok(())
     }
 
     /// Executes a request, and writes the Data of the response to `data`. Returns false without a
@@ -332,6 +365,7 @@ impl Core {
             evicted_faces: faces.evicted(),
             refused_frames: faces.total().lost(Lost::NoFace),
             refused_interests: counters.dropped(Drop::FaceShare),
+            refused_commands: self.counts.refused.iter().sum(),
             ..GeneralStatus::default()
         }
     }

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!  faces ─▶ packet ─┬─▶ Forwarder ─▶ packets ─▶ faces
-//!                   └─▶ /localhost/nfd, local ─▶ management ─▶ routes, faces, strategies
-//!                                              └─▶ /localhost/nlsr: prefixes for a routing daemon
+//!                   ├─▶ /localhost/nfd, local ──────┬▶ trust ─▶ management ─▶ routes, faces, strategies
+//!                   └─▶ /localhop/nfd, neighbours ──┘               └─▶ /localhost/nlsr: prefixes for
+//!                                                                       a routing daemon
 //! ```
 //!
 //! Invariants: one thread. Every received packet is handled by the forwarder or by the management,
@@ -21,9 +22,11 @@ mod doorbell;
 mod fuzz;
 mod management;
 mod plan;
+mod replay;
 mod report;
 mod rib;
 mod run;
+mod trust;
 mod update;
 mod worker;
 mod workers;
@@ -34,5 +37,6 @@ pub use fuzz::fuzz;
 pub use plan::{ForwardPlan, PlannedRoute};
 pub use report::{FaceReport, ForwardReport};
 pub use run::{ForwardError, Relay};
+pub use trust::{ANCHORS_MAX, Anchor, Module, RefusedCommand, TrustSettings};
 
 pub use crate::forwarder::{Settings, Sharing, Strategy, Unsolicited};

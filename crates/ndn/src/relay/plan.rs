@@ -3,6 +3,7 @@
 use crate::faces::{Remote, Settings as FaceSettings};
 use crate::forwarder::{Settings, Sharing, Strategy, Unsolicited};
 use crate::packets::NameBuf;
+use crate::relay::trust::{Anchor, TrustSettings};
 use serde_json::{Value, json};
 
 /// The complete configuration of a forwarder.
@@ -22,6 +23,8 @@ pub struct ForwardPlan {
     pub strategies: Vec<(NameBuf, Strategy)>,
     /// The path of the Unix socket for programs.
     pub unix: Option<String>,
+    /// Which commands need which signatures.
+    pub trust: TrustSettings,
 }
 
 /// An initial route.
@@ -55,6 +58,11 @@ impl ForwardPlan {
             };
             json!({ "prefix": route.prefix.to_string(), "to": to, "cost": route.cost })
         };
+        let anchor = |anchor: &Anchor| {
+            json!({ "name": anchor.name.to_string(), "type": anchor.key.signature_type().name(),
+                "allow": anchor.allow.iter().map(|module| module.name()).collect::<Vec<_>>(),
+                "prefix": anchor.prefix.to_string() })
+        };
         let strategy = |(prefix, strategy): &(NameBuf, Strategy)| json!({ "prefix": prefix.to_string(), "use": strategy.name() });
         json!({
             "udp": self.faces.udp.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -76,6 +84,8 @@ impl ForwardPlan {
                 Unsolicited::KeepLocal => "keep-local",
             },
             "routes": self.routes.iter().map(route).collect::<Vec<_>>(),
+            "anchors": self.trust.anchors.iter().map(anchor).collect::<Vec<_>>(),
+            "local_commands": if self.trust.sign_local { "signed" } else { "any" },
             "strategies": self.strategies.iter().map(strategy).collect::<Vec<_>>(),
         })
     }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::relay::batch::ShardReport;
 use crate::relay::core::{Core, Counts};
 use crate::relay::plan::ForwardPlan;
+use crate::relay::trust::RefusedCommand;
 
 /// The counters of a forwarder over its run.
 #[derive(Clone, Debug)]
@@ -98,6 +99,13 @@ impl ForwardReport {
         [self.managed.announced, self.managed.acknowledged]
     }
 
+    /// Numbers of refused commands by reason; only those above 0.
+    pub fn refused_commands(&self) -> Vec<(&'static str, u64)> {
+        let number =
+            |reason: RefusedCommand| (reason.name(), self.managed.refused[reason as usize]);
+        RefusedCommand::ALL.into_iter().map(number).filter(|(_, number)| *number > 0).collect()
+    }
+
     /// Number of received frames whose sender has no face.
     pub fn refused(&self) -> u64 {
         self.links.lost(Lost::NoFace)
@@ -141,6 +149,9 @@ impl ForwardReport {
             Value::Object(row)
         };
         let counters = &self.forwarder;
+        let refused = RefusedCommand::ALL;
+        let refused =
+            by_reason(refused.map(|one| (one.name(), self.managed.refused[one as usize])));
         let dropped = by_reason(Drop::ALL.map(|one| (one.name(), counters.dropped(one))));
         let frames_lost: u64 = Lost::ALL
             .into_iter()
@@ -165,7 +176,7 @@ impl ForwardReport {
             "dead_nonces": { "evicted": counters.nonces_evicted },
             "management": { "answered": self.managed.answered,
                 "unanswered": self.managed.unanswered, "announced": self.managed.announced,
-                "acknowledged": self.managed.acknowledged },
+                "acknowledged": self.managed.acknowledged, "refused": refused },
             "workers": self.shards.iter().map(shard).collect::<Vec<_>>(),
             "routes": self.routes,
             "links": link(&self.links),

@@ -86,6 +86,13 @@ impl Rib {
         std::mem::take(&mut self.exposed)
     }
 
+    /// Number of routes to a face, except those of the prefix `except`.
+    pub(crate) fn count_of(&self, face: u32, except: Option<&NameBuf>) -> usize {
+        let others = self.entries.iter().filter(|(prefix, _)| Some(*prefix) != except);
+        let of_face = |entry: &Entry| entry.routes.iter().filter(|one| one.face == face).count();
+        others.map(|(_, entry)| of_face(entry)).sum()
+    }
+
     /// Adds or changes a route; returns the resulting changes of next hops.
     pub(crate) fn set(&mut self, prefix: &NameBuf, route: Route) -> Vec<Change> {
         if route.origin == ORIGIN_CLIENT {

@@ -7,5 +7,7 @@ mod conformance;
 mod equality;
 mod faces;
 mod relay;
+#[cfg(feature = "signatures")]
+mod signatures;
 mod support;
 mod vectors;

@@ -3,6 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::control::ControlParameters;
+use crate::packets::signature::{KeyError, Signer, signature_info};
 use crate::packets::write::{put, put_head, put_value, value_len};
 use crate::packets::{Component, Element, Elements, Interest, NameBuf, component, kind};
 
@@ -32,19 +33,29 @@ impl<'a> Command<'a> {
     /// The prefix of all requests: `/localhost/nfd`.
     pub const PREFIX: &'static [u8] = b"\x08\x09localhost\x08\x03nfd";
 
+    /// The prefix of commands of neighbours: `/localhop/nfd`.
+    pub const NEIGHBOURS: &'static [u8] = b"\x08\x08localhop\x08\x03nfd";
+
     /// Whether a packet is an Interest under [`Command::PREFIX`]. Parses only the start of the
     /// name, so that a check of every packet is cheap.
     #[inline]
     pub fn is_management(packet: &[u8]) -> bool {
+        Self::is_under(packet, Self::PREFIX)
+    }
+
+    /// Whether a packet is an Interest under a prefix: [`Command::PREFIX`] or
+    /// [`Command::NEIGHBOURS`].
+    #[inline]
+    pub fn is_under(packet: &[u8], prefix: &[u8]) -> bool {
         let name = |packet| {
             let interest = Element::only(packet).ok().filter(|one| one.kind == kind::INTEREST)?;
             let (first, _) = Element::first(interest.value).ok()?;
             (first.kind == kind::NAME).then_some(first.value)
         };
-        name(packet).is_some_and(|name| name.starts_with(Self::PREFIX))
+        name(packet).is_some_and(|name| name.starts_with(prefix))
     }
 
-    /// Parses a request; `interest` must be under [`Command::PREFIX`]. The signature is not
+    /// Parses a request; `interest` must be under one of the prefixes. The signature is not
     /// verified; a parameters digest in the name is.
     pub fn read(interest: &Interest<'a>) -> Result<Self, CommandError> {
         let mut components = interest.name.components().skip(2);
@@ -78,6 +89,87 @@ fn parameters_digest(interest: &[u8]) -> [u8; 32] {
     Sha256::digest(rest).into()
 }
 
+/// A command to write.
+#[derive(Clone, Copy, Debug)]
+pub struct NewCommand<'a> {
+    /// `localhost` for the forwarder of this machine, `localhop` for a neighbour.
+    pub scope: &'a str,
+    /// The program that executes it: `nfd` for a forwarder.
+    pub application: &'a str,
+    /// The module: `rib`, `faces`, …
+    pub module: &'a str,
+    /// The verb: `register`, …
+    pub verb: &'a str,
+    /// The parameters.
+    pub parameters: &'a ControlParameters,
+    /// Distinguishes the command from equal ones.
+    pub nonce: u32,
+    /// The time of the signature, in milliseconds since 1970; must grow from command to command of
+    /// one key.
+    pub time_ms: u64,
+}
+
+impl NewCommand<'_> {
+    /// Appends the command, signed by its digest (DigestSha256).
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let mut info = Vec::new();
+        put_value(&mut info, kind::SIGNATURE_TYPE, 0);
+        info.extend_from_slice(&self.nonce_and_time());
+        let name = self.name();
+        let signed = Self::signed(&info);
+        let digest = Sha256::new().chain_update(name.as_bytes()).chain_update(&signed).finalize();
+        self.finish(&name, signed, &digest, out);
+    }
+
+    /// Appends the command, signed by a key.
+    pub fn sign(&self, signer: &Signer, out: &mut Vec<u8>) -> Result<(), KeyError> {
+        let name = self.name();
+        let signed = Self::signed(&signature_info(signer, &self.nonce_and_time()));
+        let value = signer.sign(&[name.as_bytes(), &signed])?;
+        self.finish(&name, signed, &value, out);
+        Ok(())
+    }
+
+    fn name(&self) -> NameBuf {
+        let mut name = NameBuf::default();
+        for part in [self.scope, self.application, self.module, self.verb] {
+            name.push(part.as_bytes());
+        }
+        let mut value = Vec::new();
+        self.parameters.write(&mut value);
+        name.push(&value);
+        name
+    }
+
+    fn nonce_and_time(&self) -> Vec<u8> {
+        let mut fields = Vec::new();
+        put(&mut fields, kind::SIGNATURE_NONCE, &self.nonce.to_be_bytes());
+        put_value(&mut fields, kind::SIGNATURE_TIME, self.time_ms);
+        fields
+    }
+
+    /// The signed elements after the name: empty parameters and the InterestSignatureInfo.
+    fn signed(info: &[u8]) -> Vec<u8> {
+        let mut signed = Vec::new();
+        put(&mut signed, kind::APPLICATION_PARAMETERS, &[]);
+        put(&mut signed, kind::INTEREST_SIGNATURE_INFO, info);
+        signed
+    }
+
+    /// Appends the Interest with this signature.
+    fn finish(&self, name: &NameBuf, mut signed: Vec<u8>, value: &[u8], out: &mut Vec<u8>) {
+        put(&mut signed, kind::INTEREST_SIGNATURE_VALUE, value);
+        let mut full_name = name.as_bytes().to_vec();
+        put(&mut full_name, component::PARAMETERS_DIGEST, &Sha256::digest(&signed));
+        let mut body = Vec::new();
+        put(&mut body, kind::NAME, &full_name);
+        put(&mut body, kind::MUST_BE_FRESH, &[]);
+        put(&mut body, kind::NONCE, &self.nonce.to_be_bytes());
+        body.extend_from_slice(&signed);
+        put(out, kind::INTEREST, &body);
+    }
+}
+
 /// Appends a command, signed by its digest (DigestSha256). `nonce` and `time_ms`, milliseconds
 /// since 1970, distinguish it from equal commands. The scope is `localhost` for the forwarder of
 /// this machine, `localhop` for a neighbour.
@@ -90,42 +182,8 @@ pub fn command(
     time_ms: u64,
     out: &mut Vec<u8>,
 ) {
-    named_command([scope, "nfd", module, verb], parameters, nonce, time_ms, out);
-}
-
-/// Appends a command for another program than the forwarder, for example a routing daemon; `words`
-/// are the first components of its name.
-pub(crate) fn named_command(
-    words: [&str; 4],
-    parameters: &ControlParameters,
-    nonce: u32,
-    time_ms: u64,
-    out: &mut Vec<u8>,
-) {
-    let mut name = NameBuf::default();
-    words.iter().for_each(|word| name.push(word.as_bytes()));
-    let mut value = Vec::new();
-    parameters.write(&mut value);
-    name.push(&value);
-
-    let mut info = Vec::new();
-    put_value(&mut info, kind::SIGNATURE_TYPE, 0);
-    put(&mut info, kind::SIGNATURE_NONCE, &nonce.to_be_bytes());
-    put_value(&mut info, kind::SIGNATURE_TIME, time_ms);
-    let mut signed = Vec::new();
-    put(&mut signed, kind::APPLICATION_PARAMETERS, &[]);
-    put(&mut signed, kind::INTEREST_SIGNATURE_INFO, &info);
-    let signature = Sha256::new().chain_update(name.as_bytes()).chain_update(&signed).finalize();
-    put(&mut signed, kind::INTEREST_SIGNATURE_VALUE, &signature);
-    let mut full_name = name.as_bytes().to_vec();
-    put(&mut full_name, component::PARAMETERS_DIGEST, &Sha256::digest(&signed));
-
-    let mut body = Vec::new();
-    put(&mut body, kind::NAME, &full_name);
-    put(&mut body, kind::MUST_BE_FRESH, &[]);
-    put(&mut body, kind::NONCE, &nonce.to_be_bytes());
-    body.extend_from_slice(&signed);
-    put(out, kind::INTEREST, &body);
+    let application = "nfd";
+    NewCommand { scope, application, module, verb, parameters, nonce, time_ms }.write(out);
 }
 
 /// Appends a segment of a data set as a Data, signed by its digest. Its name is `name` and its

@@ -338,13 +338,15 @@ pub struct GeneralStatus {
     pub out_nacks: u64,
     pub satisfied: u64,
     pub unsatisfied: u64,
-    /// Faces evicted to make room for others. Specific to ringtap, as are the two fields below;
+    /// Faces evicted to make room for others. Specific to ringtap, as are the fields below;
     /// other programs ignore them.
     pub evicted_faces: u64,
     /// Frames of senders without a face.
     pub refused_frames: u64,
     /// Interests refused because their face had the maximum pending.
     pub refused_interests: u64,
+    /// Commands refused for their sender, signature or key.
+    pub refused_commands: u64,
 }
 
 impl GeneralStatus {
@@ -353,6 +355,7 @@ impl GeneralStatus {
     const EVICTED_FACES: u32 = 0xf0;
     const REFUSED_FRAMES: u32 = 0xf2;
     const REFUSED_INTERESTS: u32 = 0xf4;
+    const REFUSED_COMMANDS: u32 = 0xf6;
 
     /// Appends the status.
     pub fn write(&self, out: &mut Vec<u8>) {
@@ -380,7 +383,7 @@ impl GeneralStatus {
         Ok(read)
     }
 
-    fn numbers(&mut self) -> [(u32, &mut u64); 18] {
+    fn numbers(&mut self) -> [(u32, &mut u64); 19] {
         [
             (0x81, &mut self.started_ms),
             (0x82, &mut self.now_ms),
@@ -400,6 +403,7 @@ impl GeneralStatus {
             (Self::EVICTED_FACES, &mut self.evicted_faces),
             (Self::REFUSED_FRAMES, &mut self.refused_frames),
             (Self::REFUSED_INTERESTS, &mut self.refused_interests),
+            (Self::REFUSED_COMMANDS, &mut self.refused_commands),
         ]
     }
 }

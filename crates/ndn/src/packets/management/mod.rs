@@ -9,15 +9,14 @@
 //!  Data      … / version / segment, holding FaceStatus, FaceStatus, …
 //! ```
 //!
-//! Follows the NFD Management Protocol (NFD wiki). Commands carry signatures, which are not
-//! verified: a program that can connect to the forwarder's socket may send any command.
+//! Follows the NFD Management Protocol (NFD wiki). Commands carry signatures, which are verified by
+//! `relay`: here they are only written.
 
 mod command;
 mod control;
 mod datasets;
 
-pub(crate) use command::named_command;
-pub use command::{Command, CommandError, command, last_segment, segment};
+pub use command::{Command, CommandError, NewCommand, command, last_segment, segment};
 pub use control::{ControlParameters, ControlResponse};
 pub use datasets::{
     CsInfo, FaceFilter, FaceStatus, FibEntry, GeneralStatus, RibEntry, Route, StrategyChoice,

@@ -7,6 +7,8 @@ mod hostile;
 mod link;
 mod ndnd;
 mod python_ndn;
+#[cfg(feature = "signatures")]
+mod remote;
 mod routing;
 mod support;
 mod tools;

@@ -97,3 +97,34 @@ fn ndnd_tools_query_and_configure_ringtap() {
     assert!(removed.contains("Status=200"), "{removed}");
     ringtap.end();
 }
+
+#[test]
+#[cfg(feature = "signatures")]
+fn ndnd_tools_sign_commands_by_digest() {
+    use ringtap_ndn::packets::signature::VerifyingKey;
+    use ringtap_ndn::relay::{Anchor, Module, TrustSettings};
+
+    use crate::relay::support::output_text;
+
+    let folder = tempfile::tempdir().unwrap();
+    let Some(tools) = Tools::find(folder.path()) else { return };
+    for (allow, accepted) in [(vec![Module::Rib, Module::Faces], true), (vec![], false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let anchor = Anchor {
+            name: "/".parse().unwrap(),
+            key: VerifyingKey::digest().unwrap(),
+            allow,
+            prefix: "/b".parse().unwrap(),
+            valid_ms: (0, u64::MAX),
+        };
+        let trust = TrustSettings { anchors: vec![anchor], sign_local: true };
+        let ringtap = Ringtap::trusting(folder.path(), &[], trust);
+        let words = ["fw", "route-add", "prefix=/b/c", "face=udp4://127.0.0.1:9", "cost=7"];
+        let output = tools.program(&ringtap.socket, &words).output().unwrap();
+        assert_eq!(output_text(&output).contains("Status=200"), accepted, "{output:?}");
+        let report = ringtap.end();
+        let refused = report.refused_commands();
+        assert_eq!(refused.is_empty(), accepted, "{refused:?}");
+        assert_eq!(report.routes, usize::from(accepted));
+    }
+}

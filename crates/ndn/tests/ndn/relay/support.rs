@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ringtap_ndn::faces::{Remote, Settings as FaceSettings};
-use ringtap_ndn::relay::{ForwardPlan, ForwardReport, PlannedRoute, Relay, Sharing};
+use ringtap_ndn::relay::{ForwardPlan, ForwardReport, PlannedRoute, Relay, Sharing, TrustSettings};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Maximum number of checks, a tenth of a second apart.
@@ -43,13 +43,27 @@ impl Ringtap {
         routes: &[(&str, SocketAddr)],
         workers: usize,
     ) -> Self {
+        Self::routing(folder, routes, ForwardPlan { workers, ..ForwardPlan::default() })
+    }
+
+    /// As [`Ringtap::start`], with keys for commands.
+    #[cfg(feature = "signatures")]
+    pub(crate) fn trusting(
+        folder: &Path,
+        routes: &[(&str, SocketAddr)],
+        trust: TrustSettings,
+    ) -> Self {
+        Self::routing(folder, routes, ForwardPlan { trust, ..ForwardPlan::default() })
+    }
+
+    fn routing(folder: &Path, routes: &[(&str, SocketAddr)], plan: ForwardPlan) -> Self {
         let route = |&(prefix, to): &(&str, SocketAddr)| PlannedRoute {
             prefix: prefix.parse().unwrap(),
             to: Remote::Udp(to),
             cost: 0,
         };
         let routes = routes.iter().map(route).collect();
-        Self::with(folder, ForwardPlan { workers, routes, ..ForwardPlan::default() })
+        Self::with(folder, ForwardPlan { routes, ..plan })
     }
 
     /// Starts a relay with a plan; adds a UDP port, and a socket for programs in `folder`.
@@ -63,11 +77,14 @@ impl Ringtap {
         let listener = UnixListener::bind(&socket).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stop_requested = Arc::clone(&stop);
+        let (opened, is_open) = std::sync::mpsc::sync_channel(1);
         let run = move || {
             let relay = Relay::open(plan, Some(listener), "test").unwrap();
+            opened.send(()).unwrap();
             relay.run(|| stop_requested.load(Ordering::Relaxed), |_| ()).unwrap()
         };
         let thread = std::thread::Builder::new().spawn(run).unwrap();
+        is_open.recv().unwrap();
         Self { udp, socket, stop, thread: Some(thread) }
     }
 

@@ -26,7 +26,7 @@ impl Tools {
     }
 
     /// A program that connects to a forwarder's socket.
-    fn program(&self, socket: &Path, words: &[&str]) -> Command {
+    pub(crate) fn program(&self, socket: &Path, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(words).env("NDN_CLIENT_TRANSPORT", format!("unix://{}", socket.display()));
         command
