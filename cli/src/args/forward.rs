@@ -69,7 +69,7 @@ pub(crate) enum ForwardCtl {
     /// Add a route: send Interests of a prefix to a neighbour
     Register {
         prefix: NameBuf,
-        /// udp://HOST:PORT, ether://IFACE, or the number of a face
+        /// udp://HOST:PORT, tcp://HOST:PORT, ether://IFACE, or the number of a face
         to: String,
         /// Cost of the route; lower costs are preferred
         #[arg(long, value_name = "N", default_value_t = 0)]

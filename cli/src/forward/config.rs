@@ -49,9 +49,12 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Config> {
 fn parse(text: &str) -> Result<Config, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     let unix = file.unix.map(|unix| UnixSocket { path: unix.listen, mode: unix.mode.0 });
-    let listens = file.udp.is_some() || unix.is_some() || !file.ethernet.is_empty();
+    let listens =
+        file.udp.is_some() || file.tcp.is_some() || unix.is_some() || !file.ethernet.is_empty();
     if !listens && file.route.is_empty() {
-        return Err("no neighbours and no programs: add [udp], [unix] or [[ethernet]]".into());
+        return Err(
+            "no neighbours and no programs: add [udp], [tcp], [unix] or [[ethernet]]".into()
+        );
     }
     let udp = file.udp.unwrap_or_else(|| Udp { listen: Listen(Vec::new()), ..Udp::default() });
     let ethernet = file.ethernet.into_iter().map(|one| EthernetSettings {
@@ -110,6 +113,7 @@ fn parse(text: &str) -> Result<Config, String> {
             udp: udp.listen.0,
             udp_mtu: udp.mtu.map(|mtu| mtu.0 as usize),
             udp_offload: udp.offload.unwrap_or(true),
+            tcp: file.tcp.map(|tcp| tcp.listen.0).unwrap_or_default(),
             ethernet: ethernet.collect(),
             idle: Duration::from_nanos(file.faces.idle_timeout.0),
             faces_max: file.faces.most.0 as usize,
@@ -135,6 +139,7 @@ fn parse(text: &str) -> Result<Config, String> {
 #[derive(Default)]
 struct File {
     udp: Option<Udp>,
+    tcp: Option<Tcp>,
     unix: Option<Unix>,
     ethernet: Vec<Ethernet>,
     faces: Faces,
@@ -149,6 +154,12 @@ struct Udp {
     listen: Listen,
     mtu: Option<Number<Bytes>>,
     offload: Option<bool>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Tcp {
+    listen: Listen,
 }
 
 #[derive(Deserialize)]
@@ -398,6 +409,8 @@ mod tests {
             listen = ["0.0.0.0:6363", "[::]:7000"]
             mtu = 8800
             offload = false
+            [tcp]
+            listen = "0.0.0.0:6363"
             [unix]
             listen = "/run/ndn.sock"
             mode = "0660"
@@ -425,6 +438,9 @@ mod tests {
             [[route]]
             prefix = "/"
             to = "ether://eth1"
+            [[route]]
+            prefix = "/c"
+            to = "tcp://192.0.2.1"
             [[strategy]]
             prefix = "/a"
             use = "multicast"
@@ -432,6 +448,8 @@ mod tests {
         );
         let Config { plan, unix } = config.unwrap();
         assert!(plan.faces.udp.len() == 2 && !plan.faces.udp_offload);
+        assert_eq!(plan.faces.tcp, ["0.0.0.0:6363".parse().unwrap()]);
+        assert_eq!(plan.routes[2].to.to_string(), "tcp4://192.0.2.1:6363");
         assert_eq!((plan.faces.udp_mtu, plan.faces.ethernet[0].mtu), (Some(8800), Some(9216)));
         assert_eq!((plan.faces.faces_max, plan.faces.idle.as_secs()), (100, 60));
         let Settings { pit_capacity, cs_capacity, cs_bytes, lifetime_max_ms, .. } = plan.settings;
@@ -444,6 +462,7 @@ mod tests {
         let unix = unix.unwrap();
         assert_eq!((unix.path.to_str(), unix.mode), (Some("/run/ndn.sock"), 0o660));
         assert_eq!(parse("[udp]").map(|config| config.plan.faces.udp.len()), Ok(2));
+        assert_eq!(parse("[tcp]").map(|config| config.plan.faces.tcp.len()), Ok(2));
         assert_eq!(
             parse("[unix]\nlisten = \"x\"").map(|config| config.plan.faces.udp.len()),
             Ok(0)
@@ -486,7 +505,7 @@ mod tests {
             ("[tables]\npit = -3", &["line 2", "invalid count"]),
             ("[faces]\nidle-timeout = \"soon\"", &["line 2", "1h30m"]),
             ("[[route]]\nprefix = \"/a/%zz\"\nto = \"udp://1.2.3.4\"", &["line 2", "%zz"]),
-            ("[[route]]\nprefix = \"/a\"\nto = \"tcp://1.2.3.4\"", &["line 3", "use udp://"]),
+            ("[[route]]\nprefix = \"/a\"\nto = \"sctp://1.2.3.4\"", &["line 3", "use udp://"]),
             ("[[strategy]]\nprefix = \"/a\"\nuse = \"fast\"", &["line 3", "best-route, multicast"]),
             ("[udp", &["line 1"]),
         ] {

@@ -21,6 +21,9 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
     for at in &plan.faces.udp {
         let _ = writeln!(text, "neighbours at udp://{at}");
     }
+    for at in &plan.faces.tcp {
+        let _ = writeln!(text, "neighbours at tcp://{at}");
+    }
     for ethernet in &plan.faces.ethernet {
         let strangers = if ethernet.strangers { ", unknown senders get faces" } else { "" };
         let _ = writeln!(text, "neighbours at ether://{}{strangers}", ethernet.interface);

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 
-use crate::faces::remote::{Mac, udp_scheme};
+use crate::faces::remote::{Mac, ip_version};
 use crate::faces::sys::{Address, BURST, DATAGRAM_MAX, Interface, OutgoingMessage};
 use crate::faces::{counters::Lost, sys};
 
@@ -90,7 +90,7 @@ impl Channel {
     /// The local end in NFD's syntax.
     pub(crate) fn local(&self) -> String {
         match &self.kind {
-            Kind::Udp(at) => format!("{}://{at}", udp_scheme(at)),
+            Kind::Udp(at) => format!("udp{}://{at}", ip_version(at)),
             Kind::Ethernet { name, .. } => format!("dev://{name}"),
         }
     }

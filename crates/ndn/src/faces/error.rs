@@ -16,6 +16,14 @@ pub enum OpenError {
         /// The system's error.
         source: io::Error,
     },
+    /// The TCP port cannot be opened, or the neighbour cannot be connected to.
+    #[error("opening tcp://{at}: {source}")]
+    Tcp {
+        /// The address.
+        at: SocketAddr,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The Ethernet socket cannot be opened.
     #[error("opening ether://{interface}: {source}{}", hint(source))]
     Ethernet {

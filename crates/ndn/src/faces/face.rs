@@ -69,7 +69,7 @@ impl Face {
     }
 
     /// Whether the remote end is a program on this machine. As in NFD, UDP faces are never local:
-    /// source addresses of datagrams can be forged.
+    /// source addresses of datagrams can be forged. TCP faces are not either, whatever their addresses.
     pub fn is_local(&self) -> bool {
         matches!(self.remote, Remote::Program(_))
     }

@@ -18,10 +18,11 @@ use rustix::event::epoll::{self, Event, EventFlags};
 use rustix::io::Errno;
 
 use crate::faces::channel::Kind;
+use crate::faces::connection::Connection;
 use crate::faces::counters::Lost;
-use crate::faces::face::{Face, Link};
+use crate::faces::face::{Face, Link, Persistence};
 use crate::faces::registry::Faces;
-use crate::faces::stream::Next;
+use crate::faces::streams::{accept, disconnect, reconnect};
 use crate::faces::sys::{Address, BURST, Inbox};
 use crate::faces::waiting::Source;
 
@@ -32,9 +33,6 @@ const REASSEMBLY_NS: u64 = 2_000_000_000;
 /// Maximum number of receive calls on a socket before the next socket is served.
 const CALLS_PER_SOCKET: usize = 4;
 
-/// Maximum number of programs accepted before packets are handled.
-const ACCEPTS: usize = 64;
-
 /// Maximum number of ready sockets handled at a time.
 const READY: usize = 64;
 
@@ -44,6 +42,9 @@ pub trait Handler {
     fn up(&mut self, faces: &mut Faces, face: u32);
     /// Called after a face was closed.
     fn down(&mut self, faces: &mut Faces, face: u32);
+    /// Called after the connection of a permanent face was established or ended. It is established
+    /// for the first time after [`Handler::up`].
+    fn link_changed(&mut self, _faces: &mut Faces, _face: u32, _is_up: bool) {}
     /// Called with complete packets that were received together, in order. The caller flushes
     /// packets that are sent by [`Faces::send`].
     fn packets(&mut self, faces: &mut Faces, packets: &[ReceivedPacket<'_>]);
@@ -146,7 +147,7 @@ impl Intake {
             let (source, flags) = self.ready[at];
             match source {
                 Source::Channel(number) => self.datagrams(faces, number as usize, now_ns, handler),
-                Source::Listener => accept(faces, now_ns, handler),
+                Source::Listener(at) => accept(faces, at as usize, now_ns, handler),
                 Source::Stream(face) => self.stream(faces, face, flags, now_ns, handler),
             }
             faces.flush();
@@ -194,6 +195,7 @@ impl Intake {
         }
     }
 
+    /// Receives once from a stream, so that each stream has its turn.
     fn stream(
         &mut self,
         faces: &mut Faces,
@@ -202,88 +204,78 @@ impl Intake {
         now_ns: u64,
         handler: &mut impl Handler,
     ) {
+        if !finish_opening(faces, face, handler) {
+            return disconnect(faces, face, now_ns, handler);
+        }
         if flags.contains(EventFlags::OUT) {
             faces.flush_stream(face);
         }
-        let Some(Link::Stream(stream)) = faces.get_mut(face).map(|face| &mut face.link) else {
-            return;
-        };
+        let Some(receiving) = faces.get_mut(face) else { return };
+        let serial = receiving.serial;
+        let Link::Stream(stream) = &mut receiving.link else { return };
+        let Some(socket) = stream.connection.socket() else { return };
         // The input is moved out of the face, so that the handler may change the faces.
         let mut input = std::mem::take(&mut stream.input);
-        let filled = input.fill(&stream.socket);
-        let mut ends = match filled {
-            Ok(received) => received == 0,
+        let mut ends = match input.fill(socket) {
+            Ok(received) => {
+                if let Some(retries) = stream.retries.as_mut().filter(|_| received > 0) {
+                    retries.reset();
+                }
+                received == 0
+            }
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         };
-        while !ends {
-            let (frame, is_broken) = match input.next() {
-                Next::Frame(frame) => (Ok(frame), false),
-                Next::Wait => break,
-                Next::Broken(reason) => (Err(reason), true),
-            };
-            // One frame per batch: it borrows the input until it is delivered.
-            let mut batch = Batch::new();
-            let from = Sender::Face(face);
-            handle_frame(&mut self.reassembler, &mut batch, faces, now_ns, from, frame, handler);
-            batch.deliver(faces, handler);
-            ends = is_broken || faces.get(face).is_none();
+        let mut frames = input.frames();
+        let mut batch = Batch::new();
+        for frame in frames.by_ref() {
+            ends |= frame.is_err();
+            let (reassembler, from) = (&mut self.reassembler, Sender::Face(face));
+            handle_frame(reassembler, &mut batch, faces, now_ns, from, frame, handler);
+            if !faces.is_same(face, serial) {
+                break;
+            }
+        }
+        batch.deliver(faces, handler);
+        let unread = frames.unread();
+        input.consume(unread);
+        if !faces.is_same(face, serial) {
+            return;
         }
         if let Some(Link::Stream(stream)) = faces.get_mut(face).map(|face| &mut face.link) {
             stream.input = input;
         }
-        if ends && faces.close(face) {
-            handler.down(faces, face);
+        if ends {
+            disconnect(faces, face, now_ns, handler);
         }
     }
 }
 
-/// Closes idle faces. Also resumes accepting programs, if it was paused for lack of file
-/// descriptors.
+/// Completes the opening of a connection, if it is being opened; returns false if that failed.
+fn finish_opening(faces: &mut Faces, face: u32, handler: &mut impl Handler) -> bool {
+    let Some(opening) = faces.get_mut(face) else { return true };
+    let is_permanent = opening.persistence == Persistence::Permanent;
+    let Link::Stream(stream) = &mut opening.link else { return true };
+    if !matches!(stream.connection, Connection::Opening { .. }) {
+        return true;
+    }
+    if stream.connection.finish_opening().is_err() {
+        return false;
+    }
+    if is_permanent {
+        handler.link_changed(faces, face, true);
+    }
+    true
+}
+
+/// Closes idle faces, and connects permanent faces again. Also resumes accepting connections, if it
+/// was paused for lack of file descriptors. Call it once a second.
 pub fn close_idle(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
     for face in faces.idle(now_ns) {
         faces.close(face);
         handler.down(faces, face);
     }
+    reconnect(faces, now_ns, handler);
     faces.listen_again();
-}
-
-fn accept(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
-    // Programs beyond this limit keep waiting, and epoll reports them again.
-    for _ in 0..ACCEPTS {
-        let Some(listener) = &mut faces.listener else { return };
-        match listener.socket.accept() {
-            Ok((socket, _)) => {
-                // A new program replaces one that has not sent a complete frame.
-                if faces.is_full()
-                    && let Some(silent) = faces.silent_program()
-                    && faces.close(silent)
-                {
-                    handler.down(faces, silent);
-                }
-                let face = match socket.set_nonblocking(true) {
-                    Ok(()) => faces.accept(socket, now_ns),
-                    Err(_) => None,
-                };
-                match face {
-                    Some(face) => handler.up(faces, face),
-                    // Dropping the socket closes the connection to the program.
-                    None => {
-                        faces.others.frames_in += 1;
-                        faces.others.count_lost(Lost::NoFace, 1);
-                    }
-                }
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-            Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
-            Err(_) => {
-                // No file descriptors are left. Accepting is paused until the next `close_idle`, to
-                // avoid a busy loop.
-                listener.paused = true;
-                let _ = epoll::delete(&faces.epoll, &listener.socket);
-                return;
-            }
-        }
-    }
 }
 
 /// The sender of a frame, and the frame without Ethernet padding. `None` if the frame is not

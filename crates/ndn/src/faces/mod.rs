@@ -1,9 +1,9 @@
-//! Faces of an NDN forwarder: to neighbours over UDP and Ethernet, and to programs on this machine
-//! over a Unix socket.
+//! Faces of an NDN forwarder: to neighbours over UDP, TCP and Ethernet, and to programs on this
+//! machine over a Unix socket.
 //!
 //! ```text
-//!  UDP, Ethernet ─▶ bursts of datagrams ─┬─▶ Intake: face, reassembly ─▶ Handler::packets
-//!  Unix socket ───▶ stream of frames ────┘
+//!  UDP, Ethernet ───▶ bursts of datagrams ────┬─▶ Intake: face, reassembly ─▶ Handler::packets
+//!  TCP, Unix socket ───▶ streams of frames ───┘
 //!
 //!  Faces::send (face, headers, packet) ─▶ frames, fragmented if necessary ─▶ Faces::flush: bursts
 //! ```
@@ -17,14 +17,17 @@
 #![deny(missing_docs)]
 
 mod channel;
+mod connection;
 mod counters;
 mod error;
 mod face;
 mod intake;
+mod listener;
 mod registry;
 mod remote;
 mod settings;
 mod stream;
+mod streams;
 #[allow(unsafe_code, reason = "system calls")]
 mod sys;
 mod waiting;

@@ -13,6 +13,8 @@ pub struct Settings {
     /// Whether the kernel may split messages into datagrams and merge received ones (UDP_SEGMENT,
     /// UDP_GRO).
     pub udp_offload: bool,
+    /// TCP listen addresses for neighbours. Each connection gets a face.
+    pub tcp: Vec<SocketAddr>,
     /// Ethernet interfaces with neighbours.
     pub ethernet: Vec<EthernetSettings>,
     /// Idle time after which a face on demand is closed.
@@ -50,6 +52,7 @@ impl Default for Settings {
             udp: Vec::new(),
             udp_mtu: None,
             udp_offload: true,
+            tcp: Vec::new(),
             ethernet: Vec::new(),
             idle: Duration::from_secs(600),
             faces_max: 4096,

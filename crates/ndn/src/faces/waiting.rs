@@ -1,11 +1,11 @@
 //! The sources of epoll events, and the numbers that identify them in an event.
 
-/// The socket of an epoll event: a datagram channel or a stream face by number, or the listener.
+/// The socket of an epoll event: a datagram channel, a stream face or a listener, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Channel(u32),
     Stream(u32),
-    Listener,
+    Listener(u32),
 }
 
 impl Source {
@@ -13,7 +13,7 @@ impl Source {
         match self {
             Self::Channel(number) => number.into(),
             Self::Stream(face) => 1 << 32 | u64::from(face),
-            Self::Listener => 2 << 32,
+            Self::Listener(number) => 2 << 32 | u64::from(number),
         }
     }
 
@@ -21,7 +21,7 @@ impl Source {
         match token >> 32 {
             0 => Self::Channel(token as u32),
             1 => Self::Stream(token as u32),
-            _ => Self::Listener,
+            _ => Self::Listener(token as u32),
         }
     }
 }

@@ -188,7 +188,7 @@ impl Core {
             uri = format!("ether://{interface}/{}", mac.trim_end_matches(']'));
         }
         let remote: Remote = uri.parse().map_err(|_| {
-            (400, "invalid URI: use udp4://192.0.2.1:6363 or ether://[02:00:00:00:00:01]")
+            (400, "invalid URI: use udp4://192.0.2.1:6363, tcp4://192.0.2.1:6363 or ether://[02:00:00:00:00:01]")
         })?;
         let persistence = match parameters.persistency {
             None | Some(0) => Persistence::Persistent,

@@ -54,6 +54,7 @@ impl ForwardPlan {
         let strategy = |(prefix, strategy): &(NameBuf, Strategy)| json!({ "prefix": prefix.to_string(), "use": strategy.name() });
         json!({
             "udp": self.faces.udp.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "tcp": self.faces.tcp.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "unix": self.unix,
             "ethernet": ethernet,
             "faces_max": self.faces.faces_max,

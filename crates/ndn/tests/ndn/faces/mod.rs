@@ -3,4 +3,5 @@
 mod ethernet;
 mod stream;
 mod support;
+mod tcp;
 mod udp;
