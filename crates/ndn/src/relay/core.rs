@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::faces::{Faces, Handler, ReceivedPacket};
 use crate::forwarder::{Face, FaceId, Forwarder, LinkKind, Strategy};
-use crate::packets::management::Command;
+use crate::packets::management::{Command, FaceEventKind};
 use crate::packets::{Headers, Interest, NameBuf};
 
 use crate::relay::datasets::Datasets;
+use crate::relay::events::FaceEvents;
 use crate::relay::plan::ForwardPlan;
 use crate::relay::rib::{Change, Rib, Route};
 
@@ -20,6 +21,7 @@ pub(crate) struct Core {
     pub(crate) rib: Rib,
     pub(crate) strategies: BTreeMap<NameBuf, Strategy>,
     pub(crate) datasets: Datasets,
+    pub(crate) events: FaceEvents,
     pub(crate) counts: Counts,
     /// Steady time of the current round.
     pub(crate) now_ns: u64,
@@ -33,7 +35,8 @@ pub(crate) struct Core {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) answered: u64,
-    /// Requests for data sets or segments that do not exist.
+    /// Requests for data sets, segments or events that do not exist, and requests for events that
+    /// ended without one.
     pub(crate) unanswered: u64,
 }
 
@@ -44,6 +47,7 @@ impl Core {
             rib: Rib::default(),
             strategies: BTreeMap::new(),
             datasets: Datasets::default(),
+            events: FaceEvents::default(),
             counts: Counts::default(),
             now_ns,
             began_ms: ringtap_base::now_ns() / 1_000_000,
@@ -115,9 +119,16 @@ impl Handler for Core {
         let Some(created) = faces.get(face) else { return };
         let link = if created.is_shared() { LinkKind::MultiAccess } else { LinkKind::PointToPoint };
         self.forwarder.set_face(FaceId(face), Face { local: created.is_local(), link });
+        self.notify(faces, face, FaceEventKind::Created);
     }
 
-    fn down(&mut self, _: &mut Faces, face: u32) {
+    fn link_changed(&mut self, faces: &mut Faces, face: u32, is_up: bool) {
+        let kind = if is_up { FaceEventKind::Up } else { FaceEventKind::Down };
+        self.notify(faces, face, kind);
+    }
+
+    fn down(&mut self, faces: &mut Faces, face: u32) {
+        self.notify(faces, face, FaceEventKind::Destroyed);
         // The RIB has routes to a face only if the forwarder has next hops there.
         if self.forwarder.remove_face(FaceId(face)) {
             self.rib.remove_face(face);

@@ -3,7 +3,7 @@
 //! | module | verbs |
 //! |---|---|
 //! | `rib` | `register`, `unregister`, `list` |
-//! | `faces` | `create`, `destroy`, `list`, `query` |
+//! | `faces` | `create`, `destroy`, `list`, `query`, `events` |
 //! | `fib`, `cs`, `status` | `list`, `info`, `general` |
 //! | `strategy-choice` | `set`, `unset`, `list` |
 
@@ -17,6 +17,7 @@ use crate::packets::management::{
 use crate::packets::{Headers, Interest, NameBuf, NewData};
 
 use crate::relay::core::Core;
+use crate::relay::events::FaceEvents;
 use crate::relay::rib::Route;
 use ringtap_base::now_ns;
 
@@ -37,6 +38,9 @@ impl Core {
         headers: &Headers,
         interest: &Interest<'_>,
     ) {
+        if FaceEvents::has(&interest.name) {
+            return self.event_requested(faces, from, headers, interest);
+        }
         let mut data = Vec::new();
         let is_answered = self.datasets.answer(&interest.name, &mut data)
             || match Command::read(interest) {
@@ -201,6 +205,7 @@ impl Core {
             self.up(faces, face);
         }
         let created = faces.get(face).ok_or((504, "the face cannot be created"))?;
+        self.events.describe(face, created);
         let status = status_of(face, created);
         Ok(ControlParameters {
             face: Some(status.face),
@@ -343,7 +348,7 @@ fn faces_to(faces: &Faces, filter: &FaceFilter, out: &mut Vec<u8>) {
     }
 }
 
-fn status_of(number: u32, face: &Face) -> FaceStatus {
+pub(crate) fn status_of(number: u32, face: &Face) -> FaceStatus {
     let counters = face.counters();
     FaceStatus {
         face: number.into(),

@@ -13,6 +13,7 @@
 
 mod core;
 mod datasets;
+mod events;
 mod management;
 mod plan;
 mod report;

@@ -34,6 +34,8 @@ pub struct ForwardReport {
     /// Number of datagrams that the kernel dropped before they could be read.
     pub kernel_drops: u64,
     managed: Counts,
+    /// Number of requests that wait for an event of a face.
+    waiting: usize,
 }
 
 /// A face at the end of the run.
@@ -78,12 +80,18 @@ impl ForwardReport {
             incomplete,
             kernel_drops,
             managed: core.counts,
+            waiting: core.events.waiting(),
         }
     }
 
     /// Number of requests that the management answered.
     pub fn managed(&self) -> u64 {
         self.managed.answered
+    }
+
+    /// Number of received requests.
+    fn managed_in(&self) -> u64 {
+        self.managed.answered + self.managed.unanswered + self.waiting as u64
     }
 
     /// Number of received frames whose sender has no face.
@@ -105,8 +113,7 @@ impl ForwardReport {
 
     /// Number of complete packets that no counter of the forwarder or the management covers.
     fn packets_residual(&self) -> i64 {
-        let covered = self.managed.answered
-            + self.managed.unanswered
+        let covered = self.managed_in()
             + self.forwarder.interests_in
             + self.forwarder.data_in
             + self.forwarder.nacks_in
@@ -148,7 +155,7 @@ impl ForwardReport {
             "tokens": { "right": counters.tokens_right, "wrong": counters.tokens_wrong },
             "dead_nonces": { "evicted": counters.nonces_evicted },
             "management": { "answered": self.managed.answered,
-                "unanswered": self.managed.unanswered },
+                "unanswered": self.managed.unanswered, "waiting": self.waiting },
             "routes": self.routes,
             "links": link(&self.links),
             "pieces": { "incomplete_packets": self.incomplete },
@@ -163,7 +170,7 @@ impl ForwardReport {
                   "dropped": frames_lost },
                 { "stage": "packets", "in": self.links.packets_in(),
                   "forwarder": counters.interests_in + counters.data_in + counters.nacks_in,
-                  "management": self.managed.answered + self.managed.unanswered,
+                  "management": self.managed_in(),
                   "dropped": counters.dropped(Drop::Malformed) + counters.dropped(Drop::NoFace) },
             ] },
         })
