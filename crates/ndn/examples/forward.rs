@@ -1,5 +1,5 @@
-//! A minimal forwarder: `forward LISTEN PREFIX TO`, for example `forward 127.0.0.1:6363 /a
-//! udp://192.0.2.1`. It runs until stdin ends, then prints its report.
+//! A minimal forwarder: `forward LISTEN PREFIX TO [WORKERS]`, for example `forward 127.0.0.1:6363
+//! /a udp://192.0.2.1 2`. It runs until stdin ends, then prints its report.
 #![allow(clippy::print_stdout, reason = "the report goes to stdout")]
 
 use std::error::Error;
@@ -11,10 +11,13 @@ use ringtap_ndn::relay::{ForwardPlan, PlannedRoute, Relay};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [listen, prefix, to] = &words[..] else {
-        return Err("invalid arguments: use LISTEN PREFIX TO".into());
+    let (listen, prefix, to, workers) = match &words[..] {
+        [listen, prefix, to] => (listen, prefix, to, 1),
+        [listen, prefix, to, workers] => (listen, prefix, to, workers.parse()?),
+        _ => return Err("invalid arguments: use LISTEN PREFIX TO [WORKERS]".into()),
     };
     let plan = ForwardPlan {
+        workers,
         faces: Settings { udp: vec![listen.parse()?], ..Settings::default() },
         routes: vec![PlannedRoute { prefix: prefix.parse()?, to: to.parse()?, cost: 0 }],
         ..ForwardPlan::default()

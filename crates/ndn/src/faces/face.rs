@@ -3,9 +3,9 @@
 use crate::packets::{Headers, kind};
 
 use crate::faces::counters::{Counters, Lost};
+use crate::faces::outgoing::Peer;
 use crate::faces::remote::Remote;
 use crate::faces::stream::Stream;
-use crate::faces::sys::Address;
 
 /// A face: its kind, its address and its counters.
 #[derive(Debug)]
@@ -16,8 +16,6 @@ pub struct Face {
     pub(crate) mtu: usize,
     /// Number of faces created before this one. Face numbers are reused; serial numbers are not.
     pub(crate) serial: u64,
-    /// Sequence number of the next fragment.
-    pub(crate) sequence: u64,
     /// Time of the last received frame, or of creation.
     pub(crate) used_ns: u64,
     pub(crate) counters: Counters,
@@ -38,7 +36,7 @@ pub enum Persistence {
 /// The transport of a face.
 #[derive(Debug)]
 pub(crate) enum Link {
-    Datagrams { channel: usize, to: Address },
+    Datagrams { channel: usize, peer: Peer },
     Stream(Box<Stream>),
 }
 
@@ -98,18 +96,22 @@ impl Face {
 
     /// Counts a packet to send.
     pub(crate) fn count_out(&mut self, headers: &Headers, packet: &[u8]) {
-        let counters = &mut self.counters;
-        *match (first_kind(packet), headers.nack) {
-            (kind::DATA, _) => &mut counters.data_out,
-            (_, None) => &mut counters.interests_out,
-            (_, Some(_)) => &mut counters.nacks_out,
-        } += 1;
+        count_out(&mut self.counters, headers, packet);
     }
 
     /// Counts a frame that was not sent.
     pub(crate) fn count_lost(&mut self, reason: Lost) {
         self.counters.count_lost(reason, 1);
     }
+}
+
+/// Counts a packet to send.
+pub(crate) fn count_out(counters: &mut Counters, headers: &Headers, packet: &[u8]) {
+    *match (first_kind(packet), headers.nack) {
+        (kind::DATA, _) => &mut counters.data_out,
+        (_, None) => &mut counters.interests_out,
+        (_, Some(_)) => &mut counters.nacks_out,
+    } += 1;
 }
 
 fn first_kind(packet: &[u8]) -> u32 {

@@ -149,6 +149,7 @@ impl Intake {
                 Source::Channel(number) => self.datagrams(faces, number as usize, now_ns, handler),
                 Source::Listener(at) => accept(faces, at as usize, now_ns, handler),
                 Source::Stream(face) => self.stream(faces, face, flags, now_ns, handler),
+                Source::Doorbell => {}
             }
             faces.flush();
         }

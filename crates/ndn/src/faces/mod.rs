@@ -19,10 +19,12 @@
 mod channel;
 mod connection;
 mod counters;
+mod egress;
 mod error;
 mod face;
 mod intake;
 mod listener;
+mod outgoing;
 mod registry;
 mod remote;
 mod settings;
@@ -33,9 +35,11 @@ mod sys;
 mod waiting;
 
 pub use counters::{Counters, Lost};
+pub(crate) use egress::{Egress, FaceInfo, Sent};
 pub use error::OpenError;
 pub use face::{Face, Persistence};
 pub use intake::{Handler, Intake, ReceivedPacket, close_idle};
+pub(crate) use outgoing::Outgoing;
 pub use registry::Faces;
 pub use remote::{Mac, Remote, RemoteError};
 pub use settings::{EthernetSettings, Settings};

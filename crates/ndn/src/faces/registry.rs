@@ -6,14 +6,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 
-use crate::packets::{Headers, PACKET_MAX, fragments, write_lp};
+use crate::packets::{Headers, PACKET_MAX, write_lp};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::faces::channel::{Channel, Kind};
 use crate::faces::counters::{Counters, Lost};
+use crate::faces::egress::Sent;
 use crate::faces::error::OpenError;
 use crate::faces::face::{Face, Link, Persistence};
 use crate::faces::listener::Listener;
+use crate::faces::outgoing::{Outgoing, Peer};
 use crate::faces::remote::Remote;
 use crate::faces::settings::Settings;
 use crate::faces::stream::FRAME_MAX;
@@ -21,7 +23,7 @@ use crate::faces::sys::Address;
 use crate::faces::waiting::Source;
 
 /// The first face number; NFD reserves the numbers below.
-const FIRST: u32 = 256;
+pub(crate) const FIRST: u32 = 256;
 
 /// Default MTU over UDP in bytes: fits into an Ethernet frame with tunnel headers.
 const UDP_MTU: usize = 1420;
@@ -55,8 +57,6 @@ pub struct Faces {
     programs: u64,
     /// Stream faces with buffered output.
     to_flush: Vec<u32>,
-    /// Buffer for a fragment.
-    fragment: Vec<u8>,
     /// Counters of closed faces, of received frames without a face, and of packets sent to faces
     /// that do not exist.
     pub(crate) others: Counters,
@@ -78,7 +78,6 @@ impl Faces {
             free: VecDeque::new(),
             programs: 0,
             to_flush: Vec::new(),
-            fragment: Vec::new(),
             others: Counters::default(),
             settings: settings.clone(),
         };
@@ -163,8 +162,8 @@ impl Faces {
         self.count -= 1;
         self.on_demand -= usize::from(closed.is_on_demand());
         match &closed.link {
-            Link::Datagrams { channel, to } => {
-                self.channels[*channel].disconnect(to);
+            Link::Datagrams { channel, peer } => {
+                self.channels[*channel].disconnect(&peer.to);
                 if self.channels[*channel].group == Some(face) {
                     self.channels[*channel].group = None;
                 }
@@ -231,14 +230,14 @@ impl Faces {
     /// Sends a packet on a face, fragmented if necessary. Frames are buffered until
     /// [`Faces::flush`], or until the buffer is full.
     pub fn send(&mut self, number: u32, headers: &Headers, packet: &[u8]) {
-        let Self { faces, channels, fragment, others, to_flush, .. } = self;
+        let Self { faces, channels, others, to_flush, .. } = self;
         let at = number.wrapping_sub(FIRST) as usize;
         let Some(face) = faces.get_mut(at).and_then(Option::as_deref_mut) else {
             others.frames_out += 1;
             return others.count_lost(Lost::Gone, 1);
         };
         face.count_out(headers, packet);
-        let Face { link, mtu, sequence, counters, .. } = face;
+        let Face { link, counters, .. } = face;
         match link {
             Link::Stream(stream) => {
                 counters.frames_out += 1;
@@ -250,43 +249,55 @@ impl Faces {
                     to_flush.push(number);
                 }
             }
-            &mut Link::Datagrams { channel, to } => {
-                let channel_at = channel;
-                let channel = &mut channels[channel];
-                let start = channel.bytes().len();
-                write_lp(headers, packet, channel.bytes());
-                let len = channel.bytes().len() - start;
-                let mut is_full = false;
-                if len <= *mtu {
-                    counters.frames_out += 1;
-                    counters.octets_out += len as u64;
-                    is_full = channel.end_frame(number, to, start);
-                } else {
-                    channel.bytes().truncate(start);
-                    let count = fragments(headers, packet, *mtu, *sequence, fragment, |piece| {
-                        let start = channel.bytes().len();
-                        channel.bytes().extend_from_slice(piece);
-                        counters.frames_out += 1;
-                        counters.octets_out += piece.len() as u64;
-                        is_full = channel.end_frame(number, to, start);
-                    });
-                    *sequence = sequence.wrapping_add(count);
-                    if count == 0 {
-                        counters.frames_out += 1;
-                        counters.count_lost(Lost::TooManyFragments, 1);
-                    }
-                }
-                if is_full {
-                    self.flush_channel(channel_at);
+            Link::Datagrams { channel, peer } => {
+                let at = *channel;
+                if channels[at].outgoing.send(number, peer, counters, headers, packet) {
+                    self.flush_channel(at);
                 }
             }
+        }
+    }
+
+    /// Number of channels.
+    pub(crate) fn channels(&self) -> usize {
+        self.channels.len()
+    }
+
+    /// The sending halves of the channels from the number `first` on, for another thread.
+    pub(crate) fn outgoing(&self, first: usize) -> impl Iterator<Item = Outgoing> + '_ {
+        self.channels.iter().skip(first).map(|channel| channel.outgoing.for_thread())
+    }
+
+    /// Ends a wait for packets when this event happens. It is not read.
+    pub(crate) fn watch_doorbell(&self, event: impl AsFd) -> io::Result<()> {
+        let data = EventData::new_u64(Source::Doorbell.token());
+        Ok(epoll::add(&self.epoll, event, data, EventFlags::IN | EventFlags::ET)?)
+    }
+
+    /// Sends a packet that a worker returned on a face with this serial number.
+    pub(crate) fn send_if_same(
+        &mut self,
+        number: u32,
+        serial: u64,
+        headers: &Headers,
+        packet: &[u8],
+    ) {
+        let is_same = self.get(number).is_some_and(|face| face.serial == serial);
+        self.send(if is_same { number } else { 0 }, headers, packet);
+    }
+
+    /// Adds the counters of packets that a worker sent.
+    pub(crate) fn add_sent(&mut self, sent: &Sent) {
+        match self.get_mut(sent.face).filter(|face| face.serial == sent.serial) {
+            Some(face) => face.counters.add(&sent.counters),
+            None => self.others.add(&sent.counters),
         }
     }
 
     /// Sends all buffered frames.
     pub fn flush(&mut self) {
         for channel in 0..self.channels.len() {
-            if self.channels[channel].has_outgoing() {
+            if !self.channels[channel].outgoing.is_empty() {
                 self.flush_channel(channel);
             }
         }
@@ -297,7 +308,7 @@ impl Faces {
 
     fn flush_channel(&mut self, channel: usize) {
         let Self { channels, faces, others, .. } = self;
-        channels[channel].flush(|face, reason| {
+        channels[channel].outgoing.flush(|face, reason| {
             let at = face.wrapping_sub(FIRST) as usize;
             match faces.get_mut(at).and_then(Option::as_deref_mut) {
                 Some(face) => face.count_lost(reason),
@@ -484,10 +495,9 @@ impl Faces {
             persistence,
             mtu,
             serial: self.created,
-            sequence: 0,
             used_ns: now_ns,
             counters: Counters::default(),
-            link: Link::Datagrams { channel: at, to },
+            link: Link::Datagrams { channel: at, peer: Peer { to, mtu, sequence: 0 } },
         })?;
         self.channels[at].connect(to, number);
         if is_group {

@@ -82,7 +82,6 @@ impl Faces {
             persistence,
             mtu: FRAME_MAX,
             serial: self.created(),
-            sequence: 0,
             used_ns: now_ns,
             counters: Counters::default(),
             link: Link::Stream(Box::new(stream)),

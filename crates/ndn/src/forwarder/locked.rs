@@ -82,7 +82,8 @@ impl Locked {
             ..settings.clone()
         };
         // Each bucket is a shard with its own number, so that PIT tokens differ.
-        let bucket = |number| Bucket(Mutex::new(Forwarder::shard(settings.clone(), number as u8)));
+        let bucket =
+            |number| Bucket(Mutex::new(Forwarder::shard(settings.clone(), number as u8, 1)));
         let key = NameKey::from_seed(settings.seed);
         Self { buckets: (0..count).map(bucket).collect(), key, prefetching }
     }

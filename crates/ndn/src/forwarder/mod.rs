@@ -22,8 +22,10 @@
 
 mod burst;
 mod counters;
+mod dispatch;
 mod face;
 mod locked;
+mod notice;
 mod pipelines;
 mod scratch;
 mod settings;
@@ -34,8 +36,10 @@ mod tables;
 mod token;
 
 pub use counters::{Counters, Drop};
+pub use dispatch::Dispatch;
 pub use face::{Face, FaceId, LinkKind};
 pub use locked::{Locked, Prefetching};
+pub use notice::Notice;
 pub use settings::{Settings, Unsolicited};
 pub use sharded::Sharded;
 pub use state::{Forwarder, Outbox, Received, TooLong};

@@ -21,6 +21,9 @@ pub struct Settings {
     pub unsolicited: Unsolicited,
     /// Regions of this forwarder: a forwarding hint that names one is removed.
     pub regions: Vec<NameBuf>,
+    /// Number of name components that select the shard of a packet, at least 1. More of them
+    /// spread the names of one application; names with fewer are hashed as a whole.
+    pub dispatch_components: usize,
     /// Seed of the keyed hashes. They are keyed because attackers choose the names.
     pub seed: u64,
 }
@@ -46,6 +49,7 @@ impl Default for Settings {
             lifetime_max_ms: 10_000,
             unsolicited: Unsolicited::Drop,
             regions: Vec::new(),
+            dispatch_components: 2,
             seed: 0,
         }
     }

@@ -1,29 +1,26 @@
 //! Shards by name: each shard has its own tables, and nothing is shared.
 //!
 //! ```text
-//!  Interest, Data, Nack ─▶ first component of the name ─▶ shard
+//!  Interest, Data, Nack ─▶ first components of the name ─▶ shard ── notices ─▶ all other shards
 //! ```
 //!
-//! An Interest with CanBePrefix has at least one component, and all matching Data begin with it. So
-//! an Interest, its Data and its Nack have the same first component. The cost: one core handles all
-//! names with the same first component. In any design without locks, one core handles a burst for
-//! one name.
+//! [`Sharded`] runs the shards in one thread. The relay runs each in a thread of its own.
 
-use crate::packets::{Headers, Name, Packet};
+use crate::packets::{Headers, Name};
 
 use crate::forwarder::counters::Counters;
+use crate::forwarder::dispatch::Dispatch;
 use crate::forwarder::face::{Face, FaceId};
 use crate::forwarder::settings::Settings;
 use crate::forwarder::state::{Forwarder, Outbox, TooLong};
 use crate::forwarder::strategy::Strategy;
-use crate::forwarder::tables::NameKey;
 
 /// Several forwarders, each for a part of the names. They send the same packets as a single one
 /// while no table is full.
 #[derive(Debug)]
 pub struct Sharded {
     shards: Vec<Forwarder>,
-    key: NameKey,
+    dispatch: Dispatch,
 }
 
 impl Sharded {
@@ -39,15 +36,14 @@ impl Sharded {
             dead_nonces: part(settings.dead_nonces),
             ..settings.clone()
         };
-        let shard = |number| Forwarder::shard(settings.clone(), number as u8);
-        Self { shards: (0..count).map(shard).collect(), key: NameKey::from_seed(settings.seed) }
+        let dispatch = Dispatch::new(&settings, count);
+        let shard = |number| Forwarder::shard(settings.clone(), number as u8, count);
+        Self { shards: (0..count).map(shard).collect(), dispatch }
     }
 
-    /// The index of the shard of a name.
-    #[inline]
-    pub fn shard_of(&self, name: &Name<'_>) -> usize {
-        let spread = u128::from(self.key.first_component(name)) * self.shards.len() as u128;
-        (spread >> 64) as usize
+    /// The assignment of packets to the shards.
+    pub fn dispatch(&self) -> &Dispatch {
+        &self.dispatch
     }
 
     /// Returns the shards, for one thread each.
@@ -65,12 +61,17 @@ impl Sharded {
         packet: &[u8],
         out: &mut impl Outbox,
     ) {
-        let shard = match Packet::read(packet) {
-            Ok(packet) => self.shard_of(packet.name()),
-            // The shard counts the malformed packet; any shard will do.
-            Err(_) => 0,
-        };
+        let shard = self.dispatch.shard_of_packet(packet);
         self.shards[shard].take(now_ns, from, headers, packet, out);
+        for notice in self.shards[shard].take_notices() {
+            let others = self.shards.iter_mut().enumerate().filter(|(at, _)| *at != shard);
+            others.for_each(|(_, other)| other.notice(&notice));
+        }
+    }
+
+    /// Removes expired entries of all shards.
+    pub fn advance(&mut self, now_ns: u64) {
+        self.shards.iter_mut().for_each(|shard| shard.advance(now_ns));
     }
 
     /// Adds or changes a face in all shards. Numbers from 65,536 on are ignored.

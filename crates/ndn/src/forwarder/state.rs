@@ -5,6 +5,7 @@ use crate::packets::{Headers, Interest, Name};
 
 use crate::forwarder::counters::Counters;
 use crate::forwarder::face::{Face, FaceId, Faces};
+use crate::forwarder::notice::Notice;
 use crate::forwarder::scratch::Scratch;
 use crate::forwarder::settings::Settings;
 use crate::forwarder::strategy::Strategy;
@@ -18,6 +19,9 @@ use crate::forwarder::token::Token;
 pub struct Forwarder {
     pub(crate) settings: Settings,
     pub(crate) shard: u8,
+    /// Interests with CanBePrefix and fewer components are short prefixes; 0 without other shards.
+    pub(crate) short_below: usize,
+    pub(crate) notices: Vec<Notice>,
     pub(crate) key: NameKey,
     pub(crate) faces: Faces,
     pub(crate) fib: PrefixTable<Vec<NextHop>>,
@@ -33,6 +37,12 @@ pub struct Forwarder {
 pub trait Outbox {
     /// Sends a packet on a face, with link headers.
     fn send(&mut self, face: FaceId, headers: &Headers, packet: &[u8]);
+
+    /// Sends a packet whose answers may reach another shard: after the notices so far were
+    /// delivered to all shards.
+    fn send_after_notices(&mut self, face: FaceId, headers: &Headers, packet: &[u8]) {
+        self.send(face, headers, packet);
+    }
 }
 
 impl<F: FnMut(FaceId, &Headers, &[u8])> Outbox for F {
@@ -52,12 +62,15 @@ pub struct TooLong;
 impl Forwarder {
     /// A forwarder without faces and routes.
     pub fn new(settings: Settings) -> Self {
-        Self::shard(settings, 0)
+        Self::shard(settings, 0, 1)
     }
 
-    pub(crate) fn shard(settings: Settings, shard: u8) -> Self {
+    /// The shard with number `shard`, of `shards`.
+    pub(crate) fn shard(settings: Settings, shard: u8, shards: usize) -> Self {
         Self {
             shard,
+            short_below: if shards > 1 { settings.dispatch_components.max(1) } else { 0 },
+            notices: Vec::new(),
             key: NameKey::from_seed(settings.seed),
             faces: Faces::default(),
             fib: PrefixTable::new(),
@@ -168,7 +181,7 @@ impl Forwarder {
         counters
     }
 
-    /// Number of pending Interests.
+    /// Number of pending Interests; those of other shards are not counted.
     pub fn pending(&self) -> usize {
         self.pit.len()
     }

@@ -1,23 +1,23 @@
-//! The core of the relay: the forwarder, the RIB and the strategies, and operations on them.
+//! The core of the relay: the shards, the RIB and the strategies, and operations on them.
 
 use std::collections::BTreeMap;
 
+use std::io;
+
 use crate::faces::{Faces, Handler, ReceivedPacket};
-use crate::forwarder::{Face, FaceId, Forwarder, LinkKind, Strategy};
+use crate::forwarder::{Face, FaceId, LinkKind, Strategy};
 use crate::packets::management::{Command, FaceEventKind};
-use crate::packets::{Headers, Interest, NameBuf};
+use crate::packets::{Interest, NameBuf};
 
 use crate::relay::datasets::Datasets;
 use crate::relay::events::FaceEvents;
 use crate::relay::plan::ForwardPlan;
 use crate::relay::rib::{Change, Rib, Route};
-
-/// Maximum number of packets that are forwarded together.
-const RUN: usize = 32;
+use crate::relay::workers::Workers;
 
 /// All state of the relay except the faces.
 pub(crate) struct Core {
-    pub(crate) forwarder: Forwarder,
+    pub(crate) workers: Workers,
     pub(crate) rib: Rib,
     pub(crate) strategies: BTreeMap<NameBuf, Strategy>,
     pub(crate) datasets: Datasets,
@@ -41,9 +41,14 @@ pub(crate) struct Counts {
 }
 
 impl Core {
-    pub(crate) fn new(plan: &ForwardPlan, now_ns: u64, version: &'static str) -> Self {
-        Self {
-            forwarder: Forwarder::new(plan.settings.clone()),
+    /// Starts the workers.
+    pub(crate) fn start(
+        plan: &ForwardPlan,
+        now_ns: u64,
+        version: &'static str,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            workers: Workers::start(&plan.settings, plan.workers)?,
             rib: Rib::default(),
             strategies: BTreeMap::new(),
             datasets: Datasets::default(),
@@ -53,7 +58,7 @@ impl Core {
             began_ms: ringtap_base::now_ns() / 1_000_000,
             cs_capacity: plan.settings.cs_capacity,
             version,
-        }
+        })
     }
 
     /// Adds or changes a route; returns false if its prefix is too long.
@@ -79,7 +84,7 @@ impl Core {
 
     /// Sets the strategy of a prefix; returns false if the prefix is too long.
     pub(crate) fn set_strategy(&mut self, prefix: &NameBuf, strategy: Strategy) -> bool {
-        let is_set = self.forwarder.set_strategy(&prefix.as_name(), strategy).is_ok();
+        let is_set = self.workers.set_strategy(prefix, strategy).is_ok();
         if is_set {
             self.strategies.insert(prefix.clone(), strategy);
         }
@@ -97,16 +102,11 @@ impl Core {
         for change in changes {
             match change {
                 Change::Set { prefix, face, cost } => {
-                    let mut send = |to: FaceId, headers: &Headers, packet: &[u8]| {
-                        faces.send(to.0, headers, packet);
-                    };
-                    let name = prefix.as_name();
                     // This cannot fail: the RIB holds no prefix that is too long.
-                    let _ =
-                        self.forwarder.add_route(self.now_ns, &name, FaceId(face), cost, &mut send);
+                    let _ = self.workers.add_route(faces, self.now_ns, &prefix, FaceId(face), cost);
                 }
                 Change::Unset { prefix, face } => {
-                    self.forwarder.remove_route(&prefix.as_name(), FaceId(face));
+                    self.workers.remove_route(&prefix, FaceId(face));
                 }
             }
         }
@@ -118,7 +118,8 @@ impl Handler for Core {
     fn up(&mut self, faces: &mut Faces, face: u32) {
         let Some(created) = faces.get(face) else { return };
         let link = if created.is_shared() { LinkKind::MultiAccess } else { LinkKind::PointToPoint };
-        self.forwarder.set_face(FaceId(face), Face { local: created.is_local(), link });
+        let properties = Face { local: created.is_local(), link };
+        self.workers.set_face(faces, face, properties);
         self.notify(faces, face, FaceEventKind::Created);
     }
 
@@ -130,12 +131,14 @@ impl Handler for Core {
     fn down(&mut self, faces: &mut Faces, face: u32) {
         self.notify(faces, face, FaceEventKind::Destroyed);
         // The RIB has routes to a face only if the forwarder has next hops there.
-        if self.forwarder.remove_face(FaceId(face)) {
+        if self.workers.remove_face(face) {
             self.rib.remove_face(face);
         }
     }
 
     fn packets(&mut self, faces: &mut Faces, packets: &[ReceivedPacket<'_>]) {
+        // What the workers have sent must be known before answers to it.
+        self.workers.collect(faces);
         let mut rest = packets;
         while let Some(first) = rest.first() {
             if let Some(interest) = for_management(faces, first) {
@@ -144,15 +147,8 @@ impl Handler for Core {
                 continue;
             }
             let next = rest.iter().position(|packet| for_management(faces, packet).is_some());
-            let (run, after) = rest.split_at(next.unwrap_or(rest.len()).min(RUN));
-            let mut received = [(FaceId(0), &Headers::NONE, &[][..]); RUN];
-            for (received, ReceivedPacket { face, headers, packet }) in received.iter_mut().zip(run)
-            {
-                *received = (FaceId(*face), headers, packet);
-            }
-            let mut send =
-                |to: FaceId, headers: &Headers, packet: &[u8]| faces.send(to.0, headers, packet);
-            self.forwarder.burst(self.now_ns, &received[..run.len()], &mut send);
+            let (run, after) = rest.split_at(next.unwrap_or(rest.len()));
+            self.workers.handle(faces, self.now_ns, run);
             rest = after;
         }
     }

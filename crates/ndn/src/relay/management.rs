@@ -70,6 +70,9 @@ impl Core {
         data: &mut Vec<u8>,
     ) -> bool {
         let mut content = Vec::new();
+        if is_list(command) || command.verb == b"query" {
+            self.workers.report(faces);
+        }
         let result = match (command.module, command.verb) {
             (b"rib", b"register") => self.register(faces, from, command),
             (b"rib", b"unregister") => self.unregister(faces, from, command),
@@ -251,7 +254,7 @@ impl Core {
         if prefix.as_bytes().is_empty() {
             return Err((400, "the strategy of / cannot be removed: set another one"));
         }
-        self.forwarder.unset_strategy(&prefix.as_name());
+        self.workers.unset_strategy(&prefix);
         self.strategies.remove(&prefix);
         Ok(ControlParameters { name: Some(prefix), ..ControlParameters::default() })
     }
@@ -289,11 +292,11 @@ impl Core {
 
     /// The data set `cs/info`.
     fn content_store(&self) -> CsInfo {
-        let counters = self.forwarder.counters();
+        let counters = self.workers.counters();
         CsInfo {
             capacity: self.cs_capacity as u64,
             flags: if self.cs_capacity > 0 { 3 } else { 0 },
-            entries: self.forwarder.stored() as u64,
+            entries: self.workers.stored() as u64,
             hits: counters.cs_hits,
             misses: counters.cs_misses,
         }
@@ -301,14 +304,14 @@ impl Core {
 
     /// The data set `status/general`.
     fn status(&self, faces: &Faces) -> GeneralStatus {
-        let counters = self.forwarder.counters();
+        let counters = self.workers.counters();
         GeneralStatus {
             version: format!("ringtap {}", self.version),
             started_ms: self.began_ms,
             now_ms: now_ns() / 1_000_000,
             fib_entries: self.rib.iter().count() as u64,
-            pit_entries: self.forwarder.pending() as u64,
-            cs_entries: self.forwarder.stored() as u64,
+            pit_entries: self.workers.pending() as u64,
+            cs_entries: self.workers.stored() as u64,
             in_interests: counters.interests_in,
             in_data: counters.data_in,
             in_nacks: counters.nacks_in,

@@ -11,15 +11,20 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod batch;
 mod core;
 mod datasets;
+mod doorbell;
 mod events;
 mod management;
 mod plan;
 mod report;
 mod rib;
 mod run;
+mod worker;
+mod workers;
 
+pub use batch::ShardReport;
 pub use plan::{ForwardPlan, PlannedRoute};
 pub use report::{FaceReport, ForwardReport};
 pub use run::{ForwardError, Relay};

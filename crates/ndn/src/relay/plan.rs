@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 /// The complete configuration of a forwarder.
 #[derive(Clone, Debug, Default)]
 pub struct ForwardPlan {
+    /// Number of shards of the tables; all but the first have a thread of their own. 0 is 1.
+    pub workers: usize,
     /// Sizes and policies of the tables.
     pub settings: Settings,
     /// Sockets, and limits of faces.
@@ -59,6 +61,8 @@ impl ForwardPlan {
             "ethernet": ethernet,
             "faces_max": self.faces.faces_max,
             "faces_on_demand_max": self.faces.on_demand_max(),
+            "workers": self.workers.max(1),
+            "dispatch_components": self.settings.dispatch_components,
             "pit": pit_capacity,
             "pit_per_face": pit_per_face.unwrap_or(*pit_capacity),
             "content_store": cs_capacity,

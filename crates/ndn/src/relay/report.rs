@@ -4,6 +4,7 @@ use crate::faces::{Counters as LinkCounters, Faces, Lost};
 use crate::forwarder::{Counters, Drop};
 use serde_json::{Map, Value, json};
 
+use crate::relay::batch::ShardReport;
 use crate::relay::core::{Core, Counts};
 use crate::relay::plan::ForwardPlan;
 
@@ -21,8 +22,12 @@ pub struct ForwardReport {
     pub evicted: u64,
     /// The sum of the counters of all faces, including closed ones.
     pub links: LinkCounters,
-    /// Counters of the forwarder.
+    /// Counters of the forwarder: of all shards.
     pub forwarder: Counters,
+    /// Counters of each shard.
+    pub shards: Vec<ShardReport>,
+    /// Packets dropped because a worker had too many waiting.
+    pub worker_full: u64,
     /// Number of Interests that are still pending.
     pub pending: usize,
     /// Number of Data in the content store.
@@ -73,9 +78,11 @@ impl ForwardReport {
             on_demand: [faces.on_demand(), faces.on_demand_max()],
             evicted: faces.evicted(),
             links: faces.total(),
-            forwarder: core.forwarder.counters(),
-            pending: core.forwarder.pending(),
-            kept: core.forwarder.stored(),
+            forwarder: core.workers.counters(),
+            shards: core.workers.shards(),
+            worker_full: core.workers.dropped(),
+            pending: core.workers.pending(),
+            kept: core.workers.stored(),
             routes: core.rib.len(),
             incomplete,
             kernel_drops,
@@ -103,7 +110,9 @@ impl ForwardReport {
     pub fn dropped(&self) -> Vec<(&'static str, u64)> {
         let links = Lost::ALL.map(|reason| (reason.name(), self.links.lost(reason)));
         let packets = Drop::ALL.map(|reason| (reason.name(), self.forwarder.dropped(reason)));
-        links.into_iter().chain(packets).filter(|(_, number)| *number > 0).collect()
+        let workers = ("worker-full", self.worker_full);
+        let all = links.into_iter().chain(packets).chain([workers]);
+        all.filter(|(_, number)| *number > 0).collect()
     }
 
     /// Number of frames and packets that no counter covers; must be 0.
@@ -114,6 +123,7 @@ impl ForwardReport {
     /// Number of complete packets that no counter of the forwarder or the management covers.
     fn packets_residual(&self) -> i64 {
         let covered = self.managed_in()
+            + self.worker_full
             + self.forwarder.interests_in
             + self.forwarder.data_in
             + self.forwarder.nacks_in
@@ -156,6 +166,7 @@ impl ForwardReport {
             "dead_nonces": { "evicted": counters.nonces_evicted },
             "management": { "answered": self.managed.answered,
                 "unanswered": self.managed.unanswered, "waiting": self.waiting },
+            "workers": self.shards.iter().map(shard).collect::<Vec<_>>(),
             "routes": self.routes,
             "links": link(&self.links),
             "pieces": { "incomplete_packets": self.incomplete },
@@ -171,10 +182,18 @@ impl ForwardReport {
                 { "stage": "packets", "in": self.links.packets_in(),
                   "forwarder": counters.interests_in + counters.data_in + counters.nacks_in,
                   "management": self.managed_in(),
-                  "dropped": counters.dropped(Drop::Malformed) + counters.dropped(Drop::NoFace) },
+                  "dropped": self.worker_full + counters.dropped(Drop::Malformed)
+                    + counters.dropped(Drop::NoFace) },
             ] },
         })
     }
+}
+
+fn shard(shard: &ShardReport) -> Value {
+    let counters = &shard.counters;
+    json!({ "interests_in": counters.interests_in, "data_in": counters.data_in,
+        "nacks_in": counters.nacks_in, "satisfied": counters.satisfied,
+        "unsatisfied": counters.unsatisfied, "pending": shard.pending, "kept": shard.kept })
 }
 
 fn link(counters: &LinkCounters) -> Map<String, Value> {

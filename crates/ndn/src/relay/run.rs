@@ -48,6 +48,9 @@ pub enum ForwardError {
     /// A prefix has too many components.
     #[error("prefix {0} is too long: use at most {max} components", max = crate::forwarder::COMPONENTS_MAX)]
     TooLong(NameBuf),
+    /// A worker's thread has ended, or does not respond.
+    #[error("a worker has failed")]
+    Worker,
     /// Listening for programs or waiting for packets failed.
     #[error("waiting for packets: {0}")]
     System(#[from] io::Error),
@@ -66,7 +69,10 @@ impl Relay {
             faces.listen(listener, plan.unix.as_deref().unwrap_or_default())?;
         }
         let now_ns = steady_ns();
-        let mut core = Core::new(&plan, now_ns, version);
+        let mut core = Core::start(&plan, now_ns, version)?;
+        if let Some(doorbell) = core.workers.doorbell() {
+            faces.watch_doorbell(doorbell)?;
+        }
         core.set_strategy(&NameBuf::default(), Strategy::default());
         for (prefix, strategy) in &plan.strategies {
             if !core.set_strategy(prefix, *strategy) {
@@ -113,23 +119,48 @@ impl Relay {
     ) -> Result<ForwardReport, ForwardError> {
         let mut next_cleanup_ns = self.core.now_ns + CLEANUP_EVERY_NS;
         while !stopped() {
-            let pending = self.core.forwarder.pending() > 0;
-            self.intake.wait(&self.faces, if pending { WAIT_PENDING } else { WAIT_IDLE })?;
+            self.wait()?;
             let now_ns = steady_ns();
             self.core.now_ns = now_ns;
             self.intake.receive(&mut self.faces, now_ns, &mut self.core);
-            self.core.forwarder.advance(now_ns);
+            self.core.workers.collect(&mut self.faces);
+            self.faces.flush();
+            self.core.workers.advance(now_ns);
+            self.core.workers.pass_on();
             if now_ns >= next_cleanup_ns {
                 next_cleanup_ns = now_ns + CLEANUP_EVERY_NS;
                 close_idle(&mut self.faces, now_ns, &mut self.core);
                 self.core.expire_routes(&mut self.faces);
+                self.core.workers.report(&mut self.faces);
+                if self.core.workers.has_failed() {
+                    return Err(ForwardError::Worker);
+                }
                 let kernel_drops = self.faces.kernel_drops();
                 each(&|| self.report(kernel_drops));
             }
         }
-        self.faces.flush();
+        if !self.core.workers.report(&mut self.faces) {
+            return Err(ForwardError::Worker);
+        }
         let kernel_drops = self.faces.kernel_drops();
         Ok(self.report(kernel_drops))
+    }
+
+    /// Waits for packets, or until a worker has something to send.
+    fn wait(&mut self) -> io::Result<()> {
+        let workers = &mut self.core.workers;
+        let mut wait = if workers.has_pending() { WAIT_PENDING } else { WAIT_IDLE };
+        if let Some(doorbell) = workers.doorbell() {
+            doorbell.announce();
+            if workers.has_returned() {
+                wait = Duration::ZERO;
+            }
+        }
+        let result = self.intake.wait(&self.faces, wait);
+        if let Some(doorbell) = self.core.workers.doorbell() {
+            doorbell.awake();
+        }
+        result
     }
 
     fn report(&self, kernel_drops: u64) -> ForwardReport {

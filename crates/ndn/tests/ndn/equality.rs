@@ -191,11 +191,24 @@ proptest! {
     fn all_designs_send_the_same_packets(steps in steps()) {
         let settings = settings();
         let reference = run(&steps, single(settings.clone()));
+        let settings_by_first = Settings { dispatch_components: 1, ..settings.clone() };
         for shards in 1..=7 {
-            prop_assert_eq!(&run(&steps, sharded(&settings, shards)), &reference, "{} shards", shards);
+            let found = run(&steps, sharded(&settings_by_first, shards));
+            prop_assert_eq!(&found, &reference, "{} shards", shards);
         }
         for prefetching in [Prefetching::Off, Prefetching::On] {
             prop_assert_eq!(&run(&steps, locked(&settings, 13, prefetching)), &reference, "{:?}", prefetching);
+        }
+    }
+
+    /// Short prefixes are known in all shards. Without content stores, because only one shard looks
+    /// for a short prefix in its store.
+    #[test]
+    fn any_number_of_hashed_components_sends_the_same_packets(steps in steps(), components in 2..5_usize) {
+        let settings = Settings { cs_capacity: 0, cs_bytes: 0, dispatch_components: components, ..settings() };
+        let reference = run(&steps, single(settings.clone()));
+        for shards in 1..=7 {
+            prop_assert_eq!(&run(&steps, sharded(&settings, shards)), &reference, "{} shards", shards);
         }
     }
 
@@ -215,7 +228,7 @@ proptest! {
     #[test]
     fn a_share_that_is_not_reached_changes_nothing(steps in steps()) {
         let reference = run(&steps, single(settings()));
-        let settings = Settings { pit_per_face: Some(1_000), ..settings() };
+        let settings = Settings { pit_per_face: Some(1_000), dispatch_components: 1, ..settings() };
         for shards in 1..=7 {
             prop_assert_eq!(&run(&steps, sharded(&settings, shards)), &reference, "{} shards", shards);
         }

@@ -27,8 +27,10 @@ impl Forwarder {
         let mut satisfied = std::mem::take(&mut self.scratch.satisfied);
         satisfied.clear();
         self.pit.satisfied_by(&self.key, data, prefixes, &mut satisfied);
-        // A token is only a hint: its entry must be among those that the Data satisfies.
-        self.check_token(headers, |at| satisfied.contains(&at));
+        // A token is only a hint: its entry must be among those that the Data satisfies. That of a
+        // shadow is in another shard.
+        let has_shadow = satisfied.iter().any(|&at| self.pit.entry(at).shadow);
+        self.check_token(headers, has_shadow, |at| satisfied.contains(&at));
         satisfied.retain(|&at| {
             let is_expired = self.pit.entry(at).expiry_ns <= now_ns;
             if is_expired {
@@ -88,14 +90,20 @@ impl Forwarder {
                 out.send(record.face, &headers, data.wire);
             }
         }
-        // A nonce of a satisfied Interest is stored only if a duplicate would be forwarded again.
-        let stale_soon = data.freshness_ms.saturating_mul(1_000_000) < DeadNonces::LIFE_NS;
         for &at in &*satisfied {
-            if stale_soon && self.pit.entry(at).must_be_fresh {
-                self.store_dead_nonces(now_ns, at);
-            }
+            self.store_nonces_of_satisfied(now_ns, at, data);
             self.counters.satisfied += 1;
+            self.notify_done(now_ns, at, Some((data.wire, !headers.no_cache)));
             self.pit.remove(at);
+        }
+    }
+
+    /// Stores the nonces of an entry that a Data satisfied, if a duplicate of its Interest would be
+    /// forwarded again.
+    pub(crate) fn store_nonces_of_satisfied(&mut self, now_ns: u64, at: u32, data: &Data<'_>) {
+        let stale_soon = data.freshness_ms.saturating_mul(1_000_000) < DeadNonces::LIFE_NS;
+        if stale_soon && self.pit.entry(at).must_be_fresh {
+            self.store_dead_nonces(now_ns, at);
         }
     }
 }

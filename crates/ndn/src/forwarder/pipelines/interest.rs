@@ -56,6 +56,7 @@ impl Forwarder {
         if !is_pending && self.answer_from_store(arrival, interest, out) {
             if let Some(at) = found {
                 self.counters.satisfied += 1;
+                self.notify_done(now_ns, at, None);
                 self.pit.remove(at);
             }
             return Ok(());
@@ -80,6 +81,7 @@ impl Forwarder {
             }
             return Err(Drop::RecordsFull);
         }
+        self.notify_pending(now_ns, at, from, expiry_ns, headers.token);
         let congestion_mark = headers.congestion_mark;
         let outgoing = Outgoing { interest, nonce, strip_hint, congestion_mark };
         self.forward(arrival, at, &outgoing, out)
@@ -114,8 +116,8 @@ impl Forwarder {
             Choice::Suppressed => Err(Drop::Suppressed),
             Choice::Wait => Ok(()),
             Choice::NoRoute => {
-                self.nack_downstream(at, from, NackReason::NoRoute, out);
-                self.expire(now_ns, at);
+                self.nack_downstream(now_ns, at, from, NackReason::NoRoute, out);
+                self.reject(now_ns, at);
                 Err(Drop::NoRoute)
             }
         }
@@ -130,16 +132,20 @@ impl Forwarder {
         strip_hint: bool,
     ) -> Option<u32> {
         let components = arrival.prefixes.components();
-        if interest.nonce.is_some() && !strip_hint {
-            return self.pit.insert(key, components, interest);
-        }
+        let short = self.is_short(interest, components);
         let Self { scratch, pit, .. } = self;
-        scratch.stored_interest.clear();
-        interest.rewrite(
-            &Rewrite { hop_limit: interest.hop_limit, nonce, strip_hint },
-            &mut scratch.stored_interest,
-        );
-        pit.insert(key, components, &Interest::read(&scratch.stored_interest).ok()?)
+        let at = if interest.nonce.is_some() && !strip_hint {
+            pit.insert(key, components, interest)?
+        } else {
+            scratch.stored_interest.clear();
+            interest.rewrite(
+                &Rewrite { hop_limit: interest.hop_limit, nonce, strip_hint },
+                &mut scratch.stored_interest,
+            );
+            pit.insert(key, components, &Interest::read(&scratch.stored_interest).ok()?)?
+        };
+        pit.entry_mut(at).short = short;
+        Some(at)
     }
 
     /// Whether this nonce was received on another face or sent on any face. From the same
@@ -216,14 +222,19 @@ impl Forwarder {
     }
 
     /// Counts whether a packet's token identifies an entry for which `agrees` returns true.
-    pub(super) fn check_token(&mut self, headers: &Headers, agrees: impl Fn(u32) -> bool) {
+    pub(super) fn check_token(
+        &mut self,
+        headers: &Headers,
+        is_elsewhere: bool,
+        agrees: impl Fn(u32) -> bool,
+    ) {
         if headers.token.as_bytes().is_empty() {
             return;
         }
         let right = Token::read(&headers.token)
             .filter(|token| token.shard == self.shard)
             .and_then(|token| self.pit.by_token(token.entry, token.generation))
-            .is_some_and(agrees);
+            .map_or(is_elsewhere, agrees);
         self.counters.tokens_right += u64::from(right);
         self.counters.tokens_wrong += u64::from(!right);
     }

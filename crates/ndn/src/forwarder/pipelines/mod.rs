@@ -52,10 +52,15 @@ struct Outgoing<'a> {
 }
 
 impl Forwarder {
-    /// Removes a PIT entry without a Data: it expired, it has no route, or all upstream faces refused
-    /// it. Stores its nonces in the dead nonce list.
+    /// Removes an entry that has no route or that all upstream faces refused.
+    fn reject(&mut self, now_ns: u64, at: u32) {
+        self.notify_done(now_ns, at, None);
+        self.expire(now_ns, at);
+    }
+
+    /// Removes an entry without a Data. Stores its nonces in the dead nonce list.
     pub(crate) fn expire(&mut self, now_ns: u64, at: u32) {
-        self.counters.unsatisfied += 1;
+        self.counters.unsatisfied += u64::from(!self.pit.entry(at).shadow);
         // The nonces count from the expiry, even if it is handled later.
         self.store_dead_nonces(now_ns.min(self.pit.entry(at).expiry_ns), at);
         self.pit.remove(at);
@@ -94,7 +99,10 @@ impl Forwarder {
                 result = Err(Drop::RecordsFull);
             } else {
                 self.counters.interests_out += 1;
-                out.send(face, &headers, &wire);
+                match self.pit.entry(at).short {
+                    true => out.send_after_notices(face, &headers, &wire),
+                    false => out.send(face, &headers, &wire),
+                }
             }
         }
         self.scratch.wire = wire;
@@ -108,12 +116,15 @@ impl Forwarder {
     /// Removes the in-record of a downstream face; sends it a Nack if it is point-to-point.
     fn nack_downstream(
         &mut self,
+        now_ns: u64,
         at: u32,
         face: FaceId,
         reason: NackReason,
         out: &mut impl Outbox,
     ) {
         let Some((nonce, token)) = self.pit.remove_in_record(at, face) else { return };
+        // A record that has expired gets no Data.
+        self.notify_pending(now_ns, at, face, 0, token);
         if self.faces.get(face).is_none_or(|face| face.link != LinkKind::PointToPoint) {
             return;
         }

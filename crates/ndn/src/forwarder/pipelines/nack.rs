@@ -53,13 +53,13 @@ impl Forwarder {
                 loop {
                     let downstream = self.pit.in_records(at).next().map(|record| record.face);
                     let Some(face) = downstream else { break };
-                    self.nack_downstream(at, face, least_severe, out);
+                    self.nack_downstream(now_ns, at, face, least_severe, out);
                 }
-                self.expire(now_ns, at);
+                self.reject(now_ns, at);
             }
             // Only one upstream face may still answer. If it is also downstream, it gets the Nack
             // and can try another route.
-            Some(face) if !more => self.nack_downstream(at, face, least_severe, out),
+            Some(face) if !more => self.nack_downstream(now_ns, at, face, least_severe, out),
             Some(_) => {}
         }
         Ok(())

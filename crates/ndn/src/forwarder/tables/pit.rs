@@ -36,8 +36,9 @@ pub(crate) struct Pit {
     faces: Vec<FaceLoad>,
     /// Number of entries ever created.
     created: u64,
-    /// Number of pending entries.
+    /// Number of pending entries, and of the shadows among them.
     live: usize,
+    shadows: usize,
     /// Number of pending entries with CanBePrefix, by the number of name components.
     prefixes: [u32; COMPONENTS_MAX + 1],
     /// Number of pending entries whose name ends in an implicit digest.
@@ -69,6 +70,10 @@ pub(crate) struct Entry {
     pub(crate) must_be_fresh: bool,
     /// Whether the name ends in an implicit digest.
     digest: bool,
+    /// Whether it is a short prefix, which all shards know.
+    pub(crate) short: bool,
+    /// Whether it is the shadow of another shard's entry.
+    pub(crate) shadow: bool,
 }
 
 const _: () = assert!(size_of::<Entry>() == 64);
@@ -147,14 +152,15 @@ impl Pit {
             faces: Vec::new(),
             created: 0,
             live: 0,
+            shadows: 0,
             prefixes: [0; COMPONENTS_MAX + 1],
             digests: 0,
         }
     }
 
-    /// Number of pending entries.
+    /// Number of pending entries; shadows are not counted.
     pub(crate) fn len(&self) -> usize {
-        self.live
+        self.live - self.shadows
     }
 
     /// Creates the counters of a face; the caller must call it before the face's first record.
@@ -215,9 +221,9 @@ impl Pit {
         self.interests.prefetch_free(others);
     }
 
-    /// All pending entries, in no particular order.
+    /// All pending entries except shadows, in no particular order.
     pub(crate) fn pending(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.entries.used()).filter(|&at| self.entries[at].live)
+        (0..self.entries.used()).filter(|&at| self.entries[at].live && !self.entries[at].shadow)
     }
 
     /// The pending entry with this key.
@@ -286,6 +292,8 @@ impl Pit {
             can_be_prefix: key.can_be_prefix,
             must_be_fresh: key.must_be_fresh,
             digest,
+            short: false,
+            shadow: false,
         };
         let at = self.entries.put(entry)?;
         self.created += 1;
@@ -296,6 +304,20 @@ impl Pit {
         Some(at)
     }
 
+    /// Inserts the shadow of another shard's entry; as [`Pit::insert`].
+    pub(crate) fn insert_shadow(
+        &mut self,
+        key: &PitKey<'_>,
+        components: usize,
+        interest: &Interest<'_>,
+    ) -> Option<u32> {
+        let at = self.insert(key, components, interest)?;
+        let entry = &mut self.entries[at];
+        (entry.short, entry.shadow) = (true, true);
+        self.shadows += 1;
+        Some(at)
+    }
+
     /// Removes an entry and its records.
     pub(crate) fn remove(&mut self, at: u32) {
         let entry = &mut self.entries[at];
@@ -303,6 +325,7 @@ impl Pit {
             return;
         }
         self.live -= 1;
+        self.shadows -= usize::from(entry.shadow);
         self.prefixes[usize::from(entry.components)] -= u32::from(entry.can_be_prefix);
         self.digests -= u32::from(entry.digest);
         self.index.remove(entry.hash, at);

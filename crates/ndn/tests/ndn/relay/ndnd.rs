@@ -115,7 +115,8 @@ fn ringtap_reaches_producers_behind_ndnd() {
     let Some(program) = ndnd() else { return };
     let folder = tempfile::tempdir().unwrap();
     let ndnd_node = Ndnd::start(&program, folder.path());
-    let ringtap = Ringtap::start(folder.path(), &[("/behind", ndnd_node.udp)]);
+    // The prefix is one component long, the names are longer: all workers get some.
+    let ringtap = Ringtap::with_workers(folder.path(), &[("/behind", ndnd_node.udp)], 3);
     let _server = ndnd_node.background(&ndnd_node.socket, &["pingserver", "/behind/them"]);
     ndnd_node.ping(&ringtap.socket, "/behind/them");
     ndnd_node.fetch(&ringtap.socket, &ndnd_node.socket, "/behind/object");
@@ -130,7 +131,7 @@ fn ndnd_reaches_producers_behind_ringtap() {
     let Some(program) = ndnd() else { return };
     let folder = tempfile::tempdir().unwrap();
     let ndnd_node = Ndnd::start(&program, folder.path());
-    let ringtap = Ringtap::start(folder.path(), &[]);
+    let ringtap = Ringtap::with_workers(folder.path(), &[], 2);
     let route = format!("face=udp4://{}", ringtap.udp);
     ndnd_node.output(&ndnd_node.socket, &["fw", "route-add", "prefix=/behind", &route]);
     // The server registers its prefix at ringtap.

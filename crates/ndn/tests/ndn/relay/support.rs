@@ -27,6 +27,15 @@ pub(crate) struct Ringtap {
 impl Ringtap {
     /// Starts a relay with routes: prefixes and neighbours.
     pub(crate) fn start(folder: &Path, routes: &[(&str, SocketAddr)]) -> Self {
+        Self::with_workers(folder, routes, 1)
+    }
+
+    /// As [`Ringtap::start`], with this number of workers.
+    pub(crate) fn with_workers(
+        folder: &Path,
+        routes: &[(&str, SocketAddr)],
+        workers: usize,
+    ) -> Self {
         let (udp, socket) = (free_address(), folder.join("ringtap.sock"));
         let route = |&(prefix, to): &(&str, SocketAddr)| PlannedRoute {
             prefix: prefix.parse().unwrap(),
@@ -34,6 +43,7 @@ impl Ringtap {
             cost: 0,
         };
         let plan = ForwardPlan {
+            workers,
             faces: FaceSettings { udp: vec![udp], ..FaceSettings::default() },
             routes: routes.iter().map(route).collect(),
             unix: Some(socket.display().to_string()),

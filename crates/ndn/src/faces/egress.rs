@@ -1,0 +1,162 @@
+//! The sending half of the faces, for a worker: it sends datagrams itself. Packets for stream faces
+//! go back to the thread that owns the streams.
+//!
+//! ```text
+//!  packet ─▶ Egress::send ─┬─ UDP, Ethernet: frames in the worker's buffers ─▶ flush
+//!                          └─ streams: refused, with the face's serial number
+//! ```
+
+use crate::packets::Headers;
+
+use crate::faces::counters::{Counters, Lost};
+use crate::faces::face::{Face, Link, count_out};
+use crate::faces::outgoing::{Outgoing, Peer};
+use crate::faces::registry::FIRST;
+
+/// The buffers and the known faces of a worker.
+#[derive(Debug)]
+pub(crate) struct Egress {
+    /// Number of the worker.
+    worker: u8,
+    channels: Vec<Outgoing>,
+    /// By face number minus [`FIRST`].
+    faces: Vec<Option<Sender>>,
+    /// Counters of packets to faces that do not exist.
+    others: Counters,
+    /// Counters of removed faces that were not taken yet.
+    removed: Vec<Sent>,
+}
+
+#[derive(Debug)]
+struct Sender {
+    serial: u64,
+    /// The channel and receiver; `None`: a stream.
+    datagrams: Option<(usize, Peer)>,
+    counters: Counters,
+}
+
+/// What a worker sent on a face since the last report.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) face: u32,
+    pub(crate) serial: u64,
+    pub(crate) counters: Counters,
+}
+
+/// What a worker needs to know of a face.
+#[derive(Debug)]
+pub(crate) struct FaceInfo {
+    serial: u64,
+    datagrams: Option<(usize, Peer)>,
+}
+
+impl FaceInfo {
+    pub(crate) fn of(face: &Face) -> Self {
+        let datagrams = match &face.link {
+            Link::Datagrams { channel, peer } => Some((*channel, *peer)),
+            Link::Stream(_) => None,
+        };
+        Self { serial: face.serial, datagrams }
+    }
+}
+
+impl Egress {
+    /// An egress without channels and faces; `worker` is above 0.
+    pub(crate) fn new(worker: u8) -> Self {
+        Self {
+            worker,
+            channels: Vec::new(),
+            faces: Vec::new(),
+            others: Counters::default(),
+            removed: Vec::new(),
+        }
+    }
+
+    /// Adds the next channel.
+    pub(crate) fn add_channel(&mut self, channel: Outgoing) {
+        self.channels.push(channel);
+    }
+
+    /// Adds or replaces a face.
+    pub(crate) fn set_face(&mut self, number: u32, info: FaceInfo) {
+        let Some(at) = number.checked_sub(FIRST).map(|at| at as usize) else { return };
+        self.remove_face(number);
+        if self.faces.len() <= at {
+            self.faces.resize_with(at + 1, || None);
+        }
+        // Threads must not use the same sequence numbers for different packets.
+        let datagrams = info.datagrams.map(|(channel, peer)| {
+            (channel, Peer { sequence: u64::from(self.worker) << 48 | peer.sequence, ..peer })
+        });
+        let (serial, counters) = (info.serial, Counters::default());
+        self.faces[at] = Some(Sender { serial, datagrams, counters });
+    }
+
+    pub(crate) fn remove_face(&mut self, number: u32) {
+        let at = number.wrapping_sub(FIRST) as usize;
+        let Some(Sender { serial, counters, .. }) = self.faces.get_mut(at).and_then(Option::take)
+        else {
+            return;
+        };
+        self.removed.push(Sent { face: number, serial, counters });
+    }
+
+    /// Buffers a packet. Returns the face's serial number if it is a stream.
+    #[inline]
+    pub(crate) fn send(&mut self, number: u32, headers: &Headers, packet: &[u8]) -> Option<u64> {
+        let at = number.wrapping_sub(FIRST) as usize;
+        let Some(sender) = self.faces.get_mut(at).and_then(Option::as_mut) else {
+            self.others.frames_out += 1;
+            self.others.count_lost(Lost::Gone, 1);
+            return None;
+        };
+        let Some((channel, peer)) = &mut sender.datagrams else { return Some(sender.serial) };
+        count_out(&mut sender.counters, headers, packet);
+        let channel = *channel;
+        let outgoing = self.channels.get_mut(channel)?;
+        if outgoing.send(number, peer, &mut sender.counters, headers, packet) {
+            self.flush_channel(channel);
+        }
+        None
+    }
+
+    /// The serial number of a face.
+    pub(crate) fn serial(&self, number: u32) -> Option<u64> {
+        let at = number.wrapping_sub(FIRST) as usize;
+        self.faces.get(at).and_then(Option::as_ref).map(|sender| sender.serial)
+    }
+
+    /// Sends all buffered frames.
+    pub(crate) fn flush(&mut self) {
+        for channel in 0..self.channels.len() {
+            if !self.channels[channel].is_empty() {
+                self.flush_channel(channel);
+            }
+        }
+    }
+
+    fn flush_channel(&mut self, channel: usize) {
+        let Self { channels, faces, others, .. } = self;
+        channels[channel].flush(|face, reason| {
+            let at = face.wrapping_sub(FIRST) as usize;
+            let sender = faces.get_mut(at).and_then(Option::as_mut);
+            sender.map_or(&mut *others, |sender| &mut sender.counters).count_lost(reason, 1);
+        });
+    }
+
+    /// Takes the counters since the last call.
+    pub(crate) fn take_sent(&mut self) -> Vec<Sent> {
+        let mut sent = std::mem::take(&mut self.removed);
+        let counters = std::mem::take(&mut self.others);
+        sent.push(Sent { face: 0, serial: 0, counters });
+        for (number, sender) in (FIRST..).zip(&mut self.faces) {
+            if let Some(Sender { serial, counters, .. }) = sender
+                && *counters != Counters::default()
+            {
+                let counters = std::mem::take(counters);
+                sent.push(Sent { face: number, serial: *serial, counters });
+            }
+        }
+        sent
+    }
+}

@@ -1,0 +1,185 @@
+//! Frames to send on a datagram socket, from one thread.
+//!
+//! ```text
+//!  bytes   | frame | frame | frame | frame |   consecutive frames
+//!  frames  | to a  | to a  | to b  | to b  |   sent in one call; equal size and receiver: one message
+//! ```
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::packets::{Headers, fragments, write_lp};
+use rustix::io::Errno;
+
+use crate::faces::counters::{Counters, Lost};
+use crate::faces::sys::{self, Address, BURST, DATAGRAM_MAX, OutgoingMessage};
+
+/// Maximum number of datagrams in a message that the kernel segments.
+const SEGMENTS_MAX: usize = 64;
+
+/// Number of buffered bytes above which frames are sent.
+const BYTES_MAX: usize = 256 << 10;
+
+/// The buffered frames of a socket. Each thread that sends on it has its own.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    socket: Arc<OwnedFd>,
+    bytes: Vec<u8>,
+    frames: Vec<Frame>,
+    /// Buffer for a fragment.
+    fragment: Vec<u8>,
+    /// Whether the kernel segments messages (UDP_SEGMENT).
+    segmentation: bool,
+}
+
+/// The receiver of a face's frames.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    pub(crate) to: Address,
+    /// Maximum size of a frame, in bytes.
+    pub(crate) mtu: usize,
+    /// Sequence number of the next fragment.
+    pub(crate) sequence: u64,
+}
+
+/// A buffered frame.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    face: u32,
+    to: Address,
+    start: usize,
+    end: usize,
+}
+
+impl Outgoing {
+    /// `segmentation`: whether the kernel segments messages.
+    pub(crate) fn new(socket: Arc<OwnedFd>, segmentation: bool) -> Self {
+        Self {
+            socket,
+            bytes: Vec::with_capacity(BYTES_MAX + DATAGRAM_MAX),
+            frames: Vec::with_capacity(BURST),
+            fragment: Vec::new(),
+            segmentation,
+        }
+    }
+
+    /// The same socket, for another thread.
+    pub(crate) fn for_thread(&self) -> Self {
+        Self::new(Arc::clone(&self.socket), self.segmentation)
+    }
+
+    /// Buffers a packet for a face, fragmented if necessary. Returns whether the caller must flush.
+    pub(crate) fn send(
+        &mut self,
+        number: u32,
+        peer: &mut Peer,
+        counters: &mut Counters,
+        headers: &Headers,
+        packet: &[u8],
+    ) -> bool {
+        let start = self.bytes.len();
+        write_lp(headers, packet, &mut self.bytes);
+        let len = self.bytes.len() - start;
+        if len <= peer.mtu {
+            counters.frames_out += 1;
+            counters.octets_out += len as u64;
+            self.end_frame(number, peer.to, start);
+        } else {
+            self.bytes.truncate(start);
+            let mut fragment = std::mem::take(&mut self.fragment);
+            let count =
+                fragments(headers, packet, peer.mtu, peer.sequence, &mut fragment, |piece| {
+                    let start = self.bytes.len();
+                    self.bytes.extend_from_slice(piece);
+                    counters.frames_out += 1;
+                    counters.octets_out += piece.len() as u64;
+                    self.end_frame(number, peer.to, start);
+                });
+            self.fragment = fragment;
+            peer.sequence = peer.sequence.wrapping_add(count);
+            if count == 0 {
+                counters.frames_out += 1;
+                counters.count_lost(Lost::TooManyFragments, 1);
+            }
+        }
+        self.bytes.len() > BYTES_MAX || self.frames.len() >= BURST
+    }
+
+    /// Ends the frame that begins at `start` in the buffer.
+    #[inline]
+    fn end_frame(&mut self, face: u32, to: Address, start: usize) {
+        self.frames.push(Frame { face, to, start, end: self.bytes.len() });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Sends the buffered frames; calls `lost` for each frame that was not sent.
+    pub(crate) fn flush(&mut self, mut lost: impl FnMut(u32, Lost)) {
+        let mut at = 0;
+        while at < self.frames.len() {
+            let nothing = OutgoingMessage { to: &self.frames[at].to, bytes: &[], segment: None };
+            let (mut messages, mut ends) = ([nothing; BURST], [at; BURST]);
+            let (mut count, mut next) = (0, at);
+            while next < self.frames.len() && count < BURST {
+                (messages[count], next) = self.message(next);
+                ends[count] = next;
+                count += 1;
+            }
+            let first_is_segmented = messages[0].segment.is_some();
+            match sys::send(self.socket.as_fd(), &messages[..count]) {
+                Ok(sent) => at = if sent == 0 { ends[0] } else { ends[sent - 1] },
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // The kernel, or the interface to this neighbour, does not support segmentation:
+                // from now on each frame is sent as its own message.
+                Err(error) if first_is_segmented && segmentation_unsupported(&error) => {
+                    self.segmentation = false
+                }
+                Err(error) => {
+                    let full =
+                        matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::OutOfMemory)
+                            || error.raw_os_error() == Some(libc::ENOBUFS);
+                    // A full socket does not accept the remaining frames either.
+                    let end = if full { self.frames.len() } else { ends[0] };
+                    let reason = if full { Lost::Congested } else { Lost::Refused };
+                    self.frames[at..end].iter().for_each(|frame| lost(frame.face, reason));
+                    at = end;
+                }
+            }
+        }
+        self.frames.clear();
+        self.bytes.clear();
+    }
+
+    /// The message that begins with the frame `at`, and the index of the first frame after it.
+    fn message(&self, at: usize) -> (OutgoingMessage<'_>, usize) {
+        let first = &self.frames[at];
+        let size = first.end - first.start;
+        let mut end = at + 1;
+        if self.segmentation {
+            while let Some(frame) = self.frames.get(end)
+                && end - at < SEGMENTS_MAX
+                && frame.end - first.start <= DATAGRAM_MAX - 100
+                && frame.end - frame.start <= size
+                && frame.to == first.to
+            {
+                end += 1;
+                if frame.end - frame.start < size {
+                    break;
+                }
+            }
+        }
+        let bytes = &self.bytes[first.start..self.frames[end - 1].end];
+        let segment = if end > at + 1 { u16::try_from(size).ok() } else { None };
+        (OutgoingMessage { to: &first.to, bytes, segment }, end)
+    }
+}
+
+/// Whether an error means that the socket does not support segmentation.
+fn segmentation_unsupported(error: &io::Error) -> bool {
+    [Errno::INVAL, Errno::IO, Errno::MSGSIZE, Errno::OPNOTSUPP, Errno::NOPROTOOPT]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}

@@ -1,0 +1,194 @@
+//! A worker: the thread that owns one shard, and sends its datagrams.
+//!
+//! ```text
+//!  batch ─▶ commands ─▶ Forwarder::burst ─┬─▶ datagrams
+//!                                         └─▶ the batch, back: packets for streams, notices
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::faces::Egress;
+use crate::forwarder::{FaceId, Forwarder, Outbox};
+use crate::packets::Headers;
+use ringtap_base::steady_ns;
+use ringtap_ring::{Consumer, Producer, Vernier};
+
+use super::batch::{Batch, Command, Packets, ShardReport, WorkerReport};
+use super::doorbell::Doorbell;
+
+/// Maximum number of packets that are forwarded together.
+const RUN: usize = 32;
+
+/// Maximum wait for a batch: while Interests are pending, and while none are.
+const WAIT_PENDING: Duration = Duration::from_millis(5);
+const WAIT_IDLE: Duration = Duration::from_millis(200);
+
+/// Attempts to get a batch, each after other threads had their turn, before the thread sleeps.
+const YIELDS: u32 = 2;
+
+/// How far the clock of an idle worker is behind. A batch may be on its way whose packets were
+/// received before an entry expires.
+const LAG_NS: u64 = 20_000_000;
+
+/// A batch ring's ends.
+pub(super) type ToWorker = Consumer<Box<Batch>, Vernier>;
+pub(super) type FromWorker = Producer<Box<Batch>, Vernier>;
+
+pub(super) struct Worker {
+    forwarder: Forwarder,
+    egress: Egress,
+    /// Packets that only the main thread can send.
+    returned: Packets,
+    doorbell: Arc<Doorbell>,
+}
+
+/// The packets that a shard sends in a worker.
+struct WorkerOutbox<'a> {
+    egress: &'a mut Egress,
+    returned: &'a mut Packets,
+}
+
+impl Outbox for WorkerOutbox<'_> {
+    #[inline]
+    fn send(&mut self, face: FaceId, headers: &Headers, packet: &[u8]) {
+        if let Some(serial) = self.egress.send(face.0, headers, packet) {
+            self.returned.push(face.0, serial, headers, packet);
+        }
+    }
+
+    fn send_after_notices(&mut self, face: FaceId, headers: &Headers, packet: &[u8]) {
+        match self.egress.serial(face.0) {
+            Some(serial) => self.returned.push(face.0, serial, headers, packet),
+            None => self.send(face, headers, packet),
+        }
+    }
+}
+
+impl Worker {
+    /// A worker with this number, above 0.
+    pub(super) fn new(forwarder: Forwarder, number: u8, doorbell: Arc<Doorbell>) -> Self {
+        Self { forwarder, egress: Egress::new(number), returned: Packets::default(), doorbell }
+    }
+
+    /// Handles batches until the ring is closed and empty.
+    pub(super) fn run(mut self, mut from_main: ToWorker, mut to_main: FromWorker) {
+        let mut attempts = 0;
+        loop {
+            let closed = from_main.is_closed();
+            if let Some(mut batch) = from_main.pop() {
+                attempts = 0;
+                self.handle(&mut batch);
+                let needs_main = !batch.notices.is_empty()
+                    || !batch.packets.is_empty()
+                    || batch.report.is_some();
+                let mut unsent = Some(batch);
+                while let Some(batch) = unsent.take() {
+                    unsent = to_main.push(batch).err();
+                    if unsent.is_some() {
+                        // The main thread empties this ring in each round.
+                        self.doorbell.ring();
+                        std::thread::yield_now();
+                    }
+                }
+                if needs_main {
+                    self.doorbell.ring();
+                }
+                continue;
+            }
+            if closed {
+                return;
+            }
+            attempts += 1;
+            if attempts <= YIELDS {
+                std::thread::yield_now();
+                continue;
+            }
+            self.forwarder.advance(steady_ns().saturating_sub(LAG_NS));
+            let wait = if self.forwarder.pending() > 0 { WAIT_PENDING } else { WAIT_IDLE };
+            from_main.park(wait);
+        }
+    }
+
+    fn handle(&mut self, batch: &mut Batch) {
+        let now_ns = batch.now_ns;
+        for command in batch.commands.drain(..) {
+            match command {
+                Command::Report => {
+                    let report =
+                        WorkerReport { shard: self.shard_report(), sent: self.egress.take_sent() };
+                    batch.report = Some(Box::new(report));
+                }
+                command => self.execute(now_ns, command),
+            }
+        }
+        let Self { forwarder, egress, returned, .. } = self;
+        let mut outbox = WorkerOutbox { egress, returned };
+        let mut run = [(FaceId(0), &Headers::NONE, &[][..]); RUN];
+        let mut len = 0;
+        for (face, _, headers, packet) in batch.packets.iter() {
+            run[len] = (FaceId(face), headers, packet);
+            len += 1;
+            if len == RUN {
+                forwarder.burst(now_ns, &run, &mut outbox);
+                len = 0;
+            }
+        }
+        if len > 0 {
+            forwarder.burst(now_ns, &run[..len], &mut outbox);
+        }
+        egress.flush();
+        batch.packets.clear();
+        std::mem::swap(&mut batch.packets, returned);
+        if forwarder.has_notices() {
+            batch.notices = forwarder.take_notices();
+        }
+    }
+
+    fn execute(&mut self, now_ns: u64, command: Command) {
+        let Self { forwarder, egress, returned, .. } = self;
+        match command {
+            Command::AddChannel(channel) => egress.add_channel(channel),
+            Command::SetFace(number, face, info) => {
+                egress.set_face(number, info);
+                forwarder.set_face(FaceId(number), face);
+            }
+            Command::RemoveFace(number) => {
+                egress.remove_face(number);
+                forwarder.remove_face(FaceId(number));
+            }
+            Command::AddRoute { prefix, face, cost } => {
+                let mut outbox = WorkerOutbox { egress, returned };
+                // The main thread has checked the length of the prefix.
+                let _ = forwarder.add_route(now_ns, &prefix.as_name(), face, cost, &mut outbox);
+                egress.flush();
+            }
+            Command::RemoveRoute { prefix, face } => {
+                forwarder.remove_route(&prefix.as_name(), face);
+            }
+            Command::SetStrategy { prefix, strategy } => {
+                let _ = forwarder.set_strategy(&prefix.as_name(), strategy);
+            }
+            Command::UnsetStrategy { prefix } => {
+                forwarder.unset_strategy(&prefix.as_name());
+            }
+            Command::Notice(notice) => forwarder.notice(&notice),
+            // Handled by the caller, which has the batch.
+            Command::Report => {}
+        }
+    }
+
+    fn shard_report(&self) -> ShardReport {
+        ShardReport::of(&self.forwarder)
+    }
+}
+
+impl ShardReport {
+    pub(super) fn of(forwarder: &Forwarder) -> Self {
+        Self {
+            counters: forwarder.counters(),
+            pending: forwarder.pending(),
+            kept: forwarder.stored(),
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! The shards of the relay and the threads that own them.
+//!
+//! ```text
+//!  received ─▶ shard of the name ─┬─ 0: the main thread's own ─▶ faces
+//!                                 ├─ 1: batch ─ ring ─▶ worker 1 ─▶ datagrams
+//!                                 │          ◀─ ring ─ packets for streams, notices
+//!                                 └─ 2: …
+//! ```
+//!
+//! Invariants: packets of one face and name are handled in order, because they use the same ring.
+//! No lock. The main thread never waits for a worker while packets arrive: packets without room are
+//! dropped and counted.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::faces::{FaceInfo, Faces, ReceivedPacket};
+use crate::forwarder::{
+    Counters, Dispatch, Face, FaceId, Forwarder, Settings, Sharded, Strategy, TooLong,
+};
+use crate::packets::{Headers, NameBuf};
+use ringtap_base::Clock;
+use ringtap_ring::{Consumer, Producer, Vernier};
+
+use super::batch::{Batch, Command, ShardReport};
+use super::doorbell::Doorbell;
+use super::worker::Worker;
+
+/// Maximum number of packets that are forwarded together.
+const RUN: usize = 32;
+
+/// Maximum number of batches of packets on the way to a worker and back.
+const BATCHES_MAX: usize = 512;
+
+/// Longest wait for the reports of all workers.
+const REPORT_WAIT: Duration = Duration::from_secs(2);
+
+/// All shards: the main thread's own and those of the workers.
+pub(crate) struct Workers {
+    own: Forwarder,
+    dispatch: Dispatch,
+    seats: Vec<Seat>,
+    doorbell: Arc<Doorbell>,
+    /// Number of channels that the workers know.
+    channels: usize,
+    /// Packets dropped because a worker has too many batches waiting.
+    dropped: u64,
+}
+
+/// The main thread's side of a worker.
+struct Seat {
+    to: Producer<Box<Batch>, Vernier>,
+    from: Consumer<Box<Batch>, Vernier>,
+    /// The batch that is being filled.
+    open: Option<Box<Batch>>,
+    #[expect(clippy::vec_box, reason = "the boxes go through the rings")]
+    spare: Vec<Box<Batch>>,
+    /// Returned batches that were not looked at yet.
+    returned: VecDeque<Box<Batch>>,
+    /// Number of batches that exist.
+    made: usize,
+    /// Its latest report.
+    report: ShardReport,
+    /// Number of reports that are requested and not received.
+    requested: usize,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Workers {
+    /// Starts `settings` in `count` shards; all but the first get a thread.
+    pub(crate) fn start(settings: &Settings, count: usize) -> io::Result<Self> {
+        let doorbell = Arc::new(Doorbell::new()?);
+        let sharded = Sharded::new(settings, count);
+        let dispatch = sharded.dispatch().clone();
+        let mut shards = sharded.into_shards().into_iter();
+        let own = shards.next().unwrap_or_else(|| Forwarder::new(settings.clone()));
+        let seat = |(number, shard)| Seat::start(number, shard, &doorbell);
+        let seats = (1..).zip(shards).map(seat).collect::<io::Result<_>>()?;
+        Ok(Self { own, dispatch, seats, doorbell, channels: 0, dropped: 0 })
+    }
+
+    /// The event that wakes the main thread; `None` without other threads.
+    pub(crate) fn doorbell(&self) -> Option<&Doorbell> {
+        (!self.seats.is_empty()).then_some(&*self.doorbell)
+    }
+
+    /// Whether the main thread has work without a socket that is ready. Call it after
+    /// [`Doorbell::announce`].
+    pub(crate) fn has_returned(&mut self) -> bool {
+        self.seats.iter_mut().any(|s| !s.returned.is_empty() || !s.from.peek(1).is_empty())
+    }
+
+    /// Passes received packets to their shards.
+    pub(crate) fn handle(
+        &mut self,
+        faces: &mut Faces,
+        now_ns: u64,
+        packets: &[ReceivedPacket<'_>],
+    ) {
+        let mut run = [(FaceId(0), &Headers::NONE, &[][..]); RUN];
+        for packets in packets.chunks(RUN) {
+            let mut len = 0;
+            for ReceivedPacket { face, headers, packet } in packets {
+                let shard = match self.seats.is_empty() {
+                    true => 0,
+                    false => self.dispatch.shard_of_packet(packet),
+                };
+                match shard.checked_sub(1) {
+                    None => {
+                        run[len] = (FaceId(*face), headers, packet);
+                        len += 1;
+                    }
+                    Some(seat) => {
+                        let is_taken = self.seats[seat].add(now_ns, *face, headers, packet);
+                        self.dropped += u64::from(!is_taken);
+                    }
+                }
+            }
+            self.pass_on();
+            let mut send =
+                |to: FaceId, headers: &Headers, packet: &[u8]| faces.send(to.0, headers, packet);
+            self.own.burst(now_ns, &run[..len], &mut send);
+            if self.own.has_notices() {
+                self.publish_own_notices();
+            }
+        }
+    }
+
+    /// Passes on all open batches.
+    pub(crate) fn pass_on(&mut self) {
+        self.seats.iter_mut().for_each(Seat::pass_on);
+    }
+
+    /// Takes what the workers returned: notices for the other shards, packets to send on streams,
+    /// reports. Received packets must be dispatched after this, because they may be answers.
+    pub(crate) fn collect(&mut self, faces: &mut Faces) {
+        for at in 0..self.seats.len() {
+            while let Some(mut batch) = self.seats[at].next_returned() {
+                for notice in batch.notices.drain(..) {
+                    self.own.notice(&notice);
+                    let notice = Arc::new(notice);
+                    for (other, seat) in self.seats.iter_mut().enumerate() {
+                        if other != at {
+                            seat.command(batch.now_ns, Command::Notice(Arc::clone(&notice)));
+                        }
+                    }
+                }
+                for (face, serial, headers, packet) in batch.packets.iter() {
+                    faces.send_if_same(face, serial, headers, packet);
+                }
+                batch.packets.clear();
+                let seat = &mut self.seats[at];
+                if let Some(report) = batch.report.take() {
+                    seat.report = report.shard;
+                    seat.requested -= 1;
+                    report.sent.iter().for_each(|sent| faces.add_sent(sent));
+                }
+                seat.take_back(batch);
+            }
+        }
+    }
+
+    /// Sends notices of the main thread's shard to all others. Its packets were only buffered, so
+    /// the notices arrive before any answer.
+    fn publish_own_notices(&mut self) {
+        for notice in self.own.take_notices() {
+            let notice = Arc::new(notice);
+            for seat in &mut self.seats {
+                seat.command(0, Command::Notice(Arc::clone(&notice)));
+            }
+        }
+    }
+
+    /// Removes expired entries of the main thread's shard.
+    pub(crate) fn advance(&mut self, now_ns: u64) {
+        self.own.advance(now_ns);
+    }
+
+    /// Waits until all workers have handled all packets so far and have reported. Returns false
+    /// if a worker did not report in time.
+    pub(crate) fn report(&mut self, faces: &mut Faces) -> bool {
+        for seat in &mut self.seats {
+            seat.requested += 1;
+            seat.command(0, Command::Report);
+            seat.pass_on();
+        }
+        let clock = Clock::start();
+        loop {
+            self.collect(faces);
+            if self.seats.iter().all(|seat| seat.requested == 0) {
+                faces.flush();
+                return true;
+            }
+            if clock.elapsed() > REPORT_WAIT || self.has_failed() {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Whether a worker's thread has ended.
+    pub(crate) fn has_failed(&self) -> bool {
+        let ended = |seat: &Seat| seat.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        self.seats.iter().any(ended)
+    }
+
+    /// The latest counters of each shard.
+    pub(crate) fn shards(&self) -> Vec<ShardReport> {
+        let own = ShardReport::of(&self.own);
+        std::iter::once(own).chain(self.seats.iter().map(|seat| seat.report)).collect()
+    }
+
+    /// Packets dropped because a worker had too many batches waiting.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The sum of the latest counters of all shards.
+    pub(crate) fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        self.shards().iter().for_each(|shard| sum.add(&shard.counters));
+        sum
+    }
+
+    /// Number of pending Interests of all shards.
+    pub(crate) fn pending(&self) -> usize {
+        self.shards().iter().map(|shard| shard.pending).sum()
+    }
+
+    /// Whether the main thread's shard has pending Interests.
+    pub(crate) fn has_pending(&self) -> bool {
+        self.own.pending() > 0
+    }
+
+    /// Number of Data in the content stores of all shards.
+    pub(crate) fn stored(&self) -> usize {
+        self.shards().iter().map(|shard| shard.kept).sum()
+    }
+
+    /// Adds or changes a face in all shards.
+    pub(crate) fn set_face(&mut self, faces: &Faces, number: u32, face: Face) {
+        self.own.set_face(FaceId(number), face);
+        for seat in &mut self.seats {
+            for channel in faces.outgoing(self.channels) {
+                seat.command(0, Command::AddChannel(channel));
+            }
+            if let Some(info) = faces.get(number).map(FaceInfo::of) {
+                seat.command(0, Command::SetFace(number, face, info));
+            }
+        }
+        self.channels = faces.channels();
+    }
+
+    /// Removes a face from all shards. Returns whether it had routes.
+    pub(crate) fn remove_face(&mut self, number: u32) -> bool {
+        self.command(|| Command::RemoveFace(number));
+        self.own.remove_face(FaceId(number))
+    }
+
+    /// Adds a route to all shards, or changes its cost; sends pending Interests as
+    /// [`Forwarder::add_route`] does.
+    pub(crate) fn add_route(
+        &mut self,
+        faces: &mut Faces,
+        now_ns: u64,
+        prefix: &NameBuf,
+        face: FaceId,
+        cost: u64,
+    ) -> Result<(), TooLong> {
+        let mut send =
+            |to: FaceId, headers: &Headers, packet: &[u8]| faces.send(to.0, headers, packet);
+        self.own.add_route(now_ns, &prefix.as_name(), face, cost, &mut send)?;
+        let prefix = Arc::new(prefix.clone());
+        for seat in &mut self.seats {
+            let prefix = Arc::clone(&prefix);
+            seat.command(now_ns, Command::AddRoute { prefix, face, cost });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn remove_route(&mut self, prefix: &NameBuf, face: FaceId) {
+        self.own.remove_route(&prefix.as_name(), face);
+        let prefix = Arc::new(prefix.clone());
+        self.command(|| Command::RemoveRoute { prefix: Arc::clone(&prefix), face });
+    }
+
+    pub(crate) fn set_strategy(
+        &mut self,
+        prefix: &NameBuf,
+        strategy: Strategy,
+    ) -> Result<(), TooLong> {
+        self.own.set_strategy(&prefix.as_name(), strategy)?;
+        let prefix = Arc::new(prefix.clone());
+        self.command(|| Command::SetStrategy { prefix: Arc::clone(&prefix), strategy });
+        Ok(())
+    }
+
+    pub(crate) fn unset_strategy(&mut self, prefix: &NameBuf) {
+        self.own.unset_strategy(&prefix.as_name());
+        let prefix = Arc::new(prefix.clone());
+        self.command(|| Command::UnsetStrategy { prefix: Arc::clone(&prefix) });
+    }
+
+    /// Adds a command for all workers.
+    fn command(&mut self, make: impl Fn() -> Command) {
+        self.seats.iter_mut().for_each(|seat| seat.command(0, make()));
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        for seat in &mut self.seats {
+            seat.to.close();
+            seat.to.wake();
+        }
+        for seat in &mut self.seats {
+            // A worker may wait for room in the ring to the main thread.
+            while seat.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+                while seat.from.pop().is_some() {}
+                seat.to.wake();
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            if let Some(thread) = seat.thread.take() {
+                // A panic was reported when the run noticed that the thread had ended.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Seat {
+    fn start(number: u8, shard: Forwarder, doorbell: &Arc<Doorbell>) -> io::Result<Self> {
+        let ring = || ringtap_ring::spsc(2 * BATCHES_MAX).map_err(io::Error::other);
+        let ((to, from_main), (to_main, from)) = (ring()?, ring()?);
+        let worker = Worker::new(shard, number, Arc::clone(doorbell));
+        let thread = std::thread::Builder::new()
+            .name(format!("worker {number}"))
+            .spawn(move || worker.run(from_main, to_main))?;
+        Ok(Self {
+            to,
+            from,
+            open: None,
+            spare: Vec::new(),
+            returned: VecDeque::new(),
+            made: 0,
+            report: ShardReport::default(),
+            requested: 0,
+            thread: Some(thread),
+        })
+    }
+
+    /// Adds a packet to the open batch; returns false if there is no batch for it.
+    #[inline]
+    fn add(&mut self, now_ns: u64, face: u32, headers: &Headers, packet: &[u8]) -> bool {
+        // All packets of a batch have one time.
+        if self.open.as_ref().is_some_and(|open| open.now_ns != now_ns && !open.packets.is_empty())
+        {
+            self.pass_on();
+        }
+        if self.open.is_none() && self.spare.is_empty() && self.made >= BATCHES_MAX {
+            return false;
+        }
+        let batch = self.open();
+        batch.now_ns = now_ns;
+        batch.packets.push(face, 0, headers, packet);
+        true
+    }
+
+    /// Adds a command, after the packets so far. `now_ns` is 0 for one without a time.
+    fn command(&mut self, now_ns: u64, command: Command) {
+        if self.open.as_ref().is_some_and(|open| !open.packets.is_empty()) {
+            self.pass_on();
+        }
+        let batch = self.open();
+        batch.now_ns = batch.now_ns.max(now_ns);
+        batch.commands.push(command);
+    }
+
+    fn open(&mut self) -> &mut Batch {
+        let Self { open, spare, made, .. } = self;
+        open.get_or_insert_with(|| {
+            spare.pop().unwrap_or_else(|| {
+                *made += 1;
+                Box::default()
+            })
+        })
+    }
+
+    /// Passes the open batch on, and wakes the worker.
+    fn pass_on(&mut self) {
+        let Some(mut batch) = self.open.take() else { return };
+        // The ring has room for all batches but those of many commands in a row.
+        while let Err(unsent) = self.to.push(batch) {
+            batch = unsent;
+            self.returned.extend(self.from.pop());
+            std::thread::yield_now();
+        }
+        self.to.wake();
+    }
+
+    /// The next batch that the worker returned.
+    fn next_returned(&mut self) -> Option<Box<Batch>> {
+        self.returned.pop_front().or_else(|| self.from.pop())
+    }
+
+    /// Keeps an emptied batch for reuse.
+    fn take_back(&mut self, mut batch: Box<Batch>) {
+        if self.made > BATCHES_MAX {
+            self.made -= 1;
+            return;
+        }
+        batch.now_ns = 0;
+        self.spare.push(batch);
+    }
+}
