@@ -88,6 +88,12 @@ pub(crate) enum ForwardCtl {
     Routes,
     /// List faces with their counters
     Faces,
+    /// Print events of faces as they happen: created, destroyed, up, down
+    Events {
+        /// Stop after this many events
+        #[arg(long, value_name = "N")]
+        count: Option<u64>,
+    },
     /// Close a face
     Close {
         /// The number of the face

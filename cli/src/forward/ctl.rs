@@ -13,8 +13,9 @@ use ringtap_ndn::packets::management::{
 use ringtap_ndn::relay::Strategy;
 
 use super::client::Client;
-use super::text;
+use super::{WATCH, events, text};
 use crate::args::{ForwardCtl, ForwardCtlArgs};
+use crate::signals;
 use ringtap_terminal::Usage;
 use ringtap_terminal::console;
 
@@ -62,6 +63,11 @@ pub(super) fn run(args: &ForwardCtlArgs) -> anyhow::Result<ExitCode> {
             text::strategies(&choices)
         }
         ForwardCtl::Strategy { prefix, name } => choose(client, prefix, name)?,
+        ForwardCtl::Events { count } => {
+            let printed = signals::stoppable(&WATCH, || events::run(client, *count));
+            printed.context("handling signals")??;
+            return Ok(ExitCode::SUCCESS);
+        }
         ForwardCtl::Status => {
             text::status(&GeneralStatus::read(&client.dataset("status", "general")?)?)
         }

@@ -3,6 +3,7 @@
 mod client;
 mod config;
 mod ctl;
+mod events;
 mod text;
 
 use std::process::ExitCode;

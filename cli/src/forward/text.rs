@@ -5,7 +5,7 @@ use std::fmt::Write;
 use ringtap_ndn::faces::{Counters, Remote};
 use ringtap_ndn::packets::Name;
 use ringtap_ndn::packets::management::{
-    FaceStatus, GeneralStatus, ORIGIN_APP, ORIGIN_STATIC, RibEntry, StrategyChoice,
+    FaceEvent, FaceStatus, GeneralStatus, ORIGIN_APP, ORIGIN_STATIC, RibEntry, StrategyChoice,
 };
 use ringtap_ndn::relay::{ForwardPlan, ForwardReport};
 
@@ -145,6 +145,17 @@ pub(super) fn faces(faces: &[FaceStatus]) -> String {
         table.row(face_row(face.face, &uri, &counters));
     }
     table.lines().map(|line| line + "\n").collect()
+}
+
+/// A line about an event of a face.
+pub(super) fn event(event: &FaceEvent) -> String {
+    let persistency = match event.persistency {
+        0 => "persistent",
+        1 => "on demand",
+        _ => "permanent",
+    };
+    let FaceEvent { kind, face, uri, local_uri, .. } = event;
+    format!("{} {face} {uri} from {local_uri}, {persistency}\n", kind.name())
 }
 
 pub(super) fn routes(entries: &[RibEntry], faces: &[FaceStatus]) -> String {
