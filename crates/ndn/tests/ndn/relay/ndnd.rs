@@ -10,7 +10,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::relay::support::{Background, Ringtap, free_address, output_text, until};
+use ringtap_ndn::faces::Remote;
+use ringtap_ndn::relay::FaceReport;
+
+use crate::relay::support::{
+    Background, Ringtap, free_address, free_tcp_address, output_text, until,
+};
 
 /// The path of the program ndnd: built by the test set-up, or installed in PATH. Prints a `SKIPPED`
 /// line if it is missing.
@@ -29,6 +34,7 @@ fn ndnd() -> Option<PathBuf> {
 struct Ndnd {
     program: PathBuf,
     udp: SocketAddr,
+    tcp: SocketAddr,
     socket: PathBuf,
     folder: PathBuf,
     _running: Background,
@@ -36,14 +42,16 @@ struct Ndnd {
 
 impl Ndnd {
     fn start(program: &Path, folder: &Path) -> Self {
-        let (udp, socket) = (free_address(), folder.join("ndnd.sock"));
+        let (udp, tcp) = (free_address(), free_tcp_address());
+        let socket = folder.join("ndnd.sock");
         let config = folder.join("ndnd.yml");
         let text = format!(
             "core:\n  log_level: WARN\n\
              faces:\n  udp:\n    enabled_multicast: false\n    port_unicast: {}\n\
-             \x20 tcp:\n    enabled: false\n  websocket:\n    enabled: false\n\
+             \x20 tcp:\n    port_unicast: {}\n  websocket:\n    enabled: false\n\
              \x20 unix:\n    socket_path: {}\nfw:\n  threads: 2\n",
             udp.port(),
+            tcp.port(),
             socket.display()
         );
         fs::write(&config, text).unwrap();
@@ -55,7 +63,7 @@ impl Ndnd {
             false => Err(fs::read_to_string(&log).unwrap_or_default()),
         });
         let (program, folder) = (program.to_owned(), folder.to_owned());
-        Self { program, udp, socket, folder, _running: running }
+        Self { program, udp, tcp, socket, folder, _running: running }
     }
 
     /// A program of ndnd that connects to a forwarder's socket.
@@ -140,6 +148,30 @@ fn ndnd_reaches_producers_behind_ringtap() {
     ndnd_node.fetch(&ndnd_node.socket, &ringtap.socket, "/behind/object");
     let report = ringtap.end();
     assert!(report.forwarder.data_out > 35 && report.managed() >= 2, "{report:?}");
+}
+
+#[test]
+fn both_forwarders_reach_each_other_over_tcp() {
+    let Some(program) = ndnd() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let ndnd_node = Ndnd::start(&program, folder.path());
+    let routes = vec![("/there", Remote::Tcp(ndnd_node.tcp))];
+    let ringtap = Ringtap::with_neighbours(folder.path(), routes, 2);
+    let route = format!("face=tcp4://{}", ringtap.tcp);
+    ndnd_node.output(&ndnd_node.socket, &["fw", "route-add", "prefix=/here", &route]);
+    let _there = ndnd_node.background(&ndnd_node.socket, &["pingserver", "/there/ping"]);
+    ndnd_node.ping(&ringtap.socket, "/there/ping");
+    ndnd_node.fetch(&ringtap.socket, &ndnd_node.socket, "/there/object");
+    let _here = ndnd_node.background(&ringtap.socket, &["pingserver", "/here/ping"]);
+    ndnd_node.ping(&ndnd_node.socket, "/here/ping");
+    ndnd_node.fetch(&ndnd_node.socket, &ringtap.socket, "/here/object");
+    let report = ringtap.end();
+    let is_tcp = |face: &FaceReport| face.remote.starts_with("tcp4://");
+    let data: Vec<_> =
+        report.faces.iter().filter(|face| is_tcp(face)).map(|face| face.counters).collect();
+    assert_eq!(data.len(), 2, "{report:?}");
+    assert!(data.iter().any(|face| face.data_in > 35), "{report:?}");
+    assert!(data.iter().any(|face| face.data_out > 35), "{report:?}");
 }
 
 #[test]
