@@ -131,7 +131,10 @@ fn known_face(client: &mut Client, to: &str) -> anyhow::Result<u64> {
 /// Remote and local URI in NFD's syntax.
 fn uris(remote: &Remote) -> (String, Option<String>) {
     let local = match remote {
-        Remote::Ethernet { interface, .. } => Some(format!("dev://{interface}")),
+        Remote::Ethernet { interface, .. }
+        | Remote::Multicast { interface: Some(interface), .. } => {
+            Some(format!("dev://{interface}"))
+        }
         _ => None,
     };
     (remote.to_string(), local)

@@ -28,6 +28,10 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
         let strangers = if ethernet.strangers { ", unknown senders get faces" } else { "" };
         let _ = writeln!(text, "neighbours at ether://{}{strangers}", ethernet.interface);
     }
+    for multicast in &plan.faces.multicast {
+        let _ =
+            writeln!(text, "neighbours at udp://{} on {}", multicast.group, multicast.interface);
+    }
     if let Some(unix) = &plan.unix {
         let _ = writeln!(text, "programs at unix://{unix}");
     }
@@ -44,7 +48,8 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
     );
     for route in &plan.routes {
         let local = match &route.to {
-            Remote::Ethernet { interface, .. } => format!(" on {interface}"),
+            Remote::Ethernet { interface, .. }
+            | Remote::Multicast { interface: Some(interface), .. } => format!(" on {interface}"),
             _ => String::new(),
         };
         let _ = writeln!(text, "{} to {}{local}, cost {}", route.prefix, route.to, route.cost);

@@ -24,6 +24,21 @@ pub enum OpenError {
         /// The system's error.
         source: io::Error,
     },
+    /// The socket of a multicast group cannot be opened.
+    #[error("joining udp://{group} on {interface}: {source}")]
+    Multicast {
+        /// The group.
+        group: SocketAddr,
+        /// The interface.
+        interface: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// No interface has the multicast group.
+    #[error(
+        "no interface has the multicast group {0}: add [[multicast]], or name one, as in udp://{0}/eth0"
+    )]
+    NoGroup(SocketAddr),
     /// The Ethernet socket cannot be opened.
     #[error("opening ether://{interface}: {source}{}", hint(source))]
     Ethernet {

@@ -80,7 +80,7 @@ impl Face {
 
     /// Whether several neighbours receive a sent packet.
     pub fn is_shared(&self) -> bool {
-        matches!(self.remote, Remote::Ethernet { to: None, .. })
+        matches!(self.remote, Remote::Ethernet { to: None, .. } | Remote::Multicast { .. })
     }
 
     /// Counts a received complete packet.

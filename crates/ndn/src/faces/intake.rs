@@ -5,6 +5,7 @@
 //!                     (or create it)
 //! ```
 
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
@@ -96,13 +97,22 @@ impl<'a> Batch<'a> {
 pub struct Intake {
     ready: Vec<(Source, EventFlags)>,
     inbox: Inbox,
+    fragments: Fragments,
+}
+
+/// Reassembly by sender.
+struct Fragments {
     reassembler: Reassembler,
+    /// Of the neighbours of a group.
+    hasher: RandomState,
 }
 
 /// The sender of a frame.
 enum Sender {
     /// A face, by number.
     Face(u32),
+    /// The face of a group, and one of its neighbours.
+    Group(u32, Address),
     /// A sender without a face: its channel and address.
     New(usize, Address),
     /// A sender that cannot have a face.
@@ -121,7 +131,10 @@ impl Intake {
         Self {
             ready: Vec::with_capacity(READY),
             inbox: Inbox::new(),
-            reassembler: Reassembler::new(REASSEMBLIES, REASSEMBLY_NS),
+            fragments: Fragments {
+                reassembler: Reassembler::new(REASSEMBLIES, REASSEMBLY_NS),
+                hasher: RandomState::new(),
+            },
         }
     }
 
@@ -157,7 +170,7 @@ impl Intake {
 
     /// Number of packets dropped because fragments were missing.
     pub fn incomplete(&self) -> u64 {
-        self.reassembler.incomplete()
+        self.fragments.reassembler.incomplete()
     }
 
     fn datagrams(
@@ -167,7 +180,7 @@ impl Intake {
         now_ns: u64,
         handler: &mut impl Handler,
     ) {
-        let Self { inbox, reassembler, .. } = self;
+        let Self { inbox, fragments, .. } = self;
         for _ in 0..CALLS_PER_SOCKET {
             // The error belongs to an earlier send, or the interface is down: nothing was received.
             let Ok(count) = inbox.receive(faces.channels[channel].socket.as_fd()) else {
@@ -185,7 +198,7 @@ impl Intake {
                         continue;
                     };
                     let frame = if received.truncated { Err(Lost::TooLong) } else { Ok(frame) };
-                    handle_frame(reassembler, &mut batch, faces, now_ns, from, frame, handler);
+                    handle_frame(fragments, &mut batch, faces, now_ns, from, frame, handler);
                 }
             }
             batch.deliver(faces, handler);
@@ -227,16 +240,8 @@ impl Intake {
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         };
         let mut frames = input.frames();
-        let mut batch = Batch::new();
-        for frame in frames.by_ref() {
-            ends |= frame.is_err();
-            let (reassembler, from) = (&mut self.reassembler, Sender::Face(face));
-            handle_frame(reassembler, &mut batch, faces, now_ns, from, frame, handler);
-            if !faces.is_same(face, serial) {
-                break;
-            }
-        }
-        batch.deliver(faces, handler);
+        self.frames(faces, (face, serial), frames.by_ref(), now_ns, handler);
+        ends |= frames.is_broken();
         let unread = frames.unread();
         input.consume(unread);
         if !faces.is_same(face, serial) {
@@ -248,6 +253,27 @@ impl Intake {
         if ends {
             disconnect(faces, face, now_ns, handler);
         }
+    }
+
+    /// Handles the frames of a face, which is given by its number and serial number, until it is
+    /// closed.
+    fn frames<'a>(
+        &mut self,
+        faces: &mut Faces,
+        (face, serial): (u32, u64),
+        frames: impl Iterator<Item = Result<&'a [u8], Lost>>,
+        now_ns: u64,
+        handler: &mut impl Handler,
+    ) {
+        let mut batch = Batch::new();
+        for frame in frames {
+            let (fragments, from) = (&mut self.fragments, Sender::Face(face));
+            handle_frame(fragments, &mut batch, faces, now_ns, from, frame, handler);
+            if !faces.is_same(face, serial) {
+                break;
+            }
+        }
+        batch.deliver(faces, handler);
     }
 }
 
@@ -293,6 +319,10 @@ fn sender_of<'a>(
         let face = channel.face_of(from);
         return Some((face.map_or(Sender::New(at, *from), Sender::Face), frame));
     }
+    if let Kind::Multicast { .. } = channel.kind {
+        let sender = channel.group.map_or(Sender::Unknown, |face| Sender::Group(face, *from));
+        return Some((sender, frame));
+    }
     let sender = from.ethernet()?;
     let frame = match Element::first(frame) {
         Ok((_, padding)) => &frame[..frame.len() - padding.len()],
@@ -304,7 +334,8 @@ fn sender_of<'a>(
             channel.face_of(&neighbour).map_or(Sender::New(at, neighbour), Sender::Face)
         }
         libc::PACKET_MULTICAST | libc::PACKET_BROADCAST => {
-            channel.group.map_or(Sender::Unknown, Sender::Face)
+            let from = channel.neighbour(Some(sender.from))?;
+            channel.group.map_or(Sender::Unknown, |face| Sender::Group(face, from))
         }
         _ => return None,
     };
@@ -333,7 +364,7 @@ fn check_new_sender(packet: &LpPacket<'_>) -> Result<(), Option<Lost>> {
 
 /// Handles and counts a frame: adds its packet to the batch, or passes it to reassembly.
 fn handle_frame<'a>(
-    reassembler: &mut Reassembler,
+    fragments: &mut Fragments,
     batch: &mut Batch<'a>,
     faces: &mut Faces,
     now_ns: u64,
@@ -344,8 +375,13 @@ fn handle_frame<'a>(
     let octets = frame.map_or(0, <[u8]>::len) as u64;
     let read = frame.and_then(|frame| LpPacket::read(frame).map_err(|_| Lost::Malformed));
     // Only senders of valid packets get faces.
+    let mut neighbour = None;
     let (number, refused) = match (from, &read) {
         (Sender::Face(number), _) => (Some(number), Some(Lost::NoFace)),
+        (Sender::Group(number, from), _) => {
+            neighbour = Some(from);
+            (Some(number), Some(Lost::NoFace))
+        }
         (Sender::New(channel, address), Ok(packet)) => match check_new_sender(packet) {
             Ok(()) => {
                 batch.deliver(faces, handler);
@@ -389,7 +425,12 @@ fn handle_frame<'a>(
         let whole = ReceivedPacket { face: face_number, headers, packet: payload };
         return batch.add(whole, faces, handler);
     }
-    match reassembler.take(now_ns, face.serial, &packet) {
+    // Neighbours of a group may use the same sequence numbers.
+    let sender = match neighbour {
+        Some(neighbour) => fragments.hasher.hash_one((face.serial, neighbour)),
+        None => face.serial,
+    };
+    match fragments.reassembler.take(now_ns, sender, &packet) {
         Reassembly::Complete(headers, whole) => {
             face.counters.fragments_in += 1;
             face.counters.reassembled += 1;

@@ -82,6 +82,7 @@ impl Faces {
             settings: settings.clone(),
         };
         let mtus = settings.ethernet.iter().map(|ethernet| ethernet.mtu);
+        let mtus = mtus.chain(settings.multicast.iter().map(|multicast| multicast.mtu));
         if let Some(mtu) = mtus.chain([settings.udp_mtu]).flatten().find(|&mtu| mtu < MTU_MIN) {
             return Err(OpenError::Mtu(mtu));
         }
@@ -94,6 +95,10 @@ impl Faces {
             let opened = &mut faces.channels[channel];
             opened.mtu = ethernet.mtu;
             opened.accepts_unknown = ethernet.strangers;
+        }
+        for multicast in &settings.multicast {
+            let channel = faces.open_multicast(&multicast.interface, multicast.group)?;
+            faces.channels[channel].mtu = multicast.mtu;
         }
         for &at in &settings.tcp {
             let listener = Listener::tcp(at).map_err(|source| OpenError::Tcp { at, source })?;
@@ -127,6 +132,13 @@ impl Faces {
                 let channel = self.ethernet_for(interface)?;
                 let to = self.channels[channel].neighbour(*to).ok_or(OpenError::Program)?;
                 (channel, to)
+            }
+            Remote::Multicast { group, interface } => {
+                let channel = self.multicast_for(*group, interface.as_deref())?;
+                let Kind::Multicast { group, .. } = &self.channels[channel].kind else {
+                    return Err(OpenError::NoGroup(*group));
+                };
+                (channel, Address::of(group))
             }
             &Remote::Tcp(to) => return self.add_tcp(to, persistence),
             Remote::Program(_) => return Err(OpenError::Program),
@@ -411,6 +423,8 @@ impl Faces {
         }
         let remote = match &self.channels[channel].kind {
             Kind::Udp(_) => Remote::Udp(from.udp()?),
+            // All its neighbours have one face.
+            Kind::Multicast { .. } => return None,
             Kind::Ethernet { name, .. } => {
                 Remote::Ethernet { interface: name.clone(), to: Some(from.ethernet()?.from) }
             }
@@ -482,14 +496,14 @@ impl Faces {
     ) -> Option<u32> {
         let channel = &self.channels[at];
         let mtu = match (&channel.kind, &remote) {
+            (Kind::Multicast { .. }, _) => channel.mtu.or(self.settings.udp_mtu).unwrap_or(UDP_MTU),
             (Kind::Ethernet { interface, .. }, _) => channel.mtu.unwrap_or(interface.mtu),
             (Kind::Udp(_), Remote::Udp(peer)) if peer.ip().is_loopback() => {
                 self.settings.udp_mtu.unwrap_or(FRAME_MAX)
             }
             (Kind::Udp(_), _) => self.settings.udp_mtu.unwrap_or(UDP_MTU),
         };
-        let is_group = matches!(remote, Remote::Ethernet { to: None, .. });
-        let number = self.put(Face {
+        let face = Face {
             remote,
             local: channel.local(),
             persistence,
@@ -498,9 +512,11 @@ impl Faces {
             used_ns: now_ns,
             counters: Counters::default(),
             link: Link::Datagrams { channel: at, peer: Peer { to, mtu, sequence: 0 } },
-        })?;
+        };
+        let is_shared = face.is_shared();
+        let number = self.put(face)?;
         self.channels[at].connect(to, number);
-        if is_group {
+        if is_shared {
             self.channels[at].group = Some(number);
         }
         Some(number)
@@ -553,6 +569,33 @@ impl Faces {
     fn open_udp(&mut self, at: SocketAddr) -> Result<usize, OpenError> {
         let channel = Channel::udp(at, self.settings.udp_offload)
             .map_err(|source| OpenError::Udp { at, source })?;
+        self.put_channel(channel)
+    }
+
+    /// The channel of a multicast group; opens it if an interface is given.
+    fn multicast_for(
+        &mut self,
+        group: SocketAddr,
+        interface: Option<&str>,
+    ) -> Result<usize, OpenError> {
+        let same = |channel: &Channel| match &channel.kind {
+            Kind::Multicast { group: known, interface: on } => {
+                let is_group = (known.ip(), known.port()) == (group.ip(), group.port());
+                is_group && interface.is_none_or(|interface| interface == on)
+            }
+            _ => false,
+        };
+        match (self.channels.iter().position(same), interface) {
+            (Some(channel), _) => Ok(channel),
+            (None, Some(interface)) => self.open_multicast(interface, group),
+            (None, None) => Err(OpenError::NoGroup(group)),
+        }
+    }
+
+    fn open_multicast(&mut self, interface: &str, group: SocketAddr) -> Result<usize, OpenError> {
+        let channel = Channel::multicast(interface, group).map_err(|source| {
+            OpenError::Multicast { group, interface: interface.into(), source }
+        })?;
         self.put_channel(channel)
     }
 

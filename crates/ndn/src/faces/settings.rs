@@ -17,6 +17,8 @@ pub struct Settings {
     pub tcp: Vec<SocketAddr>,
     /// Ethernet interfaces with neighbours.
     pub ethernet: Vec<EthernetSettings>,
+    /// Groups of neighbours by UDP multicast.
+    pub multicast: Vec<MulticastSettings>,
     /// Idle time after which a face on demand is closed.
     pub idle: Duration,
     /// Maximum number of faces.
@@ -46,6 +48,17 @@ pub struct EthernetSettings {
     pub mtu: Option<usize>,
 }
 
+/// A group of neighbours by UDP multicast, on one interface.
+#[derive(Clone, Debug)]
+pub struct MulticastSettings {
+    /// The interface: its name or, for an IPv4 group, its address.
+    pub interface: String,
+    /// The address and port of the group.
+    pub group: SocketAddr,
+    /// Maximum size of a datagram in bytes; `None`: as [`Settings::udp_mtu`].
+    pub mtu: Option<usize>,
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -54,6 +67,7 @@ impl Default for Settings {
             udp_offload: true,
             tcp: Vec::new(),
             ethernet: Vec::new(),
+            multicast: Vec::new(),
             idle: Duration::from_secs(600),
             faces_max: 4096,
             on_demand_max: None,

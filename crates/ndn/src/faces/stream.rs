@@ -214,6 +214,11 @@ impl Frames<'_> {
     pub(crate) fn unread(&self) -> usize {
         self.unread.len()
     }
+
+    /// Whether an error was returned.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
 }
 
 impl<'a> Iterator for Frames<'a> {

@@ -194,6 +194,10 @@ impl Core {
         if let (Some(mac), Some(interface)) = (uri.strip_prefix("ether://["), interface) {
             uri = format!("ether://{interface}/{}", mac.trim_end_matches(']'));
         }
+        // The same for the interface of a multicast group.
+        if let (true, Some(interface)) = (uri.starts_with("udp"), interface) {
+            uri = format!("{uri}/{interface}");
+        }
         let remote: Remote = uri.parse().map_err(|_| {
             (400, "invalid URI: use udp4://192.0.2.1:6363, tcp4://192.0.2.1:6363 or ether://[02:00:00:00:00:01]")
         })?;

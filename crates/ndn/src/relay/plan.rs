@@ -45,10 +45,17 @@ impl ForwardPlan {
             unsolicited,
             ..
         } = &self.settings;
+        let multicast = self.faces.multicast.iter();
+        let multicast = multicast
+            .map(|one| json!({ "interface": one.interface, "group": one.group.to_string() }))
+            .collect::<Vec<_>>();
         let ethernet = self.faces.ethernet.iter().map(|one| &one.interface).collect::<Vec<_>>();
         let route = |route: &PlannedRoute| {
             let to = match &route.to {
-                Remote::Ethernet { interface, .. } => format!("{} on {interface}", route.to),
+                Remote::Ethernet { interface, .. }
+                | Remote::Multicast { interface: Some(interface), .. } => {
+                    format!("{} on {interface}", route.to)
+                }
                 other => other.to_string(),
             };
             json!({ "prefix": route.prefix.to_string(), "to": to, "cost": route.cost })
@@ -59,6 +66,7 @@ impl ForwardPlan {
             "tcp": self.faces.tcp.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "unix": self.unix,
             "ethernet": ethernet,
+            "multicast": multicast,
             "faces_max": self.faces.faces_max,
             "faces_on_demand_max": self.faces.on_demand_max(),
             "workers": self.workers.max(1),
