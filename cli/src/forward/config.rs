@@ -25,9 +25,12 @@ use ringtap_terminal::Usage;
 /// The longest configuration, in bytes.
 const BYTES_MOST: u64 = 64 << 20;
 
+/// NFD's port for WebSocket.
+const WEBSOCKET_PORT: u16 = 9696;
+
 /// The error for a configuration without faces.
-const NOTHING: &str = "no neighbours and no programs: add [udp], [tcp], [unix], [[ethernet]] \
-                        or [[multicast]]";
+const NOTHING: &str = "no neighbours and no programs: add [udp], [tcp], [websocket], [unix], \
+                       [[ethernet]] or [[multicast]]";
 
 /// The contents of the file.
 pub(super) struct Config {
@@ -58,11 +61,15 @@ fn parse(text: &str) -> Result<Config, String> {
     let unix = file.unix.map(|unix| UnixSocket { path: unix.listen, mode: unix.mode.0 });
     let listens = file.udp.is_some()
         || file.tcp.is_some()
+        || file.websocket.is_some()
         || unix.is_some()
         || !file.ethernet.is_empty()
         || !file.multicast.is_empty();
     if !listens && file.route.is_empty() {
         return Err(NOTHING.into());
+    }
+    if file.websocket.is_some() && !cfg!(feature = "websocket") {
+        return Err("[websocket] is not available: build with the feature websocket".into());
     }
     let udp = file.udp.unwrap_or_else(|| Udp { listen: Listen(Vec::new()), ..Udp::default() });
     let ethernet = file.ethernet.into_iter().map(|one| EthernetSettings {
@@ -127,6 +134,7 @@ fn parse(text: &str) -> Result<Config, String> {
             udp_mtu: udp.mtu.map(|mtu| mtu.0 as usize),
             udp_offload: udp.offload.unwrap_or(true),
             tcp: file.tcp.map(|tcp| tcp.listen.0).unwrap_or_default(),
+            websocket: file.websocket.map(|websocket| websocket.listen.0).unwrap_or_default(),
             multicast: multicast.collect(),
             ethernet: ethernet.collect(),
             idle: Duration::from_nanos(file.faces.idle_timeout.0),
@@ -154,6 +162,7 @@ fn parse(text: &str) -> Result<Config, String> {
 struct File {
     udp: Option<Udp>,
     tcp: Option<Tcp>,
+    websocket: Option<WebSocket>,
     unix: Option<Unix>,
     ethernet: Vec<Ethernet>,
     multicast: Vec<Multicast>,
@@ -175,6 +184,12 @@ struct Udp {
 #[serde(deny_unknown_fields, default)]
 struct Tcp {
     listen: Listen<UDP_PORT>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct WebSocket {
+    listen: Listen<WEBSOCKET_PORT>,
 }
 
 #[derive(Deserialize)]
@@ -537,6 +552,15 @@ mod tests {
     }
 
     #[test]
+    fn websocket_needs_its_feature() {
+        let listening = parse("[websocket]").map(|config| config.plan.faces.websocket);
+        match cfg!(feature = "websocket") {
+            true => assert_eq!(listening.unwrap()[0].to_string(), "0.0.0.0:9696"),
+            false => assert!(listening.unwrap_err().contains("with the feature websocket")),
+        }
+    }
+
+    #[test]
     fn errors_have_the_line_and_the_remedy() {
         for (text, words) in [
             ("", &["add [udp]"][..]),
@@ -546,6 +570,7 @@ mod tests {
                 "[[multicast]]\ninterface = \"eth0\"\ngroup = \"1.2.3.4:5\"",
                 &["line 3", "use 224.0.23.170:56363"],
             ),
+            ("[websocket]\nlisten = \"9696\"", &["line 2", "0.0.0.0:6363"]),
             ("[upd]", &["line 1", "unknown field `upd`", "`udp`"]),
             ("[udp]\nlisten = 3", &["line 2", "or a list of addresses"]),
             ("[unix]", &["line 1", "missing field `listen`"]),

@@ -28,6 +28,9 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
         let strangers = if ethernet.strangers { ", unknown senders get faces" } else { "" };
         let _ = writeln!(text, "neighbours at ether://{}{strangers}", ethernet.interface);
     }
+    for at in &plan.faces.websocket {
+        let _ = writeln!(text, "neighbours at ws://{at}");
+    }
     for multicast in &plan.faces.multicast {
         let _ =
             writeln!(text, "neighbours at udp://{} on {}", multicast.group, multicast.interface);

@@ -1,8 +1,11 @@
-//! Tests of `ringtap forward` with neighbours over TCP, and of `forward ctl PATH events`.
+//! Tests of `ringtap forward` with neighbours over TCP and WebSocket, and of `forward ctl PATH
+//! events`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+#[cfg(feature = "websocket")]
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command};
 use std::time::Duration;
 
@@ -176,4 +179,58 @@ app.run_forever(after_start=main())
     let (_, errors, code) = following.end();
     assert_eq!(code, 0, "{errors}");
     running.end();
+}
+
+/// The folder of NDNts. Prints a `SKIPPED` line if it is missing.
+#[cfg(feature = "websocket")]
+fn ndnts() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-tools/ndnts");
+    if folder.join("complete").exists() {
+        return folder.canonicalize().ok();
+    }
+    eprintln!("SKIPPED: NDNts is not installed (scripts/setup-test.sh fetches it, with npm)");
+    None
+}
+
+/// NDNts, an implementation in JavaScript, serves and fetches through the forwarder.
+#[cfg(feature = "websocket")]
+#[test]
+fn programs_of_ndnts_exchange_data_over_websocket() {
+    let Some(ndnts) = ndnts() else { return };
+    let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let running = Running::start(&format!(
+        "[websocket]\nlisten = \"{listen}\"\n[tables]\ncontent-store = 0\n"
+    ));
+    // Node.js finds packages in the folders above the script.
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("ndnts.mjs");
+    std::fs::write(&script, include_str!("ndnts.mjs")).unwrap();
+    let modules = ndnts.join("node_modules");
+    std::os::unix::fs::symlink(modules, folder.path().join("node_modules")).unwrap();
+    let node = |words: &[&str]| {
+        let mut command = Command::new("node");
+        command.arg(&script).arg(format!("ws://{listen}/")).args(words);
+        command
+    };
+    let mut serving = Background::without_words(node(&["serve", "/far"]));
+    let mut lines = BufReader::new(serving.child.stdout.take().unwrap());
+    assert_eq!(line(&mut lines), "serving\n");
+    let faces = running.reply(&["faces"]);
+    let row = faces.lines().find(|row| row.contains("wsclient://127.0.0.1:")).expect(&faces);
+    let face = row.split_whitespace().next().unwrap();
+    running.reply(&["register", "/far", face]);
+    let output = node(&["fetch", "/far", "50"]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "50 of 50 Data are right\n", "{errors}");
+    // A neighbour over UDP fetches from it, too.
+    let neighbour = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    neighbour.set_read_timeout(Some(TIMEOUT)).unwrap();
+    neighbour.send_to(&interest("/far/udp", 4_000), running.udp).unwrap();
+    let mut bytes = [0; 9_500];
+    let len = neighbour.recv(&mut bytes).unwrap();
+    let packet = LpPacket::read(&bytes[..len]).unwrap().payload.unwrap();
+    assert_eq!(Data::read(packet).unwrap().content.len(), 8_000);
+    let report = running.end();
+    assert_eq!(report["packets"]["data_out"], 51, "{report}");
+    assert_eq!(report["links"]["dropped"], serde_json::json!({}), "{report}");
 }

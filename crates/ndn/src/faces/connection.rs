@@ -14,8 +14,8 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 
-/// Time limit of an attempt to connect.
-const LIMIT_NS: u64 = 10_000_000_000;
+/// Time limit of an attempt to connect, and of a handshake.
+pub(crate) const LIMIT_NS: u64 = 10_000_000_000;
 
 /// Shortest and longest pause before the next attempt.
 const PAUSE_MIN_NS: u64 = 1_000_000_000;

@@ -239,11 +239,20 @@ impl Intake {
             }
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         };
-        let mut frames = input.frames();
-        self.frames(faces, (face, serial), frames.by_ref(), now_ns, handler);
-        ends |= frames.is_broken();
-        let unread = frames.unread();
-        input.consume(unread);
+        if let Some(websocket) = &mut stream.websocket {
+            let mut messages = Vec::new();
+            ends |= websocket.receive(input.take(), &mut messages);
+            // Replies to a handshake, a ping or a close.
+            faces.flush_stream(face);
+            let frames = messages.iter().map(|message| message.as_deref().map_err(|lost| *lost));
+            self.frames(faces, (face, serial), frames, now_ns, handler);
+        } else {
+            let mut frames = input.frames();
+            self.frames(faces, (face, serial), frames.by_ref(), now_ns, handler);
+            ends |= frames.is_broken();
+            let unread = frames.unread();
+            input.consume(unread);
+        }
         if !faces.is_same(face, serial) {
             return;
         }

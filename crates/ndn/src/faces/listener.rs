@@ -11,6 +11,7 @@ use rustix::net::{
 
 use crate::faces::connection::configure;
 use crate::faces::remote::ip_version;
+use crate::faces::websocket::WebSocket;
 
 /// Maximum number of connections that the system keeps until they are accepted.
 const BACKLOG: i32 = 1024;
@@ -32,6 +33,8 @@ pub(crate) enum Protocol {
     Program,
     /// Consecutive packets of a neighbour.
     Tcp,
+    /// Messages of a neighbour, with one packet each.
+    WebSocket,
 }
 
 /// A new connection.
@@ -52,6 +55,19 @@ impl Listener {
         let (socket, at) = bound(at)?;
         let name = format!("tcp{}://{at}", ip_version(&at));
         Ok(Self { socket, protocol: Protocol::Tcp, name, paused: false })
+    }
+
+    /// Listens for neighbours that use WebSocket.
+    pub(crate) fn websocket(at: SocketAddr) -> io::Result<Self> {
+        // An error now if this build has none.
+        WebSocket::new()?;
+        let (socket, at) = bound(at)?;
+        Ok(Self {
+            socket,
+            protocol: Protocol::WebSocket,
+            name: format!("ws://{at}"),
+            paused: false,
+        })
     }
 
     /// The next connection.

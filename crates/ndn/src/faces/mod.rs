@@ -1,5 +1,5 @@
-//! Faces of an NDN forwarder: to neighbours over UDP, TCP and Ethernet, and to programs on this
-//! machine over a Unix socket.
+//! Faces of an NDN forwarder: to neighbours over UDP, TCP, WebSocket and Ethernet, and to programs
+//! on this machine over a Unix socket.
 //!
 //! ```text
 //!  UDP, Ethernet ───▶ bursts of datagrams ────┬─▶ Intake: face, reassembly ─▶ Handler::packets
@@ -34,6 +34,8 @@ mod streams;
 #[allow(unsafe_code, reason = "system calls")]
 mod sys;
 mod waiting;
+#[cfg_attr(not(feature = "websocket"), path = "no_websocket.rs")]
+mod websocket;
 
 pub use counters::{Counters, Lost};
 pub(crate) use egress::{Egress, FaceInfo, Sent};

@@ -104,6 +104,11 @@ impl Faces {
             let listener = Listener::tcp(at).map_err(|source| OpenError::Tcp { at, source })?;
             faces.put_listener(listener)?;
         }
+        for &at in &settings.websocket {
+            let open = Listener::websocket(at);
+            let listener = open.map_err(|source| OpenError::WebSocket { at, source })?;
+            faces.put_listener(listener)?;
+        }
         Ok(faces)
     }
 
@@ -141,7 +146,7 @@ impl Faces {
                 (channel, Address::of(group))
             }
             &Remote::Tcp(to) => return self.add_tcp(to, persistence),
-            Remote::Program(_) => return Err(OpenError::Program),
+            Remote::WebSocket(_) | Remote::Program(_) => return Err(OpenError::Program),
         };
         if let Some(face) = self.channels[channel].face_of(&to) {
             self.extend_persistence(face, persistence);

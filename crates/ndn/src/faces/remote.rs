@@ -38,6 +38,8 @@ pub enum Remote {
     },
     /// A neighbour over TCP.
     Tcp(SocketAddr),
+    /// A neighbour that has connected by WebSocket.
+    WebSocket(SocketAddr),
     /// Neighbours on an Ethernet: one, or all of them.
     Ethernet {
         /// The name of the interface.
@@ -124,6 +126,7 @@ impl fmt::Display for Remote {
             Self::Udp(address) => write!(f, "udp{}://{address}", ip_version(address)),
             Self::Multicast { group, .. } => write!(f, "udp{}://{group}", ip_version(group)),
             Self::Tcp(address) => write!(f, "tcp{}://{address}", ip_version(address)),
+            Self::WebSocket(address) => write!(f, "wsclient://{address}"),
             Self::Ethernet { to, .. } => write!(f, "ether://[{}]", to.unwrap_or(Mac::NDN_GROUP)),
             Self::Program(number) => write!(f, "fd://{number}"),
         }

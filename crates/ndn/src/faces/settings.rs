@@ -15,6 +15,9 @@ pub struct Settings {
     pub udp_offload: bool,
     /// TCP listen addresses for neighbours. Each connection gets a face.
     pub tcp: Vec<SocketAddr>,
+    /// Listen addresses for neighbours that use WebSocket, such as programs in a browser. Each
+    /// connection gets a face. Needs the feature `websocket`.
+    pub websocket: Vec<SocketAddr>,
     /// Ethernet interfaces with neighbours.
     pub ethernet: Vec<EthernetSettings>,
     /// Groups of neighbours by UDP multicast.
@@ -66,6 +69,7 @@ impl Default for Settings {
             udp_mtu: None,
             udp_offload: true,
             tcp: Vec::new(),
+            websocket: Vec::new(),
             ethernet: Vec::new(),
             multicast: Vec::new(),
             idle: Duration::from_secs(600),

@@ -1,5 +1,5 @@
 //! The transport of a stream face: a Unix socket or a TCP connection that carries consecutive
-//! packets, delimited by their lengths.
+//! packets, delimited by their lengths, or messages of WebSocket.
 //!
 //! ```text
 //!  in   | read so far | room |     out  | sent | buffered |
@@ -18,6 +18,7 @@ use crate::packets::{Element, Error, PACKET_MAX};
 
 use crate::faces::connection::{Connection, Retries};
 use crate::faces::counters::Lost;
+use crate::faces::websocket::WebSocket;
 
 /// Maximum size of a frame in bytes: a packet and its link headers.
 pub(crate) const FRAME_MAX: usize = PACKET_MAX + 1024;
@@ -32,6 +33,8 @@ pub(crate) struct Stream {
     pub(crate) connection: Connection,
     /// How the connection is opened again; `None` if the other end opened it.
     pub(crate) retries: Option<Retries>,
+    /// The protocol that carries the frames, if it is not their plain sequence.
+    pub(crate) websocket: Option<Box<WebSocket>>,
     pub(crate) input: Input,
     output: Output,
     /// Whether epoll watches the socket for room to write.
@@ -78,6 +81,12 @@ impl Stream {
         Self::new(Connection::Open(socket), None, NEIGHBOUR_OUTPUT_MAX)
     }
 
+    /// The stream of a neighbour that has connected to a port for WebSocket.
+    pub(crate) fn websocket(socket: OwnedFd) -> io::Result<Self> {
+        let websocket = Some(Box::new(WebSocket::new()?));
+        Ok(Self { websocket, ..Self::accepted(socket) })
+    }
+
     /// The stream to a neighbour that is being connected to.
     pub(crate) fn connecting(connection: Connection, retries: Retries) -> Self {
         Self::new(connection, Some(retries), NEIGHBOUR_OUTPUT_MAX)
@@ -87,7 +96,20 @@ impl Stream {
         // A socket that is connecting is watched for room to write: it has some when connected.
         let wants_write = matches!(connection, Connection::Opening { .. });
         let output = Output { bytes: Vec::new(), sent: 0, ends: VecDeque::new(), start: 0, max };
-        Self { connection, retries, input: Input::new(), output, wants_write, listed: false }
+        Self {
+            connection,
+            retries,
+            websocket: None,
+            input: Input::new(),
+            output,
+            wants_write,
+            listed: false,
+        }
+    }
+
+    /// Whether a handshake precedes the frames and is not complete.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.websocket.as_ref().is_some_and(|websocket| websocket.is_handshaking())
     }
 
     /// Appends a frame to the output by `write`; returns its length in bytes. Fails if too many
@@ -104,14 +126,28 @@ impl Stream {
             return Err(Lost::Congested);
         }
         let before = self.output.bytes.len();
-        write(&mut self.output.bytes);
+        let Some(websocket) = &mut self.websocket else {
+            write(&mut self.output.bytes);
+            self.output.end_frame();
+            return Ok(self.output.bytes.len() - before);
+        };
+        let mut frame = Vec::new();
+        write(&mut frame);
+        let len = frame.len();
+        websocket.send(frame)?;
+        websocket.take_output(&mut self.output.bytes);
         self.output.end_frame();
-        Ok(self.output.bytes.len() - before)
+        Ok(len)
     }
 
     /// Sends as many buffered bytes as the socket accepts; returns whether it is to be watched for
     /// room.
     pub(crate) fn flush(&mut self) -> io::Result<bool> {
+        if let Some(websocket) = &mut self.websocket
+            && !self.output.is_full()
+        {
+            websocket.take_output(&mut self.output.bytes);
+        }
         match &self.connection {
             Connection::Open(socket) => self.output.send(socket),
             Connection::Opening { .. } => Ok(true),
@@ -197,6 +233,13 @@ impl Input {
     /// The complete frames that are not consumed.
     pub(crate) fn frames(&self) -> Frames<'_> {
         Frames { unread: &self.bytes[self.consumed..self.filled], is_broken: false }
+    }
+
+    /// Takes all bytes that are not consumed.
+    pub(crate) fn take(&mut self) -> &[u8] {
+        let unread = self.consumed..self.filled;
+        self.consumed = self.filled;
+        &self.bytes[unread]
     }
 
     /// Consumes all bytes but the last `unread`.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use rustix::event::epoll;
 use rustix::net::getsockname;
 
-use crate::faces::connection::{Connection, Retries, Step};
+use crate::faces::connection::{Connection, LIMIT_NS, Retries, Step};
 use crate::faces::counters::{Counters, Lost};
 use crate::faces::error::OpenError;
 use crate::faces::face::{Face, Link, Persistence};
@@ -59,10 +59,14 @@ impl Faces {
         if self.on_demand() >= self.on_demand_max() {
             return None;
         }
-        let stream = Stream::accepted(socket);
-        let (remote, local) = match protocol {
+        let (remote, stream) = match protocol {
             Protocol::Program => return None,
-            Protocol::Tcp => (Remote::Tcp(from), local_tcp(&stream.connection)),
+            Protocol::Tcp => (Remote::Tcp(from), Stream::accepted(socket)),
+            Protocol::WebSocket => (Remote::WebSocket(from), Stream::websocket(socket).ok()?),
+        };
+        let local = match protocol {
+            Protocol::WebSocket => self.listeners[listener].name.clone(),
+            _ => local_tcp(&stream.connection),
         };
         self.put_stream(remote, local, persistence, stream, now_ns)
     }
@@ -189,6 +193,10 @@ pub(crate) fn disconnect(faces: &mut Faces, face: u32, now_ns: u64, handler: &mu
 /// Opens connections whose pause is over, and ends attempts that take too long.
 pub(crate) fn reconnect(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
     let steps = faces.iter_mut().filter_map(|(number, face)| match &mut face.link {
+        Link::Stream(stream) if stream.is_handshaking() => {
+            let is_late = now_ns.saturating_sub(face.used_ns) >= LIMIT_NS;
+            Some((number, if is_late { Step::GiveUp } else { Step::Nothing }))
+        }
         Link::Stream(stream) => Some((number, stream.connection.step(now_ns))),
         Link::Datagrams { .. } => None,
     });

@@ -64,6 +64,7 @@ impl ForwardPlan {
         json!({
             "udp": self.faces.udp.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "tcp": self.faces.tcp.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "websocket": self.faces.websocket.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "unix": self.unix,
             "ethernet": ethernet,
             "multicast": multicast,

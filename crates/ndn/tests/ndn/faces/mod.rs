@@ -6,3 +6,5 @@ mod stream;
 mod support;
 mod tcp;
 mod udp;
+#[cfg(feature = "websocket")]
+mod websocket;
