@@ -138,6 +138,22 @@ fn requests_that_wait_for_an_event_are_accounted_for() {
     assert_eq!([&management["waiting"], &management["unanswered"]], [1, 1], "{report}");
 }
 
+#[test]
+fn a_command_joins_a_multicast_group() {
+    let running = Running::start("");
+    let (_, errors, code) = running.ctl(&["register", "/m", "udp://224.0.23.170"]);
+    assert!(code == 1 && errors.contains("creating a face to udp://224.0.23.170"), "{errors}");
+    running.reply(&["register", "/m", "udp://224.0.23.170/lo"]);
+    let faces = running.reply(&["faces"]);
+    assert!(faces.contains("udp4://224.0.23.170:56363 on lo"), "{faces}");
+    // Now the group is known without its interface, too.
+    running.reply(&["register", "/n", "udp://224.0.23.170"]);
+    running.reply(&["unregister", "/m", "udp://224.0.23.170/lo"]);
+    let routes = running.reply(&["routes"]);
+    assert!(routes.contains("/n ") && !routes.contains("/m "), "{routes}");
+    running.end();
+}
+
 /// python-ndn, an independent implementation, follows the notifications.
 #[test]
 fn python_ndn_reads_the_events() {
