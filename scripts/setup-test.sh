@@ -85,6 +85,21 @@ if [ ! -x "$tools/ndnd" ]; then
     fi
 fi
 
+# NDNts, an NDN implementation in JavaScript, with its WebSocket transport; needs Node.js with npm.
+if [ ! -e "$tools/ndnts/complete" ]; then
+    rm -rf "$tools/ndnts"
+    mkdir -p "$tools/ndnts"
+    release=0.0.20250307 # all packages of one release
+    if command -v npm >/dev/null && npm install --prefix "$tools/ndnts" --no-audit --no-fund --ignore-scripts --silent \
+        "@ndn/endpoint@$release" "@ndn/fw@$release" "@ndn/l3face@$release" "@ndn/packet@$release" \
+        "@ndn/ws-transport@$release"; then
+        touch "$tools/ndnts/complete"
+    else
+        rm -rf "$tools/ndnts"
+        echo "setup-test: continuing without NDNts: Node.js with npm is missing, or the packages cannot be fetched" >&2
+    fi
+fi
+
 # A broker of Kafka, and the connector of Spark to it, for the tests of `make test-all`.
 if [ "${RINGTAP_FULL:-}" = 1 ]; then
     wanted=() missing=()

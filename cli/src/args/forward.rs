@@ -78,7 +78,7 @@ pub(crate) enum ForwardCtl {
     /// Add a route: send Interests of a prefix to a neighbour
     Register {
         prefix: NameBuf,
-        /// udp://HOST:PORT, ether://IFACE, or the number of a face
+        /// udp://HOST:PORT, tcp://HOST:PORT, ether://IFACE, or the number of a face
         to: String,
         /// Cost of the route; lower costs are preferred
         #[arg(long, value_name = "N", default_value_t = 0)]
@@ -97,6 +97,12 @@ pub(crate) enum ForwardCtl {
     Routes,
     /// List faces with their counters
     Faces,
+    /// Print events of faces as they happen: created, destroyed, up, down
+    Events {
+        /// Stop after this many events
+        #[arg(long, value_name = "N")]
+        count: Option<u64>,
+    },
     /// Close a face
     Close {
         /// The number of the face

@@ -17,6 +17,9 @@ use crate::ndn::{CommandSigner, Link};
 /// Longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(4);
 
+/// Longest wait for packets before a stop is noticed.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
 /// Most segments of a data set.
 const SEGMENTS_MAX: u64 = 100_000;
 
@@ -82,15 +85,29 @@ impl Client {
 
     /// Sends an Interest and waits for its Data; returns its bytes.
     fn request(&mut self, interest: &[u8]) -> anyhow::Result<Vec<u8>> {
+        let answer = self.request_within(interest, TIMEOUT, || false)?;
+        answer
+            .with_context(|| format!("no answer from the forwarder within {} s", TIMEOUT.as_secs()))
+    }
+
+    /// Sends an Interest and waits for its Data; returns its bytes, or `None` after `timeout` or
+    /// when `stopped` returns true.
+    pub(super) fn request_within(
+        &mut self,
+        interest: &[u8],
+        timeout: Duration,
+        stopped: impl Fn() -> bool,
+    ) -> anyhow::Result<Option<Vec<u8>>> {
         self.link.send(&Headers::NONE, interest).context("querying the forwarder")?;
         let clock = Clock::start();
         let mut answer = None;
         while answer.is_none() {
-            let left = TIMEOUT.saturating_sub(clock.elapsed());
-            if left.is_zero() {
-                bail!("no answer from the forwarder within {} s", TIMEOUT.as_secs());
+            let left = timeout.saturating_sub(clock.elapsed());
+            if left.is_zero() || stopped() {
+                return Ok(None);
             }
-            let is_connected = self.link.receive(clock.now_ns(), left, |headers, packet, _| {
+            let wait = left.min(POLL_INTERVAL);
+            let is_connected = self.link.receive(clock.now_ns(), wait, |headers, packet, _| {
                 answer = match (packet, headers.nack) {
                     (_, Some(reason)) => Some(Err(reason)),
                     (Packet::Data(data), None) => Some(Ok(data.wire.to_vec())),
@@ -101,17 +118,17 @@ impl Client {
             ensure!(is_connected || answer.is_some(), "the forwarder closed the connection");
         }
         match answer {
-            Some(Ok(data)) => Ok(data),
+            Some(Ok(data)) => Ok(Some(data)),
             Some(Err(NackReason::NoRoute)) => {
                 bail!("the forwarder has no route to its management prefix")
             }
             Some(Err(reason)) => bail!("the forwarder answered with a Nack: {reason:?}"),
-            None => bail!("no answer from the forwarder"),
+            None => Ok(None),
         }
     }
 }
 
-fn to_bytes(interest: &NewInterest<'_>) -> Vec<u8> {
+pub(super) fn to_bytes(interest: &NewInterest<'_>) -> Vec<u8> {
     let mut wire = Vec::new();
     interest.write(&mut wire);
     wire

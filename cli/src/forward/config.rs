@@ -10,8 +10,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_ndn::faces::{EthernetSettings, Remote, Settings as FaceSettings};
-use ringtap_ndn::packets::NameBuf;
+use ringtap_ndn::faces::{
+    EthernetSettings, MULTICAST_GROUP, MULTICAST_PORT, MulticastSettings, Remote,
+    Settings as FaceSettings,
+};
+use ringtap_ndn::packets::{NameBuf, UDP_PORT};
 use ringtap_ndn::relay::{
     ForwardPlan, PlannedRoute, Settings, Sharing, Strategy, TrustSettings, Unsolicited,
 };
@@ -24,6 +27,13 @@ use ringtap_terminal::Usage;
 
 /// The longest configuration, in bytes.
 const BYTES_MOST: u64 = 64 << 20;
+
+/// NFD's port for WebSocket.
+const WEBSOCKET_PORT: u16 = 9696;
+
+/// The error for a configuration without faces.
+const NOTHING: &str = "no neighbours and no programs: add [udp], [tcp], [websocket], [unix], \
+                       [[ethernet]] or [[multicast]]";
 
 /// The contents of the file.
 pub(super) struct Config {
@@ -52,14 +62,27 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Config> {
 fn parse(text: &str) -> Result<Config, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     let unix = file.unix.map(|unix| UnixSocket { path: unix.listen, mode: unix.mode.0 });
-    let listens = file.udp.is_some() || unix.is_some() || !file.ethernet.is_empty();
+    let listens = file.udp.is_some()
+        || file.tcp.is_some()
+        || file.websocket.is_some()
+        || unix.is_some()
+        || !file.ethernet.is_empty()
+        || !file.multicast.is_empty();
     if !listens && file.route.is_empty() {
-        return Err("no neighbours and no programs: add [udp], [unix] or [[ethernet]]".into());
+        return Err(NOTHING.into());
+    }
+    if file.websocket.is_some() && !cfg!(feature = "websocket") {
+        return Err("[websocket] is not available: build with the feature websocket".into());
     }
     let udp = file.udp.unwrap_or_else(|| Udp { listen: Listen(Vec::new()), ..Udp::default() });
     let ethernet = file.ethernet.into_iter().map(|one| EthernetSettings {
         interface: one.interface,
         strangers: one.strangers,
+        mtu: one.mtu.map(|mtu| mtu.0 as usize),
+    });
+    let multicast = file.multicast.into_iter().map(|one| MulticastSettings {
+        interface: one.interface,
+        group: one.group.0,
         mtu: one.mtu.map(|mtu| mtu.0 as usize),
     });
     let Tables {
@@ -132,6 +155,9 @@ fn parse(text: &str) -> Result<Config, String> {
             udp: udp.listen.0,
             udp_mtu: udp.mtu.map(|mtu| mtu.0 as usize),
             udp_offload: udp.offload.unwrap_or(true),
+            tcp: file.tcp.map(|tcp| tcp.listen.0).unwrap_or_default(),
+            websocket: file.websocket.map(|websocket| websocket.listen.0).unwrap_or_default(),
+            multicast: multicast.collect(),
             ethernet: ethernet.collect(),
             idle: Duration::from_nanos(file.faces.idle_timeout.0),
             faces_max: file.faces.most.0 as usize,
@@ -158,8 +184,11 @@ fn parse(text: &str) -> Result<Config, String> {
 #[derive(Default)]
 struct File {
     udp: Option<Udp>,
+    tcp: Option<Tcp>,
+    websocket: Option<WebSocket>,
     unix: Option<Unix>,
     ethernet: Vec<Ethernet>,
+    multicast: Vec<Multicast>,
     faces: Faces,
     tables: Tables,
     workers: Workers,
@@ -187,9 +216,30 @@ enum Local {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct Udp {
-    listen: Listen,
+    listen: Listen<UDP_PORT>,
     mtu: Option<Number<Bytes>>,
     offload: Option<bool>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Tcp {
+    listen: Listen<UDP_PORT>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct WebSocket {
+    listen: Listen<WEBSOCKET_PORT>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Multicast {
+    interface: String,
+    #[serde(default)]
+    group: Group,
+    mtu: Option<Number<Bytes>>,
 }
 
 #[derive(Deserialize)]
@@ -297,20 +347,41 @@ impl Default for Tables {
     }
 }
 
-/// Listen addresses: one, or a list. As in NFD, the default is all addresses of this machine.
-struct Listen(Vec<SocketAddr>);
+/// A multicast group; by default that of NFD for IPv4.
+struct Group(SocketAddr);
 
-impl Default for Listen {
+impl Default for Group {
     fn default() -> Self {
-        let port = ringtap_ndn::packets::UDP_PORT;
+        Self(SocketAddr::from((MULTICAST_GROUP, MULTICAST_PORT)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Group {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let group = text.parse().ok().filter(|group: &SocketAddr| group.ip().is_multicast());
+        group.map(Self).ok_or_else(|| {
+            D::Error::custom(format!(
+                "invalid group {text:?}: use {MULTICAST_GROUP}:{MULTICAST_PORT} or [ff02::1234]:{MULTICAST_PORT}"
+            ))
+        })
+    }
+}
+
+/// Listen addresses: one, or a list. As in NFD, the default is all addresses of this machine, with
+/// this port.
+struct Listen<const PORT: u16>(Vec<SocketAddr>);
+
+impl<const PORT: u16> Default for Listen<PORT> {
+    fn default() -> Self {
         Self(vec![
-            SocketAddr::from(([0, 0, 0, 0], port)),
-            SocketAddr::from(([0_u16, 0, 0, 0, 0, 0, 0, 0], port)),
+            SocketAddr::from(([0, 0, 0, 0], PORT)),
+            SocketAddr::from(([0_u16, 0, 0, 0, 0, 0, 0, 0], PORT)),
         ])
     }
 }
 
-impl<'de> Deserialize<'de> for Listen {
+impl<'de, const PORT: u16> Deserialize<'de> for Listen<PORT> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(
@@ -457,6 +528,8 @@ mod tests {
             listen = ["0.0.0.0:6363", "[::]:7000"]
             mtu = 8800
             offload = false
+            [tcp]
+            listen = "0.0.0.0:6363"
             [unix]
             listen = "/run/ndn.sock"
             mode = "0660"
@@ -464,6 +537,12 @@ mod tests {
             interface = "eth1"
             strangers = true
             mtu = "9k"
+            [[multicast]]
+            interface = "eth0"
+            [[multicast]]
+            interface = "eth1"
+            group = "[ff02::1234]:56363"
+            mtu = 1280
             [faces]
             most = 100
             on-demand = 60
@@ -487,6 +566,9 @@ mod tests {
             [[route]]
             prefix = "/"
             to = "ether://eth1"
+            [[route]]
+            prefix = "/c"
+            to = "tcp://192.0.2.1"
             [[strategy]]
             prefix = "/a"
             use = "multicast"
@@ -494,6 +576,12 @@ mod tests {
         );
         let Config { plan, unix } = config.unwrap();
         assert!(plan.faces.udp.len() == 2 && !plan.faces.udp_offload);
+        assert_eq!(plan.faces.tcp, ["0.0.0.0:6363".parse().unwrap()]);
+        let [first, second] = &plan.faces.multicast[..] else { panic!() };
+        let shown = (first.interface.as_str(), first.group.to_string(), first.mtu);
+        assert_eq!(shown, ("eth0", "224.0.23.170:56363".into(), None));
+        assert_eq!((second.group.port(), second.mtu), (56363, Some(1280)));
+        assert_eq!(plan.routes[2].to.to_string(), "tcp4://192.0.2.1:6363");
         assert_eq!((plan.faces.udp_mtu, plan.faces.ethernet[0].mtu), (Some(8800), Some(9216)));
         assert_eq!((plan.faces.faces_max, plan.faces.idle.as_secs()), (100, 60));
         let Settings { pit_capacity, cs_capacity, cs_bytes, lifetime_max_ms, .. } = plan.settings;
@@ -507,6 +595,7 @@ mod tests {
         let unix = unix.unwrap();
         assert_eq!((unix.path.to_str(), unix.mode), (Some("/run/ndn.sock"), 0o660));
         assert_eq!(parse("[udp]").map(|config| config.plan.faces.udp.len()), Ok(2));
+        assert_eq!(parse("[tcp]").map(|config| config.plan.faces.tcp.len()), Ok(2));
         assert_eq!(
             parse("[unix]\nlisten = \"x\"").map(|config| config.plan.faces.udp.len()),
             Ok(0)
@@ -584,11 +673,25 @@ mod tests {
     }
 
     #[test]
+    fn websocket_needs_its_feature() {
+        let listening = parse("[websocket]").map(|config| config.plan.faces.websocket);
+        match cfg!(feature = "websocket") {
+            true => assert_eq!(listening.unwrap()[0].to_string(), "0.0.0.0:9696"),
+            false => assert!(listening.unwrap_err().contains("with the feature websocket")),
+        }
+    }
+
+    #[test]
     fn errors_have_the_line_and_the_remedy() {
         for (text, words) in [
             ("", &["add [udp]"][..]),
             ("[udp]\nlisten = \"6363\"", &["line 2", "0.0.0.0:6363 or [::]:6363"]),
             ("[udp]\nport = 1", &["line 2", "unknown field `port`", "listen"]),
+            (
+                "[[multicast]]\ninterface = \"eth0\"\ngroup = \"1.2.3.4:5\"",
+                &["line 3", "use 224.0.23.170:56363"],
+            ),
+            ("[websocket]\nlisten = \"9696\"", &["line 2", "0.0.0.0:6363"]),
             ("[upd]", &["line 1", "unknown field `upd`", "`udp`"]),
             ("[udp]\nlisten = 3", &["line 2", "or a list of addresses"]),
             ("[unix]", &["line 1", "missing field `listen`"]),
@@ -608,7 +711,7 @@ mod tests {
             ("[tables]\npit = -3", &["line 2", "invalid count"]),
             ("[faces]\nidle-timeout = \"soon\"", &["line 2", "1h30m"]),
             ("[[route]]\nprefix = \"/a/%zz\"\nto = \"udp://1.2.3.4\"", &["line 2", "%zz"]),
-            ("[[route]]\nprefix = \"/a\"\nto = \"tcp://1.2.3.4\"", &["line 3", "use udp://"]),
+            ("[[route]]\nprefix = \"/a\"\nto = \"sctp://1.2.3.4\"", &["line 3", "use udp://"]),
             ("[[strategy]]\nprefix = \"/a\"\nuse = \"fast\"", &["line 3", "best-route, multicast"]),
             ("[udp", &["line 1"]),
         ] {

@@ -13,9 +13,10 @@ use ringtap_ndn::packets::management::{
 use ringtap_ndn::relay::Strategy;
 
 use super::client::Client;
-use super::text;
+use super::{WATCH, events, text};
 use crate::args::{ForwardCtl, ForwardCtlArgs};
 use crate::ndn::CommandSigner;
+use crate::signals;
 use ringtap_terminal::Usage;
 use ringtap_terminal::console;
 
@@ -63,6 +64,11 @@ pub(super) fn run(args: &ForwardCtlArgs) -> anyhow::Result<ExitCode> {
             text::strategies(&choices)
         }
         ForwardCtl::Strategy { prefix, name } => choose(client, prefix, name)?,
+        ForwardCtl::Events { count } => {
+            let printed = signals::stoppable(&WATCH, || events::run(client, *count));
+            printed.context("handling signals")??;
+            return Ok(ExitCode::SUCCESS);
+        }
         ForwardCtl::Status => {
             text::status(&GeneralStatus::read(&client.dataset("status", "general")?)?)
         }
@@ -126,7 +132,10 @@ fn known_face(client: &mut Client, to: &str) -> anyhow::Result<u64> {
 /// Remote and local URI in NFD's syntax.
 fn uris(remote: &Remote) -> (String, Option<String>) {
     let local = match remote {
-        Remote::Ethernet { interface, .. } => Some(format!("dev://{interface}")),
+        Remote::Ethernet { interface, .. }
+        | Remote::Multicast { interface: Some(interface), .. } => {
+            Some(format!("dev://{interface}"))
+        }
         _ => None,
     };
     (remote.to_string(), local)

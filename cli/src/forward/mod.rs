@@ -4,6 +4,7 @@ mod anchors;
 mod client;
 mod config;
 mod ctl;
+mod events;
 mod text;
 
 use std::process::ExitCode;

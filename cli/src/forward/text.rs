@@ -5,7 +5,7 @@ use std::fmt::Write;
 use ringtap_ndn::faces::{Counters, Remote};
 use ringtap_ndn::packets::Name;
 use ringtap_ndn::packets::management::{
-    FaceStatus, GeneralStatus, ORIGIN_APP, ORIGIN_STATIC, RibEntry, StrategyChoice,
+    FaceEvent, FaceStatus, GeneralStatus, ORIGIN_APP, ORIGIN_STATIC, RibEntry, StrategyChoice,
 };
 use ringtap_ndn::relay::{ForwardPlan, ForwardReport};
 
@@ -21,9 +21,19 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
     for at in &plan.faces.udp {
         let _ = writeln!(text, "neighbours at udp://{at}");
     }
+    for at in &plan.faces.tcp {
+        let _ = writeln!(text, "neighbours at tcp://{at}");
+    }
     for ethernet in &plan.faces.ethernet {
         let strangers = if ethernet.strangers { ", unknown senders get faces" } else { "" };
         let _ = writeln!(text, "neighbours at ether://{}{strangers}", ethernet.interface);
+    }
+    for at in &plan.faces.websocket {
+        let _ = writeln!(text, "neighbours at ws://{at}");
+    }
+    for multicast in &plan.faces.multicast {
+        let _ =
+            writeln!(text, "neighbours at udp://{} on {}", multicast.group, multicast.interface);
     }
     if let Some(unix) = &plan.unix {
         let _ = writeln!(text, "programs at unix://{unix}");
@@ -64,7 +74,8 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
     }
     for route in &plan.routes {
         let local = match &route.to {
-            Remote::Ethernet { interface, .. } => format!(" on {interface}"),
+            Remote::Ethernet { interface, .. }
+            | Remote::Multicast { interface: Some(interface), .. } => format!(" on {interface}"),
             _ => String::new(),
         };
         let _ = writeln!(text, "{} to {}{local}, cost {}", route.prefix, route.to, route.cost);
@@ -178,6 +189,17 @@ pub(super) fn faces(faces: &[FaceStatus]) -> String {
         table.row(face_row(face.face, &uri, &counters));
     }
     table.lines().map(|line| line + "\n").collect()
+}
+
+/// A line about an event of a face.
+pub(super) fn event(event: &FaceEvent) -> String {
+    let persistency = match event.persistency {
+        0 => "persistent",
+        1 => "on demand",
+        _ => "permanent",
+    };
+    let FaceEvent { kind, face, uri, local_uri, .. } = event;
+    format!("{} {face} {uri} from {local_uri}, {persistency}\n", kind.name())
 }
 
 pub(super) fn routes(entries: &[RibEntry], faces: &[FaceStatus]) -> String {

@@ -391,7 +391,7 @@ fn bytes_that_are_not_ndn_end_a_stream_with_an_error() {
 }
 
 /// A Python with python-ndn, an independent implementation.
-fn python() -> Option<PathBuf> {
+pub(crate) fn python() -> Option<PathBuf> {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-tools/venv/bin/python");
     let has = |python: &PathBuf| {
         let found = Command::new(python).args(["-c", "import ndn.appv2"]).output();

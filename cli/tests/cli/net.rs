@@ -43,13 +43,18 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 impl Background {
     /// Starts the command and waits for a line on stderr with `words`.
-    pub(crate) fn start(mut command: Command, words: &str) -> Self {
+    pub(crate) fn start(command: Command, words: &str) -> Self {
+        let mut process = Self::without_words(command);
+        process.wait_for(words);
+        process
+    }
+
+    /// Starts the command.
+    pub(crate) fn without_words(mut command: Command) -> Self {
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let errors = BufReader::new(child.stderr.take().unwrap());
-        let mut process = Self { child, errors };
-        process.wait_for(words);
-        process
+        Self { child, errors }
     }
 
     /// The next line on stderr with `words`; panics if the process ends before.

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use crate::faces::multicast;
 use crate::faces::outgoing::Outgoing;
-use crate::faces::remote::{Mac, udp_scheme};
+use crate::faces::remote::{Mac, ip_version};
 use crate::faces::sys::{self, Address, Interface};
 
 /// The EtherType of NDN.
@@ -21,7 +22,7 @@ pub(crate) struct Channel {
     /// Whether unknown senders get faces on demand.
     pub(crate) accepts_unknown: bool,
     pub(crate) mtu: Option<usize>,
-    /// The group face of an Ethernet interface.
+    /// The face of the group, of an Ethernet interface or of UDP multicast.
     pub(crate) group: Option<u32>,
     /// Faces by remote address.
     peers: HashMap<Address, u32>,
@@ -32,6 +33,7 @@ pub(crate) struct Channel {
 
 pub(crate) enum Kind {
     Udp(SocketAddr),
+    Multicast { group: SocketAddr, interface: String },
     Ethernet { name: String, interface: Interface },
 }
 
@@ -41,6 +43,11 @@ impl Channel {
         let bound = rustix::net::getsockname(&socket)?;
         let bound = SocketAddr::try_from(bound).unwrap_or(at);
         Ok(Self::new(socket, Kind::Udp(bound), offload))
+    }
+
+    pub(crate) fn multicast(interface: &str, group: SocketAddr) -> io::Result<Self> {
+        let (socket, group) = multicast::open(interface, group)?;
+        Ok(Self::new(socket, Kind::Multicast { group, interface: interface.into() }, false))
     }
 
     pub(crate) fn ethernet(name: &str) -> io::Result<Self> {
@@ -67,7 +74,11 @@ impl Channel {
     /// The local end in NFD's syntax.
     pub(crate) fn local(&self) -> String {
         match &self.kind {
-            Kind::Udp(at) => format!("{}://{at}", udp_scheme(at)),
+            Kind::Udp(at) => format!("udp{}://{at}", ip_version(at)),
+            Kind::Multicast { group, interface } => match interface.parse::<Ipv4Addr>() {
+                Ok(address) => format!("udp4://{address}:{}", group.port()),
+                Err(_) => format!("dev://{interface}"),
+            },
             Kind::Ethernet { name, .. } => format!("dev://{name}"),
         }
     }
@@ -103,7 +114,9 @@ impl Channel {
     /// Datagrams that the kernel dropped for lack of room, since the socket was opened.
     pub(crate) fn kernel_drops(&mut self) -> u64 {
         match self.kind {
-            Kind::Udp(_) => self.kernel_drops = sys::receive_drops(self.socket.as_fd()),
+            Kind::Udp(_) | Kind::Multicast { .. } => {
+                self.kernel_drops = sys::receive_drops(self.socket.as_fd())
+            }
             // The kernel resets this counter on each read.
             Kind::Ethernet { .. } => {
                 self.kernel_drops += sys::kernel_drops_packet(self.socket.as_fd());

@@ -17,17 +17,19 @@ pub enum Lost {
     NoFace,
     /// A packet to send that needs more than 64 fragments.
     TooManyFragments,
-    /// The socket, or the output buffer of a program, is full.
+    /// The socket, or the output buffer of a stream, is full.
     Congested,
     /// The system refused to send it.
     Refused,
     /// The face to send on does not exist.
     Gone,
+    /// The connection ended before it was sent, or is not established.
+    Disconnected,
 }
 
 impl Lost {
     /// All reasons.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Malformed,
         Self::TooLong,
         Self::NoFace,
@@ -35,6 +37,7 @@ impl Lost {
         Self::Congested,
         Self::Refused,
         Self::Gone,
+        Self::Disconnected,
     ];
 
     /// The name in reports.
@@ -47,6 +50,7 @@ impl Lost {
             Self::Congested => "congested",
             Self::Refused => "refused",
             Self::Gone => "gone",
+            Self::Disconnected => "disconnected",
         }
     }
 

@@ -16,6 +16,37 @@ pub enum OpenError {
         /// The system's error.
         source: io::Error,
     },
+    /// The TCP port cannot be opened, or the neighbour cannot be connected to.
+    #[error("opening tcp://{at}: {source}")]
+    Tcp {
+        /// The address.
+        at: SocketAddr,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The port for WebSocket cannot be opened.
+    #[error("opening ws://{at}: {source}")]
+    WebSocket {
+        /// The address.
+        at: SocketAddr,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The socket of a multicast group cannot be opened.
+    #[error("joining udp://{group} on {interface}: {source}")]
+    Multicast {
+        /// The group.
+        group: SocketAddr,
+        /// The interface.
+        interface: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// No interface has the multicast group.
+    #[error(
+        "no interface has the multicast group {0}: add [[multicast]], or name one, as in udp://{0}/eth0"
+    )]
+    NoGroup(SocketAddr),
     /// The Ethernet socket cannot be opened.
     #[error("opening ether://{interface}: {source}{}", hint(source))]
     Ethernet {
@@ -27,7 +58,7 @@ pub enum OpenError {
     /// All faces are in use; their maximum number.
     #[error("all {0} faces are in use: raise the maximum or close a face")]
     Full(usize),
-    /// The forwarder does not connect to programs; they connect to it.
+    /// The forwarder does not connect to programs, nor by WebSocket; they connect to it.
     #[error("a face to a program cannot be opened: the program must connect")]
     Program,
     /// An MTU in bytes with which 64 fragments cannot hold a packet.

@@ -81,7 +81,7 @@ impl Face {
     }
 
     /// Whether the remote end is a program on this machine. As in NFD, UDP faces are never local:
-    /// source addresses of datagrams can be forged.
+    /// source addresses of datagrams can be forged. TCP faces are not either, whatever their addresses.
     pub fn is_local(&self) -> bool {
         matches!(self.remote, Remote::Program(_))
     }
@@ -99,7 +99,7 @@ impl Face {
 
     /// Whether several neighbours receive a sent packet.
     pub fn is_shared(&self) -> bool {
-        matches!(self.remote, Remote::Ethernet { to: None, .. })
+        matches!(self.remote, Remote::Ethernet { to: None, .. } | Remote::Multicast { .. })
     }
 
     /// Counts a received complete packet.

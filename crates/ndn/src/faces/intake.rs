@@ -5,6 +5,7 @@
 //!                     (or create it)
 //! ```
 
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
@@ -18,10 +19,11 @@ use rustix::event::epoll::{self, Event, EventFlags};
 use rustix::io::Errno;
 
 use crate::faces::channel::Kind;
+use crate::faces::connection::Connection;
 use crate::faces::counters::Lost;
-use crate::faces::face::{Face, Link};
+use crate::faces::face::{Face, Link, Persistence};
 use crate::faces::registry::Faces;
-use crate::faces::stream::Next;
+use crate::faces::streams::{accept, disconnect, reconnect};
 use crate::faces::sys::{Address, BURST, Inbox};
 use crate::faces::waiting::Source;
 
@@ -32,9 +34,6 @@ const REASSEMBLY_NS: u64 = 2_000_000_000;
 /// Maximum number of receive calls on a socket before the next socket is served.
 const CALLS_PER_SOCKET: usize = 4;
 
-/// Maximum number of programs accepted before packets are handled.
-const ACCEPTS: usize = 64;
-
 /// Maximum number of ready sockets handled at a time.
 const READY: usize = 64;
 
@@ -44,6 +43,9 @@ pub trait Handler {
     fn up(&mut self, faces: &mut Faces, face: u32);
     /// Called after a face was closed.
     fn down(&mut self, faces: &mut Faces, face: u32);
+    /// Called after the connection of a permanent face was established or ended. It is established
+    /// for the first time after [`Handler::up`].
+    fn link_changed(&mut self, _faces: &mut Faces, _face: u32, _is_up: bool) {}
     /// Called with complete packets that were received together, in order. The caller flushes
     /// packets that are sent by [`Faces::send`].
     fn packets(&mut self, faces: &mut Faces, packets: &[ReceivedPacket<'_>]);
@@ -95,13 +97,22 @@ impl<'a> Batch<'a> {
 pub struct Intake {
     ready: Vec<(Source, EventFlags)>,
     inbox: Inbox,
+    fragments: Fragments,
+}
+
+/// Reassembly by sender.
+struct Fragments {
     reassembler: Reassembler,
+    /// Of the neighbours of a group.
+    hasher: RandomState,
 }
 
 /// The sender of a frame.
 enum Sender {
     /// A face, by number.
     Face(u32),
+    /// The face of a group, and one of its neighbours.
+    Group(u32, Address),
     /// A sender without a face: its channel and address.
     New(usize, Address),
     /// A sender that cannot have a face.
@@ -120,7 +131,10 @@ impl Intake {
         Self {
             ready: Vec::with_capacity(READY),
             inbox: Inbox::new(),
-            reassembler: Reassembler::new(REASSEMBLIES, REASSEMBLY_NS),
+            fragments: Fragments {
+                reassembler: Reassembler::new(REASSEMBLIES, REASSEMBLY_NS),
+                hasher: RandomState::new(),
+            },
         }
     }
 
@@ -146,7 +160,7 @@ impl Intake {
             let (source, flags) = self.ready[at];
             match source {
                 Source::Channel(number) => self.datagrams(faces, number as usize, now_ns, handler),
-                Source::Listener => accept(faces, now_ns, handler),
+                Source::Listener(at) => accept(faces, at as usize, now_ns, handler),
                 Source::Stream(face) => self.stream(faces, face, flags, now_ns, handler),
                 Source::Doorbell => {}
             }
@@ -156,7 +170,7 @@ impl Intake {
 
     /// Number of packets dropped because fragments were missing.
     pub fn incomplete(&self) -> u64 {
-        self.reassembler.incomplete()
+        self.fragments.reassembler.incomplete()
     }
 
     /// Handles a frame as if it was received, without its socket: a datagram of a neighbour on the
@@ -178,8 +192,8 @@ impl Intake {
                 face.map_or(Sender::New(0, address), Sender::Face)
             }
         };
-        let (reassembler, mut batch) = (&mut self.reassembler, Batch::new());
-        handle_frame(reassembler, &mut batch, faces, now_ns, sender, Ok(frame), handler);
+        let mut batch = Batch::new();
+        handle_frame(&mut self.fragments, &mut batch, faces, now_ns, sender, Ok(frame), handler);
         batch.deliver(faces, handler);
         faces.flush();
     }
@@ -191,7 +205,7 @@ impl Intake {
         now_ns: u64,
         handler: &mut impl Handler,
     ) {
-        let Self { inbox, reassembler, .. } = self;
+        let Self { inbox, fragments, .. } = self;
         for _ in 0..CALLS_PER_SOCKET {
             // The error belongs to an earlier send, or the interface is down: nothing was received.
             let Ok(count) = inbox.receive(faces.channels[channel].socket.as_fd()) else {
@@ -209,7 +223,7 @@ impl Intake {
                         continue;
                     };
                     let frame = if received.truncated { Err(Lost::TooLong) } else { Ok(frame) };
-                    handle_frame(reassembler, &mut batch, faces, now_ns, from, frame, handler);
+                    handle_frame(fragments, &mut batch, faces, now_ns, from, frame, handler);
                 }
             }
             batch.deliver(faces, handler);
@@ -220,6 +234,7 @@ impl Intake {
         }
     }
 
+    /// Receives once from a stream, so that each stream has its turn.
     fn stream(
         &mut self,
         faces: &mut Faces,
@@ -228,88 +243,100 @@ impl Intake {
         now_ns: u64,
         handler: &mut impl Handler,
     ) {
+        if !finish_opening(faces, face, handler) {
+            return disconnect(faces, face, now_ns, handler);
+        }
         if flags.contains(EventFlags::OUT) {
             faces.flush_stream(face);
         }
-        let Some(Link::Stream(stream)) = faces.get_mut(face).map(|face| &mut face.link) else {
-            return;
-        };
+        let Some(receiving) = faces.get_mut(face) else { return };
+        let serial = receiving.serial;
+        let Link::Stream(stream) = &mut receiving.link else { return };
+        let Some(socket) = stream.connection.socket() else { return };
         // The input is moved out of the face, so that the handler may change the faces.
         let mut input = std::mem::take(&mut stream.input);
-        let filled = input.fill(&stream.socket);
-        let mut ends = match filled {
-            Ok(received) => received == 0,
+        let mut ends = match input.fill(socket) {
+            Ok(received) => {
+                if let Some(retries) = stream.retries.as_mut().filter(|_| received > 0) {
+                    retries.reset();
+                }
+                received == 0
+            }
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         };
-        while !ends {
-            let (frame, is_broken) = match input.next() {
-                Next::Frame(frame) => (Ok(frame), false),
-                Next::Wait => break,
-                Next::Broken(reason) => (Err(reason), true),
-            };
-            // One frame per batch: it borrows the input until it is delivered.
-            let mut batch = Batch::new();
-            let from = Sender::Face(face);
-            handle_frame(&mut self.reassembler, &mut batch, faces, now_ns, from, frame, handler);
-            batch.deliver(faces, handler);
-            ends = is_broken || faces.get(face).is_none();
+        if let Some(websocket) = &mut stream.websocket {
+            let mut messages = Vec::new();
+            ends |= websocket.receive(input.take(), &mut messages);
+            // Replies to a handshake, a ping or a close.
+            faces.flush_stream(face);
+            let frames = messages.iter().map(|message| message.as_deref().map_err(|lost| *lost));
+            self.frames(faces, (face, serial), frames, now_ns, handler);
+        } else {
+            let mut frames = input.frames();
+            self.frames(faces, (face, serial), frames.by_ref(), now_ns, handler);
+            ends |= frames.is_broken();
+            let unread = frames.unread();
+            input.consume(unread);
+        }
+        if !faces.is_same(face, serial) {
+            return;
         }
         if let Some(Link::Stream(stream)) = faces.get_mut(face).map(|face| &mut face.link) {
             stream.input = input;
         }
-        if ends && faces.close(face) {
-            handler.down(faces, face);
+        if ends {
+            disconnect(faces, face, now_ns, handler);
         }
+    }
+
+    /// Handles the frames of a face, which is given by its number and serial number, until it is
+    /// closed.
+    fn frames<'a>(
+        &mut self,
+        faces: &mut Faces,
+        (face, serial): (u32, u64),
+        frames: impl Iterator<Item = Result<&'a [u8], Lost>>,
+        now_ns: u64,
+        handler: &mut impl Handler,
+    ) {
+        let mut batch = Batch::new();
+        for frame in frames {
+            let (fragments, from) = (&mut self.fragments, Sender::Face(face));
+            handle_frame(fragments, &mut batch, faces, now_ns, from, frame, handler);
+            if !faces.is_same(face, serial) {
+                break;
+            }
+        }
+        batch.deliver(faces, handler);
     }
 }
 
-/// Closes idle faces. Also resumes accepting programs, if it was paused for lack of file
-/// descriptors.
+/// Completes the opening of a connection, if it is being opened; returns false if that failed.
+fn finish_opening(faces: &mut Faces, face: u32, handler: &mut impl Handler) -> bool {
+    let Some(opening) = faces.get_mut(face) else { return true };
+    let is_permanent = opening.persistence == Persistence::Permanent;
+    let Link::Stream(stream) = &mut opening.link else { return true };
+    if !matches!(stream.connection, Connection::Opening { .. }) {
+        return true;
+    }
+    if stream.connection.finish_opening().is_err() {
+        return false;
+    }
+    if is_permanent {
+        handler.link_changed(faces, face, true);
+    }
+    true
+}
+
+/// Closes idle faces, and connects permanent faces again. Also resumes accepting connections, if it
+/// was paused for lack of file descriptors. Call it once a second.
 pub fn close_idle(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
     for face in faces.idle(now_ns) {
         faces.close(face);
         handler.down(faces, face);
     }
+    reconnect(faces, now_ns, handler);
     faces.listen_again();
-}
-
-fn accept(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
-    // Programs beyond this limit keep waiting, and epoll reports them again.
-    for _ in 0..ACCEPTS {
-        let Some(listener) = &mut faces.listener else { return };
-        match listener.socket.accept() {
-            Ok((socket, _)) => {
-                // A new program replaces one that has not sent a complete frame.
-                if faces.is_full()
-                    && let Some(silent) = faces.silent_program()
-                    && faces.close(silent)
-                {
-                    handler.down(faces, silent);
-                }
-                let face = match socket.set_nonblocking(true) {
-                    Ok(()) => faces.accept(socket, now_ns),
-                    Err(_) => None,
-                };
-                match face {
-                    Some(face) => handler.up(faces, face),
-                    // Dropping the socket closes the connection to the program.
-                    None => {
-                        faces.others.frames_in += 1;
-                        faces.others.count_lost(Lost::NoFace, 1);
-                    }
-                }
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-            Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
-            Err(_) => {
-                // No file descriptors are left. Accepting is paused until the next `close_idle`, to
-                // avoid a busy loop.
-                listener.paused = true;
-                let _ = epoll::delete(&faces.epoll, &listener.socket);
-                return;
-            }
-        }
-    }
 }
 
 /// The sender of a frame, and the frame without Ethernet padding. `None` if the frame is not
@@ -326,6 +353,10 @@ fn sender_of<'a>(
         let face = channel.face_of(from);
         return Some((face.map_or(Sender::New(at, *from), Sender::Face), frame));
     }
+    if let Kind::Multicast { .. } = channel.kind {
+        let sender = channel.group.map_or(Sender::Unknown, |face| Sender::Group(face, *from));
+        return Some((sender, frame));
+    }
     let sender = from.ethernet()?;
     let frame = match Element::first(frame) {
         Ok((_, padding)) => &frame[..frame.len() - padding.len()],
@@ -337,7 +368,8 @@ fn sender_of<'a>(
             channel.face_of(&neighbour).map_or(Sender::New(at, neighbour), Sender::Face)
         }
         libc::PACKET_MULTICAST | libc::PACKET_BROADCAST => {
-            channel.group.map_or(Sender::Unknown, Sender::Face)
+            let from = channel.neighbour(Some(sender.from))?;
+            channel.group.map_or(Sender::Unknown, |face| Sender::Group(face, from))
         }
         _ => return None,
     };
@@ -366,7 +398,7 @@ fn check_new_sender(packet: &LpPacket<'_>) -> Result<(), Option<Lost>> {
 
 /// Handles and counts a frame: adds its packet to the batch, or passes it to reassembly.
 fn handle_frame<'a>(
-    reassembler: &mut Reassembler,
+    fragments: &mut Fragments,
     batch: &mut Batch<'a>,
     faces: &mut Faces,
     now_ns: u64,
@@ -377,8 +409,13 @@ fn handle_frame<'a>(
     let octets = frame.map_or(0, <[u8]>::len) as u64;
     let read = frame.and_then(|frame| LpPacket::read(frame).map_err(|_| Lost::Malformed));
     // Only senders of valid packets get faces.
+    let mut neighbour = None;
     let (number, refused) = match (from, &read) {
         (Sender::Face(number), _) => (Some(number), Some(Lost::NoFace)),
+        (Sender::Group(number, from), _) => {
+            neighbour = Some(from);
+            (Some(number), Some(Lost::NoFace))
+        }
         (Sender::New(channel, address), Ok(packet)) => match check_new_sender(packet) {
             Ok(()) => {
                 batch.deliver(faces, handler);
@@ -422,7 +459,12 @@ fn handle_frame<'a>(
         let whole = ReceivedPacket { face: face_number, headers, packet: payload };
         return batch.add(whole, faces, handler);
     }
-    match reassembler.take(now_ns, face.serial, &packet) {
+    // Neighbours of a group may use the same sequence numbers.
+    let sender = match neighbour {
+        Some(neighbour) => fragments.hasher.hash_one((face.serial, neighbour)),
+        None => face.serial,
+    };
+    match fragments.reassembler.take(now_ns, sender, &packet) {
         Reassembly::Complete(headers, whole) => {
             face.counters.fragments_in += 1;
             face.counters.reassembled += 1;

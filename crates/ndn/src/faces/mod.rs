@@ -1,9 +1,9 @@
-//! Faces of an NDN forwarder: to neighbours over UDP and Ethernet, and to programs on this machine
-//! over a Unix socket.
+//! Faces of an NDN forwarder: to neighbours over UDP, TCP, WebSocket and Ethernet, and to programs
+//! on this machine over a Unix socket.
 //!
 //! ```text
-//!  UDP, Ethernet ─▶ bursts of datagrams ─┬─▶ Intake: face, reassembly ─▶ Handler::packets
-//!  Unix socket ───▶ stream of frames ────┘
+//!  UDP, Ethernet ───▶ bursts of datagrams ────┬─▶ Intake: face, reassembly ─▶ Handler::packets
+//!  TCP, Unix socket ───▶ streams of frames ───┘
 //!
 //!  Faces::send (face, headers, packet) ─▶ frames, fragmented if necessary ─▶ Faces::flush: bursts
 //! ```
@@ -17,19 +17,25 @@
 #![deny(missing_docs)]
 
 mod channel;
+mod connection;
 mod counters;
 mod egress;
 mod error;
 mod face;
 mod intake;
+mod listener;
+mod multicast;
 mod outgoing;
 mod registry;
 mod remote;
 mod settings;
 mod stream;
+mod streams;
 #[allow(unsafe_code, reason = "system calls")]
 mod sys;
 mod waiting;
+#[cfg_attr(not(feature = "websocket"), path = "no_websocket.rs")]
+mod websocket;
 
 pub use counters::{Counters, Lost};
 pub(crate) use egress::{Egress, FaceInfo, Sent};
@@ -38,6 +44,6 @@ pub use face::{Face, Persistence};
 pub use intake::{Handler, Intake, ReceivedPacket, close_idle};
 pub(crate) use outgoing::Outgoing;
 pub use registry::Faces;
-pub use remote::{Mac, Remote, RemoteError};
-pub use settings::{EthernetSettings, Settings};
+pub use remote::{MULTICAST_GROUP, MULTICAST_PORT, Mac, Remote, RemoteError};
+pub use settings::{EthernetSettings, MulticastSettings, Settings};
 pub use sys::{receive_drops, widen_receive_queue};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 
 use crate::packets::{Headers, PACKET_MAX, write_lp};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -14,10 +14,11 @@ use crate::faces::counters::{Counters, Lost};
 use crate::faces::egress::Sent;
 use crate::faces::error::OpenError;
 use crate::faces::face::{Face, Link, Persistence};
+use crate::faces::listener::Listener;
 use crate::faces::outgoing::{Outgoing, Peer};
 use crate::faces::remote::Remote;
 use crate::faces::settings::Settings;
-use crate::faces::stream::{FRAME_MAX, Stream};
+use crate::faces::stream::FRAME_MAX;
 use crate::faces::sys::Address;
 use crate::faces::waiting::Source;
 
@@ -34,7 +35,8 @@ pub(crate) const MTU_MIN: usize = 240;
 pub struct Faces {
     pub(crate) epoll: OwnedFd,
     pub(crate) channels: Vec<Channel>,
-    pub(crate) listener: Option<Listener>,
+    /// Sockets to which programs and neighbours connect.
+    pub(crate) listeners: Vec<Listener>,
     settings: Settings,
     /// By face number minus [`FIRST`].
     faces: Vec<Option<Box<Face>>>,
@@ -60,21 +62,13 @@ pub struct Faces {
     pub(crate) others: Counters,
 }
 
-/// The socket to which programs connect.
-pub(crate) struct Listener {
-    pub(crate) socket: UnixListener,
-    name: String,
-    /// Whether accepting is paused because no file descriptors are left.
-    pub(crate) paused: bool,
-}
-
 impl Faces {
     /// Opens the sockets. No faces exist at first.
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
         let mut faces = Self {
             epoll: epoll::create(CreateFlags::CLOEXEC).map_err(io::Error::from)?,
             channels: Vec::new(),
-            listener: None,
+            listeners: Vec::new(),
             faces: Vec::new(),
             count: 0,
             created: 0,
@@ -85,9 +79,10 @@ impl Faces {
             programs: 0,
             to_flush: Vec::new(),
             others: Counters::default(),
-            settings: Settings { udp: Vec::new(), ethernet: Vec::new(), ..settings },
+            settings: settings.clone(),
         };
         let mtus = settings.ethernet.iter().map(|ethernet| ethernet.mtu);
+        let mtus = mtus.chain(settings.multicast.iter().map(|multicast| multicast.mtu));
         if let Some(mtu) = mtus.chain([settings.udp_mtu]).flatten().find(|&mtu| mtu < MTU_MIN) {
             return Err(OpenError::Mtu(mtu));
         }
@@ -101,14 +96,31 @@ impl Faces {
             opened.mtu = ethernet.mtu;
             opened.accepts_unknown = ethernet.strangers;
         }
+        for multicast in &settings.multicast {
+            let channel = faces.open_multicast(&multicast.interface, multicast.group)?;
+            faces.channels[channel].mtu = multicast.mtu;
+        }
+        for &at in &settings.tcp {
+            let listener = Listener::tcp(at).map_err(|source| OpenError::Tcp { at, source })?;
+            faces.put_listener(listener)?;
+        }
+        for &at in &settings.websocket {
+            let open = Listener::websocket(at);
+            let listener = open.map_err(|source| OpenError::WebSocket { at, source })?;
+            faces.put_listener(listener)?;
+        }
         Ok(faces)
     }
 
     /// Accepts programs on this socket.
     pub fn listen(&mut self, socket: UnixListener, path: &str) -> io::Result<()> {
         socket.set_nonblocking(true)?;
-        self.watch(&socket, Source::Listener)?;
-        self.listener = Some(Listener { socket, name: format!("unix://{path}"), paused: false });
+        self.put_listener(Listener::programs(socket.into(), path))
+    }
+
+    fn put_listener(&mut self, listener: Listener) -> io::Result<()> {
+        self.watch(&listener.socket, Source::Listener(self.listeners.len() as u32))?;
+        self.listeners.push(listener);
         Ok(())
     }
 
@@ -126,26 +138,42 @@ impl Faces {
                 let to = self.channels[channel].neighbour(*to).ok_or(OpenError::Program)?;
                 (channel, to)
             }
-            Remote::Program(_) => return Err(OpenError::Program),
+            Remote::Multicast { group, interface } => {
+                let channel = self.multicast_for(*group, interface.as_deref())?;
+                let Kind::Multicast { group, .. } = &self.channels[channel].kind else {
+                    return Err(OpenError::NoGroup(*group));
+                };
+                (channel, Address::of(group))
+            }
+            &Remote::Tcp(to) => return self.add_tcp(to, persistence),
+            Remote::WebSocket(_) | Remote::Program(_) => return Err(OpenError::Program),
         };
         if let Some(face) = self.channels[channel].face_of(&to) {
-            if let Some(face) = self.get_mut(face)
-                && persistence != Persistence::OnDemand
-                && face.persistence != Persistence::Permanent
-            {
-                let was_on_demand = face.is_on_demand();
-                face.persistence = persistence;
-                self.on_demand -= usize::from(was_on_demand);
-            }
+            self.extend_persistence(face, persistence);
             return Ok((face, false));
         }
         let face = self.connect(channel, to, remote.clone(), persistence, 0);
         Ok((face.ok_or(OpenError::Full(self.settings.faces_max))?, true))
     }
 
+    /// Gives an existing face the persistence of a further request for it.
+    pub(crate) fn extend_persistence(&mut self, face: u32, persistence: Persistence) {
+        if let Some(face) = self.get_mut(face)
+            && persistence != Persistence::OnDemand
+            && face.persistence != Persistence::Permanent
+        {
+            let was_on_demand = face.is_on_demand();
+            face.persistence = persistence;
+            self.on_demand -= usize::from(was_on_demand);
+        }
+    }
+
     /// Closes a face; returns false if it does not exist. Its counters remain in [`Faces::total`].
     pub fn close(&mut self, face: u32) -> bool {
-        let Some(closed) = self.slot(face).and_then(Option::take) else { return false };
+        let Some(mut closed) = self.slot(face).and_then(Option::take) else { return false };
+        if let Link::Stream(stream) = &mut closed.link {
+            closed.counters.count_lost(Lost::Disconnected, stream.unsent());
+        }
         self.others.add(&closed.counters);
         self.free.push_back(face);
         self.count -= 1;
@@ -212,8 +240,8 @@ impl Faces {
 
     /// The addresses of all sockets in NFD's syntax.
     pub fn listening(&self) -> impl Iterator<Item = String> {
-        let name = self.listener.iter().map(|listener| listener.name.clone());
-        self.channels.iter().map(Channel::local).chain(name)
+        let names = self.listeners.iter().map(|listener| listener.name.clone());
+        self.channels.iter().map(Channel::local).chain(names)
     }
 
     /// Sets whether a local program receives the number of the face that received a packet. Returns
@@ -322,7 +350,7 @@ impl Faces {
         });
     }
 
-    /// Sends the buffered output of a program. If some is left, epoll watches the socket for room.
+    /// Sends the buffered output of a stream. If some is left, epoll watches the socket for room.
     /// A closed connection is detected on reading.
     pub(crate) fn flush_stream(&mut self, number: u32) {
         let at = number.wrapping_sub(FIRST) as usize;
@@ -334,35 +362,11 @@ impl Faces {
             stream.wants_write = is_blocked;
             let flags = if is_blocked { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
             let source = EventData::new_u64(Source::Stream(number).token());
-            // This fails only for a socket that is not watched.
-            let _ = epoll::modify(&self.epoll, &stream.socket, source, flags);
+            if let Some(socket) = stream.connection.socket() {
+                // This fails only for a socket that is not watched.
+                let _ = epoll::modify(&self.epoll, socket, source, flags);
+            }
         }
-    }
-
-    /// Creates the face of a program; `None` if all faces are in use or epoll cannot watch the
-    /// socket.
-    pub(crate) fn accept(&mut self, socket: UnixStream, now_ns: u64) -> Option<u32> {
-        let name = self.listener.as_ref().map(|listener| listener.name.clone());
-        self.programs += 1;
-        let number = self.put(Face {
-            remote: Remote::Program(self.programs),
-            local: name.unwrap_or_default(),
-            persistence: Persistence::OnDemand,
-            mtu: FRAME_MAX,
-            serial: self.created,
-            has_local_fields: false,
-            used_ns: now_ns,
-            counters: Counters::default(),
-            link: Link::Stream(Box::new(Stream::new(socket))),
-        })?;
-        let Some(Link::Stream(stream)) = self.get(number).map(|face| &face.link) else {
-            return None;
-        };
-        if self.watch(&stream.socket, Source::Stream(number)).is_err() {
-            self.close(number);
-            return None;
-        }
-        Some(number)
     }
 
     /// Whether all faces are in use.
@@ -370,23 +374,14 @@ impl Faces {
         self.count >= self.settings.faces_max
     }
 
-    /// The face of the program that has been connected longest without a complete frame.
-    pub(crate) fn silent_program(&self) -> Option<u32> {
-        let silent = self.iter().filter_map(|(number, face)| match face.remote {
-            Remote::Program(age) if face.counters.frames_in == 0 => Some((age, number)),
-            _ => None,
-        });
-        silent.min().map(|(_, number)| number)
-    }
-
-    /// Resumes accepting programs, if it was paused.
+    /// Resumes accepting connections, where it was paused.
     pub(crate) fn listen_again(&mut self) {
-        let Some(listener) = self.listener.as_ref().filter(|listener| listener.paused) else {
-            return;
-        };
-        let watched = self.watch(&listener.socket, Source::Listener);
-        if let Some(listener) = &mut self.listener {
-            listener.paused = watched.is_err();
+        for at in 0..self.listeners.len() {
+            if self.listeners[at].paused {
+                let source = Source::Listener(at as u32);
+                let watched = self.watch(&self.listeners[at].socket, source);
+                self.listeners[at].paused = watched.is_err();
+            }
         }
     }
 
@@ -399,6 +394,11 @@ impl Faces {
         if has_room || !self.channels[channel].accepts_unknown {
             return None;
         }
+        self.least_recently_used()
+    }
+
+    /// The least recently used face on demand.
+    pub(crate) fn least_recently_used(&mut self) -> Option<u32> {
         if let Some(victim) = self.next_victim() {
             return Some(victim);
         }
@@ -444,6 +444,8 @@ impl Faces {
         }
         let remote = match &self.channels[channel].kind {
             Kind::Udp(_) => Remote::Udp(from.udp()?),
+            // All its neighbours have one face.
+            Kind::Multicast { .. } => return None,
             Kind::Ethernet { name, .. } => {
                 Remote::Ethernet { interface: name.clone(), to: Some(from.ethernet()?.from) }
             }
@@ -462,9 +464,42 @@ impl Faces {
         self.slot(face)?.as_deref_mut()
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Face)> {
+        let faces = (FIRST..).zip(&mut self.faces);
+        faces.filter_map(|(number, face)| Some((number, face.as_deref_mut()?)))
+    }
+
+    /// The maximum number of faces.
+    pub(crate) fn faces_max(&self) -> usize {
+        self.settings.faces_max
+    }
+
+    /// Number of faces ever created: the serial number of the next one.
+    pub(crate) fn created(&self) -> u64 {
+        self.created
+    }
+
+    /// The remote end of the next program that connects.
+    pub(crate) fn next_program(&mut self) -> Remote {
+        self.programs += 1;
+        Remote::Program(self.programs)
+    }
+
+    /// Watches a socket for input.
     pub(crate) fn watch(&self, socket: impl AsFd, source: Source) -> io::Result<()> {
+        self.watch_for(socket, source, false)
+    }
+
+    /// Watches a socket for input and, if `output` is set, for room to write.
+    pub(crate) fn watch_for(
+        &self,
+        socket: impl AsFd,
+        source: Source,
+        output: bool,
+    ) -> io::Result<()> {
         let data = EventData::new_u64(source.token());
-        Ok(epoll::add(&self.epoll, socket, data, EventFlags::IN)?)
+        let output = if output { EventFlags::OUT } else { EventFlags::empty() };
+        Ok(epoll::add(&self.epoll, socket, data, EventFlags::IN | output)?)
     }
 
     fn slot(&mut self, face: u32) -> Option<&mut Option<Box<Face>>> {
@@ -482,14 +517,14 @@ impl Faces {
     ) -> Option<u32> {
         let channel = &self.channels[at];
         let mtu = match (&channel.kind, &remote) {
+            (Kind::Multicast { .. }, _) => channel.mtu.or(self.settings.udp_mtu).unwrap_or(UDP_MTU),
             (Kind::Ethernet { interface, .. }, _) => channel.mtu.unwrap_or(interface.mtu),
             (Kind::Udp(_), Remote::Udp(peer)) if peer.ip().is_loopback() => {
                 self.settings.udp_mtu.unwrap_or(FRAME_MAX)
             }
             (Kind::Udp(_), _) => self.settings.udp_mtu.unwrap_or(UDP_MTU),
         };
-        let is_group = matches!(remote, Remote::Ethernet { to: None, .. });
-        let number = self.put(Face {
+        let face = Face {
             remote,
             local: channel.local(),
             persistence,
@@ -499,16 +534,18 @@ impl Faces {
             used_ns: now_ns,
             counters: Counters::default(),
             link: Link::Datagrams { channel: at, peer: Peer { to, mtu, sequence: 0 } },
-        })?;
+        };
+        let is_shared = face.is_shared();
+        let number = self.put(face)?;
         self.channels[at].connect(to, number);
-        if is_group {
+        if is_shared {
             self.channels[at].group = Some(number);
         }
         Some(number)
     }
 
     /// Adds a face; returns its number, or `None` if all faces are in use.
-    fn put(&mut self, face: Face) -> Option<u32> {
+    pub(crate) fn put(&mut self, face: Face) -> Option<u32> {
         if self.is_full() {
             return None;
         }
@@ -554,6 +591,33 @@ impl Faces {
     fn open_udp(&mut self, at: SocketAddr) -> Result<usize, OpenError> {
         let channel = Channel::udp(at, self.settings.udp_offload)
             .map_err(|source| OpenError::Udp { at, source })?;
+        self.put_channel(channel)
+    }
+
+    /// The channel of a multicast group; opens it if an interface is given.
+    fn multicast_for(
+        &mut self,
+        group: SocketAddr,
+        interface: Option<&str>,
+    ) -> Result<usize, OpenError> {
+        let same = |channel: &Channel| match &channel.kind {
+            Kind::Multicast { group: known, interface: on } => {
+                let is_group = (known.ip(), known.port()) == (group.ip(), group.port());
+                is_group && interface.is_none_or(|interface| interface == on)
+            }
+            _ => false,
+        };
+        match (self.channels.iter().position(same), interface) {
+            (Some(channel), _) => Ok(channel),
+            (None, Some(interface)) => self.open_multicast(interface, group),
+            (None, None) => Err(OpenError::NoGroup(group)),
+        }
+    }
+
+    fn open_multicast(&mut self, interface: &str, group: SocketAddr) -> Result<usize, OpenError> {
+        let channel = Channel::multicast(interface, group).map_err(|source| {
+            OpenError::Multicast { group, interface: interface.into(), source }
+        })?;
         self.put_channel(channel)
     }
 

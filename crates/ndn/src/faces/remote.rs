@@ -3,11 +3,14 @@
 //! | text | remote end |
 //! |---|---|
 //! | `udp://192.0.2.1:6363`, `udp://[2001:db8::1]` | a neighbour over UDP; the default port is 6363 |
+//! | `udp://224.0.23.170:56363/eth0` | all neighbours on an interface, by UDP multicast; the default port is 56363 |
+//! | `udp://224.0.23.170` | the same, on the first interface that has the group |
+//! | `tcp://192.0.2.1:6363`, `tcp://[2001:db8::1]` | a neighbour over TCP; the default port is 6363 |
 //! | `ether://eth0` | all neighbours on an Ethernet, by the group address 01:00:5e:00:17:aa |
 //! | `ether://eth0/02:00:00:00:00:01` | one neighbour on an Ethernet |
 
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
 use crate::packets::UDP_PORT;
@@ -26,6 +29,17 @@ impl Mac {
 pub enum Remote {
     /// A neighbour over UDP.
     Udp(SocketAddr),
+    /// All neighbours on an interface, by UDP multicast.
+    Multicast {
+        /// The address and port of the group.
+        group: SocketAddr,
+        /// The name or address of the interface; `None`: the first that has the group.
+        interface: Option<String>,
+    },
+    /// A neighbour over TCP.
+    Tcp(SocketAddr),
+    /// A neighbour that has connected by WebSocket.
+    WebSocket(SocketAddr),
     /// Neighbours on an Ethernet: one, or all of them.
     Ethernet {
         /// The name of the interface.
@@ -37,10 +51,15 @@ pub enum Remote {
     Program(u64),
 }
 
+/// The IPv4 multicast group of NDN forwarders.
+pub const MULTICAST_GROUP: Ipv4Addr = Ipv4Addr::new(224, 0, 23, 170);
+/// The port of multicast groups of NDN forwarders.
+pub const MULTICAST_PORT: u16 = 56363;
+
 /// The text is not a valid remote end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "invalid remote {text:?}: use udp://192.0.2.1:6363, ether://eth0 or ether://eth0/02:00:00:00:00:01"
+    "invalid remote {text:?}: use udp://192.0.2.1:6363, tcp://192.0.2.1:6363, ether://eth0 or ether://eth0/02:00:00:00:00:01"
 )]
 pub struct RemoteError {
     /// The invalid text.
@@ -59,20 +78,8 @@ impl FromStr for Remote {
 fn parse(text: &str) -> Option<Remote> {
     let (scheme, rest) = text.split_once("://")?;
     match scheme {
-        "udp" | "udp4" | "udp6" => {
-            let fits = |address: &SocketAddr| match scheme {
-                "udp4" => address.is_ipv4(),
-                "udp6" => address.is_ipv6(),
-                _ => true,
-            };
-            let has_port = rest
-                .rsplit_once(':')
-                .is_some_and(|(host, port)| !host.is_empty() && !port.ends_with(']'))
-                && (!rest.starts_with('[') || rest.contains("]:"));
-            let whole = if has_port { rest.to_owned() } else { format!("{rest}:{UDP_PORT}") };
-            let address = whole.to_socket_addrs().ok()?.find(fits)?;
-            (address.port() != 0).then_some(Remote::Udp(address))
-        }
+        "udp" | "udp4" | "udp6" => udp(&scheme[3..], rest),
+        "tcp" | "tcp4" | "tcp6" => address(&scheme[3..], rest, UDP_PORT).map(Remote::Tcp),
         "ether" => {
             let (interface, to) = match rest.split_once('/') {
                 Some((interface, mac)) => (interface, Some(mac.parse::<Mac>().ok()?)),
@@ -85,19 +92,50 @@ fn parse(text: &str) -> Option<Remote> {
     }
 }
 
+/// A neighbour or a group over UDP.
+fn udp(version: &str, text: &str) -> Option<Remote> {
+    let (host, interface) = match text.split_once('/') {
+        Some((host, interface)) => (host, Some(interface)),
+        None => (text, None),
+    };
+    let one = address(version, host, UDP_PORT)?;
+    match (one.ip().is_multicast(), interface) {
+        (false, None) => Some(Remote::Udp(one)),
+        (false, Some(_)) | (true, Some("")) => None,
+        (true, interface) => {
+            let group = address(version, host, MULTICAST_PORT)?;
+            Some(Remote::Multicast { group, interface: interface.map(Into::into) })
+        }
+    }
+}
+
+/// The address of a host and port. `version` is the IP version, or empty for any.
+fn address(version: &str, host: &str, port: u16) -> Option<SocketAddr> {
+    let has_port =
+        host.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && !port.ends_with(']'))
+            && (!host.starts_with('[') || host.contains("]:"));
+    let whole = if has_port { host.to_owned() } else { format!("{host}:{port}") };
+    let fits =
+        |address: &SocketAddr| version.is_empty() || version == ip_version(address).to_string();
+    whole.to_socket_addrs().ok()?.find(fits).filter(|address| address.port() != 0)
+}
+
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Udp(address) => write!(f, "{}://{address}", udp_scheme(address)),
+            Self::Udp(address) => write!(f, "udp{}://{address}", ip_version(address)),
+            Self::Multicast { group, .. } => write!(f, "udp{}://{group}", ip_version(group)),
+            Self::Tcp(address) => write!(f, "tcp{}://{address}", ip_version(address)),
+            Self::WebSocket(address) => write!(f, "wsclient://{address}"),
             Self::Ethernet { to, .. } => write!(f, "ether://[{}]", to.unwrap_or(Mac::NDN_GROUP)),
             Self::Program(number) => write!(f, "fd://{number}"),
         }
     }
 }
 
-/// The URI scheme of a UDP address in NFD's syntax.
-pub(crate) fn udp_scheme(address: &SocketAddr) -> &'static str {
-    if address.is_ipv4() { "udp4" } else { "udp6" }
+/// The IP version of an address, which is part of a scheme in NFD's syntax: 4 or 6.
+pub(crate) fn ip_version(address: &SocketAddr) -> u8 {
+    if address.is_ipv4() { 4 } else { 6 }
 }
 
 impl FromStr for Mac {
@@ -132,6 +170,10 @@ mod tests {
             ("udp4://192.0.2.1", "udp4://192.0.2.1:6363"),
             ("udp://[2001:db8::1]", "udp6://[2001:db8::1]:6363"),
             ("udp6://[2001:db8::1]:9", "udp6://[2001:db8::1]:9"),
+            ("udp://224.0.23.170", "udp4://224.0.23.170:56363"),
+            ("udp6://[ff02::1234]:7/eth0", "udp6://[ff02::1234]:7"),
+            ("tcp://192.0.2.1", "tcp4://192.0.2.1:6363"),
+            ("tcp6://[2001:db8::1]:9", "tcp6://[2001:db8::1]:9"),
             ("ether://eth0", "ether://[01:00:5e:00:17:aa]"),
             ("ether://eth0/02:00:00:00:00:0F", "ether://[02:00:00:00:00:0f]"),
         ] {
@@ -149,7 +191,11 @@ mod tests {
             "udp://192.0.2.1:99999",
             "udp://192.0.2.1:0",
             "udp6://192.0.2.1",
-            "tcp://192.0.2.1",
+            "udp://192.0.2.1/eth0",
+            "udp://224.0.23.170/",
+            "tcp6://192.0.2.1",
+            "tcp5://192.0.2.1",
+            "sctp://192.0.2.1",
             "ether://",
             "ether://eth0/2:0:0:0:0:1",
             "ether://eth0/02:00:00:00:00:01:02",

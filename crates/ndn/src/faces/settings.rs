@@ -13,8 +13,15 @@ pub struct Settings {
     /// Whether the kernel may split messages into datagrams and merge received ones (UDP_SEGMENT,
     /// UDP_GRO).
     pub udp_offload: bool,
+    /// TCP listen addresses for neighbours. Each connection gets a face.
+    pub tcp: Vec<SocketAddr>,
+    /// Listen addresses for neighbours that use WebSocket, such as programs in a browser. Each
+    /// connection gets a face. Needs the feature `websocket`.
+    pub websocket: Vec<SocketAddr>,
     /// Ethernet interfaces with neighbours.
     pub ethernet: Vec<EthernetSettings>,
+    /// Groups of neighbours by UDP multicast.
+    pub multicast: Vec<MulticastSettings>,
     /// Idle time after which a face on demand is closed.
     pub idle: Duration,
     /// Maximum number of faces.
@@ -44,13 +51,27 @@ pub struct EthernetSettings {
     pub mtu: Option<usize>,
 }
 
+/// A group of neighbours by UDP multicast, on one interface.
+#[derive(Clone, Debug)]
+pub struct MulticastSettings {
+    /// The interface: its name or, for an IPv4 group, its address.
+    pub interface: String,
+    /// The address and port of the group.
+    pub group: SocketAddr,
+    /// Maximum size of a datagram in bytes; `None`: as [`Settings::udp_mtu`].
+    pub mtu: Option<usize>,
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             udp: Vec::new(),
             udp_mtu: None,
             udp_offload: true,
+            tcp: Vec::new(),
+            websocket: Vec::new(),
             ethernet: Vec::new(),
+            multicast: Vec::new(),
             idle: Duration::from_secs(600),
             faces_max: 4096,
             on_demand_max: None,

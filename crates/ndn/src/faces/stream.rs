@@ -1,36 +1,58 @@
-//! The transport of a program on this machine: a Unix stream socket that carries consecutive
-//! packets, delimited by their lengths.
+//! The transport of a stream face: a Unix socket or a TCP connection that carries consecutive
+//! packets, delimited by their lengths, or messages of WebSocket.
 //!
 //! ```text
 //!  in   | read so far | room |     out  | sent | buffered |
 //! ```
 //!
-//! Invariant: a program that sends half a packet, or does not read, uses a bounded amount of memory
-//! and does not block others.
+//! Invariant: a program or neighbour that sends half a packet, or does not read, uses a bounded
+//! amount of memory and does not block others.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::packets::{Element, Error, PACKET_MAX};
 
+use crate::faces::connection::{Connection, Retries};
 use crate::faces::counters::Lost;
+use crate::faces::websocket::WebSocket;
 
 /// Maximum size of a frame in bytes: a packet and its link headers.
 pub(crate) const FRAME_MAX: usize = PACKET_MAX + 1024;
 
-/// Number of bytes buffered for a program above which packets are dropped.
-const OUTPUT_MAX: usize = 1 << 20;
+/// Number of buffered bytes above which packets are dropped: for a program, and for a neighbour, of
+/// which there may be many.
+const PROGRAM_OUTPUT_MAX: usize = 1 << 20;
+const NEIGHBOUR_OUTPUT_MAX: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Stream {
-    pub(crate) socket: UnixStream,
+    pub(crate) connection: Connection,
+    /// How the connection is opened again; `None` if the other end opened it.
+    pub(crate) retries: Option<Retries>,
+    /// The protocol that carries the frames, if it is not their plain sequence.
+    pub(crate) websocket: Option<Box<WebSocket>>,
     pub(crate) input: Input,
-    output: Vec<u8>,
-    sent: usize,
+    output: Output,
     /// Whether epoll watches the socket for room to write.
     pub(crate) wants_write: bool,
     /// Whether it is in the list of streams with buffered output.
     pub(crate) listed: bool,
+}
+
+/// The output buffer: frames that are not completely sent.
+#[derive(Debug)]
+struct Output {
+    bytes: Vec<u8>,
+    sent: usize,
+    /// Ends of the frames, as positions in the stream.
+    ends: VecDeque<u64>,
+    /// Position of the buffer in the stream.
+    start: u64,
+    max: usize,
 }
 
 /// The input buffer: received bytes that are not handled yet.
@@ -41,107 +63,263 @@ pub(crate) struct Input {
     consumed: usize,
 }
 
-/// The next frame in the input, if any.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next<'a> {
-    Frame(&'a [u8]),
-    /// No complete frame is left.
-    Wait,
-    /// The input is malformed, so the start of the next frame is unknown.
-    Broken(Lost),
+/// The complete frames in the input. An error is the last item: the start of the next frame is
+/// unknown.
+pub(crate) struct Frames<'a> {
+    unread: &'a [u8],
+    is_broken: bool,
 }
 
 impl Stream {
-    pub(crate) fn new(socket: UnixStream) -> Self {
-        let input = Input { bytes: vec![0; 4 * FRAME_MAX], filled: 0, consumed: 0 };
-        Self { socket, input, output: Vec::new(), sent: 0, wants_write: false, listed: false }
+    /// The stream of a program on this machine.
+    pub(crate) fn program(socket: OwnedFd) -> Self {
+        Self::new(Connection::Open(socket), None, PROGRAM_OUTPUT_MAX)
     }
 
-    /// Appends a frame to the output by `write`; returns its length in bytes. Fails if more than
-    /// [`OUTPUT_MAX`] bytes are buffered.
+    /// The stream of a neighbour that has connected.
+    pub(crate) fn accepted(socket: OwnedFd) -> Self {
+        Self::new(Connection::Open(socket), None, NEIGHBOUR_OUTPUT_MAX)
+    }
+
+    /// The stream of a neighbour that has connected to a port for WebSocket.
+    pub(crate) fn websocket(socket: OwnedFd) -> io::Result<Self> {
+        let websocket = Some(Box::new(WebSocket::new()?));
+        Ok(Self { websocket, ..Self::accepted(socket) })
+    }
+
+    /// The stream to a neighbour that is being connected to.
+    pub(crate) fn connecting(connection: Connection, retries: Retries) -> Self {
+        Self::new(connection, Some(retries), NEIGHBOUR_OUTPUT_MAX)
+    }
+
+    fn new(connection: Connection, retries: Option<Retries>, max: usize) -> Self {
+        // A socket that is connecting is watched for room to write: it has some when connected.
+        let wants_write = matches!(connection, Connection::Opening { .. });
+        let output = Output { bytes: Vec::new(), sent: 0, ends: VecDeque::new(), start: 0, max };
+        Self {
+            connection,
+            retries,
+            websocket: None,
+            input: Input::new(),
+            output,
+            wants_write,
+            listed: false,
+        }
+    }
+
+    /// Whether a handshake precedes the frames and is not complete.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.websocket.as_ref().is_some_and(|websocket| websocket.is_handshaking())
+    }
+
+    /// Appends a frame to the output by `write`; returns its length in bytes. Fails if too many
+    /// bytes are buffered, or if there is no connection.
     pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<usize, Lost> {
-        if self.output.len() - self.sent > OUTPUT_MAX {
+        if matches!(self.connection, Connection::Closed { .. }) {
+            return Err(Lost::Disconnected);
+        }
+        // A burst may be larger than the buffer. An error is detected on reading.
+        if self.output.is_full() && !self.wants_write {
+            let _ = self.flush();
+        }
+        if self.output.is_full() {
             return Err(Lost::Congested);
         }
-        let before = self.output.len();
-        write(&mut self.output);
-        Ok(self.output.len() - before)
+        let before = self.output.bytes.len();
+        let Some(websocket) = &mut self.websocket else {
+            write(&mut self.output.bytes);
+            self.output.end_frame();
+            return Ok(self.output.bytes.len() - before);
+        };
+        let mut frame = Vec::new();
+        write(&mut frame);
+        let len = frame.len();
+        websocket.send(frame)?;
+        websocket.take_output(&mut self.output.bytes);
+        self.output.end_frame();
+        Ok(len)
     }
 
-    /// Sends as many buffered bytes as the socket accepts; returns whether some are left.
+    /// Sends as many buffered bytes as the socket accepts; returns whether it is to be watched for
+    /// room.
     pub(crate) fn flush(&mut self) -> io::Result<bool> {
-        while self.sent < self.output.len() {
-            match self.socket.write(&self.output[self.sent..]) {
+        if let Some(websocket) = &mut self.websocket
+            && !self.output.is_full()
+        {
+            websocket.take_output(&mut self.output.bytes);
+        }
+        match &self.connection {
+            Connection::Open(socket) => self.output.send(socket),
+            Connection::Opening { .. } => Ok(true),
+            Connection::Closed { .. } => Ok(false),
+        }
+    }
+
+    /// Closes the connection until `retry_ns`, and clears the buffers. Returns the number of frames
+    /// that were not sent.
+    pub(crate) fn disconnect(&mut self, retry_ns: u64) -> u64 {
+        self.connection = Connection::Closed { retry_ns };
+        self.wants_write = false;
+        self.input.clear();
+        let unsent = self.output.unsent();
+        self.output.clear();
+        unsent
+    }
+
+    /// Number of buffered frames that were not sent.
+    pub(crate) fn unsent(&mut self) -> u64 {
+        self.output.unsent()
+    }
+}
+
+impl Output {
+    fn is_full(&self) -> bool {
+        self.bytes.len() - self.sent > self.max
+    }
+
+    fn end_frame(&mut self) {
+        self.ends.push_back(self.start + self.bytes.len() as u64);
+    }
+
+    fn send(&mut self, socket: &OwnedFd) -> io::Result<bool> {
+        while self.sent < self.bytes.len() {
+            match send(socket, &self.bytes[self.sent..], SendFlags::NOSIGNAL) {
                 Ok(sent) => self.sent += sent,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.output.drain(..self.sent);
-                    self.sent = 0;
-                    return Ok(true);
-                }
-                Err(error) => return Err(error),
+                Err(error) => match io::Error::from(error) {
+                    error if error.kind() == ErrorKind::Interrupted => {}
+                    error if error.kind() == ErrorKind::WouldBlock => {
+                        self.bytes.drain(..self.sent);
+                        self.start += self.sent as u64;
+                        self.sent = 0;
+                        self.unsent();
+                        return Ok(true);
+                    }
+                    error => return Err(error),
+                },
             }
         }
-        self.output.clear();
-        self.sent = 0;
+        self.clear();
         Ok(false)
+    }
+
+    fn unsent(&mut self) -> u64 {
+        let sent = self.start + self.sent as u64;
+        while self.ends.pop_front_if(|end| *end <= sent).is_some() {}
+        self.ends.len() as u64
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        (self.sent, self.start) = (0, 0);
     }
 }
 
 impl Input {
+    fn new() -> Self {
+        Self { bytes: vec![0; 4 * FRAME_MAX], filled: 0, consumed: 0 }
+    }
+
     /// Reads once from the socket; returns the number of bytes, 0 at the end of the stream.
-    pub(crate) fn fill(&mut self, mut socket: &UnixStream) -> io::Result<usize> {
+    pub(crate) fn fill(&mut self, socket: &OwnedFd) -> io::Result<usize> {
         self.bytes.copy_within(self.consumed..self.filled, 0);
         self.filled -= self.consumed;
         self.consumed = 0;
-        let received = socket.read(&mut self.bytes[self.filled..])?;
+        let (received, _) = recv(socket, &mut self.bytes[self.filled..], RecvFlags::empty())?;
         self.filled += received;
         Ok(received)
     }
 
-    /// Takes the next complete frame from the buffer.
-    pub(crate) fn next(&mut self) -> Next<'_> {
-        let unread = &self.bytes[self.consumed..self.filled];
-        match Element::first(unread) {
-            Ok((_, rest)) => {
-                let len = unread.len() - rest.len();
-                self.consumed += len;
-                if len > FRAME_MAX {
-                    Next::Broken(Lost::TooLong)
-                } else {
-                    Next::Frame(&unread[..len])
-                }
-            }
-            Err(Error::Truncated) if unread.len() <= FRAME_MAX => Next::Wait,
-            Err(Error::Truncated) => Next::Broken(Lost::TooLong),
-            Err(_) => Next::Broken(Lost::Malformed),
+    /// The complete frames that are not consumed.
+    pub(crate) fn frames(&self) -> Frames<'_> {
+        Frames { unread: &self.bytes[self.consumed..self.filled], is_broken: false }
+    }
+
+    /// Takes all bytes that are not consumed.
+    pub(crate) fn take(&mut self) -> &[u8] {
+        let unread = self.consumed..self.filled;
+        self.consumed = self.filled;
+        &self.bytes[unread]
+    }
+
+    /// Consumes all bytes but the last `unread`.
+    pub(crate) fn consume(&mut self, unread: usize) {
+        self.consumed = self.filled.saturating_sub(unread).max(self.consumed);
+    }
+
+    fn clear(&mut self) {
+        (self.filled, self.consumed) = (0, 0);
+    }
+}
+
+impl Frames<'_> {
+    /// Number of bytes after the last returned frame.
+    pub(crate) fn unread(&self) -> usize {
+        self.unread.len()
+    }
+
+    /// Whether an error was returned.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Result<&'a [u8], Lost>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_broken {
+            return None;
         }
+        let lost = match Element::first(self.unread) {
+            Ok((_, rest)) => {
+                let (frame, rest) = self.unread.split_at(self.unread.len() - rest.len());
+                self.unread = rest;
+                if frame.len() <= FRAME_MAX {
+                    return Some(Ok(frame));
+                }
+                Lost::TooLong
+            }
+            Err(Error::Truncated) if self.unread.len() <= FRAME_MAX => return None,
+            Err(Error::Truncated) => Lost::TooLong,
+            Err(_) => Lost::Malformed,
+        };
+        self.is_broken = true;
+        Some(Err(lost))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
     use super::*;
 
     fn pair() -> (UnixStream, Stream) {
         let (peer, near) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
-        (peer, Stream::new(near))
+        (peer, Stream::program(near.into()))
+    }
+
+    fn fill(stream: &mut Stream) -> io::Result<usize> {
+        stream.input.fill(stream.connection.socket().unwrap())
     }
 
     #[test]
     fn frames_are_read_for_any_sizes_of_reads() {
-        let (mut peer, Stream { socket, mut input, .. }) = pair();
+        let (mut peer, mut stream) = pair();
         let frames: Vec<Vec<u8>> =
             (0..200_u8).map(|n| [&[5, n][..], &vec![n; n.into()]].concat()).collect();
         let all = frames.concat();
         let mut received = Vec::new();
         for piece in all.chunks(97) {
             peer.write_all(piece).unwrap();
-            assert_eq!(input.fill(&socket).unwrap(), piece.len());
-            while let Next::Frame(frame) = input.next() {
-                received.push(frame.to_vec());
-            }
+            assert_eq!(fill(&mut stream).unwrap(), piece.len());
+            let mut frames = stream.input.frames();
+            received.extend(frames.by_ref().map(|frame| frame.unwrap().to_vec()));
+            let unread = frames.unread();
+            stream.input.consume(unread);
         }
         assert_eq!(received, frames);
     }
@@ -149,22 +327,23 @@ mod tests {
     #[test]
     fn a_malformed_frame_ends_the_stream() {
         for (bytes, expected) in [
-            (&[0, 0][..], Next::Broken(Lost::Malformed)),
-            (&[5, 253, 0, 1, 9], Next::Broken(Lost::Malformed)),
-            (&[5, 9, 1], Next::Wait),
-            (&[5, 254, 255, 255, 255, 255], Next::Wait),
+            (&[0, 0][..], Some(Err(Lost::Malformed))),
+            (&[5, 253, 0, 1, 9], Some(Err(Lost::Malformed))),
+            (&[5, 9, 1], None),
+            (&[5, 254, 255, 255, 255, 255], None),
         ] {
-            let (mut peer, Stream { socket, mut input, .. }) = pair();
+            let (mut peer, mut stream) = pair();
             peer.write_all(bytes).unwrap();
-            input.fill(&socket).unwrap();
-            assert_eq!(input.next(), expected, "{bytes:?}");
+            fill(&mut stream).unwrap();
+            let mut frames = stream.input.frames();
+            assert_eq!((frames.next(), frames.next()), (expected, None), "{bytes:?}");
         }
         // A frame that is larger than the limit ends the stream before it is complete.
-        let (mut peer, Stream { socket, mut input, .. }) = pair();
+        let (mut peer, mut stream) = pair();
         peer.write_all(&[5, 254, 255, 255, 255, 255]).unwrap();
         peer.write_all(&[7; FRAME_MAX]).unwrap();
-        while input.fill(&socket).is_ok() {}
-        assert_eq!(input.next(), Next::Broken(Lost::TooLong));
+        while fill(&mut stream).is_ok() {}
+        assert_eq!(stream.input.frames().next(), Some(Err(Lost::TooLong)));
     }
 
     #[test]
@@ -175,7 +354,7 @@ mod tests {
         while stream.append(|out| out.extend(frame)).is_ok() {
             appended += frame.len();
             stream.flush().unwrap();
-            assert!(appended < 16 * OUTPUT_MAX);
+            assert!(appended < 16 * PROGRAM_OUTPUT_MAX);
         }
         assert!(stream.flush().unwrap(), "output is buffered");
         let mut read = 0;
@@ -186,5 +365,38 @@ mod tests {
         }
         assert!(!stream.flush().unwrap());
         assert!(stream.append(|out| out.extend(frame)).is_ok());
+    }
+
+    #[test]
+    fn frames_that_are_not_completely_sent_are_counted() {
+        let (mut peer, mut stream) = pair();
+        let frame = [7; 5_001];
+        let mut appended = 0;
+        while stream.append(|out| out.extend(frame)).is_ok() {
+            appended += 1;
+            stream.flush().unwrap();
+        }
+        let unsent = stream.disconnect(0);
+        assert_eq!((stream.unsent(), stream.append(|_| ())), (0, Err(Lost::Disconnected)));
+        let mut arrived = Vec::new();
+        peer.read_to_end(&mut arrived).unwrap();
+        assert_eq!(appended - unsent, (arrived.len() / frame.len()) as u64);
+        assert!(unsent > 100, "{unsent}");
+    }
+
+    #[test]
+    fn a_burst_larger_than_the_buffer_is_sent_while_the_socket_has_room() {
+        let (mut peer, near) = UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let mut stream = Stream::accepted(near.into());
+        stream.output.max = 10_000;
+        for _ in 0..20 {
+            assert_eq!(stream.append(|out| out.extend([7; 2_000])), Ok(2_000));
+        }
+        assert!(!stream.flush().unwrap());
+        drop(stream);
+        let mut arrived = Vec::new();
+        peer.read_to_end(&mut arrived).unwrap();
+        assert_eq!(arrived.len(), 40_000);
     }
 }

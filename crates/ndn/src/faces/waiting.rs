@@ -1,12 +1,12 @@
 //! The sources of epoll events, and the numbers that identify them in an event.
 
-/// The socket of an epoll event: a datagram channel or a stream face by number, the listener, or another
-/// thread.
+/// The socket of an epoll event: a datagram channel, a stream face or a listener, by number, or
+/// another thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Channel(u32),
     Stream(u32),
-    Listener,
+    Listener(u32),
     /// An event of another thread.
     Doorbell,
 }
@@ -16,7 +16,7 @@ impl Source {
         match self {
             Self::Channel(number) => number.into(),
             Self::Stream(face) => 1 << 32 | u64::from(face),
-            Self::Listener => 2 << 32,
+            Self::Listener(number) => 2 << 32 | u64::from(number),
             Self::Doorbell => 3 << 32,
         }
     }
@@ -25,7 +25,7 @@ impl Source {
         match token >> 32 {
             0 => Self::Channel(token as u32),
             1 => Self::Stream(token as u32),
-            2 => Self::Listener,
+            2 => Self::Listener(token as u32),
             _ => Self::Doorbell,
         }
     }

@@ -43,7 +43,7 @@ pub use uri::{NameBuf, NameError};
 /// The size limit of a network packet, in bytes. Larger packets are not forwarded.
 pub const PACKET_MAX: usize = 8800;
 
-/// The default UDP port of NDN forwarders.
+/// The default port of NDN forwarders, over UDP and TCP.
 pub const UDP_PORT: u16 = 6363;
 
 /// A network packet.

@@ -6,11 +6,12 @@ use std::io;
 
 use crate::faces::{Faces, Handler, ReceivedPacket};
 use crate::forwarder::{Face, FaceId, LinkKind, Strategy};
-use crate::packets::management::Command;
+use crate::packets::management::{Command, FaceEventKind};
 use crate::packets::{Interest, NameBuf};
 
 use crate::relay::announce::is_answer;
 use crate::relay::datasets::Datasets;
+use crate::relay::events::FaceEvents;
 use crate::relay::plan::ForwardPlan;
 use crate::relay::rib::{Change, Rib, Route};
 use crate::relay::trust::{RefusedCommand, Trust};
@@ -23,6 +24,7 @@ pub(crate) struct Core {
     pub(crate) strategies: BTreeMap<NameBuf, Strategy>,
     pub(crate) datasets: Datasets,
     pub(crate) trust: Trust,
+    pub(crate) events: FaceEvents,
     pub(crate) counts: Counts,
     /// The face of the routing daemon that the RIB was announced to.
     pub(crate) daemon: Option<u32>,
@@ -40,7 +42,8 @@ pub(crate) struct Core {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) answered: u64,
-    /// Requests for data sets or segments that do not exist.
+    /// Requests for data sets, segments or events that do not exist, and requests for events that
+    /// ended without one.
     pub(crate) unanswered: u64,
     /// Commands sent to the routing daemon, and its answers.
     pub(crate) announced: u64,
@@ -62,6 +65,7 @@ impl Core {
             strategies: BTreeMap::new(),
             datasets: Datasets::default(),
             trust: Trust::new(plan.trust.clone()),
+            events: FaceEvents::default(),
             counts: Counts::default(),
             daemon: None,
             announced_version: 0,
@@ -131,9 +135,16 @@ impl Handler for Core {
         let link = if created.is_shared() { LinkKind::MultiAccess } else { LinkKind::PointToPoint };
         let properties = Face { local: created.is_local(), link };
         self.workers.set_face(faces, face, properties);
+        self.notify(faces, face, FaceEventKind::Created);
     }
 
-    fn down(&mut self, _: &mut Faces, face: u32) {
+    fn link_changed(&mut self, faces: &mut Faces, face: u32, is_up: bool) {
+        let kind = if is_up { FaceEventKind::Up } else { FaceEventKind::Down };
+        self.notify(faces, face, kind);
+    }
+
+    fn down(&mut self, faces: &mut Faces, face: u32) {
+        self.notify(faces, face, FaceEventKind::Destroyed);
         // The RIB has routes to a face only if the forwarder has next hops there.
         if self.workers.remove_face(face) {
             self.rib.remove_face(face);

@@ -101,7 +101,8 @@ impl Run {
         for _ in 0..PROGRAMS {
             let (far, near) = UnixStream::pair().expect("sockets");
             near.set_nonblocking(true).expect("a socket");
-            let face = faces.accept(near, now_ns).expect("a face");
+            let name = "unix://fuzz".to_owned();
+            let face = faces.add_program(name, near.into(), now_ns).expect("a face");
             core.up(&mut faces, face);
             programs.push((face, far));
         }

@@ -4,7 +4,7 @@
 //! | module | verbs |
 //! |---|---|
 //! | `rib` | `register`, `unregister`, `list` |
-//! | `faces` | `create`, `update`, `destroy`, `list`, `query` |
+//! | `faces` | `create`, `update`, `destroy`, `list`, `query`, `events` |
 //! | `fib`, `cs`, `status` | `list`, `info`, `general` |
 //! | `strategy-choice` | `set`, `unset`, `list` |
 
@@ -18,6 +18,7 @@ use crate::packets::management::{
 use crate::packets::{Headers, Interest, NameBuf, NewData};
 
 use crate::relay::core::Core;
+use crate::relay::events::FaceEvents;
 use crate::relay::rib::Route;
 use crate::relay::trust::{ROUTES_MAX, Received, RefusedCommand};
 use ringtap_base::now_ns;
@@ -42,6 +43,9 @@ impl Core {
         headers: &Headers,
         interest: &Interest<'_>,
     ) {
+        if FaceEvents::has(&interest.name) {
+            return self.event_requested(faces, from, headers, interest);
+        }
         let mut data = Vec::new();
         let is_answered = self.datasets.answer(&interest.name, &mut data)
             || match Command::read(interest) {
@@ -235,8 +239,12 @@ impl Core {
         if let (Some(mac), Some(interface)) = (uri.strip_prefix("ether://["), interface) {
             uri = format!("ether://{interface}/{}", mac.trim_end_matches(']'));
         }
+        // The same for the interface of a multicast group.
+        if let (true, Some(interface)) = (uri.starts_with("udp"), interface) {
+            uri = format!("{uri}/{interface}");
+        }
         let remote: Remote = uri.parse().map_err(|_| {
-            (400, "invalid URI: use udp4://192.0.2.1:6363 or ether://[02:00:00:00:00:01]")
+            (400, "invalid URI: use udp4://192.0.2.1:6363, tcp4://192.0.2.1:6363 or ether://[02:00:00:00:00:01]")
         })?;
         let persistence = match parameters.persistency {
             None | Some(0) => Persistence::Persistent,
@@ -249,6 +257,7 @@ impl Core {
             self.up(faces, face);
         }
         let created = faces.get(face).ok_or((504, "the face cannot be created"))?;
+        self.events.describe(face, created);
         let status = status_of(face, created);
         let parameters = ControlParameters {
             face: Some(status.face),
@@ -394,7 +403,7 @@ fn faces_to(faces: &Faces, filter: &FaceFilter, out: &mut Vec<u8>) {
     }
 }
 
-fn status_of(number: u32, face: &Face) -> FaceStatus {
+pub(crate) fn status_of(number: u32, face: &Face) -> FaceStatus {
     let counters = face.counters();
     FaceStatus {
         face: number.into(),

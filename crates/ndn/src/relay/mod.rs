@@ -18,6 +18,7 @@ mod batch;
 mod core;
 mod datasets;
 mod doorbell;
+mod events;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
 mod management;

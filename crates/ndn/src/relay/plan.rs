@@ -50,10 +50,17 @@ impl ForwardPlan {
             unsolicited,
             ..
         } = &self.settings;
+        let multicast = self.faces.multicast.iter();
+        let multicast = multicast
+            .map(|one| json!({ "interface": one.interface, "group": one.group.to_string() }))
+            .collect::<Vec<_>>();
         let ethernet = self.faces.ethernet.iter().map(|one| &one.interface).collect::<Vec<_>>();
         let route = |route: &PlannedRoute| {
             let to = match &route.to {
-                Remote::Ethernet { interface, .. } => format!("{} on {interface}", route.to),
+                Remote::Ethernet { interface, .. }
+                | Remote::Multicast { interface: Some(interface), .. } => {
+                    format!("{} on {interface}", route.to)
+                }
                 other => other.to_string(),
             };
             json!({ "prefix": route.prefix.to_string(), "to": to, "cost": route.cost })
@@ -66,8 +73,11 @@ impl ForwardPlan {
         let strategy = |(prefix, strategy): &(NameBuf, Strategy)| json!({ "prefix": prefix.to_string(), "use": strategy.name() });
         json!({
             "udp": self.faces.udp.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "tcp": self.faces.tcp.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "websocket": self.faces.websocket.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "unix": self.unix,
             "ethernet": ethernet,
+            "multicast": multicast,
             "faces_max": self.faces.faces_max,
             "faces_on_demand_max": self.faces.on_demand_max(),
             "workers": self.workers.max(1),

@@ -40,6 +40,8 @@ pub struct ForwardReport {
     /// Number of datagrams that the kernel dropped before they could be read.
     pub kernel_drops: u64,
     managed: Counts,
+    /// Number of requests that wait for an event of a face.
+    waiting: usize,
 }
 
 /// A face at the end of the run.
@@ -86,6 +88,7 @@ impl ForwardReport {
             incomplete,
             kernel_drops,
             managed: core.counts,
+            waiting: core.events.waiting(),
         }
     }
 
@@ -104,6 +107,11 @@ impl ForwardReport {
         let number =
             |reason: RefusedCommand| (reason.name(), self.managed.refused[reason as usize]);
         RefusedCommand::ALL.into_iter().map(number).filter(|(_, number)| *number > 0).collect()
+    }
+
+    /// Number of received requests.
+    fn managed_in(&self) -> u64 {
+        self.managed.answered + self.managed.unanswered + self.waiting as u64
     }
 
     /// Number of received frames whose sender has no face.
@@ -127,8 +135,7 @@ impl ForwardReport {
 
     /// Number of complete packets that no counter of the forwarder or the management covers.
     fn packets_residual(&self) -> i64 {
-        let covered = self.managed.answered
-            + self.managed.unanswered
+        let covered = self.managed_in()
             + self.worker_full
             + self.managed.acknowledged
             + self.forwarder.interests_in
@@ -175,7 +182,8 @@ impl ForwardReport {
             "tokens": { "right": counters.tokens_right, "wrong": counters.tokens_wrong },
             "dead_nonces": { "evicted": counters.nonces_evicted },
             "management": { "answered": self.managed.answered,
-                "unanswered": self.managed.unanswered, "announced": self.managed.announced,
+                "unanswered": self.managed.unanswered, "waiting": self.waiting,
+                "announced": self.managed.announced,
                 "acknowledged": self.managed.acknowledged, "refused": refused },
             "workers": self.shards.iter().map(shard).collect::<Vec<_>>(),
             "routes": self.routes,
@@ -192,8 +200,7 @@ impl ForwardReport {
                   "dropped": frames_lost },
                 { "stage": "packets", "in": self.links.packets_in(),
                   "forwarder": counters.interests_in + counters.data_in + counters.nacks_in,
-                  "management": self.managed.answered + self.managed.unanswered
-                      + self.managed.acknowledged,
+                  "management": self.managed_in() + self.managed.acknowledged,
                   "dropped": self.worker_full + counters.dropped(Drop::Malformed)
                     + counters.dropped(Drop::NoFace) },
             ] },

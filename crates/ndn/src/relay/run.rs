@@ -85,6 +85,12 @@ impl Relay {
             let (face, _) = faces.add(&group, Persistence::Permanent)?;
             core.up(&mut faces, face);
         }
+        for multicast in &plan.faces.multicast {
+            let interface = Some(multicast.interface.clone());
+            let group = crate::faces::Remote::Multicast { group: multicast.group, interface };
+            let (face, _) = faces.add(&group, Persistence::Permanent)?;
+            core.up(&mut faces, face);
+        }
         for route in &plan.routes {
             let error = |source| ForwardError::Route { prefix: route.prefix.clone(), source };
             let (face, is_new) = faces.add(&route.to, Persistence::Permanent).map_err(error)?;

@@ -9,7 +9,9 @@ mod socket;
 
 pub(crate) use address::Address;
 pub(crate) use datagrams::{BURST, DATAGRAM_MAX, Inbox, OutgoingMessage, send};
-pub(crate) use socket::{Interface, kernel_drops_packet, packet_socket, udp_socket};
+pub(crate) use socket::{
+    Interface, enlarge_buffers, kernel_drops_packet, only_joined_groups, packet_socket, udp_socket,
+};
 pub use socket::{receive_drops, widen_receive_queue};
 
 use std::ffi::c_int;

@@ -126,9 +126,15 @@ fn open(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
 }
 
 /// Enlarges the send and receive buffers, for bursts; ignores errors.
-fn enlarge_buffers(socket: &OwnedFd) {
+pub(crate) fn enlarge_buffers(socket: &OwnedFd) {
     let _ = set_buffer(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, BUFFER_BYTES);
     let _ = set_buffer(socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, BUFFER_BYTES);
+}
+
+/// Restricts a socket to the IPv4 multicast groups that it has joined itself. By default, it also
+/// receives from those that other sockets joined on other interfaces.
+pub(crate) fn only_joined_groups(socket: &OwnedFd) -> io::Result<()> {
+    set(socket, libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, &0)
 }
 
 /// Sets a buffer size: beyond the system's limit if the process has the right, else within it.

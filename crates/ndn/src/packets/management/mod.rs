@@ -7,6 +7,9 @@
 //!
 //!  Interest  /localhost/nfd / faces / list                                              a data set
 //!  Data      … / version / segment, holding FaceStatus, FaceStatus, …
+//!
+//!  Interest  /localhost/nfd / faces / events                                      a notification
+//!  Data      … / sequence number, holding a FaceEventNotification
 //! ```
 //!
 //! Follows the NFD Management Protocol (NFD wiki). Commands carry signatures, which are verified by
@@ -15,12 +18,14 @@
 mod command;
 mod control;
 mod datasets;
+mod events;
 
 pub use command::{Command, CommandError, NewCommand, command, last_segment, segment};
 pub use control::{ControlParameters, ControlResponse};
 pub use datasets::{
     CsInfo, FaceFilter, FaceStatus, FibEntry, GeneralStatus, RibEntry, Route, StrategyChoice,
 };
+pub use events::{FaceEvent, FaceEventKind};
 
 /// Origin of a route: registered by a program for itself.
 pub const ORIGIN_APP: u64 = 0;

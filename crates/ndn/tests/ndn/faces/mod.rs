@@ -1,6 +1,10 @@
 //! Tests of faces over loopback and over a veth pair, with sockets as neighbours.
 
 mod ethernet;
+mod multicast;
 mod stream;
 mod support;
+mod tcp;
 mod udp;
+#[cfg(feature = "websocket")]
+mod websocket;

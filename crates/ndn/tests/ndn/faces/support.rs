@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use ringtap_ndn::faces::{Faces, Handler, Intake, ReceivedPacket, Remote, Settings};
+use ringtap_ndn::faces::{Faces, Handler, Intake, ReceivedPacket, Remote, Settings, close_idle};
 use ringtap_ndn::packets::{Headers, Interest, NameBuf, NewData, NewInterest, PitToken};
 
 /// A handler that records the events of faces.
@@ -12,6 +12,10 @@ pub(crate) struct Recorder {
     pub(crate) up: Vec<u32>,
     pub(crate) down: Vec<u32>,
     pub(crate) packets: Vec<(u32, Headers, Vec<u8>)>,
+    /// Numbers of packets that were delivered together.
+    pub(crate) batches: Vec<usize>,
+    /// Connections that were established or ended.
+    pub(crate) links: Vec<(u32, bool)>,
     /// Whether received packets are sent back.
     pub(crate) echo: bool,
 }
@@ -26,7 +30,13 @@ impl Handler for Recorder {
         self.down.push(face);
     }
 
+    fn link_changed(&mut self, faces: &mut Faces, face: u32, is_up: bool) {
+        assert!(faces.get(face).is_some());
+        self.links.push((face, is_up));
+    }
+
     fn packets(&mut self, faces: &mut Faces, packets: &[ReceivedPacket<'_>]) {
+        self.batches.push(packets.len());
         for ReceivedPacket { face, headers, packet } in packets {
             self.packets.push((*face, *headers, packet.to_vec()));
             if self.echo {
@@ -73,6 +83,12 @@ impl Node {
             self.recorder.up.len(),
             self.recorder.down.len()
         );
+    }
+
+    /// Advances the clock and does what is due every second.
+    pub(crate) fn after(&mut self, time: Duration) {
+        self.now_ns += time.as_nanos() as u64;
+        close_idle(&mut self.faces, self.now_ns, &mut self.recorder);
     }
 
     /// Checks that the counters cover every received frame.

@@ -9,26 +9,32 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::relay::support::{Background, Ringtap, free_address, until};
+use ringtap_ndn::faces::Remote;
+use ringtap_ndn::relay::{FaceReport, ForwardPlan};
+
+use crate::relay::support::{Background, Ringtap, free_address, free_tcp_address, until};
 use crate::relay::tools::Tools;
 
 /// A running forwarder of ndnd.
 struct Ndnd {
     udp: SocketAddr,
+    tcp: SocketAddr,
     socket: PathBuf,
     _running: Background,
 }
 
 impl Ndnd {
     fn start(tools: &Tools, folder: &Path) -> Self {
-        let (udp, socket) = (free_address(), folder.join("ndnd.sock"));
+        let (udp, tcp) = (free_address(), free_tcp_address());
+        let socket = folder.join("ndnd.sock");
         let config = folder.join("ndnd.yml");
         let text = format!(
             "core:\n  log_level: WARN\n\
              faces:\n  udp:\n    enabled_multicast: false\n    port_unicast: {}\n\
-             \x20 tcp:\n    enabled: false\n  websocket:\n    enabled: false\n\
+             \x20 tcp:\n    port_unicast: {}\n  websocket:\n    enabled: false\n\
              \x20 unix:\n    socket_path: {}\nfw:\n  threads: 2\n",
             udp.port(),
+            tcp.port(),
             socket.display()
         );
         fs::write(&config, text).unwrap();
@@ -38,7 +44,7 @@ impl Ndnd {
             true => Ok(()),
             false => Err(fs::read_to_string(folder.join("ndnd.log")).unwrap_or_default()),
         });
-        Self { udp, socket, _running: running }
+        Self { udp, tcp, socket, _running: running }
     }
 }
 
@@ -73,6 +79,31 @@ fn ndnd_reaches_producers_behind_ringtap() {
     tools.fetch(&ndnd_node.socket, &ringtap.socket, "/behind/object");
     let report = ringtap.end();
     assert!(report.forwarder.data_out > 35 && report.managed() >= 2, "{report:?}");
+}
+
+#[test]
+fn both_forwarders_reach_each_other_over_tcp() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(tools) = Tools::find(folder.path()) else { return };
+    let ndnd_node = Ndnd::start(&tools, folder.path());
+    let two = ForwardPlan { workers: 2, ..ForwardPlan::default() };
+    let routes = vec![("/there", Remote::Tcp(ndnd_node.tcp))];
+    let ringtap = Ringtap::with_neighbours(folder.path(), routes, two);
+    let route = format!("face=tcp4://{}", ringtap.tcp);
+    tools.output(&ndnd_node.socket, &["fw", "route-add", "prefix=/here", &route]);
+    let _there = tools.background(&ndnd_node.socket, &["pingserver", "/there/ping"], "there.log");
+    tools.ping(&ringtap.socket, "/there/ping");
+    tools.fetch(&ringtap.socket, &ndnd_node.socket, "/there/object");
+    let _here = tools.background(&ringtap.socket, &["pingserver", "/here/ping"], "here.log");
+    tools.ping(&ndnd_node.socket, "/here/ping");
+    tools.fetch(&ndnd_node.socket, &ringtap.socket, "/here/object");
+    let report = ringtap.end();
+    let is_tcp = |face: &FaceReport| face.remote.starts_with("tcp4://");
+    let data: Vec<_> =
+        report.faces.iter().filter(|face| is_tcp(face)).map(|face| face.counters).collect();
+    assert_eq!(data.len(), 2, "{report:?}");
+    assert!(data.iter().any(|face| face.data_in > 35), "{report:?}");
+    assert!(data.iter().any(|face| face.data_out > 35), "{report:?}");
 }
 
 #[test]

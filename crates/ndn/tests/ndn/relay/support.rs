@@ -1,7 +1,7 @@
 //! A relay in a background thread, and programs in the background.
 
 use std::fs::File;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -19,6 +19,7 @@ const ATTEMPTS: u32 = 100;
 /// A relay in its own thread.
 pub(crate) struct Ringtap {
     pub(crate) udp: SocketAddr,
+    pub(crate) tcp: SocketAddr,
     pub(crate) socket: PathBuf,
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<ForwardReport>>,
@@ -57,20 +58,31 @@ impl Ringtap {
     }
 
     fn routing(folder: &Path, routes: &[(&str, SocketAddr)], plan: ForwardPlan) -> Self {
-        let route = |&(prefix, to): &(&str, SocketAddr)| PlannedRoute {
+        let routes = routes.iter().map(|&(prefix, to)| (prefix, Remote::Udp(to))).collect();
+        Self::with_neighbours(folder, routes, plan)
+    }
+
+    /// Starts a relay with a plan and routes to neighbours of any kind.
+    pub(crate) fn with_neighbours(
+        folder: &Path,
+        routes: Vec<(&str, Remote)>,
+        plan: ForwardPlan,
+    ) -> Self {
+        let route = |(prefix, to): (&str, Remote)| PlannedRoute {
             prefix: prefix.parse().unwrap(),
-            to: Remote::Udp(to),
+            to,
             cost: 0,
         };
-        let routes = routes.iter().map(route).collect();
+        let routes = routes.into_iter().map(route).collect();
         Self::with(folder, ForwardPlan { routes, ..plan })
     }
 
     /// Starts a relay with a plan; adds a UDP port, and a socket for programs in `folder`.
     pub(crate) fn with(folder: &Path, plan: ForwardPlan) -> Self {
-        let (udp, socket) = (free_address(), folder.join("ringtap.sock"));
+        let (udp, tcp) = (free_address(), free_tcp_address());
+        let socket = folder.join("ringtap.sock");
         let plan = ForwardPlan {
-            faces: FaceSettings { udp: vec![udp], ..plan.faces },
+            faces: FaceSettings { udp: vec![udp], tcp: vec![tcp], ..plan.faces },
             unix: Some(socket.display().to_string()),
             ..plan
         };
@@ -85,7 +97,7 @@ impl Ringtap {
         };
         let thread = std::thread::Builder::new().spawn(run).unwrap();
         is_open.recv().unwrap();
-        Self { udp, socket, stop, thread: Some(thread) }
+        Self { udp, tcp, socket, stop, thread: Some(thread) }
     }
 
     /// Stops the relay and returns its report; checks that its counters cover every packet.
@@ -132,6 +144,11 @@ impl Drop for Background {
 /// An unused UDP port.
 pub(crate) fn free_address() -> SocketAddr {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// An unused TCP port.
+pub(crate) fn free_tcp_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 /// Repeats a check until it succeeds; panics with the last error after the last attempt.
