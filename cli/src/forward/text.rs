@@ -31,10 +31,9 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
     let settings = &plan.settings;
     let _ = writeln!(
         text,
-        "{} ({} per face), {} Data ({}), {} ({} on demand)",
+        "{} ({} per face), {} of Data, {} ({} on demand)",
         of(settings.pit_capacity as u64, "pending Interest"),
         count(settings.pit_per_face.unwrap_or(settings.pit_capacity) as u64),
-        count(settings.cs_capacity as u64),
         bytes(settings.cs_bytes as u64),
         of(plan.faces.faces_max as u64, "face"),
         count(plan.faces.on_demand_max() as u64),

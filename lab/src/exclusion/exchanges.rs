@@ -110,7 +110,6 @@ pub fn measure(trial: &Trial) -> Result<Measured, Lost> {
     // Each part of the tables has room for two rounds of the busiest part.
     let settings = |parts: usize| Settings {
         pit_capacity: 2 * busiest(&exchanges, round, parts) * parts,
-        cs_capacity: 0,
         cs_bytes: 0,
         dead_nonces: 1 << 16,
         ..Settings::default()
@@ -182,13 +181,7 @@ fn exchanges(trial: &Trial, count: usize) -> Vec<Exchange> {
 /// Maximum number of exchanges of a round in one of `parts` parts. Shards and locks are selected by
 /// the same hash of the name.
 fn busiest(exchanges: &[Exchange], round: usize, parts: usize) -> usize {
-    let none = Settings {
-        pit_capacity: 0,
-        cs_capacity: 0,
-        cs_bytes: 0,
-        dead_nonces: 0,
-        ..Settings::default()
-    };
+    let none = Settings { pit_capacity: 0, cs_bytes: 0, dead_nonces: 0, ..Settings::default() };
     let probe = Sharded::new(&none, parts);
     let shares = shares(exchanges, parts, round, |name| probe.shard_of(name));
     shares.iter().flatten().map(Vec::len).max().unwrap_or(0)

@@ -70,10 +70,13 @@ impl Forwarder {
     /// Prefetches the table entries of the packets in steps; each step reads what the previous step
     /// has prefetched.
     fn prefetch_tables(&self, read: &[Option<Packet<'_>>], prefixes: &[Prefixes]) {
-        let mut new = 0;
+        let (mut new, stores) = (0, self.content.len() > 0);
         for (packet, prefixes) in read.iter().zip(prefixes) {
             let hash = prefixes.full();
             self.pit.prefetch_bucket(hash);
+            if stores {
+                self.content.prefetch(hash);
+            }
             if let Some(Packet::Interest(interest)) = packet {
                 self.dead.prefetch(self.key.with(hash, interest.nonce.unwrap_or(0).into()));
                 self.pit.prefetch_free(new);
@@ -82,6 +85,9 @@ impl Forwarder {
         }
         for prefixes in &prefixes[..read.len()] {
             self.pit.prefetch_entries(prefixes.full());
+            if stores {
+                self.content.prefetch_node(prefixes.full());
+            }
         }
         for prefixes in &prefixes[..read.len()] {
             self.pit.prefetch_records(prefixes.full());

@@ -76,7 +76,6 @@ impl Locked {
         let settings = Settings {
             pit_capacity: part(settings.pit_capacity),
             pit_per_face: settings.pit_per_face.map(part),
-            cs_capacity: part(settings.cs_capacity),
             cs_bytes: part(settings.cs_bytes),
             dead_nonces: part(settings.dead_nonces),
             ..settings.clone()

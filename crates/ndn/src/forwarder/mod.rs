@@ -42,4 +42,4 @@ pub use state::{Forwarder, Outbox, Received, TooLong};
 pub use strategy::Strategy;
 pub use tables::COMPONENTS_MAX;
 #[doc(hidden)]
-pub use tables::PitAlone;
+pub use tables::{ContentAlone, PitAlone};

@@ -63,7 +63,7 @@ impl Forwarder {
             fib: PrefixTable::new(),
             strategies: PrefixTable::new(),
             pit: Pit::new(settings.pit_capacity.min(Token::ENTRIES_MAX)),
-            content: ContentStore::new(settings.cs_capacity, settings.cs_bytes),
+            content: ContentStore::new(settings.cs_bytes),
             dead: DeadNonces::new(settings.dead_nonces),
             counters: Counters::default(),
             scratch: Scratch::new(settings.pit_capacity),
@@ -176,6 +176,11 @@ impl Forwarder {
     /// Number of stored Data.
     pub fn stored(&self) -> usize {
         self.content.len()
+    }
+
+    /// Number of bytes that the stored Data need in the content store.
+    pub fn stored_bytes(&self) -> usize {
+        self.content.bytes()
     }
 
     /// Sets `scratch.hops` to the next hops of an Interest for which `allowed` returns true: those

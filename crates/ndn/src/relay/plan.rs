@@ -34,15 +34,8 @@ pub struct PlannedRoute {
 impl ForwardPlan {
     /// The plan as JSON.
     pub fn to_json(&self) -> Value {
-        let Settings {
-            pit_capacity,
-            pit_per_face,
-            cs_capacity,
-            cs_bytes,
-            dead_nonces,
-            unsolicited,
-            ..
-        } = &self.settings;
+        let Settings { pit_capacity, pit_per_face, cs_bytes, dead_nonces, unsolicited, .. } =
+            &self.settings;
         let ethernet = self.faces.ethernet.iter().map(|one| &one.interface).collect::<Vec<_>>();
         let route = |route: &PlannedRoute| {
             let to = match &route.to {
@@ -60,7 +53,6 @@ impl ForwardPlan {
             "faces_on_demand_max": self.faces.on_demand_max(),
             "pit": pit_capacity,
             "pit_per_face": pit_per_face.unwrap_or(*pit_capacity),
-            "content_store": cs_capacity,
             "content_store_bytes": cs_bytes,
             "dead_nonces": dead_nonces,
             "lifetime_max_ms": self.settings.lifetime_max_ms,

@@ -27,6 +27,8 @@ pub struct ForwardReport {
     pub pending: usize,
     /// Number of Data in the content store.
     pub kept: usize,
+    /// Number of bytes that these need in the content store.
+    pub kept_bytes: usize,
     /// Number of routes.
     pub routes: usize,
     /// Number of packets dropped because fragments were missing.
@@ -74,6 +76,7 @@ impl ForwardReport {
             forwarder: core.forwarder.counters(),
             pending: core.forwarder.pending(),
             kept: core.forwarder.stored(),
+            kept_bytes: core.forwarder.stored_bytes(),
             routes: core.rib.len(),
             incomplete,
             kernel_drops,
@@ -143,8 +146,8 @@ impl ForwardReport {
             },
             "interests": { "satisfied": counters.satisfied, "unsatisfied": counters.unsatisfied,
                 "pending": self.pending },
-            "content_store": { "kept": self.kept, "hits": counters.cs_hits,
-                "misses": counters.cs_misses, "evicted": counters.cs_evicted },
+            "content_store": { "kept": self.kept, "bytes": self.kept_bytes,
+                "hits": counters.cs_hits, "misses": counters.cs_misses, "evicted": counters.cs_evicted },
             "tokens": { "right": counters.tokens_right, "wrong": counters.tokens_wrong },
             "dead_nonces": { "evicted": counters.nonces_evicted },
             "management": { "answered": self.managed.answered,

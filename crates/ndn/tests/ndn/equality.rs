@@ -69,13 +69,7 @@ type Take<'a> = Box<dyn FnMut(u64, FaceId, &Headers, &[u8]) -> Vec<Outgoing> + '
 
 fn settings() -> Settings {
     // No table may become full: the designs differ in when that happens.
-    Settings {
-        pit_capacity: 2048,
-        cs_capacity: 1024,
-        cs_bytes: 4 << 20,
-        dead_nonces: 1 << 14,
-        ..Settings::default()
-    }
+    Settings { pit_capacity: 2048, cs_bytes: 4 << 20, dead_nonces: 1 << 14, ..Settings::default() }
 }
 
 /// Configures a forwarder of any design with the same faces, routes and strategies.

@@ -11,8 +11,8 @@ mod routes;
 mod store;
 mod wheel;
 
-pub use alone::PitAlone;
-pub(crate) use content::ContentStore;
+pub use alone::{ContentAlone, PitAlone};
+pub(crate) use content::{BYTES_PER_BLOCK as BYTES_PER_DATA_MIN, ContentStore};
 pub(crate) use nonces::DeadNonces;
 pub(crate) use pit::{Pit, PitKey};
 pub use prefixes::COMPONENTS_MAX;

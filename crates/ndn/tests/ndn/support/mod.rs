@@ -160,7 +160,6 @@ impl Node {
     pub(crate) fn new() -> Self {
         Self::with(Settings {
             pit_capacity: 1000,
-            cs_capacity: 100,
             cs_bytes: 1 << 20,
             dead_nonces: 1000,
             ..Settings::default()
