@@ -34,7 +34,7 @@ mod tables;
 mod token;
 
 pub use counters::{Counters, Drop};
-pub use face::{Face, FaceId, LinkKind};
+pub use face::{Face, FaceId, FaceUse, LinkKind};
 pub use locked::{Locked, Prefetching};
 pub use settings::{Settings, Unsolicited};
 pub use sharded::Sharded;

@@ -4,7 +4,7 @@
 use crate::packets::{Headers, Interest, Name};
 
 use crate::forwarder::counters::Counters;
-use crate::forwarder::face::{Face, FaceId, Faces};
+use crate::forwarder::face::{Face, FaceCounts, FaceId, FaceUse, Faces};
 use crate::forwarder::scratch::Scratch;
 use crate::forwarder::settings::Settings;
 use crate::forwarder::strategy::Strategy;
@@ -171,6 +171,13 @@ impl Forwarder {
     /// Number of pending Interests.
     pub fn pending(&self) -> usize {
         self.pit.len()
+    }
+
+    /// Use of the tables by a face; zeros if it does not exist.
+    pub fn face_use(&self, id: FaceId) -> FaceUse {
+        let FaceCounts { exchanges, cs_hits } = self.faces.counts(id);
+        let pending = self.faces.get(id).map_or(0, |_| self.pit.pending_of(id) as u64);
+        FaceUse { exchanges, cs_hits, pending }
     }
 
     /// Number of stored Data.

@@ -8,7 +8,7 @@
 //! | `strategy-choice` | `set`, `unset`, `list` |
 
 use crate::faces::{Face, Faces, Handler, Lost, Persistence, Remote};
-use crate::forwarder::{Drop, Strategy};
+use crate::forwarder::{Drop, FaceUse, Strategy};
 use crate::packets::management::{
     CHILD_INHERIT, Command, ControlParameters, ControlResponse, CsInfo, FaceFilter, FaceStatus,
     FibEntry, GeneralStatus, ORIGIN_APP, RibEntry, Route as RouteStatus, STRATEGY_PREFIX,
@@ -77,7 +77,7 @@ impl Core {
                 let filter = command.rest.first().map(|one| FaceFilter::read(one.value));
                 match filter {
                     Some(Ok(filter)) => {
-                        faces_to(faces, &filter, &mut content);
+                        self.faces_to(faces, &filter, &mut content);
                         return self.publish(interest, 5, content, data);
                     }
                     _ => Err(WRONG),
@@ -94,7 +94,7 @@ impl Core {
                 return self.publish(interest, 4, content, data);
             }
             (b"faces", b"list") => {
-                faces_to(faces, &FaceFilter::default(), &mut content);
+                self.faces_to(faces, &FaceFilter::default(), &mut content);
                 return self.publish(interest, 4, content, data);
             }
             (b"strategy-choice", b"list") => {
@@ -201,7 +201,7 @@ impl Core {
             self.up(faces, face);
         }
         let created = faces.get(face).ok_or((504, "the face cannot be created"))?;
-        let status = status_of(face, created);
+        let status = status_of(face, created, FaceUse::default());
         Ok(ControlParameters {
             face: Some(status.face),
             uri: Some(status.uri),
@@ -249,6 +249,16 @@ impl Core {
         self.forwarder.unset_strategy(&prefix.as_name());
         self.strategies.remove(&prefix);
         Ok(ControlParameters { name: Some(prefix), ..ControlParameters::default() })
+    }
+
+    /// Writes the status of all faces that match the filter.
+    fn faces_to(&self, faces: &Faces, filter: &FaceFilter, out: &mut Vec<u8>) {
+        for (number, face) in faces.iter() {
+            let status = status_of(number, face, self.face_use(number));
+            if filter.matches(&status) {
+                status.write(out);
+            }
+        }
     }
 
     /// Writes the data set `rib/list`.
@@ -333,17 +343,7 @@ fn face_of(parameters: &ControlParameters, from: u32) -> Result<u32, Refusal> {
     }
 }
 
-/// Writes the status of all faces that match the filter.
-fn faces_to(faces: &Faces, filter: &FaceFilter, out: &mut Vec<u8>) {
-    for (number, face) in faces.iter() {
-        let status = status_of(number, face);
-        if filter.matches(&status) {
-            status.write(out);
-        }
-    }
-}
-
-fn status_of(number: u32, face: &Face) -> FaceStatus {
+fn status_of(number: u32, face: &Face, usage: FaceUse) -> FaceStatus {
     let counters = face.counters();
     FaceStatus {
         face: number.into(),
@@ -367,6 +367,10 @@ fn status_of(number: u32, face: &Face) -> FaceStatus {
         in_bytes: counters.octets_in,
         out_bytes: counters.octets_out,
         flags: face.is_local().into(),
+        exchanges: usage.exchanges,
+        cs_hits: usage.cs_hits,
+        pending: usage.pending,
+        lost_frames: Lost::ALL.map(|reason| counters.lost(reason)).iter().sum(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rules about tables: the content store, and bounds of all tables.
 
-use ringtap_ndn::forwarder::{Drop, Face, FaceId, Settings};
+use ringtap_ndn::forwarder::{Drop, Face, FaceId, FaceUse, Settings};
 use ringtap_ndn::packets::Headers;
 
 use crate::support::{
@@ -253,4 +253,32 @@ fn nonces_that_are_evicted_early_are_counted() {
     }
     let evicted = node.counters().nonces_evicted;
     assert!((84..100).contains(&evicted), "{evicted}");
+}
+
+#[test]
+fn the_use_of_tables_is_counted_by_face() {
+    let mut node = Node::new();
+    let usage = |node: &Node, face| {
+        let FaceUse { exchanges, cs_hits, pending } = node.forwarder.face_use(face);
+        [exchanges, cs_hits, pending]
+    };
+    // Two Interests of one face and one of another: one Data, and three exchanges.
+    node.interest(A, interest("/a").nonce(1));
+    node.interest(A, interest("/a").prefix().nonce(2));
+    node.interest(B, interest("/a").nonce(3));
+    assert_eq!([A, B, UP].map(|face| usage(&node, face)), [[0, 0, 2], [0, 0, 1], [0; 3]]);
+    assert_eq!(node.data(UP, "/a").faces().len(), 2);
+    assert_eq!([A, B, UP].map(|face| usage(&node, face)), [[2, 0, 0], [1, 0, 0], [0; 3]]);
+    assert_eq!((node.counters().satisfied, node.counters().exchanges), (2, 3));
+    node.interest(B, interest("/a").nonce(4));
+    assert_eq!(usage(&node, B), [1, 1, 0]);
+    // An expired Interest is not an exchange.
+    node.interest(A, interest("/late").lifetime(10));
+    node.wait(10);
+    node.data(UP, "/late");
+    assert_eq!(usage(&node, A), [2, 0, 0]);
+    // A new face with the same number begins at 0.
+    node.forwarder.remove_face(B);
+    node.forwarder.set_face(B, Face::NEIGHBOUR);
+    assert_eq!([usage(&node, B), usage(&node, FaceId(60_000))], [[0; 3]; 2]);
 }
