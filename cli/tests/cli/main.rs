@@ -27,6 +27,7 @@ mod inputs;
 mod interfaces;
 #[cfg(feature = "kafka")]
 mod kafka;
+#[cfg(feature = "kafka")]
 mod kafka_states;
 mod live;
 mod measure;
