@@ -1,5 +1,6 @@
 //! Flags of `ringtap forward`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
@@ -51,6 +52,9 @@ pub(crate) struct ForwardArgs {
     /// Print statistics on stderr at this interval, at least 1s
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns)]
     pub(crate) stats: Option<u64>,
+    /// Serve metrics (OpenMetrics) at http://ADDR/metrics; a port alone listens on 127.0.0.1
+    #[arg(long, value_name = "ADDR", value_parser = units::listening)]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Exit with 3 if packets were lost for lack of room
     #[arg(long)]
     pub(crate) fail_on_drop: bool,

@@ -85,22 +85,13 @@ fn parse(text: &str) -> Result<Config, String> {
         group: one.group.0,
         mtu: one.mtu.map(|mtu| mtu.0 as usize),
     });
-    let Tables {
-        pit,
-        pit_per_face,
-        content_store,
-        content_store_memory,
-        dead_nonces,
-        lifetime_max,
-        ..
-    } = &file.tables;
+    let Tables { pit, pit_per_face, content_store, dead_nonces, lifetime_max, .. } = &file.tables;
     for (key, size, most) in [
         ("pit", pit.0, 1 << 24),
-        ("content-store", content_store.0, 1 << 28),
         ("dead-nonces", dead_nonces.0, 1 << 28),
         ("most (faces)", file.faces.most.0, 60_000),
     ] {
-        if size > most || size == 0 && key != "content-store" {
+        if !(1..=most).contains(&size) {
             return Err(format!("invalid {key} {size}: use 1 to {most}"));
         }
     }
@@ -137,8 +128,7 @@ fn parse(text: &str) -> Result<Config, String> {
         settings: Settings {
             pit_capacity: pit.0 as usize,
             pit_per_face: Some(per_face as usize),
-            cs_capacity: content_store.0 as usize,
-            cs_bytes: content_store_memory.0 as usize,
+            cs_bytes: content_store.0 as usize,
             dead_nonces: dead_nonces.0 as usize,
             lifetime_max_ms: lifetime_max.0 / 1_000_000,
             dispatch_components: hash_components.0 as usize,
@@ -280,8 +270,9 @@ struct Workers {
 struct Tables {
     pit: Number<Count>,
     pit_per_face: Option<Number<Count>>,
-    content_store: Number<Count>,
-    content_store_memory: Number<Bytes>,
+    content_store: StoreSize,
+    /// The size in earlier versions, refused with the new key.
+    content_store_memory: Option<Renamed>,
     dead_nonces: Number<Count>,
     lifetime_max: Number<Time>,
     unsolicited: OnUnsolicited,
@@ -337,13 +328,60 @@ impl Default for Tables {
         Self {
             pit: Number::of(settings.pit_capacity as u64),
             pit_per_face: None,
-            content_store: Number::of(settings.cs_capacity as u64),
-            content_store_memory: Number::of(settings.cs_bytes as u64),
+            content_store: StoreSize(settings.cs_bytes as u64),
+            content_store_memory: None,
             dead_nonces: Number::of(settings.dead_nonces as u64),
             lifetime_max: Number::of(settings.lifetime_max_ms * 1_000_000),
             unsolicited: OnUnsolicited::default(),
             regions: Vec::new(),
         }
+    }
+}
+
+/// The size of the content store in bytes, with a unit; 0: none. In earlier versions a plain number
+/// was a number of Data, so it is refused.
+struct StoreSize(u64);
+
+/// The largest content store, in bytes.
+const STORE_MOST: u64 = 256 << 30;
+
+/// What to write for a content store.
+const STORE_FORM: &str = "use a size in bytes with a unit, content-store = \"128M\", or 0 for none";
+
+impl<'de> Deserialize<'de> for StoreSize {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "a size such as \"128M\", or 0")]
+        enum Form {
+            Plain(i64),
+            Text(String),
+        }
+        let size = match Form::deserialize(deserializer)? {
+            Form::Plain(0) => Ok(0),
+            Form::Text(text) if text.ends_with(|unit: char| !unit.is_ascii_digit()) => {
+                units::bytes(&text)
+            }
+            Form::Text(text) if text == "0" => Ok(0),
+            Form::Plain(number) => Err(format!("invalid content-store {number}: {STORE_FORM}")),
+            Form::Text(text) => Err(format!("invalid content-store {text:?}: {STORE_FORM}")),
+        };
+        let size = size.map_err(D::Error::custom)?;
+        if size > STORE_MOST {
+            return Err(D::Error::custom("invalid content-store: use at most \"256G\""));
+        }
+        Ok(Self(size))
+    }
+}
+
+/// A key that has another name now.
+struct Renamed;
+
+impl<'de> Deserialize<'de> for Renamed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Number::<Bytes>::deserialize(deserializer)?;
+        Err(D::Error::custom(format!(
+            "content-store-memory is content-store now, and there is no limit of Data: {STORE_FORM}"
+        )))
     }
 }
 
@@ -550,8 +588,7 @@ mod tests {
             [tables]
             pit = "64k"
             pit-per-face = "1k"
-            content-store = 0
-            content-store-memory = "16M"
+            content-store = "16M"
             dead-nonces = 1000
             lifetime-max = "20s"
             unsolicited = "keep-local"
@@ -584,8 +621,8 @@ mod tests {
         assert_eq!(plan.routes[2].to.to_string(), "tcp4://192.0.2.1:6363");
         assert_eq!((plan.faces.udp_mtu, plan.faces.ethernet[0].mtu), (Some(8800), Some(9216)));
         assert_eq!((plan.faces.faces_max, plan.faces.idle.as_secs()), (100, 60));
-        let Settings { pit_capacity, cs_capacity, cs_bytes, lifetime_max_ms, .. } = plan.settings;
-        assert_eq!((pit_capacity, cs_capacity, cs_bytes), (64_000, 0, 16 << 20));
+        let Settings { pit_capacity, cs_bytes, lifetime_max_ms, .. } = plan.settings;
+        assert_eq!((pit_capacity, cs_bytes), (64_000, 16 << 20));
         assert_eq!(lifetime_max_ms, 20_000);
         assert_eq!((plan.workers, plan.settings.dispatch_components), (4, 3));
         assert_eq!((plan.faces.on_demand_max(), plan.settings.pit_per_face), (60, Some(1_000)));
@@ -606,7 +643,14 @@ mod tests {
     fn the_default_limits_of_senders_are_those_documented() {
         let plan = |text: &str| parse(text).map(|config| config.plan).unwrap();
         let default = plan("[udp]");
-        assert_eq!(default.settings.lifetime_max_ms, 10_000);
+        assert_eq!(
+            (default.settings.lifetime_max_ms, default.settings.cs_bytes),
+            (10_000, 128 << 20)
+        );
+        for none in ["0", "\"0\""] {
+            let text = format!("[udp]\n[tables]\ncontent-store = {none}");
+            assert_eq!(plan(&text).settings.cs_bytes, 0);
+        }
         assert_eq!(default.settings.pit_per_face, Some(32_768));
         assert_eq!((default.faces.faces_max, default.faces.on_demand_max()), (4096, 3072));
         let small = plan("[udp]\n[faces]\nmost = 2\n[tables]\npit = 3");
@@ -709,6 +753,15 @@ mod tests {
             ),
             ("[udp]\n[workers]\nnumber = 0", &["invalid number 0 of [workers]: use 1 to 256"]),
             ("[tables]\npit = -3", &["line 2", "invalid count"]),
+            // The forms of earlier versions.
+            ("[tables]\ncontent-store = 65536", &["line 2", "65536: use", "= \"128M\", or 0"]),
+            ("[tables]\ncontent-store = \"64\"", &["line 2", "\"64\": use", "= \"128M\""]),
+            ("[tables]\ncontent-store = \"9x\"", &["line 2", "9x"]),
+            ("[tables]\ncontent-store = \"1000G\"", &["line 2", "at most \"256G\""]),
+            (
+                "[tables]\ncontent-store-memory = \"128M\"",
+                &["line 2", "content-store now", "content-store = \"128M\""],
+            ),
             ("[faces]\nidle-timeout = \"soon\"", &["line 2", "1h30m"]),
             ("[[route]]\nprefix = \"/a/%zz\"\nto = \"udp://1.2.3.4\"", &["line 2", "%zz"]),
             ("[[route]]\nprefix = \"/a\"\nto = \"sctp://1.2.3.4\"", &["line 3", "use udp://"]),

@@ -5,6 +5,7 @@ mod client;
 mod config;
 mod ctl;
 mod events;
+mod metrics;
 mod text;
 
 use std::process::ExitCode;
@@ -15,8 +16,10 @@ use ringtap_engine::Watch;
 use ringtap_ndn::relay::{ForwardReport, Relay};
 
 use crate::args::{Form, ForwardAction, ForwardArgs};
+use crate::http::Listening;
 use crate::listener::listen;
 use crate::{notify, privileges, sandbox, signals};
+use metrics::{Latest, Metrics};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, note, print_message, print_to_stderr};
 
@@ -59,14 +62,19 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     sandbox::enter(unix.iter().map(|unix| unix.path.as_path()))?;
     let unix = unix.map(|unix| listen(&unix.path, unix.mode)).transpose()?;
     let (listener, _file) = unix.unzip();
+    let listening = args.metrics.map(|at| Listening::at("--metrics", at)).transpose()?;
     let relay = Relay::open(plan, listener, env!("CARGO_PKG_VERSION"))?;
     if let Some(user) = &user {
         privileges::become_user(user)?;
     }
+    let latest = Latest::default();
+    let serve = |listening: Listening| listening.serve("metrics", Metrics::new(latest.clone()));
+    let url = listening.as_ref().and_then(Listening::url);
+    let metrics = listening.map(serve).transpose()?;
     let duration = args.duration.map(Duration::from_nanos);
     let mut next = args.stats.unwrap_or(u64::MAX);
-    let print_stats = |report: &dyn Fn() -> ForwardReport| {
-        if next == u64::MAX {
+    let publish = |report: &dyn Fn() -> ForwardReport| {
+        if next == u64::MAX && metrics.is_none() {
             return;
         }
         let report = report();
@@ -74,16 +82,20 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
             next = next.saturating_add(args.stats.unwrap_or(u64::MAX));
             print_to_stderr(&text::stats(&report));
         }
+        if metrics.is_some() {
+            latest.set(report);
+        }
     };
     let report = signals::stoppable_for(&WATCH, duration, || {
         // Signals are handled from here on: announce the start.
+        url.iter().for_each(|url| note(&format!("metrics: {url}metrics")));
         relay.listening().iter().for_each(|at| note(&format!("forwarding at {at}")));
         notify::ready(&format!("forwarding at {}", relay.listening().join(", ")));
         let stopped = || {
             WATCH.beats.add(0, 1);
             WATCH.stopped()
         };
-        relay.run(stopped, print_stats)
+        relay.run(stopped, publish)
     });
     let report = report.context("handling signals")??;
     let text = match args.output.report {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use ringtap_ndn::faces::{Counters, Remote};
+use ringtap_ndn::forwarder::FaceUse;
 use ringtap_ndn::packets::Name;
 use ringtap_ndn::packets::management::{
     FaceEvent, FaceStatus, GeneralStatus, ORIGIN_APP, ORIGIN_STATIC, RibEntry, StrategyChoice,
@@ -41,10 +42,9 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
     let settings = &plan.settings;
     let _ = writeln!(
         text,
-        "{} ({} per face), {} Data ({}), {} ({} on demand)",
+        "{} ({} per face), {} of Data, {} ({} on demand)",
         of(settings.pit_capacity as u64, "pending Interest"),
         count(settings.pit_per_face.unwrap_or(settings.pit_capacity) as u64),
-        count(settings.cs_capacity as u64),
         bytes(settings.cs_bytes as u64),
         of(plan.faces.faces_max as u64, "face"),
         count(plan.faces.on_demand_max() as u64),
@@ -155,7 +155,7 @@ pub(super) fn report(report: &ForwardReport) -> String {
     }
     let mut table = face_table();
     for face in report.faces.iter().take(ROWS) {
-        table.row(face_row(face.face.into(), &face.remote, &face.counters));
+        table.row(face_row(face.face.into(), &face.remote, &face.counters, &face.usage));
     }
     table.lines().for_each(|line| text += &(line + "\n"));
     if report.faces.len() > ROWS {
@@ -182,11 +182,13 @@ pub(super) fn faces(faces: &[FaceStatus]) -> String {
         counters.data_out = face.out_data;
         counters.octets_in = face.in_bytes;
         counters.octets_out = face.out_bytes;
+        let usage =
+            FaceUse { exchanges: face.exchanges, cs_hits: face.cs_hits, pending: face.pending };
         let uri = match face.local_uri.strip_prefix("dev://") {
             Some(interface) => format!("{} on {interface}", face.uri),
             None => face.uri.clone(),
         };
-        table.row(face_row(face.face, &uri, &counters));
+        table.row(face_row(face.face, &uri, &counters, &usage));
     }
     table.lines().map(|line| line + "\n").collect()
 }
@@ -269,12 +271,36 @@ pub(super) fn status(status: &GeneralStatus) -> String {
 
 fn face_table() -> Table {
     let right = Lean::Right;
-    let mut table = Table::new(&[right, Lean::Left, right, right, right, right, right, right]);
-    table.row(["face", "to", "Interests in", "out", "Data in", "out", "bytes in", "out"]);
+    let mut table = Table::new(&[
+        right,
+        Lean::Left,
+        right,
+        right,
+        right,
+        right,
+        right,
+        right,
+        right,
+        right,
+        right,
+    ]);
+    table.row([
+        "face",
+        "to",
+        "Interests in",
+        "out",
+        "Data in",
+        "out",
+        "bytes in",
+        "out",
+        "exchanges",
+        "store hits",
+        "pending",
+    ]);
     table
 }
 
-fn face_row(face: u64, remote: &str, counters: &Counters) -> [String; 8] {
+fn face_row(face: u64, remote: &str, counters: &Counters, usage: &FaceUse) -> [String; 11] {
     [
         face.to_string(),
         remote.to_owned(),
@@ -284,6 +310,9 @@ fn face_row(face: u64, remote: &str, counters: &Counters) -> [String; 8] {
         count(counters.data_out),
         bytes(counters.octets_in),
         bytes(counters.octets_out),
+        count(usage.exchanges),
+        count(usage.cs_hits),
+        count(usage.pending),
     ]
 }
 

@@ -38,6 +38,11 @@ impl Running {
 
     /// As [`Self::start`], with the lines `in_udp` in `[udp]`.
     pub(crate) fn with_udp(in_udp: &str, more: &str) -> Self {
+        Self::with_flags(&[], in_udp, more)
+    }
+
+    /// As [`Self::with_udp`], with more flags.
+    pub(crate) fn with_flags(flags: &[&str], in_udp: &str, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let udp = free_address();
         let socket = folder.path().join("ndn.sock");
@@ -49,7 +54,7 @@ impl Running {
         fs::write(&config, text).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
         command.args(["forward", "--report", "json", "--duration", "50s", "--config"]);
-        command.arg(config).env("NO_COLOR", "1");
+        command.arg(config).args(flags).env("NO_COLOR", "1");
         let process = Background::start(command, "forwarding at unix://");
         Self { folder, udp, process }
     }
@@ -71,7 +76,7 @@ impl Running {
 
     /// Repeats a `ctl` command until `condition` holds for its output; panics with the last output
     /// after six seconds.
-    fn wait_until(&self, words: &[&str], condition: impl Fn(&str) -> bool) {
+    pub(crate) fn wait_until(&self, words: &[&str], condition: impl Fn(&str) -> bool) {
         let mut reply = String::new();
         for _ in 0..300 {
             reply = self.reply(words);
@@ -99,7 +104,7 @@ pub(crate) fn free_address() -> SocketAddr {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-fn neighbour() -> UdpSocket {
+pub(crate) fn neighbour() -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     socket
@@ -109,7 +114,7 @@ fn name(text: &str) -> NameBuf {
     text.parse().unwrap()
 }
 
-fn interest(text: &str, nonce: u32, token: &[u8]) -> Vec<u8> {
+pub(crate) fn interest(text: &str, nonce: u32, token: &[u8]) -> Vec<u8> {
     let (mut bare, mut wire) = (Vec::new(), Vec::new());
     let name = name(text);
     let new = NewInterest::new(name.as_name(), nonce);
@@ -121,7 +126,7 @@ fn interest(text: &str, nonce: u32, token: &[u8]) -> Vec<u8> {
 }
 
 /// Receives a packet: its headers, its payload and the sender's address.
-fn received(socket: &UdpSocket) -> (Headers, Vec<u8>, SocketAddr) {
+pub(crate) fn received(socket: &UdpSocket) -> (Headers, Vec<u8>, SocketAddr) {
     let mut bytes = [0; 9500];
     let (len, from) = socket.recv_from(&mut bytes).unwrap();
     let packet = LpPacket::read(&bytes[..len]).unwrap();
@@ -130,7 +135,7 @@ fn received(socket: &UdpSocket) -> (Headers, Vec<u8>, SocketAddr) {
 }
 
 /// Answers the next Interest with Data and returns its name.
-fn answer(socket: &UdpSocket, content: &[u8]) -> NameBuf {
+pub(crate) fn answer(socket: &UdpSocket, content: &[u8]) -> NameBuf {
     let (headers, packet, from) = received(socket);
     let interest = Interest::read(&packet).unwrap();
     let (mut bare, mut wire) = (Vec::new(), Vec::new());
@@ -319,7 +324,7 @@ fn routes_and_strategies_can_be_changed_during_the_run() {
 }
 
 /// Sends a packet to the forwarder from each of many addresses of this machine.
-fn from_many(to: SocketAddr, addresses: u32, packet: impl Fn(u32) -> Vec<u8>) {
+pub(crate) fn from_many(to: SocketAddr, addresses: u32, packet: impl Fn(u32) -> Vec<u8>) {
     for number in 0..addresses {
         let [_, _, high, low] = number.to_be_bytes();
         // The ports differ as well.

@@ -22,6 +22,7 @@ mod filter_offload;
 mod formats;
 mod forward;
 mod forward_faces;
+mod forward_metrics;
 mod generate;
 mod inputs;
 mod interfaces;

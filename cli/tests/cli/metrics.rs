@@ -13,7 +13,7 @@ use crate::formats::python;
 use crate::signals::Waiting;
 
 /// A loopback address with a free TCP port.
-fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
@@ -36,7 +36,7 @@ fn request_on(stream: &mut TcpStream, request: &str) -> String {
 }
 
 /// As [`request_on`], on a new connection.
-fn request(address: SocketAddr, request: &str) -> String {
+pub(crate) fn request(address: SocketAddr, request: &str) -> String {
     request_on(&mut TcpStream::connect(address).unwrap(), request)
 }
 
@@ -48,7 +48,7 @@ fn many_files() -> u64 {
     maximum.unwrap_or(u64::MAX)
 }
 
-const SCRAPE: &str = "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
+pub(crate) const SCRAPE: &str = "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
 
 #[test]
 fn idle_connections_do_not_delay_a_scrape() {

@@ -68,12 +68,11 @@ fn main() {
     let given = std::env::args().nth(1).and_then(|text| text.parse().ok());
     let count: usize = given.unwrap_or(3_000_000);
     let exchanges: Vec<_> = (0..2 * PENDING as u64).map(exchange).collect();
-    let settings =
-        |cs_capacity| Settings { cs_capacity, pit_capacity: 1 << 17, ..Settings::default() };
+    let settings = |cs_bytes| Settings { cs_bytes, pit_capacity: 1 << 17, ..Settings::default() };
     let show = |what: &str, ns: f64| println!("{what:32} {ns:7.0} ns {:6.2} M/s", 1e3 / ns);
     for _ in 0..3 {
         for (what, cs) in
-            [("single, no content store", 0), ("single, content store of 65536", 1 << 16)]
+            [("single, no content store", 0), ("single, content store of 32 MiB", 32 << 20)]
         {
             let mut forwarder = Forwarder::new(settings(cs));
             let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
@@ -106,7 +105,7 @@ fn main() {
             show(&format!("{sharing}, {workers} on one core"), ns);
         }
     }
-    let mut forwarder = Forwarder::new(settings(1 << 16));
+    let mut forwarder = Forwarder::new(settings(32 << 20));
     let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
     forwarder.set_face(DOWNSTREAM, Face::NEIGHBOUR);
     forwarder.set_face(UPSTREAM, Face::NEIGHBOUR);

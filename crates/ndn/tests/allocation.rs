@@ -14,12 +14,7 @@ static ALLOCATOR: Allocator = Allocator;
 
 #[test]
 fn nothing_is_allocated_after_the_start() {
-    let settings = Settings {
-        pit_capacity: 1 << 12,
-        cs_capacity: 1 << 10,
-        cs_bytes: 1 << 20,
-        ..Settings::default()
-    };
+    let settings = Settings { pit_capacity: 1 << 12, cs_bytes: 1 << 20, ..Settings::default() };
     let mut forwarder = Forwarder::new(settings);
     faces().into_iter().for_each(|(id, face)| forwarder.set_face(id, face));
     let mut sent = 0u64;

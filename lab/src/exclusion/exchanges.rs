@@ -101,7 +101,6 @@ pub fn measure(trial: &Trial) -> Result<Measured, Lost> {
     let workers = trial.workers.clamp(1, 256);
     let mut settings = Settings {
         pit_capacity: 0,
-        cs_capacity: 0,
         cs_bytes: 0,
         dead_nonces: 1 << 16,
         lock_buckets: trial.locks,

@@ -5,6 +5,8 @@
 //!  frames out = sent + dropped
 //! ```
 
+use crate::packets::NackReason;
+
 /// Why a frame was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -92,12 +94,36 @@ pub struct Counters {
     /// Packets reassembled from fragments.
     pub reassembled: u64,
     lost: [u64; Lost::ALL.len()],
+    nack_reasons_in: [u64; NackReason::ALL.len()],
+    nack_reasons_out: [u64; NackReason::ALL.len()],
 }
 
 impl Counters {
     /// Frames lost for this reason.
     pub fn lost(&self, reason: Lost) -> u64 {
         self.lost[reason as usize]
+    }
+
+    /// Nacks received for this reason.
+    pub fn nacks_in_for(&self, reason: NackReason) -> u64 {
+        self.nack_reasons_in[reason as usize]
+    }
+
+    /// Nacks to be sent for this reason.
+    pub fn nacks_out_for(&self, reason: NackReason) -> u64 {
+        self.nack_reasons_out[reason as usize]
+    }
+
+    /// Counts a received Nack.
+    pub(crate) fn count_nack_in(&mut self, reason: NackReason) {
+        self.nacks_in += 1;
+        self.nack_reasons_in[reason as usize] += 1;
+    }
+
+    /// Counts a Nack to be sent.
+    pub(crate) fn count_nack_out(&mut self, reason: NackReason) {
+        self.nacks_out += 1;
+        self.nack_reasons_out[reason as usize] += 1;
     }
 
     /// Packets received.
@@ -120,7 +146,16 @@ impl Counters {
 
     /// Adds the counters of another face.
     pub fn add(&mut self, other: &Self) {
-        for (sum, value) in [
+        self.combine(other, |sum, value| sum + value);
+    }
+
+    /// Subtracts the counters of another face; none falls below 0.
+    pub fn subtract(&mut self, other: &Self) {
+        self.combine(other, u64::saturating_sub);
+    }
+
+    fn combine(&mut self, other: &Self, combined: impl Fn(u64, u64) -> u64) {
+        for (mine, value) in [
             (&mut self.interests_in, other.interests_in),
             (&mut self.data_in, other.data_in),
             (&mut self.nacks_in, other.nacks_in),
@@ -136,8 +171,14 @@ impl Counters {
             (&mut self.idle_in, other.idle_in),
             (&mut self.reassembled, other.reassembled),
         ] {
-            *sum += value;
+            *mine = combined(*mine, value);
         }
-        self.lost.iter_mut().zip(other.lost).for_each(|(sum, value)| *sum += value);
+        for (mine, values) in [
+            (&mut self.lost[..], &other.lost[..]),
+            (&mut self.nack_reasons_in, &other.nack_reasons_in),
+            (&mut self.nack_reasons_out, &other.nack_reasons_out),
+        ] {
+            mine.iter_mut().zip(values).for_each(|(mine, value)| *mine = combined(*mine, *value));
+        }
     }
 }

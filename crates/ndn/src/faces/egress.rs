@@ -120,6 +120,11 @@ impl Egress {
         None
     }
 
+    /// The numbers of the known faces.
+    pub(crate) fn faces(&self) -> impl Iterator<Item = u32> + '_ {
+        (FIRST..).zip(&self.faces).filter(|(_, face)| face.is_some()).map(|(number, _)| number)
+    }
+
     /// The serial number of a face.
     pub(crate) fn serial(&self, number: u32) -> Option<u64> {
         let at = number.wrapping_sub(FIRST) as usize;

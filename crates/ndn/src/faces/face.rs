@@ -107,7 +107,7 @@ impl Face {
         let counters = &mut self.counters;
         *match (first_kind(packet), headers.nack) {
             (kind::INTEREST, None) => &mut counters.interests_in,
-            (kind::INTEREST, Some(_)) => &mut counters.nacks_in,
+            (kind::INTEREST, Some(reason)) => return counters.count_nack_in(reason),
             (kind::DATA, None) => &mut counters.data_in,
             _ => &mut counters.others_in,
         } += 1;
@@ -129,7 +129,7 @@ pub(crate) fn count_out(counters: &mut Counters, headers: &Headers, packet: &[u8
     *match (first_kind(packet), headers.nack) {
         (kind::DATA, _) => &mut counters.data_out,
         (_, None) => &mut counters.interests_out,
-        (_, Some(_)) => &mut counters.nacks_out,
+        (_, Some(reason)) => return counters.count_nack_out(reason),
     } += 1;
 }
 

@@ -110,11 +110,14 @@ fn prefetch_tables(
     read: &[Option<Packet<'_>>],
     prefixes: &[Prefixes],
 ) {
-    let OwnTables { pit, dead, .. } = tables;
-    let mut new = 0;
+    let OwnTables { pit, dead, content } = tables;
+    let (mut new, stores) = (0, content.len() > 0);
     for (packet, prefixes) in read.iter().zip(prefixes) {
         let hash = prefixes.full();
         pit.prefetch_bucket(hash);
+        if stores {
+            content.prefetch(hash);
+        }
         if let Some(Packet::Interest(interest)) = packet {
             dead.prefetch(key.with(hash, interest.nonce.unwrap_or(0).into()));
             pit.prefetch_free(new);
@@ -123,6 +126,9 @@ fn prefetch_tables(
     }
     for prefixes in &prefixes[..read.len()] {
         pit.prefetch_entries(prefixes.full());
+        if stores {
+            content.prefetch_node(prefixes.full());
+        }
     }
     for prefixes in &prefixes[..read.len()] {
         pit.prefetch_records(prefixes.full());

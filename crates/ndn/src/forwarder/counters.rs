@@ -96,6 +96,9 @@ pub struct Counters {
     pub cs_evicted: u64,
     /// Pending Interests that were satisfied.
     pub satisfied: u64,
+    /// Interests of faces that a received Data satisfied: several of one name are one pending
+    /// Interest, but each face of it counts here.
+    pub exchanges: u64,
     /// Pending Interests that expired or were refused.
     pub unsatisfied: u64,
     /// Data whose PIT token identifies an entry of the Data's name.
@@ -133,6 +136,7 @@ impl Counters {
             (&mut self.cs_misses, other.cs_misses),
             (&mut self.cs_evicted, other.cs_evicted),
             (&mut self.satisfied, other.satisfied),
+            (&mut self.exchanges, other.exchanges),
             (&mut self.unsatisfied, other.unsatisfied),
             (&mut self.tokens_right, other.tokens_right),
             (&mut self.tokens_wrong, other.tokens_wrong),

@@ -32,12 +32,41 @@ pub enum LinkKind {
     AdHoc,
 }
 
+/// Use of the tables by one face.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaceUse {
+    /// Interests of this face that a received Data satisfied.
+    pub exchanges: u64,
+    /// Interests of this face that the content store answered.
+    pub cs_hits: u64,
+    /// Interests of this face that are pending.
+    pub pending: u64,
+}
+
+impl FaceUse {
+    /// Adds the use of another shard's tables.
+    pub fn add(&mut self, other: &Self) {
+        self.exchanges += other.exchanges;
+        self.cs_hits += other.cs_hits;
+        self.pending += other.pending;
+    }
+}
+
+/// Counters of one face.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FaceCounts {
+    pub(crate) exchanges: u64,
+    pub(crate) cs_hits: u64,
+}
+
 /// All faces, by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faces {
     faces: Vec<Option<Face>>,
     /// By number: count of next hops in the FIB on that face.
     routes: Vec<u32>,
+    /// By number: counters since the face was created.
+    counts: Vec<FaceCounts>,
 }
 
 impl Faces {
@@ -49,14 +78,30 @@ impl Faces {
         if id.0 < Self::MAX {
             if self.faces.len() <= at {
                 self.faces.resize(at + 1, None);
+                self.counts.resize(at + 1, FaceCounts::default());
             }
             self.faces[at] = face;
+            if face.is_none() {
+                // The next face may have the same number.
+                self.counts[at] = FaceCounts::default();
+            }
         }
     }
 
     #[inline]
     pub(crate) fn get(&self, id: FaceId) -> Option<Face> {
         self.faces.get(id.0 as usize).copied().flatten()
+    }
+
+    /// The counters of a face.
+    pub(crate) fn counts(&self, id: FaceId) -> FaceCounts {
+        self.counts.get(id.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// The counters of a face, to count.
+    #[inline]
+    pub(crate) fn counts_mut(&mut self, id: FaceId) -> Option<&mut FaceCounts> {
+        self.counts.get_mut(id.0 as usize)
     }
 
     /// Changes the count of next hops on a face.

@@ -35,7 +35,7 @@ mod token;
 
 pub use counters::{Counters, Drop};
 pub use dispatch::Dispatch;
-pub use face::{Face, FaceId, LinkKind};
+pub use face::{Face, FaceId, FaceUse, LinkKind};
 pub use notice::Notice;
 pub use parallel::{Parallel, Sharing};
 pub use settings::{Settings, Unsolicited};
@@ -43,4 +43,4 @@ pub use state::{Forwarder, Outbox, Received, TooLong};
 pub use strategy::Strategy;
 pub use tables::COMPONENTS_MAX;
 #[doc(hidden)]
-pub use tables::PitAlone;
+pub use tables::{ContentAlone, PitAlone};

@@ -16,7 +16,7 @@ use crate::packets::{Headers, Name};
 
 use crate::forwarder::counters::Counters;
 use crate::forwarder::dispatch::Dispatch;
-use crate::forwarder::face::{Face, FaceId};
+use crate::forwarder::face::{Face, FaceId, FaceUse};
 use crate::forwarder::settings::Settings;
 use crate::forwarder::state::{Access, Forwarder, Outbox, TooLong};
 use crate::forwarder::strategy::Strategy;
@@ -172,6 +172,13 @@ impl Parallel {
         self.workers.iter().map(Forwarder::pending).sum()
     }
 
+    /// Use of the tables by a face.
+    pub fn face_use(&self, id: FaceId) -> FaceUse {
+        let mut sum = FaceUse::default();
+        self.workers.iter().for_each(|worker| sum.add(&worker.face_use(id)));
+        sum
+    }
+
     /// Number of stored Data.
     pub fn stored(&self) -> usize {
         self.workers.iter().map(Forwarder::stored).sum()
@@ -183,7 +190,6 @@ fn shards(settings: &Settings, count: usize) -> Vec<Forwarder> {
     let settings = Settings {
         pit_capacity: part(settings.pit_capacity),
         pit_per_face: settings.pit_per_face.map(part),
-        cs_capacity: part(settings.cs_capacity),
         cs_bytes: part(settings.cs_bytes),
         dead_nonces: part(settings.dead_nonces),
         ..settings.clone()

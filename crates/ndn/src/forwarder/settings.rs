@@ -9,9 +9,8 @@ pub struct Settings {
     pub pit_capacity: usize,
     /// Maximum number of pending Interests of one face; `None`: no limit per face.
     pub pit_per_face: Option<usize>,
-    /// Maximum number of Data in the content store; 0: nothing is stored.
-    pub cs_capacity: usize,
-    /// Size of the content store, in bytes of Data packets.
+    /// Size of the content store in bytes, of Data packets and all that they need in its tables; 0:
+    /// nothing is stored.
     pub cs_bytes: usize,
     /// Size of the dead nonce list: nonces stored after their entry is removed.
     pub dead_nonces: usize,
@@ -43,12 +42,18 @@ pub enum Unsolicited {
     KeepLocal,
 }
 
+impl Settings {
+    /// Maximum number of Data in the content store, if all are of the smallest size.
+    pub fn cs_entries_max(&self) -> usize {
+        self.cs_bytes / crate::forwarder::tables::BYTES_PER_DATA_MIN
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             pit_capacity: 1 << 17,
             pit_per_face: None,
-            cs_capacity: 1 << 16,
             cs_bytes: 128 << 20,
             dead_nonces: 1 << 17,
             lifetime_max_ms: 10_000,

@@ -6,7 +6,7 @@ use crate::packets::{Headers, Interest, Name};
 use std::sync::{Arc, Mutex};
 
 use crate::forwarder::counters::Counters;
-use crate::forwarder::face::{Face, FaceId, Faces};
+use crate::forwarder::face::{Face, FaceCounts, FaceId, FaceUse, Faces};
 use crate::forwarder::lock::lock;
 use crate::forwarder::notice::Notice;
 use crate::forwarder::pipelines::Pipelines;
@@ -14,8 +14,8 @@ use crate::forwarder::scratch::Scratch;
 use crate::forwarder::settings::Settings;
 use crate::forwarder::strategy::Strategy;
 use crate::forwarder::tables::{
-    Buckets, ContentStore, DeadNonces, Held, LocalPart, NameKey, NextHop, OwnTables, Pit,
-    PrefixTable, Prefixes,
+    Buckets, ContentStore, DeadNonces, Held, LocalPart, NameKey, NextHop, OwnTables,
+    PendingInterests, Pit, PrefixTable, Prefixes,
 };
 use crate::forwarder::token::Token;
 
@@ -86,7 +86,7 @@ impl OwnTables {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             pit: Pit::new(settings.pit_capacity.min(Token::ENTRIES_MAX)),
-            content: ContentStore::new(settings.cs_capacity, settings.cs_bytes),
+            content: ContentStore::new(settings.cs_bytes),
             dead: DeadNonces::new(settings.dead_nonces),
         }
     }
@@ -294,14 +294,20 @@ impl Forwarder {
         }
     }
 
-    /// Number of pending Interests of a face, counted as in [`Forwarder::pending`].
-    #[cfg(any(test, feature = "fuzz"))]
-    pub(crate) fn pending_of(&self, face: FaceId) -> usize {
-        use crate::forwarder::tables::PendingInterests as _;
-        match &self.access {
-            Access::Own(tables) => tables.pit.pending_of(face),
+    /// Use of the tables by a face; zeros if it does not exist. Pending Interests are counted as in
+    /// [`Forwarder::pending`].
+    pub fn face_use(&self, id: FaceId) -> FaceUse {
+        let FaceCounts { exchanges, cs_hits } = self.context.faces.counts(id);
+        let exists = self.context.faces.get(id).is_some();
+        let pending = match &self.access {
+            Access::Own(tables) if exists => tables.pit.pending_of(id),
+            Access::Global(shared) if exists && self.is_first() => {
+                lock(shared, &mut 0).pit.pending_of(id)
+            }
+            Access::Buckets(shared, ..) if exists && self.is_first() => shared.pending_of(id),
             _ => 0,
-        }
+        };
+        FaceUse { exchanges, cs_hits, pending: pending as u64 }
     }
 
     /// Number of stored Data, counted as in [`Forwarder::pending`].
@@ -309,7 +315,17 @@ impl Forwarder {
         match &self.access {
             Access::Own(tables) => tables.content.len(),
             Access::Global(shared) if self.is_first() => lock(shared, &mut 0).content.len(),
-            Access::Buckets(shared, ..) if self.is_first() => shared.stored(),
+            Access::Buckets(shared, ..) if self.is_first() => shared.stored()[0],
+            _ => 0,
+        }
+    }
+
+    /// Number of bytes that the stored Data need, counted as in [`Forwarder::pending`].
+    pub fn stored_bytes(&self) -> usize {
+        match &self.access {
+            Access::Own(tables) => tables.content.bytes(),
+            Access::Global(shared) if self.is_first() => lock(shared, &mut 0).content.bytes(),
+            Access::Buckets(shared, ..) if self.is_first() => shared.stored()[1],
             _ => 0,
         }
     }

@@ -95,6 +95,19 @@ pub enum NackReason {
 }
 
 impl NackReason {
+    /// All reasons.
+    pub const ALL: [Self; 4] = [Self::Congestion, Self::Duplicate, Self::NoRoute, Self::Other];
+
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Congestion => "congestion",
+            Self::Duplicate => "duplicate",
+            Self::NoRoute => "no-route",
+            Self::Other => "other",
+        }
+    }
+
     fn of(number: u64) -> Self {
         match number {
             50 => Self::Congestion,

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::faces::{FaceInfo, Outgoing, Sent};
-use crate::forwarder::{Counters, Face, FaceId, Notice, Strategy};
+use crate::forwarder::{Counters, Face, FaceId, FaceUse, Notice, Strategy};
 use crate::packets::{Headers, NameBuf};
 use std::sync::Arc;
 
@@ -58,6 +58,8 @@ pub(super) enum Command {
 #[derive(Debug, Default)]
 pub(super) struct WorkerReport {
     pub(super) shard: ShardReport,
+    /// Faces with use of its tables.
+    pub(super) uses: Vec<(u32, FaceUse)>,
     /// What it sent since its last report.
     pub(super) sent: Vec<Sent>,
 }
@@ -71,6 +73,8 @@ pub struct ShardReport {
     pub pending: usize,
     /// Number of Data in its content store.
     pub kept: usize,
+    /// Number of bytes that they need.
+    pub kept_bytes: usize,
 }
 
 /// Packets, one after the other in one buffer.

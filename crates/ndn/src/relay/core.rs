@@ -34,6 +34,7 @@ pub(crate) struct Core {
     pub(crate) now_ns: u64,
     /// Start of the relay, in milliseconds since 1970.
     pub(crate) began_ms: u64,
+    /// Maximum number of Data in the content store.
     pub(crate) cs_capacity: usize,
     pub(crate) version: &'static str,
 }
@@ -71,7 +72,7 @@ impl Core {
             announced_version: 0,
             now_ns,
             began_ms: ringtap_base::now_ns() / 1_000_000,
-            cs_capacity: plan.settings.cs_capacity,
+            cs_capacity: plan.settings.cs_entries_max(),
             version,
         })
     }

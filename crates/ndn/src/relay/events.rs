@@ -13,6 +13,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::faces::{Face, Faces};
+use crate::forwarder::FaceUse;
 use crate::packets::management::{FaceEvent, FaceEventKind};
 use crate::packets::{Headers, Interest, Name, NameBuf, NewData, PitToken};
 
@@ -136,7 +137,7 @@ impl FaceEvents {
 
     /// Updates the description of a face.
     pub(crate) fn describe(&mut self, number: u32, face: &Face) {
-        let status = status_of(number, face);
+        let status = status_of(number, face, FaceUse::default());
         let event = FaceEvent {
             kind: FaceEventKind::Created,
             face: status.face,

@@ -74,7 +74,6 @@ impl Run {
             settings: Settings {
                 pit_capacity: 12,
                 pit_per_face: Some(5),
-                cs_capacity: 6,
                 cs_bytes: 2048,
                 dead_nonces: 8,
                 lifetime_max_ms: 1000,
@@ -154,10 +153,10 @@ impl Run {
         assert!(faces.on_demand() <= faces.on_demand_max());
         let (settings, workers) = (&plan.settings, &core.workers);
         assert!(workers.pending() <= settings.pit_capacity);
-        assert!(workers.stored() <= settings.cs_capacity);
+        assert!(workers.stored_bytes() <= settings.cs_bytes);
         let share = settings.pit_per_face.unwrap_or(usize::MAX);
         for (face, _) in faces.iter() {
-            assert!(workers.pending_of(face) <= share);
+            assert!(workers.face_use(face).pending as usize <= share);
         }
         for (_, entry) in core.rib.iter() {
             assert!(entry.routes.iter().all(|route| faces.get(route.face).is_some()));

@@ -9,7 +9,7 @@
 //! | `strategy-choice` | `set`, `unset`, `list` |
 
 use crate::faces::{Face, Faces, Handler, Lost, Persistence, Remote};
-use crate::forwarder::{Drop, Strategy};
+use crate::forwarder::{Drop, FaceUse, Strategy};
 use crate::packets::management::{
     CHILD_INHERIT, Command, ControlParameters, ControlResponse, CsInfo, FaceFilter, FaceStatus,
     FibEntry, GeneralStatus, LOCAL_FIELDS, ORIGIN_APP, RibEntry, Route as RouteStatus,
@@ -124,7 +124,7 @@ impl Core {
                 let filter = command.rest.first().map(|one| FaceFilter::read(one.value));
                 match filter {
                     Some(Ok(filter)) => {
-                        faces_to(faces, &filter, &mut content);
+                        self.faces_to(faces, &filter, &mut content);
                         return self.publish(interest, 5, content, data);
                     }
                     _ => Err(WRONG),
@@ -141,7 +141,7 @@ impl Core {
                 return self.publish(interest, 4, content, data);
             }
             (b"faces", b"list") => {
-                faces_to(faces, &FaceFilter::default(), &mut content);
+                self.faces_to(faces, &FaceFilter::default(), &mut content);
                 return self.publish(interest, 4, content, data);
             }
             (b"strategy-choice", b"list") => {
@@ -258,7 +258,7 @@ impl Core {
         }
         let created = faces.get(face).ok_or((504, "the face cannot be created"))?;
         self.events.describe(face, created);
-        let status = status_of(face, created);
+        let status = status_of(face, created, FaceUse::default());
         let parameters = ControlParameters {
             face: Some(status.face),
             uri: Some(status.uri),
@@ -308,6 +308,16 @@ impl Core {
         self.workers.unset_strategy(&prefix);
         self.strategies.remove(&prefix);
         Ok(ControlParameters { name: Some(prefix), ..ControlParameters::default() })
+    }
+
+    /// Writes the status of all faces that match the filter.
+    fn faces_to(&self, faces: &Faces, filter: &FaceFilter, out: &mut Vec<u8>) {
+        for (number, face) in faces.iter() {
+            let status = status_of(number, face, self.face_use(number));
+            if filter.matches(&status) {
+                status.write(out);
+            }
+        }
     }
 
     /// Writes the data set `rib/list`.
@@ -393,17 +403,7 @@ pub(crate) fn face_of(parameters: &ControlParameters, from: u32) -> Result<u32, 
     }
 }
 
-/// Writes the status of all faces that match the filter.
-fn faces_to(faces: &Faces, filter: &FaceFilter, out: &mut Vec<u8>) {
-    for (number, face) in faces.iter() {
-        let status = status_of(number, face);
-        if filter.matches(&status) {
-            status.write(out);
-        }
-    }
-}
-
-pub(crate) fn status_of(number: u32, face: &Face) -> FaceStatus {
+pub(crate) fn status_of(number: u32, face: &Face, usage: FaceUse) -> FaceStatus {
     let counters = face.counters();
     FaceStatus {
         face: number.into(),
@@ -423,6 +423,10 @@ pub(crate) fn status_of(number: u32, face: &Face) -> FaceStatus {
         in_bytes: counters.octets_in,
         out_bytes: counters.octets_out,
         flags: if face.has_local_fields() { LOCAL_FIELDS } else { 0 },
+        exchanges: usage.exchanges,
+        cs_hits: usage.cs_hits,
+        pending: usage.pending,
+        lost_frames: Lost::ALL.map(|reason| counters.lost(reason)).iter().sum(),
     }
 }
 

@@ -41,15 +41,8 @@ pub struct PlannedRoute {
 impl ForwardPlan {
     /// The plan as JSON.
     pub fn to_json(&self) -> Value {
-        let Settings {
-            pit_capacity,
-            pit_per_face,
-            cs_capacity,
-            cs_bytes,
-            dead_nonces,
-            unsolicited,
-            ..
-        } = &self.settings;
+        let Settings { pit_capacity, pit_per_face, cs_bytes, dead_nonces, unsolicited, .. } =
+            &self.settings;
         let multicast = self.faces.multicast.iter();
         let multicast = multicast
             .map(|one| json!({ "interface": one.interface, "group": one.group.to_string() }))
@@ -85,7 +78,6 @@ impl ForwardPlan {
             "dispatch_components": self.settings.dispatch_components,
             "pit": pit_capacity,
             "pit_per_face": pit_per_face.unwrap_or(*pit_capacity),
-            "content_store": cs_capacity,
             "content_store_bytes": cs_bytes,
             "dead_nonces": dead_nonces,
             "lifetime_max_ms": self.settings.lifetime_max_ms,

@@ -1,7 +1,8 @@
 //! The report of a forwarder: its counters, with a check that every frame and packet is counted.
 
 use crate::faces::{Counters as LinkCounters, Faces, Lost};
-use crate::forwarder::{Counters, Drop};
+use crate::forwarder::{Counters, Drop, FaceUse};
+use crate::packets::NackReason;
 use serde_json::{Map, Value, json};
 
 use crate::relay::batch::ShardReport;
@@ -31,8 +32,14 @@ pub struct ForwardReport {
     pub worker_full: u64,
     /// Number of Interests that are still pending.
     pub pending: usize,
+    /// Maximum number of pending Interests: of all faces, and of one.
+    pub pending_max: [usize; 2],
     /// Number of Data in the content store.
     pub kept: usize,
+    /// Number of bytes that these need in the content store.
+    pub kept_bytes: usize,
+    /// Size of the content store in bytes.
+    pub kept_bytes_max: usize,
     /// Number of routes.
     pub routes: usize,
     /// Number of packets dropped because fragments were missing.
@@ -55,6 +62,22 @@ pub struct FaceReport {
     pub local: String,
     /// The counters of the face.
     pub counters: LinkCounters,
+    /// Its use of the forwarder's tables.
+    pub usage: FaceUse,
+}
+
+impl FaceReport {
+    /// The kind of the face: the scheme of its remote end, such as `udp4`.
+    pub fn kind(&self) -> &str {
+        self.remote.split_once("://").map_or("", |(scheme, _)| scheme)
+    }
+}
+
+impl Core {
+    /// Use of the forwarder's tables by a face.
+    pub(crate) fn face_use(&self, face: u32) -> FaceUse {
+        self.workers.face_use(face)
+    }
 }
 
 impl ForwardReport {
@@ -71,7 +94,9 @@ impl ForwardReport {
             remote: face.remote().to_string(),
             local: face.local().to_owned(),
             counters: *face.counters(),
+            usage: core.face_use(number),
         };
+        let settings = &plan.settings;
         Self {
             plan: plan.to_json(),
             seconds: ran_ns as f64 / 1e9,
@@ -83,7 +108,13 @@ impl ForwardReport {
             shards: core.workers.shards(),
             worker_full: core.workers.dropped(),
             pending: core.workers.pending(),
+            pending_max: [
+                settings.pit_capacity,
+                settings.pit_per_face.unwrap_or(settings.pit_capacity),
+            ],
             kept: core.workers.stored(),
+            kept_bytes: core.workers.stored_bytes(),
+            kept_bytes_max: settings.cs_bytes,
             routes: core.rib.len(),
             incomplete,
             kernel_drops,
@@ -112,6 +143,11 @@ impl ForwardReport {
     /// Number of received requests.
     fn managed_in(&self) -> u64 {
         self.managed.answered + self.managed.unanswered + self.waiting as u64
+    }
+
+    /// The part of `pit-per-face` that the pending Interests of a face use, 0 to 1.
+    pub fn share(&self, face: &FaceReport) -> f64 {
+        face.usage.pending as f64 / self.pending_max[1].max(1) as f64
     }
 
     /// Number of received frames whose sender has no face.
@@ -153,6 +189,11 @@ impl ForwardReport {
             row.insert("face".into(), face.face.into());
             row.insert("remote".into(), face.remote.clone().into());
             row.insert("local".into(), face.local.clone().into());
+            row.insert("kind".into(), face.kind().into());
+            row.insert("exchanges".into(), face.usage.exchanges.into());
+            row.insert("content_store_hits".into(), face.usage.cs_hits.into());
+            row.insert("pending".into(), face.usage.pending.into());
+            row.insert("pit_share".into(), self.share(face).into());
             Value::Object(row)
         };
         let counters = &self.forwarder;
@@ -175,10 +216,10 @@ impl ForwardReport {
                 "data_out": counters.data_out, "nacks_out": counters.nacks_out,
                 "dropped": dropped,
             },
-            "interests": { "satisfied": counters.satisfied, "unsatisfied": counters.unsatisfied,
+            "interests": { "satisfied": counters.satisfied, "exchanges": counters.exchanges, "unsatisfied": counters.unsatisfied,
                 "pending": self.pending },
-            "content_store": { "kept": self.kept, "hits": counters.cs_hits,
-                "misses": counters.cs_misses, "evicted": counters.cs_evicted },
+            "content_store": { "kept": self.kept, "bytes": self.kept_bytes,
+                "hits": counters.cs_hits, "misses": counters.cs_misses, "evicted": counters.cs_evicted },
             "tokens": { "right": counters.tokens_right, "wrong": counters.tokens_wrong },
             "dead_nonces": { "evicted": counters.nonces_evicted },
             "management": { "answered": self.managed.answered,
@@ -234,6 +275,11 @@ fn link(counters: &LinkCounters) -> Map<String, Value> {
     }
     let dropped = by_reason(Lost::ALL.map(|reason| (reason.name(), counters.lost(reason))));
     row.insert("dropped".into(), dropped);
+    let reasons = NackReason::ALL;
+    let nacks = reasons.map(|reason| (reason.name(), counters.nacks_in_for(reason)));
+    row.insert("nacks_in_by_reason".into(), by_reason(nacks));
+    let nacks = reasons.map(|reason| (reason.name(), counters.nacks_out_for(reason)));
+    row.insert("nacks_out_by_reason".into(), by_reason(nacks));
     row
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::faces::Egress;
-use crate::forwarder::{FaceId, Forwarder, Outbox};
+use crate::forwarder::{FaceId, FaceUse, Forwarder, Outbox};
 use crate::packets::Headers;
 use ringtap_base::steady_ns;
 use ringtap_ring::{Consumer, Producer, Vernier};
@@ -115,9 +115,7 @@ impl Worker {
         for command in batch.commands.drain(..) {
             match command {
                 Command::Report => {
-                    let report =
-                        WorkerReport { shard: self.shard_report(), sent: self.egress.take_sent() };
-                    batch.report = Some(Box::new(report));
+                    batch.report = Some(Box::new(self.report()));
                 }
                 command => self.execute(now_ns, command),
             }
@@ -178,8 +176,11 @@ impl Worker {
         }
     }
 
-    fn shard_report(&self) -> ShardReport {
-        ShardReport::of(&self.forwarder)
+    fn report(&mut self) -> WorkerReport {
+        let uses = self.egress.faces().map(|face| (face, self.forwarder.face_use(FaceId(face))));
+        let uses = uses.filter(|(_, usage)| *usage != FaceUse::default()).collect();
+        let shard = ShardReport::of(&self.forwarder);
+        WorkerReport { shard, uses, sent: self.egress.take_sent() }
     }
 }
 
@@ -189,6 +190,7 @@ impl ShardReport {
             counters: forwarder.counters(),
             pending: forwarder.pending(),
             kept: forwarder.stored(),
+            kept_bytes: forwarder.stored_bytes(),
         }
     }
 }

@@ -11,7 +11,7 @@
 //! No lock. The main thread never waits for a worker while packets arrive: packets without room are
 //! dropped and counted.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use crate::faces::{FaceInfo, Faces, ReceivedPacket};
 use crate::forwarder::{
-    Counters, Dispatch, Face, FaceId, Forwarder, Parallel, Settings, Sharing, Strategy, TooLong,
+    Counters, Dispatch, Face, FaceId, FaceUse, Forwarder, Parallel, Settings, Sharing, Strategy,
+    TooLong,
 };
 use crate::packets::{Headers, NameBuf};
 use ringtap_base::Clock;
@@ -62,8 +63,9 @@ struct Seat {
     returned: VecDeque<Box<Batch>>,
     /// Number of batches that exist.
     made: usize,
-    /// Its latest report.
+    /// Its latest report: its counters, and its use by face.
     report: ShardReport,
+    uses: HashMap<u32, FaceUse>,
     /// Number of reports that are requested and not received.
     requested: usize,
     thread: Option<JoinHandle<()>>,
@@ -155,6 +157,7 @@ impl Workers {
                 let seat = &mut self.seats[at];
                 if let Some(report) = batch.report.take() {
                     seat.report = report.shard;
+                    seat.uses = report.uses.into_iter().collect();
                     seat.requested -= 1;
                     report.sent.iter().for_each(|sent| faces.add_sent(sent));
                 }
@@ -230,15 +233,22 @@ impl Workers {
         self.shards().iter().map(|shard| shard.pending).sum()
     }
 
-    /// Number of pending Interests of a face in the main thread's shard.
-    #[cfg(any(test, feature = "fuzz"))]
-    pub(crate) fn pending_of(&self, face: u32) -> usize {
-        self.own.pending_of(FaceId(face))
-    }
-
     /// Whether the main thread's shard has pending Interests.
     pub(crate) fn has_pending(&self) -> bool {
         self.own.pending() > 0
+    }
+
+    /// Number of bytes that these need.
+    pub(crate) fn stored_bytes(&self) -> usize {
+        self.shards().iter().map(|shard| shard.kept_bytes).sum()
+    }
+
+    /// The latest use of all tables by a face.
+    pub(crate) fn face_use(&self, face: u32) -> FaceUse {
+        let mut sum = self.own.face_use(FaceId(face));
+        let others = self.seats.iter().filter_map(|seat| seat.uses.get(&face));
+        others.for_each(|usage| sum.add(usage));
+        sum
     }
 
     /// Number of Data in the content stores of all shards.
@@ -353,6 +363,7 @@ impl Seat {
             returned: VecDeque::new(),
             made: 0,
             report: ShardReport::default(),
+            uses: HashMap::new(),
             requested: 0,
             thread: Some(thread),
         })

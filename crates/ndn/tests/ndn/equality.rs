@@ -73,7 +73,6 @@ fn settings() -> Settings {
     // No table may become full: the designs differ in when that happens.
     Settings {
         pit_capacity: 2048,
-        cs_capacity: 1024,
         cs_bytes: 4 << 20,
         dead_nonces: 1 << 14,
         lock_buckets: 8,
@@ -194,7 +193,7 @@ proptest! {
     /// for a short prefix in its store.
     #[test]
     fn any_number_of_hashed_components_sends_the_same_packets(steps in steps(), components in 2..5_usize) {
-        let settings = Settings { cs_capacity: 0, cs_bytes: 0, dispatch_components: components, ..settings() };
+        let settings = Settings { cs_bytes: 0, dispatch_components: components, ..settings() };
         let reference = run(&steps, single(settings.clone()));
         for shards in 1..=7 {
             prop_assert_eq!(&run(&steps, parallel(&settings, shards, Sharing::Shards)), &reference, "{} shards", shards);

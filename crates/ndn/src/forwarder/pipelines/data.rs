@@ -79,8 +79,15 @@ impl<T: Tables> Pipelines<'_, T> {
             for record in pit.in_records(at) {
                 let Some(face) = faces.get(record.face) else { continue };
                 let is_sender = record.face == from && face.link != LinkKind::AdHoc;
+                if record.expiry_ns <= now_ns || is_sender {
+                    continue;
+                }
+                counters.exchanges += 1;
+                if let Some(counts) = faces.counts_mut(record.face) {
+                    counts.exchanges += 1;
+                }
                 let last_data = &mut scratch.last_data[record.face.0 as usize];
-                if record.expiry_ns <= now_ns || is_sender || *last_data == scratch.data_number {
+                if *last_data == scratch.data_number {
                     continue;
                 }
                 *last_data = scratch.data_number;

@@ -206,12 +206,15 @@ impl<T: Tables> Pipelines<'_, T> {
         out: &mut impl Outbox,
     ) -> bool {
         let Arrival { now_ns, from, headers, prefixes, .. } = *arrival;
-        let Self { content, context: Context { scratch, counters, .. }, .. } = self;
+        let Self { content, context: Context { scratch, counters, faces, .. }, .. } = self;
         if !content.look_up(now_ns, interest, prefixes, &mut scratch.wire) {
             counters.cs_misses += 1;
             return false;
         }
         counters.cs_hits += 1;
+        if let Some(counts) = faces.counts_mut(from) {
+            counts.cs_hits += 1;
+        }
         counters.data_out += 1;
         out.send(from, &Headers { token: headers.token, ..Headers::default() }, &scratch.wire);
         true

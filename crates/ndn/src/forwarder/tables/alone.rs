@@ -1,9 +1,9 @@
-//! The PIT without the rest of the forwarder, for benchmarks: it measures the cost of a pending
-//! Interest without the pipelines and the parsers.
+//! The PIT and the content store without the rest of the forwarder, for benchmarks: they measure the
+//! cost of a table without the pipelines and the parsers.
 
 use crate::packets::{Data, Interest, PitToken};
 
-use super::{NameKey, PendingInterests, Pit, PitKey, Prefixes};
+use super::{ContentStore, NameKey, PendingInterests, Pit, PitKey, Prefixes};
 use crate::forwarder::face::FaceId;
 
 const DOWNSTREAM: FaceId = FaceId(1);
@@ -89,5 +89,51 @@ impl PitAlone {
             found.iter().for_each(|&at| pit.remove(at));
         }
         satisfied
+    }
+}
+
+/// The content store without the rest of the forwarder, for benchmarks.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct ContentAlone {
+    content: ContentStore,
+    key: NameKey,
+    prefixes: Prefixes,
+}
+
+impl ContentAlone {
+    /// A content store of at most `bytes` bytes.
+    pub fn new(bytes: usize) -> Self {
+        let (key, prefixes) = (NameKey::from_seed(1), Prefixes::new());
+        Self { content: ContentStore::new(bytes), key, prefixes }
+    }
+
+    /// Number of stored Data.
+    pub fn len(&self) -> usize {
+        self.content.len()
+    }
+
+    /// Whether no Data are stored.
+    pub fn is_empty(&self) -> bool {
+        self.content.len() == 0
+    }
+
+    /// Number of used bytes.
+    pub fn bytes(&self) -> usize {
+        self.content.bytes()
+    }
+
+    /// Stores a Data, as the forwarder does.
+    pub fn put(&mut self, now_ns: u64, data: &Data<'_>) {
+        if self.prefixes.set(&self.key, &data.name) {
+            self.content.put(now_ns, data, &self.prefixes);
+        }
+    }
+
+    /// Looks up an Interest, as the forwarder does; writes the Data to `out`, and returns false if
+    /// there is none.
+    pub fn look_up(&mut self, now_ns: u64, interest: &Interest<'_>, out: &mut Vec<u8>) -> bool {
+        self.prefixes.set(&self.key, &interest.name)
+            && self.content.look_up(now_ns, interest, &self.prefixes, out)
     }
 }

@@ -165,8 +165,8 @@ impl Buckets {
             counts_faces: settings.pit_per_face.is_some(),
             live: (0..workers).map(|_| Live::default()).collect(),
             capacity: i64::try_from(settings.pit_capacity).unwrap_or(i64::MAX),
-            content: Mutex::new(ContentStore::new(settings.cs_capacity, settings.cs_bytes)),
-            has_content: settings.cs_capacity > 0,
+            content: Mutex::new(ContentStore::new(settings.cs_bytes)),
+            has_content: settings.cs_bytes > 0,
             dead: (0..NONCE_LOCKS).map(|_| nonces()).collect(),
             has_nonces: AtomicBool::new(false),
         }
@@ -189,9 +189,16 @@ impl Buckets {
         usize::try_from(sum).unwrap_or(0)
     }
 
-    /// Number of Data in the content store.
-    pub(crate) fn stored(&self) -> usize {
-        lock(&self.content, &mut 0).len()
+    /// Number of Data in the content store, and of the bytes that they need.
+    pub(crate) fn stored(&self) -> [usize; 2] {
+        let content = lock(&self.content, &mut 0);
+        [content.len(), content.bytes()]
+    }
+
+    /// Number of pending Interests of a face; 0 if they are not counted by face.
+    pub(crate) fn pending_of(&self, face: FaceId) -> usize {
+        let load = self.faces.get(face.0 as usize);
+        load.map_or(0, |load| load.in_records.load(Ordering::Relaxed) as usize)
     }
 
     /// Numbers of Data and of nonces that were evicted.
@@ -625,7 +632,7 @@ impl PendingInterests for HeldPit<'_> {
     }
 
     fn pending_of(&self, face: FaceId) -> usize {
-        self.table.faces[face.0 as usize].in_records.load(Ordering::Relaxed) as usize
+        self.table.pending_of(face)
     }
 
     fn in_records(&self, at: u32) -> impl Iterator<Item = &InRecord> {

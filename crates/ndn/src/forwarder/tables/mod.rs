@@ -14,9 +14,9 @@ mod store;
 mod wheel;
 
 pub(crate) use access::{Contents, NonceList, OwnTables, PendingInterests, Tables};
-pub use alone::PitAlone;
+pub use alone::{ContentAlone, PitAlone};
 pub(crate) use buckets::{Buckets, Held, LocalPart};
-pub(crate) use content::ContentStore;
+pub(crate) use content::{BYTES_PER_BLOCK as BYTES_PER_DATA_MIN, ContentStore};
 pub(crate) use nonces::{DeadNonces, LIFE_NS as NONCE_LIFE_NS};
 pub(crate) use pit::{Pit, PitKey};
 pub use prefixes::COMPONENTS_MAX;

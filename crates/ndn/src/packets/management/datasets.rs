@@ -48,9 +48,24 @@ pub struct FaceStatus {
     pub in_bytes: u64,
     pub out_bytes: u64,
     pub flags: u64,
+    /// Interests of the face that a received Data satisfied. Specific to ringtap, as are the three
+    /// fields below; other programs ignore them.
+    pub exchanges: u64,
+    /// Interests of the face that the content store answered.
+    pub cs_hits: u64,
+    /// Interests of the face that are pending.
+    pub pending: u64,
+    /// Frames lost, for any reason.
+    pub lost_frames: u64,
 }
 
 impl FaceStatus {
+    // Even types that the protocol does not use; other programs ignore them.
+    const EXCHANGES: u32 = 0xf0;
+    const CS_HITS: u32 = 0xf2;
+    const PENDING: u32 = 0xf4;
+    const LOST_FRAMES: u32 = 0xf6;
+
     /// Appends a row.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut row = Vec::new();
@@ -72,6 +87,10 @@ impl FaceStatus {
             (IN_BYTES, self.in_bytes),
             (OUT_BYTES, self.out_bytes),
             (FLAGS, self.flags),
+            (Self::EXCHANGES, self.exchanges),
+            (Self::CS_HITS, self.cs_hits),
+            (Self::PENDING, self.pending),
+            (Self::LOST_FRAMES, self.lost_frames),
         ] {
             put_value(&mut row, kind, number);
         }
@@ -102,6 +121,10 @@ impl FaceStatus {
                     IN_BYTES => read.in_bytes = element.number()?,
                     OUT_BYTES => read.out_bytes = element.number()?,
                     FLAGS => read.flags = element.number()?,
+                    Self::EXCHANGES => read.exchanges = element.number()?,
+                    Self::CS_HITS => read.cs_hits = element.number()?,
+                    Self::PENDING => read.pending = element.number()?,
+                    Self::LOST_FRAMES => read.lost_frames = element.number()?,
                     _ => {}
                 }
             }
@@ -433,6 +456,10 @@ mod tests {
                 in_interests: face << 30,
                 in_bytes: u64::MAX,
                 out_nacks: 3,
+                exchanges: face + 1,
+                cs_hits: face + 2,
+                pending: face + 3,
+                lost_frames: face + 4,
                 ..FaceStatus::default()
             })
             .collect();

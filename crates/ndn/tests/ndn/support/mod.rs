@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use ringtap_ndn::forwarder::{
-    Counters, Drop, Face, FaceId, Forwarder, LinkKind, Parallel, Settings, Sharing, Strategy,
+    Counters, Drop, Face, FaceId, FaceUse, Forwarder, LinkKind, Parallel, Settings, Sharing,
+    Strategy,
 };
 use ringtap_ndn::packets::{
     Data, Headers, Interest, NackReason, Name, NameBuf, NewData, NewInterest, Packet, PitToken,
@@ -266,6 +267,22 @@ impl Alike {
         self.reference.stored()
     }
 
+    pub(crate) fn stored_bytes(&self) -> usize {
+        self.reference.stored_bytes()
+    }
+
+    /// Use of the tables by a face, which is equal for all. Tables with locks by bucket do not count
+    /// pending Interests by face unless there is a limit.
+    pub(crate) fn face_use(&self, face: FaceId) -> FaceUse {
+        let usage = self.reference.face_use(face);
+        for other in &self.others {
+            let found = other.forwarder.face_use(face);
+            let pending = if found.pending == 0 { 0 } else { usage.pending };
+            assert_eq!(found, FaceUse { pending, ..usage }, "{}", other.what);
+        }
+        usage
+    }
+
     /// The counters, which are equal for all.
     pub(crate) fn counters(&self) -> Counters {
         let counters = self.reference.counters();
@@ -308,7 +325,6 @@ impl Node {
     pub(crate) fn new() -> Self {
         Self::with(Settings {
             pit_capacity: 1000,
-            cs_capacity: 100,
             cs_bytes: 1 << 20,
             dead_nonces: 1000,
             ..Settings::default()
