@@ -307,7 +307,7 @@ impl Run {
         // Interests that no producer received were under way to one that disconnected.
         let received = self.answers.data + self.answers.nacks + self.answers.ignored;
         assert!(counts.interests_out >= received, "{context}");
-        let expected = ["no-route", "unsolicited", "stray-nack", "gone", "refused"];
+        let expected = ["no-route", "unsolicited", "stray-nack", "gone", "refused", "disconnected"];
         let other = |(reason, _): &(&str, u64)| !expected.contains(reason);
         assert!(!report.dropped().iter().any(other), "{context}");
         assert_eq!(report.links.lost(Lost::Congested), 0, "{context}");
