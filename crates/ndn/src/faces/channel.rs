@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::faces::multicast;
 use crate::faces::outgoing::Outgoing;
 use crate::faces::remote::{Mac, ip_version};
-use crate::faces::sys::{self, Address, Interface};
+use crate::faces::sys::{self, Address, BURST, Interface};
 
 /// The EtherType of NDN.
 const ETHERTYPE: u16 = 0x8624;
@@ -28,6 +28,8 @@ pub(crate) struct Channel {
     peers: HashMap<Address, u32>,
     /// The latest result of a look-up in `peers`.
     latest: Option<(Address, u32)>,
+    /// Number of messages to receive in one call.
+    pub(crate) messages: usize,
     kernel_drops: u64,
 }
 
@@ -67,6 +69,7 @@ impl Channel {
             group: None,
             peers: HashMap::new(),
             latest: None,
+            messages: BURST,
             kernel_drops: 0,
         }
     }

@@ -31,8 +31,8 @@ use crate::faces::waiting::Source;
 const REASSEMBLIES: usize = 256;
 const REASSEMBLY_NS: u64 = 2_000_000_000;
 
-/// Maximum number of receive calls on a socket before the next socket is served.
-const CALLS_PER_SOCKET: usize = 4;
+/// Number of datagrams of a socket after which the next socket is served.
+const DATAGRAMS_PER_TURN: usize = 512;
 
 /// Maximum number of ready sockets handled at a time.
 const READY: usize = 64;
@@ -206,14 +206,18 @@ impl Intake {
         handler: &mut impl Handler,
     ) {
         let Self { inbox, fragments, .. } = self;
-        for _ in 0..CALLS_PER_SOCKET {
+        let mut handled = 0;
+        loop {
             // The error belongs to an earlier send, or the interface is down: nothing was received.
-            let Ok(count) = inbox.receive(faces.channels[channel].socket.as_fd()) else {
+            let opened = &mut faces.channels[channel];
+            let Ok(count) = inbox.receive(opened.socket.as_fd(), opened.messages) else {
                 return;
             };
             let mut batch = Batch::new();
+            let before = handled;
             for at in 0..count {
                 let (received, bytes) = inbox.message(at);
+                handled += bytes.len().div_ceil(received.segment.max(1)).max(1);
                 let mut frames = bytes.chunks(received.segment.max(1));
                 // A message without bytes counts as a frame.
                 let first = frames.next().unwrap_or(&[]);
@@ -228,7 +232,12 @@ impl Intake {
             }
             batch.deliver(faces, handler);
             faces.flush();
-            if count < BURST {
+            // A message may be many datagrams.
+            let each = (handled - before).div_ceil(count.max(1)).max(1);
+            let opened = &mut faces.channels[channel];
+            let was_full = count >= opened.messages;
+            opened.messages = (DATAGRAMS_PER_TURN / each).clamp(1, BURST);
+            if !was_full || handled >= DATAGRAMS_PER_TURN {
                 return;
             }
         }

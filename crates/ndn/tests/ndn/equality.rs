@@ -1,7 +1,7 @@
 //! Property tests: for any input in any order, shards and shared tables send the same packets as a
 //! single forwarder.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::support::{
     A, APP, B, MS, Outgoing, RADIO, UP, UP2, collect, data_with, faces, interest, name,
@@ -10,7 +10,10 @@ use proptest::prelude::{
     ProptestConfig, Strategy as _, prop, prop_assert_eq, prop_oneof, proptest,
 };
 use proptest::strategy::ValueTree as _;
-use ringtap_ndn::forwarder::{FaceId, Forwarder, Parallel, Settings, Sharing, Strategy};
+use ringtap_base::SplitMix;
+use ringtap_ndn::forwarder::{
+    Dispatch, FaceId, Forwarder, Notice, Parallel, Settings, Sharing, Strategy,
+};
 use ringtap_ndn::packets::{Headers, NackReason, PitToken};
 
 /// A step of the input.
@@ -255,6 +258,129 @@ proptest! {
             }
         });
         prop_assert_eq!(together, outgoing);
+    }
+}
+
+/// A message on its way to a worker.
+enum Message {
+    Packet { now_ns: u64, from: FaceId, headers: Headers, wire: Vec<u8> },
+    Notice(Notice),
+}
+
+/// Workers with their queues, as in the relay. A seed decides who runs next.
+struct Schedule {
+    workers: Vec<Forwarder>,
+    dispatch: Dispatch,
+    queues: Vec<VecDeque<Message>>,
+    /// Notices that the main thread has not collected.
+    notices: Vec<(usize, Notice)>,
+    sent: Vec<Outgoing>,
+    random: SplitMix,
+}
+
+impl Schedule {
+    fn new(settings: &Settings, workers: usize, seed: u64) -> Self {
+        let parallel = configured!(Parallel::new(settings, workers, Sharing::Shards));
+        Self {
+            dispatch: parallel.dispatch().clone(),
+            workers: parallel.into_workers(),
+            queues: (0..workers).map(|_| VecDeque::new()).collect(),
+            notices: Vec::new(),
+            sent: Vec::new(),
+            random: SplitMix::new(seed),
+        }
+    }
+
+    /// Passes a packet to its worker, after the collected notices.
+    fn dispatch(&mut self, now_ns: u64, from: FaceId, headers: &Headers, wire: &[u8]) {
+        // An answer arrives after the Interests that it answers were sent, in any order with others.
+        if !is_interest(headers, wire) {
+            (0..self.workers.len()).for_each(|worker| self.run_to_end(worker));
+        }
+        for (worker, notice) in std::mem::take(&mut self.notices) {
+            for other in (0..self.workers.len()).filter(|&other| other != worker) {
+                self.queues[other].push_back(Message::Notice(notice.clone()));
+            }
+        }
+        let worker = self.dispatch.worker_of(from, wire);
+        let (headers, wire) = (*headers, wire.to_vec());
+        self.queues[worker].push_back(Message::Packet { now_ns, from, headers, wire });
+    }
+
+    /// Some workers handle some messages.
+    fn run_some(&mut self) {
+        for _ in 0..self.random.below(6) {
+            let worker = self.random.below(self.workers.len() as u64) as usize;
+            self.run_one(worker);
+        }
+    }
+
+    fn run_to_end(&mut self, worker: usize) {
+        while self.run_one(worker) {}
+    }
+
+    fn run_one(&mut self, worker: usize) -> bool {
+        match self.queues[worker].pop_front() {
+            None => return false,
+            Some(Message::Notice(notice)) => self.workers[worker].notice(&notice),
+            Some(Message::Packet { now_ns, from, headers, wire }) => {
+                let forwarder = &mut self.workers[worker];
+                let sent = collect(|out| {
+                    let mut out = |f, h: &Headers, w: &[u8]| out(f, h, w);
+                    forwarder.take(now_ns, from, &headers, &wire, &mut out);
+                });
+                self.sent.extend(sent);
+                let notices = forwarder.take_notices();
+                self.notices.extend(notices.into_iter().map(|notice| (worker, notice)));
+            }
+        }
+        true
+    }
+}
+
+fn is_interest(headers: &Headers, wire: &[u8]) -> bool {
+    headers.nack.is_none() && wire.first() == Some(&5)
+}
+
+/// The short forms of sent packets by face and name, in order.
+fn by_face_and_name(sent: &[Outgoing]) -> BTreeMap<(FaceId, String), Vec<String>> {
+    let mut all = BTreeMap::<_, Vec<_>>::new();
+    for outgoing in sent {
+        let text = outgoing.text();
+        let name = text.rsplit_once(' ').unwrap().1.to_owned();
+        all.entry((outgoing.face, name)).or_default().push(text);
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Workers run at different speeds. The packets of each face and name are the same, in the same
+    /// order.
+    #[test]
+    fn every_schedule_of_workers_sends_the_same_packets(
+        steps in steps(),
+        workers in 2..6_usize,
+        components in 1..4_usize,
+        seed: u64,
+    ) {
+        let settings = Settings { cs_bytes: 0, dispatch_components: components, ..settings() };
+        let (mut received, mut expected) = (Vec::new(), Vec::new());
+        let mut reference = single(settings.clone());
+        run(&steps, Box::new(|now, from, headers, wire| {
+            received.push((now, from, *headers, wire.to_vec()));
+            let sent = reference(now, from, headers, wire);
+            expected.extend_from_slice(&sent);
+            sent
+        }));
+        let mut schedule = Schedule::new(&settings, workers, seed);
+        for (now, from, headers, wire) in &received {
+            schedule.run_some();
+            schedule.dispatch(*now, *from, headers, wire);
+        }
+        (0..workers).for_each(|worker| schedule.run_to_end(worker));
+        prop_assert_eq!(by_face_and_name(&schedule.sent), by_face_and_name(&expected));
     }
 }
 

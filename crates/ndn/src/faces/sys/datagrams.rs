@@ -57,16 +57,22 @@ impl Inbox {
         }
     }
 
-    /// Receives up to [`BURST`] waiting messages without blocking; returns their number.
-    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+    /// Receives up to `most` waiting messages, at most [`BURST`], without blocking; returns their
+    /// number.
+    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
         self.messages.clear();
+        let most = most.min(BURST);
         // SAFETY: all zeros are valid values of these structs: null pointers, and counts of 0.
         let (mut parts, mut headers): ([libc::iovec; BURST], [libc::mmsghdr; BURST]) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
         let mut controls = [Control([0; CONTROL]); BURST];
         let rooms = self.bytes.chunks_exact_mut(DATAGRAM_MAX);
-        for ((((room, from), part), header), control) in
-            rooms.zip(&mut self.from).zip(&mut parts).zip(&mut headers).zip(&mut controls)
+        for ((((room, from), part), header), control) in rooms
+            .zip(&mut self.from)
+            .zip(&mut parts)
+            .zip(&mut headers)
+            .zip(&mut controls)
+            .take(most)
         {
             part.iov_base = room.as_mut_ptr().cast();
             part.iov_len = room.len();
@@ -84,7 +90,7 @@ impl Inbox {
             libc::recvmmsg(
                 socket.as_raw_fd(),
                 headers.as_mut_ptr(),
-                BURST as u32,
+                most as u32,
                 libc::MSG_DONTWAIT as _,
                 std::ptr::null_mut(),
             )
