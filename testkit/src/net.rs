@@ -67,7 +67,24 @@ impl Net {
         for (name, link) in [(a, "left"), (a, "lo"), (b, "right"), (b, "lo")] {
             assert!(ip(&format!("-n {name} link set {link} up")));
         }
+        net.wait_until_up(Left, "left");
+        net.wait_until_up(Right, "right");
         Some(net)
+    }
+
+    /// Waits until an interface sends: the kernel activates it a while after its peer is up, and
+    /// drops all frames until then.
+    fn wait_until_up(&self, end: End, interface: &str) {
+        for _ in 0..IDLE_MAX {
+            let show = ["-n", self.name(end), "link", "show", interface];
+            let shown = Command::new("ip").args(show).output().unwrap();
+            let shown = String::from_utf8_lossy(&shown.stdout);
+            if shown.contains(" state UP ") && !shown.contains(" qdisc noop ") {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("{interface} is not up");
     }
 
     /// The name of the namespace of an end.
