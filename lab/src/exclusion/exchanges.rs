@@ -182,13 +182,13 @@ fn run(
     let workers = interests[0].len();
     let (start, spans) = (Barrier::new(workers), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        for worker in 0..workers {
+        for (worker, forwarder) in forwarders.iter().enumerate() {
             let core = (!trial.cores.is_empty()).then(|| trial.cores[worker % trial.cores.len()]);
             let (start, spans) = (&start, &spans);
             scope.spawn(move || {
                 on_core(core, || {
                     let all = Rounds { exchanges, interests, data, rounds, worker, start };
-                    let span = all.work(&forwarders[worker]);
+                    let span = all.work(forwarder);
                     spans.lock().unwrap_or_else(PoisonError::into_inner).push(span);
                 });
             });

@@ -5,7 +5,8 @@
 //! ```text
 //!  cas        a compare-and-swap on lines that other cores have written: naive, prefetched, uncontended
 //!  bystander  whether one core's compare-and-swap stalls the others
-//!  exchanges  exchanges per second: shards, locks, prefetched locks × names × workers
+//!  exchanges  exchanges per second in memory: shards, buckets with locks, one lock × names × workers
+//!  live       the same modes in a running forwarder with UDP faces
 //!  model      the paper's Figure 2, and the speed if only a cache line is locked
 //! ```
 //!
@@ -15,6 +16,7 @@
 pub mod bystander;
 pub mod cas;
 pub mod exchanges;
+pub mod live;
 pub mod model;
 mod spread;
 

@@ -152,6 +152,8 @@ pub(crate) enum NdnAction {
     Cas(CasArgs),
     /// Measures exchanges per second by mode, names and workers
     Pit(PitArgs),
+    /// Measures exchanges through a running forwarder with UDP faces, by mode and workers
+    Live(LiveArgs),
     /// Computes forwarding speed by cores: the published model, and a model of cache lines
     Model(ModelArgs),
 }
@@ -168,6 +170,27 @@ pub(crate) struct Rounds {
     /// Seed of all random choices: the order of locks, names, packets
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct LiveArgs {
+    /// How workers share the tables: shards, buckets, buckets-naive, global [default: each in turn]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) mode: Vec<Sharing>,
+    /// Numbers of workers
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',', default_value = "1,2")]
+    pub(crate) workers: Vec<usize>,
+    /// Interests in flight
+    #[arg(long, value_name = "N", default_value = "256", value_parser = units::count)]
+    pub(crate) window: u64,
+    /// Duration of each trial
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::duration_ns)]
+    pub(crate) duration: u64,
+    /// Rounds; each runs every trial once
+    #[arg(long, value_name = "N", default_value = "5", value_parser = units::index_count)]
+    pub(crate) trials: usize,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 #[derive(Args)]

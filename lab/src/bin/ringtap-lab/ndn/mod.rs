@@ -2,6 +2,7 @@
 //! each.
 
 mod figures;
+mod live;
 mod model;
 
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ pub(crate) fn run(action: &NdnAction) -> anyhow::Result<ExitCode> {
     match action {
         NdnAction::Cas(args) => run_cas(args),
         NdnAction::Pit(args) => run_pit(args),
+        NdnAction::Live(args) => live::run(args),
         NdnAction::Model(args) => model::run(args),
     }
 }
