@@ -30,6 +30,8 @@ pub(crate) struct Core {
     pub(crate) daemon: Option<u32>,
     /// The version of the RIB at that time.
     pub(crate) announced_version: u64,
+    /// Number of packets received.
+    pub(crate) received: u64,
     /// Steady time of the current round.
     pub(crate) now_ns: u64,
     /// Start of the relay, in milliseconds since 1970.
@@ -68,6 +70,7 @@ impl Core {
             trust: Trust::new(plan.trust.clone()),
             events: FaceEvents::default(),
             counts: Counts::default(),
+            received: 0,
             daemon: None,
             announced_version: 0,
             now_ns,
@@ -153,6 +156,7 @@ impl Handler for Core {
     }
 
     fn packets(&mut self, faces: &mut Faces, packets: &[ReceivedPacket<'_>]) {
+        self.received += packets.len() as u64;
         // What the workers have sent must be known before answers to it.
         self.workers.collect(faces);
         let mut rest = packets;

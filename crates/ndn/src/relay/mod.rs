@@ -22,6 +22,7 @@ mod events;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
 mod management;
+mod pace;
 mod plan;
 mod replay;
 mod report;

@@ -10,6 +10,7 @@ use crate::packets::NameBuf;
 use crate::packets::management::{CHILD_INHERIT, ORIGIN_STATIC};
 
 use crate::relay::core::Core;
+use crate::relay::pace::Pace;
 use crate::relay::plan::ForwardPlan;
 use crate::relay::report::ForwardReport;
 use crate::relay::rib::Route;
@@ -124,11 +125,15 @@ impl Relay {
         mut each: impl FnMut(&dyn Fn() -> ForwardReport),
     ) -> Result<ForwardReport, ForwardError> {
         let mut next_cleanup_ns = self.core.now_ns + CLEANUP_EVERY_NS;
+        let mut pace = Pace::start();
         while !stopped() {
+            pace.pause();
             self.wait()?;
             let now_ns = steady_ns();
             self.core.now_ns = now_ns;
+            let before = self.core.received;
             self.intake.receive(&mut self.faces, now_ns, &mut self.core);
+            pace.woke(now_ns, self.core.received - before);
             self.core.workers.collect(&mut self.faces);
             self.core.workers.advance(now_ns);
             self.core.announce(&mut self.faces);
