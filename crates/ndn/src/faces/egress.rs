@@ -13,7 +13,7 @@ use crate::faces::face::{Face, Link, count_out};
 use crate::faces::outgoing::{Outgoing, Peer};
 use crate::faces::registry::FIRST;
 
-/// The buffers and the known faces of a worker.
+/// The buffers and the faces of a worker.
 #[derive(Debug)]
 pub(crate) struct Egress {
     /// Number of the worker.
@@ -21,10 +21,8 @@ pub(crate) struct Egress {
     channels: Vec<Outgoing>,
     /// By face number minus [`FIRST`].
     faces: Vec<Option<Sender>>,
-    /// Counters of packets to faces that do not exist.
+    /// Counters of removed faces, and of packets to faces that do not exist.
     others: Counters,
-    /// Counters of removed faces that were not taken yet.
-    removed: Vec<Sent>,
 }
 
 #[derive(Debug)]
@@ -43,7 +41,7 @@ pub(crate) struct Sent {
     pub(crate) counters: Counters,
 }
 
-/// What a worker needs to know of a face.
+/// The sending half of a face.
 #[derive(Debug)]
 pub(crate) struct FaceInfo {
     serial: u64,
@@ -63,13 +61,7 @@ impl FaceInfo {
 impl Egress {
     /// An egress without channels and faces; `worker` is above 0.
     pub(crate) fn new(worker: u8) -> Self {
-        Self {
-            worker,
-            channels: Vec::new(),
-            faces: Vec::new(),
-            others: Counters::default(),
-            removed: Vec::new(),
-        }
+        Self { worker, channels: Vec::new(), faces: Vec::new(), others: Counters::default() }
     }
 
     /// Adds the next channel.
@@ -94,11 +86,9 @@ impl Egress {
 
     pub(crate) fn remove_face(&mut self, number: u32) {
         let at = number.wrapping_sub(FIRST) as usize;
-        let Some(Sender { serial, counters, .. }) = self.faces.get_mut(at).and_then(Option::take)
-        else {
-            return;
-        };
-        self.removed.push(Sent { face: number, serial, counters });
+        if let Some(sender) = self.faces.get_mut(at).and_then(Option::take) {
+            self.others.add(&sender.counters);
+        }
     }
 
     /// Buffers a packet. Returns the face's serial number if it is a stream.
@@ -120,7 +110,7 @@ impl Egress {
         None
     }
 
-    /// The numbers of the known faces.
+    /// The numbers of the faces.
     pub(crate) fn faces(&self) -> impl Iterator<Item = u32> + '_ {
         (FIRST..).zip(&self.faces).filter(|(_, face)| face.is_some()).map(|(number, _)| number)
     }
@@ -151,9 +141,8 @@ impl Egress {
 
     /// Takes the counters since the last call.
     pub(crate) fn take_sent(&mut self) -> Vec<Sent> {
-        let mut sent = std::mem::take(&mut self.removed);
         let counters = std::mem::take(&mut self.others);
-        sent.push(Sent { face: 0, serial: 0, counters });
+        let mut sent = vec![Sent { face: 0, serial: 0, counters }];
         for (number, sender) in (FIRST..).zip(&mut self.faces) {
             if let Some(Sender { serial, counters, .. }) = sender
                 && *counters != Counters::default()

@@ -30,6 +30,9 @@ pub enum Drop {
     Unsolicited,
     /// A Nack that matches no Interest sent on that face.
     StrayNack,
+    /// A short prefix for which another shard has no room. It was forwarded, but a Data in that
+    /// shard may not satisfy it.
+    ShadowFull,
 }
 
 /// Number of reasons.
@@ -37,7 +40,7 @@ const REASONS: usize = Drop::ALL.len();
 
 impl Drop {
     /// All reasons.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Malformed,
         Self::NoFace,
         Self::NameTooLong,
@@ -51,6 +54,7 @@ impl Drop {
         Self::Suppressed,
         Self::Unsolicited,
         Self::StrayNack,
+        Self::ShadowFull,
     ];
 
     /// The name in reports.
@@ -69,6 +73,7 @@ impl Drop {
             Self::Suppressed => "suppressed",
             Self::Unsolicited => "unsolicited",
             Self::StrayNack => "stray-nack",
+            Self::ShadowFull => "shadow-full",
         }
     }
 }

@@ -103,7 +103,7 @@ impl Parallel {
         self.order_entries(number);
         for notice in self.workers[number].take_notices() {
             let others = self.workers.iter_mut().enumerate().filter(|(at, _)| *at != number);
-            others.for_each(|(_, other)| other.notice(&notice));
+            others.for_each(|(_, other)| other.notice(&notice, out));
         }
     }
 

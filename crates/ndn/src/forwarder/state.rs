@@ -210,6 +210,9 @@ impl Forwarder {
     fn new_next_hop(&mut self, now_ns: u64, prefix: &Name<'_>, to: FaceId, out: &mut impl Outbox) {
         let is_first = self.is_first();
         let Self { context, access } = self;
+        if !context.strategies.any(|strategy| *strategy == Strategy::Multicast) {
+            return;
+        }
         match access {
             Access::Own(tables) => {
                 let all: Vec<u32> = tables.pit.pending().collect();

@@ -113,6 +113,13 @@ impl Packets {
         self.list.is_empty()
     }
 
+    /// Frees the buffer if it is larger than `bytes`.
+    pub(super) fn shrink_above(&mut self, bytes: usize) {
+        if self.bytes.capacity() > bytes {
+            self.bytes = Vec::new();
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.list.clear();

@@ -8,7 +8,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -17,12 +17,14 @@ use rustix::event::{EventfdFlags, eventfd};
 pub(crate) struct Doorbell {
     event: OwnedFd,
     asleep: AtomicBool,
+    /// When the main thread's current round began.
+    round_ns: AtomicU64,
 }
 
 impl Doorbell {
     pub(crate) fn new() -> io::Result<Self> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { event, asleep: AtomicBool::new(false) })
+        Ok(Self { event, asleep: AtomicBool::new(false), round_ns: AtomicU64::new(0) })
     }
 
     /// Announces that the main thread is about to wait. It must look for batches once more.
@@ -31,6 +33,18 @@ impl Doorbell {
         self.asleep.store(true, Ordering::Relaxed);
         // Pairs with the fence in `ring`.
         fence(Ordering::SeqCst);
+    }
+
+    /// A round of the main thread begins: packets that were received earlier have been passed on.
+    pub(crate) fn begin_round(&self, now_ns: u64) {
+        // Pairs with the load in `round_ns`: a worker that reads the time finds these packets.
+        self.round_ns.store(now_ns, Ordering::Release);
+    }
+
+    /// When the current round began. A worker without packets after this call has handled all that
+    /// were received earlier.
+    pub(crate) fn round_ns(&self) -> u64 {
+        self.round_ns.load(Ordering::Acquire)
     }
 
     /// The main thread is awake.

@@ -8,6 +8,8 @@
 //! | `fib`, `cs`, `status` | `list`, `info`, `general` |
 //! | `strategy-choice` | `set`, `unset`, `list` |
 
+use std::time::Duration;
+
 use crate::faces::{Face, Faces, Handler, Lost, Persistence, Remote};
 use crate::forwarder::{Drop, FaceUse, Strategy};
 use crate::packets::management::{
@@ -30,6 +32,9 @@ pub(crate) const WRONG: Refusal = (400, "ControlParameters is incorrect");
 
 /// Status code and text for a face that exists already; the parameters of the response name it.
 const FACE_EXISTS: Refusal = (409, "Face with remote URI already exists");
+
+/// Longest wait for current values of the workers.
+const REPORT_WAIT: Duration = Duration::from_millis(100);
 
 /// The result of a command.
 pub(crate) type CommandResult = Result<ControlParameters, Refusal>;
@@ -107,7 +112,8 @@ impl Core {
     ) -> bool {
         let mut content = Vec::new();
         if is_list(command) || command.verb == b"query" {
-            self.workers.report(faces);
+            // After this time, older values are good enough.
+            self.workers.report(faces, REPORT_WAIT);
         }
         let result = match (command.module, command.verb) {
             (b"rib", b"register") => self.register(faces, from, command),

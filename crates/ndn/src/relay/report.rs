@@ -30,6 +30,8 @@ pub struct ForwardReport {
     pub shards: Vec<ShardReport>,
     /// Packets dropped because a worker had too many waiting.
     pub worker_full: u64,
+    /// Notices between shards that were dropped for the same reason.
+    pub notices_lost: u64,
     /// Number of Interests that are still pending.
     pub pending: usize,
     /// Maximum number of pending Interests: of all faces, and of one.
@@ -107,6 +109,7 @@ impl ForwardReport {
             forwarder: core.workers.counters(),
             shards: core.workers.shards(),
             worker_full: core.workers.dropped(),
+            notices_lost: core.workers.notices_dropped(),
             pending: core.workers.pending(),
             pending_max: [
                 settings.pit_capacity,
@@ -159,8 +162,8 @@ impl ForwardReport {
     pub fn dropped(&self) -> Vec<(&'static str, u64)> {
         let links = Lost::ALL.map(|reason| (reason.name(), self.links.lost(reason)));
         let packets = Drop::ALL.map(|reason| (reason.name(), self.forwarder.dropped(reason)));
-        let workers = ("worker-full", self.worker_full);
-        let all = links.into_iter().chain(packets).chain([workers]);
+        let workers = [("worker-full", self.worker_full), ("notice-lost", self.notices_lost)];
+        let all = links.into_iter().chain(packets).chain(workers);
         all.filter(|(_, number)| *number > 0).collect()
     }
 

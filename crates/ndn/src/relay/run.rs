@@ -20,6 +20,9 @@ use ringtap_base::steady_ns;
 const WAIT_PENDING: Duration = Duration::from_millis(5);
 const WAIT_IDLE: Duration = Duration::from_millis(50);
 
+/// Longest wait for workers at the end of a run.
+const LAST_REPORT: Duration = Duration::from_secs(5);
+
 /// Interval at which idle faces and expired routes are removed.
 const CLEANUP_EVERY_NS: u64 = 1_000_000_000;
 
@@ -50,7 +53,9 @@ pub enum ForwardError {
     #[error("prefix {0} is too long: use at most {max} components", max = crate::forwarder::COMPONENTS_MAX)]
     TooLong(NameBuf),
     /// A worker's thread has ended, or does not respond.
-    #[error("a worker has failed")]
+    #[error(
+        "a worker has failed, so its part of the names is not forwarded: restart the forwarder"
+    )]
     Worker,
     /// Listening for programs or waiting for packets failed.
     #[error("waiting for packets: {0}")]
@@ -131,6 +136,9 @@ impl Relay {
             self.wait()?;
             let now_ns = steady_ns();
             self.core.now_ns = now_ns;
+            if let Some(doorbell) = self.core.workers.doorbell() {
+                doorbell.begin_round(now_ns);
+            }
             let before = self.core.received;
             self.intake.receive(&mut self.faces, now_ns, &mut self.core);
             pace.woke(now_ns, self.core.received - before);
@@ -143,7 +151,7 @@ impl Relay {
                 next_cleanup_ns = now_ns + CLEANUP_EVERY_NS;
                 close_idle(&mut self.faces, now_ns, &mut self.core);
                 self.core.expire_routes(&mut self.faces);
-                self.core.workers.report(&mut self.faces);
+                self.core.workers.request_reports();
                 if self.core.workers.has_failed() {
                     return Err(ForwardError::Worker);
                 }
@@ -151,7 +159,7 @@ impl Relay {
                 each(&|| self.report(kernel_drops));
             }
         }
-        if !self.core.workers.report(&mut self.faces) {
+        if !self.core.workers.report(&mut self.faces, LAST_REPORT) {
             return Err(ForwardError::Worker);
         }
         let kernel_drops = self.faces.kernel_drops();

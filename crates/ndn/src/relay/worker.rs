@@ -11,7 +11,6 @@ use std::time::Duration;
 use crate::faces::Egress;
 use crate::forwarder::{FaceId, FaceUse, Forwarder, Outbox};
 use crate::packets::Headers;
-use ringtap_base::steady_ns;
 use ringtap_ring::{Consumer, Producer, Vernier};
 
 use super::batch::{Batch, Command, Packets, ShardReport, WorkerReport};
@@ -26,10 +25,6 @@ const WAIT_IDLE: Duration = Duration::from_millis(200);
 
 /// Attempts to get a batch, each after other threads had their turn, before the thread sleeps.
 const YIELDS: u32 = 2;
-
-/// How far the clock of an idle worker is behind. A batch may be on its way whose packets were
-/// received before an entry expires.
-const LAG_NS: u64 = 20_000_000;
 
 /// A batch ring's ends.
 pub(super) type ToWorker = Consumer<Box<Batch>, Vernier>;
@@ -76,6 +71,7 @@ impl Worker {
         let mut attempts = 0;
         loop {
             let closed = from_main.is_closed();
+            let round_ns = self.doorbell.round_ns();
             if let Some(mut batch) = from_main.pop() {
                 attempts = 0;
                 self.handle(&mut batch);
@@ -91,6 +87,7 @@ impl Worker {
                         std::thread::yield_now();
                     }
                 }
+                to_main.flush();
                 if needs_main {
                     self.doorbell.ring();
                 }
@@ -104,7 +101,7 @@ impl Worker {
                 std::thread::yield_now();
                 continue;
             }
-            self.forwarder.advance(steady_ns().saturating_sub(LAG_NS));
+            self.forwarder.advance(round_ns);
             let wait = if self.forwarder.pending() > 0 { WAIT_PENDING } else { WAIT_IDLE };
             from_main.park(wait);
         }
@@ -170,7 +167,10 @@ impl Worker {
             Command::UnsetStrategy { prefix } => {
                 forwarder.unset_strategy(&prefix.as_name());
             }
-            Command::Notice(notice) => forwarder.notice(&notice),
+            Command::Notice(notice) => {
+                forwarder.notice(&notice, &mut WorkerOutbox { egress, returned });
+                egress.flush();
+            }
             // Handled by the caller, which has the batch.
             Command::Report => {}
         }

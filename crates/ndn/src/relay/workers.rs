@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Invariants: packets of one face and name are handled in order, because they use the same ring.
-//! No lock. The main thread never waits for a worker while packets arrive: packets without room are
-//! dropped and counted.
+//! No lock. Packets and notices for which a worker has no room are dropped and counted. The main
+//! thread waits for a worker only for commands, and for reports of the management.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use crate::faces::{FaceInfo, Faces, ReceivedPacket};
 use crate::forwarder::{
-    Counters, Dispatch, Face, FaceId, FaceUse, Forwarder, Parallel, Settings, Sharing, Strategy,
-    TooLong,
+    Counters, Dispatch, Face, FaceId, FaceUse, Forwarder, Notice, Parallel, Settings, Sharing,
+    Strategy, TooLong,
 };
 use crate::packets::{Headers, NameBuf};
 use ringtap_base::Clock;
@@ -36,8 +36,8 @@ const RUN: usize = 32;
 /// Maximum number of batches of packets on the way to a worker and back.
 const BATCHES_MAX: usize = 512;
 
-/// Longest wait for the reports of all workers.
-const REPORT_WAIT: Duration = Duration::from_secs(2);
+/// The largest buffer of a batch that is kept for reuse, in bytes.
+const KEPT_MAX: usize = 512 << 10;
 
 /// All shards: the main thread's own and those of the workers.
 pub(crate) struct Workers {
@@ -47,8 +47,9 @@ pub(crate) struct Workers {
     doorbell: Arc<Doorbell>,
     /// Number of channels that the workers know.
     channels: usize,
-    /// Packets dropped because a worker has too many batches waiting.
+    /// Packets, and notices, dropped because a worker has too many batches waiting.
     dropped: u64,
+    notices_dropped: u64,
 }
 
 /// The main thread's side of a worker.
@@ -80,8 +81,8 @@ impl Workers {
         let mut shards = parallel.into_workers().into_iter();
         let own = shards.next().unwrap_or_else(|| Forwarder::new(settings.clone()));
         let seat = |(number, shard)| Seat::start(number, shard, &doorbell);
-        let seats = (1..).zip(shards).map(seat).collect::<io::Result<_>>()?;
-        Ok(Self { own, dispatch, seats, doorbell, channels: 0, dropped: 0 })
+        let seats = (1..=u8::MAX).zip(shards).map(seat).collect::<io::Result<_>>()?;
+        Ok(Self { own, dispatch, seats, doorbell, channels: 0, dropped: 0, notices_dropped: 0 })
     }
 
     /// The event that wakes the main thread; `None` without other threads.
@@ -92,7 +93,7 @@ impl Workers {
     /// Whether the main thread has work without a socket that is ready. Call it after
     /// [`Doorbell::announce`].
     pub(crate) fn has_returned(&mut self) -> bool {
-        self.seats.iter_mut().any(|s| !s.returned.is_empty() || !s.from.peek(1).is_empty())
+        self.seats.iter_mut().any(Seat::has_returned)
     }
 
     /// Passes received packets to their shards.
@@ -125,8 +126,9 @@ impl Workers {
             let mut send =
                 |to: FaceId, headers: &Headers, packet: &[u8]| faces.send(to.0, headers, packet);
             self.own.burst(now_ns, &run[..len], &mut send);
-            if self.own.has_notices() {
-                self.publish_own_notices();
+            // Answers to the packets sent above are dispatched after this.
+            for notice in self.own.take_notices() {
+                self.publish(notice, None);
             }
         }
     }
@@ -142,13 +144,11 @@ impl Workers {
         for at in 0..self.seats.len() {
             while let Some(mut batch) = self.seats[at].next_returned() {
                 for notice in batch.notices.drain(..) {
-                    self.own.notice(&notice);
-                    let notice = Arc::new(notice);
-                    for (other, seat) in self.seats.iter_mut().enumerate() {
-                        if other != at {
-                            seat.command(batch.now_ns, Command::Notice(Arc::clone(&notice)));
-                        }
-                    }
+                    let mut send = |to: FaceId, headers: &Headers, packet: &[u8]| {
+                        faces.send(to.0, headers, packet);
+                    };
+                    self.own.notice(&notice, &mut send);
+                    self.publish(notice, Some(at));
                 }
                 for (face, serial, headers, packet) in batch.packets.iter() {
                     faces.send_if_same(face, serial, headers, packet);
@@ -166,13 +166,16 @@ impl Workers {
         }
     }
 
-    /// Sends notices of the main thread's shard to all others. Its packets were only buffered, so
-    /// the notices arrive before any answer.
-    fn publish_own_notices(&mut self) {
-        for notice in self.own.take_notices() {
-            let notice = Arc::new(notice);
-            for seat in &mut self.seats {
-                seat.command(0, Command::Notice(Arc::clone(&notice)));
+    /// Passes a notice to all shards but the main thread's and that of the seat `except`.
+    fn publish(&mut self, notice: Notice, except: Option<usize>) {
+        let notice = Arc::new(notice);
+        for (at, seat) in self.seats.iter_mut().enumerate() {
+            if Some(at) == except {
+                continue;
+            }
+            match seat.has_room() {
+                true => seat.command(0, Command::Notice(Arc::clone(&notice))),
+                false => self.notices_dropped += 1,
             }
         }
     }
@@ -182,9 +185,18 @@ impl Workers {
         self.own.advance(now_ns);
     }
 
+    /// Requests reports, which [`Workers::collect`] receives later.
+    pub(crate) fn request_reports(&mut self) {
+        for seat in self.seats.iter_mut().filter(|seat| seat.requested == 0) {
+            seat.requested += 1;
+            seat.command(0, Command::Report);
+            seat.pass_on();
+        }
+    }
+
     /// Waits until all workers have handled all packets so far and have reported. Returns false
-    /// if a worker did not report in time.
-    pub(crate) fn report(&mut self, faces: &mut Faces) -> bool {
+    /// if a worker did not report within `timeout`.
+    pub(crate) fn report(&mut self, faces: &mut Faces, timeout: Duration) -> bool {
         for seat in &mut self.seats {
             seat.requested += 1;
             seat.command(0, Command::Report);
@@ -197,7 +209,7 @@ impl Workers {
                 faces.flush();
                 return true;
             }
-            if clock.elapsed() > REPORT_WAIT || self.has_failed() {
+            if clock.elapsed() > timeout || self.has_failed() {
                 return false;
             }
             std::thread::yield_now();
@@ -214,6 +226,11 @@ impl Workers {
     pub(crate) fn shards(&self) -> Vec<ShardReport> {
         let own = ShardReport::of(&self.own);
         std::iter::once(own).chain(self.seats.iter().map(|seat| seat.report)).collect()
+    }
+
+    /// Notices dropped for the same reason.
+    pub(crate) fn notices_dropped(&self) -> u64 {
+        self.notices_dropped
     }
 
     /// Packets dropped because a worker had too many batches waiting.
@@ -272,6 +289,9 @@ impl Workers {
 
     /// Removes a face from all shards. Returns whether it had routes.
     pub(crate) fn remove_face(&mut self, number: u32) -> bool {
+        self.seats.iter_mut().for_each(|seat| {
+            seat.uses.remove(&number);
+        });
         self.command(|| Command::RemoveFace(number));
         self.own.remove_face(FaceId(number))
     }
@@ -377,13 +397,18 @@ impl Seat {
         {
             self.pass_on();
         }
-        if self.open.is_none() && self.spare.is_empty() && self.made >= BATCHES_MAX {
+        if !self.has_room() {
             return false;
         }
         let batch = self.open();
         batch.now_ns = now_ns;
         batch.packets.push(face, 0, headers, packet);
         true
+    }
+
+    /// Whether there is a batch for a packet.
+    fn has_room(&self) -> bool {
+        self.open.is_some() || self.made - self.spare.len() < BATCHES_MAX
     }
 
     /// Adds a command, after the packets so far. `now_ns` is 0 for one without a time.
@@ -409,13 +434,24 @@ impl Seat {
     /// Passes the open batch on, and wakes the worker.
     fn pass_on(&mut self) {
         let Some(mut batch) = self.open.take() else { return };
-        // The ring has room for all batches but those of many commands in a row.
+        // The ring has room for all batches but those of many commands in a row. A worker that has
+        // failed takes none.
         while let Err(unsent) = self.to.push(batch) {
+            if self.to.is_abandoned() {
+                return;
+            }
             batch = unsent;
             self.returned.extend(self.from.pop());
             std::thread::yield_now();
         }
         self.to.wake();
+    }
+
+    /// Whether the worker has returned a batch.
+    fn has_returned(&mut self) -> bool {
+        // The newest batches become visible by this.
+        self.from.flush();
+        !self.returned.is_empty() || !self.from.peek(1).is_empty()
     }
 
     /// The next batch that the worker returned.
@@ -430,6 +466,7 @@ impl Seat {
             return;
         }
         batch.now_ns = 0;
+        batch.packets.shrink_above(KEPT_MAX);
         self.spare.push(batch);
     }
 }

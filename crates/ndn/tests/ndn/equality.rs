@@ -1,7 +1,7 @@
 //! Property tests: for any input in any order, shards and shared tables send the same packets as a
 //! single forwarder.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use crate::support::{
     A, APP, B, MS, Outgoing, RADIO, UP, UP2, collect, data_with, faces, interest, name,
@@ -14,7 +14,7 @@ use ringtap_base::SplitMix;
 use ringtap_ndn::forwarder::{
     Dispatch, FaceId, Forwarder, Notice, Parallel, Settings, Sharing, Strategy,
 };
-use ringtap_ndn::packets::{Headers, NackReason, PitToken};
+use ringtap_ndn::packets::{Headers, NackReason, Packet, PitToken};
 
 /// A step of the input.
 #[derive(Clone, Debug)]
@@ -46,6 +46,19 @@ enum Step {
 
 const NAMES: [&str; 10] =
     ["/a", "/a/b", "/a/b/c", "/b", "/b/x", "/c/1", "/c/2", "/d", "/localhop/a", "/localhost/a"];
+
+/// Steps for forwarders with several workers. An Interest without a lifetime ends when its entry is
+/// next used, by any packet of its shard; so its end is not the same for all numbers of shards.
+fn lasting_steps() -> impl proptest::strategy::Strategy<Value = Vec<Step>> {
+    steps().prop_map(|mut steps| {
+        for step in &mut steps {
+            if let Step::Interest { lifetime_ms, .. } = step {
+                *lifetime_ms = (*lifetime_ms).max(1);
+            }
+        }
+        steps
+    })
+}
 
 fn steps() -> impl proptest::strategy::Strategy<Value = Vec<Step>> {
     let face = || prop::sample::select(vec![A, B, UP, UP2, APP, RADIO]);
@@ -175,10 +188,10 @@ fn run(steps: &[Step], mut take: Take<'_>) -> Vec<Vec<Outgoing>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn all_designs_send_the_same_packets(steps in steps()) {
+    fn all_designs_send_the_same_packets(steps in lasting_steps()) {
         let settings = settings();
         let reference = run(&steps, single(settings.clone()));
         let settings_by_first = Settings { dispatch_components: 1, ..settings.clone() };
@@ -195,7 +208,7 @@ proptest! {
     /// Short prefixes are known in all shards. Without content stores, because only one shard looks
     /// for a short prefix in its store.
     #[test]
-    fn any_number_of_hashed_components_sends_the_same_packets(steps in steps(), components in 2..5_usize) {
+    fn any_number_of_hashed_components_sends_the_same_packets(steps in lasting_steps(), components in 2..5_usize) {
         let settings = Settings { cs_bytes: 0, dispatch_components: components, ..settings() };
         let reference = run(&steps, single(settings.clone()));
         for shards in 1..=7 {
@@ -206,7 +219,7 @@ proptest! {
     /// Shards divide the share of a face, and a worker removes expired entries only when it gets a
     /// packet. So single workers refuse the same Interests as the reference.
     #[test]
-    fn a_share_of_the_pit_is_the_same_in_all_designs(steps in steps(), share in 1..6_usize) {
+    fn a_share_of_the_pit_is_the_same_in_all_designs(steps in lasting_steps(), share in 1..6_usize) {
         let settings = Settings { pit_per_face: Some(share), ..settings() };
         let reference = run(&steps, single(settings.clone()));
         prop_assert_eq!(&run(&steps, parallel(&settings, 1, Sharing::Shards)), &reference, "sharded");
@@ -217,7 +230,7 @@ proptest! {
 
     /// A share that no face reaches has no effect, for any number of parts.
     #[test]
-    fn a_share_that_is_not_reached_changes_nothing(steps in steps()) {
+    fn a_share_that_is_not_reached_changes_nothing(steps in lasting_steps()) {
         let reference = run(&steps, single(settings()));
         let settings = Settings { pit_per_face: Some(1_000), dispatch_components: 1, ..settings() };
         for shards in 1..=7 {
@@ -230,7 +243,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_burst_sends_the_same_packets_as_single_calls(
@@ -261,9 +274,22 @@ proptest! {
     }
 }
 
+/// A received packet: its time, face, headers and bytes.
+#[derive(Clone)]
+struct Received {
+    now_ns: u64,
+    from: FaceId,
+    headers: Headers,
+    wire: Vec<u8>,
+}
+
 /// A message on its way to a worker.
 enum Message {
-    Packet { now_ns: u64, from: FaceId, headers: Headers, wire: Vec<u8> },
+    /// A received packet, and whether it is an Interest that must be handled before a Data.
+    Packet {
+        packet: Received,
+        is_first: bool,
+    },
     Notice(Notice),
 }
 
@@ -275,6 +301,8 @@ struct Schedule {
     /// Notices that the main thread has not collected.
     notices: Vec<(usize, Notice)>,
     sent: Vec<Outgoing>,
+    /// The names of a Data or a Nack that may not be handled yet.
+    answered: Option<String>,
     random: SplitMix,
 }
 
@@ -287,24 +315,35 @@ impl Schedule {
             queues: (0..workers).map(|_| VecDeque::new()).collect(),
             notices: Vec::new(),
             sent: Vec::new(),
+            answered: None,
             random: SplitMix::new(seed),
         }
     }
 
     /// Passes a packet to its worker, after the collected notices.
-    fn dispatch(&mut self, now_ns: u64, from: FaceId, headers: &Headers, wire: &[u8]) {
-        // An answer arrives after the Interests that it answers were sent, in any order with others.
-        if !is_interest(headers, wire) {
-            (0..self.workers.len()).for_each(|worker| self.run_to_end(worker));
+    fn dispatch(&mut self, packet: Received, is_first: bool) {
+        // An answer comes after the Interests that it answers were sent. Others may be waiting, for
+        // example those that were aggregated.
+        let family = family(&packet.wire);
+        // Two Data at the same time may both answer a short prefix, and an Interest at the same time
+        // may come before or after.
+        if self.answered.as_ref() == Some(&family) {
+            self.run_to_end();
+            self.answered = None;
         }
-        for (worker, notice) in std::mem::take(&mut self.notices) {
-            for other in (0..self.workers.len()).filter(|&other| other != worker) {
-                self.queues[other].push_back(Message::Notice(notice.clone()));
+        if !is_interest(&packet.headers, &packet.wire) {
+            if self.answered.replace(family).is_some() {
+                self.run_to_end();
+            }
+            for worker in 0..self.workers.len() {
+                while self.queues[worker].iter().any(Message::is_first) {
+                    self.run_one(worker);
+                }
             }
         }
-        let worker = self.dispatch.worker_of(from, wire);
-        let (headers, wire) = (*headers, wire.to_vec());
-        self.queues[worker].push_back(Message::Packet { now_ns, from, headers, wire });
+        self.collect();
+        let worker = self.dispatch.worker_of(packet.from, &packet.wire);
+        self.queues[worker].push_back(Message::Packet { packet, is_first });
     }
 
     /// Some workers handle some messages.
@@ -315,19 +354,40 @@ impl Schedule {
         }
     }
 
-    fn run_to_end(&mut self, worker: usize) {
-        while self.run_one(worker) {}
+    /// All workers handle all messages and the notices that result.
+    fn run_to_end(&mut self) {
+        loop {
+            (0..self.workers.len()).for_each(|worker| while self.run_one(worker) {});
+            if self.notices.is_empty() {
+                return;
+            }
+            self.collect();
+        }
+    }
+
+    /// Passes notices on to the other workers.
+    fn collect(&mut self) {
+        for (worker, notice) in std::mem::take(&mut self.notices) {
+            for other in (0..self.workers.len()).filter(|&other| other != worker) {
+                self.queues[other].push_back(Message::Notice(notice.clone()));
+            }
+        }
     }
 
     fn run_one(&mut self, worker: usize) -> bool {
         match self.queues[worker].pop_front() {
             None => return false,
-            Some(Message::Notice(notice)) => self.workers[worker].notice(&notice),
-            Some(Message::Packet { now_ns, from, headers, wire }) => {
+            Some(message) => {
                 let forwarder = &mut self.workers[worker];
                 let sent = collect(|out| {
                     let mut out = |f, h: &Headers, w: &[u8]| out(f, h, w);
-                    forwarder.take(now_ns, from, &headers, &wire, &mut out);
+                    match message {
+                        Message::Notice(notice) => forwarder.notice(&notice, &mut out),
+                        Message::Packet { packet, .. } => {
+                            let Received { now_ns, from, headers, wire } = packet;
+                            forwarder.take(now_ns, from, &headers, &wire, &mut out);
+                        }
+                    }
                 });
                 self.sent.extend(sent);
                 let notices = forwarder.take_notices();
@@ -336,6 +396,18 @@ impl Schedule {
         }
         true
     }
+}
+
+impl Message {
+    fn is_first(&self) -> bool {
+        matches!(self, Self::Packet { is_first: true, .. })
+    }
+}
+
+/// The first component of a packet's name.
+fn family(wire: &[u8]) -> String {
+    let name = Packet::read(wire).unwrap().name().to_string();
+    name.split('/').nth(1).unwrap_or_default().to_owned()
 }
 
 fn is_interest(headers: &Headers, wire: &[u8]) -> bool {
@@ -354,34 +426,130 @@ fn by_face_and_name(sent: &[Outgoing]) -> BTreeMap<(FaceId, String), Vec<String>
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Workers run at different speeds. The packets of each face and name are the same, in the same
     /// order.
     #[test]
     fn every_schedule_of_workers_sends_the_same_packets(
-        steps in steps(),
+        steps in lasting_steps(),
         workers in 2..6_usize,
         components in 1..4_usize,
         seed: u64,
     ) {
         let settings = Settings { cs_bytes: 0, dispatch_components: components, ..settings() };
         let (mut received, mut expected) = (Vec::new(), Vec::new());
+        let mut names = HashSet::new();
         let mut reference = single(settings.clone());
         run(&steps, Box::new(|now, from, headers, wire| {
-            received.push((now, from, *headers, wire.to_vec()));
+            let packet = Received { now_ns: now, from, headers: *headers, wire: wire.to_vec() };
             let sent = reference(now, from, headers, wire);
+            // Only an Interest that joins another may be handled after the Data.
+            let entry = match Packet::read(wire).unwrap() {
+                Packet::Interest(one) => {
+                    Some((now, one.name.to_string(), one.can_be_prefix, one.must_be_fresh))
+                }
+                Packet::Data(_) => None,
+            };
+            let is_sent = sent.iter().any(|outgoing| outgoing.text().starts_with("Interest"));
+            let joins = !is_sent && entry.as_ref().is_some_and(|entry| names.contains(entry));
+            if is_sent {
+                names.extend(entry);
+            }
+            received.push((packet, is_interest(headers, wire) && !joins));
             expected.extend_from_slice(&sent);
             sent
         }));
         let mut schedule = Schedule::new(&settings, workers, seed);
-        for (now, from, headers, wire) in &received {
+        let mut last_ns = 0;
+        for (packet, is_first) in received {
+            // Messages wait for less than a millisecond.
+            if std::mem::replace(&mut last_ns, packet.now_ns) != packet.now_ns {
+                schedule.run_to_end();
+            }
             schedule.run_some();
-            schedule.dispatch(*now, *from, headers, wire);
+            schedule.dispatch(packet, is_first);
         }
-        (0..workers).for_each(|worker| schedule.run_to_end(worker));
+        schedule.run_to_end();
         prop_assert_eq!(by_face_and_name(&schedule.sent), by_face_and_name(&expected));
     }
+}
+
+/// Two shards, a name /N of the first for a short prefix, and a name /N/M of the second.
+fn two_shards(settings: &Settings) -> ([Forwarder; 2], String, String) {
+    let parallel = configured!(Parallel::new(settings, 2, Sharing::Shards));
+    let dispatch = parallel.dispatch().clone();
+    let of_shard = |shard: usize, prefix: &str| {
+        let names = (0..).map(|number| format!("{prefix}/{number}"));
+        let mut names = names.filter(|text| dispatch.worker_of(A, &interest(text).wire()) == shard);
+        names.next().unwrap()
+    };
+    let short = of_shard(0, "");
+    let full = of_shard(1, &short);
+    (<[_; 2]>::try_from(parallel.into_workers()).unwrap(), short, full)
+}
+
+fn takes(shard: &mut Forwarder, now_ns: u64, from: FaceId, wire: &[u8]) -> Vec<Outgoing> {
+    collect(|out| {
+        let mut out = |f, h: &Headers, w: &[u8]| out(f, h, w);
+        shard.take(now_ns, from, &Headers::default(), wire, &mut out);
+    })
+}
+
+fn notify(from: &mut Forwarder, to: &mut Forwarder) -> Vec<Outgoing> {
+    let notices = from.take_notices();
+    collect(|out| {
+        let mut out = |f, h: &Headers, w: &[u8]| out(f, h, w);
+        notices.iter().for_each(|notice| to.notice(notice, &mut out));
+    })
+}
+
+#[test]
+fn a_face_that_joins_a_short_prefix_late_is_answered_by_its_shard() {
+    let ([mut owner, mut other], short, full) = two_shards(&settings());
+    takes(&mut owner, MS, A, &interest(&short).prefix().wire());
+    notify(&mut owner, &mut other);
+    let sent = takes(&mut other, 2 * MS, UP, &data_with(&full, None, b"x"));
+    assert_eq!(sent.iter().map(|data| data.face).collect::<Vec<_>>(), [A]);
+    // The Interest of B is handled before the notice of the Data.
+    takes(&mut owner, 2 * MS, B, &interest(&short).prefix().nonce(2).wire());
+    let late = notify(&mut other, &mut owner);
+    assert_eq!(late.iter().map(|data| data.face).collect::<Vec<_>>(), [B]);
+    assert_eq!((owner.pending(), other.pending()), (0, 0));
+    assert_eq!(owner.counters().satisfied + other.counters().satisfied, 1);
+}
+
+#[test]
+fn a_notice_for_a_removed_face_has_no_effect() {
+    for is_reused in [false, true] {
+        let settings = Settings { pit_capacity: 8, ..settings() };
+        let ([mut owner, mut other], short, full) = two_shards(&settings);
+        takes(&mut owner, MS, A, &interest(&short).prefix().wire());
+        let notices = owner.take_notices();
+        other.remove_face(A);
+        if is_reused {
+            other.set_face(A, ringtap_ndn::forwarder::Face::NEIGHBOUR);
+        }
+        let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
+        notices.iter().for_each(|notice| other.notice(notice, &mut none));
+        assert!(takes(&mut other, 2 * MS, UP, &data_with(&full, None, b"x")).is_empty());
+        // No shadow remains that needs room.
+        for number in 0..4 {
+            let text = format!("{full}/{number}");
+            assert_eq!(takes(&mut other, 3 * MS, B, &interest(&text).wire()).len(), 1);
+        }
+    }
+}
+
+#[test]
+fn a_short_prefix_counts_once_for_its_face() {
+    let mut parallel = configured!(Parallel::new(&settings(), 3, Sharing::Shards));
+    let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
+    parallel.take(MS, A, &Headers::default(), &interest("/s").prefix().wire(), &mut none);
+    assert_eq!((parallel.pending(), parallel.face_use(A).pending), (1, 1));
+    parallel.remove_face(A);
+    parallel.advance(10_000 * MS);
+    assert_eq!((parallel.pending(), parallel.face_use(A).pending), (0, 0));
 }
 
 #[test]

@@ -4,7 +4,8 @@ use crate::packets::{Data, Headers};
 
 use super::{Arrival, Pipelines, is_localhost};
 use crate::forwarder::counters::Drop;
-use crate::forwarder::face::LinkKind;
+use crate::forwarder::face::{FaceId, LinkKind};
+use crate::forwarder::notice::Answer;
 use crate::forwarder::settings::Unsolicited;
 use crate::forwarder::state::{Context, Outbox};
 use crate::forwarder::tables::{Contents, NONCE_LIFE_NS, PendingInterests, Tables};
@@ -75,6 +76,9 @@ impl<T: Tables> Pipelines<'_, T> {
         satisfied.sort_unstable_by_key(|&at| self.pit.state(at).number);
         let Self { pit, context: Context { faces, scratch, counters, .. }, .. } = self;
         scratch.data_number += 1;
+        // Another shard has the entry, or shadows of it. A receiver's next Interest must not arrive
+        // there before the notice.
+        let is_short = satisfied.iter().any(|&at| pit.state(at).short);
         for &at in &*satisfied {
             for record in pit.in_records(at) {
                 let Some(face) = faces.get(record.face) else { continue };
@@ -98,15 +102,30 @@ impl<T: Tables> Pipelines<'_, T> {
                     congestion_mark: headers.congestion_mark,
                     ..Headers::default()
                 };
-                out.send(record.face, &headers, data.wire);
+                match is_short {
+                    true => out.send_after_notices(record.face, &headers, data.wire),
+                    false => out.send(record.face, &headers, data.wire),
+                }
             }
         }
+        let faces = if is_short { self.faces_of_data(satisfied) } else { Vec::new() };
         for &at in &*satisfied {
             self.store_nonces_of_satisfied(now_ns, at, data);
             self.context.counters.satisfied += 1;
-            self.notify_done(now_ns, at, Some((data.wire, !headers.no_cache)));
+            if is_short {
+                self.notify_done(now_ns, at, Some(Answer::new(arrival, data, &faces)));
+            }
             self.pit.remove(at);
         }
+    }
+
+    /// The faces of these entries to which the current Data was sent.
+    fn faces_of_data(&self, satisfied: &[u32]) -> Vec<FaceId> {
+        let Context { scratch, .. } = &*self.context;
+        let records = satisfied.iter().flat_map(|&at| self.pit.in_records(at));
+        let sent =
+            |face: &FaceId| scratch.last_data.get(face.0 as usize) == Some(&scratch.data_number);
+        records.map(|record| record.face).filter(sent).collect()
     }
 
     /// Stores the nonces of an entry that a Data satisfied, if a duplicate of its Interest would be

@@ -93,7 +93,10 @@ pub(crate) trait PendingInterests {
     /// Writes the Interest of an entry to `out`, replacing the contents.
     fn interest(&self, at: u32, out: &mut Vec<u8>);
 
-    /// Number of pending Interests of a face.
+    /// How often a face with this number was removed.
+    fn epoch(&self, face: FaceId) -> u32;
+
+    /// Number of pending Interests of a face; shadows are not counted.
     fn pending_of(&self, face: FaceId) -> usize;
 
     /// The valid in-records of an entry.

@@ -13,7 +13,7 @@
 //! Invariant: locks are taken in the order buckets, content store, dead nonces, so no thread waits
 //! for another in a circle.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::packets::{Data, Interest, PitToken, component};
@@ -99,12 +99,36 @@ struct SharedEntry {
     out_records: Vec<OutRecord>,
 }
 
-/// The records of one face.
+/// The records of one face: its epoch in the upper half, which is incremented when the face is
+/// removed, and the number of its in-records. In-records of earlier epochs are void.
 #[derive(Debug, Default)]
-struct FaceLoad {
-    /// Incremented when the face is removed; in-records of earlier epochs are void.
-    epoch: AtomicU32,
-    in_records: AtomicU32,
+struct FaceLoad(AtomicU64);
+
+impl FaceLoad {
+    fn epoch(&self) -> u32 {
+        // Relaxed: a face that is removed at the same time may be used before or after.
+        (self.0.load(Ordering::Relaxed) >> 32) as u32
+    }
+
+    fn in_records(&self) -> u32 {
+        self.0.load(Ordering::Relaxed) as u32
+    }
+
+    /// Begins the next epoch, without in-records.
+    fn remove(&self) {
+        let next = |load: u64| Some(((load >> 32).wrapping_add(1) & 0xffff_ffff) << 32);
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+    }
+
+    /// Counts an in-record of this epoch.
+    fn count(&self, epoch: u32, change: i32) {
+        let counted = |load: u64| {
+            ((load >> 32) as u32 == epoch).then(|| {
+                (load & !0xffff_ffff) | u64::from((load as u32).wrapping_add_signed(change))
+            })
+        };
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);
+    }
 }
 
 /// A counter that one worker changes; on a cache line of its own.
@@ -198,7 +222,7 @@ impl Buckets {
     /// Number of pending Interests of a face; 0 if they are not counted by face.
     pub(crate) fn pending_of(&self, face: FaceId) -> usize {
         let load = self.faces.get(face.0 as usize);
-        load.map_or(0, |load| load.in_records.load(Ordering::Relaxed) as usize)
+        load.map_or(0, |load| load.in_records() as usize)
     }
 
     /// Numbers of Data and of nonces that were evicted.
@@ -210,9 +234,7 @@ impl Buckets {
     /// Removes the in-records of a face and, with `had_routes`, its out-records.
     pub(crate) fn remove_face(&self, face: FaceId, had_routes: bool) {
         let Some(load) = self.faces.get(face.0 as usize) else { return };
-        // Relaxed: records of this face by other threads, before they know of its end, expire.
-        load.epoch.fetch_add(1, Ordering::Relaxed);
-        load.in_records.store(0, Ordering::Relaxed);
+        load.remove();
         for bucket in self.buckets.iter().filter(|_| had_routes) {
             let mut chain = lock(&bucket.0, &mut 0);
             for entry in chain.entries_mut() {
@@ -479,11 +501,6 @@ impl HeldPit<'_> {
         }
     }
 
-    #[inline]
-    fn epoch(&self, face: FaceId) -> u32 {
-        self.table.faces[face.0 as usize].epoch.load(Ordering::Relaxed)
-    }
-
     fn count_live(&self, change: i64) {
         let live = &self.table.live[self.local.worker].0;
         // Only this worker changes it.
@@ -571,10 +588,7 @@ impl PendingInterests for HeldPit<'_> {
         });
         if self.table.counts_faces {
             for record in &entry.in_records {
-                let load = &self.table.faces[record.face.0 as usize];
-                if load.epoch.load(Ordering::Relaxed) == record.epoch {
-                    load.in_records.fetch_sub(1, Ordering::Relaxed);
-                }
+                self.table.faces[record.face.0 as usize].count(record.epoch, -1);
             }
         }
         entry.in_records.clear();
@@ -631,6 +645,10 @@ impl PendingInterests for HeldPit<'_> {
         out.extend_from_slice(&self.entry(at).wire);
     }
 
+    fn epoch(&self, face: FaceId) -> u32 {
+        self.table.faces[face.0 as usize].epoch()
+    }
+
     fn pending_of(&self, face: FaceId) -> usize {
         self.table.pending_of(face)
     }
@@ -653,9 +671,7 @@ impl PendingInterests for HeldPit<'_> {
         token: PitToken,
     ) -> bool {
         let table = self.table;
-        let valid = |record: &InRecord| {
-            table.faces[record.face.0 as usize].epoch.load(Ordering::Relaxed) == record.epoch
-        };
+        let valid = |record: &InRecord| table.faces[record.face.0 as usize].epoch() == record.epoch;
         let (epoch, now_ns) = (self.epoch(face), self.local.now_ns);
         let bucket = table.bucket_of(self.entry(at).hash);
         let entry = self.entry_mut(at);
@@ -670,8 +686,7 @@ impl PendingInterests for HeldPit<'_> {
                 let record = InRecord { face, nonce, expiry_ns, token, epoch, next: NONE };
                 entry.in_records.push(record);
                 if table.counts_faces {
-                    let load = &table.faces[face.0 as usize];
-                    load.in_records.fetch_add(1, Ordering::Relaxed);
+                    table.faces[face.0 as usize].count(epoch, 1);
                 }
             }
         }
@@ -690,8 +705,7 @@ impl PendingInterests for HeldPit<'_> {
         let place = entry.in_records.iter().position(same)?;
         let record = entry.in_records.remove(place);
         if self.table.counts_faces {
-            let load = &self.table.faces[face.0 as usize];
-            load.in_records.fetch_sub(1, Ordering::Relaxed);
+            self.table.faces[face.0 as usize].count(epoch, -1);
         }
         Some((record.nonce, record.token))
     }

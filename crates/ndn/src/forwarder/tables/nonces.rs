@@ -65,7 +65,8 @@ impl DeadNonces {
         }
         let dead = &mut set[oldest];
         self.evicted += u64::from(dead.hash != hash && dead.until_ns > now_ns);
-        *dead = DeadNonce { hash, until_ns: now_ns.saturating_add(LIFE_NS) };
+        let before_ns = if dead.hash == hash { dead.until_ns } else { 0 };
+        *dead = DeadNonce { hash, until_ns: now_ns.saturating_add(LIFE_NS).max(before_ns) };
     }
 
     /// Number of nonces replaced before they expired.

@@ -344,7 +344,8 @@ impl PendingInterests for Pit {
             return;
         }
         self.live -= 1;
-        self.shadows -= usize::from(entry.state.shadow);
+        let is_shadow = entry.state.shadow;
+        self.shadows -= usize::from(is_shadow);
         self.prefixes[usize::from(entry.components)] -= u32::from(entry.state.can_be_prefix);
         self.digests -= u32::from(entry.digest);
         self.index.remove(entry.hash, at);
@@ -354,7 +355,7 @@ impl PendingInterests for Pit {
             self.in_records.free(record);
             let InRecord { face, epoch, next, .. } = self.in_records[record];
             let load = &mut self.faces[face.0 as usize];
-            load.in_records -= u32::from(load.epoch == epoch);
+            load.in_records -= u32::from(load.epoch == epoch && !is_shadow);
             record = next;
         }
         while out != NONE {
@@ -424,6 +425,10 @@ impl PendingInterests for Pit {
         self.interests.read(self.entries[at].wire, out);
     }
 
+    fn epoch(&self, face: FaceId) -> u32 {
+        self.faces.get(face.0 as usize).map_or(0, |load| load.epoch)
+    }
+
     #[inline]
     fn pending_of(&self, face: FaceId) -> usize {
         self.faces[face.0 as usize].in_records as usize
@@ -474,7 +479,7 @@ impl PendingInterests for Pit {
             let load = &mut self.faces[face.0 as usize];
             let record = InRecord { face, nonce, expiry_ns, token, epoch: load.epoch, next: NONE };
             let Some(new) = self.in_records.put(record) else { return false };
-            load.in_records += 1;
+            load.in_records += u32::from(!self.entries[at].state.shadow);
             self.link_in(at, last, new);
         } else {
             let record = &mut self.in_records[next];
@@ -497,7 +502,8 @@ impl PendingInterests for Pit {
         let (after, removed) = (record.next, (record.nonce, record.token));
         self.link_in(at, last, after);
         self.in_records.free(next);
-        self.faces[face.0 as usize].in_records -= 1;
+        let is_shadow = self.entries[at].state.shadow;
+        self.faces[face.0 as usize].in_records -= u32::from(!is_shadow);
         Some(removed)
     }
 

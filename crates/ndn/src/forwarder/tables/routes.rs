@@ -79,6 +79,11 @@ impl<T> PrefixTable<T> {
         Some(row.value)
     }
 
+    /// Whether any value is one for which `is_it` returns true.
+    pub(crate) fn any(&self, mut is_it: impl FnMut(&T) -> bool) -> bool {
+        self.rows.iter().any(|row| is_it(&row.value))
+    }
+
     /// Removes the values for which `keep` returns false.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
         let lengths = &mut self.lengths;
