@@ -109,6 +109,10 @@ impl Packets {
         })
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

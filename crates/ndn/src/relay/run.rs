@@ -146,7 +146,7 @@ impl Relay {
             self.core.workers.advance(now_ns);
             self.core.announce(&mut self.faces);
             self.faces.flush();
-            self.core.workers.pass_on();
+            self.core.workers.pass_on(0);
             if now_ns >= next_cleanup_ns {
                 next_cleanup_ns = now_ns + CLEANUP_EVERY_NS;
                 close_idle(&mut self.faces, now_ns, &mut self.core);

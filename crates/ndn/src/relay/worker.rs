@@ -23,6 +23,9 @@ const RUN: usize = 32;
 const WAIT_PENDING: Duration = Duration::from_millis(5);
 const WAIT_IDLE: Duration = Duration::from_millis(200);
 
+/// Batches after which frames are sent, even if more batches wait.
+const BATCHES_PER_FLUSH: u32 = 8;
+
 /// Attempts to get a batch, each after other threads had their turn, before the thread sleeps.
 const YIELDS: u32 = 2;
 
@@ -68,13 +71,18 @@ impl Worker {
 
     /// Handles batches until the ring is closed and empty.
     pub(super) fn run(mut self, mut from_main: ToWorker, mut to_main: FromWorker) {
-        let mut attempts = 0;
+        let (mut attempts, mut handled) = (0, 0);
         loop {
             let closed = from_main.is_closed();
             let round_ns = self.doorbell.round_ns();
             if let Some(mut batch) = from_main.pop() {
                 attempts = 0;
                 self.handle(&mut batch);
+                handled += 1;
+                if handled >= BATCHES_PER_FLUSH {
+                    self.egress.flush();
+                    handled = 0;
+                }
                 let needs_main = !batch.notices.is_empty()
                     || !batch.packets.is_empty()
                     || batch.report.is_some();
@@ -93,6 +101,9 @@ impl Worker {
                 }
                 continue;
             }
+            // Frames of several batches are sent together.
+            self.egress.flush();
+            handled = 0;
             if closed {
                 return;
             }
@@ -132,7 +143,6 @@ impl Worker {
         if len > 0 {
             forwarder.burst(now_ns, &run[..len], &mut outbox);
         }
-        egress.flush();
         batch.packets.clear();
         std::mem::swap(&mut batch.packets, returned);
         if forwarder.has_notices() {
@@ -156,7 +166,6 @@ impl Worker {
                 let mut outbox = WorkerOutbox { egress, returned };
                 // The main thread has checked the length of the prefix.
                 let _ = forwarder.add_route(now_ns, &prefix.as_name(), face, cost, &mut outbox);
-                egress.flush();
             }
             Command::RemoveRoute { prefix, face } => {
                 forwarder.remove_route(&prefix.as_name(), face);
@@ -169,7 +178,6 @@ impl Worker {
             }
             Command::Notice(notice) => {
                 forwarder.notice(&notice, &mut WorkerOutbox { egress, returned });
-                egress.flush();
             }
             // Handled by the caller, which has the batch.
             Command::Report => {}
@@ -177,6 +185,8 @@ impl Worker {
     }
 
     fn report(&mut self) -> WorkerReport {
+        // Frames that cannot be sent are counted then.
+        self.egress.flush();
         let uses = self.egress.faces().map(|face| (face, self.forwarder.face_use(FaceId(face))));
         let uses = uses.filter(|(_, usage)| *usage != FaceUse::default()).collect();
         let shard = ShardReport::of(&self.forwarder);

@@ -36,6 +36,9 @@ const RUN: usize = 32;
 /// Maximum number of batches of packets on the way to a worker and back.
 const BATCHES_MAX: usize = 512;
 
+/// Number of packets with which a batch is passed on at once; smaller ones at the end of a round.
+const FULL: usize = 64;
+
 /// The largest buffer of a batch that is kept for reuse, in bytes.
 const KEPT_MAX: usize = 512 << 10;
 
@@ -122,7 +125,7 @@ impl Workers {
                     }
                 }
             }
-            self.pass_on();
+            self.pass_on(FULL);
             let mut send =
                 |to: FaceId, headers: &Headers, packet: &[u8]| faces.send(to.0, headers, packet);
             self.own.burst(now_ns, &run[..len], &mut send);
@@ -133,9 +136,13 @@ impl Workers {
         }
     }
 
-    /// Passes on all open batches.
-    pub(crate) fn pass_on(&mut self) {
-        self.seats.iter_mut().for_each(Seat::pass_on);
+    /// Passes on the open batches with at least `least` packets.
+    pub(crate) fn pass_on(&mut self, least: usize) {
+        for seat in &mut self.seats {
+            if seat.open.as_ref().is_some_and(|batch| batch.packets.len() >= least) {
+                seat.pass_on();
+            }
+        }
     }
 
     /// Takes what the workers returned: notices for the other shards, packets to send on streams,
