@@ -7,7 +7,8 @@
 //!                                                                       a routing daemon
 //! ```
 //!
-//! Invariants: one thread. Every received packet is handled by the forwarder or by the management,
+//! Invariants: the main thread has the faces and the management; each worker its own part of the
+//! tables. Every received packet is handled by a forwarder or by the management,
 //! or is counted as dropped with a reason. The main loop reads the steady clock once per round; the
 //! modules `forwarder`, `faces` and `packets` never read a clock.
 #![forbid(unsafe_code)]
