@@ -151,7 +151,8 @@ impl Handler for Core {
         self.notify(faces, face, FaceEventKind::Destroyed);
         // The RIB has routes to a face only if the forwarder has next hops there.
         if self.workers.remove_face(face) {
-            self.rib.remove_face(face);
+            let changes = self.rib.remove_face(face);
+            self.apply(faces, changes);
         }
     }
 

@@ -111,15 +111,24 @@ impl Rib {
         self.keep(prefix, |route| (route.face, route.origin) != (face, origin))
     }
 
-    /// Removes all routes and next hops of a closed face. The forwarder removes its own next hops.
-    pub(crate) fn remove_face(&mut self, face: u32) {
+    /// Removes all routes and next hops of a closed face, which the forwarder has removed already;
+    /// returns the resulting changes of other next hops: a removed route may have let a prefix
+    /// inherit others, or have captured it.
+    pub(crate) fn remove_face(&mut self, face: u32) -> Vec<Change> {
         self.version += 1;
         let Self { entries, exposed, .. } = self;
-        entries.retain(|prefix, entry| {
+        let mut changed: Vec<NameBuf> = Vec::new();
+        for (prefix, entry) in entries {
+            let before = entry.routes.len();
             entry.routes.retain(|route| is_kept(prefix, route, exposed, route.face != face));
             entry.next_hops.retain(|hop| hop.0 != face);
-            !entry.routes.is_empty()
-        });
+            // An update covers longer prefixes, too.
+            let covers = |one: &NameBuf| prefix.as_bytes().starts_with(one.as_bytes());
+            if entry.routes.len() < before && !changed.last().is_some_and(covers) {
+                changed.push(prefix.clone());
+            }
+        }
+        changed.iter().flat_map(|prefix| self.update(prefix)).collect()
     }
 
     /// Removes expired routes; returns the resulting changes of next hops.
@@ -308,7 +317,33 @@ mod tests {
         assert_eq!(rib.expire(99), []);
         apply(rib.expire(100), &mut fib);
         assert_eq!(shown(&fib), "/a 2:2");
-        rib.remove_face(2);
+        assert_eq!(rib.remove_face(2), []);
         assert_eq!(rib.iter().count(), 0);
+    }
+
+    /// Closes a face as the forwarder does, which removes the face's next hops itself.
+    fn close(rib: &mut Rib, face: u32, fib: &mut BTreeMap<(String, u32), u64>) {
+        fib.retain(|hop, _| hop.1 != face);
+        apply(rib.remove_face(face), fib);
+    }
+
+    #[test]
+    fn the_end_of_a_face_changes_what_other_prefixes_inherit() {
+        let (mut rib, mut fib) = (Rib::default(), BTreeMap::new());
+        apply(rib.set(&name("/a"), route(1, 10, CHILD_INHERIT)), &mut fib);
+        apply(rib.set(&name("/a/b"), route(2, 20, 0)), &mut fib);
+        apply(rib.set(&name("/a/c"), route(2, 20, CAPTURE)), &mut fib);
+        apply(rib.set(&name("/a/c/d"), route(3, 30, 0)), &mut fib);
+        assert_eq!(shown(&fib), "/a 1:10, /a/b 1:10, /a/b 2:20, /a/c 2:20, /a/c/d 3:30");
+        // `/a/b` needs no next hops of its own, and nothing keeps `/a` from `/a/c/d`.
+        close(&mut rib, 2, &mut fib);
+        assert_eq!(shown(&fib), "/a 1:10, /a/c/d 1:10, /a/c/d 3:30");
+        apply(rib.unset(&name("/a"), 1, 0), &mut fib);
+        assert_eq!(shown(&fib), "/a/c/d 3:30");
+        // Routes of several prefixes, one of which covers the others.
+        apply(rib.set(&name("/a/c"), route(4, 1, CHILD_INHERIT)), &mut fib);
+        apply(rib.set(&name("/"), route(4, 7, CHILD_INHERIT)), &mut fib);
+        close(&mut rib, 4, &mut fib);
+        assert_eq!((shown(&fib).as_str(), rib.iter().count()), ("/a/c/d 3:30", 1));
     }
 }
