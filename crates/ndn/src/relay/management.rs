@@ -243,8 +243,9 @@ impl Core {
         if let (true, Some(interface)) = (uri.starts_with("udp"), interface) {
             uri = format!("{uri}/{interface}");
         }
-        let remote: Remote = uri.parse().map_err(|_| {
-            (400, "invalid URI: use udp4://192.0.2.1:6363, tcp4://192.0.2.1:6363 or ether://[02:00:00:00:00:01]")
+        // The resolution of a host name would block the forwarder.
+        let remote = Remote::from_numeric(&uri).map_err(|_| {
+            (400, "invalid URI: use a numeric address, as in udp4://192.0.2.1:6363, tcp4://192.0.2.1:6363 or ether://[02:00:00:00:00:01]")
         })?;
         let persistence = match parameters.persistency {
             None | Some(0) => Persistence::Persistent,

@@ -86,6 +86,21 @@ fn updates_that_a_face_cannot_have_are_refused() {
     }
 }
 
+#[test]
+fn a_face_is_created_to_a_numeric_address_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let relay = Ringtap::with(folder.path(), plans().remove(0));
+    let mut program = Client::unix(&relay.socket);
+    for (uri, code) in [("udp4://127.0.0.1:7", 200), ("udp4://localhost:7", 400)] {
+        let parameters =
+            ControlParameters { uri: Some(uri.into()), ..ControlParameters::default() };
+        let response = program.command("faces", "create", &parameters);
+        assert_eq!(response.code, code, "{response:?}");
+        assert!(code == 200 || response.text.contains("numeric address"), "{response:?}");
+    }
+    relay.end();
+}
+
 /// The next command at a routing daemon: its verb and parameters. Answers it.
 fn next_command(daemon: &mut Client) -> (String, ControlParameters) {
     let (headers, wire) = daemon.receive(TIMEOUT).expect("a command");
