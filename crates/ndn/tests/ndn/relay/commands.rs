@@ -148,3 +148,29 @@ fn prefixes_with_the_origin_client_are_announced_to_the_routing_daemon() {
         assert_eq!((report.announced(), report.dropped()), ([4, 4], vec![]), "{report:?}");
     }
 }
+
+#[test]
+fn prefixes_are_announced_to_a_local_program_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let relay = Ringtap::with(folder.path(), plans().remove(0));
+    let mut program = Client::unix(&relay.socket);
+    let mut neighbour = Client::udp(relay.udp);
+    let (_, face) = create(&mut program, &neighbour);
+    let at_neighbour = ControlParameters {
+        name: Some(name("/localhost/nlsr")),
+        face: Some(face),
+        ..ControlParameters::default()
+    };
+    assert_eq!(program.command("rib", "register", &at_neighbour).code, 200);
+    let mut daemon = Client::unix(&relay.socket);
+    daemon.register("/localhost/nlsr");
+    let exposed = ControlParameters {
+        name: Some(name("/exposed")),
+        origin: Some(ORIGIN_CLIENT),
+        ..ControlParameters::default()
+    };
+    program.command("rib", "register", &exposed);
+    assert_eq!(next_command(&mut daemon).1.name, exposed.name);
+    assert!(neighbour.receive(Duration::ZERO).is_none());
+    relay.end();
+}
