@@ -87,8 +87,10 @@ impl Core {
         };
         self.trust.check(&received, interest, command)?;
         if !received.is_local && command.verb == b"register" {
-            let new = command.parameters().and_then(|parameters| parameters.name);
-            if self.rib.count_of(from, new.as_ref()) >= ROUTES_MAX {
+            let parameters = command.parameters().unwrap_or_default();
+            let origin = parameters.origin.unwrap_or(ORIGIN_APP);
+            let changed = parameters.name.as_ref().map(|prefix| (prefix, origin));
+            if self.rib.count_of(from, changed) >= ROUTES_MAX {
                 return Err(RefusedCommand::RoutesFull);
             }
         }

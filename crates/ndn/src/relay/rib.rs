@@ -86,11 +86,13 @@ impl Rib {
         std::mem::take(&mut self.exposed)
     }
 
-    /// Number of routes to a face, except those of the prefix `except`.
-    pub(crate) fn count_of(&self, face: u32, except: Option<&NameBuf>) -> usize {
-        let others = self.entries.iter().filter(|(prefix, _)| Some(*prefix) != except);
-        let of_face = |entry: &Entry| entry.routes.iter().filter(|one| one.face == face).count();
-        others.map(|(_, entry)| of_face(entry)).sum()
+    /// Number of routes to a face, except the one of this prefix and origin.
+    pub(crate) fn count_of(&self, face: u32, except: Option<(&NameBuf, u64)>) -> usize {
+        let of_entry = |(prefix, entry): (&NameBuf, &Entry)| {
+            let counts = |one: &&Route| one.face == face && Some((prefix, one.origin)) != except;
+            entry.routes.iter().filter(counts).count()
+        };
+        self.entries.iter().map(of_entry).sum()
     }
 
     /// Adds or changes a route; returns the resulting changes of next hops.
@@ -289,6 +291,19 @@ mod tests {
         assert_eq!(rib.set(&name("/a"), route(1, 7, 0)), []);
         apply(rib.unset(&name("/a"), 1, 255), &mut fib);
         assert_eq!(shown(&fib), "/a 1:7");
+    }
+
+    #[test]
+    fn routes_of_a_face_are_counted_except_a_given_one() {
+        let mut rib = Rib::default();
+        for origin in [0, 1, 2] {
+            rib.set(&name("/a"), Route { origin, ..route(1, 0, 0) });
+        }
+        rib.set(&name("/b"), route(1, 0, 0));
+        rib.set(&name("/b"), route(2, 0, 0));
+        let (a, b) = (name("/a"), name("/b"));
+        let excepts = [None, Some((&a, 1)), Some((&a, 9)), Some((&b, 0)), Some((&b, 1))];
+        assert_eq!(excepts.map(|except| rib.count_of(1, except)), [4, 3, 4, 3, 4]);
     }
 
     #[test]
