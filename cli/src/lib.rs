@@ -28,6 +28,7 @@ mod metrics;
 mod monitor;
 mod ndn;
 mod notify;
+mod open_files;
 mod output_reporter;
 mod outputs;
 mod pages;

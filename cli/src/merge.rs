@@ -10,12 +10,11 @@ use ringtap_monitor::state::{Choices, MAGIC, MergeError, Merged, merge_states, r
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
 use ringtap_terminal::html::html;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::args::{MergeArgs, ReportForm};
 use crate::atomic_file::AtomicFile;
 use crate::states::EXTENSION as STATE;
-use crate::{measure, monitor, sandbox, text};
+use crate::{measure, monitor, open_files, sandbox, text};
 
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     let files = args.files.iter().map(|path| files(path)).collect::<anyhow::Result<Vec<_>>>()?;
@@ -92,9 +91,7 @@ fn is_state(path: &Path) -> anyhow::Result<bool> {
 
 /// Opens all files. They are read side by side, so the limit of open files is raised as far as the system permits.
 fn open(files: &[PathBuf]) -> anyhow::Result<Vec<BufReader<File>>> {
-    let limit = getrlimit(Resource::Nofile);
-    // If that fails, opening a file may.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    open_files::raise_limit();
     let open = |path: &PathBuf| {
         let file = File::open(path).with_context(|| format!("reading {}", path.display()))?;
         Ok(BufReader::new(file))

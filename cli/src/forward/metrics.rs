@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ringtap_ndn::faces::{Counters, Lost};
 use ringtap_ndn::forwarder::{Drop, FaceUse};
 use ringtap_ndn::packets::NackReason;
-use ringtap_ndn::relay::{FaceReport, ForwardReport};
+use ringtap_ndn::relay::{FaceReport, ForwardReport, RefusedCommand};
 
 use crate::http::{Get, Reply, Site};
 
@@ -79,6 +79,7 @@ fn text(report: &ForwardReport) -> String {
         let label = format!("reason=\"{}\"", reason.name());
         page.sample("dropped_packets_total", &label, forwarder.dropped(reason));
     }
+    page.sample("dropped_packets_total", "reason=\"worker-full\"", report.worker_full);
     page.family("lost_frames", "counter", "Frames lost on faces.");
     by_loss(&mut page, "lost_frames_total", "", links, true);
     let lost = "Datagrams that the kernel dropped before they could be read.";
@@ -109,6 +110,11 @@ fn text(report: &ForwardReport) -> String {
     page.counter("content_store_evicted", evicted, forwarder.cs_evicted);
     let evicted = "Nonces evicted before their time.";
     page.counter("dead_nonces_evicted", evicted, forwarder.nonces_evicted);
+    page.family("refused_commands", "counter", "Refused management commands by reason.");
+    for reason in RefusedCommand::ALL {
+        let label = format!("reason=\"{}\"", reason.name());
+        page.sample("refused_commands_total", &label, report.refused_for(reason));
+    }
     page.gauge("routes", "Routes.", report.routes);
     page.gauge("faces", "Faces.", report.faces.len());
     page.gauge("faces_on_demand", "Faces created on demand.", report.on_demand[0]);
@@ -282,5 +288,28 @@ impl Page {
     fn gauge(&mut self, name: &str, help: &str, value: impl std::fmt::Display) {
         self.family(name, "gauge", help);
         self.sample(name, "", value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringtap_ndn::relay::{ForwardPlan, Relay};
+
+    use super::*;
+
+    #[test]
+    fn losses_and_refusals_have_a_sample_for_each_reason() {
+        let relay = Relay::open(ForwardPlan::default(), None, "test").unwrap();
+        let mut report = relay.run(|| true, |_| ()).unwrap();
+        report.worker_full = 7;
+        let page = text(&report);
+        for sample in [
+            "dropped_packets_total{reason=\"worker-full\"} 7",
+            "dropped_packets_total{reason=\"pit-full\"} 0",
+            "refused_commands_total{reason=\"unsigned\"} 0",
+            "refused_commands_total{reason=\"origin\"} 0",
+        ] {
+            assert!(page.contains(&format!("\nringtap_forward_{sample}\n")), "{sample}: {page}");
+        }
     }
 }

@@ -18,7 +18,7 @@ use ringtap_ndn::relay::{ForwardReport, Relay};
 use crate::args::{Form, ForwardAction, ForwardArgs};
 use crate::http::Listening;
 use crate::listener::listen;
-use crate::{notify, privileges, sandbox, signals};
+use crate::{notify, open_files, privileges, sandbox, signals};
 use metrics::{Latest, Metrics};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, note, print_message, print_to_stderr};
@@ -57,6 +57,9 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
             Form::Json => serde_json::to_string_pretty(&plan.to_json())? + "\n",
         };
         return console::print(&text).map(|()| ExitCode::SUCCESS);
+    }
+    if let Some(warning) = too_few_files(plan.faces.faces_max, open_files::raise_limit()) {
+        print_message("warning", &warning);
     }
     let user = args.user.as_deref().map(privileges::user).transpose()?;
     sandbox::enter(unix.iter().map(|unix| unix.path.as_path()))?;
@@ -108,6 +111,20 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     Ok(exit_code(args, &report))
 }
 
+/// Open files besides those of faces: listeners, threads and outputs.
+const OTHER_FILES: u64 = 64;
+
+/// The warning if the limit of open files permits fewer faces than the configuration.
+fn too_few_files(faces_max: usize, limit: u64) -> Option<String> {
+    let needed = faces_max as u64 + OTHER_FILES;
+    (limit < needed).then(|| {
+        format!(
+            "the limit of open files is {limit}, and most = {faces_max} in [faces] may need {needed}: \
+             raise it (ulimit -n, LimitNOFILE), or lower most"
+        )
+    })
+}
+
 /// Prints losses; returns the exit code.
 fn exit_code(args: &ForwardArgs, report: &ForwardReport) -> ExitCode {
     if report.residual() != 0 {
@@ -132,4 +149,16 @@ fn exit_code(args: &ForwardArgs, report: &ForwardReport) -> ExitCode {
         );
     }
     if args.fail_on_drop && !lost.is_empty() { ExitCode::from(LOST) } else { ExitCode::SUCCESS }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_open_files_below_the_faces_is_a_warning() {
+        assert_eq!(too_few_files(4096, 4160), None);
+        let warning = too_few_files(4096, 4159).unwrap();
+        assert!(warning.contains("4159") && warning.contains("most = 4096"), "{warning}");
+    }
 }

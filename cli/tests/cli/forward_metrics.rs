@@ -132,6 +132,7 @@ fn compare(page: &Page, report: &Value) {
     for (metric, dropped) in [
         ("dropped_packets_total", &report["packets"]["dropped"]),
         ("lost_frames_total", &report["links"]["dropped"]),
+        ("refused_commands_total", &report["management"]["refused"]),
     ] {
         for (reason, number) in dropped.as_object().unwrap() {
             equal(&format!("{metric}{{reason=\"{reason}\"}}"), number);

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, acceptfrom_with, bind, getsockname, listen,
     socket_with, sockopt,
@@ -22,7 +23,7 @@ pub(crate) struct Listener {
     pub(crate) protocol: Protocol,
     /// The address in NFD's syntax.
     pub(crate) name: String,
-    /// Whether accepting is paused because no file descriptors are left.
+    /// Whether accepting is paused for lack of file descriptors or memory.
     pub(crate) paused: bool,
 }
 
@@ -68,6 +69,12 @@ impl Listener {
             name: format!("ws://{at}"),
             paused: false,
         })
+    }
+
+    /// Whether a connection waits to be accepted.
+    pub(crate) fn has_waiting(&self) -> bool {
+        let mut listening = [PollFd::new(&self.socket, PollFlags::IN)];
+        poll(&mut listening, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
     /// The next connection.

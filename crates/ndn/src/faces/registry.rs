@@ -374,6 +374,15 @@ impl Faces {
         self.count >= self.settings.faces_max
     }
 
+    /// Pauses accepting connections until the next [`Faces::listen_again`], to avoid a busy loop
+    /// while none can be accepted.
+    pub(crate) fn pause_listener(&mut self, at: usize) {
+        if let Some(listener) = self.listeners.get_mut(at) {
+            listener.paused = true;
+            let _ = epoll::delete(&self.epoll, &listener.socket);
+        }
+    }
+
     /// Resumes accepting connections, where it was paused.
     pub(crate) fn listen_again(&mut self) {
         for at in 0..self.listeners.len() {

@@ -56,6 +56,13 @@ pub const MULTICAST_GROUP: Ipv4Addr = Ipv4Addr::new(224, 0, 23, 170);
 /// The port of multicast groups of NDN forwarders.
 pub const MULTICAST_PORT: u16 = 56363;
 
+impl Remote {
+    /// Parses a remote end with a numeric address. Does not block, as parsing a host name may.
+    pub fn from_numeric(text: &str) -> Result<Self, RemoteError> {
+        parse(text, numeric).ok_or_else(|| RemoteError { text: text.into() })
+    }
+}
+
 /// The text is not a valid remote end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -71,15 +78,28 @@ impl FromStr for Remote {
 
     /// Parses a remote end. Resolves host names, which may block.
     fn from_str(text: &str) -> Result<Self, RemoteError> {
-        parse(text).ok_or_else(|| RemoteError { text: text.into() })
+        parse(text, resolved).ok_or_else(|| RemoteError { text: text.into() })
     }
 }
 
-fn parse(text: &str) -> Option<Remote> {
+/// Returns the addresses of a text with host and port.
+type Resolve = fn(&str) -> Vec<SocketAddr>;
+
+/// The addresses of a host name or a numeric address.
+fn resolved(text: &str) -> Vec<SocketAddr> {
+    text.to_socket_addrs().map(Iterator::collect).unwrap_or_default()
+}
+
+/// The address, if it is numeric.
+fn numeric(text: &str) -> Vec<SocketAddr> {
+    text.parse().into_iter().collect()
+}
+
+fn parse(text: &str, resolve: Resolve) -> Option<Remote> {
     let (scheme, rest) = text.split_once("://")?;
     match scheme {
-        "udp" | "udp4" | "udp6" => udp(&scheme[3..], rest),
-        "tcp" | "tcp4" | "tcp6" => address(&scheme[3..], rest, UDP_PORT).map(Remote::Tcp),
+        "udp" | "udp4" | "udp6" => udp(&scheme[3..], rest, resolve),
+        "tcp" | "tcp4" | "tcp6" => address(&scheme[3..], rest, UDP_PORT, resolve).map(Remote::Tcp),
         "ether" => {
             let (interface, to) = match rest.split_once('/') {
                 Some((interface, mac)) => (interface, Some(mac.parse::<Mac>().ok()?)),
@@ -93,31 +113,31 @@ fn parse(text: &str) -> Option<Remote> {
 }
 
 /// A neighbour or a group over UDP.
-fn udp(version: &str, text: &str) -> Option<Remote> {
+fn udp(version: &str, text: &str, resolve: Resolve) -> Option<Remote> {
     let (host, interface) = match text.split_once('/') {
         Some((host, interface)) => (host, Some(interface)),
         None => (text, None),
     };
-    let one = address(version, host, UDP_PORT)?;
+    let one = address(version, host, UDP_PORT, resolve)?;
     match (one.ip().is_multicast(), interface) {
         (false, None) => Some(Remote::Udp(one)),
         (false, Some(_)) | (true, Some("")) => None,
         (true, interface) => {
-            let group = address(version, host, MULTICAST_PORT)?;
+            let group = address(version, host, MULTICAST_PORT, resolve)?;
             Some(Remote::Multicast { group, interface: interface.map(Into::into) })
         }
     }
 }
 
 /// The address of a host and port. `version` is the IP version, or empty for any.
-fn address(version: &str, host: &str, port: u16) -> Option<SocketAddr> {
+fn address(version: &str, host: &str, port: u16, resolve: Resolve) -> Option<SocketAddr> {
     let has_port =
         host.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && !port.ends_with(']'))
             && (!host.starts_with('[') || host.contains("]:"));
     let whole = if has_port { host.to_owned() } else { format!("{host}:{port}") };
     let fits =
         |address: &SocketAddr| version.is_empty() || version == ip_version(address).to_string();
-    whole.to_socket_addrs().ok()?.find(fits).filter(|address| address.port() != 0)
+    resolve(&whole).into_iter().find(fits).filter(|address| address.port() != 0)
 }
 
 impl fmt::Display for Remote {
@@ -178,6 +198,17 @@ mod tests {
             ("ether://eth0/02:00:00:00:00:0F", "ether://[02:00:00:00:00:0f]"),
         ] {
             assert_eq!(text.parse::<Remote>().unwrap().to_string(), shown, "{text}");
+            assert_eq!(Remote::from_numeric(text).unwrap().to_string(), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn host_names_are_resolved_only_on_request() {
+        for text in ["udp://localhost:7000", "tcp://localhost"] {
+            let remote = text.parse::<Remote>().unwrap();
+            assert!(Remote::from_numeric(text).is_err(), "{text}");
+            // What a client sends after it has resolved the name.
+            assert_eq!(Remote::from_numeric(&remote.to_string()), Ok(remote));
         }
     }
 

@@ -1,10 +1,10 @@
 //! Stream faces in the registry: connections are accepted, opened, ended and opened again.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use rustix::event::epoll;
+use rustix::io::Errno;
 use rustix::net::getsockname;
 
 use crate::faces::connection::{Connection, LIMIT_NS, Retries, Step};
@@ -132,26 +132,32 @@ impl Faces {
         if !self.is_full() && (is_program || self.on_demand() < self.on_demand_max()) {
             return None;
         }
-        let silent = self.iter().filter(|(_, face)| {
-            let is_candidate = if is_program { face.is_local() } else { face.is_on_demand() };
-            let is_stream = matches!(face.link, Link::Stream(_));
-            is_candidate && is_stream && face.counters.frames_in == 0
-        });
-        match silent.min_by_key(|(_, face)| face.serial) {
-            Some((face, _)) => Some(face),
+        match self.oldest_silent(if is_program { Face::is_local } else { Face::is_on_demand }) {
+            Some(face) => Some(face),
             None if is_program => None,
             None => self.least_recently_used(),
         }
+    }
+
+    /// Of the candidates, the stream that has been connected longest without a complete frame.
+    fn oldest_silent(&self, is_candidate: fn(&Face) -> bool) -> Option<u32> {
+        let silent = self.iter().filter(|(_, face)| {
+            let is_stream = matches!(face.link, Link::Stream(_));
+            is_candidate(face) && is_stream && face.counters.frames_in == 0
+        });
+        silent.min_by_key(|(_, face)| face.serial).map(|(number, _)| number)
     }
 }
 
 /// Accepts the connections that wait at a listener.
 pub(crate) fn accept(faces: &mut Faces, at: usize, now_ns: u64, handler: &mut impl Handler) {
+    let mut may_make_room = true;
     // Connections beyond this limit keep waiting, and epoll reports them again.
     for _ in 0..ACCEPTS {
         let Some(listener) = faces.listeners.get_mut(at) else { return };
         match listener.accept() {
             Ok(accepted) => {
+                may_make_room = true;
                 let protocol = listener.protocol;
                 if let Some(replaced) = faces.next_to_replace(protocol) {
                     if protocol == Protocol::Program {
@@ -171,16 +177,26 @@ pub(crate) fn accept(faces: &mut Faces, at: usize, now_ns: u64, handler: &mut im
                 }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-            Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
-            Err(_) => {
-                // No file descriptors are left. Accepting is paused until the next `close_idle`, to
-                // avoid a busy loop.
-                listener.paused = true;
-                let _ = epoll::delete(&faces.epoll, &listener.socket);
-                return;
+            // The system needs a file descriptor before it looks for a connection.
+            Err(_) if !listener.has_waiting() => return,
+            Err(error) if lacks_resources(&error) => {
+                // Neighbours that connect and send nothing must not keep others from connecting.
+                let silent = faces.oldest_silent(Face::is_on_demand).filter(|_| may_make_room);
+                let Some(silent) = silent else { return faces.pause_listener(at) };
+                may_make_room = false;
+                faces.evict(silent);
+                handler.down(faces, silent);
             }
+            // The connection has ended, or its network has failed: the next one may not.
+            Err(_) => {}
         }
     }
+}
+
+/// Whether accepting failed for lack of file descriptors or of memory for a socket.
+fn lacks_resources(error: &io::Error) -> bool {
+    let lacking = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|error| lacking.contains(&error))
 }
 
 /// Handles the end of a connection, or of an attempt to connect: a permanent face that we connected

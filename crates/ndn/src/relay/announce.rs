@@ -33,7 +33,8 @@ impl Core {
         self.announced_version = self.rib.version();
         let changes = self.rib.take_exposed();
         let Ok(prefix) = DAEMON.parse::<NameBuf>() else { return };
-        let daemon = self.rib.get(&prefix).first().map(|route| route.face);
+        let is_local = |face: &u32| faces.get(*face).is_some_and(Face::is_local);
+        let daemon = self.rib.get(&prefix).iter().map(|route| route.face).find(is_local);
         let is_new = std::mem::replace(&mut self.daemon, daemon) != daemon;
         let Some(daemon) = daemon else { return };
         let changes = if is_new { self.all_exposed() } else { changes };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use std::io;
+use std::sync::Arc;
 
 use crate::faces::{Faces, Handler, ReceivedPacket};
 use crate::forwarder::{Face, FaceId, LinkKind, Strategy};
@@ -39,6 +40,8 @@ pub(crate) struct Core {
     /// Maximum number of Data in the content store.
     pub(crate) cs_capacity: usize,
     pub(crate) version: &'static str,
+    /// The plan as JSON, for all reports.
+    pub(crate) plan: Arc<serde_json::Value>,
 }
 
 /// Counters of the management.
@@ -77,6 +80,7 @@ impl Core {
             began_ms: ringtap_base::now_ns() / 1_000_000,
             cs_capacity: plan.settings.cs_entries_max(),
             version,
+            plan: Arc::new(plan.to_json()),
         })
     }
 
@@ -151,7 +155,8 @@ impl Handler for Core {
         self.notify(faces, face, FaceEventKind::Destroyed);
         // The RIB has routes to a face only if the forwarder has next hops there.
         if self.workers.remove_face(face) {
-            self.rib.remove_face(face);
+            let changes = self.rib.remove_face(face);
+            self.apply(faces, changes);
         }
     }
 

@@ -92,8 +92,10 @@ impl Core {
         };
         self.trust.check(&received, interest, command)?;
         if !received.is_local && command.verb == b"register" {
-            let new = command.parameters().and_then(|parameters| parameters.name);
-            if self.rib.count_of(from, new.as_ref()) >= ROUTES_MAX {
+            let parameters = command.parameters().unwrap_or_default();
+            let origin = parameters.origin.unwrap_or(ORIGIN_APP);
+            let changed = parameters.name.as_ref().map(|prefix| (prefix, origin));
+            if self.rib.count_of(from, changed) >= ROUTES_MAX {
                 return Err(RefusedCommand::RoutesFull);
             }
         }
@@ -249,8 +251,9 @@ impl Core {
         if let (true, Some(interface)) = (uri.starts_with("udp"), interface) {
             uri = format!("{uri}/{interface}");
         }
-        let remote: Remote = uri.parse().map_err(|_| {
-            (400, "invalid URI: use udp4://192.0.2.1:6363, tcp4://192.0.2.1:6363 or ether://[02:00:00:00:00:01]")
+        // The resolution of a host name would block the forwarder.
+        let remote = Remote::from_numeric(&uri).map_err(|_| {
+            (400, "invalid URI: use a numeric address, as in udp4://192.0.2.1:6363, tcp4://192.0.2.1:6363 or ether://[02:00:00:00:00:01]")
         })?;
         let persistence = match parameters.persistency {
             None | Some(0) => Persistence::Persistent,

@@ -1,5 +1,7 @@
 //! The report of a forwarder: its counters, with a check that every frame and packet is counted.
 
+use std::sync::Arc;
+
 use crate::faces::{Counters as LinkCounters, Faces, Lost};
 use crate::forwarder::{Counters, Drop, FaceUse};
 use crate::packets::NackReason;
@@ -13,7 +15,7 @@ use crate::relay::trust::RefusedCommand;
 /// The counters of a forwarder over its run.
 #[derive(Clone, Debug)]
 pub struct ForwardReport {
-    plan: Value,
+    plan: Arc<Value>,
     /// Duration of the run, in seconds.
     pub seconds: f64,
     /// Faces at the end of the run.
@@ -100,7 +102,7 @@ impl ForwardReport {
         };
         let settings = &plan.settings;
         Self {
-            plan: plan.to_json(),
+            plan: Arc::clone(&core.plan),
             seconds: ran_ns as f64 / 1e9,
             faces: faces.iter().map(face).collect(),
             on_demand: [faces.on_demand(), faces.on_demand_max()],
@@ -136,10 +138,14 @@ impl ForwardReport {
         [self.managed.announced, self.managed.acknowledged]
     }
 
+    /// Number of commands refused for this reason.
+    pub fn refused_for(&self, reason: RefusedCommand) -> u64 {
+        self.managed.refused[reason as usize]
+    }
+
     /// Numbers of refused commands by reason; only those above 0.
     pub fn refused_commands(&self) -> Vec<(&'static str, u64)> {
-        let number =
-            |reason: RefusedCommand| (reason.name(), self.managed.refused[reason as usize]);
+        let number = |reason: RefusedCommand| (reason.name(), self.refused_for(reason));
         RefusedCommand::ALL.into_iter().map(number).filter(|(_, number)| *number > 0).collect()
     }
 
@@ -211,7 +217,7 @@ impl ForwardReport {
             .sum();
         json!({
             "version": version,
-            "plan": self.plan,
+            "plan": *self.plan,
             "seconds": self.seconds,
             "packets": {
                 "interests_in": counters.interests_in, "data_in": counters.data_in,
@@ -289,4 +295,20 @@ fn link(counters: &LinkCounters) -> Map<String, Value> {
 fn by_reason<const N: usize>(reasons: [(&str, u64); N]) -> Value {
     let nonzero = reasons.into_iter().filter(|(_, number)| *number > 0);
     Value::Object(nonzero.map(|(name, number)| (name.to_owned(), number.into())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::faces::Settings;
+
+    #[test]
+    fn reports_share_the_plan() {
+        let plan = ForwardPlan::default();
+        let faces = Faces::open(Settings::default()).unwrap();
+        let core = Core::start(&plan, 0, "test").unwrap();
+        let [one, other] = [1, 2].map(|ns| ForwardReport::new(&plan, &faces, &core, 0, 0, ns));
+        assert!(Arc::ptr_eq(&one.plan, &other.plan));
+        assert_eq!(other.to_json("test")["plan"], plan.to_json());
+    }
 }

@@ -86,11 +86,13 @@ impl Rib {
         std::mem::take(&mut self.exposed)
     }
 
-    /// Number of routes to a face, except those of the prefix `except`.
-    pub(crate) fn count_of(&self, face: u32, except: Option<&NameBuf>) -> usize {
-        let others = self.entries.iter().filter(|(prefix, _)| Some(*prefix) != except);
-        let of_face = |entry: &Entry| entry.routes.iter().filter(|one| one.face == face).count();
-        others.map(|(_, entry)| of_face(entry)).sum()
+    /// Number of routes to a face, except the one of this prefix and origin.
+    pub(crate) fn count_of(&self, face: u32, except: Option<(&NameBuf, u64)>) -> usize {
+        let of_entry = |(prefix, entry): (&NameBuf, &Entry)| {
+            let counts = |one: &&Route| one.face == face && Some((prefix, one.origin)) != except;
+            entry.routes.iter().filter(counts).count()
+        };
+        self.entries.iter().map(of_entry).sum()
     }
 
     /// Adds or changes a route; returns the resulting changes of next hops.
@@ -111,15 +113,24 @@ impl Rib {
         self.keep(prefix, |route| (route.face, route.origin) != (face, origin))
     }
 
-    /// Removes all routes and next hops of a closed face. The forwarder removes its own next hops.
-    pub(crate) fn remove_face(&mut self, face: u32) {
+    /// Removes all routes and next hops of a closed face, which the forwarder has removed already;
+    /// returns the resulting changes of other next hops: a removed route may have let a prefix
+    /// inherit others, or have captured it.
+    pub(crate) fn remove_face(&mut self, face: u32) -> Vec<Change> {
         self.version += 1;
         let Self { entries, exposed, .. } = self;
-        entries.retain(|prefix, entry| {
+        let mut changed: Vec<NameBuf> = Vec::new();
+        for (prefix, entry) in entries {
+            let before = entry.routes.len();
             entry.routes.retain(|route| is_kept(prefix, route, exposed, route.face != face));
             entry.next_hops.retain(|hop| hop.0 != face);
-            !entry.routes.is_empty()
-        });
+            // An update covers longer prefixes, too.
+            let covers = |one: &NameBuf| prefix.as_bytes().starts_with(one.as_bytes());
+            if entry.routes.len() < before && !changed.last().is_some_and(covers) {
+                changed.push(prefix.clone());
+            }
+        }
+        changed.iter().flat_map(|prefix| self.update(prefix)).collect()
     }
 
     /// Removes expired routes; returns the resulting changes of next hops.
@@ -283,6 +294,19 @@ mod tests {
     }
 
     #[test]
+    fn routes_of_a_face_are_counted_except_a_given_one() {
+        let mut rib = Rib::default();
+        for origin in [0, 1, 2] {
+            rib.set(&name("/a"), Route { origin, ..route(1, 0, 0) });
+        }
+        rib.set(&name("/b"), route(1, 0, 0));
+        rib.set(&name("/b"), route(2, 0, 0));
+        let (a, b) = (name("/a"), name("/b"));
+        let excepts = [None, Some((&a, 1)), Some((&a, 9)), Some((&b, 0)), Some((&b, 1))];
+        assert_eq!(excepts.map(|except| rib.count_of(1, except)), [4, 3, 4, 3, 4]);
+    }
+
+    #[test]
     fn changes_of_exposed_routes_are_listed() {
         let mut rib = Rib::default();
         let client = |face, cost| Route { origin: ORIGIN_CLIENT, ..route(face, cost, 0) };
@@ -308,7 +332,33 @@ mod tests {
         assert_eq!(rib.expire(99), []);
         apply(rib.expire(100), &mut fib);
         assert_eq!(shown(&fib), "/a 2:2");
-        rib.remove_face(2);
+        assert_eq!(rib.remove_face(2), []);
         assert_eq!(rib.iter().count(), 0);
+    }
+
+    /// Closes a face as the forwarder does, which removes the face's next hops itself.
+    fn close(rib: &mut Rib, face: u32, fib: &mut BTreeMap<(String, u32), u64>) {
+        fib.retain(|hop, _| hop.1 != face);
+        apply(rib.remove_face(face), fib);
+    }
+
+    #[test]
+    fn the_end_of_a_face_changes_what_other_prefixes_inherit() {
+        let (mut rib, mut fib) = (Rib::default(), BTreeMap::new());
+        apply(rib.set(&name("/a"), route(1, 10, CHILD_INHERIT)), &mut fib);
+        apply(rib.set(&name("/a/b"), route(2, 20, 0)), &mut fib);
+        apply(rib.set(&name("/a/c"), route(2, 20, CAPTURE)), &mut fib);
+        apply(rib.set(&name("/a/c/d"), route(3, 30, 0)), &mut fib);
+        assert_eq!(shown(&fib), "/a 1:10, /a/b 1:10, /a/b 2:20, /a/c 2:20, /a/c/d 3:30");
+        // `/a/b` needs no next hops of its own, and nothing keeps `/a` from `/a/c/d`.
+        close(&mut rib, 2, &mut fib);
+        assert_eq!(shown(&fib), "/a 1:10, /a/c/d 1:10, /a/c/d 3:30");
+        apply(rib.unset(&name("/a"), 1, 0), &mut fib);
+        assert_eq!(shown(&fib), "/a/c/d 3:30");
+        // Routes of several prefixes, one of which covers the others.
+        apply(rib.set(&name("/a/c"), route(4, 1, CHILD_INHERIT)), &mut fib);
+        apply(rib.set(&name("/"), route(4, 7, CHILD_INHERIT)), &mut fib);
+        close(&mut rib, 4, &mut fib);
+        assert_eq!((shown(&fib).as_str(), rib.iter().count()), ("/a/c/d 3:30", 1));
     }
 }

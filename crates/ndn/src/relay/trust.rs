@@ -18,7 +18,7 @@
 
 use hashbrown::HashMap;
 
-use crate::packets::management::{Command, ControlParameters};
+use crate::packets::management::{Command, ControlParameters, ORIGIN_CLIENT};
 use crate::packets::signature::{SignatureInfo, SignatureType, Signed, VerifyingKey};
 use crate::packets::{Interest, NameBuf};
 
@@ -122,13 +122,18 @@ pub enum RefusedCommand {
     OtherFace,
     /// The key may not register this prefix.
     Prefix,
+    /// A neighbour registers a prefix under `/localhost` or `/localhop`, which are of this machine.
+    ReservedPrefix,
+    /// A neighbour registers a route with the origin of routes that are announced to a routing
+    /// daemon.
+    Origin,
     /// The face has the maximum number of routes.
     RoutesFull,
 }
 
 impl RefusedCommand {
     /// All reasons, in order of their numbers.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::NotAllowed,
         Self::Unsigned,
         Self::Malformed,
@@ -141,6 +146,8 @@ impl RefusedCommand {
         Self::BadSignature,
         Self::OtherFace,
         Self::Prefix,
+        Self::ReservedPrefix,
+        Self::Origin,
         Self::RoutesFull,
     ];
 
@@ -159,6 +166,8 @@ impl RefusedCommand {
             Self::BadSignature => "bad-signature",
             Self::OtherFace => "other-face",
             Self::Prefix => "prefix",
+            Self::ReservedPrefix => "reserved-prefix",
+            Self::Origin => "origin",
             Self::RoutesFull => "routes-full",
         }
     }
@@ -180,6 +189,10 @@ impl RefusedCommand {
             Self::BadSignature => "invalid signature",
             Self::OtherFace => "a neighbour can register only its own face",
             Self::Prefix => "the key may not register this prefix",
+            Self::ReservedPrefix => {
+                "a neighbour cannot register prefixes under /localhost or /localhop"
+            }
+            Self::Origin => "a neighbour cannot register routes with origin 65: use 0",
             Self::RoutesFull => "too many routes of this face",
         }
     }
@@ -267,7 +280,8 @@ impl Trust {
             Some(name) if !name.as_bytes().starts_with(anchor.prefix.as_bytes()) => {
                 Err(Refused::Prefix)
             }
-            _ => Ok(()),
+            _ if received.is_local => Ok(()),
+            _ => check_neighbours_route(&parameters),
         }
     }
 
@@ -291,6 +305,20 @@ impl Trust {
 
 fn names_other_face(parameters: &ControlParameters, own: u32) -> bool {
     parameters.face.is_some_and(|face| face != 0 && face != u64::from(own))
+}
+
+/// Checks what no key permits to a neighbour.
+fn check_neighbours_route(parameters: &ControlParameters) -> Result<(), RefusedCommand> {
+    let is_under = |prefix: &[u8]| {
+        parameters.name.as_ref().is_some_and(|name| name.as_bytes().starts_with(prefix))
+    };
+    if is_under(b"\x08\x09localhost") || is_under(b"\x08\x08localhop") {
+        return Err(RefusedCommand::ReservedPrefix);
+    }
+    match parameters.origin {
+        Some(ORIGIN_CLIENT) => Err(RefusedCommand::Origin),
+        _ => Ok(()),
+    }
 }
 
 /// Failed verifications in the current second. Its size is bounded by their number.

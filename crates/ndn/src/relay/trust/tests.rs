@@ -279,6 +279,44 @@ fn failed_verifications_are_limited_per_second() {
 }
 
 #[test]
+fn neighbours_cannot_register_reserved_prefixes_nor_announced_routes() {
+    let (signer, anchor) = pair(SignatureType::Hmac, "/k");
+    let settings = TrustSettings { anchors: vec![anchor], sign_local: true };
+    let mut trust = Trust::new(settings);
+    let mut time_ms = NOW_MS;
+    for (prefix, origin, expected) in [
+        ("/localhost", None, Err(RefusedCommand::ReservedPrefix)),
+        ("/localhost/nlsr", Some(0), Err(RefusedCommand::ReservedPrefix)),
+        ("/localhop/a", None, Err(RefusedCommand::ReservedPrefix)),
+        ("/localhosts", None, Ok(())),
+        ("/a", Some(65), Err(RefusedCommand::Origin)),
+        ("/a", Some(64), Ok(())),
+    ] {
+        let name = Some(name(prefix));
+        let parameters = &ControlParameters { name, origin, ..Default::default() };
+        for is_local in [false, true] {
+            time_ms += 1;
+            let (scope, application, module, verb) = ("localhop", "nfd", "rib", "register");
+            let mut wire = Vec::new();
+            NewCommand {
+                scope,
+                application,
+                module,
+                verb,
+                parameters,
+                nonce: time_ms as u32,
+                time_ms,
+            }
+            .sign(&signer, &mut wire)
+            .unwrap();
+            let expected = if is_local { Ok(()) } else { expected };
+            let sender = Received { is_local, ..NEIGHBOUR };
+            assert_eq!(check(&mut trust, sender, &wire), expected, "{prefix} {origin:?}");
+        }
+    }
+}
+
+#[test]
 fn commands_that_are_accepted_do_not_count_as_failures() {
     let (signer, anchor) = pair(SignatureType::Hmac, "/k");
     let mut trust = trust([anchor]);

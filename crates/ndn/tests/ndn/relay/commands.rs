@@ -86,6 +86,21 @@ fn updates_that_a_face_cannot_have_are_refused() {
     }
 }
 
+#[test]
+fn a_face_is_created_to_a_numeric_address_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let relay = Ringtap::with(folder.path(), plans().remove(0));
+    let mut program = Client::unix(&relay.socket);
+    for (uri, code) in [("udp4://127.0.0.1:7", 200), ("udp4://localhost:7", 400)] {
+        let parameters =
+            ControlParameters { uri: Some(uri.into()), ..ControlParameters::default() };
+        let response = program.command("faces", "create", &parameters);
+        assert_eq!(response.code, code, "{response:?}");
+        assert!(code == 200 || response.text.contains("numeric address"), "{response:?}");
+    }
+    relay.end();
+}
+
 /// The next command at a routing daemon: its verb and parameters. Answers it.
 fn next_command(daemon: &mut Client) -> (String, ControlParameters) {
     let (headers, wire) = daemon.receive(TIMEOUT).expect("a command");
@@ -132,4 +147,30 @@ fn prefixes_with_the_origin_client_are_announced_to_the_routing_daemon() {
         let report = relay.end();
         assert_eq!((report.announced(), report.dropped()), ([4, 4], vec![]), "{report:?}");
     }
+}
+
+#[test]
+fn prefixes_are_announced_to_a_local_program_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let relay = Ringtap::with(folder.path(), plans().remove(0));
+    let mut program = Client::unix(&relay.socket);
+    let mut neighbour = Client::udp(relay.udp);
+    let (_, face) = create(&mut program, &neighbour);
+    let at_neighbour = ControlParameters {
+        name: Some(name("/localhost/nlsr")),
+        face: Some(face),
+        ..ControlParameters::default()
+    };
+    assert_eq!(program.command("rib", "register", &at_neighbour).code, 200);
+    let mut daemon = Client::unix(&relay.socket);
+    daemon.register("/localhost/nlsr");
+    let exposed = ControlParameters {
+        name: Some(name("/exposed")),
+        origin: Some(ORIGIN_CLIENT),
+        ..ControlParameters::default()
+    };
+    program.command("rib", "register", &exposed);
+    assert_eq!(next_command(&mut daemon).1.name, exposed.name);
+    assert!(neighbour.receive(Duration::ZERO).is_none());
+    relay.end();
 }

@@ -72,8 +72,18 @@ fn anchor(key: VerifyingKey, prefix: &str) -> TrustSettings {
 
 /// A registration or its removal; signed by its digest without a signer.
 fn rib(scope: &str, verb: &str, prefix: &str, signer: Option<&Signer>) -> Vec<u8> {
-    let parameters =
-        ControlParameters { name: Some(prefix.parse().unwrap()), ..Default::default() };
+    rib_of(scope, verb, (prefix, None), signer)
+}
+
+/// As [`rib`], with the origin of the route.
+fn rib_of(
+    scope: &str,
+    verb: &str,
+    (prefix, origin): (&str, Option<u64>),
+    signer: Option<&Signer>,
+) -> Vec<u8> {
+    let name = Some(prefix.parse().unwrap());
+    let parameters = ControlParameters { name, origin, ..Default::default() };
     let (parameters, time_ms) = (&parameters, now_ns() / 1_000_000);
     // Times of one key must grow, by milliseconds.
     while now_ns() / 1_000_000 == time_ms {
@@ -171,13 +181,15 @@ fn the_routes_of_a_neighbour_are_bounded() {
         let wire = rib("localhop", "register", &format!("/r/{number}"), None);
         assert_eq!(neighbour.command(&wire).0, 200, "{number}");
     }
-    for (prefix, code) in [("/r/1024", 403), ("/r/7", 200)] {
-        assert_eq!(neighbour.command(&rib("localhop", "register", prefix, None)).0, code);
+    for (route, code) in
+        [(("/r/1024", None), 403), (("/r/7", Some(1)), 403), (("/r/7", Some(0)), 200)]
+    {
+        assert_eq!(neighbour.command(&rib_of("localhop", "register", route, None)).0, code);
     }
     assert_eq!(neighbour.command(&rib("localhop", "unregister", "/r/9", None)).0, 200);
     assert_eq!(neighbour.command(&rib("localhop", "register", "/r/1024", None)).0, 200);
     let report = ringtap.end();
-    assert_eq!((report.refused_commands(), report.routes), (vec![("routes-full", 1)], 1_024));
+    assert_eq!((report.refused_commands(), report.routes), (vec![("routes-full", 2)], 1_024));
 }
 
 /// A Python with python-ndn, an independent implementation.
