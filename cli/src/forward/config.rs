@@ -666,6 +666,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let key = folder.path().join("secret");
         std::fs::write(&key, "000102030405060708090a0b0c0d0e0f").unwrap();
+        let pem = folder.path().join("pem");
+        std::fs::write(&pem, "-----BEGIN PRIVATE KEY-----\nAAEC\n-----END PRIVATE KEY-----\n")
+            .unwrap();
+        std::fs::set_permissions(&pem, std::fs::Permissions::from_mode(0o600)).unwrap();
         let mode = |mode| {
             std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
         };
@@ -692,6 +696,15 @@ mod tests {
             ),
             (hmac.replace("hmac", "ed25519"), "neither an NDN certificate"),
             (hmac.replace("hmac", "digest"), "a digest has no key"),
+            (
+                "[udp]\n[[anchor]]\ntype = \"digest\"\n[[anchor]]\ntype = \"digest\"".into(),
+                "two anchors of type digest: use one",
+            ),
+            (
+                "[udp]\n[[anchor]]\nname = \"/k\"\ntype = \"digest\"".into(),
+                "/k: a digest has no name",
+            ),
+            (hmac.replace("secret", "pem"), "holds a PRIVATE KEY: use a secret"),
             (hmac.replace("secret", "none"), "none: No such file"),
             ("[udp]\n[[anchor]]\nname = \"/k\"\ntype = \"ecdsa\"".into(), "/k: missing key"),
             (
