@@ -28,8 +28,8 @@ pub(crate) const FIRST: u32 = 256;
 /// Default MTU over UDP in bytes: fits into an Ethernet frame with tunnel headers.
 const UDP_MTU: usize = 1420;
 
-/// The smallest frame size in bytes with which 64 fragments can hold a packet.
-pub(crate) const MTU_MIN: usize = 240;
+/// The smallest MTU in bytes with which 64 fragments can hold a packet.
+pub const MTU_MIN: usize = 240;
 
 /// All faces of a forwarder.
 pub struct Faces {
