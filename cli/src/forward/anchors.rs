@@ -67,6 +67,9 @@ pub(super) fn read(rows: Vec<AnchorRow>) -> Result<Vec<Anchor>, String> {
         let of = anchor.key.signature_type();
         let is_same = |one: &Anchor| one.name == anchor.name && one.key.signature_type() == of;
         if anchors.iter().any(is_same) {
+            if of == SignatureType::Digest {
+                return Err("two anchors of type digest: use one, with all modules in allow".into());
+            }
             return Err(format!("two anchors {} of type {}", anchor.name, of.name()));
         }
         anchors.push(anchor);
@@ -87,6 +90,9 @@ fn read_one(row: AnchorRow) -> Result<Anchor, String> {
     let PublicKey { key, name, valid_ms } = match of {
         SignatureType::Digest if path.is_some() => {
             return Err(format!("{}: a digest has no key", shown()));
+        }
+        SignatureType::Digest if row.name.is_some() => {
+            return Err(format!("{}: a digest has no name: remove name", shown()));
         }
         SignatureType::Digest => {
             unnamed(VerifyingKey::digest().map_err(|error| in_words(error.into()))?)

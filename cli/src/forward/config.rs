@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ringtap_ndn::faces::{
-    EthernetSettings, MULTICAST_GROUP, MULTICAST_PORT, MulticastSettings, Remote,
+    EthernetSettings, MTU_MIN, MULTICAST_GROUP, MULTICAST_PORT, MulticastSettings, Remote,
     Settings as FaceSettings,
 };
 use ringtap_ndn::packets::{NameBuf, UDP_PORT};
@@ -78,12 +78,12 @@ fn parse(text: &str) -> Result<Config, String> {
     let ethernet = file.ethernet.into_iter().map(|one| EthernetSettings {
         interface: one.interface,
         strangers: one.strangers,
-        mtu: one.mtu.map(|mtu| mtu.0 as usize),
+        mtu: one.mtu.map(|mtu| mtu.0),
     });
     let multicast = file.multicast.into_iter().map(|one| MulticastSettings {
         interface: one.interface,
         group: one.group.0,
-        mtu: one.mtu.map(|mtu| mtu.0 as usize),
+        mtu: one.mtu.map(|mtu| mtu.0),
     });
     let Tables { pit, pit_per_face, content_store, dead_nonces, lifetime_max, .. } = &file.tables;
     for (key, size, most) in [
@@ -143,7 +143,7 @@ fn parse(text: &str) -> Result<Config, String> {
         },
         faces: FaceSettings {
             udp: udp.listen.0,
-            udp_mtu: udp.mtu.map(|mtu| mtu.0 as usize),
+            udp_mtu: udp.mtu.map(|mtu| mtu.0),
             udp_offload: udp.offload.unwrap_or(true),
             tcp: file.tcp.map(|tcp| tcp.listen.0).unwrap_or_default(),
             websocket: file.websocket.map(|websocket| websocket.listen.0).unwrap_or_default(),
@@ -207,7 +207,7 @@ enum Local {
 #[serde(deny_unknown_fields, default)]
 struct Udp {
     listen: Listen<UDP_PORT>,
-    mtu: Option<Number<Bytes>>,
+    mtu: Option<Mtu>,
     offload: Option<bool>,
 }
 
@@ -229,7 +229,7 @@ struct Multicast {
     interface: String,
     #[serde(default)]
     group: Group,
-    mtu: Option<Number<Bytes>>,
+    mtu: Option<Mtu>,
 }
 
 #[derive(Deserialize)]
@@ -246,7 +246,7 @@ struct Ethernet {
     interface: String,
     #[serde(default)]
     strangers: bool,
-    mtu: Option<Number<Bytes>>,
+    mtu: Option<Mtu>,
 }
 
 #[derive(Deserialize)]
@@ -385,6 +385,22 @@ impl<'de> Deserialize<'de> for Renamed {
     }
 }
 
+/// The largest MTU, in bytes: the longest IP packet.
+const MTU_MOST: usize = 65_535;
+
+/// The maximum size of a frame or datagram, in bytes.
+struct Mtu(usize);
+
+impl<'de> Deserialize<'de> for Mtu {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes = Number::<Bytes>::deserialize(deserializer)?.0;
+        let mtu = usize::try_from(bytes).ok().filter(|mtu| (MTU_MIN..=MTU_MOST).contains(mtu));
+        mtu.map(Self).ok_or_else(|| {
+            D::Error::custom(format!("invalid mtu {bytes}: use {MTU_MIN} to {MTU_MOST} bytes"))
+        })
+    }
+}
+
 /// A multicast group; by default that of NFD for IPv4.
 struct Group(SocketAddr);
 
@@ -422,10 +438,7 @@ impl<const PORT: u16> Default for Listen<PORT> {
 impl<'de, const PORT: u16> Deserialize<'de> for Listen<PORT> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(
-            untagged,
-            expecting = "an address such as \"0.0.0.0:6363\", or a list of addresses"
-        )]
+        #[serde(untagged, expecting = "an address with a port, or a list of addresses")]
         enum Form {
             One(String),
             List(Vec<String>),
@@ -436,7 +449,9 @@ impl<'de, const PORT: u16> Deserialize<'de> for Listen<PORT> {
         };
         let read = |text: &String| {
             text.parse().map_err(|_| {
-                D::Error::custom(format!("invalid address {text:?}: use 0.0.0.0:6363 or [::]:6363"))
+                D::Error::custom(format!(
+                    "invalid address {text:?}: use 0.0.0.0:{PORT} or [::]:{PORT}"
+                ))
             })
         };
         texts.iter().map(read).collect::<Result<_, _>>().map(Self)
@@ -666,6 +681,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let key = folder.path().join("secret");
         std::fs::write(&key, "000102030405060708090a0b0c0d0e0f").unwrap();
+        let pem = folder.path().join("pem");
+        std::fs::write(&pem, "-----BEGIN PRIVATE KEY-----\nAAEC\n-----END PRIVATE KEY-----\n")
+            .unwrap();
+        std::fs::set_permissions(&pem, std::fs::Permissions::from_mode(0o600)).unwrap();
         let mode = |mode| {
             std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
         };
@@ -692,6 +711,15 @@ mod tests {
             ),
             (hmac.replace("hmac", "ed25519"), "neither an NDN certificate"),
             (hmac.replace("hmac", "digest"), "a digest has no key"),
+            (
+                "[udp]\n[[anchor]]\ntype = \"digest\"\n[[anchor]]\ntype = \"digest\"".into(),
+                "two anchors of type digest: use one",
+            ),
+            (
+                "[udp]\n[[anchor]]\nname = \"/k\"\ntype = \"digest\"".into(),
+                "/k: a digest has no name",
+            ),
+            (hmac.replace("secret", "pem"), "holds a PRIVATE KEY: use a secret"),
             (hmac.replace("secret", "none"), "none: No such file"),
             ("[udp]\n[[anchor]]\nname = \"/k\"\ntype = \"ecdsa\"".into(), "/k: missing key"),
             (
@@ -735,7 +763,14 @@ mod tests {
                 "[[multicast]]\ninterface = \"eth0\"\ngroup = \"1.2.3.4:5\"",
                 &["line 3", "use 224.0.23.170:56363"],
             ),
-            ("[websocket]\nlisten = \"9696\"", &["line 2", "0.0.0.0:6363"]),
+            ("[websocket]\nlisten = \"9696\"", &["line 2", "0.0.0.0:9696 or [::]:9696"]),
+            ("[tcp]\nlisten = \"x\"", &["line 2", "0.0.0.0:6363 or [::]:6363"]),
+            ("[udp]\nmtu = 239", &["line 2", "invalid mtu 239: use 240 to 65535 bytes"]),
+            (
+                "[[ethernet]]\ninterface = \"eth0\"\nmtu = \"64k\"",
+                &["line 3", "invalid mtu 65536: use 240 to 65535 bytes"],
+            ),
+            ("[[multicast]]\ninterface = \"eth0\"\nmtu = 1", &["line 3", "invalid mtu 1"]),
             ("[upd]", &["line 1", "unknown field `upd`", "`udp`"]),
             ("[udp]\nlisten = 3", &["line 2", "or a list of addresses"]),
             ("[unix]", &["line 1", "missing field `listen`"]),

@@ -41,11 +41,12 @@ pub(super) fn run(args: &GenerateKeyArgs) -> anyhow::Result<ExitCode> {
         anchor = certificate_path;
     }
     console::print(&format!(
-        "# sign with --key {} --key-name {name}\n[[anchor]]\nname = {:?}\ntype = {:?}\nkey = {:?}\n",
+        "# sign with --key {} --key-name {name}\n[[anchor]]\nname = {:?}\ntype = {:?}\nkey = {:?}\nprefix = {:?}\n",
         key_path.display(),
         name.to_string(),
         of.name(),
         anchor.display().to_string(),
+        identity(&name).to_string(),
     ))
     .map(|()| ExitCode::SUCCESS)
 }
@@ -58,6 +59,16 @@ fn key_name(name: &NameBuf) -> NameBuf {
         name.push(format!("{:010x}", super::fresh_number()).as_bytes());
     }
     name
+}
+
+/// The identity of a key's name: what precedes the last KEY.
+fn identity(key: &NameBuf) -> NameBuf {
+    let name = key.as_name();
+    let starts = name.components().offsets().zip(name.components());
+    let starts = starts.filter(|(_, part)| part.value == b"KEY");
+    let mut identity = key.clone();
+    identity.truncate(starts.last().map_or(0, |(start, _)| start));
+    identity
 }
 
 fn certificate(signer: &Signer, name: &NameBuf) -> anyhow::Result<Vec<u8>> {
@@ -96,4 +107,19 @@ fn write_new(path: &Path, mode: u32, text: &str) -> anyhow::Result<()> {
     opened
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .with_context(|| format!("writing {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_identity_precedes_the_last_key_component() {
+        for (key, shown) in
+            [("/example/KEY/1", "/example"), ("/a/KEY/b/KEY/1", "/a/KEY/b"), ("/KEY/1", "/")]
+        {
+            assert_eq!(identity(&key.parse().unwrap()).to_string(), shown, "{key}");
+        }
+        assert_eq!(identity(&key_name(&"/a/b".parse().unwrap())).to_string(), "/a/b");
+    }
 }

@@ -106,6 +106,13 @@ fn private(path: &Path, name: Option<&NameBuf>) -> anyhow::Result<Signer> {
 /// Reads the secret of an HMAC to verify with.
 pub(crate) fn hmac(path: &Path) -> anyhow::Result<VerifyingKey> {
     let bytes = read_private(path)?;
+    if let Some(pem) = Pem::find(&bytes) {
+        bail!(
+            "{} holds a {}: use a secret in hexadecimal digits, base64 or bytes, or another type",
+            path.display(),
+            pem.label
+        );
+    }
     let context = || format!("reading the key {}", path.display());
     VerifyingKey::hmac(&secret(&bytes)).with_context(context)
 }

@@ -468,7 +468,7 @@ fn a_dry_run_prints_the_plan_and_errors_name_their_cause() {
         ("[udp]\nport = 3\n", "line 2", 2),
         ("", "add [udp]", 2),
         ("[udp]\nlisten = \"192.0.2.77:6363\"\n", "listening at udp://192.0.2.77:6363", 1),
-        ("[udp]\nlisten = \"127.0.0.1:0\"\nmtu = 10\n", "too small", 1),
+        ("[udp]\nlisten = \"127.0.0.1:0\"\nmtu = 10\n", "use 240 to 65535 bytes", 2),
         ("[[ethernet]]\ninterface = \"no-such\"\n", "ether://no-such", 1),
         ("[unix]\nlisten = \"/no/such/folder/x\"\n", "/no/such/folder/x", 1),
     ] {

@@ -45,6 +45,7 @@ fn keys_are_private_and_never_replaced() {
         let (anchor, name) = generate(folder.path(), kind, "/example");
         assert!(name.starts_with("/example/KEY/"), "{name}");
         assert!(anchor.contains(&format!("type = \"{kind}\"")), "{anchor}");
+        assert!(anchor.contains("prefix = \"/example\""), "{anchor}");
         let mode = |end: &str| {
             let path = folder.path().join(format!("{kind}.{end}"));
             fs::metadata(path).map(|file| file.permissions().mode() & 0o777).ok()
@@ -67,7 +68,7 @@ fn a_server_with_a_key_registers_over_udp() {
     for kind in TYPES {
         let folder = tempfile::tempdir().unwrap();
         let (anchor, name) = generate(folder.path(), kind, "/example");
-        let running = Running::start(&format!("{anchor}prefix = \"/example\"\n"));
+        let running = Running::start(&anchor);
         let url = format!("udp://{}", running.udp);
         let serve = |prefix: &str, signing: &[String]| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
@@ -110,15 +111,15 @@ fn programs_sign_their_commands_if_the_configuration_requires_it() {
     let running = Running::start(&format!(
         "{anchor}allow = [\"rib\", \"faces\"]\n[management]\nlocal = \"signed\"\n"
     ));
-    let register = ["register", "/a", "udp://127.0.0.1:9"];
+    let register = ["register", "/example/a", "udp://127.0.0.1:9"];
     let (_, errors, code) = running.ctl(&register);
     assert!(code == 1 && errors.contains("403 no [[anchor]]"), "{errors}");
     assert!(errors.contains("sign it with --key and --key-name"), "{errors}");
     let signing = signing(folder.path(), "ecdsa", &name);
     let words: Vec<&str> = signing.iter().map(String::as_str).chain(register).collect();
-    assert!(running.reply(&words).contains("/a is routed"));
+    assert!(running.reply(&words).contains("/example/a is routed"));
     // Queries need no signature.
-    assert!(running.reply(&["routes"]).contains("/a"));
+    assert!(running.reply(&["routes"]).contains("/example/a"));
     let key = folder.path().join("ecdsa.key");
     fs::set_permissions(&key, Permissions::from_mode(0o644)).unwrap();
     let (_, errors, code) = running.ctl(&words);

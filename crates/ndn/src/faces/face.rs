@@ -21,6 +21,8 @@ pub struct Face {
     pub(crate) has_local_fields: bool,
     /// Time of the last received frame, or of creation.
     pub(crate) used_ns: u64,
+    /// Whether the face has a route.
+    pub(crate) has_route: bool,
     pub(crate) counters: Counters,
     pub(crate) link: Link,
 }
@@ -90,6 +92,12 @@ impl Face {
     /// on demand, and may be evicted.
     pub(crate) fn is_on_demand(&self) -> bool {
         self.persistence == Persistence::OnDemand && !self.is_local()
+    }
+
+    /// Whether it is a face on demand that is not a stream: the address of its neighbour may be
+    /// forged.
+    pub(crate) fn is_sender(&self) -> bool {
+        self.is_on_demand() && matches!(self.link, Link::Datagrams { .. })
     }
 
     /// Whether a local program receives the number of the face that received a packet.

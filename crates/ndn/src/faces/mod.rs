@@ -43,7 +43,7 @@ pub use error::OpenError;
 pub use face::{Face, Persistence};
 pub use intake::{Handler, Intake, ReceivedPacket, close_idle};
 pub(crate) use outgoing::Outgoing;
-pub use registry::Faces;
+pub use registry::{Faces, MTU_MIN};
 pub use remote::{MULTICAST_GROUP, MULTICAST_PORT, Mac, Remote, RemoteError};
 pub use settings::{EthernetSettings, MulticastSettings, Settings};
 pub use sys::{receive_drops, widen_receive_queue};

@@ -1,6 +1,6 @@
 //! The registry of all faces: creates, finds and closes faces, and sends packets on them.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,8 +28,8 @@ pub(crate) const FIRST: u32 = 256;
 /// Default MTU over UDP in bytes: fits into an Ethernet frame with tunnel headers.
 const UDP_MTU: usize = 1420;
 
-/// The smallest frame size in bytes with which 64 fragments can hold a packet.
-pub(crate) const MTU_MIN: usize = 240;
+/// The smallest MTU in bytes with which 64 fragments can hold a packet.
+pub const MTU_MIN: usize = 240;
 
 /// All faces of a forwarder.
 pub struct Faces {
@@ -46,9 +46,10 @@ pub struct Faces {
     created: u64,
     /// Number of open faces that neighbours' packets created.
     on_demand: usize,
-    /// Faces to evict next: number and time of last use. They were the least recently used ones
-    /// when they were listed. A face that was used since is skipped; no other face is older than
-    /// the rest.
+    /// Those of them that are not streams: without routes, and with routes.
+    senders: [HashSet<u32>; 2],
+    /// Senders to evict next: number and time of last use. They were the least recently used ones
+    /// without routes when they were listed. A face that was used since is skipped.
     victims: VecDeque<(u32, u64)>,
     evicted: u64,
     /// Numbers of closed faces, the first closed first.
@@ -73,6 +74,7 @@ impl Faces {
             count: 0,
             created: 0,
             on_demand: 0,
+            senders: Default::default(),
             victims: VecDeque::new(),
             evicted: 0,
             free: VecDeque::new(),
@@ -157,14 +159,15 @@ impl Faces {
     }
 
     /// Gives an existing face the persistence of a further request for it.
-    pub(crate) fn extend_persistence(&mut self, face: u32, persistence: Persistence) {
-        if let Some(face) = self.get_mut(face)
+    pub(crate) fn extend_persistence(&mut self, number: u32, persistence: Persistence) {
+        if let Some(face) = self.get_mut(number)
             && persistence != Persistence::OnDemand
             && face.persistence != Persistence::Permanent
         {
             let was_on_demand = face.is_on_demand();
             face.persistence = persistence;
             self.on_demand -= usize::from(was_on_demand);
+            self.remove_sender(number);
         }
     }
 
@@ -178,6 +181,7 @@ impl Faces {
         self.free.push_back(face);
         self.count -= 1;
         self.on_demand -= usize::from(closed.is_on_demand());
+        self.remove_sender(face);
         match &closed.link {
             Link::Datagrams { channel, peer } => {
                 self.channels[*channel].disconnect(&peer.to);
@@ -394,26 +398,55 @@ impl Faces {
         }
     }
 
-    /// The face to evict before an unknown neighbour of a channel can get one: the least recently
-    /// used face on demand. `None` if there is room, or if the channel accepts no unknown
-    /// neighbours.
+    /// The face to evict before an unknown neighbour of a channel can get one. It is never a
+    /// stream: addresses of datagrams can be forged, those of streams cannot. `None` if there is
+    /// room or no such face, or if the channel accepts no unknown neighbours.
     pub(crate) fn next_to_evict(&mut self, channel: usize) -> Option<u32> {
         let has_room =
             self.on_demand < self.on_demand_max() && self.count < self.settings.faces_max;
         if has_room || !self.channels[channel].accepts_unknown {
             return None;
         }
-        self.least_recently_used()
+        self.next_victim().or_else(|| {
+            self.list_victims();
+            self.next_victim().or_else(|| self.routed_sender())
+        })
     }
 
-    /// The least recently used face on demand.
-    pub(crate) fn least_recently_used(&mut self) -> Option<u32> {
-        if let Some(victim) = self.next_victim() {
-            return Some(victim);
-        }
+    /// The least recently used face on demand, a stream or not; one with a route only if all have.
+    pub(crate) fn least_recently_used(&self) -> Option<u32> {
         let all = self.iter().filter(|(_, face)| face.is_on_demand());
-        let mut all: Vec<(u64, u32)> = all.map(|(number, face)| (face.used_ns, number)).collect();
-        // Several are listed at once, so that the search through all faces is rare.
+        all.min_by_key(|(_, face)| (face.has_route, face.used_ns)).map(|(number, _)| number)
+    }
+
+    /// Sets whether the face has a route. Such a face is evicted only if there is no other.
+    pub(crate) fn set_routed(&mut self, number: u32, has_route: bool) {
+        let Some(face) = self.get_mut(number) else { return };
+        face.has_route = has_route;
+        if face.is_sender() {
+            self.remove_sender(number);
+            self.senders[usize::from(has_route)].insert(number);
+        }
+    }
+
+    /// Of the faces with a route, keeps only these.
+    pub(crate) fn keep_routed(&mut self, routed: &HashSet<u32>) {
+        let ended = |(number, face): &(u32, &Face)| face.has_route && !routed.contains(number);
+        let ended: Vec<u32> = self.iter().filter(ended).map(|(number, _)| number).collect();
+        ended.into_iter().for_each(|number| self.set_routed(number, false));
+    }
+
+    fn remove_sender(&mut self, face: u32) {
+        self.senders.iter_mut().for_each(|senders| {
+            senders.remove(&face);
+        });
+    }
+
+    /// Lists the least recently used senders without routes: several at once, so that the search
+    /// through all of them is rare.
+    fn list_victims(&mut self) {
+        let used = |&number: &u32| Some((self.get(number)?.used_ns, number));
+        let mut all: Vec<(u64, u32)> = self.senders[0].iter().filter_map(used).collect();
         let listed = all.len().div_ceil(16);
         if listed < all.len() {
             all.select_nth_unstable(listed);
@@ -421,18 +454,24 @@ impl Faces {
         }
         all.sort_unstable();
         self.victims.extend(all.into_iter().map(|(used_ns, number)| (number, used_ns)));
-        self.next_victim()
     }
 
-    /// The next listed face that was not used since it was listed.
+    /// The next listed sender that was not used and got no route since it was listed.
     fn next_victim(&mut self) -> Option<u32> {
         while let Some((number, used_ns)) = self.victims.pop_front() {
-            let is_same = |face: &&Face| face.is_on_demand() && face.used_ns == used_ns;
-            if self.get(number).filter(is_same).is_some() {
+            let is_same = self.get(number).is_some_and(|face| face.used_ns == used_ns);
+            if is_same && self.senders[0].contains(&number) {
                 return Some(number);
             }
         }
         None
+    }
+
+    /// The least recently used sender with a route. The one that takes its place has none, so this
+    /// search is rare.
+    fn routed_sender(&self) -> Option<u32> {
+        let used = |&number: &u32| Some((self.get(number)?.used_ns, number));
+        self.senders[1].iter().filter_map(used).min().map(|(_, number)| number)
     }
 
     /// Closes a face to make room for another.
@@ -541,6 +580,7 @@ impl Faces {
             serial: self.created,
             has_local_fields: false,
             used_ns: now_ns,
+            has_route: false,
             counters: Counters::default(),
             link: Link::Datagrams { channel: at, peer: Peer { to, mtu, sequence: 0 } },
         };
@@ -568,6 +608,9 @@ impl Faces {
             }
         };
         self.on_demand += usize::from(face.is_on_demand());
+        if face.is_sender() {
+            self.senders[usize::from(face.has_route)].insert(number);
+        }
         *self.slot(number)? = Some(Box::new(face));
         self.count += 1;
         self.created += 1;

@@ -100,6 +100,7 @@ impl Faces {
             serial: self.created(),
             has_local_fields: false,
             used_ns: now_ns,
+            has_route: false,
             counters: Counters::default(),
             link: Link::Stream(Box::new(stream)),
         })?;
@@ -139,11 +140,12 @@ impl Faces {
         }
     }
 
-    /// Of the candidates, the stream that has been connected longest without a complete frame.
+    /// Of the candidates without a route, the stream that has been connected longest without a
+    /// complete frame.
     fn oldest_silent(&self, is_candidate: fn(&Face) -> bool) -> Option<u32> {
         let silent = self.iter().filter(|(_, face)| {
             let is_stream = matches!(face.link, Link::Stream(_));
-            is_candidate(face) && is_stream && face.counters.frames_in == 0
+            is_candidate(face) && is_stream && !face.has_route && face.counters.frames_in == 0
         });
         silent.min_by_key(|(_, face)| face.serial).map(|(number, _)| number)
     }

@@ -90,6 +90,7 @@ impl Core {
             return false;
         }
         let changes = self.rib.set(prefix, route);
+        faces.set_routed(route.face, true);
         self.apply(faces, changes);
         true
     }
@@ -102,6 +103,9 @@ impl Core {
         origin: u64,
     ) {
         let changes = self.rib.unset(prefix, face, origin);
+        if !changes.is_empty() {
+            faces.set_routed(face, self.rib.has_route_to(face));
+        }
         self.apply(faces, changes);
     }
 
@@ -116,6 +120,9 @@ impl Core {
 
     pub(crate) fn expire_routes(&mut self, faces: &mut Faces) {
         let changes = self.rib.expire(self.now_ns);
+        if !changes.is_empty() {
+            faces.keep_routed(&self.rib.faces());
+        }
         self.apply(faces, changes);
     }
 

@@ -260,8 +260,13 @@ impl Core {
             Some(2) => Persistence::Permanent,
             _ => return Err((406, "invalid persistency: use 0 (persistent) or 2 (permanent)")),
         };
-        let (face, is_new) =
-            faces.add(&remote, persistence).map_err(|_| (504, "the face cannot be created"))?;
+        let (face, is_new) = match faces.add(&remote, persistence) {
+            Ok(added) => added,
+            Err(error) => {
+                let text = format!("the face cannot be created: {error}");
+                return Ok(ControlResponse { code: 504, text, parameters: None });
+            }
+        };
         if is_new {
             self.up(faces, face);
         }

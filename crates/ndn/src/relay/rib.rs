@@ -9,7 +9,7 @@
 //! As in NFD: of several routes of one prefix to one face, the cheapest applies. A prefix inherits
 //! the routes of shorter prefixes, the longest first, for faces to which it has no route yet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::packets::NameBuf;
 use crate::packets::management::{CAPTURE, CHILD_INHERIT, ORIGIN_CLIENT};
@@ -93,6 +93,17 @@ impl Rib {
             entry.routes.iter().filter(counts).count()
         };
         self.entries.iter().map(of_entry).sum()
+    }
+
+    /// Whether there is a route to a face.
+    pub(crate) fn has_route_to(&self, face: u32) -> bool {
+        self.entries.values().any(|entry| entry.routes.iter().any(|route| route.face == face))
+    }
+
+    /// The faces to which there are routes.
+    pub(crate) fn faces(&self) -> HashSet<u32> {
+        let routes = self.entries.values().flat_map(|entry| &entry.routes);
+        routes.map(|route| route.face).collect()
     }
 
     /// Adds or changes a route; returns the resulting changes of next hops.

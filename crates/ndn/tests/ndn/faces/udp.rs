@@ -1,5 +1,7 @@
 //! Tests of faces over UDP.
 
+use std::io::Write;
+use std::net::TcpStream;
 use std::time::Duration;
 
 use ringtap_ndn::faces::{Lost, Persistence, Remote, Settings, close_idle};
@@ -261,6 +263,50 @@ fn the_least_recently_used_face_on_demand_is_evicted() {
     // An evicted neighbour gets a new face.
     send(&mut node, &neighbours[0]);
     assert_eq!((node.faces.on_demand(), node.faces.evicted()), (8, 34));
+}
+
+#[test]
+fn datagrams_evict_no_stream() {
+    let settings = Settings {
+        tcp: vec!["127.0.0.1:0".parse().unwrap()],
+        on_demand_max: Some(3),
+        ..Settings::default()
+    };
+    let (mut node, at) = Node::udp(settings);
+    let tcp = node.faces.listening().find_map(|name| match name.parse() {
+        Ok(Remote::Tcp(at)) => Some(at),
+        _ => None,
+    });
+    let connect = || TcpStream::connect(tcp.unwrap()).unwrap();
+    let mut streams = vec![connect(), connect()];
+    for stream in &mut streams {
+        stream.write_all(&interest("/a", 1)).unwrap();
+    }
+    node.until(|node| node.recorder.packets.len() == 2);
+    let of_streams = node.recorder.up.clone();
+    // The senders of datagrams take turns on the remaining face.
+    for count in 1..=5 {
+        node.now_ns += 1;
+        neighbour().send_to(&interest("/a", count), at).unwrap();
+        node.until(|node| node.recorder.packets.len() == 2 + count as usize);
+    }
+    assert_eq!(node.faces.evicted(), 4);
+    assert!(of_streams.iter().all(|&face| node.faces.get(face).is_some()));
+    // A connection may take the place of a sender of datagrams, but not the other way round.
+    let last = node.recorder.packets.last().unwrap().0;
+    for stream in &mut streams {
+        node.now_ns += 1;
+        stream.write_all(&interest("/a", 2)).unwrap();
+        let packets = node.recorder.packets.len();
+        node.until(|node| node.recorder.packets.len() > packets);
+    }
+    let mut third = connect();
+    third.write_all(&interest("/a", 3)).unwrap();
+    node.until(|node| node.recorder.packets.len() == 10);
+    assert!(node.faces.get(last).is_none());
+    neighbour().send_to(&interest("/a", 9), at).unwrap();
+    node.until(|node| node.faces.total().lost(Lost::NoFace) == 1);
+    assert_eq!((node.faces.on_demand(), node.faces.evicted()), (3, 5));
 }
 
 #[test]

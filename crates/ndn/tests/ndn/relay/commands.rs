@@ -87,16 +87,20 @@ fn updates_that_a_face_cannot_have_are_refused() {
 }
 
 #[test]
-fn a_face_is_created_to_a_numeric_address_only() {
+fn a_face_that_cannot_be_created_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let relay = Ringtap::with(folder.path(), plans().remove(0));
     let mut program = Client::unix(&relay.socket);
-    for (uri, code) in [("udp4://127.0.0.1:7", 200), ("udp4://localhost:7", 400)] {
+    for (uri, code, words) in [
+        ("udp4://127.0.0.1:7", 200, "OK"),
+        ("udp4://localhost:7", 400, "use a numeric address"),
+        ("udp4://224.0.23.170:56363", 504, "no interface has the multicast group"),
+    ] {
         let parameters =
             ControlParameters { uri: Some(uri.into()), ..ControlParameters::default() };
         let response = program.command("faces", "create", &parameters);
         assert_eq!(response.code, code, "{response:?}");
-        assert!(code == 200 || response.text.contains("numeric address"), "{response:?}");
+        assert!(response.text.contains(words), "{response:?}");
     }
     relay.end();
 }

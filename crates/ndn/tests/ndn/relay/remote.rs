@@ -7,13 +7,15 @@ use std::process::Command;
 use std::time::Duration;
 
 use ringtap_base::now_ns;
+use ringtap_ndn::faces::Settings;
 use ringtap_ndn::packets::management::{ControlParameters, ControlResponse, NewCommand};
 use ringtap_ndn::packets::signature::{SignatureType, Signer, VerifyingKey};
 use ringtap_ndn::packets::{
     Data, Headers, LpPacket, NameBuf, NewData, NewInterest, Packet, write_lp,
 };
-use ringtap_ndn::relay::{Anchor, Module, TrustSettings};
+use ringtap_ndn::relay::{Anchor, ForwardPlan, Module, TrustSettings};
 
+use crate::relay::client::Client;
 use crate::relay::support::{Background, Ringtap, until};
 use crate::signatures::{signer, verifying_key};
 
@@ -190,6 +192,39 @@ fn the_routes_of_a_neighbour_are_bounded() {
     assert_eq!(neighbour.command(&rib("localhop", "register", "/r/1024", None)).0, 200);
     let report = ringtap.end();
     assert_eq!((report.refused_commands(), report.routes), (vec![("routes-full", 2)], 1_024));
+}
+
+#[test]
+fn a_neighbour_with_a_route_is_evicted_after_all_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = ForwardPlan {
+        trust: anchor(VerifyingKey::digest().unwrap(), "/"),
+        faces: Settings { on_demand_max: Some(4), ..Settings::default() },
+        ..ForwardPlan::default()
+    };
+    let ringtap = Ringtap::with(folder.path(), plan);
+    let of_digest = |verb: &str| rib("localhop", verb, "/r", None);
+    let producer = Neighbour::of(&ringtap);
+    assert_eq!(producer.command(&of_digest("register")).0, 200);
+    let others: Vec<_> = (0..20).map(|_| Neighbour::of(&ringtap)).collect();
+    let send = |nonce: u32, other: &Neighbour| {
+        other.request("/none", nonce);
+        // A Nack: the face exists.
+        assert!(other.receive().0.nack.is_some());
+    };
+    (1..).zip(&others).for_each(|(nonce, other)| send(nonce, other));
+    others[19].request("/r/x", 100);
+    assert!(matches!(Packet::read(&producer.receive().1), Ok(Packet::Interest(_))));
+    // Without a route it is a sender like others.
+    assert_eq!(producer.command(&of_digest("register")).0, 200);
+    assert_eq!(producer.command(&of_digest("unregister")).0, 200);
+    let evicted = |ringtap: &Ringtap| Client::unix(&ringtap.socket).status().evicted_faces;
+    assert_eq!(evicted(&ringtap), 17);
+    (101..).zip(&others[..4]).for_each(|(nonce, other)| send(nonce, other));
+    let report = ringtap.end();
+    let at = producer.0.local_addr().unwrap().to_string();
+    assert_eq!((report.evicted, report.routes), (21, 0));
+    assert!(!report.faces.iter().any(|face| face.remote.contains(&at)));
 }
 
 /// A Python with python-ndn, an independent implementation.
