@@ -103,7 +103,11 @@ impl Egress {
         let Some((channel, peer)) = &mut sender.datagrams else { return Some(sender.serial) };
         count_out(&mut sender.counters, headers, packet);
         let channel = *channel;
-        let outgoing = self.channels.get_mut(channel)?;
+        let Some(outgoing) = self.channels.get_mut(channel) else {
+            sender.counters.frames_out += 1;
+            sender.counters.count_lost(Lost::Gone, 1);
+            return None;
+        };
         if outgoing.send(number, peer, &mut sender.counters, headers, packet) {
             self.flush_channel(channel);
         }

@@ -78,7 +78,9 @@ impl Forwarder {
                             Some(Packet::Data(data)) => {
                                 shared.hold_for_data(local, &context.key, data, prefixes)
                             }
-                            _ => shared.hold(local, prefixes),
+                            Some(Packet::Interest(_)) => shared.hold(local, prefixes),
+                            // Without a name, any bucket will do; it is not changed.
+                            None => shared.hold_bucket(local, 0),
                         };
                         // Another worker may not have noticed an expiry yet.
                         expire_held(context, &mut held, now_ns);

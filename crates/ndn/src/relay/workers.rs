@@ -48,7 +48,7 @@ pub(crate) struct Workers {
     dispatch: Dispatch,
     seats: Vec<Seat>,
     doorbell: Arc<Doorbell>,
-    /// Number of channels that the workers know.
+    /// Number of channels that were passed to the workers.
     channels: usize,
     /// Packets, and notices, dropped because a worker has too many batches waiting.
     dropped: u64,
@@ -262,11 +262,6 @@ impl Workers {
         self.own.pending() > 0
     }
 
-    /// Number of bytes that these need.
-    pub(crate) fn stored_bytes(&self) -> usize {
-        self.shards().iter().map(|shard| shard.kept_bytes).sum()
-    }
-
     /// The latest use of all tables by a face.
     pub(crate) fn face_use(&self, face: u32) -> FaceUse {
         let mut sum = self.own.face_use(FaceId(face));
@@ -278,6 +273,11 @@ impl Workers {
     /// Number of Data in the content stores of all shards.
     pub(crate) fn stored(&self) -> usize {
         self.shards().iter().map(|shard| shard.kept).sum()
+    }
+
+    /// Number of bytes that they need.
+    pub(crate) fn stored_bytes(&self) -> usize {
+        self.shards().iter().map(|shard| shard.kept_bytes).sum()
     }
 
     /// Adds or changes a face in all shards.
