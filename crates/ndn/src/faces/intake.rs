@@ -32,7 +32,7 @@ const REASSEMBLIES: usize = 256;
 const REASSEMBLY_NS: u64 = 2_000_000_000;
 
 /// Number of datagrams of a socket after which the next socket is served.
-const DATAGRAMS_PER_TURN: usize = 512;
+const DATAGRAMS_PER_TURN: usize = 128;
 
 /// Maximum number of ready sockets handled at a time.
 const READY: usize = 64;
