@@ -13,6 +13,9 @@ use ringtap_ndn::relay::{ForwardPlan, ForwardReport};
 use ringtap_terminal::numbers::{bytes, count, of, rate};
 use ringtap_terminal::table::{Lean, Table};
 
+/// Most workers listed in the report.
+const LISTED: usize = 16;
+
 /// Most faces listed in the report.
 const ROWS: usize = 20;
 
@@ -135,8 +138,14 @@ pub(super) fn report(report: &ForwardReport) -> String {
         });
         let all: Vec<u64> = all.collect();
         let sum = all.iter().sum::<u64>().max(1) as f64;
-        let shares = all.iter().map(|&packets| format!("{:.0} %", 100.0 * packets as f64 / sum));
-        let _ = writeln!(text, "workers: {}", shares.collect::<Vec<_>>().join(", "));
+        let share = |packets: u64| format!("{:.0} %", 100.0 * packets as f64 / sum);
+        let shares = match (all.iter().min(), all.iter().max()) {
+            (Some(&least), Some(&most)) if all.len() > LISTED => {
+                format!("{} to {} of the packets each", share(least), share(most))
+            }
+            _ => all.iter().map(|&packets| share(packets)).collect::<Vec<_>>().join(", "),
+        };
+        let _ = writeln!(text, "workers: {shares}");
     }
     for (reason, number) in report.refused_commands() {
         let _ = writeln!(text, "  commands refused, {reason}: {}", count(number));
