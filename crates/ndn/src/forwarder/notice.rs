@@ -91,13 +91,7 @@ fn apply(notice: &Notice, context: &mut Context, tables: &mut OwnTables, out: &m
     let Ok(interest) = Interest::read(&notice.interest) else { return };
     let mut prefixes = Prefixes::new();
     prefixes.set(&context.key, &interest.name);
-    let key = PitKey {
-        hash: prefixes.full(),
-        name: interest.name.as_bytes(),
-        hint: interest.hint,
-        can_be_prefix: interest.can_be_prefix,
-        must_be_fresh: interest.must_be_fresh,
-    };
+    let key = PitKey::of(&interest, &prefixes);
     let found = tables.pit.find(&key);
     match &notice.change {
         &Change::Pending { from, epoch, expiry_ns, token } => {

@@ -37,13 +37,8 @@ impl<T: Tables> Pipelines<'_, T> {
         }
 
         let strip_hint = !interest.hint.is_empty() && self.is_in_region(interest);
-        let key = PitKey {
-            hash,
-            name: interest.name.as_bytes(),
-            hint: if strip_hint { &[] } else { interest.hint },
-            can_be_prefix: interest.can_be_prefix,
-            must_be_fresh: interest.must_be_fresh,
-        };
+        let hint = if strip_hint { &[] } else { interest.hint };
+        let key = PitKey { hint, ..PitKey::of(interest, prefixes) };
         let mut found = self.pit.find(&key);
         if let Some(at) = found.take_if(|at| self.pit.state(*at).expiry_ns <= now_ns) {
             self.expire(now_ns, at);

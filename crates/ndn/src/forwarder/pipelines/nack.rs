@@ -24,13 +24,7 @@ impl<T: Tables> Pipelines<'_, T> {
         if !prefixes.fits() {
             return Err(Drop::NameTooLong);
         }
-        let key = PitKey {
-            hash: prefixes.full(),
-            name: interest.name.as_bytes(),
-            hint: interest.hint,
-            can_be_prefix: interest.can_be_prefix,
-            must_be_fresh: interest.must_be_fresh,
-        };
+        let key = PitKey::of(interest, prefixes);
         let at = self.pit.find(&key).ok_or(Drop::StrayNack)?;
         if self.pit.state(at).expiry_ns <= now_ns {
             self.expire(now_ns, at);

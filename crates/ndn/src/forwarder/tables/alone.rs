@@ -52,13 +52,7 @@ impl PitAlone {
         }
         let Self { pit, prefixes, .. } = self;
         let put = |(interest, prefixes): (&Interest<'_>, &Prefixes)| {
-            let key = PitKey {
-                hash: prefixes.full(),
-                name: interest.name.as_bytes(),
-                hint: interest.hint,
-                can_be_prefix: interest.can_be_prefix,
-                must_be_fresh: interest.must_be_fresh,
-            };
+            let key = PitKey::of(interest, prefixes);
             let at = match pit.find(&key) {
                 Some(at) => at,
                 None => pit.insert(&key, prefixes.components(), interest)?,

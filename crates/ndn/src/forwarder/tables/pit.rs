@@ -121,6 +121,20 @@ pub(crate) struct PitKey<'a> {
     pub(crate) must_be_fresh: bool,
 }
 
+impl<'a> PitKey<'a> {
+    /// The key of an Interest; `prefixes` are those of its name.
+    #[inline]
+    pub(crate) fn of(interest: &Interest<'a>, prefixes: &Prefixes) -> Self {
+        Self {
+            hash: prefixes.full(),
+            name: interest.name.as_bytes(),
+            hint: interest.hint,
+            can_be_prefix: interest.can_be_prefix,
+            must_be_fresh: interest.must_be_fresh,
+        }
+    }
+}
+
 impl Pit {
     pub(crate) fn new(capacity: usize) -> Self {
         let records = capacity * RECORDS_PER_ENTRY;
