@@ -8,7 +8,7 @@ use ringtap_ndn::packets::signature::{SignatureType, VerifyingKey};
 use ringtap_ndn::relay::{ANCHORS_MAX, Anchor, Module};
 use serde::Deserialize;
 
-use super::config::Parsed;
+use super::values::Parsed;
 use crate::ndn::{PublicKey, hmac_key, public_key};
 
 /// A key as it is configured.

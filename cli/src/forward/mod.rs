@@ -7,6 +7,7 @@ mod ctl;
 mod events;
 mod metrics;
 mod text;
+mod values;
 
 use std::process::ExitCode;
 use std::time::Duration;
