@@ -8,14 +8,15 @@ use std::sync::Arc;
 
 use crate::faces::multicast;
 use crate::faces::outgoing::Outgoing;
+use crate::faces::queue::Queue;
 use crate::faces::remote::{Mac, ip_version};
-use crate::faces::sys::{self, Address, BURST, Interface};
+use crate::faces::sys::{self, Address, Interface};
 
 /// The EtherType of NDN.
 const ETHERTYPE: u16 = 0x8624;
 
 pub(crate) struct Channel {
-    pub(crate) socket: Arc<OwnedFd>,
+    pub(crate) queue: Queue,
     /// The frames that this thread sends.
     pub(crate) outgoing: Outgoing,
     pub(crate) kind: Kind,
@@ -28,8 +29,6 @@ pub(crate) struct Channel {
     peers: HashMap<Address, u32>,
     /// The latest result of a look-up in `peers`.
     latest: Option<(Address, u32)>,
-    /// Number of messages to receive in one call.
-    pub(crate) messages: usize,
     kernel_drops: u64,
 }
 
@@ -62,14 +61,13 @@ impl Channel {
         let socket = Arc::new(socket);
         Self {
             outgoing: Outgoing::new(Arc::clone(&socket), segmentation),
-            socket,
+            queue: Queue::new(socket),
             kind,
             accepts_unknown: false,
             mtu: None,
             group: None,
             peers: HashMap::new(),
             latest: None,
-            messages: BURST,
             kernel_drops: 0,
         }
     }
@@ -117,12 +115,10 @@ impl Channel {
     /// Datagrams that the kernel dropped for lack of room, since the socket was opened.
     pub(crate) fn kernel_drops(&mut self) -> u64 {
         match self.kind {
-            Kind::Udp(_) | Kind::Multicast { .. } => {
-                self.kernel_drops = sys::receive_drops(self.socket.as_fd())
-            }
+            Kind::Udp(_) | Kind::Multicast { .. } => self.kernel_drops = self.queue.drops(),
             // The kernel resets this counter on each read.
             Kind::Ethernet { .. } => {
-                self.kernel_drops += sys::kernel_drops_packet(self.socket.as_fd());
+                self.kernel_drops += sys::kernel_drops_packet(self.queue.socket.as_fd());
             }
         }
         self.kernel_drops

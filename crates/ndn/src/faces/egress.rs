@@ -51,7 +51,7 @@ pub(crate) struct FaceInfo {
 impl FaceInfo {
     pub(crate) fn of(face: &Face) -> Self {
         let datagrams = match &face.link {
-            Link::Datagrams { channel, peer } => Some((*channel, *peer)),
+            Link::Datagrams { channel, peer, .. } => Some((*channel, *peer)),
             Link::Stream(_) => None,
         };
         Self { serial: face.serial, datagrams }

@@ -4,6 +4,7 @@ use crate::packets::{Headers, kind};
 
 use crate::faces::counters::{Counters, Lost};
 use crate::faces::outgoing::Peer;
+use crate::faces::queue::Queue;
 use crate::faces::remote::Remote;
 use crate::faces::stream::Stream;
 
@@ -52,8 +53,23 @@ impl Persistence {
 /// The transport of a face.
 #[derive(Debug)]
 pub(crate) enum Link {
-    Datagrams { channel: usize, peer: Peer },
+    Datagrams {
+        channel: usize,
+        peer: Peer,
+        /// The receive queue of this neighbour alone, if it has one.
+        queue: Option<Queue>,
+    },
     Stream(Box<Stream>),
+}
+
+impl Link {
+    /// The receive queue of this neighbour alone.
+    pub(crate) fn own_queue(&self) -> Option<&Queue> {
+        match self {
+            Self::Datagrams { queue, .. } => queue.as_ref(),
+            Self::Stream(_) => None,
+        }
+    }
 }
 
 impl Face {

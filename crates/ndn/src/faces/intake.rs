@@ -22,6 +22,7 @@ use crate::faces::channel::Kind;
 use crate::faces::connection::Connection;
 use crate::faces::counters::Lost;
 use crate::faces::face::{Face, Link, Persistence};
+use crate::faces::queue::DATAGRAMS_PER_TURN;
 use crate::faces::registry::Faces;
 use crate::faces::streams::{accept, disconnect, reconnect};
 use crate::faces::sys::{Address, BURST, Inbox};
@@ -30,9 +31,6 @@ use crate::faces::waiting::Source;
 /// Maximum number of packets in reassembly, and their time limit.
 const REASSEMBLIES: usize = 256;
 const REASSEMBLY_NS: u64 = 2_000_000_000;
-
-/// Number of datagrams of a socket after which the next socket is served.
-const DATAGRAMS_PER_TURN: usize = 128;
 
 /// Maximum number of ready sockets handled at a time.
 const READY: usize = 64;
@@ -159,7 +157,9 @@ impl Intake {
         for at in 0..self.ready.len() {
             let (source, flags) = self.ready[at];
             match source {
-                Source::Channel(number) => self.datagrams(faces, number as usize, now_ns, handler),
+                Source::Channel(_) | Source::Neighbour(_) => {
+                    self.datagrams(faces, source, now_ns, handler);
+                }
                 Source::Listener(at) => accept(faces, at as usize, now_ns, handler),
                 Source::Stream(face) => self.stream(faces, face, flags, now_ns, handler),
                 Source::Doorbell => {}
@@ -201,18 +201,16 @@ impl Intake {
     fn datagrams(
         &mut self,
         faces: &mut Faces,
-        channel: usize,
+        source: Source,
         now_ns: u64,
         handler: &mut impl Handler,
     ) {
         let Self { inbox, fragments, .. } = self;
-        let mut handled = 0;
+        let (mut handled, mut last) = (0, None);
         loop {
+            let Some((channel, queue)) = faces.queue(source) else { return };
             // The error belongs to an earlier send, or the interface is down: nothing was received.
-            let opened = &mut faces.channels[channel];
-            let Ok(count) = inbox.receive(opened.socket.as_fd(), opened.messages) else {
-                return;
-            };
+            let Ok(count) = inbox.receive(queue.socket.as_fd(), queue.messages) else { return };
             let mut batch = Batch::new();
             let before = handled;
             for at in 0..count {
@@ -226,6 +224,9 @@ impl Intake {
                     else {
                         continue;
                     };
+                    if let Sender::Face(face) = from {
+                        last = Some(face);
+                    }
                     let frame = if received.truncated { Err(Lost::TooLong) } else { Ok(frame) };
                     handle_frame(fragments, &mut batch, faces, now_ns, from, frame, handler);
                 }
@@ -234,12 +235,18 @@ impl Intake {
             faces.flush();
             // A message may be many datagrams.
             let each = (handled - before).div_ceil(count.max(1)).max(1);
-            let opened = &mut faces.channels[channel];
-            let was_full = count >= opened.messages;
-            opened.messages = (DATAGRAMS_PER_TURN / each).clamp(1, BURST);
-            if !was_full || handled >= DATAGRAMS_PER_TURN {
-                return;
+            let Some((_, queue)) = faces.queue(source) else { return };
+            let was_full = count >= queue.messages;
+            queue.messages = (DATAGRAMS_PER_TURN / each).clamp(1, BURST);
+            if was_full && handled < DATAGRAMS_PER_TURN {
+                continue;
             }
+            let is_backlog = queue.end_turn(if was_full { handled } else { 0 });
+            // One that sends much is likely to have sent the last datagram.
+            if let Some(face) = last.filter(|_| is_backlog) {
+                faces.separate(face);
+            }
+            return;
         }
     }
 

@@ -26,6 +26,7 @@ mod intake;
 mod listener;
 mod multicast;
 mod outgoing;
+mod queue;
 mod registry;
 mod remote;
 mod settings;

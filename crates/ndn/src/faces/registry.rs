@@ -37,7 +37,7 @@ pub struct Faces {
     pub(crate) channels: Vec<Channel>,
     /// Sockets to which programs and neighbours connect.
     pub(crate) listeners: Vec<Listener>,
-    settings: Settings,
+    pub(crate) settings: Settings,
     /// By face number minus [`FIRST`].
     faces: Vec<Option<Box<Face>>>,
     /// Number of open faces.
@@ -54,6 +54,10 @@ pub struct Faces {
     evicted: u64,
     /// Numbers of closed faces, the first closed first.
     free: VecDeque<u32>,
+    /// Number of faces with a receive queue of their own.
+    pub(crate) own_queues: usize,
+    /// Datagrams that the kernel dropped in the queues of closed faces.
+    pub(crate) closed_drops: u64,
     /// Number of programs that ever connected.
     programs: u64,
     /// Stream faces with buffered output.
@@ -78,6 +82,8 @@ impl Faces {
             victims: VecDeque::new(),
             evicted: 0,
             free: VecDeque::new(),
+            own_queues: 0,
+            closed_drops: 0,
             programs: 0,
             to_flush: Vec::new(),
             others: Counters::default(),
@@ -183,10 +189,13 @@ impl Faces {
         self.on_demand -= usize::from(closed.is_on_demand());
         self.remove_sender(face);
         match &closed.link {
-            Link::Datagrams { channel, peer } => {
+            Link::Datagrams { channel, peer, queue } => {
                 self.channels[*channel].disconnect(&peer.to);
                 if self.channels[*channel].group == Some(face) {
                     self.channels[*channel].group = None;
+                }
+                if let Some(queue) = queue {
+                    self.close_queue(queue);
                 }
             }
             // Closing the socket removes it from epoll.
@@ -237,11 +246,6 @@ impl Faces {
         total
     }
 
-    /// Number of datagrams that the kernel dropped before they could be read.
-    pub fn kernel_drops(&mut self) -> u64 {
-        self.channels.iter_mut().map(Channel::kernel_drops).sum()
-    }
-
     /// The addresses of all sockets in NFD's syntax.
     pub fn listening(&self) -> impl Iterator<Item = String> {
         let names = self.listeners.iter().map(|listener| listener.name.clone());
@@ -286,7 +290,7 @@ impl Faces {
                     to_flush.push(number);
                 }
             }
-            Link::Datagrams { channel, peer } => {
+            Link::Datagrams { channel, peer, .. } => {
                 let at = *channel;
                 if channels[at].outgoing.send(number, peer, counters, headers, packet) {
                     self.flush_channel(at);
@@ -582,7 +586,7 @@ impl Faces {
             used_ns: now_ns,
             has_route: false,
             counters: Counters::default(),
-            link: Link::Datagrams { channel: at, peer: Peer { to, mtu, sequence: 0 } },
+            link: Link::Datagrams { channel: at, peer: Peer { to, mtu, sequence: 0 }, queue: None },
         };
         let is_shared = face.is_shared();
         let number = self.put(face)?;
@@ -686,7 +690,7 @@ impl Faces {
 
     fn put_channel(&mut self, channel: Channel) -> Result<usize, OpenError> {
         let number = self.channels.len();
-        self.watch(&channel.socket, Source::Channel(number as u32))?;
+        self.watch(&channel.queue.socket, Source::Channel(number as u32))?;
         self.channels.push(channel);
         Ok(number)
     }

@@ -7,6 +7,8 @@ pub(crate) enum Source {
     Channel(u32),
     Stream(u32),
     Listener(u32),
+    /// The queue of a datagram face.
+    Neighbour(u32),
     /// An event of another thread.
     Doorbell,
 }
@@ -17,7 +19,8 @@ impl Source {
             Self::Channel(number) => number.into(),
             Self::Stream(face) => 1 << 32 | u64::from(face),
             Self::Listener(number) => 2 << 32 | u64::from(number),
-            Self::Doorbell => 3 << 32,
+            Self::Neighbour(face) => 3 << 32 | u64::from(face),
+            Self::Doorbell => 4 << 32,
         }
     }
 
@@ -26,6 +29,7 @@ impl Source {
             0 => Self::Channel(token as u32),
             1 => Self::Stream(token as u32),
             2 => Self::Listener(token as u32),
+            3 => Self::Neighbour(token as u32),
             _ => Self::Doorbell,
         }
     }

@@ -12,15 +12,45 @@ use crate::faces::remote::Mac;
 /// Size of the send and receive buffers, bytes.
 const BUFFER_BYTES: c_int = 8 << 20;
 
+/// Size of the receive buffer of the socket of one neighbour, bytes.
+const NEIGHBOUR_BYTES: u32 = 2 << 20;
+
 const SO_MEMINFO: c_int = 55;
 const UDP_GRO: c_int = 104;
 
 /// Opens a UDP socket bound to `at`; with `offload`, the kernel may merge received datagrams.
 pub(crate) fn udp_socket(at: &SocketAddr, offload: bool) -> io::Result<OwnedFd> {
+    bound_udp(at, offload, false)
+}
+
+/// Opens a UDP socket at the address `at` of another socket, for the datagrams of one neighbour. The
+/// kernel prefers a connected socket; datagrams of others may arrive before it is connected.
+pub(crate) fn neighbour_socket(
+    shared: BorrowedFd<'_>,
+    at: &SocketAddr,
+    neighbour: &Address,
+    offload: bool,
+) -> io::Result<OwnedFd> {
+    // Only now, so that another program cannot bind the address.
+    set(shared, libc::SOL_SOCKET, libc::SO_REUSEADDR, &1)?;
+    let opened = bound_udp(at, offload, true);
+    let closed = set(shared, libc::SOL_SOCKET, libc::SO_REUSEADDR, &0);
+    let socket = opened.and_then(|socket| closed.map(|()| socket))?;
+    let _ = widen_receive_queue(socket.as_fd(), NEIGHBOUR_BYTES);
+    let bytes = neighbour.as_bytes();
+    // SAFETY: the kernel reads as many bytes as the address has.
+    check(unsafe { libc::connect(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len() as u32) })?;
+    Ok(socket)
+}
+
+fn bound_udp(at: &SocketAddr, offload: bool, shared: bool) -> io::Result<OwnedFd> {
     let domain = if at.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let socket = open(domain, libc::SOCK_DGRAM, 0)?;
     if at.is_ipv6() {
         set(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &1)?;
+    }
+    if shared {
+        set(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, &1)?;
     }
     enlarge_buffers(&socket);
     if offload {

@@ -2,6 +2,7 @@
 
 mod ethernet;
 mod multicast;
+mod queues;
 mod stream;
 mod support;
 mod tcp;

@@ -1,0 +1,127 @@
+//! Receive queues for datagrams. The neighbours of a channel share its queue. One that fills it, so
+//! that others wait behind its datagrams or lose theirs, gets a queue of its own: a socket at the
+//! same port that is connected to it. Datagrams are still sent on the channel's socket.
+//!
+//! ```text
+//!  neighbour a ─┐                        ┌─ queue of the channel ─ a turn ─┐
+//!  neighbour b ─┼─▶ the kernel, by peer ─┤                                 ├─▶ Intake
+//!  neighbour c ─┘                        └─ queue of c ─────────── a turn ─┘
+//! ```
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::faces::channel::{Channel, Kind};
+use crate::faces::counters::Lost;
+use crate::faces::face::Link;
+use crate::faces::registry::Faces;
+use crate::faces::sys::{self, BURST, Inbox};
+use crate::faces::waiting::Source;
+
+/// Number of datagrams of a queue after which the next queue is served.
+pub(crate) const DATAGRAMS_PER_TURN: usize = 64;
+
+/// Number of consecutive full turns after which a channel's queue is a backlog.
+const BACKLOG_TURNS: u32 = 4;
+
+/// Maximum number of neighbours with a queue of their own. The kernel searches through them for each
+/// datagram of another neighbour.
+const OWN_QUEUES_MAX: usize = 64;
+
+/// Maximum number of calls that empty the queue of a closed face.
+const LAST_CALLS: usize = 1_024;
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    pub(crate) socket: Arc<OwnedFd>,
+    /// Number of messages to receive in one call.
+    pub(crate) messages: usize,
+    /// Number of full turns since the queue was last empty.
+    full_turns: u32,
+}
+
+impl Queue {
+    pub(crate) fn new(socket: Arc<OwnedFd>) -> Self {
+        Self { socket, messages: BURST, full_turns: 0 }
+    }
+
+    /// Datagrams that the kernel dropped for lack of room, since the socket was opened.
+    pub(crate) fn drops(&self) -> u64 {
+        sys::receive_drops(self.socket.as_fd())
+    }
+
+    /// Ends a turn with this number of datagrams. Returns whether there is a backlog.
+    pub(crate) fn end_turn(&mut self, datagrams: usize) -> bool {
+        self.full_turns = if datagrams < DATAGRAMS_PER_TURN { 0 } else { self.full_turns + 1 };
+        self.full_turns.is_multiple_of(BACKLOG_TURNS) && self.full_turns > 0
+    }
+}
+
+impl Faces {
+    /// The queue of a source of datagrams, and its channel. `None` if its face was closed.
+    pub(crate) fn queue(&mut self, source: Source) -> Option<(usize, &mut Queue)> {
+        match source {
+            Source::Channel(at) => {
+                Some((at as usize, &mut self.channels.get_mut(at as usize)?.queue))
+            }
+            Source::Neighbour(face) => match &mut self.get_mut(face)?.link {
+                Link::Datagrams { channel, queue: Some(queue), .. } => Some((*channel, queue)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Gives a UDP neighbour a queue of its own, if there is room for one. Its datagrams in the
+    /// channel's queue are still received from there. If the system refuses the socket, the
+    /// neighbour remains there.
+    pub(crate) fn separate(&mut self, number: u32) {
+        let offload = self.settings.udp_offload;
+        let Some(face) = self.get(number) else { return };
+        let Link::Datagrams { channel, peer, queue: None } = &face.link else { return };
+        let shared = &self.channels[*channel];
+        let Kind::Udp(at) = &shared.kind else { return };
+        if self.own_queues >= OWN_QUEUES_MAX {
+            return;
+        }
+        let socket = shared.queue.socket.as_fd();
+        let Ok(socket) = sys::neighbour_socket(socket, at, &peer.to, offload) else { return };
+        if self.watch(&socket, Source::Neighbour(number)).is_err() {
+            return;
+        }
+        if let Some(Link::Datagrams { queue, .. }) = self.get_mut(number).map(|face| &mut face.link)
+        {
+            *queue = Some(Queue::new(Arc::new(socket)));
+            self.own_queues += 1;
+        }
+    }
+
+    /// Closes the queue of a closed face, and counts the datagrams in it.
+    pub(crate) fn close_queue(&mut self, queue: &Queue) {
+        let mut inbox = Inbox::new();
+        for _ in 0..LAST_CALLS {
+            let count = inbox.receive(queue.socket.as_fd(), BURST).unwrap_or(0);
+            for message in (0..count).map(|at| inbox.message(at).0) {
+                let frames = message.len.div_ceil(message.segment.max(1)).max(1) as u64;
+                self.others.frames_in += frames;
+                self.others.octets_in += message.len as u64;
+                self.others.count_lost(Lost::NoFace, frames);
+            }
+            if count < BURST {
+                break;
+            }
+        }
+        self.closed_drops += queue.drops();
+        self.own_queues -= 1;
+    }
+
+    /// Number of datagrams that the kernel dropped before they could be read.
+    pub fn kernel_drops(&mut self) -> u64 {
+        let own: u64 = match self.own_queues {
+            0 => 0,
+            _ => self.iter().filter_map(|(_, face)| face.link.own_queue()).map(Queue::drops).sum(),
+        };
+        let channels: u64 = self.channels.iter_mut().map(Channel::kernel_drops).sum();
+        channels + own + self.closed_drops
+    }
+}

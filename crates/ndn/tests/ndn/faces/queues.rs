@@ -1,0 +1,109 @@
+//! Tests of the receive queues of UDP neighbours.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use ringtap_ndn::faces::{Lost, Settings};
+
+use crate::faces::support::{Node, interest, neighbour};
+
+/// More datagrams than four turns of a queue.
+const FLOOD: u32 = 1_000;
+
+fn flood(from: &UdpSocket, at: SocketAddr, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        from.send_to(&interest("/flood", number), at).unwrap();
+    }
+}
+
+/// A node with a neighbour that has filled the shared queue, and its face.
+fn flooded(offload: bool) -> (Node, SocketAddr, UdpSocket, u32) {
+    let settings = Settings { udp_offload: offload, ..Settings::default() };
+    let (mut node, at) = Node::udp(settings);
+    let hostile = neighbour();
+    flood(&hostile, at, 0..FLOOD);
+    node.until(|node| node.recorder.packets.len() == FLOOD as usize);
+    let face = node.recorder.up[0];
+    (node, at, hostile, face)
+}
+
+#[test]
+fn a_neighbour_that_fills_the_queue_delays_no_other() {
+    for offload in [true, false] {
+        let (mut node, at, hostile, face) = flooded(offload);
+        flood(&hostile, at, 0..FLOOD);
+        let other = neighbour();
+        other.send_to(&interest("/other", 1), at).unwrap();
+        node.recorder.packets.clear();
+        node.intake.wait(&node.faces, Duration::from_secs(1)).unwrap();
+        node.intake.receive(&mut node.faces, 1, &mut node.recorder);
+        // Each had one turn.
+        let packets = &node.recorder.packets;
+        let of_other = packets.iter().filter(|packet| packet.0 != face).count();
+        assert!(of_other == 1 && packets.len() < 200, "{of_other} of {}", packets.len());
+        node.until(|node| node.recorder.packets.len() == FLOOD as usize + 1);
+        assert_eq!(node.recorder.up.len(), 2, "the neighbour keeps its face");
+        let counters = node.faces.get(face).unwrap().counters();
+        assert_eq!(counters.interests_in, 2 * u64::from(FLOOD));
+    }
+}
+
+#[test]
+fn datagrams_are_answered_from_the_same_address() {
+    let (mut node, at, hostile, _) = flooded(true);
+    node.recorder.echo = true;
+    let packet = interest("/echo", 1);
+    hostile.send_to(&packet, at).unwrap();
+    node.until(|node| node.recorder.packets.len() == FLOOD as usize + 1);
+    let mut received = [0; 100];
+    let (len, from) = hostile.recv_from(&mut received).unwrap();
+    assert_eq!((&received[..len], from), (&packet[..], at));
+}
+
+#[test]
+fn datagrams_in_the_queue_of_a_closed_face_are_counted() {
+    let (mut node, at, hostile, face) = flooded(true);
+    flood(&hostile, at, 0..300);
+    assert!(node.faces.close(face));
+    node.check_counters();
+    let total = node.faces.total();
+    assert_eq!((total.frames_in, total.lost(Lost::NoFace)), (u64::from(FLOOD) + 300, 300));
+    // Then it is an unknown neighbour again.
+    flood(&hostile, at, 0..1);
+    node.until(|node| node.recorder.packets.len() == FLOOD as usize + 1);
+    assert_eq!(node.recorder.up.len(), 2);
+}
+
+#[test]
+fn what_the_kernel_drops_from_a_queue_is_counted() {
+    let (mut node, at, hostile, face) = flooded(false);
+    let sent = 40_000;
+    flood(&hostile, at, 0..sent);
+    let dropped = node.faces.kernel_drops();
+    assert!(dropped > 0);
+    let received = (FLOOD + sent) as usize - dropped as usize;
+    node.until(|node| node.recorder.packets.len() == received);
+    assert_eq!(node.faces.kernel_drops(), dropped);
+    assert!(node.faces.close(face));
+    assert_eq!(node.faces.kernel_drops(), dropped);
+}
+
+#[test]
+fn another_socket_cannot_take_the_address() {
+    let (_node, at, ..) = flooded(true);
+    let error = UdpSocket::bind(at).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+}
+
+#[test]
+fn the_number_of_queues_is_limited() {
+    let (mut node, at) = Node::udp(Settings::default());
+    for count in 1..=70 {
+        flood(&neighbour(), at, 0..FLOOD);
+        node.until(|node| node.recorder.packets.len() == count * FLOOD as usize);
+    }
+    let port = format!(":{:04X} ", at.port());
+    let sockets = std::fs::read_to_string("/proc/net/udp").unwrap();
+    let local = sockets.lines().filter(|line| line.get(..24).is_some_and(|at| at.contains(&port)));
+    assert_eq!(local.count(), 1 + 64);
+}
