@@ -5,7 +5,7 @@ lifetimes of an hour, to a producer that never answers.
 Two programs ping servers through the forwarder during the whole flood: one over UDP a server behind UDP, the other over the
 Unix socket a server at that socket. Rounds are interleaved, in a new random order each (seeded), and the table has medians. In the rounds "beside", the same flood goes
 to a socket that is never read, so they show what the flood costs the machine without the forwarder. The forwarder runs on
-core 0, the rest on core 1, the flood at the lowest priority. There is no content store, which the pings would fill.
+core 0, the rest on core 1, the flood only when they are idle (SCHED_IDLE). There is no content store, which the pings would fill.
 
 Each Interest of the flood must be counted by the forwarder, or by the kernel as a datagram that found the forwarder's receive queue
 full. With --offload, which sends more than a forwarder on one core handles, the kernel counts messages of up to 64 datagrams. The forwarder's resident memory is read twice a second.
@@ -120,7 +120,7 @@ def trial(options, mode):
                 to = at if mode == "flooded" else beside_port
                 command = [options.flood, "--to", f"127.0.0.1:{to}", "--prefix", "/void", "--count", options.count]
                 command += ["--rate", options.rate, "--lifetime-ms", 3_600_000, *["--offload"][: options.offload]]
-                process = start(on_core(1, ["nice", "-n", "19", *command]))
+                process = start(on_core(1, ["chrt", "--idle", "0", *command]))
                 running.append(process)
                 flood = json.loads(process.communicate(timeout=20 * seconds + 60)[0])
             times = [end(ping) for ping in pings]
