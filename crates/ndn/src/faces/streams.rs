@@ -239,6 +239,15 @@ pub(crate) fn reconnect(faces: &mut Faces, now_ns: u64, handler: &mut impl Handl
     }
 }
 
+/// Frees the output buffers that are empty.
+pub(crate) fn shrink(faces: &mut Faces) {
+    for (_, face) in faces.iter_mut() {
+        if let Link::Stream(stream) = &mut face.link {
+            stream.shrink();
+        }
+    }
+}
+
 /// Begins another attempt to connect; returns false if it fails at once.
 fn open_again(faces: &mut Faces, number: u32) -> bool {
     let Some(face) = faces.get_mut(number) else { return true };
