@@ -211,8 +211,9 @@ impl Intake {
         let Self { inbox, fragments, .. } = self;
         let mut handled = 0;
         loop {
+            // The event may be older than the end of the channel.
+            let Some(opened) = faces.channels.get_mut(channel) else { return };
             // The error belongs to an earlier send, or the interface is down: nothing was received.
-            let opened = &mut faces.channels[channel];
             let Ok(count) = inbox.receive(opened.socket.as_fd(), opened.messages) else {
                 return;
             };
@@ -237,7 +238,7 @@ impl Intake {
             faces.flush();
             // A message may be many datagrams.
             let each = (handled - before).div_ceil(count.max(1)).max(1);
-            let opened = &mut faces.channels[channel];
+            let Some(opened) = faces.channels.get_mut(channel) else { return };
             let was_full = count >= opened.messages;
             opened.messages = (DATAGRAMS_PER_TURN / each).clamp(1, BURST);
             if !was_full || handled >= DATAGRAMS_PER_TURN {
@@ -360,7 +361,9 @@ fn sender_of<'a>(
     frame: &'a [u8],
 ) -> Option<(Sender, &'a [u8])> {
     let at = channel;
-    let channel = &mut faces.channels[channel];
+    let Some(channel) = faces.channels.get_mut(channel) else {
+        return Some((Sender::Unknown, frame));
+    };
     if let Kind::Udp(_) = channel.kind {
         let face = channel.face_of(from);
         return Some((face.map_or(Sender::New(at, *from), Sender::Face), frame));

@@ -17,6 +17,7 @@
 #![deny(missing_docs)]
 
 mod channel;
+mod channels;
 mod connection;
 mod counters;
 mod egress;

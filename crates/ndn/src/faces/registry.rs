@@ -1,6 +1,6 @@
 //! The registry of all faces: creates, finds and closes faces, and sends packets on them.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,6 +10,7 @@ use crate::packets::{Headers, PACKET_MAX, write_lp};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::faces::channel::{Channel, Kind};
+use crate::faces::channels::Channels;
 use crate::faces::counters::{Counters, Lost};
 use crate::faces::egress::Sent;
 use crate::faces::error::OpenError;
@@ -34,7 +35,9 @@ pub const MTU_MIN: usize = 240;
 /// All faces of a forwarder.
 pub struct Faces {
     pub(crate) epoll: OwnedFd,
-    pub(crate) channels: Vec<Channel>,
+    pub(crate) channels: Channels,
+    /// Datagrams that the kernel dropped at channels that are closed.
+    closed_drops: u64,
     /// Sockets to which programs and neighbours connect.
     pub(crate) listeners: Vec<Listener>,
     settings: Settings,
@@ -68,7 +71,8 @@ impl Faces {
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
         let mut faces = Self {
             epoll: epoll::create(CreateFlags::CLOEXEC).map_err(io::Error::from)?,
-            channels: Vec::new(),
+            channels: Channels::default(),
+            closed_drops: 0,
             listeners: Vec::new(),
             faces: Vec::new(),
             count: 0,
@@ -102,6 +106,7 @@ impl Faces {
             let channel = faces.open_multicast(&multicast.interface, multicast.group)?;
             faces.channels[channel].mtu = multicast.mtu;
         }
+        faces.channels.iter_mut().for_each(|channel| channel.is_temporary = false);
         for &at in &settings.tcp {
             let listener = Listener::tcp(at).map_err(|source| OpenError::Tcp { at, source })?;
             faces.put_listener(listener)?;
@@ -155,6 +160,7 @@ impl Faces {
             return Ok((face, false));
         }
         let face = self.connect(channel, to, remote.clone(), persistence, 0);
+        self.close_unused(channel);
         Ok((face.ok_or(OpenError::Full(self.settings.faces_max))?, true))
     }
 
@@ -188,11 +194,25 @@ impl Faces {
                 if self.channels[*channel].group == Some(face) {
                     self.channels[*channel].group = None;
                 }
+                self.close_unused(*channel);
             }
             // Closing the socket removes it from epoll.
             Link::Stream(_) => {}
         }
         true
+    }
+
+    /// Closes a channel that was opened for a face, if it has none.
+    fn close_unused(&mut self, number: usize) {
+        if !self.channels[number].is_temporary || self.channels[number].has_faces() {
+            return;
+        }
+        self.flush_channel(number);
+        if let Some(mut closed) = self.channels.remove(number) {
+            self.closed_drops += closed.kernel_drops();
+            // Workers may close their ends of the socket later.
+            let _ = epoll::delete(&self.epoll, &closed.socket);
+        }
     }
 
     /// The face with this number.
@@ -239,7 +259,8 @@ impl Faces {
 
     /// Number of datagrams that the kernel dropped before they could be read.
     pub fn kernel_drops(&mut self) -> u64 {
-        self.channels.iter_mut().map(Channel::kernel_drops).sum()
+        let open: u64 = self.channels.iter_mut().map(Channel::kernel_drops).sum();
+        self.closed_drops + open
     }
 
     /// The addresses of all sockets in NFD's syntax.
@@ -295,14 +316,14 @@ impl Faces {
         }
     }
 
-    /// Number of channels.
-    pub(crate) fn channels(&self) -> usize {
-        self.channels.len()
+    /// The numbers of channels that were opened or closed since the last call.
+    pub(crate) fn take_changed_channels(&mut self) -> BTreeSet<usize> {
+        self.channels.take_changed()
     }
 
-    /// The sending halves of the channels from the number `first` on, for another thread.
-    pub(crate) fn outgoing(&self, first: usize) -> impl Iterator<Item = Outgoing> + '_ {
-        self.channels.iter().skip(first).map(|channel| channel.outgoing.for_thread())
+    /// The sending half of a channel, for another thread; `None` if it is closed.
+    pub(crate) fn outgoing(&self, channel: usize) -> Option<Outgoing> {
+        self.channels.get(channel).map(|channel| channel.outgoing.for_thread())
     }
 
     /// Ends a wait for packets when this event happens. It is not read.
@@ -333,9 +354,9 @@ impl Faces {
 
     /// Sends all buffered frames.
     pub fn flush(&mut self) {
-        for channel in 0..self.channels.len() {
-            if !self.channels[channel].outgoing.is_empty() {
-                self.flush_channel(channel);
+        for number in 0..self.channels.end() {
+            if self.channels.get(number).is_some_and(|channel| !channel.outgoing.is_empty()) {
+                self.flush_channel(number);
             }
         }
         while let Some(face) = self.to_flush.pop() {
@@ -620,7 +641,7 @@ impl Faces {
     /// The channel for a neighbour over UDP; opens one if none has the same IP version.
     fn udp_for(&mut self, peer: SocketAddr) -> Result<usize, OpenError> {
         let same = |channel: &Channel| matches!(channel.kind, Kind::Udp(at) if at.is_ipv4() == peer.is_ipv4());
-        if let Some(channel) = self.channels.iter().position(same) {
+        if let Some(channel) = self.channels.find(same) {
             return Ok(channel);
         }
         let any: IpAddr = if peer.is_ipv4() {
@@ -634,7 +655,7 @@ impl Faces {
     /// The channel of an Ethernet interface; opens it if necessary.
     fn ethernet_for(&mut self, interface: &str) -> Result<usize, OpenError> {
         let same = |channel: &Channel| matches!(&channel.kind, Kind::Ethernet { name, .. } if name == interface);
-        match self.channels.iter().position(same) {
+        match self.channels.find(same) {
             Some(channel) => Ok(channel),
             None => self.open_ethernet(interface),
         }
@@ -659,7 +680,7 @@ impl Faces {
             }
             _ => false,
         };
-        match (self.channels.iter().position(same), interface) {
+        match (self.channels.find(same), interface) {
             (Some(channel), _) => Ok(channel),
             (None, Some(interface)) => self.open_multicast(interface, group),
             (None, None) => Err(OpenError::NoGroup(group)),
@@ -685,10 +706,9 @@ impl Faces {
     }
 
     fn put_channel(&mut self, channel: Channel) -> Result<usize, OpenError> {
-        let number = self.channels.len();
+        let number = self.channels.next();
         self.watch(&channel.socket, Source::Channel(number as u32))?;
-        self.channels.push(channel);
-        Ok(number)
+        Ok(self.channels.add(channel))
     }
 }
 
