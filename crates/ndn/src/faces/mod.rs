@@ -22,6 +22,7 @@ mod connection;
 mod counters;
 mod egress;
 mod error;
+mod eviction;
 mod face;
 mod intake;
 mod listener;

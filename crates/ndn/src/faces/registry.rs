@@ -1,6 +1,6 @@
 //! The registry of all faces: creates, finds and closes faces, and sends packets on them.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,6 +14,7 @@ use crate::faces::channels::Channels;
 use crate::faces::counters::{Counters, Lost};
 use crate::faces::egress::Sent;
 use crate::faces::error::OpenError;
+use crate::faces::eviction::Eviction;
 use crate::faces::face::{Face, Link, Persistence};
 use crate::faces::listener::Listener;
 use crate::faces::outgoing::{Outgoing, Peer};
@@ -42,19 +43,14 @@ pub struct Faces {
     pub(crate) listeners: Vec<Listener>,
     settings: Settings,
     /// By face number minus [`FIRST`].
-    faces: Vec<Option<Box<Face>>>,
+    pub(crate) faces: Vec<Option<Box<Face>>>,
     /// Number of open faces.
     count: usize,
     /// Number of faces ever created.
     created: u64,
     /// Number of open faces that neighbours' packets created.
     on_demand: usize,
-    /// Those of them that are not streams: without routes, and with routes.
-    senders: [HashSet<u32>; 2],
-    /// Senders to evict next: number and time of last use. They were the least recently used ones
-    /// without routes when they were listed. A face that was used since is skipped.
-    victims: VecDeque<(u32, u64)>,
-    evicted: u64,
+    pub(crate) eviction: Eviction,
     /// Numbers of closed faces, the first closed first.
     free: VecDeque<u32>,
     /// Number of programs that ever connected.
@@ -78,9 +74,7 @@ impl Faces {
             count: 0,
             created: 0,
             on_demand: 0,
-            senders: Default::default(),
-            victims: VecDeque::new(),
-            evicted: 0,
+            eviction: Eviction::default(),
             free: VecDeque::new(),
             programs: 0,
             to_flush: Vec::new(),
@@ -173,7 +167,7 @@ impl Faces {
             let was_on_demand = face.is_on_demand();
             face.persistence = persistence;
             self.on_demand -= usize::from(was_on_demand);
-            self.remove_sender(number);
+            self.place(number);
         }
     }
 
@@ -187,7 +181,7 @@ impl Faces {
         self.free.push_back(face);
         self.count -= 1;
         self.on_demand -= usize::from(closed.is_on_demand());
-        self.remove_sender(face);
+        self.eviction.remove(face, &closed);
         match &closed.link {
             Link::Datagrams { channel, peer } => {
                 self.channels[*channel].disconnect(&peer.to);
@@ -217,7 +211,7 @@ impl Faces {
 
     /// The face with this number.
     pub fn get(&self, face: u32) -> Option<&Face> {
-        self.faces.get(face.checked_sub(FIRST)? as usize)?.as_deref()
+        face_in(&self.faces, face)
     }
 
     /// All faces with their numbers, in order of number.
@@ -238,11 +232,6 @@ impl Faces {
     /// Maximum number of faces on demand.
     pub fn on_demand_max(&self) -> usize {
         self.settings.on_demand_max()
-    }
-
-    /// Number of faces evicted to make room for others.
-    pub fn evicted(&self) -> u64 {
-        self.evicted
     }
 
     /// Whether there are no faces.
@@ -419,87 +408,6 @@ impl Faces {
         }
     }
 
-    /// The face to evict before an unknown neighbour of a channel can get one. It is never a
-    /// stream: addresses of datagrams can be forged, those of streams cannot. `None` if there is
-    /// room or no such face, or if the channel accepts no unknown neighbours.
-    pub(crate) fn next_to_evict(&mut self, channel: usize) -> Option<u32> {
-        let has_room =
-            self.on_demand < self.on_demand_max() && self.count < self.settings.faces_max;
-        if has_room || !self.channels[channel].accepts_unknown {
-            return None;
-        }
-        self.next_victim().or_else(|| {
-            self.list_victims();
-            self.next_victim().or_else(|| self.routed_sender())
-        })
-    }
-
-    /// The least recently used face on demand, a stream or not; one with a route only if all have.
-    pub(crate) fn least_recently_used(&self) -> Option<u32> {
-        let all = self.iter().filter(|(_, face)| face.is_on_demand());
-        all.min_by_key(|(_, face)| (face.has_route, face.used_ns)).map(|(number, _)| number)
-    }
-
-    /// Sets whether the face has a route. Such a face is evicted only if there is no other.
-    pub(crate) fn set_routed(&mut self, number: u32, has_route: bool) {
-        let Some(face) = self.get_mut(number) else { return };
-        face.has_route = has_route;
-        if face.is_sender() {
-            self.remove_sender(number);
-            self.senders[usize::from(has_route)].insert(number);
-        }
-    }
-
-    /// Of the faces with a route, keeps only these.
-    pub(crate) fn keep_routed(&mut self, routed: &HashSet<u32>) {
-        let ended = |(number, face): &(u32, &Face)| face.has_route && !routed.contains(number);
-        let ended: Vec<u32> = self.iter().filter(ended).map(|(number, _)| number).collect();
-        ended.into_iter().for_each(|number| self.set_routed(number, false));
-    }
-
-    fn remove_sender(&mut self, face: u32) {
-        self.senders.iter_mut().for_each(|senders| {
-            senders.remove(&face);
-        });
-    }
-
-    /// Lists the least recently used senders without routes: several at once, so that the search
-    /// through all of them is rare.
-    fn list_victims(&mut self) {
-        let used = |&number: &u32| Some((self.get(number)?.used_ns, number));
-        let mut all: Vec<(u64, u32)> = self.senders[0].iter().filter_map(used).collect();
-        let listed = all.len().div_ceil(16);
-        if listed < all.len() {
-            all.select_nth_unstable(listed);
-            all.truncate(listed);
-        }
-        all.sort_unstable();
-        self.victims.extend(all.into_iter().map(|(used_ns, number)| (number, used_ns)));
-    }
-
-    /// The next listed sender that was not used and got no route since it was listed.
-    fn next_victim(&mut self) -> Option<u32> {
-        while let Some((number, used_ns)) = self.victims.pop_front() {
-            let is_same = self.get(number).is_some_and(|face| face.used_ns == used_ns);
-            if is_same && self.senders[0].contains(&number) {
-                return Some(number);
-            }
-        }
-        None
-    }
-
-    /// The least recently used sender with a route. The one that takes its place has none, so this
-    /// search is rare.
-    fn routed_sender(&self) -> Option<u32> {
-        let used = |&number: &u32| Some((self.get(number)?.used_ns, number));
-        self.senders[1].iter().filter_map(used).min().map(|(_, number)| number)
-    }
-
-    /// Closes a face to make room for another.
-    pub(crate) fn evict(&mut self, face: u32) {
-        self.evicted += u64::from(self.close(face));
-    }
-
     /// Creates a face for an unknown neighbour that sent a packet; `None` if the channel accepts
     /// none or there is no room.
     pub(crate) fn add_on_demand(
@@ -629,9 +537,7 @@ impl Faces {
             }
         };
         self.on_demand += usize::from(face.is_on_demand());
-        if face.is_sender() {
-            self.senders[usize::from(face.has_route)].insert(number);
-        }
+        self.eviction.set(number, &face);
         *self.slot(number)? = Some(Box::new(face));
         self.count += 1;
         self.created += 1;
@@ -710,6 +616,11 @@ impl Faces {
         self.watch(&channel.socket, Source::Channel(number as u32))?;
         Ok(self.channels.add(channel))
     }
+}
+
+/// The face with this number in a list of faces.
+pub(crate) fn face_in(faces: &[Option<Box<Face>>], number: u32) -> Option<&Face> {
+    faces.get(number.checked_sub(FIRST)? as usize)?.as_deref()
 }
 
 const _: () = assert!((MTU_MIN - 100) * 64 >= PACKET_MAX);
