@@ -20,6 +20,8 @@ pub(crate) struct Channel {
     /// The frames that this thread sends.
     pub(crate) outgoing: Outgoing,
     pub(crate) kind: Kind,
+    /// Whether it was opened for a face. It is closed with its last face.
+    pub(crate) is_temporary: bool,
     /// Whether unknown senders get faces on demand.
     pub(crate) accepts_unknown: bool,
     pub(crate) mtu: Option<usize>,
@@ -63,6 +65,7 @@ impl Channel {
             outgoing: Outgoing::new(Arc::clone(&socket), segmentation),
             queue: Queue::new(socket),
             kind,
+            is_temporary: true,
             accepts_unknown: false,
             mtu: None,
             group: None,
@@ -110,6 +113,10 @@ impl Channel {
     pub(crate) fn disconnect(&mut self, peer: &Address) {
         self.peers.remove(peer);
         self.latest = None;
+    }
+
+    pub(crate) fn has_faces(&self) -> bool {
+        !self.peers.is_empty()
     }
 
     /// Datagrams that the kernel dropped for lack of room, since the socket was opened.

@@ -18,7 +18,7 @@ use crate::faces::registry::FIRST;
 pub(crate) struct Egress {
     /// Number of the worker.
     worker: u8,
-    channels: Vec<Outgoing>,
+    channels: Vec<Option<Outgoing>>,
     /// By face number minus [`FIRST`].
     faces: Vec<Option<Sender>>,
     /// Counters of removed faces, and of packets to faces that do not exist.
@@ -64,9 +64,13 @@ impl Egress {
         Self { worker, channels: Vec::new(), faces: Vec::new(), others: Counters::default() }
     }
 
-    /// Adds the next channel.
-    pub(crate) fn add_channel(&mut self, channel: Outgoing) {
-        self.channels.push(channel);
+    /// Sets or removes the channel with this number. Frames of an earlier one are sent before.
+    pub(crate) fn set_channel(&mut self, number: usize, channel: Option<Outgoing>) {
+        if self.channels.len() <= number {
+            self.channels.resize_with(number + 1, || None);
+        }
+        self.flush_channel(number);
+        self.channels[number] = channel;
     }
 
     /// Adds or replaces a face.
@@ -103,7 +107,7 @@ impl Egress {
         let Some((channel, peer)) = &mut sender.datagrams else { return Some(sender.serial) };
         count_out(&mut sender.counters, headers, packet);
         let channel = *channel;
-        let Some(outgoing) = self.channels.get_mut(channel) else {
+        let Some(outgoing) = self.channels.get_mut(channel).and_then(Option::as_mut) else {
             sender.counters.frames_out += 1;
             sender.counters.count_lost(Lost::Gone, 1);
             return None;
@@ -128,15 +132,16 @@ impl Egress {
     /// Sends all buffered frames.
     pub(crate) fn flush(&mut self) {
         for channel in 0..self.channels.len() {
-            if !self.channels[channel].is_empty() {
-                self.flush_channel(channel);
-            }
+            self.flush_channel(channel);
         }
     }
 
     fn flush_channel(&mut self, channel: usize) {
         let Self { channels, faces, others, .. } = self;
-        channels[channel].flush(|face, reason| {
+        let Some(outgoing) = channels[channel].as_mut().filter(|one| !one.is_empty()) else {
+            return;
+        };
+        outgoing.flush(|face, reason| {
             let at = face.wrapping_sub(FIRST) as usize;
             let sender = faces.get_mut(at).and_then(Option::as_mut);
             sender.map_or(&mut *others, |sender| &mut sender.counters).count_lost(reason, 1);

@@ -110,12 +110,6 @@ impl Face {
         self.persistence == Persistence::OnDemand && !self.is_local()
     }
 
-    /// Whether it is a face on demand that is not a stream: the address of its neighbour may be
-    /// forged.
-    pub(crate) fn is_sender(&self) -> bool {
-        self.is_on_demand() && matches!(self.link, Link::Datagrams { .. })
-    }
-
     /// Whether a local program receives the number of the face that received a packet.
     pub fn has_local_fields(&self) -> bool {
         self.has_local_fields

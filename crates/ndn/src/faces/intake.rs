@@ -24,7 +24,8 @@ use crate::faces::counters::Lost;
 use crate::faces::face::{Face, Link, Persistence};
 use crate::faces::queue::DATAGRAMS_PER_TURN;
 use crate::faces::registry::Faces;
-use crate::faces::streams::{accept, disconnect, reconnect};
+use crate::faces::stream::Input;
+use crate::faces::streams::{accept, disconnect, reconnect, shrink};
 use crate::faces::sys::{Address, BURST, Inbox};
 use crate::faces::waiting::Source;
 
@@ -95,6 +96,7 @@ impl<'a> Batch<'a> {
 pub struct Intake {
     ready: Vec<(Source, EventFlags)>,
     inbox: Inbox,
+    input: Input,
     fragments: Fragments,
 }
 
@@ -129,6 +131,7 @@ impl Intake {
         Self {
             ready: Vec::with_capacity(READY),
             inbox: Inbox::new(),
+            input: Input::new(),
             fragments: Fragments {
                 reassembler: Reassembler::new(REASSEMBLIES, REASSEMBLY_NS),
                 hasher: RandomState::new(),
@@ -269,9 +272,8 @@ impl Intake {
         let serial = receiving.serial;
         let Link::Stream(stream) = &mut receiving.link else { return };
         let Some(socket) = stream.connection.socket() else { return };
-        // The input is moved out of the face, so that the handler may change the faces.
-        let mut input = std::mem::take(&mut stream.input);
-        let mut ends = match input.fill(socket) {
+        let Self { input, fragments, .. } = self;
+        let mut ends = match input.fill(&stream.rest, socket) {
             Ok(received) => {
                 if let Some(retries) = stream.retries.as_mut().filter(|_| received > 0) {
                     retries.reset();
@@ -280,51 +282,51 @@ impl Intake {
             }
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         };
+        let mut rest = &[][..];
         if let Some(websocket) = &mut stream.websocket {
             let mut messages = Vec::new();
-            ends |= websocket.receive(input.take(), &mut messages);
+            ends |= websocket.receive(input.bytes(), &mut messages);
             // Replies to a handshake, a ping or a close.
             faces.flush_stream(face);
             let frames = messages.iter().map(|message| message.as_deref().map_err(|lost| *lost));
-            self.frames(faces, (face, serial), frames, now_ns, handler);
+            handle_frames(fragments, faces, (face, serial), frames, now_ns, handler);
         } else {
             let mut frames = input.frames();
-            self.frames(faces, (face, serial), frames.by_ref(), now_ns, handler);
+            handle_frames(fragments, faces, (face, serial), frames.by_ref(), now_ns, handler);
             ends |= frames.is_broken();
-            let unread = frames.unread();
-            input.consume(unread);
+            rest = frames.unread();
         }
         if !faces.is_same(face, serial) {
             return;
         }
         if let Some(Link::Stream(stream)) = faces.get_mut(face).map(|face| &mut face.link) {
-            stream.input = input;
+            stream.rest = rest.to_vec();
         }
         if ends {
             disconnect(faces, face, now_ns, handler);
         }
     }
+}
 
-    /// Handles the frames of a face, which is given by its number and serial number, until it is
-    /// closed.
-    fn frames<'a>(
-        &mut self,
-        faces: &mut Faces,
-        (face, serial): (u32, u64),
-        frames: impl Iterator<Item = Result<&'a [u8], Lost>>,
-        now_ns: u64,
-        handler: &mut impl Handler,
-    ) {
-        let mut batch = Batch::new();
-        for frame in frames {
-            let (fragments, from) = (&mut self.fragments, Sender::Face(face));
-            handle_frame(fragments, &mut batch, faces, now_ns, from, frame, handler);
-            if !faces.is_same(face, serial) {
-                break;
-            }
+/// Handles the frames of a face, which is given by its number and serial number, until it is
+/// closed.
+fn handle_frames<'a>(
+    fragments: &mut Fragments,
+    faces: &mut Faces,
+    (face, serial): (u32, u64),
+    frames: impl Iterator<Item = Result<&'a [u8], Lost>>,
+    now_ns: u64,
+    handler: &mut impl Handler,
+) {
+    let mut batch = Batch::new();
+    for frame in frames {
+        let from = Sender::Face(face);
+        handle_frame(fragments, &mut batch, faces, now_ns, from, frame, handler);
+        if !faces.is_same(face, serial) {
+            break;
         }
-        batch.deliver(faces, handler);
     }
+    batch.deliver(faces, handler);
 }
 
 /// Completes the opening of a connection, if it is being opened; returns false if that failed.
@@ -344,14 +346,15 @@ fn finish_opening(faces: &mut Faces, face: u32, handler: &mut impl Handler) -> b
     true
 }
 
-/// Closes idle faces, and connects permanent faces again. Also resumes accepting connections, if it
-/// was paused for lack of file descriptors. Call it once a second.
+/// Closes idle faces, connects permanent faces again and frees empty buffers. Also resumes accepting
+/// connections, if it was paused for lack of file descriptors. Call it once a second.
 pub fn close_idle(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
     for face in faces.idle(now_ns) {
         faces.close(face);
         handler.down(faces, face);
     }
     reconnect(faces, now_ns, handler);
+    shrink(faces);
     faces.listen_again();
 }
 
@@ -364,7 +367,9 @@ fn sender_of<'a>(
     frame: &'a [u8],
 ) -> Option<(Sender, &'a [u8])> {
     let at = channel;
-    let channel = &mut faces.channels[channel];
+    let Some(channel) = faces.channels.get_mut(channel) else {
+        return Some((Sender::Unknown, frame));
+    };
     if let Kind::Udp(_) = channel.kind {
         let face = channel.face_of(from);
         return Some((face.map_or(Sender::New(at, *from), Sender::Face), frame));

@@ -17,10 +17,12 @@
 #![deny(missing_docs)]
 
 mod channel;
+mod channels;
 mod connection;
 mod counters;
 mod egress;
 mod error;
+mod eviction;
 mod face;
 mod intake;
 mod listener;

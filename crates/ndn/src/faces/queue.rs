@@ -96,8 +96,8 @@ impl Faces {
         }
     }
 
-    /// Closes the queue of a closed face, and counts the datagrams in it.
-    pub(crate) fn close_queue(&mut self, queue: &Queue) {
+    /// Counts the datagrams that are left in a queue, which is then closed.
+    pub(crate) fn count_unread(&mut self, queue: &Queue) {
         let mut inbox = Inbox::new();
         for _ in 0..LAST_CALLS {
             let count = inbox.receive(queue.socket.as_fd(), BURST).unwrap_or(0);
@@ -111,8 +111,6 @@ impl Faces {
                 break;
             }
         }
-        self.closed_drops += queue.drops();
-        self.own_queues -= 1;
     }
 
     /// Number of datagrams that the kernel dropped before they could be read.

@@ -1,6 +1,6 @@
 //! The registry of all faces: creates, finds and closes faces, and sends packets on them.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,9 +10,11 @@ use crate::packets::{Headers, PACKET_MAX, write_lp};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::faces::channel::{Channel, Kind};
+use crate::faces::channels::Channels;
 use crate::faces::counters::{Counters, Lost};
 use crate::faces::egress::Sent;
 use crate::faces::error::OpenError;
+use crate::faces::eviction::Eviction;
 use crate::faces::face::{Face, Link, Persistence};
 use crate::faces::listener::Listener;
 use crate::faces::outgoing::{Outgoing, Peer};
@@ -34,30 +36,25 @@ pub const MTU_MIN: usize = 240;
 /// All faces of a forwarder.
 pub struct Faces {
     pub(crate) epoll: OwnedFd,
-    pub(crate) channels: Vec<Channel>,
+    pub(crate) channels: Channels,
+    /// Datagrams that the kernel dropped in queues that are closed.
+    pub(crate) closed_drops: u64,
     /// Sockets to which programs and neighbours connect.
     pub(crate) listeners: Vec<Listener>,
     pub(crate) settings: Settings,
     /// By face number minus [`FIRST`].
-    faces: Vec<Option<Box<Face>>>,
+    pub(crate) faces: Vec<Option<Box<Face>>>,
     /// Number of open faces.
     count: usize,
     /// Number of faces ever created.
     created: u64,
     /// Number of open faces that neighbours' packets created.
     on_demand: usize,
-    /// Those of them that are not streams: without routes, and with routes.
-    senders: [HashSet<u32>; 2],
-    /// Senders to evict next: number and time of last use. They were the least recently used ones
-    /// without routes when they were listed. A face that was used since is skipped.
-    victims: VecDeque<(u32, u64)>,
-    evicted: u64,
+    pub(crate) eviction: Eviction,
     /// Numbers of closed faces, the first closed first.
     free: VecDeque<u32>,
     /// Number of faces with a receive queue of their own.
     pub(crate) own_queues: usize,
-    /// Datagrams that the kernel dropped in the queues of closed faces.
-    pub(crate) closed_drops: u64,
     /// Number of programs that ever connected.
     programs: u64,
     /// Stream faces with buffered output.
@@ -72,18 +69,16 @@ impl Faces {
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
         let mut faces = Self {
             epoll: epoll::create(CreateFlags::CLOEXEC).map_err(io::Error::from)?,
-            channels: Vec::new(),
+            channels: Channels::default(),
+            closed_drops: 0,
             listeners: Vec::new(),
             faces: Vec::new(),
             count: 0,
             created: 0,
             on_demand: 0,
-            senders: Default::default(),
-            victims: VecDeque::new(),
-            evicted: 0,
+            eviction: Eviction::default(),
             free: VecDeque::new(),
             own_queues: 0,
-            closed_drops: 0,
             programs: 0,
             to_flush: Vec::new(),
             others: Counters::default(),
@@ -108,6 +103,7 @@ impl Faces {
             let channel = faces.open_multicast(&multicast.interface, multicast.group)?;
             faces.channels[channel].mtu = multicast.mtu;
         }
+        faces.channels.iter_mut().for_each(|channel| channel.is_temporary = false);
         for &at in &settings.tcp {
             let listener = Listener::tcp(at).map_err(|source| OpenError::Tcp { at, source })?;
             faces.put_listener(listener)?;
@@ -161,6 +157,7 @@ impl Faces {
             return Ok((face, false));
         }
         let face = self.connect(channel, to, remote.clone(), persistence, 0);
+        self.close_unused(channel);
         Ok((face.ok_or(OpenError::Full(self.settings.faces_max))?, true))
     }
 
@@ -173,7 +170,7 @@ impl Faces {
             let was_on_demand = face.is_on_demand();
             face.persistence = persistence;
             self.on_demand -= usize::from(was_on_demand);
-            self.remove_sender(number);
+            self.place(number);
         }
     }
 
@@ -187,7 +184,7 @@ impl Faces {
         self.free.push_back(face);
         self.count -= 1;
         self.on_demand -= usize::from(closed.is_on_demand());
-        self.remove_sender(face);
+        self.eviction.remove(face, &closed);
         match &closed.link {
             Link::Datagrams { channel, peer, queue } => {
                 self.channels[*channel].disconnect(&peer.to);
@@ -195,8 +192,11 @@ impl Faces {
                     self.channels[*channel].group = None;
                 }
                 if let Some(queue) = queue {
-                    self.close_queue(queue);
+                    self.count_unread(queue);
+                    self.closed_drops += queue.drops();
+                    self.own_queues -= 1;
                 }
+                self.close_unused(*channel);
             }
             // Closing the socket removes it from epoll.
             Link::Stream(_) => {}
@@ -204,9 +204,23 @@ impl Faces {
         true
     }
 
+    /// Closes a channel that was opened for a face, if it has none.
+    fn close_unused(&mut self, number: usize) {
+        if !self.channels[number].is_temporary || self.channels[number].has_faces() {
+            return;
+        }
+        self.flush_channel(number);
+        if let Some(mut closed) = self.channels.remove(number) {
+            self.count_unread(&closed.queue);
+            self.closed_drops += closed.kernel_drops();
+            // Workers may close their ends of the socket later.
+            let _ = epoll::delete(&self.epoll, &closed.queue.socket);
+        }
+    }
+
     /// The face with this number.
     pub fn get(&self, face: u32) -> Option<&Face> {
-        self.faces.get(face.checked_sub(FIRST)? as usize)?.as_deref()
+        face_in(&self.faces, face)
     }
 
     /// All faces with their numbers, in order of number.
@@ -227,11 +241,6 @@ impl Faces {
     /// Maximum number of faces on demand.
     pub fn on_demand_max(&self) -> usize {
         self.settings.on_demand_max()
-    }
-
-    /// Number of faces evicted to make room for others.
-    pub fn evicted(&self) -> u64 {
-        self.evicted
     }
 
     /// Whether there are no faces.
@@ -299,14 +308,14 @@ impl Faces {
         }
     }
 
-    /// Number of channels.
-    pub(crate) fn channels(&self) -> usize {
-        self.channels.len()
+    /// The numbers of channels that were opened or closed since the last call.
+    pub(crate) fn take_changed_channels(&mut self) -> BTreeSet<usize> {
+        self.channels.take_changed()
     }
 
-    /// The sending halves of the channels from the number `first` on, for another thread.
-    pub(crate) fn outgoing(&self, first: usize) -> impl Iterator<Item = Outgoing> + '_ {
-        self.channels.iter().skip(first).map(|channel| channel.outgoing.for_thread())
+    /// The sending half of a channel, for another thread; `None` if it is closed.
+    pub(crate) fn outgoing(&self, channel: usize) -> Option<Outgoing> {
+        self.channels.get(channel).map(|channel| channel.outgoing.for_thread())
     }
 
     /// Ends a wait for packets when this event happens. It is not read.
@@ -337,9 +346,9 @@ impl Faces {
 
     /// Sends all buffered frames.
     pub fn flush(&mut self) {
-        for channel in 0..self.channels.len() {
-            if !self.channels[channel].outgoing.is_empty() {
-                self.flush_channel(channel);
+        for number in 0..self.channels.end() {
+            if self.channels.get(number).is_some_and(|channel| !channel.outgoing.is_empty()) {
+                self.flush_channel(number);
             }
         }
         while let Some(face) = self.to_flush.pop() {
@@ -400,87 +409,6 @@ impl Faces {
                 self.listeners[at].paused = watched.is_err();
             }
         }
-    }
-
-    /// The face to evict before an unknown neighbour of a channel can get one. It is never a
-    /// stream: addresses of datagrams can be forged, those of streams cannot. `None` if there is
-    /// room or no such face, or if the channel accepts no unknown neighbours.
-    pub(crate) fn next_to_evict(&mut self, channel: usize) -> Option<u32> {
-        let has_room =
-            self.on_demand < self.on_demand_max() && self.count < self.settings.faces_max;
-        if has_room || !self.channels[channel].accepts_unknown {
-            return None;
-        }
-        self.next_victim().or_else(|| {
-            self.list_victims();
-            self.next_victim().or_else(|| self.routed_sender())
-        })
-    }
-
-    /// The least recently used face on demand, a stream or not; one with a route only if all have.
-    pub(crate) fn least_recently_used(&self) -> Option<u32> {
-        let all = self.iter().filter(|(_, face)| face.is_on_demand());
-        all.min_by_key(|(_, face)| (face.has_route, face.used_ns)).map(|(number, _)| number)
-    }
-
-    /// Sets whether the face has a route. Such a face is evicted only if there is no other.
-    pub(crate) fn set_routed(&mut self, number: u32, has_route: bool) {
-        let Some(face) = self.get_mut(number) else { return };
-        face.has_route = has_route;
-        if face.is_sender() {
-            self.remove_sender(number);
-            self.senders[usize::from(has_route)].insert(number);
-        }
-    }
-
-    /// Of the faces with a route, keeps only these.
-    pub(crate) fn keep_routed(&mut self, routed: &HashSet<u32>) {
-        let ended = |(number, face): &(u32, &Face)| face.has_route && !routed.contains(number);
-        let ended: Vec<u32> = self.iter().filter(ended).map(|(number, _)| number).collect();
-        ended.into_iter().for_each(|number| self.set_routed(number, false));
-    }
-
-    fn remove_sender(&mut self, face: u32) {
-        self.senders.iter_mut().for_each(|senders| {
-            senders.remove(&face);
-        });
-    }
-
-    /// Lists the least recently used senders without routes: several at once, so that the search
-    /// through all of them is rare.
-    fn list_victims(&mut self) {
-        let used = |&number: &u32| Some((self.get(number)?.used_ns, number));
-        let mut all: Vec<(u64, u32)> = self.senders[0].iter().filter_map(used).collect();
-        let listed = all.len().div_ceil(16);
-        if listed < all.len() {
-            all.select_nth_unstable(listed);
-            all.truncate(listed);
-        }
-        all.sort_unstable();
-        self.victims.extend(all.into_iter().map(|(used_ns, number)| (number, used_ns)));
-    }
-
-    /// The next listed sender that was not used and got no route since it was listed.
-    fn next_victim(&mut self) -> Option<u32> {
-        while let Some((number, used_ns)) = self.victims.pop_front() {
-            let is_same = self.get(number).is_some_and(|face| face.used_ns == used_ns);
-            if is_same && self.senders[0].contains(&number) {
-                return Some(number);
-            }
-        }
-        None
-    }
-
-    /// The least recently used sender with a route. The one that takes its place has none, so this
-    /// search is rare.
-    fn routed_sender(&self) -> Option<u32> {
-        let used = |&number: &u32| Some((self.get(number)?.used_ns, number));
-        self.senders[1].iter().filter_map(used).min().map(|(_, number)| number)
-    }
-
-    /// Closes a face to make room for another.
-    pub(crate) fn evict(&mut self, face: u32) {
-        self.evicted += u64::from(self.close(face));
     }
 
     /// Creates a face for an unknown neighbour that sent a packet; `None` if the channel accepts
@@ -612,9 +540,7 @@ impl Faces {
             }
         };
         self.on_demand += usize::from(face.is_on_demand());
-        if face.is_sender() {
-            self.senders[usize::from(face.has_route)].insert(number);
-        }
+        self.eviction.set(number, &face);
         *self.slot(number)? = Some(Box::new(face));
         self.count += 1;
         self.created += 1;
@@ -624,7 +550,7 @@ impl Faces {
     /// The channel for a neighbour over UDP; opens one if none has the same IP version.
     fn udp_for(&mut self, peer: SocketAddr) -> Result<usize, OpenError> {
         let same = |channel: &Channel| matches!(channel.kind, Kind::Udp(at) if at.is_ipv4() == peer.is_ipv4());
-        if let Some(channel) = self.channels.iter().position(same) {
+        if let Some(channel) = self.channels.find(same) {
             return Ok(channel);
         }
         let any: IpAddr = if peer.is_ipv4() {
@@ -638,7 +564,7 @@ impl Faces {
     /// The channel of an Ethernet interface; opens it if necessary.
     fn ethernet_for(&mut self, interface: &str) -> Result<usize, OpenError> {
         let same = |channel: &Channel| matches!(&channel.kind, Kind::Ethernet { name, .. } if name == interface);
-        match self.channels.iter().position(same) {
+        match self.channels.find(same) {
             Some(channel) => Ok(channel),
             None => self.open_ethernet(interface),
         }
@@ -663,7 +589,7 @@ impl Faces {
             }
             _ => false,
         };
-        match (self.channels.iter().position(same), interface) {
+        match (self.channels.find(same), interface) {
             (Some(channel), _) => Ok(channel),
             (None, Some(interface)) => self.open_multicast(interface, group),
             (None, None) => Err(OpenError::NoGroup(group)),
@@ -689,11 +615,15 @@ impl Faces {
     }
 
     fn put_channel(&mut self, channel: Channel) -> Result<usize, OpenError> {
-        let number = self.channels.len();
+        let number = self.channels.next();
         self.watch(&channel.queue.socket, Source::Channel(number as u32))?;
-        self.channels.push(channel);
-        Ok(number)
+        Ok(self.channels.add(channel))
     }
+}
+
+/// The face with this number in a list of faces.
+pub(crate) fn face_in(faces: &[Option<Box<Face>>], number: u32) -> Option<&Face> {
+    faces.get(number.checked_sub(FIRST)? as usize)?.as_deref()
 }
 
 const _: () = assert!((MTU_MIN - 100) * 64 >= PACKET_MAX);

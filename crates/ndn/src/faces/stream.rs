@@ -2,8 +2,11 @@
 //! packets, delimited by their lengths, or messages of WebSocket.
 //!
 //! ```text
-//!  in   | read so far | room |     out  | sent | buffered |
+//!  in   | rest | received | room |     out  | sent | buffered |
 //! ```
+//!
+//! All streams are read into one buffer. A stream keeps only its rest: the bytes of an incomplete
+//! frame.
 //!
 //! Invariant: a program or neighbour that sends half a packet, or does not read, uses a bounded
 //! amount of memory and does not block others.
@@ -23,6 +26,9 @@ use crate::faces::websocket::WebSocket;
 /// Maximum size of a frame in bytes: a packet and its link headers.
 pub(crate) const FRAME_MAX: usize = PACKET_MAX + 1024;
 
+/// Size of the input buffer in bytes: the most that is read from a stream before the next one.
+const INPUT: usize = 64 << 10;
+
 /// Number of buffered bytes above which packets are dropped: for a program, and for a neighbour, of
 /// which there may be many.
 const PROGRAM_OUTPUT_MAX: usize = 1 << 20;
@@ -35,7 +41,8 @@ pub(crate) struct Stream {
     pub(crate) retries: Option<Retries>,
     /// The protocol that carries the frames, if it is not their plain sequence.
     pub(crate) websocket: Option<Box<WebSocket>>,
-    pub(crate) input: Input,
+    /// The received bytes of an incomplete frame.
+    pub(crate) rest: Vec<u8>,
     output: Output,
     /// Whether epoll watches the socket for room to write.
     pub(crate) wants_write: bool,
@@ -55,12 +62,11 @@ struct Output {
     max: usize,
 }
 
-/// The input buffer: received bytes that are not handled yet.
-#[derive(Debug, Default)]
+/// The input buffer of all streams, which are read one after the other.
+#[derive(Debug)]
 pub(crate) struct Input {
     bytes: Vec<u8>,
     filled: usize,
-    consumed: usize,
 }
 
 /// The complete frames in the input. An error is the last item: the start of the next frame is
@@ -100,7 +106,7 @@ impl Stream {
             connection,
             retries,
             websocket: None,
-            input: Input::new(),
+            rest: Vec::new(),
             output,
             wants_write,
             listed: false,
@@ -160,10 +166,17 @@ impl Stream {
     pub(crate) fn disconnect(&mut self, retry_ns: u64) -> u64 {
         self.connection = Connection::Closed { retry_ns };
         self.wants_write = false;
-        self.input.clear();
+        self.rest = Vec::new();
         let unsent = self.output.unsent();
         self.output.clear();
         unsent
+    }
+
+    /// Frees the output buffer if it is empty.
+    pub(crate) fn shrink(&mut self) {
+        if self.output.bytes.is_empty() {
+            (self.output.bytes, self.output.ends) = (Vec::new(), VecDeque::new());
+        }
     }
 
     /// Number of buffered frames that were not sent.
@@ -216,46 +229,35 @@ impl Output {
 }
 
 impl Input {
-    fn new() -> Self {
-        Self { bytes: vec![0; 4 * FRAME_MAX], filled: 0, consumed: 0 }
+    pub(crate) fn new() -> Self {
+        Self { bytes: vec![0; INPUT], filled: 0 }
     }
 
-    /// Reads once from the socket; returns the number of bytes, 0 at the end of the stream.
-    pub(crate) fn fill(&mut self, socket: &OwnedFd) -> io::Result<usize> {
-        self.bytes.copy_within(self.consumed..self.filled, 0);
-        self.filled -= self.consumed;
-        self.consumed = 0;
+    /// Reads once from the socket of a stream with this rest, of at most [`FRAME_MAX`] bytes;
+    /// returns the number of received bytes, 0 at the end of the stream.
+    pub(crate) fn fill(&mut self, rest: &[u8], socket: &OwnedFd) -> io::Result<usize> {
+        self.filled = rest.len();
+        self.bytes[..self.filled].copy_from_slice(rest);
         let (received, _) = recv(socket, &mut self.bytes[self.filled..], RecvFlags::empty())?;
         self.filled += received;
         Ok(received)
     }
 
-    /// The complete frames that are not consumed.
+    /// The rest and the received bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.filled]
+    }
+
+    /// The complete frames.
     pub(crate) fn frames(&self) -> Frames<'_> {
-        Frames { unread: &self.bytes[self.consumed..self.filled], is_broken: false }
-    }
-
-    /// Takes all bytes that are not consumed.
-    pub(crate) fn take(&mut self) -> &[u8] {
-        let unread = self.consumed..self.filled;
-        self.consumed = self.filled;
-        &self.bytes[unread]
-    }
-
-    /// Consumes all bytes but the last `unread`.
-    pub(crate) fn consume(&mut self, unread: usize) {
-        self.consumed = self.filled.saturating_sub(unread).max(self.consumed);
-    }
-
-    fn clear(&mut self) {
-        (self.filled, self.consumed) = (0, 0);
+        Frames { unread: self.bytes(), is_broken: false }
     }
 }
 
-impl Frames<'_> {
-    /// Number of bytes after the last returned frame.
-    pub(crate) fn unread(&self) -> usize {
-        self.unread.len()
+impl<'a> Frames<'a> {
+    /// The bytes after the last returned frame.
+    pub(crate) fn unread(&self) -> &'a [u8] {
+        self.unread
     }
 
     /// Whether an error was returned.
@@ -302,8 +304,8 @@ mod tests {
         (peer, Stream::program(near.into()))
     }
 
-    fn fill(stream: &mut Stream) -> io::Result<usize> {
-        stream.input.fill(stream.connection.socket().unwrap())
+    fn fill(input: &mut Input, stream: &Stream) -> io::Result<usize> {
+        input.fill(&stream.rest, stream.connection.socket().unwrap())
     }
 
     #[test]
@@ -312,14 +314,13 @@ mod tests {
         let frames: Vec<Vec<u8>> =
             (0..200_u8).map(|n| [&[5, n][..], &vec![n; n.into()]].concat()).collect();
         let all = frames.concat();
-        let mut received = Vec::new();
+        let (mut input, mut received) = (Input::new(), Vec::new());
         for piece in all.chunks(97) {
             peer.write_all(piece).unwrap();
-            assert_eq!(fill(&mut stream).unwrap(), piece.len());
-            let mut frames = stream.input.frames();
+            assert_eq!(fill(&mut input, &stream).unwrap(), piece.len());
+            let mut frames = input.frames();
             received.extend(frames.by_ref().map(|frame| frame.unwrap().to_vec()));
-            let unread = frames.unread();
-            stream.input.consume(unread);
+            stream.rest = frames.unread().to_vec();
         }
         assert_eq!(received, frames);
     }
@@ -332,18 +333,18 @@ mod tests {
             (&[5, 9, 1], None),
             (&[5, 254, 255, 255, 255, 255], None),
         ] {
-            let (mut peer, mut stream) = pair();
+            let ((mut peer, stream), mut input) = (pair(), Input::new());
             peer.write_all(bytes).unwrap();
-            fill(&mut stream).unwrap();
-            let mut frames = stream.input.frames();
+            fill(&mut input, &stream).unwrap();
+            let mut frames = input.frames();
             assert_eq!((frames.next(), frames.next()), (expected, None), "{bytes:?}");
         }
         // A frame that is larger than the limit ends the stream before it is complete.
-        let (mut peer, mut stream) = pair();
+        let ((mut peer, stream), mut input) = (pair(), Input::new());
         peer.write_all(&[5, 254, 255, 255, 255, 255]).unwrap();
         peer.write_all(&[7; FRAME_MAX]).unwrap();
-        while fill(&mut stream).is_ok() {}
-        assert_eq!(stream.input.frames().next(), Some(Err(Lost::TooLong)));
+        fill(&mut input, &stream).unwrap();
+        assert_eq!(input.frames().next(), Some(Err(Lost::TooLong)));
     }
 
     #[test]

@@ -124,31 +124,6 @@ impl Faces {
     pub(crate) fn is_same(&self, face: u32, serial: u64) -> bool {
         self.get(face).is_some_and(|face| face.serial == serial)
     }
-
-    /// The face to close before another connection can have one; `None` if there is room. A program
-    /// takes the place of a program, a neighbour that of a face on demand. The one that has been
-    /// connected longest without a complete frame is closed first.
-    fn next_to_replace(&mut self, protocol: Protocol) -> Option<u32> {
-        let is_program = protocol == Protocol::Program;
-        if !self.is_full() && (is_program || self.on_demand() < self.on_demand_max()) {
-            return None;
-        }
-        match self.oldest_silent(if is_program { Face::is_local } else { Face::is_on_demand }) {
-            Some(face) => Some(face),
-            None if is_program => None,
-            None => self.least_recently_used(),
-        }
-    }
-
-    /// Of the candidates without a route, the stream that has been connected longest without a
-    /// complete frame.
-    fn oldest_silent(&self, is_candidate: fn(&Face) -> bool) -> Option<u32> {
-        let silent = self.iter().filter(|(_, face)| {
-            let is_stream = matches!(face.link, Link::Stream(_));
-            is_candidate(face) && is_stream && !face.has_route && face.counters.frames_in == 0
-        });
-        silent.min_by_key(|(_, face)| face.serial).map(|(number, _)| number)
-    }
 }
 
 /// Accepts the connections that wait at a listener.
@@ -183,7 +158,7 @@ pub(crate) fn accept(faces: &mut Faces, at: usize, now_ns: u64, handler: &mut im
             Err(_) if !listener.has_waiting() => return,
             Err(error) if lacks_resources(&error) => {
                 // Neighbours that connect and send nothing must not keep others from connecting.
-                let silent = faces.oldest_silent(Face::is_on_demand).filter(|_| may_make_room);
+                let silent = faces.oldest_silent().filter(|_| may_make_room);
                 let Some(silent) = silent else { return faces.pause_listener(at) };
                 may_make_room = false;
                 faces.evict(silent);
@@ -235,6 +210,15 @@ pub(crate) fn reconnect(faces: &mut Faces, now_ns: u64, handler: &mut impl Handl
     for (number, step) in steps {
         if step == Step::GiveUp || !open_again(faces, number) {
             disconnect(faces, number, now_ns, handler);
+        }
+    }
+}
+
+/// Frees the output buffers that are empty.
+pub(crate) fn shrink(faces: &mut Faces) {
+    for (_, face) in faces.iter_mut() {
+        if let Link::Stream(stream) = &mut face.link {
+            stream.shrink();
         }
     }
 }

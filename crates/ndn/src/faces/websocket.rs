@@ -21,6 +21,9 @@ use crate::faces::stream::FRAME_MAX;
 /// Number of bytes in the pipe above which it accepts no more. The largest frame fits.
 const PIPE_MAX: usize = 4 * FRAME_MAX;
 
+/// Number of bytes that tungstenite reads at a time. Its buffer grows with the messages.
+const READ: usize = 4096;
+
 type Handshake = MidHandshake<ServerHandshake<Pipe, NoCallback>>;
 
 /// The server's end of a WebSocket connection.
@@ -46,7 +49,7 @@ impl WebSocket {
     /// Waits for the client's handshake. It is an error only in a build without WebSocket.
     pub(crate) fn new() -> io::Result<Self> {
         let config = WebSocketConfig::default()
-            .read_buffer_size(FRAME_MAX)
+            .read_buffer_size(READ)
             .write_buffer_size(0)
             .max_write_buffer_size(2 * FRAME_MAX)
             .max_message_size(Some(FRAME_MAX))
@@ -114,11 +117,11 @@ impl WebSocket {
 
     /// Appends the bytes that must be sent to `out`.
     pub(crate) fn take_output(&mut self, out: &mut Vec<u8>) {
-        out.append(&mut self.pipe().output);
+        out.append(&mut std::mem::take(&mut self.pipe().output));
         if let State::Open(socket) = &mut self.0 {
             // Buffered messages go on into the pipe, which has room.
             let _ = socket.flush();
-            out.append(&mut self.pipe().output);
+            out.append(&mut std::mem::take(&mut self.pipe().output));
         }
     }
 
@@ -160,6 +163,9 @@ impl Read for Pipe {
         let len = unread.len().min(out.len());
         out[..len].copy_from_slice(&unread[..len]);
         self.read += len;
+        if self.read == self.input.len() {
+            (self.input, self.read) = (Vec::new(), 0);
+        }
         Ok(len)
     }
 }

@@ -27,8 +27,8 @@ pub(super) struct Batch {
 /// A command of the main thread.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// A new socket.
-    AddChannel(Outgoing),
+    /// An opened socket, by its number; `None`: a closed one.
+    SetChannel(usize, Option<Outgoing>),
     /// A new or changed face.
     SetFace(u32, Face, FaceInfo),
     RemoveFace(u32),

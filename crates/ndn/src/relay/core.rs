@@ -161,7 +161,7 @@ impl Handler for Core {
     fn down(&mut self, faces: &mut Faces, face: u32) {
         self.notify(faces, face, FaceEventKind::Destroyed);
         // The RIB has routes to a face only if the forwarder has next hops there.
-        if self.workers.remove_face(face) {
+        if self.workers.remove_face(faces, face) {
             let changes = self.rib.remove_face(face);
             self.apply(faces, changes);
         }

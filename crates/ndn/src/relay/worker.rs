@@ -153,7 +153,7 @@ impl Worker {
     fn execute(&mut self, now_ns: u64, command: Command) {
         let Self { forwarder, egress, returned, .. } = self;
         match command {
-            Command::AddChannel(channel) => egress.add_channel(channel),
+            Command::SetChannel(number, channel) => egress.set_channel(number, channel),
             Command::SetFace(number, face, info) => {
                 egress.set_face(number, info);
                 forwarder.set_face(FaceId(number), face);

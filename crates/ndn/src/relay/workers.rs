@@ -48,8 +48,6 @@ pub(crate) struct Workers {
     dispatch: Dispatch,
     seats: Vec<Seat>,
     doorbell: Arc<Doorbell>,
-    /// Number of channels that were passed to the workers.
-    channels: usize,
     /// Packets, and notices, dropped because a worker has too many batches waiting.
     dropped: u64,
     notices_dropped: u64,
@@ -85,7 +83,7 @@ impl Workers {
         let own = shards.next().unwrap_or_else(|| Forwarder::new(settings.clone()));
         let seat = |(number, shard)| Seat::start(number, shard, &doorbell);
         let seats = (1..=u8::MAX).zip(shards).map(seat).collect::<io::Result<_>>()?;
-        Ok(Self { own, dispatch, seats, doorbell, channels: 0, dropped: 0, notices_dropped: 0 })
+        Ok(Self { own, dispatch, seats, doorbell, dropped: 0, notices_dropped: 0 })
     }
 
     /// The event that wakes the main thread; `None` without other threads.
@@ -281,25 +279,30 @@ impl Workers {
     }
 
     /// Adds or changes a face in all shards.
-    pub(crate) fn set_face(&mut self, faces: &Faces, number: u32, face: Face) {
+    pub(crate) fn set_face(&mut self, faces: &mut Faces, number: u32, face: Face) {
         self.own.set_face(FaceId(number), face);
+        self.pass_channels(faces);
         for seat in &mut self.seats {
-            for channel in faces.outgoing(self.channels) {
-                seat.command(0, Command::AddChannel(channel));
-            }
             if let Some(info) = faces.get(number).map(FaceInfo::of) {
                 seat.command(0, Command::SetFace(number, face, info));
             }
         }
-        self.channels = faces.channels();
     }
 
-    /// Removes a face from all shards. Returns whether it had routes.
-    pub(crate) fn remove_face(&mut self, number: u32) -> bool {
+    /// Passes opened channels to the workers, and removes closed ones.
+    fn pass_channels(&mut self, faces: &mut Faces) {
+        for number in faces.take_changed_channels() {
+            self.command(|| Command::SetChannel(number, faces.outgoing(number)));
+        }
+    }
+
+    /// Removes a closed face from all shards. Returns whether it had routes.
+    pub(crate) fn remove_face(&mut self, faces: &mut Faces, number: u32) -> bool {
         self.seats.iter_mut().for_each(|seat| {
             seat.uses.remove(&number);
         });
         self.command(|| Command::RemoveFace(number));
+        self.pass_channels(faces);
         self.own.remove_face(FaceId(number))
     }
 

@@ -133,3 +133,57 @@ fn errors_name_the_group_and_the_interface() {
     let error = faces.add(&remote, Persistence::Permanent).unwrap_err().to_string();
     assert!(error.contains("add [[multicast]]"), "{error}");
 }
+
+/// A group on the loopback interface.
+fn looped(number: usize) -> Remote {
+    format!("udp://224.0.23.{number}:56363/127.0.0.1").parse().unwrap()
+}
+
+#[test]
+fn a_channel_that_was_opened_for_a_face_is_closed_with_it() {
+    let (mut node, _) = Node::udp(Settings { faces_max: 3, ..Settings::default() });
+    let sockets = |node: &Node| node.faces.listening().count();
+    let (first, _) = node.faces.add(&looped(1), Persistence::Persistent).unwrap();
+    for number in 2..200 {
+        let (face, is_new) = node.faces.add(&looped(number), Persistence::Persistent).unwrap();
+        node.faces.send(face, &with_token(&[1]), &interest("/a", 1));
+        assert!(is_new && node.faces.close(face));
+        assert_eq!(sockets(&node), 2);
+    }
+    // A channel that takes the place of a closed one receives, and so do the others.
+    let (second, _) = node.faces.add(&looped(2), Persistence::Permanent).unwrap();
+    let frames = node.faces.total().frames_in;
+    for (face, number) in [(first, 1), (second, 2)] {
+        node.faces.send(face, &with_token(&[number]), &interest("/own", 1));
+    }
+    node.faces.flush();
+    // The loopback interface returns frames to their sender.
+    node.until(|node| node.faces.total().frames_in == frames + 2);
+    let received = |face, token| {
+        let packets = &node.recorder.packets;
+        packets.iter().any(|(from, headers, _)| (*from, headers) == (face, &with_token(&[token])))
+    };
+    assert!(received(first, 1) && received(second, 2), "{:?}", node.recorder.packets);
+    // Without room for the face, there is no channel either.
+    node.faces.add(&looped(3), Persistence::Persistent).unwrap();
+    node.faces.add(&looped(4), Persistence::Persistent).unwrap_err();
+    assert_eq!(sockets(&node), 4);
+    // The configured channel stays.
+    let numbers: Vec<u32> = node.faces.iter().map(|(number, _)| number).collect();
+    numbers.into_iter().for_each(|number| assert!(node.faces.close(number)));
+    assert_eq!(sockets(&node), 1);
+}
+
+#[test]
+fn datagrams_that_the_kernel_dropped_are_counted_after_the_end_of_the_channel() {
+    let mut node = Node::new(Settings::default());
+    let (face, _) = node.faces.add(&looped(7), Persistence::Persistent).unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    rustix::net::sockopt::set_ip_multicast_if(&socket, &"127.0.0.1".parse().unwrap()).unwrap();
+    while node.faces.kernel_drops() == 0 {
+        socket.send_to(&[1; 8_000], "224.0.23.7:56363").unwrap();
+    }
+    let drops = node.faces.kernel_drops();
+    assert!(node.faces.close(face));
+    assert_eq!(node.faces.kernel_drops(), drops);
+}

@@ -1,13 +1,14 @@
 //! What a routing daemon needs of the management: link headers with the receiving face, faces to
 //! neighbours, and prefixes to announce.
 
+use std::net::{Ipv6Addr, UdpSocket};
 use std::time::Duration;
 
 use ringtap_ndn::packets::management::{ControlParameters, LOCAL_FIELDS, ORIGIN_CLIENT};
 use ringtap_ndn::packets::{Headers, Interest, NewData, NewInterest};
 
 use crate::relay::client::Client;
-use crate::relay::support::{Ringtap, plans};
+use crate::relay::support::{Ringtap, plans, until};
 use crate::support::name;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -103,6 +104,48 @@ fn a_face_that_cannot_be_created_is_refused_with_the_reason() {
         assert!(response.text.contains(words), "{response:?}");
     }
     relay.end();
+}
+
+#[test]
+fn a_socket_that_was_opened_for_a_face_is_closed_with_it() {
+    for plan in plans() {
+        let folder = tempfile::tempdir().unwrap();
+        let relay = Ringtap::with(folder.path(), plan);
+        let mut program = Client::unix(&relay.socket);
+        for round in 0..3 {
+            // The relay has no socket for IPv6.
+            let Ok(neighbour) = UdpSocket::bind("[::1]:0") else {
+                return eprintln!("SKIPPED: this system has no IPv6");
+            };
+            neighbour.set_read_timeout(Some(TIMEOUT)).unwrap();
+            let uri = Some(format!("udp6://{}", neighbour.local_addr().unwrap()));
+            let parameters = ControlParameters { uri, ..ControlParameters::default() };
+            let response = program.command("faces", "create", &parameters);
+            let face = response.parameters.unwrap().face;
+            let prefix = Some(name(&format!("/{round}")));
+            let parameters =
+                ControlParameters { name: prefix, face, ..ControlParameters::default() };
+            assert_eq!(program.command("rib", "register", &parameters).code, 200);
+            // Every worker sends some of these.
+            let mut from = None;
+            for number in 0..20 {
+                let (name, mut wire) = (name(&format!("/{round}/{number}")), Vec::new());
+                NewInterest::new(name.as_name(), number).write(&mut wire);
+                program.send(&Headers::NONE, &wire);
+            }
+            for _ in 0..20 {
+                from = Some(neighbour.recv_from(&mut [0; 2_000]).unwrap().1);
+            }
+            let parameters = ControlParameters { face, ..ControlParameters::default() };
+            assert_eq!(program.command("faces", "destroy", &parameters).code, 200);
+            let port = from.unwrap().port();
+            until("the socket is closed", || {
+                let bound = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, port));
+                bound.map(drop).map_err(|error| error.to_string())
+            });
+        }
+        relay.end();
+    }
 }
 
 /// The next command at a routing daemon: its verb and parameters. Answers it.
