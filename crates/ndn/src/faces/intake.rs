@@ -302,8 +302,8 @@ impl Intake {
     }
 }
 
-/// Handles the frames of a face, which is given by its number and serial number, until it is
-/// closed.
+/// Handles the frames of a face, which is given by its number and serial number. If it is closed
+/// meanwhile, the rest is counted.
 fn handle_frames<'a>(
     fragments: &mut Fragments,
     faces: &mut Faces,
@@ -314,11 +314,9 @@ fn handle_frames<'a>(
 ) {
     let mut batch = Batch::new();
     for frame in frames {
-        let from = Sender::Face(face);
+        let is_open = faces.is_same(face, serial);
+        let from = if is_open { Sender::Face(face) } else { Sender::Unknown };
         handle_frame(fragments, &mut batch, faces, now_ns, from, frame, handler);
-        if !faces.is_same(face, serial) {
-            break;
-        }
     }
     batch.deliver(faces, handler);
 }
