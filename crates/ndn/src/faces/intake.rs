@@ -329,10 +329,8 @@ fn finish_opening(faces: &mut Faces, face: u32, handler: &mut impl Handler) -> b
     if !matches!(stream.connection, Connection::Opening { .. }) {
         return true;
     }
-    if stream.connection.finish_opening().is_err() {
-        return false;
-    }
-    if is_permanent {
+    let Ok(is_open) = stream.connection.finish_opening() else { return false };
+    if is_open && is_permanent {
         handler.link_changed(faces, face, true);
     }
     true
