@@ -12,7 +12,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, connect, getpeername, socket_with, sockopt,
+};
 
 /// Time limit of an attempt to connect, and of a handshake.
 pub(crate) const LIMIT_NS: u64 = 10_000_000_000;
@@ -81,16 +83,21 @@ impl Connection {
         }
     }
 
-    /// Checks whether an attempt to connect has succeeded; call it when the socket is ready.
-    pub(crate) fn finish_opening(&mut self) -> io::Result<()> {
+    /// Checks whether an attempt to connect has succeeded, and returns whether it has; call it when
+    /// the socket is ready.
+    pub(crate) fn finish_opening(&mut self) -> io::Result<bool> {
         if let Self::Opening { socket, .. } = self {
             sockopt::socket_error(&*socket)??;
+            // The event may be that of an earlier face with the same number.
+            if getpeername(&*socket).is_err() {
+                return Ok(false);
+            }
         }
         *self = match std::mem::replace(self, Self::Closed { retry_ns: 0 }) {
             Self::Opening { socket, .. } => Self::Open(socket),
             other => other,
         };
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -155,6 +162,23 @@ mod tests {
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
         retries.reset();
         assert_eq!(retries.pause_ns(), PAUSE_MIN_NS);
+    }
+
+    #[test]
+    fn a_connection_is_not_open_before_the_neighbour_answers() {
+        // A listener with a full backlog does not answer.
+        let full = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        rustix::net::bind(&full, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        rustix::net::listen(&full, 0).unwrap();
+        let at = rustix::net::getsockname(&full).unwrap().try_into().unwrap();
+        let _waiting = std::net::TcpStream::connect::<SocketAddr>(at).unwrap();
+        let mut connection = Connection::to(at).unwrap();
+        assert!(!connection.finish_opening().unwrap());
+        assert!(matches!(connection, Connection::Opening { .. }));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        connection = Connection::to(listener.local_addr().unwrap()).unwrap();
+        assert!(connection.finish_opening().unwrap());
+        assert!(matches!(connection, Connection::Open(_)));
     }
 
     #[test]

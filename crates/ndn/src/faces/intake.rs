@@ -308,8 +308,8 @@ impl Intake {
     }
 }
 
-/// Handles the frames of a face, which is given by its number and serial number, until it is
-/// closed.
+/// Handles the frames of a face, which is given by its number and serial number. If it is closed
+/// meanwhile, the rest is counted.
 fn handle_frames<'a>(
     fragments: &mut Fragments,
     faces: &mut Faces,
@@ -320,11 +320,9 @@ fn handle_frames<'a>(
 ) {
     let mut batch = Batch::new();
     for frame in frames {
-        let from = Sender::Face(face);
+        let is_open = faces.is_same(face, serial);
+        let from = if is_open { Sender::Face(face) } else { Sender::Unknown };
         handle_frame(fragments, &mut batch, faces, now_ns, from, frame, handler);
-        if !faces.is_same(face, serial) {
-            break;
-        }
     }
     batch.deliver(faces, handler);
 }
@@ -337,10 +335,8 @@ fn finish_opening(faces: &mut Faces, face: u32, handler: &mut impl Handler) -> b
     if !matches!(stream.connection, Connection::Opening { .. }) {
         return true;
     }
-    if stream.connection.finish_opening().is_err() {
-        return false;
-    }
-    if is_permanent {
+    let Ok(is_open) = stream.connection.finish_opening() else { return false };
+    if is_open && is_permanent {
         handler.link_changed(faces, face, true);
     }
     true
@@ -379,6 +375,9 @@ fn sender_of<'a>(
         return Some((sender, frame));
     }
     let sender = from.ethernet()?;
+    if sender.from.is_group() {
+        return Some((Sender::Unknown, frame));
+    }
     let frame = match Element::first(frame) {
         Ok((_, padding)) => &frame[..frame.len() - padding.len()],
         Err(_) => frame,
@@ -400,7 +399,11 @@ fn sender_of<'a>(
 /// Whether a packet gives an unknown sender a face: it must be an Interest, a Data, or a fragment
 /// that may belong to one. The error is the reason of the loss, or `None` for a frame without a
 /// packet.
-fn check_new_sender(packet: &LpPacket<'_>) -> Result<(), Option<Lost>> {
+fn check_new_sender(from: &Address, packet: &LpPacket<'_>) -> Result<(), Option<Lost>> {
+    // Nothing can be sent to port 0.
+    if from.udp().is_some_and(|from| from.port() == 0) {
+        return Err(Some(Lost::NoFace));
+    }
     let Some(payload) = packet.payload else { return Err(None) };
     let is_valid = match (packet.fragment.count, packet.fragment.index) {
         (1, _) => {
@@ -437,7 +440,7 @@ fn handle_frame<'a>(
             neighbour = Some(from);
             (Some(number), Some(Lost::NoFace))
         }
-        (Sender::New(channel, address), Ok(packet)) => match check_new_sender(packet) {
+        (Sender::New(channel, address), Ok(packet)) => match check_new_sender(&address, packet) {
             Ok(()) => {
                 batch.deliver(faces, handler);
                 if let Some(victim) = faces.next_to_evict(channel) {
@@ -508,5 +511,58 @@ fn count_and_filter(face: &mut Face, headers: Headers, packet: &[u8]) -> Headers
     match face.is_local() {
         true => headers,
         false => Headers { next_hop_face: None, incoming_face: None, no_cache: false, ..headers },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use crate::faces::remote::{Mac, Remote};
+    use crate::faces::settings::{EthernetSettings, Settings};
+
+    use super::*;
+
+    struct Ignore;
+
+    impl Handler for Ignore {
+        fn up(&mut self, _: &mut Faces, _: u32) {}
+        fn down(&mut self, _: &mut Faces, _: u32) {}
+        fn packets(&mut self, _: &mut Faces, _: &[ReceivedPacket<'_>]) {}
+    }
+
+    #[test]
+    fn a_sender_to_which_nothing_can_be_sent_gets_no_face() {
+        let udp = vec!["127.0.0.1:0".parse().unwrap()];
+        let settings = Settings { udp, on_demand_max: Some(1), ..Settings::default() };
+        let mut faces = Faces::open(settings).unwrap();
+        let mut intake = Intake::new();
+        let interest = [5, 11, 7, 3, 8, 1, b'a', 10, 4, 0, 0, 0, 1];
+        for port in [7, 0] {
+            let from = SocketAddr::from(([127, 0, 0, 1], port));
+            intake.frame(&mut faces, 1, Ok(from), &interest, &mut Ignore);
+        }
+        // It does not evict another one either.
+        assert_eq!((faces.len(), faces.evicted()), (1, 0));
+        assert_eq!((faces.total().interests_in, faces.total().lost(Lost::NoFace)), (1, 1));
+    }
+
+    #[test]
+    fn a_frame_with_a_group_as_its_source_is_not_of_the_group() {
+        let interface = "lo".to_owned();
+        let ethernet = vec![EthernetSettings { interface, strangers: true, mtu: None }];
+        let Ok(mut faces) = Faces::open(Settings { ethernet, ..Settings::default() }) else {
+            return eprintln!("SKIPPED: packet sockets need root");
+        };
+        let group = Remote::Ethernet { interface: "lo".into(), to: None };
+        faces.add(&group, Persistence::Permanent).unwrap();
+        for (from, is_known) in
+            [(Mac::NDN_GROUP, false), (Mac([0xff; 6]), false), (Mac([2; 6]), true)]
+        {
+            let from = faces.channels[0].neighbour(Some(from)).unwrap();
+            let (sender, _) = sender_of(&mut faces, 0, &from, &[]).unwrap();
+            assert_eq!(matches!(sender, Sender::New(..)), is_known);
+            assert_eq!(matches!(sender, Sender::Unknown), !is_known);
+        }
     }
 }

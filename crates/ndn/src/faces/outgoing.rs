@@ -5,6 +5,7 @@
 //!  frames  | to a  | to a  | to b  | to b  |   sent in one call; equal size and receiver: one message
 //! ```
 
+use std::collections::HashSet;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -17,6 +18,9 @@ use crate::faces::sys::{self, Address, BURST, DATAGRAM_MAX, OutgoingMessage};
 
 /// Maximum number of datagrams in a message that the kernel segments.
 const SEGMENTS_MAX: usize = 64;
+
+/// Maximum number of receivers that are listed because segmentation failed.
+const UNSEGMENTED_MAX: usize = 1024;
 
 /// Number of buffered bytes above which frames are sent.
 const BYTES_MAX: usize = 256 << 10;
@@ -31,6 +35,8 @@ pub(crate) struct Outgoing {
     fragment: Vec<u8>,
     /// Whether the kernel segments messages (UDP_SEGMENT).
     segmentation: bool,
+    /// Receivers to which segmentation failed. Some are not reachable at all, so the others have it.
+    unsegmented: HashSet<Address>,
 }
 
 /// The receiver of a face's frames.
@@ -61,6 +67,7 @@ impl Outgoing {
             frames: Vec::with_capacity(BURST),
             fragment: Vec::new(),
             segmentation,
+            unsegmented: HashSet::new(),
         }
     }
 
@@ -133,9 +140,12 @@ impl Outgoing {
                 Ok(sent) => at = if sent == 0 { ends[0] } else { ends[sent - 1] },
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // The kernel, or the interface to this neighbour, does not support segmentation:
-                // from now on each frame is sent as its own message.
+                // from now on each frame to it is sent as its own message.
                 Err(error) if first_is_segmented && segmentation_unsupported(&error) => {
-                    self.segmentation = false
+                    if self.unsegmented.len() == UNSEGMENTED_MAX {
+                        self.unsegmented.clear();
+                    }
+                    self.unsegmented.insert(self.frames[at].to);
                 }
                 Err(error) => {
                     let full =
@@ -158,7 +168,7 @@ impl Outgoing {
         let first = &self.frames[at];
         let size = first.end - first.start;
         let mut end = at + 1;
-        if self.segmentation {
+        if self.segmentation && !self.unsegmented.contains(&first.to) {
             while let Some(frame) = self.frames.get(end)
                 && end - at < SEGMENTS_MAX
                 && frame.end - first.start <= DATAGRAM_MAX - 100
@@ -182,4 +192,32 @@ fn segmentation_unsupported(error: &io::Error) -> bool {
     [Errno::INVAL, Errno::IO, Errno::MSGSIZE, Errno::OPNOTSUPP, Errno::NOPROTOOPT]
         .iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    #[test]
+    fn a_receiver_without_segmentation_does_not_disable_it_for_others() {
+        let socket = Arc::new(OwnedFd::from(UdpSocket::bind("127.0.0.1:0").unwrap()));
+        let mut outgoing = Outgoing::new(socket, true);
+        let good = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let send = |outgoing: &mut Outgoing, to: &str| {
+            let to = Address::of(&to.parse().unwrap());
+            let mut peer = Peer { to, mtu: 1_000, sequence: 0 };
+            for _ in 0..3 {
+                outgoing.send(256, &mut peer, &mut Counters::default(), &Headers::NONE, &[5, 0]);
+            }
+        };
+        // The system refuses to send to port 0.
+        send(&mut outgoing, "127.0.0.1:0");
+        let mut lost = Vec::new();
+        outgoing.flush(|_, reason| lost.push(reason));
+        assert_eq!(lost, [Lost::Refused; 3]);
+        send(&mut outgoing, &good.to_string());
+        assert_eq!(outgoing.message(0).0.segment, Some(2));
+    }
 }

@@ -22,6 +22,11 @@ pub struct Mac(pub [u8; 6]);
 impl Mac {
     /// The group address of all NDN forwarders on an Ethernet.
     pub const NDN_GROUP: Self = Self([0x01, 0x00, 0x5e, 0x00, 0x17, 0xaa]);
+
+    /// Whether it is the address of a group, or of all.
+    pub(crate) fn is_group(self) -> bool {
+        self.0[0] & 1 != 0
+    }
 }
 
 /// The remote end of a face.

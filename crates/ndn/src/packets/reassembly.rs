@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Invariants: nothing is allocated after construction. A packet that is evicted, or that is not
-//! complete within the time limit, is counted.
+//! complete within the time limit, is counted. A neighbour that sends many incomplete packets
+//! evicts its own.
 
 use crate::packets::lp::FRAGMENTS_MAX;
 use crate::packets::{Headers, LpPacket, PACKET_MAX};
@@ -116,9 +117,10 @@ impl Reassembler {
         Reassembly::Complete(slot.headers, &self.assembled)
     }
 
-    /// The slot of a packet: its own, else a free one, else the oldest, whose packet is evicted.
+    /// The slot of a packet: its own; else a free one; else the oldest of its neighbour, if that has
+    /// a quarter of all; else the oldest. The packet in it is evicted.
     fn slot(&mut self, now_ns: u64, key: (u64, u64), count: u8) -> usize {
-        let mut best = 0;
+        let mut used = 0;
         for (at, slot) in self.slots.iter_mut().enumerate() {
             if slot.received != 0 && now_ns.saturating_sub(slot.started_ns) >= self.timeout_ns {
                 slot.received = 0;
@@ -127,13 +129,14 @@ impl Reassembler {
             if slot.received != 0 && slot.key == key {
                 return at;
             }
+            used += usize::from(slot.received != 0 && slot.key.0 == key.0);
         }
-        for (at, slot) in self.slots.iter().enumerate() {
-            let better = |slot: &Slot| (slot.received != 0, slot.started_ns);
-            if better(slot) < better(&self.slots[best]) {
-                best = at;
-            }
-        }
+        let must_share = used >= self.slots.len().div_ceil(4);
+        let order = |&at: &usize| {
+            let slot = &self.slots[at];
+            (slot.received != 0, must_share && slot.key.0 != key.0, slot.started_ns)
+        };
+        let best = (0..self.slots.len()).min_by_key(order).unwrap_or(0);
         let slot = &mut self.slots[best];
         self.incomplete += u64::from(slot.received != 0);
         (slot.key, slot.started_ns, slot.count, slot.received) = (key, now_ns, count, 0);

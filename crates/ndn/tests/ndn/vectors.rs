@@ -231,6 +231,33 @@ fn incomplete_packets_are_bounded_in_number_and_time() {
 }
 
 #[test]
+fn a_neighbour_with_many_incomplete_packets_evicts_its_own() {
+    let fragment = |packet: u64, index: u8| LpPacket {
+        headers: Headers::default(),
+        fragment: Fragment { sequence: 2 * packet + u64::from(index), index, count: 2 },
+        payload: Some(&[5, 0]),
+    };
+    let mut reassembler = Reassembler::new(16, 1000);
+    let (hostile, other) = (1, 2);
+    for packet in 0..100 {
+        if packet == 50 {
+            for one in 0..4 {
+                reassembler.take(packet, other, &fragment(one, 0));
+            }
+        }
+        assert_eq!(reassembler.take(packet, hostile, &fragment(packet, 0)), Reassembly::Waiting);
+    }
+    for packet in 0..4 {
+        let second = reassembler.take(100, other, &fragment(packet, 1));
+        assert!(matches!(second, Reassembly::Complete(..)), "packet {packet}");
+    }
+    assert_eq!(reassembler.incomplete(), 100 - 12);
+    // A free slot is used first.
+    reassembler.take(100, hostile, &fragment(100, 0));
+    assert_eq!(reassembler.incomplete(), 100 - 12);
+}
+
+#[test]
 fn names_are_parsed_and_written_as_text() {
     for text in [
         "/",

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-use ringtap_ndn::faces::{Lost, Remote, Settings};
+use ringtap_ndn::faces::{Faces, Handler, Lost, ReceivedPacket, Remote, Settings};
 use ringtap_ndn::packets::{Element, Headers, LpPacket, write_lp};
 use tempfile::TempDir;
 
@@ -137,4 +137,34 @@ fn programs_that_sent_no_frame_are_evicted_oldest_first() {
     good.write_all(&interest("/c", 1)).unwrap();
     silent[19].write_all(&interest("/d", 1)).unwrap();
     node.until(|node| node.recorder.packets.len() == 3);
+}
+
+/// Closes the face of the first packets, as a program that destroys its own face does.
+#[derive(Default)]
+struct Closing {
+    delivered: usize,
+}
+
+impl Handler for Closing {
+    fn up(&mut self, _: &mut Faces, _: u32) {}
+    fn down(&mut self, _: &mut Faces, _: u32) {}
+    fn packets(&mut self, faces: &mut Faces, packets: &[ReceivedPacket<'_>]) {
+        self.delivered += packets.len();
+        faces.close(packets[0].face);
+    }
+}
+
+#[test]
+fn frames_after_the_end_of_their_face_are_counted() {
+    let (mut node, folder) = node(Settings::default());
+    let mut program = connect(&folder);
+    node.until(|node| node.recorder.up.len() == 1);
+    let frames: Vec<u8> = (0..100).flat_map(|nonce| interest("/a", nonce)).collect();
+    program.write_all(&frames).unwrap();
+    let mut closing = Closing::default();
+    node.intake.wait(&node.faces, Duration::from_secs(3)).unwrap();
+    node.intake.receive(&mut node.faces, 2, &mut closing);
+    let total = node.faces.total();
+    assert_eq!((total.frames_in, total.lost(Lost::NoFace)), (100, 100 - closing.delivered as u64));
+    assert_eq!(total.residual(), 0);
 }
