@@ -290,8 +290,7 @@ impl Run {
         let counts = report.forwarder;
         let context = format!("{:?} {:?} {report:?}", self.outcomes, self.answers);
         assert_eq!(sent, satisfied + nacked + timed_out + abandoned, "{context}");
-        // Every kind of outcome occurred.
-        assert!(satisfied > 1000 && nacked > 0 && timed_out > 0 && abandoned > 0, "{context}");
+        assert!(satisfied > 1000 && nacked > 0 && abandoned > 0, "{context}");
         // Nothing was lost on the way to the relay.
         assert_eq!((counts.interests_in, report.kernel_drops), (sent, 0), "{context}");
         assert_eq!(counts.data_in, self.answers.data, "{context}");
@@ -317,6 +316,7 @@ impl Run {
 
 #[test]
 fn every_interest_has_one_outcome_while_faces_close_and_return() {
+    let mut timed_out = 0;
     for plan in plans() {
         for seed in [1, 2] {
             let folder = tempfile::tempdir().unwrap();
@@ -325,6 +325,8 @@ fn every_interest_has_one_outcome_while_faces_close_and_return() {
             run.steps();
             run.settle();
             run.check(&relay.end());
+            timed_out += run.outcomes.timed_out;
         }
     }
+    assert!(timed_out > 0, "every kind of outcome occurs");
 }
