@@ -4,6 +4,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use ringtap_ndn::faces::{Lost, Settings};
+use ringtap_ndn::packets::Headers;
 
 use crate::faces::support::{Node, interest, neighbour};
 
@@ -64,12 +65,17 @@ fn datagrams_are_answered_from_the_same_address() {
 fn datagrams_in_the_queue_of_a_closed_face_are_counted() {
     let (mut node, at, hostile, face) = flooded(true);
     flood(&hostile, at, 0..300);
+    // The kernel reports at the queue that the neighbour does not listen any more.
+    let port = hostile.local_addr().unwrap();
+    drop(hostile);
+    node.faces.send(face, &Headers::default(), &interest("/to/it", 1));
+    node.faces.flush();
     assert!(node.faces.close(face));
     node.check_counters();
     let total = node.faces.total();
     assert_eq!((total.frames_in, total.lost(Lost::NoFace)), (u64::from(FLOOD) + 300, 300));
     // Then it is an unknown neighbour again.
-    flood(&hostile, at, 0..1);
+    flood(&UdpSocket::bind(port).unwrap(), at, 0..1);
     node.until(|node| node.recorder.packets.len() == FLOOD as usize + 1);
     assert_eq!(node.recorder.up.len(), 2);
 }
