@@ -1,21 +1,25 @@
-//! A channel: a datagram socket, UDP or Ethernet, that many faces share.
+//! A channel: a datagram socket, UDP or Ethernet, or an AF_XDP port, that many faces share.
 
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use crate::faces::error::OpenError;
 use crate::faces::multicast;
 use crate::faces::outgoing::Outgoing;
 use crate::faces::remote::{Mac, ip_version};
-use crate::faces::sys::{self, Address, BURST, Interface};
+use crate::faces::sys::{self, Address, BURST, Inbox, Interface};
+use crate::faces::xdp::{XdpInput, XdpPort};
 
 /// The EtherType of NDN.
 const ETHERTYPE: u16 = 0x8624;
 
 pub(crate) struct Channel {
     pub(crate) socket: Arc<OwnedFd>,
+    /// Receives instead of the socket, which keeps the interface in the group.
+    xdp: Option<XdpInput>,
     /// The frames that this thread sends.
     pub(crate) outgoing: Outgoing,
     pub(crate) kind: Kind,
@@ -57,12 +61,21 @@ impl Channel {
         Ok(Self::new(socket, Kind::Ethernet { name: name.into(), interface }, false))
     }
 
+    /// As [`Channel::ethernet`], by AF_XDP.
+    pub(crate) fn ethernet_xdp(name: &str) -> Result<Self, OpenError> {
+        let XdpPort { membership, interface, input, output } = XdpPort::open(name, ETHERTYPE)?;
+        let kind = Kind::Ethernet { name: name.into(), interface };
+        let socket = Self::new(membership, kind, false);
+        Ok(Self { xdp: Some(input), outgoing: Outgoing::xdp(output), ..socket })
+    }
+
     /// `segmentation`: whether the kernel segments messages (UDP_SEGMENT).
     fn new(socket: OwnedFd, kind: Kind, segmentation: bool) -> Self {
         let socket = Arc::new(socket);
         Self {
             outgoing: Outgoing::new(Arc::clone(&socket), segmentation),
             socket,
+            xdp: None,
             kind,
             accepts_unknown: false,
             mtu: None,
@@ -92,6 +105,35 @@ impl Channel {
         Some(Address::link(interface.index, ETHERTYPE, to.unwrap_or(Mac::NDN_GROUP)))
     }
 
+    /// Receives the messages of one call, without blocking; returns their number.
+    pub(crate) fn receive(&mut self, inbox: &mut Inbox) -> io::Result<usize> {
+        match &mut self.xdp {
+            Some(xdp) => Ok(xdp.receive(inbox, self.messages)),
+            None => inbox.receive(self.socket.as_fd(), self.messages),
+        }
+    }
+
+    /// The sockets that are readable while messages wait.
+    pub(crate) fn readable(&self) -> Vec<BorrowedFd<'_>> {
+        match &self.xdp {
+            Some(xdp) => xdp.sockets().collect(),
+            None => vec![self.socket.as_fd()],
+        }
+    }
+
+    /// The local end, and with AF_XDP its mode.
+    pub(crate) fn describe(&self) -> String {
+        match &self.xdp {
+            Some(xdp) => format!("{} by {}", self.local(), xdp.describe()),
+            None => self.local(),
+        }
+    }
+
+    /// Removes and returns warnings from opening the channel.
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
+        self.xdp.as_mut().map(XdpInput::take_warnings).unwrap_or_default()
+    }
+
     /// The face of a remote address.
     #[inline]
     pub(crate) fn face_of(&mut self, from: &Address) -> Option<u32> {
@@ -116,6 +158,9 @@ impl Channel {
 
     /// Datagrams that the kernel dropped for lack of room, since the socket was opened.
     pub(crate) fn kernel_drops(&mut self) -> u64 {
+        if let Some(xdp) = &mut self.xdp {
+            return xdp.drops();
+        }
         match self.kind {
             Kind::Udp(_) | Kind::Multicast { .. } => {
                 self.kernel_drops = sys::receive_drops(self.socket.as_fd())

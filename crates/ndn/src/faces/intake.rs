@@ -8,7 +8,6 @@
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use crate::packets::{
@@ -210,9 +209,7 @@ impl Intake {
         loop {
             // The error belongs to an earlier send, or the interface is down: nothing was received.
             let opened = &mut faces.channels[channel];
-            let Ok(count) = inbox.receive(opened.socket.as_fd(), opened.messages) else {
-                return;
-            };
+            let Ok(count) = opened.receive(inbox) else { return };
             let mut batch = Batch::new();
             let before = handled;
             for at in 0..count {

@@ -17,7 +17,7 @@ use crate::faces::face::{Face, Link, Persistence};
 use crate::faces::listener::Listener;
 use crate::faces::outgoing::{Outgoing, Peer};
 use crate::faces::remote::Remote;
-use crate::faces::settings::Settings;
+use crate::faces::settings::{EthernetMethod, Settings};
 use crate::faces::stream::FRAME_MAX;
 use crate::faces::sys::Address;
 use crate::faces::waiting::Source;
@@ -93,7 +93,7 @@ impl Faces {
             faces.channels[channel].accepts_unknown = true;
         }
         for ethernet in &settings.ethernet {
-            let channel = faces.open_ethernet(&ethernet.interface)?;
+            let channel = faces.open_ethernet(&ethernet.interface, ethernet.method)?;
             let opened = &mut faces.channels[channel];
             opened.mtu = ethernet.mtu;
             opened.accepts_unknown = ethernet.strangers;
@@ -242,10 +242,15 @@ impl Faces {
         self.channels.iter_mut().map(Channel::kernel_drops).sum()
     }
 
-    /// The addresses of all sockets in NFD's syntax.
+    /// The addresses of all sockets in NFD's syntax; with AF_XDP also its mode.
     pub fn listening(&self) -> impl Iterator<Item = String> {
         let names = self.listeners.iter().map(|listener| listener.name.clone());
-        self.channels.iter().map(Channel::local).chain(names)
+        self.channels.iter().map(Channel::describe).chain(names)
+    }
+
+    /// Removes and returns warnings from opening the sockets.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        self.channels.iter_mut().flat_map(Channel::take_warnings).collect()
     }
 
     /// Sets whether a local program receives the number of the face that received a packet. Returns
@@ -300,8 +305,9 @@ impl Faces {
         self.channels.len()
     }
 
-    /// The sending halves of the channels from the number `first` on, for another thread.
-    pub(crate) fn outgoing(&self, first: usize) -> impl Iterator<Item = Outgoing> + '_ {
+    /// The sending halves of the channels from the number `first` on, for another thread; `None`
+    /// where only this thread can send.
+    pub(crate) fn outgoing(&self, first: usize) -> impl Iterator<Item = Option<Outgoing>> + '_ {
         self.channels.iter().skip(first).map(|channel| channel.outgoing.for_thread())
     }
 
@@ -636,7 +642,7 @@ impl Faces {
         let same = |channel: &Channel| matches!(&channel.kind, Kind::Ethernet { name, .. } if name == interface);
         match self.channels.iter().position(same) {
             Some(channel) => Ok(channel),
-            None => self.open_ethernet(interface),
+            None => self.open_ethernet(interface, EthernetMethod::default()),
         }
     }
 
@@ -673,9 +679,16 @@ impl Faces {
         self.put_channel(channel)
     }
 
-    fn open_ethernet(&mut self, interface: &str) -> Result<usize, OpenError> {
-        let channel = Channel::ethernet(interface)
-            .map_err(|source| OpenError::Ethernet { interface: interface.into(), source })?;
+    fn open_ethernet(
+        &mut self,
+        interface: &str,
+        method: EthernetMethod,
+    ) -> Result<usize, OpenError> {
+        let channel = match method {
+            EthernetMethod::Packet => Channel::ethernet(interface)
+                .map_err(|source| OpenError::Ethernet { interface: interface.into(), source })?,
+            EthernetMethod::Xdp => Channel::ethernet_xdp(interface)?,
+        };
         if let Kind::Ethernet { interface, .. } = &channel.kind
             && interface.mtu < MTU_MIN
         {
@@ -686,7 +699,9 @@ impl Faces {
 
     fn put_channel(&mut self, channel: Channel) -> Result<usize, OpenError> {
         let number = self.channels.len();
-        self.watch(&channel.socket, Source::Channel(number as u32))?;
+        for socket in channel.readable() {
+            self.watch(socket, Source::Channel(number as u32))?;
+        }
         self.channels.push(channel);
         Ok(number)
     }

@@ -17,7 +17,7 @@ pub(super) struct Batch {
     pub(super) now_ns: u64,
     /// Executed before the packets.
     pub(super) commands: Vec<Command>,
-    /// Received packets; on the way back, packets to send on streams.
+    /// Received packets; on the way back, those that only the main thread can send.
     pub(super) packets: Packets,
     /// Changes that all other shards must know, before the packets are sent.
     pub(super) notices: Vec<Notice>,
@@ -27,8 +27,8 @@ pub(super) struct Batch {
 /// A command of the main thread.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// A new socket.
-    AddChannel(Outgoing),
+    /// A new channel; `None` if only the main thread can send on it.
+    AddChannel(Option<Outgoing>),
     /// A new or changed face.
     SetFace(u32, Face, FaceInfo),
     RemoveFace(u32),
