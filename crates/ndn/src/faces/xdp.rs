@@ -39,6 +39,8 @@ pub(crate) struct XdpInput {
     receivers: Vec<Receiver>,
     /// The queue that is read next.
     next: usize,
+    /// Whether the latest call received nothing.
+    was_empty: bool,
     own: Mac,
     /// The address of a neighbour, without its MAC.
     interface: u32,
@@ -65,7 +67,8 @@ impl XdpPort {
             .map_err(|source| OpenError::Ethernet { interface: name.into(), source })?;
         interface.mtu = interface.mtu.min(sender.frame_max() - HEADER);
         let (own, index) = (interface.address, interface.index);
-        let input = XdpInput { receivers, next: 0, own, interface: index, ethertype };
+        let input =
+            XdpInput { receivers, next: 0, was_empty: false, own, interface: index, ethertype };
         let output = XdpOutput { sender, own, ethertype, bytes: Vec::new() };
         Ok(Self { membership, interface, input, output })
     }
@@ -75,7 +78,7 @@ impl XdpInput {
     /// Receives up to `most` waiting frames, at most [`BURST`], without blocking; returns their
     /// number.
     pub(crate) fn receive(&mut self, inbox: &mut Inbox, most: usize) -> usize {
-        let Self { receivers, next, own, interface, ethertype } = self;
+        let Self { receivers, next, was_empty, own, interface, ethertype } = self;
         let mut left = most.min(BURST);
         inbox.clear();
         for _ in 0..receivers.len() {
@@ -93,8 +96,10 @@ impl XdpInput {
                 break;
             }
         }
-        if inbox.len() == 0 {
-            // The sockets may have an error, such as that the interface is gone, which this clears.
+        let is_empty = inbox.len() == 0;
+        if std::mem::replace(was_empty, is_empty) && is_empty {
+            // A socket that stays readable without frames has an error, such as that the interface
+            // is gone; this clears it.
             receivers.iter_mut().for_each(|receiver| {
                 receiver.wait(Duration::ZERO);
             });

@@ -186,6 +186,22 @@ fn frames_of_other_types_go_to_the_host_and_dropped_faces_leave_no_program() {
     }
 }
 
+#[test]
+fn frames_that_are_too_long_for_the_interface_are_refused() {
+    for method in METHODS {
+        let Some(net) = net() else { return };
+        let mut right =
+            node(&net, Right, EthernetSettings { mtu: Some(3_000), ..settings("right", method) });
+        let (all, _) = right.faces.add(&group("right"), Persistence::Permanent).unwrap();
+        for packet in [data("/a", 100), data("/a", 2_000), data("/a", 200)] {
+            right.faces.send(all, &Headers::default(), &packet);
+        }
+        right.faces.flush();
+        let counters = right.faces.get(all).unwrap().counters();
+        assert_eq!((counters.frames_out, counters.lost(Lost::Refused)), (3, 1), "{method:?}");
+    }
+}
+
 /// The group is joined on the network card, and left at the end.
 #[test]
 fn the_interface_receives_the_group() {
