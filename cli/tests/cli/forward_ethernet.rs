@@ -59,7 +59,7 @@ fn programs_exchange_packets_over_an_ethernet() {
             assert_eq!(report["ledger"]["residual"], 0, "{report}");
             assert_eq!(report["packets"]["data_out"], 20, "{report}");
         }
-        let fragments = &left["links"]["fragments_in"];
+        let fragments = &left["faces"][0]["frames_in"];
         assert_eq!(fragments, 20 * 6, "{left}");
     }
 }
@@ -102,8 +102,9 @@ fn missing_capabilities_are_named() {
         fs::write(&config, text).unwrap();
         let mut command = net.program(Right, "setpriv");
         command.args(["--bounding-set", missing, env!("CARGO_BIN_EXE_ringtap")]);
-        let (_, errors, code) = output_of(command.args(["forward", "--config"]).arg(&config));
+        let output = command.args(["forward", "--config"]).arg(&config).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
         assert!(errors.contains("ether://right") && errors.contains(words), "{errors}");
-        assert_eq!(code, 1);
+        assert_eq!(output.status.code(), Some(1));
     }
 }
