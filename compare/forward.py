@@ -102,8 +102,8 @@ def measure(kind, program, load, window, seconds, content, offload):
         answer_at = free_port()
         forwarder = kind(program, folder, answer_at)
         try:
-            command = [load, "--to", f"127.0.0.1:{forwarder.port}"]
-            command += ["--answer-at", f"127.0.0.1:{answer_at}", "--window", str(window)]
+            command = [load, "--to", f"udp://127.0.0.1:{forwarder.port}"]
+            command += ["--answer-at", f"udp://127.0.0.1:{answer_at}", "--window", str(window)]
             command += ["--seconds", str(seconds), "--content", str(content)]
             command += ["--offload"] if offload else []
             before = cpu_seconds(forwarder.process.pid)
@@ -158,4 +158,5 @@ def main():
         )
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_ndn::faces::{EthernetSettings, MulticastSettings, Remote, Settings as FaceSettings};
+use ringtap_ndn::faces::{
+    EthernetMethod, EthernetSettings, MulticastSettings, Remote, Settings as FaceSettings,
+};
 use ringtap_ndn::packets::{NameBuf, UDP_PORT};
 use ringtap_ndn::relay::{
     ForwardPlan, PlannedRoute, Settings, Sharing, TrustSettings, Unsolicited,
@@ -71,6 +73,10 @@ fn parse(text: &str) -> Result<Config, String> {
     let udp = file.udp.unwrap_or_else(|| Udp { listen: Listen(Vec::new()), ..Udp::default() });
     let ethernet = file.ethernet.into_iter().map(|one| EthernetSettings {
         interface: one.interface,
+        method: match one.method {
+            Method::AfPacket => EthernetMethod::Packet,
+            Method::AfXdp => EthernetMethod::Xdp,
+        },
         strangers: one.strangers,
         mtu: one.mtu.map(|mtu| mtu.0),
     });
@@ -239,8 +245,19 @@ struct Unix {
 struct Ethernet {
     interface: String,
     #[serde(default)]
+    method: Method,
+    #[serde(default)]
     strangers: bool,
     mtu: Option<Mtu>,
+}
+
+/// How the frames of an Ethernet are received and sent.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+enum Method {
+    #[default]
+    AfPacket,
+    AfXdp,
 }
 
 #[derive(Deserialize)]
@@ -356,6 +373,7 @@ mod tests {
             mode = "0660"
             [[ethernet]]
             interface = "eth1"
+            method = "af-xdp"
             strangers = true
             mtu = "9k"
             [[multicast]]
@@ -403,6 +421,7 @@ mod tests {
         assert_eq!((second.group.port(), second.mtu), (56363, Some(1280)));
         assert_eq!(plan.routes[2].to.to_string(), "tcp4://192.0.2.1:6363");
         assert_eq!((plan.faces.udp_mtu, plan.faces.ethernet[0].mtu), (Some(8800), Some(9216)));
+        assert_eq!(plan.faces.ethernet[0].method, EthernetMethod::Xdp);
         assert_eq!((plan.faces.faces_max, plan.faces.idle.as_secs()), (100, 60));
         let Settings { pit_capacity, cs_bytes, lifetime_max_ms, .. } = plan.settings;
         assert_eq!((pit_capacity, cs_bytes), (64_000, 16 << 20));
@@ -537,6 +556,10 @@ mod tests {
             (
                 "[[ethernet]]\ninterface = \"eth0\"\nmtu = \"64k\"",
                 &["line 3", "invalid mtu 65536: use 240 to 65535 bytes"],
+            ),
+            (
+                "[[ethernet]]\ninterface = \"eth0\"\nmethod = \"xdp\"",
+                &["line 3", "`af-packet` or `af-xdp`"],
             ),
             ("[[multicast]]\ninterface = \"eth0\"\nmtu = 1", &["line 3", "invalid mtu 1"]),
             ("[upd]", &["line 1", "unknown field `upd`", "`udp`"]),

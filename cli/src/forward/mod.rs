@@ -67,7 +67,8 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     let unix = unix.map(|unix| listen(&unix.path, unix.mode)).transpose()?;
     let (listener, _file) = unix.unzip();
     let listening = args.metrics.map(|at| Listening::at("--metrics", at)).transpose()?;
-    let relay = Relay::open(plan, listener, env!("CARGO_PKG_VERSION"))?;
+    let mut relay = Relay::open(plan, listener, env!("CARGO_PKG_VERSION"))?;
+    relay.take_warnings().iter().for_each(|warning| print_message("warning", warning));
     if let Some(user) = &user {
         privileges::become_user(user)?;
     }

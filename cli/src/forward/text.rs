@@ -30,7 +30,8 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
     }
     for ethernet in &plan.faces.ethernet {
         let strangers = if ethernet.strangers { ", unknown senders get faces" } else { "" };
-        let _ = writeln!(text, "neighbours at ether://{}{strangers}", ethernet.interface);
+        let (interface, method) = (&ethernet.interface, ethernet.method.name());
+        let _ = writeln!(text, "neighbours at ether://{interface} by {method}{strangers}");
     }
     for at in &plan.faces.websocket {
         let _ = writeln!(text, "neighbours at ws://{at}");

@@ -21,6 +21,7 @@ mod filter_live;
 mod filter_offload;
 mod formats;
 mod forward;
+mod forward_ethernet;
 mod forward_faces;
 mod forward_metrics;
 mod generate;

@@ -1,20 +1,23 @@
 //! Load generator for an NDN forwarder: a consumer that sends Interests with new names, and a
-//! producer that returns Data, in one thread, each with its own UDP socket. Datagrams are sent 64
-//! per system call. With `--offload` the kernel segments them from larger messages, so that the
-//! load uses less CPU time than the forwarder.
+//! producer that returns Data, in one thread, each with its own UDP or Ethernet socket. Frames are
+//! sent 64 per system call. With `--offload` the kernel segments datagrams from larger messages, so
+//! that the load uses less CPU time than the forwarder.
 //!
 //! ```text
-//!  forward --to 127.0.0.1:6363 --answer-at 127.0.0.1:7000 --window 256 --seconds 5 --content 100
+//!  forward --to udp://127.0.0.1:6363 --answer-at udp://127.0.0.1:7000 --window 256 --seconds 5 --content 100
+//!  forward --to ether://left/02:00:00:00:00:02 --answer-at ether://far …
 //! ```
 //!
 //! `--window` Interests are in flight at a time; each Data lets the next one follow. Prints a line
 //! of JSON.
 
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use ringtap_ndn::faces::{Faces, Handler, Intake, Persistence, ReceivedPacket, Remote, Settings};
+use ringtap_ndn::faces::{
+    EthernetMethod, EthernetSettings, Faces, Handler, Intake, Persistence, ReceivedPacket, Remote,
+    Settings,
+};
 use ringtap_ndn::packets::{Headers, Interest, NameBuf, NewData, NewInterest, component};
 
 /// Time before exchanges are counted.
@@ -24,8 +27,8 @@ const WARM_UP: Duration = Duration::from_millis(500);
 const LOST_AFTER: Duration = Duration::from_millis(300);
 
 struct Options {
-    to: SocketAddr,
-    answer_at: SocketAddr,
+    to: Remote,
+    answer_at: Remote,
     window: u64,
     seconds: f64,
     content: usize,
@@ -85,16 +88,22 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<String, String> {
-    let open = |at: SocketAddr| {
-        let udp_offload = options.offload;
-        Faces::open(Settings { udp: vec![at], udp_offload, ..Settings::default() })
-            .map_err(|error| error.to_string())
-    };
-    let mut consumer_faces = open("127.0.0.1:0".parse().map_err(|_| "invalid address")?)?;
-    let mut producer_faces = open(options.answer_at)?;
-    let to = Remote::Udp(options.to);
-    let (face, _) =
-        consumer_faces.add(&to, Persistence::Permanent).map_err(|error| error.to_string())?;
+    let mut settings = Settings { udp_offload: options.offload, ..Settings::default() };
+    let mut consumer_faces = Faces::open(settings.clone()).map_err(|error| error.to_string())?;
+    match &options.answer_at {
+        Remote::Udp(at) => settings.udp.push(*at),
+        Remote::Ethernet { interface, .. } => settings.ethernet.push(EthernetSettings {
+            interface: interface.clone(),
+            method: EthernetMethod::Packet,
+            strangers: true,
+            mtu: None,
+        }),
+        other => return Err(format!("invalid --answer-at {other}: use udp:// or ether://")),
+    }
+    let mut producer_faces = Faces::open(settings).map_err(|error| error.to_string())?;
+    let (face, _) = consumer_faces
+        .add(&options.to, Persistence::Permanent)
+        .map_err(|error| error.to_string())?;
     let (mut consumer_intake, mut producer_intake) = (Intake::new(), Intake::new());
     let mut consumer = Consumer { answered: 0, nacks: 0 };
     let mut producer = Producer { content: vec![7; options.content], wire: Vec::new() };

@@ -95,6 +95,11 @@ pub(crate) const fn skip_if_greater(one: R, other: R, over: i16) -> u64 {
     instruction(0x2d, one.0, other.0, over, 0)
 }
 
+/// Skips `over` instructions if one differs from `value` (64 bits, sign-extended).
+pub(crate) const fn skip_if_not(one: R, value: i32, over: i16) -> u64 {
+    instruction(0x55, one.0, 0, over, value)
+}
+
 /// Skips `over` instructions.
 pub(crate) const fn skip(over: i16) -> u64 {
     instruction(0x05, 0, 0, over, 0)
@@ -135,6 +140,7 @@ mod tests {
         assert_eq!(bytes(value), [0x7a, 6, 8, 0, 4, 3, 2, 1]);
         assert_eq!(bytes(store_value(Size::Byte, R(6), 8, 9)), [0x72, 6, 8, 0, 9, 0, 0, 0]);
         assert_eq!(bytes(skip_if_greater(R(4), R(3), 5)), [0x2d, 0x34, 5, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes(skip_if_not(R(4), 0x2486, 5)), [0x55, 4, 5, 0, 0x86, 0x24, 0, 0]);
         assert_eq!(bytes(call(51)), [0x85, 0, 0, 0, 51, 0, 0, 0]);
         assert_eq!(bytes(to_network(R(1), 16)), [0xdc, 1, 0, 0, 16, 0, 0, 0]);
     }

@@ -17,7 +17,7 @@ pub struct Description {
     pub memory: usize,
 }
 
-/// Path of the frames from the interface to the receiver.
+/// Path of the frames from the interface to the receiver. `Display` writes it as words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Path {
     /// AF_PACKET.
@@ -44,20 +44,24 @@ pub enum Path {
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { interface, queue, queues, path, memory } = self;
-        write!(f, "{interface}, queue {} of {queues}: ", queue + 1)?;
-        match path {
-            Path::Packet { hardware_time } => {
+        write!(f, "{interface}, queue {} of {queues}: {path}, {} KiB", queue + 1, memory >> 10)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packet { hardware_time } => {
                 let clock = if *hardware_time { "hardware" } else { "kernel" };
-                write!(f, "AF_PACKET, {clock} time")?;
+                write!(f, "AF_PACKET, {clock} time")
             }
-            Path::Xdp { native, zero_copy, huge_pages } => {
+            Self::Xdp { native, zero_copy, huge_pages } => {
                 let mode = if *native { "native" } else { "generic" };
                 let copy = if *zero_copy { "zero-copy" } else { "copy" };
                 let pages = if *huge_pages { ", huge pages" } else { "" };
-                write!(f, "AF_XDP, {mode}, {copy}{pages}")?;
+                write!(f, "AF_XDP, {mode}, {copy}{pages}")
             }
-            Path::Dpdk { driver } => write!(f, "DPDK, {driver}")?,
+            Self::Dpdk { driver } => write!(f, "DPDK, {driver}"),
         }
-        write!(f, ", {} KiB", memory >> 10)
     }
 }

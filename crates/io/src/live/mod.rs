@@ -10,7 +10,8 @@
 //! [`open`] returns a [`Receiver`] for each queue. One queue receives all frames between two addresses: both directions
 //! and all fragments of a datagram. With AF_XDP and DPDK this requires that the network card distributes frames
 //! symmetrically. A [`MergedReceiver`] reads several interfaces as one stream. [`Counters`] count received and dropped
-//! frames. Diagnostics about an interface are [`Notice`]s. [`Sender`] and [`LiveSender`] send.
+//! frames. Diagnostics about an interface are [`Notice`]s. [`Sender`] and [`LiveSender`] send. A [`Port`] receives and sends
+//! the frames of one EtherType.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -50,6 +51,7 @@ mod notice;
 mod offload;
 mod options;
 mod packet;
+mod port;
 mod queue;
 mod receiver;
 mod send;
@@ -68,5 +70,6 @@ pub use merged::MergedReceiver;
 pub use notice::Notice;
 pub use offload::{Offload, OffloadError, Segments, complete};
 pub use options::{Attach, Method, Options};
+pub use port::{Port, PortSender};
 pub use receiver::{Lost, Receiver, Wake, interface_index, open, required_queues};
 pub use send::{LiveSender, Pace, SendError, SendOptions, Sender, Sent, TemplateError};

@@ -1,5 +1,6 @@
 //! `Receiver`: one queue of an open interface, the common interface of all capture methods.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use crate::live::link::Link;
 use crate::live::notice::Notice;
 use crate::live::options::{Method, Options};
 use crate::live::packet::{self, PacketReceiver};
+use crate::live::port::PortSender;
 use crate::live::xdp::{self, XdpReceiver};
 
 /// Result of [`Receiver::wait`].
@@ -83,6 +85,24 @@ pub fn open(name: &str, options: &Options) -> Result<Vec<Receiver>, OpenError> {
             queues.into_iter().map(|one| Kind::Dpdk(Box::new(one))).collect()
         }
     };
+    Ok(receivers(name, kinds, notices))
+}
+
+/// As [`open`], for a port.
+pub(super) fn open_port(
+    name: &str,
+    ethertype: u16,
+    options: &Options,
+) -> Result<(Vec<Receiver>, PortSender), OpenError> {
+    let mut notices = Vec::new();
+    let interface = Arc::new(Interface::open(name)?);
+    let (queues, sender) = xdp::open_port(&interface, ethertype, options, &mut notices)?;
+    let kinds = queues.into_iter().map(|one| Kind::Xdp(one, Arc::clone(&interface))).collect();
+    Ok((receivers(name, kinds, notices), sender))
+}
+
+/// The receivers of all queues; the first holds the notices.
+fn receivers(name: &str, kinds: Vec<Kind>, mut notices: Vec<Notice>) -> Vec<Receiver> {
     let queues = kinds.len() as u16;
     // Read last, because earlier losses do not belong to these receivers.
     let lost_before = kinds.first().and_then(Kind::lost).unwrap_or_default();
@@ -101,7 +121,7 @@ pub fn open(name: &str, options: &Options) -> Result<Vec<Receiver>, OpenError> {
     {
         first.notices.push(Notice::Down { interface: name.to_string() });
     }
-    Ok(receivers)
+    receivers
 }
 
 /// The required number of queues, if the interface called `name` determines it; `None` if [`Options::queues`] can
@@ -190,6 +210,15 @@ impl Receiver {
             Kind::Dpdk(one) => one.wait(timeout),
         };
         if frames { Wake::Frames } else { Wake::Nothing(self.state()) }
+    }
+
+    /// The socket that is readable while frames wait, for poll or epoll. `None` for DPDK.
+    pub fn socket(&self) -> Option<BorrowedFd<'_>> {
+        match &self.kind {
+            Kind::Packet(one, _) => Some(one.socket()),
+            Kind::Xdp(one, _) => Some(one.socket()),
+            Kind::Dpdk(_) => None,
+        }
     }
 
     /// Stops receiving. Frames that arrived before can still be read. AF_PACKET may show them only after

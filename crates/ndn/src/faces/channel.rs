@@ -1,4 +1,4 @@
-//! A channel: a datagram socket, UDP or Ethernet, that many faces share.
+//! A channel: a datagram socket, UDP or Ethernet, or an AF_XDP port, that many faces share.
 
 use std::collections::HashMap;
 use std::io;
@@ -6,11 +6,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use crate::faces::error::OpenError;
 use crate::faces::multicast;
 use crate::faces::outgoing::Outgoing;
 use crate::faces::queue::Queue;
 use crate::faces::remote::{Mac, ip_version};
 use crate::faces::sys::{self, Address, Interface};
+use crate::faces::xdp::{XdpInput, XdpPort};
 
 /// The EtherType of NDN.
 const ETHERTYPE: u16 = 0x8624;
@@ -58,6 +60,16 @@ impl Channel {
         Ok(Self::new(socket, Kind::Ethernet { name: name.into(), interface }, false))
     }
 
+    /// As [`Channel::ethernet`], by AF_XDP.
+    pub(crate) fn ethernet_xdp(name: &str) -> Result<Self, OpenError> {
+        let XdpPort { membership, interface, input, output } = XdpPort::open(name, ETHERTYPE)?;
+        let kind = Kind::Ethernet { name: name.into(), interface };
+        let mut channel = Self::new(membership, kind, false);
+        channel.queue.xdp = Some(input);
+        channel.outgoing = Outgoing::xdp(output);
+        Ok(channel)
+    }
+
     /// `segmentation`: whether the kernel segments messages (UDP_SEGMENT).
     fn new(socket: OwnedFd, kind: Kind, segmentation: bool) -> Self {
         let socket = Arc::new(socket);
@@ -93,6 +105,19 @@ impl Channel {
         Some(Address::link(interface.index, ETHERTYPE, to.unwrap_or(Mac::NDN_GROUP)))
     }
 
+    /// The local end, and with AF_XDP its mode.
+    pub(crate) fn describe(&self) -> String {
+        match &self.queue.xdp {
+            Some(xdp) => format!("{} by {}", self.local(), xdp.describe()),
+            None => self.local(),
+        }
+    }
+
+    /// Removes and returns warnings from opening the channel.
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
+        self.queue.xdp.as_mut().map(XdpInput::take_warnings).unwrap_or_default()
+    }
+
     /// The face of a remote address.
     #[inline]
     pub(crate) fn face_of(&mut self, from: &Address) -> Option<u32> {
@@ -121,6 +146,9 @@ impl Channel {
 
     /// Datagrams that the kernel dropped for lack of room, since the socket was opened.
     pub(crate) fn kernel_drops(&mut self) -> u64 {
+        if let Some(xdp) = &mut self.queue.xdp {
+            return xdp.drops();
+        }
         match self.kind {
             Kind::Udp(_) | Kind::Multicast { .. } => self.kernel_drops = self.queue.drops(),
             // The kernel resets this counter on each read.

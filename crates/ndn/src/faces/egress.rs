@@ -1,9 +1,9 @@
-//! The sending half of the faces, for a worker: it sends datagrams itself. Packets for stream faces
-//! go back to the thread that owns the streams.
+//! The sending half of the faces, for a worker: it sends datagrams itself. Packets for streams and
+//! AF_XDP go back to the main thread, which owns these.
 //!
 //! ```text
-//!  packet ─▶ Egress::send ─┬─ UDP, Ethernet: frames in the worker's buffers ─▶ flush
-//!                          └─ streams: refused, with the face's serial number
+//!  packet ─▶ Egress::send ─┬─ UDP, AF_PACKET: frames in the worker's buffers ─▶ flush
+//!                          └─ streams, AF_XDP: refused, with the face's serial number
 //! ```
 
 use crate::packets::Headers;
@@ -18,6 +18,7 @@ use crate::faces::registry::FIRST;
 pub(crate) struct Egress {
     /// Number of the worker.
     worker: u8,
+    /// By number; `None` where only the main thread can send.
     channels: Vec<Option<Outgoing>>,
     /// By face number minus [`FIRST`].
     faces: Vec<Option<Sender>>,
@@ -95,7 +96,7 @@ impl Egress {
         }
     }
 
-    /// Buffers a packet. Returns the face's serial number if it is a stream.
+    /// Buffers a packet. Returns the face's serial number if only the main thread can send it.
     #[inline]
     pub(crate) fn send(&mut self, number: u32, headers: &Headers, packet: &[u8]) -> Option<u64> {
         let at = number.wrapping_sub(FIRST) as usize;
@@ -105,13 +106,11 @@ impl Egress {
             return None;
         };
         let Some((channel, peer)) = &mut sender.datagrams else { return Some(sender.serial) };
-        count_out(&mut sender.counters, headers, packet);
         let channel = *channel;
         let Some(outgoing) = self.channels.get_mut(channel).and_then(Option::as_mut) else {
-            sender.counters.frames_out += 1;
-            sender.counters.count_lost(Lost::Gone, 1);
-            return None;
+            return Some(sender.serial);
         };
+        count_out(&mut sender.counters, headers, packet);
         if outgoing.send(number, peer, &mut sender.counters, headers, packet) {
             self.flush_channel(channel);
         }
@@ -138,9 +137,12 @@ impl Egress {
 
     fn flush_channel(&mut self, channel: usize) {
         let Self { channels, faces, others, .. } = self;
-        let Some(outgoing) = channels[channel].as_mut().filter(|one| !one.is_empty()) else {
+        let Some(outgoing) = channels[channel].as_mut() else {
             return;
         };
+        if outgoing.is_empty() {
+            return;
+        }
         outgoing.flush(|face, reason| {
             let at = face.wrapping_sub(FIRST) as usize;
             let sender = faces.get_mut(at).and_then(Option::as_mut);

@@ -55,6 +55,14 @@ pub enum OpenError {
         /// The system's error.
         source: io::Error,
     },
+    /// The interface cannot be opened for AF_XDP.
+    #[error("opening ether://{interface} by AF_XDP: {source}")]
+    Xdp {
+        /// The interface.
+        interface: String,
+        /// The reason.
+        source: ringtap_io::live::OpenError,
+    },
     /// All faces are in use; their maximum number.
     #[error("all {0} faces are in use: raise the maximum or close a face")]
     Full(usize),

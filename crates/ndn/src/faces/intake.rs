@@ -8,7 +8,6 @@
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use crate::packets::{
@@ -213,7 +212,7 @@ impl Intake {
         loop {
             let Some((channel, queue)) = faces.queue(source) else { return };
             // The error belongs to an earlier send, or the interface is down: nothing was received.
-            let Ok(count) = inbox.receive(queue.socket.as_fd(), queue.messages) else { return };
+            let Ok(count) = queue.receive(inbox) else { return };
             let mut batch = Batch::new();
             let before = handled;
             for at in 0..count {
@@ -519,7 +518,7 @@ mod tests {
     use std::net::SocketAddr;
 
     use crate::faces::remote::{Mac, Remote};
-    use crate::faces::settings::{EthernetSettings, Settings};
+    use crate::faces::settings::{EthernetMethod, EthernetSettings, Settings};
 
     use super::*;
 
@@ -550,7 +549,12 @@ mod tests {
     #[test]
     fn a_frame_with_a_group_as_its_source_is_not_of_the_group() {
         let interface = "lo".to_owned();
-        let ethernet = vec![EthernetSettings { interface, strangers: true, mtu: None }];
+        let ethernet = vec![EthernetSettings {
+            interface,
+            strangers: true,
+            mtu: None,
+            method: EthernetMethod::default(),
+        }];
         let Ok(mut faces) = Faces::open(Settings { ethernet, ..Settings::default() }) else {
             return eprintln!("SKIPPED: packet sockets need root");
         };

@@ -39,6 +39,7 @@ mod sys;
 mod waiting;
 #[cfg_attr(not(feature = "websocket"), path = "no_websocket.rs")]
 mod websocket;
+mod xdp;
 
 pub use counters::{Counters, Lost};
 pub(crate) use egress::{Egress, FaceInfo, Sent};
@@ -48,5 +49,5 @@ pub use intake::{Handler, Intake, ReceivedPacket, close_idle};
 pub(crate) use outgoing::Outgoing;
 pub use registry::{Faces, MTU_MIN};
 pub use remote::{MULTICAST_GROUP, MULTICAST_PORT, Mac, Remote, RemoteError};
-pub use settings::{EthernetSettings, MulticastSettings, Settings};
+pub use settings::{EthernetMethod, EthernetSettings, MulticastSettings, Settings};
 pub use sys::{receive_drops, widen_receive_queue};

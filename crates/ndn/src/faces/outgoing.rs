@@ -1,4 +1,4 @@
-//! Frames to send on a datagram socket, from one thread.
+//! Frames to send on a channel, from one thread.
 //!
 //! ```text
 //!  bytes   | frame | frame | frame | frame |   consecutive frames
@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use crate::faces::counters::{Counters, Lost};
 use crate::faces::sys::{self, Address, BURST, DATAGRAM_MAX, OutgoingMessage};
+use crate::faces::xdp::XdpOutput;
 
 /// Maximum number of datagrams in a message that the kernel segments.
 const SEGMENTS_MAX: usize = 64;
@@ -25,10 +26,10 @@ const UNSEGMENTED_MAX: usize = 1024;
 /// Number of buffered bytes above which frames are sent.
 const BYTES_MAX: usize = 256 << 10;
 
-/// The buffered frames of a socket. Each thread that sends on it has its own.
+/// The buffered frames of a channel. Each thread that sends on it has its own.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    socket: Arc<OwnedFd>,
+    output: Output,
     bytes: Vec<u8>,
     frames: Vec<Frame>,
     /// Buffer for a fragment.
@@ -37,6 +38,26 @@ pub(crate) struct Outgoing {
     segmentation: bool,
     /// Receivers to which segmentation failed. Some are not reachable at all, so the others have it.
     unsegmented: HashSet<Address>,
+}
+
+/// Where the frames are sent.
+#[derive(Debug)]
+enum Output {
+    /// On a datagram socket, by any number of threads.
+    Socket(Arc<OwnedFd>),
+    /// By AF_XDP, by one thread.
+    Xdp(Box<XdpOutput>),
+}
+
+impl Output {
+    /// Sends up to [`BURST`] messages, without blocking; returns the number of accepted messages.
+    /// An error is that of the first message.
+    fn send(&mut self, messages: &[OutgoingMessage<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Socket(socket) => sys::send(socket.as_fd(), messages),
+            Self::Xdp(xdp) => xdp.send(messages),
+        }
+    }
 }
 
 /// The receiver of a face's frames.
@@ -61,8 +82,17 @@ struct Frame {
 impl Outgoing {
     /// `segmentation`: whether the kernel segments messages.
     pub(crate) fn new(socket: Arc<OwnedFd>, segmentation: bool) -> Self {
+        Self::to(Output::Socket(socket), segmentation)
+    }
+
+    /// Sends by AF_XDP.
+    pub(crate) fn xdp(output: XdpOutput) -> Self {
+        Self::to(Output::Xdp(Box::new(output)), false)
+    }
+
+    fn to(output: Output, segmentation: bool) -> Self {
         Self {
-            socket,
+            output,
             bytes: Vec::with_capacity(BYTES_MAX + DATAGRAM_MAX),
             frames: Vec::with_capacity(BURST),
             fragment: Vec::new(),
@@ -71,9 +101,12 @@ impl Outgoing {
         }
     }
 
-    /// The same socket, for another thread.
-    pub(crate) fn for_thread(&self) -> Self {
-        Self::new(Arc::clone(&self.socket), self.segmentation)
+    /// The same channel, for another thread; `None` if only this thread can send on it.
+    pub(crate) fn for_thread(&self) -> Option<Self> {
+        match &self.output {
+            Output::Socket(socket) => Some(Self::new(Arc::clone(socket), self.segmentation)),
+            Output::Xdp(_) => None,
+        }
     }
 
     /// Buffers a packet for a face, fragmented if necessary. Returns whether the caller must flush.
@@ -119,24 +152,39 @@ impl Outgoing {
         self.frames.push(Frame { face, to, start, end: self.bytes.len() });
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.frames.is_empty()
+    /// Whether the kernel segments messages to this receiver.
+    fn is_segmented(&self, to: &Address) -> bool {
+        self.segmentation && !self.unsegmented.contains(to)
+    }
+
+    /// Whether a flush has nothing to do.
+    pub(crate) fn is_empty(&mut self) -> bool {
+        let pending = match &mut self.output {
+            Output::Socket(_) => false,
+            Output::Xdp(xdp) => xdp.has_pending(),
+        };
+        self.frames.is_empty() && !pending
     }
 
     /// Sends the buffered frames; calls `lost` for each frame that was not sent.
     pub(crate) fn flush(&mut self, mut lost: impl FnMut(u32, Lost)) {
         let mut at = 0;
+        if self.frames.is_empty() {
+            // Continues with pending frames. An error shows again at the next frame.
+            let _ = self.output.send(&[]);
+        }
         while at < self.frames.len() {
             let nothing = OutgoingMessage { to: &self.frames[at].to, bytes: &[], segment: None };
             let (mut messages, mut ends) = ([nothing; BURST], [at; BURST]);
             let (mut count, mut next) = (0, at);
             while next < self.frames.len() && count < BURST {
-                (messages[count], next) = self.message(next);
+                let segmentation = self.is_segmented(&self.frames[next].to);
+                (messages[count], next) = message(&self.bytes, &self.frames, segmentation, next);
                 ends[count] = next;
                 count += 1;
             }
             let first_is_segmented = messages[0].segment.is_some();
-            match sys::send(self.socket.as_fd(), &messages[..count]) {
+            match self.output.send(&messages[..count]) {
                 Ok(sent) => at = if sent == 0 { ends[0] } else { ends[sent - 1] },
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // The kernel, or the interface to this neighbour, does not support segmentation:
@@ -159,32 +207,42 @@ impl Outgoing {
                 }
             }
         }
+        if let Output::Xdp(xdp) = &mut self.output {
+            // Which frames the device dropped is not known.
+            let dropped = self.frames.iter().rev().take(xdp.take_dropped());
+            dropped.for_each(|frame| lost(frame.face, Lost::Congested));
+        }
         self.frames.clear();
         self.bytes.clear();
     }
+}
 
-    /// The message that begins with the frame `at`, and the index of the first frame after it.
-    fn message(&self, at: usize) -> (OutgoingMessage<'_>, usize) {
-        let first = &self.frames[at];
-        let size = first.end - first.start;
-        let mut end = at + 1;
-        if self.segmentation && !self.unsegmented.contains(&first.to) {
-            while let Some(frame) = self.frames.get(end)
-                && end - at < SEGMENTS_MAX
-                && frame.end - first.start <= DATAGRAM_MAX - 100
-                && frame.end - frame.start <= size
-                && frame.to == first.to
-            {
-                end += 1;
-                if frame.end - frame.start < size {
-                    break;
-                }
+/// The message that begins with the frame `at`, and the index of the first frame after it.
+fn message<'a>(
+    bytes: &'a [u8],
+    frames: &'a [Frame],
+    segmentation: bool,
+    at: usize,
+) -> (OutgoingMessage<'a>, usize) {
+    let first = &frames[at];
+    let size = first.end - first.start;
+    let mut end = at + 1;
+    if segmentation {
+        while let Some(frame) = frames.get(end)
+            && end - at < SEGMENTS_MAX
+            && frame.end - first.start <= DATAGRAM_MAX - 100
+            && frame.end - frame.start <= size
+            && frame.to == first.to
+        {
+            end += 1;
+            if frame.end - frame.start < size {
+                break;
             }
         }
-        let bytes = &self.bytes[first.start..self.frames[end - 1].end];
-        let segment = if end > at + 1 { u16::try_from(size).ok() } else { None };
-        (OutgoingMessage { to: &first.to, bytes, segment }, end)
     }
+    let bytes = &bytes[first.start..frames[end - 1].end];
+    let segment = if end > at + 1 { u16::try_from(size).ok() } else { None };
+    (OutgoingMessage { to: &first.to, bytes, segment }, end)
 }
 
 /// Whether an error means that the socket does not support segmentation.
@@ -218,6 +276,6 @@ mod tests {
         outgoing.flush(|_, reason| lost.push(reason));
         assert_eq!(lost, [Lost::Refused; 3]);
         send(&mut outgoing, &good.to_string());
-        assert_eq!(outgoing.message(0).0.segment, Some(2));
+        assert!(outgoing.is_segmented(&Address::of(&good)));
     }
 }

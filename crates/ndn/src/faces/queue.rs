@@ -8,8 +8,8 @@
 //!  neighbour c ─┘                        └─ queue of c ─────────── a turn ─┘
 //! ```
 
-use std::io::ErrorKind;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::faces::channel::{Channel, Kind};
@@ -18,6 +18,7 @@ use crate::faces::face::Link;
 use crate::faces::registry::Faces;
 use crate::faces::sys::{self, BURST, Inbox};
 use crate::faces::waiting::Source;
+use crate::faces::xdp::XdpInput;
 
 /// Number of datagrams of a queue after which the next queue is served.
 pub(crate) const DATAGRAMS_PER_TURN: usize = 64;
@@ -35,6 +36,8 @@ const LAST_CALLS: usize = 1_024;
 #[derive(Debug)]
 pub(crate) struct Queue {
     pub(crate) socket: Arc<OwnedFd>,
+    /// Receives instead of the socket, which keeps the interface in the group.
+    pub(crate) xdp: Option<XdpInput>,
     /// Number of messages to receive in one call.
     pub(crate) messages: usize,
     /// Number of full turns since the queue was last empty.
@@ -43,7 +46,23 @@ pub(crate) struct Queue {
 
 impl Queue {
     pub(crate) fn new(socket: Arc<OwnedFd>) -> Self {
-        Self { socket, messages: BURST, full_turns: 0 }
+        Self { socket, xdp: None, messages: BURST, full_turns: 0 }
+    }
+
+    /// Receives the messages of one call, without blocking; returns their number.
+    pub(crate) fn receive(&mut self, inbox: &mut Inbox) -> io::Result<usize> {
+        match &mut self.xdp {
+            Some(xdp) => Ok(xdp.receive(inbox, self.messages)),
+            None => inbox.receive(self.socket.as_fd(), self.messages),
+        }
+    }
+
+    /// The sockets that are readable while messages wait.
+    pub(crate) fn readable(&self) -> Vec<BorrowedFd<'_>> {
+        match &self.xdp {
+            Some(xdp) => xdp.sockets().collect(),
+            None => vec![self.socket.as_fd()],
+        }
     }
 
     /// Datagrams that the kernel dropped for lack of room, since the socket was opened.

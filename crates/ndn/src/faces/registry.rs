@@ -19,7 +19,7 @@ use crate::faces::face::{Face, Link, Persistence};
 use crate::faces::listener::Listener;
 use crate::faces::outgoing::{Outgoing, Peer};
 use crate::faces::remote::Remote;
-use crate::faces::settings::Settings;
+use crate::faces::settings::{EthernetMethod, Settings};
 use crate::faces::stream::FRAME_MAX;
 use crate::faces::sys::Address;
 use crate::faces::waiting::Source;
@@ -94,7 +94,7 @@ impl Faces {
             faces.channels[channel].accepts_unknown = true;
         }
         for ethernet in &settings.ethernet {
-            let channel = faces.open_ethernet(&ethernet.interface)?;
+            let channel = faces.open_ethernet(&ethernet.interface, ethernet.method)?;
             let opened = &mut faces.channels[channel];
             opened.mtu = ethernet.mtu;
             opened.accepts_unknown = ethernet.strangers;
@@ -255,10 +255,15 @@ impl Faces {
         total
     }
 
-    /// The addresses of all sockets in NFD's syntax.
+    /// The addresses of all sockets in NFD's syntax; with AF_XDP also its mode.
     pub fn listening(&self) -> impl Iterator<Item = String> {
         let names = self.listeners.iter().map(|listener| listener.name.clone());
-        self.channels.iter().map(Channel::local).chain(names)
+        self.channels.iter().map(Channel::describe).chain(names)
+    }
+
+    /// Removes and returns warnings from opening the sockets.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        self.channels.iter_mut().flat_map(Channel::take_warnings).collect()
     }
 
     /// Sets whether a local program receives the number of the face that received a packet. Returns
@@ -313,9 +318,10 @@ impl Faces {
         self.channels.take_changed()
     }
 
-    /// The sending half of a channel, for another thread; `None` if it is closed.
+    /// The sending half of a channel, for another thread; `None` if it is closed or only this thread
+    /// can send on it.
     pub(crate) fn outgoing(&self, channel: usize) -> Option<Outgoing> {
-        self.channels.get(channel).map(|channel| channel.outgoing.for_thread())
+        self.channels.get(channel)?.outgoing.for_thread()
     }
 
     /// Ends a wait for packets when this event happens. It is not read.
@@ -347,7 +353,7 @@ impl Faces {
     /// Sends all buffered frames.
     pub fn flush(&mut self) {
         for number in 0..self.channels.end() {
-            if self.channels.get(number).is_some_and(|channel| !channel.outgoing.is_empty()) {
+            if self.channels.get_mut(number).is_some_and(|channel| !channel.outgoing.is_empty()) {
                 self.flush_channel(number);
             }
         }
@@ -566,7 +572,7 @@ impl Faces {
         let same = |channel: &Channel| matches!(&channel.kind, Kind::Ethernet { name, .. } if name == interface);
         match self.channels.find(same) {
             Some(channel) => Ok(channel),
-            None => self.open_ethernet(interface),
+            None => self.open_ethernet(interface, EthernetMethod::default()),
         }
     }
 
@@ -603,9 +609,16 @@ impl Faces {
         self.put_channel(channel)
     }
 
-    fn open_ethernet(&mut self, interface: &str) -> Result<usize, OpenError> {
-        let channel = Channel::ethernet(interface)
-            .map_err(|source| OpenError::Ethernet { interface: interface.into(), source })?;
+    fn open_ethernet(
+        &mut self,
+        interface: &str,
+        method: EthernetMethod,
+    ) -> Result<usize, OpenError> {
+        let channel = match method {
+            EthernetMethod::Packet => Channel::ethernet(interface)
+                .map_err(|source| OpenError::Ethernet { interface: interface.into(), source })?,
+            EthernetMethod::Xdp => Channel::ethernet_xdp(interface)?,
+        };
         if let Kind::Ethernet { interface, .. } = &channel.kind
             && interface.mtu < MTU_MIN
         {
@@ -616,7 +629,9 @@ impl Faces {
 
     fn put_channel(&mut self, channel: Channel) -> Result<usize, OpenError> {
         let number = self.channels.next();
-        self.watch(&channel.queue.socket, Source::Channel(number as u32))?;
+        for socket in channel.queue.readable() {
+            self.watch(socket, Source::Channel(number as u32))?;
+        }
         Ok(self.channels.add(channel))
     }
 }

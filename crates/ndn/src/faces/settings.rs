@@ -45,10 +45,32 @@ impl Settings {
 pub struct EthernetSettings {
     /// The name of the interface.
     pub interface: String,
+    /// How its frames are received and sent.
+    pub method: EthernetMethod,
     /// Whether each unknown sender of a packet in a unicast frame gets a face.
     pub strangers: bool,
     /// Maximum size of a frame in bytes; `None`: the interface's MTU.
     pub mtu: Option<usize>,
+}
+
+/// How the frames of an Ethernet interface are received and sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EthernetMethod {
+    /// AF_PACKET: through the kernel's network stack.
+    #[default]
+    Packet,
+    /// AF_XDP: before the network stack, which gets all other frames.
+    Xdp,
+}
+
+impl EthernetMethod {
+    /// The name in configurations.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Packet => "af-packet",
+            Self::Xdp => "af-xdp",
+        }
+    }
 }
 
 /// A group of neighbours by UDP multicast, on one interface.

@@ -17,7 +17,7 @@ pub(super) struct Batch {
     pub(super) now_ns: u64,
     /// Executed before the packets.
     pub(super) commands: Vec<Command>,
-    /// Received packets; on the way back, packets to send on streams.
+    /// Received packets; on the way back, those that only the main thread can send.
     pub(super) packets: Packets,
     /// Changes that all other shards must know, before the packets are sent.
     pub(super) notices: Vec<Notice>,
@@ -27,7 +27,7 @@ pub(super) struct Batch {
 /// A command of the main thread.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// An opened socket, by its number; `None`: a closed one.
+    /// An opened channel, by its number; `None`: a closed one, or only the main thread can send on it.
     SetChannel(usize, Option<Outgoing>),
     /// A new or changed face.
     SetFace(u32, Face, FaceInfo),

@@ -47,7 +47,10 @@ impl ForwardPlan {
         let multicast = multicast
             .map(|one| json!({ "interface": one.interface, "group": one.group.to_string() }))
             .collect::<Vec<_>>();
-        let ethernet = self.faces.ethernet.iter().map(|one| &one.interface).collect::<Vec<_>>();
+        let ethernet = self.faces.ethernet.iter();
+        let ethernet = ethernet
+            .map(|one| json!({ "interface": one.interface, "method": one.method.name() }))
+            .collect::<Vec<_>>();
         let route = |route: &PlannedRoute| {
             let to = match &route.to {
                 Remote::Ethernet { interface, .. }

@@ -117,9 +117,14 @@ impl Relay {
         Ok(Self { faces, intake: Intake::new(), core, plan, began_ns: now_ns })
     }
 
-    /// The addresses of all sockets in NFD's syntax.
+    /// The addresses of all sockets in NFD's syntax; with AF_XDP also its mode.
     pub fn listening(&self) -> Vec<String> {
         self.faces.listening().collect()
+    }
+
+    /// Removes and returns warnings from opening the sockets.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        self.faces.take_warnings()
     }
 
     /// Forwards until `stopped` returns true. Calls `each` once a second with a function that

@@ -1,6 +1,6 @@
 //! One AF_PACKET socket with its ring.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +35,10 @@ pub(crate) struct PacketReceiver {
 }
 
 impl PacketReceiver {
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
     #[inline]
     pub(crate) fn burst(&mut self, most: usize, each: impl FnMut(Frame<'_>)) -> usize {
         self.lend_while(most, |_| true, each)

@@ -16,9 +16,11 @@ mod packet;
 mod sender;
 mod template;
 mod xdp;
+mod xdp_queue;
 
 pub use error::SendError;
 pub use live::LiveSender;
 pub use pace::Pace;
 pub use sender::{SendOptions, Sender, Sent};
 pub use template::TemplateError;
+pub(crate) use xdp_queue::XdpQueue;

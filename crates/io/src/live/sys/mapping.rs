@@ -16,6 +16,8 @@ pub(super) struct Mapping {
 
 // SAFETY: a mapping belongs to the process, not to a thread, and `Mapping` lends no references.
 unsafe impl Send for Mapping {}
+// SAFETY: as above; its methods only compute addresses.
+unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps `len` bytes that a socket shares, from `offset` on.

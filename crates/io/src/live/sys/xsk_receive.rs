@@ -5,9 +5,11 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use super::socket;
 use super::xsk::{Ring, Umem, Which};
+use super::xsk_send::XskSend;
 
 /// Number of frames that are prefetched ahead.
 const AHEAD: u32 = 8;
@@ -15,24 +17,33 @@ const AHEAD: u32 = 8;
 pub(crate) struct XskReceive {
     rx: Ring<libc::xdp_desc>,
     fill: Ring<u64>,
-    /// The kernel requires one, although nothing is sent.
-    _completion: Ring<u64>,
-    umem: Umem,
+    /// The kernel requires one, although nothing is sent. A socket that sends has another.
+    _completion: Option<Ring<u64>>,
+    umem: Arc<Umem>,
 }
 
 impl XskReceive {
     /// Creates `buffers` buffers (a power of two) of `1 << shift` bytes and the receive rings for an AF_XDP socket that
-    /// is not bound yet.
-    pub(crate) fn new(socket: &OwnedFd, buffers: u32, shift: u32) -> io::Result<Self> {
-        let umem = Umem::new(socket, buffers, shift)?;
+    /// is not bound yet. With `to_send` buffers (a power of two, or 0), also creates its sending half.
+    pub(crate) fn new(
+        socket: &OwnedFd,
+        buffers: u32,
+        to_send: u32,
+        shift: u32,
+    ) -> io::Result<(Self, Option<XskSend>)> {
+        let all = buffers + to_send;
+        let umem = Arc::new(Umem::new(socket, all, shift)?);
+        let (sender, completion) = match to_send {
+            0 => (None, Some(Ring::new(socket, Which::Completion, 1)?)),
+            _ => (Some(XskSend::over(socket, Arc::clone(&umem), buffers..all, None)?), None),
+        };
         let mut fill = Ring::new(socket, Which::Fill, buffers)?;
-        let completion = Ring::new(socket, Which::Completion, 1)?;
         let rx = Ring::new(socket, Which::Rx, buffers)?;
         for buffer in 0..buffers {
             fill.put(buffer, u64::from(buffer) << shift);
         }
         fill.submit(buffers);
-        Ok(Self { rx, fill, _completion: completion, umem })
+        Ok((Self { rx, fill, _completion: completion, umem }, sender))
     }
 
     /// The number of waiting frames.

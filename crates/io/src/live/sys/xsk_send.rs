@@ -4,16 +4,18 @@
 //! entries as there are buffers, so it is never full.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use super::xsk::{Ring, Umem, Which};
 
 pub(crate) struct XskSend {
     tx: Ring<libc::xdp_desc>,
     completion: Ring<u64>,
-    /// The kernel requires one, although nothing is received.
-    _fill: Ring<u64>,
-    umem: Umem,
+    /// The kernel requires one, although nothing is received. A socket that receives has another.
+    _fill: Option<Ring<u64>>,
+    umem: Arc<Umem>,
     /// Buffers that are free.
     free: Vec<u64>,
 }
@@ -22,11 +24,22 @@ impl XskSend {
     /// Creates `buffers` buffers (a power of two) of `1 << shift` bytes and the send rings for an AF_XDP socket that is
     /// not bound yet.
     pub(crate) fn new(socket: &OwnedFd, buffers: u32, shift: u32) -> io::Result<Self> {
-        let umem = Umem::new(socket, buffers, shift)?;
+        let umem = Arc::new(Umem::new(socket, buffers, shift)?);
         let fill = Ring::new(socket, Which::Fill, 1)?;
-        let completion = Ring::new(socket, Which::Completion, buffers)?;
-        let tx = Ring::new(socket, Which::Tx, buffers)?;
-        let free = (0..buffers).rev().map(|buffer| u64::from(buffer) << shift).collect();
+        Self::over(socket, umem, 0..buffers, Some(fill))
+    }
+
+    /// Sends from these buffers of the memory; their number is a power of two.
+    pub(super) fn over(
+        socket: &OwnedFd,
+        umem: Arc<Umem>,
+        buffers: Range<u32>,
+        fill: Option<Ring<u64>>,
+    ) -> io::Result<Self> {
+        let number = buffers.end - buffers.start;
+        let completion = Ring::new(socket, Which::Completion, number)?;
+        let tx = Ring::new(socket, Which::Tx, number)?;
+        let free = buffers.rev().map(|buffer| u64::from(buffer) << umem.shift).collect();
         Ok(Self { tx, completion, _fill: fill, umem, free })
     }
 

@@ -17,4 +17,4 @@ mod receiver;
 mod setup;
 
 pub(crate) use receiver::XdpReceiver;
-pub(crate) use setup::open;
+pub(crate) use setup::{open, open_port};

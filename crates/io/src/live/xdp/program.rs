@@ -4,15 +4,24 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use crate::live::capability::Capability;
-use crate::live::code::{R, Size, call, exit, load, map, set};
+use crate::live::code::{
+    R, Size, add, call, copy, exit, load, map, set, skip_if_greater, skip_if_not,
+};
 use crate::live::error::OpenError;
 use crate::live::interface::Interface;
 use crate::live::notice::Notice;
 use crate::live::options::Attach;
 use crate::live::sys::bpf::{Link, Map, MapKind, Program};
 
-/// Offset of the queue number in `struct xdp_md`.
+/// Offsets in `struct xdp_md`: the start of the frame, its end, and the queue number.
+const DATA: i16 = 0;
+const DATA_END: i16 = 4;
 const QUEUE: i16 = 16;
+
+/// Offset of the EtherType in a frame, and the length of the Ethernet header.
+const ETHERTYPE: i16 = 12;
+const ETHERNET: i32 = 14;
+
 const REDIRECT_MAP: i32 = 51;
 const PASS: i32 = 2;
 
@@ -29,17 +38,18 @@ pub(super) struct Attachment {
 
 impl Attachment {
     /// Attaches the program to the interface, for `queues` queues. Until sockets are set, all
-    /// frames go to the host.
+    /// frames go to the host. With `ethertype`, frames with another one always do.
     pub(super) fn new(
         interface: &Interface,
         queues: u32,
         attach: Attach,
+        ethertype: Option<u16>,
         notices: &mut Vec<Notice>,
     ) -> Result<Self, OpenError> {
         let doing = "loading an XDP program";
         let sockets =
             Map::new(MapKind::Sockets, queues).map_err(OpenError::at(doing, Capability::XDP))?;
-        let program = Program::load("ringtap", &instructions(&sockets))
+        let program = Program::load("ringtap", &instructions(&sockets, ethertype))
             .map_err(OpenError::at(doing, Capability::XDP))?;
         let index = interface.link.index;
         let native = match attach {
@@ -106,15 +116,30 @@ fn refused(interface: &Interface, mode: &'static str) -> impl FnOnce(io::Error) 
     }
 }
 
-/// `return bpf_redirect_map(&sockets, context->rx_queue_index, XDP_PASS)`.
-fn instructions(sockets: &Map) -> Vec<u64> {
+/// `return bpf_redirect_map(&sockets, context->rx_queue_index, XDP_PASS)`, with `ethertype` only for
+/// frames of it.
+fn instructions(sockets: &Map, ethertype: Option<u16>) -> Vec<u64> {
     let [map_low, map_high] = map(R(1), sockets.number());
-    vec![
+    let redirect = [
         load(Size::Word, R(2), R(1), QUEUE),
         map_low,
         map_high,
         set(R(3), PASS),
         call(REDIRECT_MAP),
         exit(),
-    ]
+    ];
+    let Some(ethertype) = ethertype else { return redirect.into() };
+    // As it is in memory.
+    let ethertype = u16::from_ne_bytes(ethertype.to_be_bytes()).into();
+    let to_end = redirect.len() as i16;
+    let check = [
+        load(Size::Word, R(2), R(1), DATA),
+        load(Size::Word, R(3), R(1), DATA_END),
+        copy(R(4), R(2)),
+        add(R(4), ETHERNET),
+        skip_if_greater(R(4), R(3), to_end + 2),
+        load(Size::Half, R(5), R(2), ETHERTYPE),
+        skip_if_not(R(5), ethertype, to_end),
+    ];
+    [&check[..], &redirect, &[set(R(0), PASS), exit()]].concat()
 }

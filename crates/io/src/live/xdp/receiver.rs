@@ -1,6 +1,6 @@
 //! One AF_XDP socket with its rings.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::live::sys::xsk_receive::XskReceive;
 /// Receives the frames of one queue.
 pub(crate) struct XdpReceiver {
     pub(super) rings: XskReceive,
-    pub(super) socket: OwnedFd,
+    pub(super) socket: Arc<OwnedFd>,
     pub(super) snap: usize,
     pub(super) zero_copy: bool,
     pub(super) busy_poll: bool,
@@ -56,6 +56,10 @@ impl XdpReceiver {
         self.rings.wake(&self.socket);
         self.received += u64::from(lent);
         lent as usize
+    }
+
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     /// Whether a frame waits.

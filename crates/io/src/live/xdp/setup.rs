@@ -1,4 +1,5 @@
-//! Opens an interface for AF_XDP: the program, and a socket for each receive queue.
+//! Opens an interface for AF_XDP: the program, and a socket for each receive queue. That of the
+//! first queue of a port also sends.
 //!
 //! Invariant: a socket is in the program's map only when it can receive. Until then the host gets
 //! the frames of its queue.
@@ -18,7 +19,9 @@ use crate::live::notice::Notice;
 use crate::live::offload::Offload;
 use crate::live::options::Options;
 use crate::live::packet::Promiscuous;
+use crate::live::port::PortSender;
 use crate::live::queue;
+use crate::live::send::XdpQueue;
 use crate::live::sys::socket;
 use crate::live::sys::xsk_receive::XskReceive;
 
@@ -27,8 +30,9 @@ use crate::live::sys::xsk_receive::XskReceive;
 const SHIFTS: [u32; 2] = [11, 12];
 /// Bytes that the kernel keeps free before a frame in its buffer.
 const HEADROOM: u32 = 256;
-/// Bytes of the Ethernet header and two VLAN tags.
-const HEADERS: u32 = 14 + 2 * 4;
+/// Bytes of the Ethernet header, and of it and two VLAN tags.
+const ETHERNET: u32 = 14;
+const HEADERS: u32 = ETHERNET + 2 * 4;
 /// Fewest buffers of a queue, and most: the kernel counts bytes of rings in 32 bits.
 const BUFFERS_LEAST: usize = 64;
 const BUFFERS_MOST: usize = 1 << 24;
@@ -36,12 +40,38 @@ const BUFFERS_MOST: usize = 1 << 24;
 /// Most frames that the driver processes per busy poll.
 const BUSY_POLL_BUDGET: c_int = 64;
 
+/// Number of buffers for frames that a port sends, and the socket's limit for them in bytes.
+const PORT_BUFFERS: u32 = 1024;
+const PORT_SEND_BYTES: c_int = 8 << 20;
+
 /// Opens all queues.
 pub(crate) fn open(
     interface: &Interface,
     options: &Options,
     notices: &mut Vec<Notice>,
 ) -> Result<Vec<XdpReceiver>, OpenError> {
+    Ok(open_queues(interface, options, None, notices)?.0)
+}
+
+/// Opens all queues for the frames of one EtherType, and the first also to send.
+pub(crate) fn open_port(
+    interface: &Interface,
+    ethertype: u16,
+    options: &Options,
+    notices: &mut Vec<Notice>,
+) -> Result<(Vec<XdpReceiver>, PortSender), OpenError> {
+    let (receivers, sender) = open_queues(interface, options, Some(ethertype), notices)?;
+    let name = interface.name().to_owned();
+    Ok((receivers, sender.ok_or(OpenError::NoQueue { name, queue: 0 })?))
+}
+
+/// Opens all queues, with `port` those of a port for this EtherType.
+fn open_queues(
+    interface: &Interface,
+    options: &Options,
+    port: Option<u16>,
+    notices: &mut Vec<Notice>,
+) -> Result<(Vec<XdpReceiver>, Option<PortSender>), OpenError> {
     if !matches!(interface.link.hardware, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) {
         return Err(OpenError::UnsupportedLink {
             name: interface.name().to_owned(),
@@ -72,11 +102,14 @@ pub(crate) fn open(
         }
         _ => None,
     };
-    let attachment = Arc::new(Attachment::new(interface, queues, options.attach, notices)?);
-    let mut receivers = Vec::with_capacity(sockets.len());
+    let attachment = Arc::new(Attachment::new(interface, queues, options.attach, port, notices)?);
+    let (mut receivers, mut sender) = (Vec::with_capacity(sockets.len()), None);
     for (socket, queue) in sockets.into_iter().zip(0..) {
-        let rings = XskReceive::new(&socket, buffers, shift)
-            .map_err(OpenError::memory("allocating AF_XDP buffers", (buffers as usize) << shift))?;
+        let socket = Arc::new(socket);
+        let to_send = if port.is_some() && queue == 0 { PORT_BUFFERS } else { 0 };
+        let memory = ((buffers + to_send) as usize) << shift;
+        let (rings, send_rings) = XskReceive::new(&socket, buffers, to_send, shift)
+            .map_err(OpenError::memory("allocating AF_XDP buffers", memory))?;
         let zero_copy = options.zero_copy && attachment.native;
         let zero_copy = queue::bind(&socket, interface, queue, zero_copy)?;
         let busy_poll = options.busy_poll.is_some_and(|time| {
@@ -86,6 +119,12 @@ pub(crate) fn open(
             }
             allowed.is_ok()
         });
+        if let Some(rings) = send_rings {
+            // Without the right to a larger limit, the system's applies.
+            let _ = socket::set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &PORT_SEND_BYTES);
+            let queue = XdpQueue::new(rings, Arc::clone(&socket), zero_copy);
+            sender = Some(PortSender::new(queue, longest_of_port(interface, shift)));
+        }
         receivers.push(XdpReceiver {
             rings,
             socket,
@@ -104,7 +143,12 @@ pub(crate) fn open(
             Capability::XDP,
         ))?;
     }
-    Ok(receivers)
+    Ok((receivers, sender))
+}
+
+/// The longest frame, in bytes, that the interface sends and that fits into a receive buffer.
+fn longest_of_port(interface: &Interface, shift: u32) -> usize {
+    (interface.link.mtu.saturating_add(ETHERNET)).min((1 << shift) - HEADROOM) as usize
 }
 
 /// Size of a buffer for frames of this interface, as a power of two.

@@ -7,6 +7,7 @@ mod errors;
 mod frames;
 mod offload;
 mod packet;
+mod port;
 mod send;
 mod states;
 mod xdp;

@@ -20,7 +20,7 @@ pub(crate) struct Address {
     len: u8,
 }
 
-/// The source of an Ethernet frame.
+/// A neighbour on an Ethernet, and for a received frame whom it is for.
 pub(crate) struct LinkAddress {
     pub(crate) from: Mac,
     /// `PACKET_HOST`, `PACKET_MULTICAST` and so on.
@@ -56,6 +56,12 @@ impl Address {
         bytes[11] = to.0.len() as u8;
         bytes[12..18].copy_from_slice(&to.0);
         Self { bytes, len: 20 }
+    }
+
+    /// The source of a frame of this kind: `PACKET_HOST`, `PACKET_MULTICAST` and so on.
+    pub(crate) fn with_kind(mut self, kind: u8) -> Self {
+        self.bytes[10] = kind;
+        self
     }
 
     /// An address that the kernel returned, without the IPv6 flow label, which does not identify

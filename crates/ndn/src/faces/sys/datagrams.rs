@@ -110,6 +110,23 @@ impl Inbox {
         Ok(self.messages.len())
     }
 
+    /// Removes all messages.
+    pub(crate) fn clear(&mut self) {
+        self.messages.clear();
+    }
+
+    /// Number of messages.
+    pub(crate) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Adds a message, at most [`BURST`] of them.
+    pub(crate) fn add(&mut self, from: Address, bytes: &[u8]) {
+        let (start, len) = (self.messages.len() * DATAGRAM_MAX, bytes.len());
+        self.bytes[start..start + len].copy_from_slice(bytes);
+        self.messages.push(ReceivedMessage { from, len, segment: len, truncated: false });
+    }
+
     /// A received message and its bytes.
     pub(crate) fn message(&self, at: usize) -> (ReceivedMessage, &[u8]) {
         let message = self.messages[at];

@@ -65,10 +65,11 @@ fn bound_udp(at: &SocketAddr, offload: bool, shared: bool) -> io::Result<OwnedFd
 pub(crate) struct Interface {
     pub(crate) index: u32,
     pub(crate) mtu: usize,
+    pub(crate) address: Mac,
 }
 
 /// Opens a packet socket for the frames of one EtherType on an interface, including those to a
-/// multicast group.
+/// multicast group. With protocol 0 it receives nothing, but joins the group.
 pub(crate) fn packet_socket(
     name: &str,
     protocol: u16,
@@ -118,7 +119,8 @@ fn interface(socket: &OwnedFd, name: &str) -> io::Result<Interface> {
     // pointers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() {
-        return Err(io::ErrorKind::InvalidInput.into());
+        let text = "the name of an interface has at most 15 bytes";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as c_char;
@@ -144,7 +146,12 @@ fn interface(socket: &OwnedFd, name: &str) -> io::Result<Interface> {
     if address.sa_family != libc::ARPHRD_ETHER && address.sa_family != libc::ARPHRD_LOOPBACK {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "not an Ethernet interface"));
     }
-    Ok(Interface { index: index as u32, mtu: usize::try_from(mtu).unwrap_or(0) })
+    let [a, b, c, d, e, f, ..] = address.sa_data.map(|byte| byte as u8);
+    Ok(Interface {
+        index: index as u32,
+        mtu: usize::try_from(mtu).unwrap_or(0),
+        address: Mac([a, b, c, d, e, f]),
+    })
 }
 
 fn open(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
