@@ -25,16 +25,19 @@ pub(crate) fn udp_socket(at: &SocketAddr, offload: bool) -> io::Result<OwnedFd> 
 
 /// Opens a UDP socket at the address `at` of another socket, for the datagrams of one neighbour. The
 /// kernel prefers a connected socket; datagrams of others may arrive before it is connected.
+///
+/// Both share the port by `SO_REUSEPORT`: the kernel lets only processes of the same user do so. By
+/// `SO_REUSEADDR` any program could bind the address, and take the datagrams of all neighbours.
 pub(crate) fn neighbour_socket(
     shared: BorrowedFd<'_>,
     at: &SocketAddr,
     neighbour: &Address,
     offload: bool,
 ) -> io::Result<OwnedFd> {
-    // Only now, so that another program cannot bind the address.
-    set(shared, libc::SOL_SOCKET, libc::SO_REUSEADDR, &1)?;
+    // Only now, so that no second forwarder of this user can bind the address by mistake.
+    set(shared, libc::SOL_SOCKET, libc::SO_REUSEPORT, &1)?;
     let opened = bound_udp(at, offload, true);
-    let closed = set(shared, libc::SOL_SOCKET, libc::SO_REUSEADDR, &0);
+    let closed = set(shared, libc::SOL_SOCKET, libc::SO_REUSEPORT, &0);
     let socket = opened.and_then(|socket| closed.map(|()| socket))?;
     let _ = widen_receive_queue(socket.as_fd(), NEIGHBOUR_BYTES);
     let bytes = neighbour.as_bytes();
@@ -50,7 +53,7 @@ fn bound_udp(at: &SocketAddr, offload: bool, shared: bool) -> io::Result<OwnedFd
         set(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &1)?;
     }
     if shared {
-        set(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, &1)?;
+        set(&socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, &1)?;
     }
     enlarge_buffers(&socket);
     if offload {

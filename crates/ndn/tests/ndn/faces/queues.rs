@@ -1,7 +1,13 @@
 //! Tests of the receive queues of UDP neighbours.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
 
 use ringtap_ndn::faces::{Lost, Settings};
 
@@ -88,11 +94,38 @@ fn what_the_kernel_drops_from_a_queue_is_counted() {
     assert_eq!(node.faces.kernel_drops(), dropped);
 }
 
+/// Binds a UDP socket as a program does that shares addresses.
+fn bind_shared(at: SocketAddr) -> rustix::io::Result<OwnedFd> {
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &at)?;
+    Ok(socket)
+}
+
 #[test]
-fn another_socket_cannot_take_the_address() {
-    let (_node, at, ..) = flooded(true);
+fn another_program_cannot_take_the_address() {
+    let (mut node, at, ..) = flooded(true);
     let error = UdpSocket::bind(at).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+    // Nor while a queue is opened.
+    let mut received = FLOOD as usize;
+    let ends = Arc::new(AtomicBool::new(false));
+    let program = std::thread::spawn({
+        let ends = Arc::clone(&ends);
+        move || {
+            while !ends.load(Relaxed) {
+                let error = bind_shared(at).map(drop).unwrap_err();
+                assert_eq!(error, Errno::ADDRINUSE);
+            }
+        }
+    });
+    for _ in 0..30 {
+        flood(&neighbour(), at, 0..FLOOD);
+        received += FLOOD as usize;
+        node.until(|node| node.recorder.packets.len() == received);
+    }
+    ends.store(true, Relaxed);
+    program.join().unwrap();
 }
 
 #[test]
