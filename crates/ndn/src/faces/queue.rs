@@ -8,6 +8,7 @@
 //!  neighbour c ─┘                        └─ queue of c ─────────── a turn ─┘
 //! ```
 
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -100,15 +101,17 @@ impl Faces {
     pub(crate) fn count_unread(&mut self, queue: &Queue) {
         let mut inbox = Inbox::new();
         for _ in 0..LAST_CALLS {
-            let count = inbox.receive(queue.socket.as_fd(), BURST).unwrap_or(0);
+            let count = match inbox.receive(queue.socket.as_fd(), BURST) {
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // The error belongs to an earlier send.
+                Err(_) => continue,
+            };
             for message in (0..count).map(|at| inbox.message(at).0) {
                 let frames = message.len.div_ceil(message.segment.max(1)).max(1) as u64;
                 self.others.frames_in += frames;
                 self.others.octets_in += message.len as u64;
                 self.others.count_lost(Lost::NoFace, frames);
-            }
-            if count < BURST {
-                break;
             }
         }
     }

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
 
 use ringtap_ndn::faces::{Lost, Settings};
+use ringtap_ndn::packets::Headers;
 
 use crate::faces::support::{Node, interest, neighbour};
 
@@ -78,6 +79,19 @@ fn datagrams_in_the_queue_of_a_closed_face_are_counted() {
     flood(&hostile, at, 0..1);
     node.until(|node| node.recorder.packets.len() == FLOOD as usize + 1);
     assert_eq!(node.recorder.up.len(), 2);
+}
+
+#[test]
+fn an_error_does_not_end_the_count_of_unread_datagrams() {
+    let (mut node, at, hostile, face) = flooded(true);
+    flood(&hostile, at, 0..300);
+    // This system answers with an ICMP error, which the kernel reports on the connected socket.
+    drop(hostile);
+    node.faces.send(face, &Headers::NONE, &interest("/a", 1));
+    node.faces.flush();
+    assert!(node.faces.close(face));
+    let total = node.faces.total();
+    assert_eq!((total.frames_in, total.lost(Lost::NoFace)), (u64::from(FLOOD) + 300, 300));
 }
 
 #[test]
