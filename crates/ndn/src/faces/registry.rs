@@ -192,8 +192,7 @@ impl Faces {
                     self.channels[*channel].group = None;
                 }
                 if let Some(queue) = queue {
-                    self.count_unread(queue);
-                    self.closed_drops += queue.drops();
+                    self.close_own(queue, &peer.to);
                     self.own_queues -= 1;
                 }
                 self.close_unused(*channel);

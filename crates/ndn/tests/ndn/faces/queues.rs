@@ -95,6 +95,35 @@ fn an_error_does_not_end_the_count_of_unread_datagrams() {
 }
 
 #[test]
+fn no_datagram_is_lost_at_the_end_of_a_queue() {
+    let (mut node, at) = Node::udp(Settings { udp_offload: false, ..Settings::default() });
+    let hostile = neighbour();
+    let ends = Arc::new(AtomicBool::new(false));
+    let sender = std::thread::spawn({
+        let (ends, hostile) = (Arc::clone(&ends), hostile.try_clone().unwrap());
+        move || {
+            let mut sent = 0;
+            while !ends.load(Relaxed) {
+                flood(&hostile, at, 0..1);
+                sent += 1;
+            }
+            sent
+        }
+    });
+    let rounds = 50;
+    for _ in 0..rounds {
+        flood(&hostile, at, 0..FLOOD);
+        let before = node.faces.total().frames_in;
+        node.until(|node| node.faces.total().frames_in >= before + u64::from(FLOOD));
+        assert!(node.faces.close(*node.recorder.up.last().unwrap()));
+    }
+    ends.store(true, Relaxed);
+    let sent: u64 = sender.join().unwrap() + rounds * u64::from(FLOOD);
+    let dropped = node.faces.kernel_drops();
+    node.until(|node| node.faces.total().frames_in + dropped == sent);
+}
+
+#[test]
 fn what_the_kernel_drops_from_a_queue_is_counted() {
     let (mut node, at, hostile, face) = flooded(false);
     let sent = 40_000;
