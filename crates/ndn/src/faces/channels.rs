@@ -5,6 +5,7 @@
 //! ```
 //!
 //! Invariant: a channel is closed only without faces, so no face has the number of a closed one.
+//! Other numbers, such as that of a queue which is being read, may be of a closed channel.
 
 use std::collections::BTreeSet;
 use std::ops::{Index, IndexMut};

@@ -141,9 +141,10 @@ impl Recency {
 
 impl Faces {
     /// The face to evict before an unknown neighbour of a channel can get one; `None` if there is
-    /// room or no such face, or if the channel accepts no unknown neighbours.
+    /// room or no such face, or if the channel accepts no unknown neighbours or was closed.
     pub(crate) fn next_to_evict(&mut self, channel: usize) -> Option<u32> {
-        if self.has_room_on_demand() || !self.channels[channel].accepts_unknown {
+        let accepts = self.channels.get(channel).is_some_and(|channel| channel.accepts_unknown);
+        if self.has_room_on_demand() || !accepts {
             return None;
         }
         let Self { eviction: Eviction { senders, .. }, faces, .. } = self;

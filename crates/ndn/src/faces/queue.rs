@@ -16,7 +16,7 @@ use crate::faces::channel::{Channel, Kind};
 use crate::faces::counters::Lost;
 use crate::faces::face::Link;
 use crate::faces::registry::Faces;
-use crate::faces::sys::{self, BURST, Inbox};
+use crate::faces::sys::{self, Address, BURST, Inbox};
 use crate::faces::waiting::Source;
 use crate::faces::xdp::XdpInput;
 
@@ -104,16 +104,26 @@ impl Faces {
         if self.own_queues >= OWN_QUEUES_MAX {
             return;
         }
-        let socket = shared.queue.socket.as_fd();
-        let Ok(socket) = sys::neighbour_socket(socket, at, &peer.to, offload) else { return };
-        if self.watch(&socket, Source::Neighbour(number)).is_err() {
-            return;
+        let (socket, to) = (shared.queue.socket.as_fd(), peer.to);
+        let Ok(socket) = sys::second_udp_socket(socket, at, offload) else { return };
+        let opened = Queue::new(Arc::new(socket));
+        let connected = sys::connect(opened.socket.as_fd(), &to);
+        if connected.and_then(|()| self.watch(&opened.socket, Source::Neighbour(number))).is_err() {
+            return self.close_own(&opened, &to);
         }
         if let Some(Link::Datagrams { queue, .. }) = self.get_mut(number).map(|face| &mut face.link)
         {
-            *queue = Some(Queue::new(Arc::new(socket)));
+            *queue = Some(opened);
             self.own_queues += 1;
         }
+    }
+
+    /// Ends the own queue of a neighbour, before its socket is closed. Its further datagrams arrive
+    /// in the channel's queue.
+    pub(crate) fn close_own(&mut self, queue: &Queue, neighbour: &Address) {
+        let _ = sys::connect(queue.socket.as_fd(), &neighbour.other_port());
+        self.count_unread(queue);
+        self.closed_drops += queue.drops();
     }
 
     /// Counts the datagrams that are left in a queue, which is then closed.
@@ -123,7 +133,7 @@ impl Faces {
             let count = match inbox.receive(queue.socket.as_fd(), BURST) {
                 Ok(count) => count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // The error of an earlier datagram to the neighbour.
+                // The error belongs to an earlier send.
                 Err(_) => continue,
             };
             for message in (0..count).map(|at| inbox.message(at).0) {

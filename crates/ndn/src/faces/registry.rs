@@ -192,8 +192,7 @@ impl Faces {
                     self.channels[*channel].group = None;
                 }
                 if let Some(queue) = queue {
-                    self.count_unread(queue);
-                    self.closed_drops += queue.drops();
+                    self.close_own(queue, &peer.to);
                     self.own_queues -= 1;
                 }
                 self.close_unused(*channel);
@@ -418,17 +417,18 @@ impl Faces {
     }
 
     /// Creates a face for an unknown neighbour that sent a packet; `None` if the channel accepts
-    /// none or there is no room.
+    /// none or was closed, or there is no room.
     pub(crate) fn add_on_demand(
         &mut self,
         channel: usize,
         from: Address,
         now_ns: u64,
     ) -> Option<u32> {
-        if !self.channels[channel].accepts_unknown || self.on_demand >= self.on_demand_max() {
+        let opened = self.channels.get(channel).filter(|channel| channel.accepts_unknown)?;
+        if self.on_demand >= self.on_demand_max() {
             return None;
         }
-        let remote = match &self.channels[channel].kind {
+        let remote = match &opened.kind {
             Kind::Udp(_) => Remote::Udp(from.udp()?),
             // All its neighbours have one face.
             Kind::Multicast { .. } => return None,

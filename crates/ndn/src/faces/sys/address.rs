@@ -80,6 +80,15 @@ impl Address {
         &self.bytes[..usize::from(self.len)]
     }
 
+    /// The same UDP address with another port.
+    pub(crate) fn other_port(&self) -> Self {
+        let mut other = *self;
+        other.bytes[3] ^= 1;
+        // Port 0 means any.
+        other.bytes[2] |= u8::from(other.bytes[2..4] == [0; 2]);
+        other
+    }
+
     /// As a UDP address; `None` if it is not one.
     pub(crate) fn udp(&self) -> Option<SocketAddr> {
         let port = u16::from_be_bytes([self.bytes[2], self.bytes[3]]);
@@ -117,6 +126,8 @@ mod tests {
             let address: SocketAddr = text.parse().unwrap();
             assert_eq!(Address::of(&address).udp(), Some(address));
         }
+        let other = |port| Address::of(&([192, 0, 2, 1], port).into()).other_port().udp().unwrap();
+        assert_eq!([0, 1, 2, 6363].map(|port| other(port).port()), [1, 256, 3, 6362]);
         let mac = Mac([2, 0, 0, 0, 0, 7]);
         let link = Address::link(4, 0x8624, mac);
         assert_eq!((link.ethernet().unwrap().from, link.udp()), (mac, None));

@@ -10,8 +10,8 @@ mod socket;
 pub(crate) use address::Address;
 pub(crate) use datagrams::{BURST, DATAGRAM_MAX, Inbox, OutgoingMessage, send};
 pub(crate) use socket::{
-    Interface, enlarge_buffers, kernel_drops_packet, neighbour_socket, only_joined_groups,
-    packet_socket, udp_socket,
+    Interface, connect, enlarge_buffers, kernel_drops_packet, only_joined_groups, packet_socket,
+    second_udp_socket, udp_socket,
 };
 pub use socket::{receive_drops, widen_receive_queue};
 

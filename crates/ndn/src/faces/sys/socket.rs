@@ -23,24 +23,32 @@ pub(crate) fn udp_socket(at: &SocketAddr, offload: bool) -> io::Result<OwnedFd> 
     bound_udp(at, offload, false)
 }
 
-/// Opens a UDP socket at the address `at` of another socket, for the datagrams of one neighbour. The
-/// kernel prefers a connected socket; datagrams of others may arrive before it is connected.
-pub(crate) fn neighbour_socket(
+/// Opens a UDP socket at the address `at` of another socket, for the datagrams of one neighbour.
+/// Until it is connected, datagrams of others may arrive.
+///
+/// Both share the port by `SO_REUSEPORT`: the kernel lets only processes of the same user do so. By
+/// `SO_REUSEADDR` any program could bind the address, and take the datagrams of all neighbours.
+pub(crate) fn second_udp_socket(
     shared: BorrowedFd<'_>,
     at: &SocketAddr,
-    neighbour: &Address,
     offload: bool,
 ) -> io::Result<OwnedFd> {
-    // Only now, so that another program cannot bind the address.
-    set(shared, libc::SOL_SOCKET, libc::SO_REUSEADDR, &1)?;
+    // Only now, so that no second forwarder of this user can bind the address by mistake.
+    set(shared, libc::SOL_SOCKET, libc::SO_REUSEPORT, &1)?;
     let opened = bound_udp(at, offload, true);
-    let closed = set(shared, libc::SOL_SOCKET, libc::SO_REUSEADDR, &0);
+    let closed = set(shared, libc::SOL_SOCKET, libc::SO_REUSEPORT, &0);
     let socket = opened.and_then(|socket| closed.map(|()| socket))?;
     let _ = widen_receive_queue(socket.as_fd(), NEIGHBOUR_BYTES);
-    let bytes = neighbour.as_bytes();
-    // SAFETY: the kernel reads as many bytes as the address has.
-    check(unsafe { libc::connect(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len() as u32) })?;
     Ok(socket)
+}
+
+/// Connects a UDP socket, again if it is connected already. The kernel then passes it the datagrams
+/// of this address only, and passes them to no socket that is not connected.
+pub(crate) fn connect(socket: BorrowedFd<'_>, to: &Address) -> io::Result<()> {
+    let bytes = to.as_bytes();
+    // SAFETY: the kernel reads as many bytes as the address has.
+    check(unsafe { libc::connect(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len() as u32) })
+        .map(drop)
 }
 
 fn bound_udp(at: &SocketAddr, offload: bool, shared: bool) -> io::Result<OwnedFd> {
@@ -50,7 +58,7 @@ fn bound_udp(at: &SocketAddr, offload: bool, shared: bool) -> io::Result<OwnedFd
         set(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &1)?;
     }
     if shared {
-        set(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, &1)?;
+        set(&socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, &1)?;
     }
     enlarge_buffers(&socket);
     if offload {

@@ -1,7 +1,13 @@
 //! Tests of the receive queues of UDP neighbours.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
 
 use ringtap_ndn::faces::{Lost, Settings};
 use ringtap_ndn::packets::Headers;
@@ -81,6 +87,48 @@ fn datagrams_in_the_queue_of_a_closed_face_are_counted() {
 }
 
 #[test]
+fn an_error_does_not_end_the_count_of_unread_datagrams() {
+    let (mut node, at, hostile, face) = flooded(true);
+    flood(&hostile, at, 0..300);
+    // This system answers with an ICMP error, which the kernel reports on the connected socket.
+    drop(hostile);
+    node.faces.send(face, &Headers::NONE, &interest("/a", 1));
+    node.faces.flush();
+    assert!(node.faces.close(face));
+    let total = node.faces.total();
+    assert_eq!((total.frames_in, total.lost(Lost::NoFace)), (u64::from(FLOOD) + 300, 300));
+}
+
+#[test]
+fn no_datagram_is_lost_at_the_end_of_a_queue() {
+    let (mut node, at) = Node::udp(Settings { udp_offload: false, ..Settings::default() });
+    let hostile = neighbour();
+    let ends = Arc::new(AtomicBool::new(false));
+    let sender = std::thread::spawn({
+        let (ends, hostile) = (Arc::clone(&ends), hostile.try_clone().unwrap());
+        move || {
+            let mut sent = 0;
+            while !ends.load(Relaxed) {
+                flood(&hostile, at, 0..1);
+                sent += 1;
+            }
+            sent
+        }
+    });
+    let rounds = 50;
+    for _ in 0..rounds {
+        flood(&hostile, at, 0..FLOOD);
+        let before = node.faces.total().frames_in;
+        node.until(|node| node.faces.total().frames_in >= before + u64::from(FLOOD));
+        assert!(node.faces.close(*node.recorder.up.last().unwrap()));
+    }
+    ends.store(true, Relaxed);
+    let sent: u64 = sender.join().unwrap() + rounds * u64::from(FLOOD);
+    let dropped = node.faces.kernel_drops();
+    node.until(|node| node.faces.total().frames_in + dropped == sent);
+}
+
+#[test]
 fn what_the_kernel_drops_from_a_queue_is_counted() {
     let (mut node, at, hostile, face) = flooded(false);
     let sent = 40_000;
@@ -94,11 +142,38 @@ fn what_the_kernel_drops_from_a_queue_is_counted() {
     assert_eq!(node.faces.kernel_drops(), dropped);
 }
 
+/// Binds a UDP socket as a program does that shares addresses.
+fn bind_shared(at: SocketAddr) -> rustix::io::Result<OwnedFd> {
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &at)?;
+    Ok(socket)
+}
+
 #[test]
-fn another_socket_cannot_take_the_address() {
-    let (_node, at, ..) = flooded(true);
+fn another_program_cannot_take_the_address() {
+    let (mut node, at, ..) = flooded(true);
     let error = UdpSocket::bind(at).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+    // Nor while a queue is opened.
+    let mut received = FLOOD as usize;
+    let ends = Arc::new(AtomicBool::new(false));
+    let program = std::thread::spawn({
+        let ends = Arc::clone(&ends);
+        move || {
+            while !ends.load(Relaxed) {
+                let error = bind_shared(at).map(drop).unwrap_err();
+                assert_eq!(error, Errno::ADDRINUSE);
+            }
+        }
+    });
+    for _ in 0..30 {
+        flood(&neighbour(), at, 0..FLOOD);
+        received += FLOOD as usize;
+        node.until(|node| node.recorder.packets.len() == received);
+    }
+    ends.store(true, Relaxed);
+    program.join().unwrap();
 }
 
 #[test]

@@ -4,11 +4,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-use ringtap_ndn::faces::{Faces, Handler, Lost, ReceivedPacket, Remote, Settings};
+use ringtap_ndn::faces::{Lost, Remote, Settings};
 use ringtap_ndn::packets::{Element, Headers, LpPacket, write_lp};
 use tempfile::TempDir;
 
-use crate::faces::support::{Node, data, interest};
+use crate::faces::support::{Closing, Node, data, interest};
 
 fn node(settings: Settings) -> (Node, TempDir) {
     let folder = tempfile::tempdir().unwrap();
@@ -137,21 +137,6 @@ fn programs_that_sent_no_frame_are_evicted_oldest_first() {
     good.write_all(&interest("/c", 1)).unwrap();
     silent[19].write_all(&interest("/d", 1)).unwrap();
     node.until(|node| node.recorder.packets.len() == 3);
-}
-
-/// Closes the face of the first packets, as a program that destroys its own face does.
-#[derive(Default)]
-struct Closing {
-    delivered: usize,
-}
-
-impl Handler for Closing {
-    fn up(&mut self, _: &mut Faces, _: u32) {}
-    fn down(&mut self, _: &mut Faces, _: u32) {}
-    fn packets(&mut self, faces: &mut Faces, packets: &[ReceivedPacket<'_>]) {
-        self.delivered += packets.len();
-        faces.close(packets[0].face);
-    }
 }
 
 #[test]

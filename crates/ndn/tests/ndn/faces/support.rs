@@ -46,6 +46,21 @@ impl Handler for Recorder {
     }
 }
 
+/// Closes the face of the first packets, as a program that destroys its own face does.
+#[derive(Default)]
+pub(crate) struct Closing {
+    pub(crate) delivered: usize,
+}
+
+impl Handler for Closing {
+    fn up(&mut self, _: &mut Faces, _: u32) {}
+    fn down(&mut self, _: &mut Faces, _: u32) {}
+    fn packets(&mut self, faces: &mut Faces, packets: &[ReceivedPacket<'_>]) {
+        self.delivered += packets.len();
+        faces.close(packets[0].face);
+    }
+}
+
 /// Faces with a recording handler, and a clock that the test sets.
 pub(crate) struct Node {
     pub(crate) faces: Faces,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ringtap_ndn::faces::{Lost, Persistence, Remote, Settings, close_idle};
 use ringtap_ndn::packets::{Headers, LpPacket, Reassembler, Reassembly, write_lp};
 
-use crate::faces::support::{Node, data, interest, neighbour, with_token};
+use crate::faces::support::{Closing, Node, data, interest, neighbour, with_token};
 
 #[test]
 fn a_sender_of_a_packet_gets_a_face() {
@@ -332,4 +332,24 @@ fn local_headers_of_neighbours_are_ignored() {
     neighbour().send_to(&wire, at).unwrap();
     node.until(|node| node.recorder.packets.len() == 1);
     assert_eq!(node.recorder.packets[0].1, Headers { congestion_mark: 1, ..with_token(&[9]) });
+}
+
+#[test]
+fn a_channel_that_is_closed_while_it_is_read_creates_no_faces() {
+    let mut node = Node::new(Settings::default());
+    let (known, other) = (neighbour(), neighbour());
+    let remote = Remote::Udp(known.local_addr().unwrap());
+    node.faces.add(&remote, Persistence::Persistent).unwrap();
+    let at = node.faces.listening().next().unwrap();
+    let port = at.rsplit(':').next().unwrap().parse().unwrap();
+    for (from, nonce) in [(&known, 1), (&other, 2), (&other, 3)] {
+        from.send_to(&interest("/a", nonce), ("127.0.0.1", port)).unwrap();
+    }
+    let mut closing = Closing::default();
+    node.intake.wait(&node.faces, Duration::from_secs(3)).unwrap();
+    node.intake.receive(&mut node.faces, 1, &mut closing);
+    node.check_counters();
+    let total = node.faces.total();
+    assert_eq!((closing.delivered, node.faces.len(), node.faces.listening().count()), (1, 0, 0));
+    assert_eq!((total.frames_in, total.lost(Lost::NoFace)), (3, 2));
 }
