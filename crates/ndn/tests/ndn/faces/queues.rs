@@ -104,17 +104,19 @@ fn no_datagram_is_lost_at_the_end_of_a_queue() {
     let (mut node, at) = Node::udp(Settings { udp_offload: false, ..Settings::default() });
     let hostile = neighbour();
     let ends = Arc::new(AtomicBool::new(false));
-    let sender = std::thread::spawn({
-        let (ends, hostile) = (Arc::clone(&ends), hostile.try_clone().unwrap());
-        move || {
-            let mut sent = 0;
-            while !ends.load(Relaxed) {
-                flood(&hostile, at, 0..1);
-                sent += 1;
+    let sender = std::thread::Builder::new()
+        .spawn({
+            let (ends, hostile) = (Arc::clone(&ends), hostile.try_clone().unwrap());
+            move || {
+                let mut sent = 0;
+                while !ends.load(Relaxed) {
+                    flood(&hostile, at, 0..1);
+                    sent += 1;
+                }
+                sent
             }
-            sent
-        }
-    });
+        })
+        .unwrap();
     let rounds = 50;
     for _ in 0..rounds {
         flood(&hostile, at, 0..FLOOD);
@@ -158,15 +160,17 @@ fn another_program_cannot_take_the_address() {
     // Nor while a queue is opened.
     let mut received = FLOOD as usize;
     let ends = Arc::new(AtomicBool::new(false));
-    let program = std::thread::spawn({
-        let ends = Arc::clone(&ends);
-        move || {
-            while !ends.load(Relaxed) {
-                let error = bind_shared(at).map(drop).unwrap_err();
-                assert_eq!(error, Errno::ADDRINUSE);
+    let program = std::thread::Builder::new()
+        .spawn({
+            let ends = Arc::clone(&ends);
+            move || {
+                while !ends.load(Relaxed) {
+                    let error = bind_shared(at).map(drop).unwrap_err();
+                    assert_eq!(error, Errno::ADDRINUSE);
+                }
             }
-        }
-    });
+        })
+        .unwrap();
     for _ in 0..30 {
         flood(&neighbour(), at, 0..FLOOD);
         received += FLOOD as usize;
