@@ -132,9 +132,6 @@ fn prefetch_tables(
             content.prefetch_node(prefixes.full());
         }
     }
-    for prefixes in &prefixes[..read.len()] {
-        pit.prefetch_records(prefixes.full());
-    }
 }
 
 /// Prefetches the first two cache lines of a packet, which contain nearly all names.

@@ -74,7 +74,6 @@ impl PitAlone {
         let Self { pit, prefixes, found, key } = self;
         let prefixes = &prefixes[..data.len()];
         prefixes.iter().for_each(|prefixes| pit.prefetch_entries(prefixes.full()));
-        prefixes.iter().for_each(|prefixes| pit.prefetch_records(prefixes.full()));
         let mut satisfied = 0;
         for (data, prefixes) in data.iter().zip(prefixes) {
             found.clear();
