@@ -1,8 +1,9 @@
 //! Handling of packets that arrive together: prefetches overlap their cache misses.
 //!
 //! ```text
-//!  parse, hash ─▶ index buckets, dead nonces ─▶ entries ─▶ records, Interests ─▶ handle in order
-//!                 └─────────────────────── prefetched ──────────────────────┘
+//!  read packet 9, hash ─▶ prefetch its index bucket, dead nonces
+//!                      ─▶ prefetch the entries of packet 1, whose bucket has arrived
+//!  read packet 10, …                                      then handle all in order
 //! ```
 //!
 //! A worker that shares tables prefetches locks only: what is behind them may change.

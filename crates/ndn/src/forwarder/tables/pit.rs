@@ -1,14 +1,14 @@
 //! The Pending Interest Table (PIT): entries with their downstream and upstream faces.
 //!
 //! ```text
-//!  index ─▶ entry: | name, state | Interest | out-record | in-record | ─▶ further in-records
-//!  wheel ─▶          four lines       └─▶ its end  └─▶ further out-records
-//!  token ─▶
+//!  index ─▶
+//!  wheel ─▶ entry, 256 bytes: | hash, state | Interest | out-record | in-record |
+//!  token ─▶                                   └▶ its end └▶ others    └▶ others     in pools
 //! ```
 //!
 //! An in-record is a downstream face: its nonce, expiry and token. An out-record is an upstream
-//! face: its nonce, time and Nack. Most entries have one of each and a short Interest, so all is in
-//! adjacent cache lines, which are prefetched together.
+//! face: its nonce, time and Nack. Most entries have one of each and a short Interest, so they need
+//! only four adjacent cache lines, which are prefetched together.
 //!
 //! The key of an entry is the name, CanBePrefix, MustBeFresh and the forwarding hint. The index is
 //! by name only, so that a look-up for a Data finds all entries that it satisfies.
