@@ -31,7 +31,7 @@ pub use counter::Counter;
 pub use date::civil;
 pub use latency::Latency;
 pub use ledger::{Ledger, Stage};
-pub use prefetch::{prefetch, prefetch_write};
+pub use prefetch::{prefetch, prefetch_all, prefetch_write};
 pub use random::SplitMix;
 pub use ticks::{TICK, ticks};
 pub use usage::{Usage, rss_bytes};

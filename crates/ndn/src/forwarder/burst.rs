@@ -1,8 +1,9 @@
 //! Handling of packets that arrive together: prefetches overlap their cache misses.
 //!
 //! ```text
-//!  parse, hash ─▶ index buckets, dead nonces ─▶ entries ─▶ records, Interests ─▶ handle in order
-//!                 └─────────────────────── prefetched ──────────────────────┘
+//!  read packet 9, hash ─▶ prefetch its index bucket, dead nonces
+//!                      ─▶ prefetch the entries of packet 1, whose bucket has arrived
+//!  read packet 10, …                                      then handle all in order
 //! ```
 //!
 //! A worker that shares tables prefetches locks only: what is behind them may change.
@@ -15,9 +16,9 @@ use crate::packets::{Headers, Packet};
 use crate::forwarder::face::FaceId;
 use crate::forwarder::lock::lock;
 use crate::forwarder::pipelines::Pipelines;
-use crate::forwarder::scratch::GROUP;
+use crate::forwarder::scratch::{GROUP, PREFETCH_LAG};
 use crate::forwarder::state::{Access, Context, Forwarder, Outbox, Received, expire_held};
-use crate::forwarder::tables::{NameKey, OwnTables, Prefixes};
+use crate::forwarder::tables::{OwnTables, Prefixes};
 
 impl Forwarder {
     /// Handles a packet received on the face `from`; passes the resulting packets to `out`.
@@ -44,18 +45,20 @@ impl Forwarder {
             if group.len() > 1 {
                 group.iter().for_each(|(_, _, packet)| prefetch_packet(packet));
             }
-            for ((&(_, _, packet), read), prefixes) in
-                group.iter().zip(&mut read).zip(&mut prefixes)
-            {
-                *read = context.read(packet, prefixes);
+            match access {
+                Access::Own(tables) if group.len() > 1 => {
+                    read_and_prefetch(context, tables, group, &mut read, &mut prefixes);
+                }
+                _ => {
+                    for (at, (_, _, packet)) in group.iter().enumerate() {
+                        read[at] = context.read(packet, &mut prefixes[at]);
+                    }
+                }
             }
             let read = &read[..group.len()];
             let packets = group.iter().zip(read).zip(&prefixes);
             match access {
                 Access::Own(tables) => {
-                    if group.len() > 1 {
-                        prefetch_tables(&context.key, tables, read, &prefixes);
-                    }
                     let mut pipelines = Pipelines::new(context, &mut **tables);
                     for ((received, read), prefixes) in packets {
                         pipelines.handle(now_ns, *received, read.as_ref(), prefixes, out);
@@ -104,36 +107,38 @@ impl Context {
     }
 }
 
-/// Prefetches the table entries of the packets in steps; each step reads what the previous step has
-/// prefetched.
-fn prefetch_tables(
-    key: &NameKey,
+/// Reads packets and prefetches their table entries in steps. Each step reads what an earlier step
+/// has prefetched while the packets between were read.
+fn read_and_prefetch<'a>(
+    context: &Context,
     tables: &OwnTables,
-    read: &[Option<Packet<'_>>],
-    prefixes: &[Prefixes],
+    packets: &[Received<'a>],
+    read: &mut [Option<Packet<'a>>],
+    prefixes: &mut [Prefixes],
 ) {
     let OwnTables { pit, dead, content } = tables;
     let (mut new, stores) = (0, content.len() > 0);
-    for (packet, prefixes) in read.iter().zip(prefixes) {
-        let hash = prefixes.full();
-        pit.prefetch_bucket(hash);
-        if stores {
-            content.prefetch(hash);
+    for step in 0..packets.len() + PREFETCH_LAG {
+        if let Some((_, _, packet)) = packets.get(step) {
+            read[step] = context.read(packet, &mut prefixes[step]);
+            let hash = prefixes[step].full();
+            pit.prefetch_bucket(hash);
+            if stores {
+                content.prefetch(hash);
+            }
+            if let Some(Packet::Interest(interest)) = &read[step] {
+                dead.prefetch(context.key.with(hash, interest.nonce.unwrap_or(0).into()));
+                pit.prefetch_free(new);
+                new += 1;
+            }
         }
-        if let Some(Packet::Interest(interest)) = packet {
-            dead.prefetch(key.with(hash, interest.nonce.unwrap_or(0).into()));
-            pit.prefetch_free(new);
-            new += 1;
+        if let Some(before) = step.checked_sub(PREFETCH_LAG) {
+            let hash = prefixes[before].full();
+            pit.prefetch_entries(hash);
+            if stores {
+                content.prefetch_node(hash);
+            }
         }
-    }
-    for prefixes in &prefixes[..read.len()] {
-        pit.prefetch_entries(prefixes.full());
-        if stores {
-            content.prefetch_node(prefixes.full());
-        }
-    }
-    for prefixes in &prefixes[..read.len()] {
-        pit.prefetch_records(prefixes.full());
     }
 }
 

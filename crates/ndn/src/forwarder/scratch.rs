@@ -7,6 +7,10 @@ use crate::forwarder::tables::{NextHop, Prefixes};
 /// the L1 cache.
 pub(crate) const GROUP: usize = 32;
 
+/// Number of packets that are read between the prefetch of an index bucket and that of the entries
+/// in it: enough for the bucket to arrive.
+pub(crate) const PREFETCH_LAG: usize = 8;
+
 /// Reusable buffers, so that nothing is allocated per packet.
 #[derive(Debug)]
 pub(crate) struct Scratch {

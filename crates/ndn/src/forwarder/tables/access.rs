@@ -2,7 +2,7 @@
 
 use crate::packets::{Data, Interest, PitToken};
 
-use super::pit::{InRecord, OutRecord, PitKey};
+use super::pit::{INTERVAL_NS, InRecord, OutRecord, PitKey};
 use super::prefixes::{NameKey, Prefixes};
 use super::{ContentStore, DeadNonces, Pit};
 use crate::forwarder::face::FaceId;
@@ -51,6 +51,19 @@ pub(crate) struct EntryState {
     pub(crate) short: bool,
     /// Whether it is the shadow of another shard's entry.
     pub(crate) shadow: bool,
+}
+
+impl EntryState {
+    /// The state of a new entry.
+    pub(super) const NEW: Self = Self {
+        expiry_ns: 0,
+        number: 0,
+        interval_ns: INTERVAL_NS,
+        can_be_prefix: false,
+        must_be_fresh: false,
+        short: false,
+        shadow: false,
+    };
 }
 
 /// Pending Interests. An entry is identified by a number until it is removed.

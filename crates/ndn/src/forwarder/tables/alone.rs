@@ -5,6 +5,7 @@ use crate::packets::{Data, Interest, PitToken};
 
 use super::{ContentStore, NameKey, PendingInterests, Pit, PitKey, Prefixes};
 use crate::forwarder::face::FaceId;
+use crate::forwarder::scratch::PREFETCH_LAG;
 
 const DOWNSTREAM: FaceId = FaceId(1);
 const UPSTREAM: FaceId = FaceId(2);
@@ -67,16 +68,18 @@ impl PitAlone {
     /// Handles Data: looks up the satisfied entries by name and removes them. Returns the number of
     /// removed entries.
     pub fn satisfy(&mut self, data: &[Data<'_>]) -> usize {
-        for (data, prefixes) in data.iter().zip(&mut self.prefixes) {
-            prefixes.set(&self.key, &data.name);
-            self.pit.prefetch_bucket(prefixes.full());
-        }
         let Self { pit, prefixes, found, key } = self;
-        let prefixes = &prefixes[..data.len()];
-        prefixes.iter().for_each(|prefixes| pit.prefetch_entries(prefixes.full()));
-        prefixes.iter().for_each(|prefixes| pit.prefetch_records(prefixes.full()));
+        for step in 0..data.len() + PREFETCH_LAG {
+            if let Some(data) = data.get(step) {
+                prefixes[step].set(key, &data.name);
+                pit.prefetch_bucket(prefixes[step].full());
+            }
+            if let Some(before) = step.checked_sub(PREFETCH_LAG) {
+                pit.prefetch_entries(prefixes[before].full());
+            }
+        }
         let mut satisfied = 0;
-        for (data, prefixes) in data.iter().zip(prefixes) {
+        for (data, prefixes) in data.iter().zip(&*prefixes) {
             found.clear();
             pit.satisfied_by(key, data, prefixes, found);
             satisfied += found.len();

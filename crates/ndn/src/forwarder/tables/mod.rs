@@ -9,6 +9,7 @@ mod nonces;
 mod pit;
 mod pool;
 mod prefixes;
+mod records;
 mod routes;
 mod store;
 mod wheel;

@@ -1,35 +1,34 @@
 //! The Pending Interest Table (PIT): entries with their downstream and upstream faces.
 //!
 //! ```text
-//!  index ─▶ entry ─┬▶ in-record ─▶ in-record      downstream: face, nonce, expiry, its token
-//!  wheel ─▶        ├▶ out-record                  upstream: face, nonce, time, its Nack
-//!  token ─▶        └▶ the Interest, in chunks
+//!  index ─▶
+//!  wheel ─▶ entry, 256 bytes: | hash, state | Interest | out-record | in-record |
+//!  token ─▶                                   └▶ its end └▶ others    └▶ others     in pools
 //! ```
+//!
+//! An in-record is a downstream face: its nonce, expiry and token. An out-record is an upstream
+//! face: its nonce, time and Nack. Most entries have one of each and a short Interest, so they need
+//! only four adjacent cache lines, which are prefetched together.
 //!
 //! The key of an entry is the name, CanBePrefix, MustBeFresh and the forwarding hint. The index is
 //! by name only, so that a look-up for a Data finds all entries that it satisfies.
 
 use crate::packets::{Data, Interest, NackReason, PitToken, component};
 
-use super::NONE;
 use super::access::{EntryState, PendingInterests};
 use super::index::Index;
 use super::pool::Pool;
 use super::prefixes::{COMPONENTS_MAX, NameKey, Prefixes};
+use super::records::{List, Records};
 use super::store::{Store, Stored};
 use super::wheel::Wheel;
 use crate::forwarder::face::FaceId;
 
-/// Number of store chunks per entry.
-const CHUNKS_PER_ENTRY: usize = 2;
-/// Number of in-records, and of out-records, per entry.
-const RECORDS_PER_ENTRY: usize = 2;
-
 #[derive(Debug)]
 pub(crate) struct Pit {
     entries: Pool<Entry>,
-    in_records: Pool<InRecord>,
-    out_records: Pool<OutRecord>,
+    in_records: Records<InRecord>,
+    out_records: Records<OutRecord>,
     index: Index,
     wheel: Wheel,
     interests: Store,
@@ -46,32 +45,29 @@ pub(crate) struct Pit {
     digests: u32,
 }
 
-/// A PIT entry; one cache line.
+/// A PIT entry; four cache lines.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 struct Entry {
     hash: u64,
     state: EntryState,
-    wire: Stored,
     name_at: u16,
     name_len: u16,
     hint_at: u16,
     hint_len: u16,
-    first_in: u32,
-    first_out: u32,
     components: u8,
     live: bool,
     /// Whether the name ends in an implicit digest.
     digest: bool,
+    wire: Stored,
+    out_records: List<OutRecord>,
+    in_records: List<InRecord>,
 }
 
-const _: () = assert!(size_of::<Entry>() == 64);
-const _: () = assert!(size_of::<InRecord>() == 64);
-const _: () = assert!(size_of::<OutRecord>() == 64);
+const _: () = assert!(size_of::<Entry>() == 256);
 
 /// An in-record: a downstream face and its latest Interest.
-#[derive(Debug)]
-#[repr(align(64))]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct InRecord {
     pub(crate) face: FaceId,
     pub(crate) nonce: u32,
@@ -79,7 +75,6 @@ pub(crate) struct InRecord {
     pub(crate) token: PitToken,
     /// The face's epoch when the record was created.
     pub(super) epoch: u32,
-    pub(super) next: u32,
 }
 
 /// The records of one face.
@@ -94,8 +89,7 @@ struct FaceLoad {
 }
 
 /// An out-record: an upstream face and the latest Interest sent on it.
-#[derive(Debug)]
-#[repr(align(64))]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct OutRecord {
     pub(crate) face: FaceId,
     pub(crate) nonce: u32,
@@ -105,7 +99,6 @@ pub(crate) struct OutRecord {
     pub(crate) interval_ns: u32,
     /// The reason of the Nack received on this face, if any.
     pub(crate) nack: Option<NackReason>,
-    pub(super) next: u32,
 }
 
 /// The initial suppression interval.
@@ -135,16 +128,33 @@ impl<'a> PitKey<'a> {
     }
 }
 
+impl Entry {
+    const UNUSED: Self = Self {
+        hash: 0,
+        state: EntryState::NEW,
+        name_at: 0,
+        name_len: 0,
+        hint_at: 0,
+        hint_len: 0,
+        components: 0,
+        live: false,
+        digest: false,
+        wire: Stored::EMPTY,
+        out_records: List::EMPTY,
+        in_records: List::EMPTY,
+    };
+}
+
 impl Pit {
     pub(crate) fn new(capacity: usize) -> Self {
-        let records = capacity * RECORDS_PER_ENTRY;
         Self {
             entries: Pool::new(capacity),
-            in_records: Pool::new(records),
-            out_records: Pool::new(records),
+            // On average, an entry may have a second record of each kind, and one chunk.
+            in_records: Records::new(capacity),
+            out_records: Records::new(capacity),
             index: Index::new(capacity),
             wheel: Wheel::new(capacity),
-            interests: Store::new(capacity * CHUNKS_PER_ENTRY),
+            interests: Store::new(capacity),
             faces: Vec::new(),
             created: 0,
             live: 0,
@@ -179,26 +189,12 @@ impl Pit {
         self.index.candidates(hash).for_each(|at| self.entries.prefetch(at));
     }
 
-    /// Prefetches the records and Interests of a name's entries, which must be loaded.
-    #[inline]
-    pub(crate) fn prefetch_records(&self, hash: u64) {
-        for at in self.index.candidates(hash) {
-            let entry = &self.entries[at];
-            self.in_records.prefetch(entry.first_in);
-            self.out_records.prefetch(entry.first_out);
-            self.interests.prefetch(entry.wire);
-        }
-    }
-
-    /// Prefetches the free slots for a new entry, after those for `others` other new entries.
+    /// Prefetches the slot for a new entry, after those for `others` other new entries.
     #[inline]
     pub(crate) fn prefetch_free(&self, others: usize) {
         if let Some(at) = self.entries.prefetch_free(others) {
             self.wheel.prefetch(at);
         }
-        self.in_records.prefetch_free(others);
-        self.out_records.prefetch_free(others);
-        self.interests.prefetch_free(others);
     }
 
     /// All pending entries except shadows, in no particular order.
@@ -209,7 +205,7 @@ impl Pit {
 
     fn has_name(&self, entry: &Entry, name: &[u8]) -> bool {
         usize::from(entry.name_len) == name.len()
-            && self.interests.has(entry.wire, entry.name_at.into(), name)
+            && self.interests.has(&entry.wire, entry.name_at.into(), name)
     }
 
     /// Inserts the shadow of another shard's entry; as [`Pit::insert`].
@@ -248,21 +244,6 @@ impl Pit {
         None
     }
 
-    /// Whether an in-record is valid: its face was not removed since.
-    #[inline]
-    fn is_valid(&self, record: &InRecord) -> bool {
-        self.faces[record.face.0 as usize].epoch == record.epoch
-    }
-
-    /// Makes `next` the in-record after `last`, or the first one.
-    #[inline]
-    fn link_in(&mut self, at: u32, last: u32, next: u32) {
-        match last {
-            NONE => self.entries[at].first_in = next,
-            last => self.in_records[last].next = next,
-        }
-    }
-
     /// Removes the records of a face. In-records become void without a walk through the table, so
     /// that a sender that creates many faces cannot make removals expensive. Out-records are
     /// searched for in the whole table; only faces that Interests were sent on have any.
@@ -274,23 +255,9 @@ impl Pit {
             return;
         }
         for at in 0..self.entries.used() {
-            if !self.entries[at].live {
-                continue;
-            }
-            let (mut last, mut next) = (NONE, self.entries[at].first_out);
-            while next != NONE && self.out_records[next].face != face {
-                (last, next) = (next, self.out_records[next].next);
-            }
-            if next == NONE {
-                continue;
-            }
-            let after = self.out_records[next].next;
-            match last {
-                NONE => self.entries[at].first_out = after,
-                last => self.out_records[last].next = after,
-            }
-            self.out_records.free(next);
-            self.faces[face.0 as usize].out_records -= 1;
+            let records = &mut self.entries[at].out_records;
+            let removed = self.out_records.remove(records, |record| record.face == face);
+            load.out_records -= u32::from(removed.is_some());
         }
     }
 }
@@ -305,7 +272,7 @@ impl PendingInterests for Pit {
                 && entry.state.must_be_fresh == key.must_be_fresh
                 && usize::from(entry.hint_len) == key.hint.len()
                 && self.has_name(entry, key.name)
-                && self.interests.has(entry.wire, entry.hint_at.into(), key.hint)
+                && self.interests.has(&entry.wire, entry.hint_at.into(), key.hint)
         })
     }
 
@@ -315,40 +282,29 @@ impl PendingInterests for Pit {
         components: usize,
         interest: &Interest<'_>,
     ) -> Option<u32> {
-        if self.entries.room() == 0 {
+        let at = self.entries.take(|| Entry::UNUSED)?;
+        let entry = &mut self.entries[at];
+        if !self.interests.put(&mut entry.wire, interest.wire) {
+            self.entries.free(at);
             return None;
         }
-        let wire = self.interests.put(interest.wire)?;
-        let last = interest.name.components().last();
-        let digest = last.is_some_and(|last| last.kind == component::IMPLICIT_DIGEST);
-        let entry = Entry {
-            hash: key.hash,
-            state: EntryState {
-                expiry_ns: 0,
-                number: self.created,
-                interval_ns: INTERVAL_NS,
-                can_be_prefix: key.can_be_prefix,
-                must_be_fresh: key.must_be_fresh,
-                short: false,
-                shadow: false,
-            },
-            wire,
-            name_at: interest.name_at() as u16,
-            name_len: key.name.len() as u16,
-            hint_at: interest.hint_at() as u16,
-            hint_len: key.hint.len() as u16,
-            first_in: NONE,
-            first_out: NONE,
-            components: components as u8,
-            live: true,
-            digest,
+        entry.hash = key.hash;
+        entry.state = EntryState {
+            number: self.created,
+            can_be_prefix: key.can_be_prefix,
+            must_be_fresh: key.must_be_fresh,
+            ..EntryState::NEW
         };
-        let at = self.entries.put(entry)?;
+        (entry.name_at, entry.name_len) = (interest.name_at() as u16, key.name.len() as u16);
+        (entry.hint_at, entry.hint_len) = (interest.hint_at() as u16, key.hint.len() as u16);
+        let last = interest.name.components().last();
+        entry.digest = last.is_some_and(|last| last.kind == component::IMPLICIT_DIGEST);
+        (entry.components, entry.live) = (components as u8, true);
+        self.prefixes[components] += u32::from(key.can_be_prefix);
+        self.digests += u32::from(entry.digest);
         self.created += 1;
         self.live += 1;
         self.index.insert(key.hash, at);
-        self.prefixes[components] += u32::from(key.can_be_prefix);
-        self.digests += u32::from(digest);
         Some(at)
     }
 
@@ -363,20 +319,13 @@ impl PendingInterests for Pit {
         self.prefixes[usize::from(entry.components)] -= u32::from(entry.state.can_be_prefix);
         self.digests -= u32::from(entry.digest);
         self.index.remove(entry.hash, at);
-        self.interests.free(entry.wire);
-        let (mut record, mut out) = (entry.first_in, entry.first_out);
-        while record != NONE {
-            self.in_records.free(record);
-            let InRecord { face, epoch, next, .. } = self.in_records[record];
-            let load = &mut self.faces[face.0 as usize];
-            load.in_records -= u32::from(load.epoch == epoch && !is_shadow);
-            record = next;
+        self.interests.free(&entry.wire);
+        while let Some(record) = self.in_records.remove(&mut entry.in_records, |_| true) {
+            let load = &mut self.faces[record.face.0 as usize];
+            load.in_records -= u32::from(load.epoch == record.epoch && !is_shadow);
         }
-        while out != NONE {
-            self.out_records.free(out);
-            let OutRecord { face, next, .. } = self.out_records[out];
-            self.faces[face.0 as usize].out_records -= 1;
-            out = next;
+        while let Some(record) = self.out_records.remove(&mut entry.out_records, |_| true) {
+            self.faces[record.face.0 as usize].out_records -= 1;
         }
         self.entries.free(at);
     }
@@ -405,9 +354,9 @@ impl PendingInterests for Pit {
             last[2..].copy_from_slice(&data.digest());
             let matches = |entry: &Entry| {
                 usize::from(entry.name_len) == name.len() + last.len()
-                    && self.interests.has(entry.wire, entry.name_at.into(), name)
+                    && self.interests.has(&entry.wire, entry.name_at.into(), name)
                     && self.interests.has(
-                        entry.wire,
+                        &entry.wire,
                         usize::from(entry.name_at) + name.len(),
                         &last,
                     )
@@ -436,7 +385,7 @@ impl PendingInterests for Pit {
     }
 
     fn interest(&self, at: u32, out: &mut Vec<u8>) {
-        self.interests.read(self.entries[at].wire, out);
+        self.interests.read(&self.entries[at].wire, out);
     }
 
     fn epoch(&self, face: FaceId) -> u32 {
@@ -449,22 +398,12 @@ impl PendingInterests for Pit {
     }
 
     fn in_records(&self, at: u32) -> impl Iterator<Item = &InRecord> {
-        let mut next = self.entries[at].first_in;
-        let all = std::iter::from_fn(move || {
-            let record = (next != NONE).then(|| &self.in_records[next])?;
-            next = record.next;
-            Some(record)
-        });
-        all.filter(|record| self.is_valid(record))
+        let all = self.in_records.iter(&self.entries[at].in_records);
+        all.filter(|record| is_valid(&self.faces, record))
     }
 
     fn out_records(&self, at: u32) -> impl Iterator<Item = &OutRecord> {
-        let mut next = self.entries[at].first_out;
-        std::iter::from_fn(move || {
-            let record = (next != NONE).then(|| &self.out_records[next])?;
-            next = record.next;
-            Some(record)
-        })
+        self.out_records.iter(&self.entries[at].out_records)
     }
 
     fn set_in_record(
@@ -475,58 +414,41 @@ impl PendingInterests for Pit {
         expiry_ns: u64,
         token: PitToken,
     ) -> bool {
-        let (mut last, mut next) = (NONE, self.entries[at].first_in);
-        while next != NONE {
-            let after = self.in_records[next].next;
-            if !self.is_valid(&self.in_records[next]) {
-                // Void records are freed here, so the list has at most one record per face.
-                self.link_in(at, last, after);
-                self.in_records.free(next);
-            } else if self.in_records[next].face == face {
-                break;
-            } else {
-                last = next;
-            }
-            next = after;
+        let Self { entries, in_records, faces, .. } = self;
+        let entry = &mut entries[at];
+        // Void records are freed here, so the list has at most one record per face.
+        while in_records.remove(&mut entry.in_records, |record| !is_valid(faces, record)).is_some()
+        {
         }
-        if next == NONE {
-            let load = &mut self.faces[face.0 as usize];
-            let record = InRecord { face, nonce, expiry_ns, token, epoch: load.epoch, next: NONE };
-            let Some(new) = self.in_records.put(record) else { return false };
-            load.in_records += u32::from(!self.entries[at].state.shadow);
-            self.link_in(at, last, new);
-        } else {
-            let record = &mut self.in_records[next];
+        let same = |record: &InRecord| record.face == face;
+        if let Some(record) = in_records.find_mut(&mut entry.in_records, same) {
             (record.nonce, record.expiry_ns, record.token) = (nonce, expiry_ns, token);
+        } else {
+            let load = &mut faces[face.0 as usize];
+            let record = InRecord { face, nonce, expiry_ns, token, epoch: load.epoch };
+            if !in_records.push_back(&mut entry.in_records, record) {
+                return false;
+            }
+            load.in_records += u32::from(!entry.state.shadow);
         }
-        let expiry_ns = self.in_records(at).map(|record| record.expiry_ns).max().unwrap_or(0);
-        self.entries[at].state.expiry_ns = expiry_ns;
-        self.wheel.put(at, expiry_ns);
+        let latest_ns = in_records.iter(&entry.in_records).map(|record| record.expiry_ns).max();
+        entry.state.expiry_ns = latest_ns.unwrap_or(0);
+        self.wheel.put(at, entry.state.expiry_ns);
         true
     }
 
     fn remove_in_record(&mut self, at: u32, face: FaceId) -> Option<(u32, PitToken)> {
-        let (mut last, mut next) = (NONE, self.entries[at].first_in);
-        while next != NONE
-            && !(self.in_records[next].face == face && self.is_valid(&self.in_records[next]))
-        {
-            (last, next) = (next, self.in_records[next].next);
-        }
-        let record = (next != NONE).then(|| &self.in_records[next])?;
-        let (after, removed) = (record.next, (record.nonce, record.token));
-        self.link_in(at, last, after);
-        self.in_records.free(next);
-        let is_shadow = self.entries[at].state.shadow;
-        self.faces[face.0 as usize].in_records -= u32::from(!is_shadow);
-        Some(removed)
+        let Self { entries, in_records, faces, .. } = self;
+        let entry = &mut entries[at];
+        let same = |record: &InRecord| record.face == face && is_valid(faces, record);
+        let record = in_records.remove(&mut entry.in_records, same)?;
+        faces[face.0 as usize].in_records -= u32::from(!entry.state.shadow);
+        Some((record.nonce, record.token))
     }
 
     fn out_mut(&mut self, at: u32, face: FaceId) -> Option<&mut OutRecord> {
-        let mut next = self.entries[at].first_out;
-        while next != NONE && self.out_records[next].face != face {
-            next = self.out_records[next].next;
-        }
-        (next != NONE).then(|| &mut self.out_records[next])
+        let list = &mut self.entries[at].out_records;
+        self.out_records.find_mut(list, |record| record.face == face)
     }
 
     fn set_out_record(
@@ -542,13 +464,16 @@ impl PendingInterests for Pit {
             record.nack = None;
             return true;
         }
-        let next = self.entries[at].first_out;
         let interval_ns = INTERVAL_NS;
-        let record =
-            OutRecord { face, nonce, sent_ns: now_ns, expiry_ns, interval_ns, nack: None, next };
-        let Some(new) = self.out_records.put(record) else { return false };
-        self.entries[at].first_out = new;
-        self.faces[face.0 as usize].out_records += 1;
-        true
+        let record = OutRecord { face, nonce, sent_ns: now_ns, expiry_ns, interval_ns, nack: None };
+        let is_new = self.out_records.push_front(&mut self.entries[at].out_records, record);
+        self.faces[face.0 as usize].out_records += u32::from(is_new);
+        is_new
     }
+}
+
+/// Whether an in-record is valid: its face was not removed since.
+#[inline]
+fn is_valid(faces: &[FaceLoad], record: &InRecord) -> bool {
+    faces[record.face.0 as usize].epoch == record.epoch
 }

@@ -29,10 +29,11 @@ impl<T> Pool<T> {
         self.put_new(value)
     }
 
-    /// Takes a freed slot into use, with its old value; `None` if there is none.
+    /// Takes a slot into use, with its old value, or a new one if it was never used; `None` if the
+    /// pool is full.
     #[inline]
-    pub(super) fn take_freed(&mut self) -> Option<u32> {
-        self.free.pop()
+    pub(super) fn take(&mut self, new: impl FnOnce() -> T) -> Option<u32> {
+        self.free.pop().or_else(|| self.put_new(new()))
     }
 
     #[cold]
@@ -44,11 +45,11 @@ impl<T> Pool<T> {
         Some(self.values.len() as u32 - 1)
     }
 
-    /// Prefetches a value.
+    /// Prefetches the cache lines of a value.
     #[inline]
     pub(super) fn prefetch(&self, at: u32) {
         if let Some(value) = self.values.get(at as usize) {
-            ringtap_base::prefetch(value);
+            ringtap_base::prefetch_all(value);
         }
     }
 

@@ -1,7 +1,8 @@
-//! A store for packets of any length, in chains of chunks of fixed size.
+//! A store for packets of any length: the first bytes beside the owner's data, the others in a chain
+//! of chunks of fixed size.
 //!
 //! ```text
-//!  packet ─▶ | next: 4 | 124 bytes | ─▶ | next: 4 | 124 bytes | ─▶ | – | the rest |   two lines each
+//!  owner: | … | 94 bytes | ─▶ | next: 4 | 124 bytes | ─▶ | – | the rest |        two lines a chunk
 //! ```
 //!
 //! Invariants: nothing is allocated after construction. Fragmentation wastes only the end of a
@@ -10,6 +11,9 @@
 use super::NONE;
 use super::pool::Pool;
 
+/// Bytes of a packet beside its owner's data. Most Interests are shorter.
+const HEAD: usize = 94;
+/// Bytes of a packet in a chunk.
 const CHUNK: usize = 124;
 
 #[derive(Debug)]
@@ -24,11 +28,19 @@ struct Chunk {
 
 const _: () = assert!(size_of::<Chunk>() == 128);
 
-/// A reference to a stored packet.
-#[derive(Clone, Copy, Debug)]
+/// A stored packet.
+#[derive(Debug)]
+#[repr(C)]
 pub(super) struct Stored {
-    first: u32,
-    len: u32,
+    /// The first chunk.
+    rest: u32,
+    /// Length of the packet in bytes.
+    len: u16,
+    head: [u8; HEAD],
+}
+
+impl Stored {
+    pub(super) const EMPTY: Self = Self { rest: NONE, len: 0, head: [0; HEAD] };
 }
 
 impl Store {
@@ -36,73 +48,69 @@ impl Store {
         Self(Pool::new(chunks))
     }
 
-    /// Number of chunks of a packet of `len` bytes.
-    pub(super) fn chunks_of(len: usize) -> usize {
-        len.div_ceil(CHUNK)
-    }
-
-    /// Number of free chunks.
-    pub(super) fn room(&self) -> usize {
-        self.0.room()
-    }
-
-    /// Stores a copy of a packet; `None` if there is no room.
-    pub(super) fn put(&mut self, bytes: &[u8]) -> Option<Stored> {
-        if Self::chunks_of(bytes.len()) > self.room() {
-            return None;
+    /// Stores a copy of a packet in `stored`, which must be free; returns false if there is no
+    /// room.
+    #[inline]
+    pub(super) fn put(&mut self, stored: &mut Stored, packet: &[u8]) -> bool {
+        let (head, rest) = packet.split_at(packet.len().min(HEAD));
+        if rest.len().div_ceil(CHUNK) > self.0.room() {
+            return false;
         }
-        let mut first = NONE;
+        stored.len = packet.len() as u16;
+        stored.head[..head.len()].copy_from_slice(head);
+        stored.rest = NONE;
         // From the last chunk to the first, so that each can refer to the next.
-        for piece in bytes.chunks(CHUNK).rev() {
+        for piece in rest.chunks(CHUNK).rev() {
             let new = || Chunk { next: NONE, bytes: [0; CHUNK] };
-            let at = self.0.take_freed().or_else(|| self.0.put(new()))?;
+            let Some(at) = self.0.take(new) else { return false };
             let chunk = &mut self.0[at];
-            chunk.next = first;
+            chunk.next = stored.rest;
             chunk.bytes[..piece.len()].copy_from_slice(piece);
-            first = at;
+            stored.rest = at;
         }
-        Some(Stored { first, len: bytes.len() as u32 })
+        true
     }
 
     /// Frees the chunks of a packet.
-    pub(super) fn free(&mut self, stored: Stored) {
-        let mut at = stored.first;
+    #[inline]
+    pub(super) fn free(&mut self, stored: &Stored) {
+        let mut at = stored.rest;
         while at != NONE {
             self.0.free(at);
             at = self.0[at].next;
         }
     }
 
-    /// Prefetches the first chunk of a packet.
-    #[inline]
-    pub(super) fn prefetch(&self, stored: Stored) {
-        self.0.prefetch(stored.first);
-    }
-
-    /// Prefetches the free chunk that will be used after `others` other chunks.
-    #[inline]
-    pub(super) fn prefetch_free(&self, others: usize) {
-        self.0.prefetch_free(others);
-    }
-
     /// Writes a packet to `out`, replacing the contents.
-    pub(super) fn read(&self, stored: Stored, out: &mut Vec<u8>) {
+    pub(super) fn read(&self, stored: &Stored, out: &mut Vec<u8>) {
+        let len = usize::from(stored.len);
         out.clear();
-        let (mut at, mut left) = (stored.first, stored.len as usize);
-        while left > 0 {
-            let (chunk, piece) = (&self.0[at], left.min(CHUNK));
-            out.extend_from_slice(&chunk.bytes[..piece]);
-            (at, left) = (chunk.next, left - piece);
+        out.extend_from_slice(&stored.head[..len.min(HEAD)]);
+        let mut at = stored.rest;
+        while at != NONE {
+            let chunk = &self.0[at];
+            out.extend_from_slice(&chunk.bytes[..CHUNK.min(len - out.len())]);
+            at = chunk.next;
         }
     }
 
     /// Whether a packet has `bytes` at the position `from`.
     #[inline]
-    pub(super) fn has(&self, stored: Stored, mut from: usize, mut bytes: &[u8]) -> bool {
-        if from + bytes.len() > stored.len as usize {
+    pub(super) fn has(&self, stored: &Stored, from: usize, bytes: &[u8]) -> bool {
+        let end = from + bytes.len();
+        if end > stored.len.into() {
             return false;
         }
-        let mut at = stored.first;
+        if end <= HEAD {
+            return stored.head[from..end] == *bytes;
+        }
+        let (head, rest) = bytes.split_at(HEAD.saturating_sub(from));
+        stored.head[HEAD - head.len()..] == *head
+            && self.rest_has(stored.rest, from.saturating_sub(HEAD), rest)
+    }
+
+    /// Whether the chunks from `at` on have `bytes` at the position `from`.
+    fn rest_has(&self, mut at: u32, mut from: usize, mut bytes: &[u8]) -> bool {
         while from >= CHUNK && at != NONE {
             (at, from) = (self.0[at].next, from - CHUNK);
         }

@@ -8,11 +8,11 @@ use crate::packets::{Data, Interest, PitToken, component};
 use super::{Buckets, Chain, LocalPart, NONCE_LOCKS, SharedEntry, WAYS, digest_component};
 use crate::forwarder::face::FaceId;
 use crate::forwarder::lock::lock;
+use crate::forwarder::tables::DeadNonces;
 use crate::forwarder::tables::access::{Contents, EntryState, NonceList, PendingInterests, Tables};
 use crate::forwarder::tables::pit::{INTERVAL_NS, InRecord, OutRecord, PitKey};
 use crate::forwarder::tables::prefixes::{NameKey, Prefixes};
 use crate::forwarder::tables::wheel::TICK_NS;
-use crate::forwarder::tables::{DeadNonces, NONE};
 
 /// Insertions of a worker between two checks of the capacity.
 const CHECK_EVERY: u32 = 64;
@@ -175,13 +175,10 @@ impl PendingInterests for HeldPit<'_> {
         let last = interest.name.components().last();
         entry.hash = key.hash;
         entry.state = EntryState {
-            expiry_ns: 0,
             number: self.local.latest,
-            interval_ns: INTERVAL_NS,
             can_be_prefix: key.can_be_prefix,
             must_be_fresh: key.must_be_fresh,
-            short: false,
-            shadow: false,
+            ..EntryState::NEW
         };
         entry.wire.clear();
         entry.wire.extend_from_slice(interest.wire);
@@ -303,7 +300,7 @@ impl PendingInterests for HeldPit<'_> {
             }
             None if !has_room => return false,
             None => {
-                let record = InRecord { face, nonce, expiry_ns, token, epoch, next: NONE };
+                let record = InRecord { face, nonce, expiry_ns, token, epoch };
                 entry.in_records.push(record);
                 if table.counts_faces {
                     table.faces[face.0 as usize].count(epoch, 1);
@@ -351,9 +348,8 @@ impl PendingInterests for HeldPit<'_> {
         if entry.out_records.len() >= RECORDS_MAX {
             return false;
         }
-        let (interval_ns, next) = (INTERVAL_NS, NONE);
-        let record =
-            OutRecord { face, nonce, sent_ns: now_ns, expiry_ns, interval_ns, nack: None, next };
+        let interval_ns = INTERVAL_NS;
+        let record = OutRecord { face, nonce, sent_ns: now_ns, expiry_ns, interval_ns, nack: None };
         // The latest first, as in a PIT of one thread.
         entry.out_records.insert(0, record);
         true

@@ -23,7 +23,7 @@ use crate::packets::Data;
 pub(crate) use held::Held;
 
 use super::access::EntryState;
-use super::pit::{INTERVAL_NS, InRecord, OutRecord};
+use super::pit::{InRecord, OutRecord};
 use super::prefixes::{COMPONENTS_MAX, NameKey, Prefixes};
 use super::wheel::Wheel;
 use super::{ContentStore, DeadNonces};
@@ -354,18 +354,9 @@ impl Chain {
 
 impl SharedEntry {
     fn new() -> Box<Self> {
-        let state = EntryState {
-            expiry_ns: 0,
-            number: 0,
-            interval_ns: INTERVAL_NS,
-            can_be_prefix: false,
-            must_be_fresh: false,
-            short: false,
-            shadow: false,
-        };
         Box::new(Self {
             hash: 0,
-            state,
+            state: EntryState::NEW,
             wire: Vec::new(),
             name_at: 0,
             name_len: 0,
