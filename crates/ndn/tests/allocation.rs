@@ -23,7 +23,8 @@ fn nothing_is_allocated_after_the_start() {
     let (mut text, mut interest, mut data) = (NameBuf::default(), Vec::new(), Vec::new());
     let mut before = 0;
     for number in 0..200_000u64 {
-        if number == 1_000 {
+        // By then the test harness, whose allocations count, only waits.
+        if number == 50_000 {
             before = allocations();
         }
         text.truncate(0);
