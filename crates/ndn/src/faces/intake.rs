@@ -243,10 +243,10 @@ impl Intake {
             if was_full && handled < DATAGRAMS_PER_TURN {
                 continue;
             }
-            let is_backlog = queue.end_turn(if was_full { handled } else { 0 });
+            let is_backlog = queue.end_turn(if was_full { handled } else { 0 }, now_ns);
             // One that sends much is likely to have sent the last datagram.
             if let Some(face) = last.filter(|_| is_backlog) {
-                faces.separate(face);
+                faces.separate(face, now_ns);
             }
             return;
         }
