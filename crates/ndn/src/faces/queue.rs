@@ -9,6 +9,7 @@
 //! ```
 
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -102,22 +103,27 @@ impl Faces {
         }
     }
 
-    /// Gives a UDP neighbour a queue of its own, if there is room for one. Its datagrams in the
+    /// Gives a UDP neighbour a queue of its own, if there is room for one. `to` is the local address to
+    /// which it sends, if its channel has several: a connected socket has only one. Its datagrams in the
     /// channel's queue are still received from there. If the system refuses the socket, the
     /// neighbour remains there.
-    pub(crate) fn separate(&mut self, number: u32, now_ns: u64) {
+    pub(crate) fn separate(&mut self, number: u32, to: Option<SocketAddr>, now_ns: u64) {
         let offload = self.settings.udp_offload;
         let Some(face) = self.get(number) else { return };
         let Link::Datagrams { channel, peer, queue: None } = &face.link else { return };
         let shared = &self.channels[*channel];
-        let Kind::Udp(at) = &shared.kind else { return };
+        let Kind::Udp(at) = shared.kind else { return };
+        let at = to.map_or(at, |mut to| {
+            to.set_port(at.port());
+            to
+        });
         let is_full = self.own_queues.len() >= OWN_QUEUES_MAX;
         let replaced = is_full.then(|| self.queue_to_replace(now_ns));
         if replaced == Some(None) {
             return;
         }
         let (socket, to) = (shared.queue.socket.as_fd(), peer.to);
-        let Ok(socket) = sys::second_udp_socket(socket, at, offload) else { return };
+        let Ok(socket) = sys::second_udp_socket(socket, &at, offload) else { return };
         let opened = Queue { full_ns: now_ns, ..Queue::new(Arc::new(socket)) };
         let connected = sys::connect(opened.socket.as_fd(), &to);
         if connected.and_then(|()| self.watch(&opened.socket, Source::Neighbour(number))).is_err() {

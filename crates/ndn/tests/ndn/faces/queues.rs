@@ -56,6 +56,33 @@ fn a_neighbour_that_fills_the_queue_delays_no_other() {
 }
 
 #[test]
+fn a_neighbour_may_send_to_any_address_of_this_host() {
+    for (all, to, from) in [
+        ("0.0.0.0:0", "127.0.0.1", "127.0.0.1:0"),
+        // The system itself would not send from this address.
+        ("0.0.0.0:0", "127.0.0.2", "127.0.0.1:0"),
+        ("[::]:0", "::1", "[::1]:0"),
+    ] {
+        let Ok(hostile) = UdpSocket::bind(from) else {
+            return eprintln!("SKIPPED: this system has no IPv6");
+        };
+        let mut node =
+            Node::new(Settings { udp: vec![all.parse().unwrap()], ..Settings::default() });
+        let at = node.faces.listening().next().unwrap();
+        let port = at.rsplit(':').next().unwrap().parse().unwrap();
+        let at = SocketAddr::new(to.parse().unwrap(), port);
+        flood(&hostile, at, 0..FLOOD);
+        node.until(|node| node.recorder.packets.len() == FLOOD as usize);
+        flood(&hostile, at, 0..FLOOD);
+        UdpSocket::bind(from).unwrap().send_to(&interest("/other", 1), at).unwrap();
+        node.intake.wait(&node.faces, Duration::from_secs(1)).unwrap();
+        node.intake.receive(&mut node.faces, 1, &mut node.recorder);
+        assert_eq!(node.recorder.up.len(), 2, "{at}: the other has a turn");
+        node.until(|node| node.recorder.packets.len() == 2 * FLOOD as usize + 1);
+    }
+}
+
+#[test]
 fn datagrams_are_answered_from_the_same_address() {
     let (mut node, at, hostile, _) = flooded(true);
     node.recorder.echo = true;
