@@ -38,8 +38,8 @@ pub(crate) struct Eviction {
 struct Recency {
     /// All: without routes, and with routes.
     faces: [HashSet<u32>; 2],
-    /// The next to evict: number and time of last use. They were the least recently used ones
-    /// without routes when they were listed. A face that was used since is skipped.
+    /// The next to evict, in order: number and time of last use. They were the least recently used
+    /// ones without routes when they were listed. A face that was used since is skipped.
     listed: VecDeque<(u32, u64)>,
 }
 
@@ -50,7 +50,7 @@ impl Eviction {
         let is_stream = matches!(face.link, Link::Stream(_));
         if face.is_on_demand() {
             let recency = if is_stream { &mut self.streams } else { &mut self.senders };
-            recency.faces[usize::from(face.has_route)].insert(number);
+            recency.add(number, face);
         }
         let may_close = face.persistence == Persistence::OnDemand && !face.has_route;
         if is_stream && may_close && face.counters.frames_in == 0 {
@@ -90,6 +90,18 @@ impl Eviction {
 }
 
 impl Recency {
+    fn add(&mut self, number: u32, face: &Face) {
+        self.faces[usize::from(face.has_route)].insert(number);
+        // One whose route has ended may have been used before those that are listed.
+        let order = |&(listed, used_ns): &(u32, u64)| (used_ns, listed);
+        if let Err(at) = self.listed.binary_search_by_key(&(face.used_ns, number), order)
+            && at < self.listed.len()
+            && !face.has_route
+        {
+            self.listed.insert(at, (number, face.used_ns));
+        }
+    }
+
     fn remove(&mut self, number: u32) {
         self.faces.iter_mut().for_each(|faces| {
             faces.remove(&number);
@@ -284,10 +296,14 @@ mod tests {
 
     #[test]
     fn the_same_face_is_closed_as_by_a_search_through_all() {
+        (0..8).for_each(compare);
+    }
+
+    fn compare(seed: u64) {
         let mut faces = Faces::open(settings(0)).unwrap();
-        let mut random = SplitMix::new(7);
+        let mut random = SplitMix::new(seed);
         let mut closed = [0; 3];
-        for now_ns in 1..20_000 {
+        for now_ns in 1..10_000 {
             while faces.len() < MOST {
                 add(&mut faces, &mut random, now_ns);
             }
@@ -317,13 +333,17 @@ mod tests {
             };
             let used_ns =
                 |number: Option<u32>| number.map(|number| faces.get(number).unwrap().used_ns);
-            assert_eq!(used_ns(next), used_ns(expected), "{at}: {next:?} {expected:?}");
+            assert_eq!(
+                used_ns(next),
+                used_ns(expected),
+                "seed {seed}, {at}: {next:?} {expected:?}"
+            );
             if let Some(next) = next {
                 closed[at] += 1;
                 faces.evict(next);
             }
         }
-        assert!(closed.iter().all(|&closed| closed > 1_000), "{closed:?}");
+        assert!(closed.iter().all(|&closed| closed > 500), "{closed:?}");
         assert_eq!(faces.evicted(), closed.iter().sum::<u64>());
     }
 

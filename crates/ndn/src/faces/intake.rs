@@ -227,7 +227,7 @@ impl Intake {
                         continue;
                     };
                     if let Sender::Face(face) = from {
-                        last = Some(face);
+                        last = Some((face, received.to));
                     }
                     let frame = if received.truncated { Err(Lost::TooLong) } else { Ok(frame) };
                     handle_frame(fragments, &mut batch, faces, now_ns, from, frame, handler);
@@ -243,10 +243,10 @@ impl Intake {
             if was_full && handled < DATAGRAMS_PER_TURN {
                 continue;
             }
-            let is_backlog = queue.end_turn(if was_full { handled } else { 0 });
+            let is_backlog = queue.end_turn(if was_full { handled } else { 0 }, now_ns);
             // One that sends much is likely to have sent the last datagram.
-            if let Some(face) = last.filter(|_| is_backlog) {
-                faces.separate(face);
+            if let Some((face, to)) = last.filter(|_| is_backlog) {
+                faces.separate(face, to, now_ns);
             }
             return;
         }

@@ -1,5 +1,5 @@
-//! Receive queues for datagrams. The neighbours of a channel share its queue. One that fills it, so
-//! that others wait behind its datagrams or lose theirs, gets a queue of its own: a socket at the
+//! Receive queues for datagrams. The neighbours of a channel share its queue. One with a backlog there,
+//! so that others wait behind its datagrams or lose theirs, gets a queue of its own: a socket at the
 //! same port that is connected to it. Datagrams are still sent on the channel's socket.
 //!
 //! ```text
@@ -9,6 +9,7 @@
 //! ```
 
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -30,6 +31,9 @@ const BACKLOG_TURNS: u32 = 4;
 /// datagram of another neighbour.
 const OWN_QUEUES_MAX: usize = 64;
 
+/// Time without a full turn after which a neighbour's queue may be closed to make room for another.
+const REPLACE_NS: u64 = 1_000_000_000;
+
 /// Maximum number of calls that empty the queue of a closed face.
 const LAST_CALLS: usize = 1_024;
 
@@ -40,13 +44,15 @@ pub(crate) struct Queue {
     pub(crate) xdp: Option<XdpInput>,
     /// Number of messages to receive in one call.
     pub(crate) messages: usize,
-    /// Number of full turns since the queue was last empty.
+    /// Number of consecutive full turns, modulo [`BACKLOG_TURNS`].
     full_turns: u32,
+    /// Time of the latest full turn; 0: none.
+    full_ns: u64,
 }
 
 impl Queue {
     pub(crate) fn new(socket: Arc<OwnedFd>) -> Self {
-        Self { socket, xdp: None, messages: BURST, full_turns: 0 }
+        Self { socket, xdp: None, messages: BURST, full_turns: 0, full_ns: 0 }
     }
 
     /// Receives the messages of one call, without blocking; returns their number.
@@ -71,9 +77,14 @@ impl Queue {
     }
 
     /// Ends a turn with this number of datagrams. Returns whether there is a backlog.
-    pub(crate) fn end_turn(&mut self, datagrams: usize) -> bool {
-        self.full_turns = if datagrams < DATAGRAMS_PER_TURN { 0 } else { self.full_turns + 1 };
-        self.full_turns.is_multiple_of(BACKLOG_TURNS) && self.full_turns > 0
+    pub(crate) fn end_turn(&mut self, datagrams: usize, now_ns: u64) -> bool {
+        if datagrams < DATAGRAMS_PER_TURN {
+            self.full_turns = 0;
+            return false;
+        }
+        self.full_ns = now_ns;
+        self.full_turns = (self.full_turns + 1) % BACKLOG_TURNS;
+        self.full_turns == 0
     }
 }
 
@@ -92,38 +103,63 @@ impl Faces {
         }
     }
 
-    /// Gives a UDP neighbour a queue of its own, if there is room for one. Its datagrams in the
+    /// Gives a UDP neighbour a queue of its own, if there is room for one. `to` is the local address to
+    /// which it sends, if its channel has several: a connected socket has only one. Its datagrams in the
     /// channel's queue are still received from there. If the system refuses the socket, the
     /// neighbour remains there.
-    pub(crate) fn separate(&mut self, number: u32) {
+    pub(crate) fn separate(&mut self, number: u32, to: Option<SocketAddr>, now_ns: u64) {
         let offload = self.settings.udp_offload;
         let Some(face) = self.get(number) else { return };
         let Link::Datagrams { channel, peer, queue: None } = &face.link else { return };
         let shared = &self.channels[*channel];
-        let Kind::Udp(at) = &shared.kind else { return };
-        if self.own_queues >= OWN_QUEUES_MAX {
+        let Kind::Udp(at) = shared.kind else { return };
+        let at = to.map_or(at, |mut to| {
+            to.set_port(at.port());
+            to
+        });
+        let is_full = self.own_queues.len() >= OWN_QUEUES_MAX;
+        let replaced = is_full.then(|| self.queue_to_replace(now_ns));
+        if replaced == Some(None) {
             return;
         }
         let (socket, to) = (shared.queue.socket.as_fd(), peer.to);
-        let Ok(socket) = sys::second_udp_socket(socket, at, offload) else { return };
-        let opened = Queue::new(Arc::new(socket));
+        let Ok(socket) = sys::second_udp_socket(socket, &at, offload) else { return };
+        let opened = Queue { full_ns: now_ns, ..Queue::new(Arc::new(socket)) };
         let connected = sys::connect(opened.socket.as_fd(), &to);
         if connected.and_then(|()| self.watch(&opened.socket, Source::Neighbour(number))).is_err() {
-            return self.close_own(&opened, &to);
+            return self.close_own(number, &opened, &to);
         }
-        if let Some(Link::Datagrams { queue, .. }) = self.get_mut(number).map(|face| &mut face.link)
+        if let Some(replaced) = replaced.flatten()
+            && let Some(Link::Datagrams { peer, queue, .. }) = self.link(replaced)
+            && let (to, Some(queue)) = (peer.to, queue.take())
         {
+            self.close_own(replaced, &queue, &to);
+        }
+        if let Some(Link::Datagrams { queue, .. }) = self.link(number) {
             *queue = Some(opened);
-            self.own_queues += 1;
+            self.own_queues.push(number);
         }
     }
 
-    /// Ends the own queue of a neighbour, before its socket is closed. Its further datagrams arrive
-    /// in the channel's queue.
-    pub(crate) fn close_own(&mut self, queue: &Queue, neighbour: &Address) {
+    fn link(&mut self, face: u32) -> Option<&mut Link> {
+        self.get_mut(face).map(|face| &mut face.link)
+    }
+
+    /// The face whose own queue may be closed for that of another: the one without a full turn for the
+    /// longest time, if that is long enough.
+    fn queue_to_replace(&self, now_ns: u64) -> Option<u32> {
+        let full = |&face: &u32| Some((self.get(face)?.link.own_queue()?.full_ns, face));
+        let (full_ns, face) = self.own_queues.iter().filter_map(full).min()?;
+        (now_ns.saturating_sub(full_ns) >= REPLACE_NS).then_some(face)
+    }
+
+    /// Ends the own queue of a face, before its socket is closed. Further datagrams of the neighbour
+    /// arrive in the channel's queue.
+    pub(crate) fn close_own(&mut self, face: u32, queue: &Queue, neighbour: &Address) {
         let _ = sys::connect(queue.socket.as_fd(), &neighbour.other_port());
         self.count_unread(queue);
         self.closed_drops += queue.drops();
+        self.own_queues.retain(|&own| own != face);
     }
 
     /// Counts the datagrams that are left in a queue, which is then closed.
@@ -147,10 +183,8 @@ impl Faces {
 
     /// Number of datagrams that the kernel dropped before they could be read.
     pub fn kernel_drops(&mut self) -> u64 {
-        let own: u64 = match self.own_queues {
-            0 => 0,
-            _ => self.iter().filter_map(|(_, face)| face.link.own_queue()).map(Queue::drops).sum(),
-        };
+        let queue = |&face: &u32| self.get(face)?.link.own_queue();
+        let own: u64 = self.own_queues.iter().filter_map(queue).map(Queue::drops).sum();
         let channels: u64 = self.channels.iter_mut().map(Channel::kernel_drops).sum();
         channels + own + self.closed_drops
     }

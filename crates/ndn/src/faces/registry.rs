@@ -53,8 +53,8 @@ pub struct Faces {
     pub(crate) eviction: Eviction,
     /// Numbers of closed faces, the first closed first.
     free: VecDeque<u32>,
-    /// Number of faces with a receive queue of their own.
-    pub(crate) own_queues: usize,
+    /// The faces with a receive queue of their own.
+    pub(crate) own_queues: Vec<u32>,
     /// Number of programs that ever connected.
     programs: u64,
     /// Stream faces with buffered output.
@@ -78,7 +78,7 @@ impl Faces {
             on_demand: 0,
             eviction: Eviction::default(),
             free: VecDeque::new(),
-            own_queues: 0,
+            own_queues: Vec::new(),
             programs: 0,
             to_flush: Vec::new(),
             others: Counters::default(),
@@ -192,8 +192,7 @@ impl Faces {
                     self.channels[*channel].group = None;
                 }
                 if let Some(queue) = queue {
-                    self.close_own(queue, &peer.to);
-                    self.own_queues -= 1;
+                    self.close_own(face, queue, &peer.to);
                 }
                 self.close_unused(*channel);
             }

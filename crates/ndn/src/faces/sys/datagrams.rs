@@ -7,6 +7,7 @@
 
 use std::ffi::c_int;
 use std::io;
+use std::net::{SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::address::{ADDRESS_MAX, Address};
@@ -24,9 +25,12 @@ const UDP_SEGMENT: c_int = 103;
 const UDP_GRO: c_int = 104;
 
 /// Size of one control message with a number, in bytes: 16 for the header, 8 for the number.
-const CONTROL: usize = 24;
+const NUMBER: usize = 24;
 
-/// A control message with the kernel's alignment.
+/// Maximum size of the control messages of a message, in bytes: a number and an IPv6 address.
+const CONTROL: usize = NUMBER + 40;
+
+/// Control messages with the kernel's alignment.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; CONTROL]);
@@ -42,6 +46,9 @@ pub(crate) struct Inbox {
 #[derive(Clone, Copy)]
 pub(crate) struct ReceivedMessage {
     pub(crate) from: Address,
+    /// The address of this host to which it was sent, with port 0; only of a socket that is bound to
+    /// all addresses.
+    pub(crate) to: Option<SocketAddr>,
     pub(crate) len: usize,
     pub(crate) segment: usize,
     /// The kernel truncated it for lack of room.
@@ -99,11 +106,12 @@ impl Inbox {
             headers.iter().zip(&self.from).zip(&controls).take(count as usize)
         {
             let len = header.msg_len as usize;
-            let reported = (header.msg_hdr.msg_controllen >= 20).then(|| segment(&control.0));
+            let (segment, to) = reported(&control.0);
             self.messages.push(ReceivedMessage {
                 from: Address::received(from, header.msg_hdr.msg_namelen as usize),
+                to,
                 len,
-                segment: reported.flatten().filter(|&size| size > 0).unwrap_or(len),
+                segment: segment.filter(|&size| size > 0).unwrap_or(len),
                 truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
             });
         }
@@ -124,7 +132,7 @@ impl Inbox {
     pub(crate) fn add(&mut self, from: Address, bytes: &[u8]) {
         let (start, len) = (self.messages.len() * DATAGRAM_MAX, bytes.len());
         self.bytes[start..start + len].copy_from_slice(bytes);
-        self.messages.push(ReceivedMessage { from, len, segment: len, truncated: false });
+        self.messages.push(ReceivedMessage { from, to: None, len, segment: len, truncated: false });
     }
 
     /// A received message and its bytes.
@@ -135,11 +143,38 @@ impl Inbox {
     }
 }
 
-/// The datagram size in a UDP_GRO control message; `None` for another control message.
-fn segment(control: &[u8; CONTROL]) -> Option<usize> {
-    let number = |at: usize| Some(c_int::from_ne_bytes(control.get(at..at + 4)?.try_into().ok()?));
-    let is_size = number(8)? == libc::SOL_UDP && number(12)? == UDP_GRO;
-    is_size.then_some(number(16)?)?.try_into().ok()
+/// The datagram size and the local address in the control messages of a message, after which all
+/// bytes are 0.
+fn reported(mut control: &[u8]) -> (Option<usize>, Option<SocketAddr>) {
+    let (mut segment, mut to) = (None, None);
+    // Header: length 8, level 4, kind 4. The next one is aligned to 8 bytes.
+    while let Some((header, _)) = control.split_first_chunk::<16>() {
+        let number =
+            |at: usize| header[at..].first_chunk().map_or(0, |&bytes| c_int::from_ne_bytes(bytes));
+        let len = header.first_chunk().map_or(0, |&bytes| usize::from_ne_bytes(bytes));
+        let Some(value) = control.get(16..len) else { break };
+        match (number(8), number(12)) {
+            (libc::SOL_UDP, UDP_GRO) => {
+                let size = value.first_chunk().map(|&bytes| c_int::from_ne_bytes(bytes));
+                segment = size.and_then(|size| size.try_into().ok());
+            }
+            // Interface 4, local address 4, destination 4.
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                let ip = value.get(4..).and_then(|bytes| bytes.first_chunk::<4>());
+                to = ip.map(|&ip| (ip, 0).into());
+            }
+            // Destination 16, interface 4.
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                let scope = value.get(16..).and_then(|bytes| bytes.first_chunk());
+                let scope = scope.map_or(0, |&bytes| u32::from_ne_bytes(bytes));
+                let ip = value.first_chunk::<16>();
+                to = ip.map(|&ip| SocketAddrV6::new(ip.into(), 0, 0, scope).into());
+            }
+            _ => {}
+        }
+        control = control.get(len.next_multiple_of(8)..).unwrap_or(&[]);
+    }
+    (segment, to)
 }
 
 /// A message to send. With `segment`, the kernel splits it into datagrams of that many bytes.
@@ -175,7 +210,7 @@ pub(crate) fn send(socket: BorrowedFd<'_>, messages: &[OutgoingMessage<'_>]) -> 
             control.0[12..16].copy_from_slice(&UDP_SEGMENT.to_ne_bytes());
             control.0[16..18].copy_from_slice(&size.to_ne_bytes());
             header.msg_control = control.0.as_mut_ptr().cast();
-            header.msg_controllen = CONTROL as _;
+            header.msg_controllen = NUMBER as _;
         }
     }
     // SAFETY: each of the first `count` headers points at its own part and address, and at its own

@@ -65,6 +65,13 @@ fn bound_udp(at: &SocketAddr, offload: bool, shared: bool) -> io::Result<OwnedFd
         // A kernel without UDP_GRO delivers single datagrams.
         let _ = set(&socket, libc::SOL_UDP, UDP_GRO, &1);
     }
+    if at.ip().is_unspecified() {
+        // Received messages have their local addresses.
+        match at.is_ipv4() {
+            true => set(&socket, libc::IPPROTO_IP, libc::IP_PKTINFO, &1)?,
+            false => set(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, &1)?,
+        }
+    }
     bind(&socket, &Address::of(at))?;
     Ok(socket)
 }

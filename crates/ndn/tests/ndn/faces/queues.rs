@@ -56,6 +56,33 @@ fn a_neighbour_that_fills_the_queue_delays_no_other() {
 }
 
 #[test]
+fn a_neighbour_may_send_to_any_address_of_this_host() {
+    for (all, to, from) in [
+        ("0.0.0.0:0", "127.0.0.1", "127.0.0.1:0"),
+        // The system itself would not send from this address.
+        ("0.0.0.0:0", "127.0.0.2", "127.0.0.1:0"),
+        ("[::]:0", "::1", "[::1]:0"),
+    ] {
+        let Ok(hostile) = UdpSocket::bind(from) else {
+            return eprintln!("SKIPPED: this system has no IPv6");
+        };
+        let mut node =
+            Node::new(Settings { udp: vec![all.parse().unwrap()], ..Settings::default() });
+        let at = node.faces.listening().next().unwrap();
+        let port = at.rsplit(':').next().unwrap().parse().unwrap();
+        let at = SocketAddr::new(to.parse().unwrap(), port);
+        flood(&hostile, at, 0..FLOOD);
+        node.until(|node| node.recorder.packets.len() == FLOOD as usize);
+        flood(&hostile, at, 0..FLOOD);
+        UdpSocket::bind(from).unwrap().send_to(&interest("/other", 1), at).unwrap();
+        node.intake.wait(&node.faces, Duration::from_secs(1)).unwrap();
+        node.intake.receive(&mut node.faces, 1, &mut node.recorder);
+        assert_eq!(node.recorder.up.len(), 2, "{at}: the other has a turn");
+        node.until(|node| node.recorder.packets.len() == 2 * FLOOD as usize + 1);
+    }
+}
+
+#[test]
 fn datagrams_are_answered_from_the_same_address() {
     let (mut node, at, hostile, _) = flooded(true);
     node.recorder.echo = true;
@@ -180,15 +207,40 @@ fn another_program_cannot_take_the_address() {
     program.join().unwrap();
 }
 
+/// Numbers of sockets at this port: all, and those that are connected to the neighbour.
+fn sockets(at: SocketAddr, neighbour: &UdpSocket) -> [usize; 2] {
+    let sockets = std::fs::read_to_string("/proc/net/udp").unwrap();
+    let port = |at: SocketAddr| format!(":{:04X}", at.port());
+    let (near, far) = (port(at), port(neighbour.local_addr().unwrap()));
+    // A line is `number: address:port address:port …`, first the local end.
+    let at_end = |line: &str, end: usize, port: &str| {
+        line.split_whitespace().nth(end).is_some_and(|end| end.ends_with(port))
+    };
+    let all = || sockets.lines().filter(|line| at_end(line, 1, &near));
+    [all().count(), all().filter(|line| at_end(line, 2, &far)).count()]
+}
+
 #[test]
 fn the_number_of_queues_is_limited() {
     let (mut node, at) = Node::udp(Settings::default());
-    for count in 1..=70 {
-        flood(&neighbour(), at, 0..FLOOD);
-        node.until(|node| node.recorder.packets.len() == count * FLOOD as usize);
+    let flood_from = |node: &mut Node, hostile: &UdpSocket| {
+        let received = node.recorder.packets.len() + FLOOD as usize;
+        flood(hostile, at, 0..FLOOD);
+        node.until(|node| node.recorder.packets.len() == received);
+    };
+    let all: Vec<UdpSocket> = (0..70).map(|_| neighbour()).collect();
+    for one in &all {
+        flood_from(&mut node, one);
     }
-    let port = format!(":{:04X} ", at.port());
-    let sockets = std::fs::read_to_string("/proc/net/udp").unwrap();
-    let local = sockets.lines().filter(|line| line.get(..24).is_some_and(|at| at.contains(&port)));
-    assert_eq!(local.count(), 1 + 64);
+    assert_eq!(sockets(at, &all[63]), [1 + 64, 1]);
+    assert_eq!(sockets(at, &all[64]), [1 + 64, 0]);
+    // Later, a neighbour without a backlog makes room.
+    node.now_ns += 2_000_000_000;
+    flood_from(&mut node, &all[0]);
+    flood_from(&mut node, &all[64]);
+    assert_eq!(sockets(at, &all[64]), [1 + 64, 1]);
+    assert_eq!(sockets(at, &all[0]), [1 + 64, 1]);
+    assert_eq!(sockets(at, &all[1]), [1 + 64, 0]);
+    assert_eq!((node.faces.len(), node.recorder.up.len()), (70, 70));
+    flood_from(&mut node, &all[1]);
 }
