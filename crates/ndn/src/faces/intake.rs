@@ -159,8 +159,14 @@ impl Intake {
         for at in 0..self.ready.len() {
             let (source, flags) = self.ready[at];
             match source {
-                Source::Channel(_) | Source::Neighbour(_) => {
+                Source::Channel(_) => self.datagrams(faces, source, now_ns, handler),
+                Source::Neighbour(_) => {
+                    // The others have every second turn, however many queues are full.
+                    let channel = faces.queue(source).map(|(channel, _)| channel as u32);
                     self.datagrams(faces, source, now_ns, handler);
+                    if let Some(channel) = channel.map(Source::Channel) {
+                        self.datagrams(faces, channel, now_ns, handler);
+                    }
                 }
                 Source::Listener(at) => accept(faces, at as usize, now_ns, handler),
                 Source::Stream(face) => self.stream(faces, face, flags, now_ns, handler),
@@ -211,8 +217,11 @@ impl Intake {
         let (mut handled, mut last) = (0, None);
         loop {
             let Some((channel, queue)) = faces.queue(source) else { return };
-            // The error belongs to an earlier send, or the interface is down: nothing was received.
-            let Ok(count) = queue.receive(inbox) else { return };
+            let Ok(count) = queue.receive(inbox) else {
+                // It is empty, the error belongs to an earlier send, or the interface is down.
+                queue.end_turn(0, now_ns);
+                return;
+            };
             let mut batch = Batch::new();
             let before = handled;
             for at in 0..count {

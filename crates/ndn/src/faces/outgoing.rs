@@ -36,7 +36,7 @@ pub(crate) struct Outgoing {
     fragment: Vec<u8>,
     /// Whether the kernel segments messages (UDP_SEGMENT).
     segmentation: bool,
-    /// Receivers to which segmentation failed. Some are not reachable at all, so the others have it.
+    /// Receivers to which segmentation failed; for others it stays enabled.
     unsegmented: HashSet<Address>,
 }
 

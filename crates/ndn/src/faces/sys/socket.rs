@@ -13,7 +13,7 @@ use crate::faces::remote::Mac;
 const BUFFER_BYTES: c_int = 8 << 20;
 
 /// Size of the receive buffer of the socket of one neighbour, bytes.
-const NEIGHBOUR_BYTES: u32 = 2 << 20;
+const NEIGHBOUR_BYTES: u32 = 1 << 20;
 
 const SO_MEMINFO: c_int = 55;
 const UDP_GRO: c_int = 104;

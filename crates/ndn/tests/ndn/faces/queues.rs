@@ -244,3 +244,21 @@ fn the_number_of_queues_is_limited() {
     assert_eq!((node.faces.len(), node.recorder.up.len()), (70, 70));
     flood_from(&mut node, &all[1]);
 }
+
+#[test]
+fn many_full_queues_delay_others_by_one_turn() {
+    let (mut node, at) = Node::udp(Settings::default());
+    let hostile: Vec<UdpSocket> = (0..8).map(|_| neighbour()).collect();
+    for (count, one) in (1..).zip(&hostile) {
+        flood(one, at, 0..FLOOD);
+        node.until(|node| node.recorder.packets.len() == count * FLOOD as usize);
+    }
+    hostile.iter().for_each(|one| flood(one, at, 0..FLOOD));
+    let other = neighbour();
+    other.send_to(&interest("/other", 1), at).unwrap();
+    node.recorder.packets.clear();
+    node.intake.wait(&node.faces, Duration::from_secs(1)).unwrap();
+    node.intake.receive(&mut node.faces, 1, &mut node.recorder);
+    let place = node.recorder.packets.iter().position(|packet| packet.0 == 264);
+    assert!(place.is_some_and(|place| place < 100), "{place:?}");
+}
