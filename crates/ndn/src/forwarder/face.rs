@@ -52,11 +52,30 @@ impl FaceUse {
     }
 }
 
+/// Maximum number of refused Interests of a face that are answered in an interval. A face whose
+/// Interests are all refused would cost as much as one whose Interests are forwarded.
+const REFUSALS_MAX: u32 = 100;
+const REFUSALS_NS: u64 = 100_000_000;
+
 /// Counters of one face.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FaceCounts {
     pub(crate) exchanges: u64,
     pub(crate) cs_hits: u64,
+    /// Refused Interests that were answered in the interval that began at this time.
+    refusals: u32,
+    refusals_since_ns: u64,
+}
+
+impl FaceCounts {
+    /// Counts a refused Interest. Returns whether it is answered.
+    pub(crate) fn answers_refusal(&mut self, now_ns: u64) -> bool {
+        if now_ns.saturating_sub(self.refusals_since_ns) >= REFUSALS_NS {
+            (self.refusals, self.refusals_since_ns) = (0, now_ns);
+        }
+        self.refusals = self.refusals.saturating_add(1);
+        self.refusals <= REFUSALS_MAX
+    }
 }
 
 /// All faces, by number.

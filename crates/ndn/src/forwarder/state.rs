@@ -300,7 +300,7 @@ impl Forwarder {
     /// Use of the tables by a face; zeros if it does not exist. Pending Interests are counted as in
     /// [`Forwarder::pending`].
     pub fn face_use(&self, id: FaceId) -> FaceUse {
-        let FaceCounts { exchanges, cs_hits } = self.context.faces.counts(id);
+        let FaceCounts { exchanges, cs_hits, .. } = self.context.faces.counts(id);
         let exists = self.context.faces.get(id).is_some();
         let pending = match &self.access {
             Access::Own(tables) if exists => tables.pit.pending_of(id),

@@ -61,7 +61,10 @@ impl<T: Tables> Pipelines<'_, T> {
         if self.pit.pending_of(from) >= limit
             && !found.is_some_and(|at| self.pit.has_in_record(at, from))
         {
-            self.nack_sender(arrival, interest, nonce, NackReason::Congestion, out);
+            let counts = self.context.faces.counts_mut(from);
+            if counts.is_some_and(|counts| counts.answers_refusal(now_ns)) {
+                self.nack_sender(arrival, interest, nonce, NackReason::Congestion, out);
+            }
             return Err(Drop::FaceShare);
         }
 

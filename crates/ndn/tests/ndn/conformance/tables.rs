@@ -170,6 +170,21 @@ fn a_full_pit_drops_and_counts_interests() {
 }
 
 #[test]
+fn a_face_beyond_its_share_gets_a_limited_number_of_nacks() {
+    let mut node = Node::alone(Settings { pit_per_face: Some(1), ..Settings::default() });
+    assert_eq!(node.interest(A, interest("/0").lifetime(5_000)).faces(), [UP]);
+    for round in 1..=2 {
+        let refuse = |number: u32| {
+            let nonce = 1_000 * round + number;
+            node.interest(A, interest(&format!("/{nonce}")).nonce(nonce)).len()
+        };
+        assert_eq!((0..150).map(refuse).sum::<usize>(), 100);
+        assert_eq!(node.dropped(Drop::FaceShare), 150 * u64::from(round));
+        node.wait(100);
+    }
+}
+
+#[test]
 fn a_face_has_at_most_its_share_pending() {
     let mut node = Node::alone(Settings { pit_per_face: Some(3), ..Settings::default() });
     for number in 0..3 {
