@@ -8,4 +8,4 @@ pub mod mmdb;
 mod net;
 
 pub use net::End::{self, Left, Right};
-pub use net::{Killed, Net, account, send_all, take};
+pub use net::{Killed, Net, account, send_all, soon, take};

@@ -193,6 +193,15 @@ pub fn send_all(sender: &mut Sender, frames: &[Vec<u8>]) {
     assert!(sender.flush(Duration::from_secs(10)).unwrap(), "frames stay pending");
 }
 
+/// Whether something becomes true within 3 seconds, such as the effect of a closed socket: a process that
+/// another test starts has a copy of the socket until it runs its program.
+pub fn soon(is_true: impl Fn() -> bool) -> bool {
+    (0..300).any(|_| {
+        thread::sleep(Duration::from_millis(10));
+        is_true()
+    })
+}
+
 /// Receives frames until all receivers together have received `count`, or none arrive for 3
 /// seconds. Returns (queue, frame, bytes on the wire) for each.
 pub fn take(receivers: &mut [Receiver], count: usize) -> Vec<(usize, Vec<u8>, u32)> {
