@@ -41,11 +41,25 @@ pub(crate) use threads::Threads;
 use crate::alerts::{AlertTo, HELPER_NAME, HelperArgs};
 use crate::units::{self, Limit, TimeoutList, Words};
 
+/// Version, commit, profile, features and compiler, a line each; `--version` prints them.
+const BUILD: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit ",
+    env!("RINGTAP_COMMIT"),
+    "\nprofile ",
+    env!("RINGTAP_PROFILE"),
+    "\nfeatures ",
+    env!("RINGTAP_FEATURES"),
+    "\ncompiler ",
+    env!("RINGTAP_COMPILER"),
+);
+
 /// Network traffic monitoring on ordinary multi-core machines
 #[derive(Parser)]
 #[command(
     name = "ringtap",
     version,
+    long_version = BUILD,
     args_override_self = true,
     disable_help_subcommand = true,
     max_term_width = 100,

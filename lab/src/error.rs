@@ -44,6 +44,14 @@ pub enum LabError {
         /// The folder.
         path: PathBuf,
     },
+    /// A program cannot be measured.
+    #[error("{}: {reason}", path.display())]
+    Program {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// Traffic cannot be generated.
     #[error("generating traffic {file}: {reason}")]
     Traffic {

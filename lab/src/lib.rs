@@ -43,12 +43,25 @@ pub mod workloads;
 
 pub use error::LabError;
 pub use experiment::{ClaimKind, Effort, Experiment, Paper, PlotKind};
-pub use programs::Programs;
+pub use programs::{Build, Programs};
 pub use rows::{Row, State};
 pub use run_folder::RunFolder;
 pub use runner::{Progress, Runner};
-pub use settings::Setting;
+pub use settings::{Setting, settings};
 pub use trial::UNAVAILABLE;
 
 /// The commit that this program was built from, with `-changed` if tracked files differed from it.
 pub const COMMIT: &str = env!("RINGTAP_COMMIT");
+
+/// Version, commit, profile, features and compiler, a line each; `--version` prints them.
+pub const BUILD: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit ",
+    env!("RINGTAP_COMMIT"),
+    "\nprofile ",
+    env!("RINGTAP_PROFILE"),
+    "\nfeatures ",
+    env!("RINGTAP_FEATURES"),
+    "\ncompiler ",
+    env!("RINGTAP_COMPILER"),
+);

@@ -10,7 +10,8 @@
 //!   w = whole − d        whole: one thread that does all work
 //! ```
 //!
-//! All inputs are medians of the same run. The model ignores shared caches, lower clock rates when
+//! All inputs are medians of the same run. A dispatcher that alone takes longer than one thread that
+//! does all work contradicts the model, and no curve is drawn. The model ignores shared caches, lower clock rates when
 //! all cores are busy, and rings between packages.
 
 use crate::experiment::{Model, Selector};
@@ -20,27 +21,37 @@ use crate::statistics;
 /// Pairs of number of workers and rate.
 pub(crate) type Curve = Vec<(f64, f64)>;
 
-/// The curve from one worker to `model.up_to`; `None` if an input was not measured.
-pub(crate) fn curve(model: &Model, rows: &[Row]) -> Option<Curve> {
-    let seconds = |selector: &Selector, quantity: &str| {
+/// The curve from one worker to `model.up_to`. The error says why there is none: an input was not
+/// measured, or a part takes longer than the whole.
+pub(crate) fn curve(model: &Model, rows: &[Row]) -> Result<Curve, String> {
+    let seconds = |name: &str, selector: &Selector, quantity: &str| {
         let values: Vec<f64> = rows
             .iter()
             .filter(|row| row.state == State::Ok && row.quantity == quantity)
             .filter(|row| selector.fits(&row.candidate, &row.parameters))
             .filter_map(|row| row.value)
             .collect();
-        statistics::median(&values).map(|rate| 1.0 / rate)
+        let rate = statistics::median(&values);
+        rate.map(|rate| 1.0 / rate).ok_or_else(|| format!("{name} was not measured"))
     };
-    let whole = seconds(&model.whole, &model.quantity)?;
-    let dispatch = seconds(&model.dispatch, &model.quantity)?;
-    let ring = seconds(&model.ring, &model.ring_quantity)?;
-    let memory = model.bytes * seconds(&model.bandwidth, &model.bandwidth_quantity)?;
-    let work = (whole - dispatch).max(0.0);
+    let whole = seconds("one thread", &model.whole, &model.quantity)?;
+    let dispatch = seconds("the dispatcher", &model.dispatch, &model.quantity)?;
+    let ring = seconds("the ring", &model.ring, &model.ring_quantity)?;
+    let bandwidth = seconds("the memory", &model.bandwidth, &model.bandwidth_quantity)?;
+    let memory = model.bytes * bandwidth;
+    let work = whole - dispatch;
+    if work < 0.0 {
+        return Err(format!(
+            "the dispatcher alone takes {:.0} ns an item, longer than one thread that does all work ({:.0} ns)",
+            dispatch * 1e9,
+            whole * 1e9
+        ));
+    }
     let rate = |workers: u32| {
         let n = f64::from(workers);
         (n, 1.0 / (dispatch + ring).max((work + ring) / n).max(memory))
     };
-    Some((1..=model.up_to).map(rate).collect())
+    Ok((1..=model.up_to).map(rate).collect())
 }
 
 #[cfg(test)]
@@ -67,6 +78,10 @@ mod tests {
             .map(|(n, rate)| (n as u32, (1e9 / rate).round() as u32))
             .collect();
         assert_eq!(times, [(1, 85), (2, 43), (3, 28), (4, 26)]);
-        assert!(curve(&model, &rows[1..]).is_none());
+        assert_eq!(curve(&model, &rows[1..]), Err("one thread was not measured".into()));
+        let mut slow = rows;
+        slow[1].value = Some(9e6);
+        let error = curve(&model, &slow).unwrap_err();
+        assert!(error.contains("takes 111 ns") && error.contains("(100 ns)"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! The results of trials as CSV: a line for each number, with its provenance.
 //!
 //! ```text
-//! experiment,candidate,PARAMETERS…,quantity,value,unit,trial,status,reason,result,load,commit,machine,seed,command
+//! experiment,candidate,PARAMETERS…,quantity,value,unit,trial,status,reason,result,load,commit,program,machine,seed,command
 //! ```
 //!
 //! Lines are appended when a trial ends, in one write, so an interrupted run loses at most one
@@ -17,9 +17,9 @@ use crate::LabError;
 use crate::settings::Setting;
 
 const BEFORE: [&str; 2] = ["experiment", "candidate"];
-const AFTER: [&str; 12] = [
+const AFTER: [&str; 13] = [
     "quantity", "value", "unit", "trial", "status", "reason", "result", "load", "commit",
-    "machine", "seed", "command",
+    "program", "machine", "seed", "command",
 ];
 
 /// One number of one trial, or the reason for its absence.
@@ -47,8 +47,10 @@ pub struct Row {
     pub result: String,
     /// System load, averaged over the minute before the trial.
     pub load: f64,
-    /// Commit of the measured program.
+    /// Commit of the measured program; empty for a program of others.
     pub commit: String,
+    /// The first 16 hexadecimal digits of the SHA-256 of its file; empty in rows of early runs.
+    pub program: String,
     /// Name of the machine.
     pub machine: String,
     /// Seed of the trial.
@@ -190,6 +192,7 @@ impl RowFile {
             row.result.clone(),
             row.load.to_string(),
             row.commit.clone(),
+            row.program.clone(),
             row.machine.clone(),
             row.seed.to_string(),
             row.command.clone(),
@@ -248,6 +251,7 @@ fn row<'a>(field: &impl Fn(&str) -> &'a str, parameters: &[String]) -> Result<Ro
         result: field("result").into(),
         load: number("load", field("load"))?,
         commit: field("commit").into(),
+        program: field("program").into(),
         machine: field("machine").into(),
         seed: number("seed", field("seed"))?,
         command: field("command").into(),
@@ -296,6 +300,7 @@ pub(crate) mod tests {
             result: "abc".into(),
             load: 0.5,
             commit: "0123456789ab".into(),
+            program: "0123456789abcdef".into(),
             machine: "xeon-2c".into(),
             seed: 1,
             command: "ringtap-lab trial x".into(),

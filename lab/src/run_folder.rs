@@ -5,6 +5,7 @@
 //! results of different programs are never mixed. Traffic is in the folder `traffic` next to the
 //! runs.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::Experiment;
 use crate::machine::Machine;
+use crate::programs::Build;
 use crate::rows::{self, Row, RowFile};
 use crate::settings::Setting;
 use crate::{COMMIT, LabError, clock, files};
@@ -34,11 +36,19 @@ pub struct Facts {
     pub commit: String,
     pub quick: bool,
     pub machine: Machine,
+    /// The programs by name; empty in early runs.
+    #[serde(default)]
+    pub programs: BTreeMap<String, Build>,
 }
 
 impl RunFolder {
-    /// Opens the run of this program on this machine below `root`, or creates it.
-    pub fn open(root: &Path, machine: &Machine, quick: bool) -> Result<Self, LabError> {
+    /// Opens the run of these programs on this machine below `root`, or creates it.
+    pub fn open(
+        root: &Path,
+        machine: &Machine,
+        quick: bool,
+        programs: BTreeMap<String, Build>,
+    ) -> Result<Self, LabError> {
         let effort = if quick { "quick" } else { "full" };
         let name = format!("{}-{COMMIT}-{effort}", machine.label());
         let begun = folders(root)
@@ -46,12 +56,19 @@ impl RunFolder {
             .rev()
             .find(|path| path.to_string_lossy().ends_with(&format!("-{name}")));
         if let Some(path) = begun {
-            return Self::read(&path);
+            let run = Self::read(&path)?;
+            if run.facts.programs != programs {
+                let reason =
+                    "was measured with other programs of the same commit: move it away".into();
+                return Err(LabError::Rows { path, reason });
+            }
+            return Ok(run);
         }
         let date = clock::today();
         let path = root.join(format!("{date}-{name}"));
         fs::create_dir_all(&path).map_err(LabError::io("making", &path))?;
-        let facts = Facts { date, commit: COMMIT.into(), quick, machine: machine.clone() };
+        let facts =
+            Facts { date, commit: COMMIT.into(), quick, machine: machine.clone(), programs };
         let text = serde_json::to_string_pretty(&facts)
             .map_err(|error| LabError::Rows { path: path.clone(), reason: error.to_string() })?;
         let file = path.join(FACTS);

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use crate::LabError;
 use crate::experiment::Experiment;
 use crate::machine::Machine;
-use crate::programs::Programs;
+use crate::programs::{Programs, sha256};
 use crate::rows::{Row, RowFile, State};
 use crate::run_folder::RunFolder;
 use crate::settings::{Context, Setting, settings};
@@ -202,6 +202,7 @@ impl Runner<'_> {
     }
 
     fn row(&self, task: &Task) -> Row {
+        let (commit, program) = self.program(task.setting);
         Row {
             experiment: task.experiment.id.clone(),
             candidate: task.setting.candidate.clone(),
@@ -214,11 +215,26 @@ impl Runner<'_> {
             reason: String::new(),
             result: String::new(),
             load: trial::load(),
-            commit: self.folder.facts.commit.clone(),
+            commit,
+            program,
             machine: self.machine.label(),
             seed: task.seed,
             command: String::new(),
         }
+    }
+
+    /// The commit of a setting's program and the begin of its hash. A program of others has no commit,
+    /// and a missing one no hash.
+    fn program(&self, setting: &Setting) -> (String, String) {
+        let name = setting.program();
+        let (commit, hash) = match self.folder.facts.programs.get(name) {
+            Some(build) => (build.commit.clone(), build.sha256.clone()),
+            None => {
+                let hash = self.programs.file(name).and_then(|file| sha256(&file));
+                (String::new(), hash.unwrap_or_default())
+            }
+        };
+        (commit, hash.chars().take(16).collect())
     }
 
     fn measure(&self, task: &Task, words: &[String]) -> Result<Measured, TrialError> {

@@ -39,7 +39,7 @@ pub(crate) struct Context<'a> {
 }
 
 /// All settings of `experiment`, in the order of the candidates.
-pub(crate) fn settings(experiment: &Experiment, quick: bool) -> Result<Vec<Setting>, LabError> {
+pub fn settings(experiment: &Experiment, quick: bool) -> Result<Vec<Setting>, LabError> {
     let effort = experiment.effort(quick);
     let mut common = experiment.sweep.clone();
     common.extend(effort.sweep.clone());
@@ -136,9 +136,14 @@ impl Setting {
         template::fill(&self.command, &known)
     }
 
+    /// Name of its program.
+    pub(crate) fn program(&self) -> &str {
+        self.command.split_whitespace().next().unwrap_or_default()
+    }
+
     /// Whether its program is `ringtap` or `ringtap-lab`.
     pub(crate) fn is_own(&self) -> bool {
-        self.command.split(' ').next().is_some_and(is_own)
+        is_own(self.program())
     }
 
     /// The value of the parameter `reading.per` (the dividend), if there is one.

@@ -6,6 +6,8 @@ pub mod driver;
 pub mod kafka;
 pub mod mmdb;
 mod net;
+mod pages;
 
 pub use net::End::{self, Left, Right};
 pub use net::{Killed, Net, account, send_all, soon, take};
+pub use pages::printed_commands;

@@ -1,6 +1,7 @@
 //! Tests of help, usage errors and exit codes.
 
 use crate::common::{have, office, output_of, ringtap};
+use ringtap_testkit::printed_commands;
 
 /// The commands that the help lists.
 const COMMANDS: [&str; 9] =
@@ -20,6 +21,9 @@ fn no_arguments_show_the_help_on_one_screen() {
     assert_eq!((same, code), (help, 0));
 }
 
+/// First words of the lines of `--version`; the lab reads them.
+const BUILD: [&str; 5] = ["ringtap", "commit", "profile", "features", "compiler"];
+
 #[test]
 fn every_command_has_help_and_the_program_has_a_version() {
     for command in COMMANDS {
@@ -27,8 +31,25 @@ fn every_command_has_help_and_the_program_has_a_version() {
         assert!(code == 0 && help.contains(&format!("ringtap {command}")), "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
     }
-    let (version, _, code) = output_of(ringtap().arg("--version"));
+    let (version, _, code) = output_of(ringtap().arg("-V"));
     assert_eq!((version, code), (format!("ringtap {}\n", env!("CARGO_PKG_VERSION")), 0));
+    let (build, _, code) = output_of(ringtap().arg("--version"));
+    let lines: Vec<_> =
+        build.lines().map(|line| line.split_once(' ').expect("two words")).collect();
+    assert_eq!(lines.iter().map(|(key, _)| *key).collect::<Vec<_>>(), BUILD, "{build}");
+    assert_eq!((lines[0].1, code), (env!("CARGO_PKG_VERSION"), 0));
+    assert!(lines[4].1.starts_with("rustc 1."), "{build}");
+}
+
+#[test]
+fn the_commands_on_kept_pages_of_the_lab_are_valid() {
+    let commands = printed_commands("ringtap");
+    assert!(commands.len() > 8, "{commands:?}");
+    for words in commands {
+        // With --help the flags are parsed, and nothing runs.
+        let (_, errors, code) = output_of(ringtap().args(&words).arg("--help"));
+        assert_eq!((errors.as_str(), code), ("", 0), "{words:?}");
+    }
 }
 
 #[test]

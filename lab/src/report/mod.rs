@@ -19,10 +19,11 @@ struct Section {
     experiment: Experiment,
     rows: Vec<Row>,
     judgements: Vec<Judgement>,
-    svg: String,
+    /// The figure; `None` without a value to draw.
+    svg: Option<String>,
 }
 
-/// Writes `report.html`, `figures/*.svg` and `verdicts.csv` into the run's folder. Returns the path
+/// Writes `report.html`, `figures/*.svg` (of what was measured) and `verdicts.csv` into the run's folder. Returns the path
 /// of the page.
 pub fn write(folder: &RunFolder) -> Result<PathBuf, LabError> {
     let experiments = catalogue::experiments()?;
@@ -41,7 +42,8 @@ pub fn write_of(
         // An experiment without rows was not run; its claims get no verdict.
         let judgements =
             if rows.is_empty() { Vec::new() } else { judge::judge(&experiment, &rows) };
-        let svg = figure::svg(&experiment, &rows);
+        let measured = rows.iter().any(|row| row.state.has_value());
+        let svg = measured.then(|| figure::svg(&experiment, &rows));
         Ok(Section { experiment, rows, judgements, svg })
     };
     let chapter = |(paper, experiments): (Paper, Vec<Experiment>)| {
@@ -52,7 +54,14 @@ pub fn write_of(
     fs::create_dir_all(&figures).map_err(LabError::io("making", &figures))?;
     for section in papers.iter().flat_map(|(_, sections)| sections) {
         let file = figures.join(section.experiment.file_name() + ".svg");
-        put(&file, &plot::stand_alone(&section.svg))?;
+        match &section.svg {
+            Some(svg) => put(&file, &plot::stand_alone(svg))?,
+            // A figure of an earlier report must not remain.
+            None if file.exists() => {
+                fs::remove_file(&file).map_err(LabError::io("removing", &file))?;
+            }
+            None => {}
+        }
     }
     put(&figures.join("verdicts.svg"), &plot::stand_alone(&figure::overview(&papers)))?;
     let all = papers.iter().flat_map(|(_, sections)| sections);

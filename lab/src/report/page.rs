@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 
 use super::{Chapter, Section, table};
 use crate::experiment::ClaimKind;
@@ -10,6 +11,8 @@ use crate::judge::{Judgement, Verdict, count_verdicts};
 use crate::plot::{FIGURES, escaped};
 use crate::rows::State;
 use crate::run_folder::Facts;
+use crate::settings::{Context, settings};
+use crate::{model, runner, traffic};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -35,7 +38,7 @@ pub(super) fn html(facts: &Facts, papers: &[Chapter]) -> String {
             escaped(&paper.machine)
         );
         for section in sections {
-            html += &experiment(section, facts.quick);
+            html += &experiment(section, facts);
         }
         html += "</section>\n";
     }
@@ -98,7 +101,7 @@ fn summary(facts: &Facts, papers: &[Chapter]) -> String {
     html + "</ul></nav>\n"
 }
 
-fn experiment(section: &Section, quick: bool) -> String {
+fn experiment(section: &Section, facts: &Facts) -> String {
     let Section { experiment, rows, judgements, svg } = section;
     let mut html = format!(
         "<article id=\"{}\"><h3>{}: {}</h3><p>{}</p>\n",
@@ -113,18 +116,30 @@ fn experiment(section: &Section, quick: bool) -> String {
     if rows.is_empty() {
         html += "<p class=\"none\">Not measured in this run.</p>";
     } else {
-        let _ = write!(html, "<figure>{svg}</figure>\n{}", absent(section));
-        if let Some(model) = &experiment.model {
-            let _ = write!(html, "<p class=\"soft\">The model: {}</p>", escaped(&model.text));
+        if let Some(svg) = svg {
+            let _ = write!(html, "<figure>{svg}</figure>\n");
         }
-        let flag = if quick { " --quick" } else { "" };
+        html += &absent(section);
+        if let Some(model) = &experiment.model {
+            let _ = write!(html, "<p class=\"soft\">The model: {}", escaped(&model.text));
+            if let Err(reason) = model::curve(model, rows) {
+                let _ = write!(html, " It is not drawn: {}.", escaped(&reason));
+            }
+            html += "</p>";
+        }
+        let flag = if facts.quick { " --quick" } else { "" };
         let _ = write!(
             html,
             "<p class=\"soft\">Repeat: <code>ringtap-lab run {}{flag}</code>",
             escaped(&experiment.id)
         );
-        if let Some(row) = rows.iter().find(|row| row.state.has_value()) {
-            let _ = write!(html, "; one trial: <code>{}</code>", escaped(&row.command));
+        let commands = trial_commands(section, facts);
+        if !commands.is_empty() {
+            let commands: Vec<_> = commands
+                .iter()
+                .map(|command| format!("<code>{}</code>", escaped(command)))
+                .collect();
+            let _ = write!(html, "; one trial: {}", commands.join(", then "));
         }
         let _ = write!(
             html,
@@ -133,6 +148,24 @@ fn experiment(section: &Section, quick: bool) -> String {
         );
     }
     html + "</article>\n"
+}
+
+/// The commands of today's programs that repeat the first trial with a value, in an empty folder: those
+/// that generate its traffic, and its own. Empty if the experiment no longer has that setting.
+fn trial_commands(section: &Section, facts: &Facts) -> Vec<String> {
+    let Section { experiment, rows, .. } = section;
+    let commands = || {
+        let row = rows.iter().find(|row| row.state.has_value())?;
+        let all = settings(experiment, facts.quick).ok()?;
+        let setting =
+            all.iter().find(|s| s.candidate == row.candidate && s.parameters == row.parameters)?;
+        let cores = setting.placement(&facts.machine).ok()?.cores;
+        let context = Context { cores: &cores, seed: row.seed, traffic: ".", scratch: "." };
+        let mut commands = traffic::commands(experiment, facts.quick, Path::new(".")).ok()?;
+        commands.push(setting.words(&context).ok()?);
+        Some(commands)
+    };
+    commands().unwrap_or_default().iter().map(|words| runner::command(words)).collect()
 }
 
 fn claim(judgement: &Judgement) -> String {

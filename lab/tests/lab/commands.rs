@@ -5,6 +5,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use ringtap_engine::Machine;
+use ringtap_testkit::printed_commands;
 use serde_json::Value;
 
 fn lab() -> Command {
@@ -129,6 +130,17 @@ fn usage_errors_name_the_mistake() {
     let folder = tempfile::tempdir().unwrap();
     let (_, errors, code) = output(lab().current_dir(&folder).arg("report"));
     assert!(code == 1 && errors.contains("ringtap-lab run"), "{errors}");
+}
+
+#[test]
+fn the_commands_on_kept_pages_are_valid() {
+    let commands = printed_commands("ringtap-lab");
+    assert!(commands.len() > 20, "{commands:?}");
+    for words in commands {
+        // With --help the flags are parsed, and nothing runs.
+        let (_, errors, code) = output(lab().args(&words).arg("--help"));
+        assert_eq!((errors.as_str(), code), ("", 0), "{words:?}");
+    }
 }
 
 #[test]

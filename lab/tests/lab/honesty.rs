@@ -2,13 +2,14 @@
 //! provenance, failures are not judged, and a planted regression is found.
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
-use crate::common::{EQUAL, experiment, program, run, twice};
+use crate::common::{EQUAL, builds, experiment, program, run, twice};
 use ringtap_lab::compare::{Change, Comparison};
 use ringtap_lab::judge::{Verdict, judge};
 use ringtap_lab::machine::Machine;
-use ringtap_lab::{Programs, State};
+use ringtap_lab::{Programs, RunFolder, State, settings};
 
 #[test]
 fn every_number_has_its_provenance() {
@@ -22,15 +23,64 @@ fn every_number_has_its_provenance() {
             (row.state, row.quantity.as_str(), row.unit.as_str()),
             (State::Ok, "rate", "packets/s")
         );
-        assert!(
-            row.value.is_some() && !row.commit.is_empty() && !row.machine.is_empty(),
-            "{row:?}"
+        assert_eq!(
+            (row.commit.as_str(), row.program.as_str()),
+            ("0123456789ab", "0123456789abcdef")
         );
+        assert!(row.value.is_some() && !row.machine.is_empty(), "{row:?}");
         assert_eq!(row.seed, 1 + u64::from(row.trial), "{row:?}");
         let again =
             format!("name={} size={} seed={}", row.candidate, row.parameters["size"], row.seed);
         assert_eq!(row.command, format!("ringtap measure {again}"));
     }
+}
+
+/// A program that prints a build with `--version`.
+fn build(folder: &Path, name: &str, lines: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, format!("#!/bin/sh\nprintf '{name} 0.1.0\\n{lines}'\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn programs_of_different_builds_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = |commit: &str, profile: &str| {
+        format!("commit {commit}\\nprofile {profile}\\nfeatures tls\\ncompiler rustc 1.95.0\\n")
+    };
+    let lab = build(folder.path(), "ringtap-lab", &lines("abc", "release"));
+    let settings = settings(&experiment(&["plain"], EQUAL), true).unwrap();
+    let found = |text: &str| {
+        build(folder.path(), "ringtap", text);
+        Programs::of(lab.clone()).builds(&settings).map_err(|error| error.to_string())
+    };
+    let missing = Programs::of(lab.clone()).builds(&settings).unwrap_err().to_string();
+    assert_eq!(missing, "ringtap is not installed");
+    let equal = found(&lines("abc", "release")).unwrap();
+    assert_eq!((equal["ringtap"].features.as_str(), equal["ringtap"].sha256.len()), ("tls", 64));
+    assert_ne!(equal["ringtap"].sha256, equal["ringtap-lab"].sha256);
+    for other in [lines("abd", "release"), lines("abc", "quick")] {
+        let error = found(&other).unwrap_err();
+        assert!(
+            error.contains("commit abc, profile release") && error.contains("cargo build"),
+            "{error}"
+        );
+    }
+    let early = found("").unwrap_err();
+    assert!(early.contains("does not print its commit"), "{early}");
+}
+
+#[test]
+fn a_run_is_not_continued_with_other_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |builds| RunFolder::open(folder.path(), &Machine::this(), true, builds);
+    open(builds()).unwrap();
+    open(builds()).unwrap();
+    let mut other = builds();
+    other.get_mut("ringtap").unwrap().sha256 = "0".repeat(64);
+    let error = open(other).unwrap_err().to_string();
+    assert!(error.contains("other programs"), "{error}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{EQUAL, experiment, program, run, twice};
+use crate::common::{EQUAL, builds, experiment, program, run, twice};
 use ringtap_lab::judge::{Judgement, count_verdicts, judge};
 use ringtap_lab::{ClaimKind, Experiment, Paper, report};
 use ringtap_testkit::browser::{browse, examine};
@@ -172,7 +172,7 @@ fn verdicts_of_kept_runs_match_the_current_claims() {
 fn the_page_has_an_article_for_each_experiment() {
     let folder = tempfile::tempdir().unwrap();
     let machine = ringtap_lab::machine::Machine::this();
-    let run = ringtap_lab::RunFolder::open(folder.path(), &machine, true).unwrap();
+    let run = ringtap_lab::RunFolder::open(folder.path(), &machine, true, builds()).unwrap();
     let html = fs::read_to_string(report::write(&run).unwrap()).unwrap();
     for experiment in ringtap_lab::catalogue::experiments().unwrap() {
         let Experiment { id, figure, .. } = &experiment;

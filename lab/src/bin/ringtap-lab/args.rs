@@ -13,11 +13,17 @@ use ringtap_traffic::Popularity;
 const AFTER: &str = "\
 'ringtap-lab list' prints the IDs; 'rings' selects all IDs that begin with 'rings/', 'all' selects all. An
 interrupted run continues where it stopped. 'ringtap-lab trial NAME KEY=VALUE…' runs one workload. The lab
-measures the ringtap in the folder of this program, otherwise the one in PATH.";
+measures the ringtap in the folder of this program, which must be of the same commit, profile and compiler.";
 
 /// Repeats the experiments of five papers on this machine, and runs the papers' designs
 #[derive(Parser)]
-#[command(name = "ringtap-lab", version, after_help = AFTER, arg_required_else_help = true)]
+#[command(
+    name = "ringtap-lab",
+    version,
+    long_version = ringtap_lab::BUILD,
+    after_help = AFTER,
+    arg_required_else_help = true
+)]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) action: Action,

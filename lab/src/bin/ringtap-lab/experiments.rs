@@ -11,7 +11,7 @@ use ringtap_lab::judge::{Judgement, count_verdicts, judge, show};
 use ringtap_lab::machine::Machine;
 use ringtap_lab::{
     ClaimKind, Experiment, LabError, Programs, Progress, RunFolder, Runner, UNAVAILABLE, catalogue,
-    report, workloads,
+    report, settings, workloads,
 };
 
 use crate::args::{CompareArgs, ReportArgs, RunArgs};
@@ -34,10 +34,15 @@ pub(crate) fn list() -> anyhow::Result<ExitCode> {
 pub(crate) fn measure(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let experiments = chosen(&args.ids)?;
     let machine = Machine::this();
-    let folder = RunFolder::open(&args.runs.folder, &machine, args.quick)?;
+    let programs = Programs::of(std::env::current_exe().context("finding this program")?);
+    let mut all = Vec::new();
+    for experiment in &experiments {
+        all.extend(settings(experiment, args.quick)?);
+    }
+    let builds = programs.builds(&all)?;
+    let folder = RunFolder::open(&args.runs.folder, &machine, args.quick, builds)?;
     note(&format!("{}\n{}", machine.describe(), folder.path.display()));
     let meter = Meter::new();
-    let programs = Programs::of(std::env::current_exe().context("finding this program")?);
     let mut runner = Runner {
         programs: &programs,
         machine: &machine,

@@ -1,11 +1,12 @@
 //! A substitute for `ringtap`, an experiment that runs it, and a folder for the run.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ringtap_lab::machine::Machine;
-use ringtap_lab::{Experiment, Programs, Row, RunFolder, Runner};
+use ringtap_lab::{Build, Experiment, Programs, Row, RunFolder, Runner};
 
 /// The substitute: a script that prints a rate by `name=…`, with noise of at most a tenth.
 const PROGRAM: &str = r#"#!/bin/sh
@@ -77,10 +78,23 @@ pub(crate) fn twice(of: &str) -> String {
 pub(crate) const EQUAL: &str = "\n[[claim]]\ntext = 'all agree'\nkind = 'by-construction'\nsource = 'page 2'\npaper = 'the same'\n\
                          because = 'digests'\n";
 
+/// What the substitute claims to be built from.
+pub(crate) fn builds() -> BTreeMap<String, Build> {
+    let build = Build {
+        version: "0.1.0".into(),
+        commit: "0123456789ab".into(),
+        profile: "release".into(),
+        features: "none".into(),
+        compiler: "rustc 1.95.0".into(),
+        sha256: "0123456789abcdef".repeat(4),
+    };
+    [("ringtap".into(), build)].into()
+}
+
 /// Runs `experiment` in a folder below `folder`. Returns the run's folder and its rows.
 pub(crate) fn run(folder: &Path, program: &Path, experiment: &Experiment) -> (RunFolder, Vec<Row>) {
     let machine = Machine::this();
-    let runs = RunFolder::open(&folder.join("runs"), &machine, true).unwrap();
+    let runs = RunFolder::open(&folder.join("runs"), &machine, true, builds()).unwrap();
     let programs = Programs { ringtap: program.into(), lab: program.into() };
     let mut runner = Runner {
         programs: &programs,
