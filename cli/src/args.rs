@@ -118,7 +118,7 @@ pub(crate) enum Command {
 const FLAGS_MONITOR: &str = "\
 Times: 30, 30s, 500ms, 1h30m. Counts: 100k, 5M (powers of 1000). Sizes: 512M, 4G (powers of 1024).
 Exit codes: 0 success; 1 reading, writing or exporting failed; 2 usage error;
-3 losses with --fail-on-drop; 130 interrupted twice.
+3 losses with --fail-on-drop; 130 interrupted before the end of the files, or twice.
 Signals: INT and TERM stop reading and print the report; USR1 prints statistics; HUP starts new
 record files and opens files of alerts again.
 Environment: RINGTAP_LOG sets the level of messages on stderr: error, warn (with alerts) or info

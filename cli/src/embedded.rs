@@ -153,6 +153,7 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     if !args.alert_to.is_empty() {
         return Err(Usage::of("alerts are sent by the command: the report has all scans"));
     }
+    source::check(&args.read)?;
     let batches = kept.flows.then(Batches::default);
     let mut named = monitor::outputs(&args)?;
     named.extend(batches.clone().map(Output::Batches));
@@ -161,7 +162,7 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     let prepared = Prepared::new(&named, settings)?;
     let (outputs, sinks) = Outputs::start(prepared, plan.arrangement.workers, args.export.len())?;
     stop.connect(outputs.control());
-    let files = source::files(&args.read, Arc::clone(&stop.watch));
+    let files = source::reader(&args.read, Arc::clone(&stop.watch));
     let sinks = ringtap_monitor::Outputs { sinks, ..ringtap_monitor::Outputs::default() };
     let mut outcome = ringtap_monitor::run(&plan, files, sinks, &stop.watch)?;
     (outcome.export, outcome.write) = outputs.finish();

@@ -1,11 +1,12 @@
 //! `ringtap merge`: one report over the states of several monitors; or one measurement of several.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use ringtap_engine::Watch;
 use ringtap_monitor::state::{Choices, MAGIC, MergeError, Merged, merge_states, report};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
@@ -14,11 +15,19 @@ use ringtap_terminal::html::html;
 use crate::args::{MergeArgs, ReportForm};
 use crate::atomic_file::AtomicFile;
 use crate::states::EXTENSION as STATE;
-use crate::{measure, monitor, open_files, sandbox, text};
+use crate::{measure, monitor, open_files, sandbox, signals, source, text};
+
+pub(crate) static WATCH: Watch = Watch::new();
 
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
+    let result = signals::stoppable(&WATCH, || run_all(args)).context("handling signals")?;
+    signals::or_interrupted(&WATCH, result)
+}
+
+fn run_all(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     let files = args.files.iter().map(|path| files(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let args = &MergeArgs { files: files.concat(), ..args.clone() };
+    source::check(&args.files)?;
     let states =
         args.files.iter().map(|path| is_state(path)).collect::<anyhow::Result<Vec<_>>>()?;
     if states.iter().all(|state| !state) {
@@ -83,18 +92,18 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// Whether a file begins as a state does.
 fn is_state(path: &Path) -> anyhow::Result<bool> {
     let mut magic = Vec::new();
-    let file = File::open(path);
+    let file = source::open(path, &WATCH);
     file.and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut magic))
         .with_context(|| format!("reading {}", path.display()))?;
     Ok(magic == MAGIC)
 }
 
 /// Opens all files. They are read side by side, so the limit of open files is raised as far as the system permits.
-fn open(files: &[PathBuf]) -> anyhow::Result<Vec<BufReader<File>>> {
+fn open(files: &[PathBuf]) -> anyhow::Result<Vec<impl Read>> {
     open_files::raise_limit();
     let open = |path: &PathBuf| {
-        let file = File::open(path).with_context(|| format!("reading {}", path.display()))?;
-        Ok(BufReader::new(file))
+        let file = source::open(path, &WATCH);
+        Ok(BufReader::new(file.with_context(|| format!("reading {}", path.display()))?))
     };
     files.iter().map(open).collect()
 }

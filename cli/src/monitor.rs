@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_engine::{ClockChanges, Machine, Options, Plan, Watch};
+use ringtap_engine::{ClockChanges, INTERRUPTED, Machine, Options, Plan, Watch};
 use ringtap_enrich::{Anonymiser, Enrichment, Geo, Networks, WatchList, read_key};
 use ringtap_export::formats::{Interface, Interfaces, Origins};
 use ringtap_export::{Alerts, Meter, Metered, Output, Prepared, Sampling, Settings, Tls};
@@ -29,7 +29,7 @@ use crate::http::Listening;
 use crate::metrics::Metrics;
 use crate::outputs::{self, Outputs};
 use crate::screen::Screen;
-use crate::source::Shared;
+use crate::source::{Shared, Unopened};
 use crate::states::{self, States};
 use crate::web::{self, Web};
 use crate::{live, notify, privileges, sandbox, signals, source, text};
@@ -66,6 +66,8 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
             "--tui and records cannot both use the terminal: write the records to a file",
         ));
     }
+    // Before an output is opened.
+    source::check(&args.read).map_err(|unopened| explained(args, unopened))?;
     // Before the sandbox, which forbids to run programs.
     let helpers = alerts::start_helpers(&named, args.user.as_deref())?;
     // No sandbox for DPDK: its drivers open devices for writing.
@@ -89,7 +91,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         if user.is_none() { (Some(prepared), None) } else { (None, Some(prepared)) };
     let early = early.map(start).transpose()?;
     let source = if interfaces.is_empty() {
-        Source::Files(Box::new(source::files(&args.read, &WATCH)))
+        Source::Files(Box::new(source::reader(&args.read, &WATCH)))
     } else {
         let receivers = live::open(&interfaces, args, &plan)?;
         Source::Live { interfaces, capture: args.capture, receivers }
@@ -161,6 +163,66 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         Ok(exit_code(args, &outcome))
     })
     .context("handling signals")?
+}
+
+/// The error about inputs that cannot be opened. If they are the words of a filter expression, it
+/// says how to give one.
+fn explained(args: &MonitorArgs, unopened: Unopened) -> anyhow::Error {
+    let words: Vec<_> = args.read.iter().map(|path| path.to_string_lossy()).collect();
+    let is_missing = |path: &PathBuf| unopened.0.iter().any(|notice| notice.path == *path);
+    let begins = |&at: &usize| is_missing(&args.read[at]) && begins_expression(&words[at]);
+    let start = (1..words.len()).find(begins);
+    let expression = start.map(|at| words[at..].join(" "));
+    let expression = expression.filter(|text| Expression::new(text).is_ok());
+    match (start, expression) {
+        (Some(at), Some(expression)) => anyhow::anyhow!(
+            "{unopened}; put a filter expression after --: ringtap monitor -r {} -- {expression}",
+            words[..at].join(" ")
+        ),
+        _ => unopened.into(),
+    }
+}
+
+/// Whether a word can only begin a filter expression. Other words could be names of hosts, which
+/// are not looked up for a file that is missing.
+fn begins_expression(word: &str) -> bool {
+    const WORDS: [&str; 33] = [
+        "arp",
+        "broadcast",
+        "dst",
+        "ether",
+        "gateway",
+        "geneve",
+        "greater",
+        "host",
+        "icmp",
+        "icmp6",
+        "igmp",
+        "inbound",
+        "ip",
+        "ip6",
+        "less",
+        "mpls",
+        "multicast",
+        "net",
+        "not",
+        "outbound",
+        "port",
+        "portrange",
+        "pppoes",
+        "proto",
+        "rarp",
+        "sctp",
+        "src",
+        "stp",
+        "tcp",
+        "udp",
+        "vlan",
+        "vxlan",
+        "wlan",
+    ];
+    let first = word.split(|letter: char| !letter.is_ascii_alphanumeric()).next();
+    word.starts_with(['!', '(']) || first.is_some_and(|first| WORDS.contains(&first))
 }
 
 /// The outputs of the flags.
@@ -319,6 +381,7 @@ pub(crate) fn messages(outcome: &mut Outcome) -> Vec<(&'static str, String)> {
         false => outcome.run.clock,
     };
     let warning = |text| ("warning", text);
+    all.extend(outcome.run.interrupted.then(|| warning(INTERRUPTED.to_owned())));
     all.extend(clock.notices().into_iter().map(warning));
     all.extend(outcome.run.failure.iter().map(|failure| ("error", failure.to_string())));
     all.extend(outcome.warnings().into_iter().map(warning));
@@ -356,6 +419,9 @@ fn print(args: &MonitorArgs, outcome: &Outcome, stdout_is_taken: bool) -> anyhow
 fn exit_code(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
     if has_failed(outcome) {
         return ExitCode::FAILURE;
+    }
+    if outcome.run.interrupted {
+        return ExitCode::from(signals::INTERRUPTED);
     }
     let losses = losses(args, outcome);
     losses.iter().for_each(|loss| print_message("error", loss));

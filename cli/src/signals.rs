@@ -2,7 +2,7 @@
 //!
 //! | signal | effect |
 //! |---|---|
-//! | INT, TERM | reading stops, flows are flushed, the report is printed; a second one exits at once |
+//! | INT, TERM | reading stops, flows are flushed, the report is printed; a second one exits at once; if files were not read to their end, the exit code is 130 |
 //! | USR1 | a line of statistics on stderr |
 //! | HUP | record files are rotated and failed outputs retried; handled only with outputs or as a service |
 //!
@@ -11,6 +11,7 @@
 //! Outputs that make progress still get their records; others are abandoned.
 
 use std::io;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::Thread;
 use std::time::Duration;
@@ -30,7 +31,7 @@ use ringtap_terminal::console::{note, print_message};
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The exit code that shells expect after an interrupt.
-const INTERRUPTED: i32 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Printed at a first interrupt after the run was stopped otherwise.
 const STOPPING: &str = "already stopping; another interrupt exits at once, without a report";
@@ -111,6 +112,23 @@ pub(crate) fn stoppable_for<T>(
     with_attendant(Signals::new([SIGINT, SIGTERM])?, on_signal, tick, work)
 }
 
+/// The exit code of work that a stop left without a result: prints why.
+///
+/// # Errors
+/// That of the work, if no stop was requested.
+pub(crate) fn or_interrupted(
+    watch: &Watch,
+    result: anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    match result {
+        Err(error) if watch.stopped() => {
+            print_message("error", &format!("{error:#}"));
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+        result => result,
+    }
+}
+
 /// Runs `work` while a thread calls `on_signal` for each signal and `tick` at each poll.
 fn with_attendant<T>(
     mut signals: Signals,
@@ -162,5 +180,5 @@ impl Interrupts {
 
 fn exit_at_once() -> ! {
     print_message("error", "interrupted twice: no report");
-    std::process::exit(INTERRUPTED)
+    std::process::exit(INTERRUPTED.into())
 }

@@ -9,9 +9,9 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use ringtap_engine::Watch;
-use ringtap_io::capture::{Files, Input, Notice, NoticeKind};
+use ringtap_io::capture::{Files, Input, Notice, NoticeKind, Severity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
+use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
 
 /// Interval at which a wait checks for a stop.
 const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -21,8 +21,63 @@ pub(crate) trait Shared: Deref<Target = Watch> + Clone + Send + Sync + 'static {
 
 impl<W: Deref<Target = Watch> + Clone + Send + Sync + 'static> Shared for W {}
 
-/// A reader of `paths`, in order.
-pub(crate) fn files(paths: &[PathBuf], watch: impl Shared) -> Files {
+/// A reader of `paths`, in order, if all of them can be opened.
+///
+/// # Errors
+/// Those that cannot be opened.
+pub(crate) fn files(paths: &[PathBuf], watch: impl Shared) -> anyhow::Result<Files> {
+    check(paths)?;
+    Ok(reader(paths, watch))
+}
+
+/// Checks that all inputs can be opened. A command does this before it reads any of them.
+///
+/// # Errors
+/// Those that cannot be opened.
+pub(crate) fn check(paths: &[PathBuf]) -> Result<(), Unopened> {
+    let notice = |path: &PathBuf| {
+        let kind = openable(path).err()?;
+        Some(Notice { path: path.clone(), severity: Severity::Error, kind })
+    };
+    let all: Vec<_> = paths.iter().filter_map(notice).collect();
+    if all.is_empty() { Ok(()) } else { Err(Unopened(all)) }
+}
+
+/// The inputs that cannot be opened.
+#[derive(Debug)]
+pub(crate) struct Unopened(pub(crate) Vec<Notice>);
+
+impl std::fmt::Display for Unopened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let texts: Vec<_> = self.0.iter().map(Notice::to_string).collect();
+        f.write_str(&texts.join("; "))
+    }
+}
+
+impl std::error::Error for Unopened {}
+
+/// Checks that a path can be opened. Pipes and devices are not opened, because their writers would
+/// see it.
+fn openable(path: &Path) -> Result<(), NoticeKind> {
+    let of = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => NoticeKind::NotFound,
+        _ => NoticeKind::Open(error),
+    };
+    if path.as_os_str() == "-" {
+        return Ok(());
+    }
+    let kind = std::fs::metadata(path).map_err(of)?;
+    if kind.is_dir() {
+        return Err(NoticeKind::Directory);
+    }
+    if kind.is_file() {
+        return File::open(path).map(drop).map_err(of);
+    }
+    accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS).map_err(|error| of(error.into()))
+}
+
+/// A reader of `paths`, in order, without a check.
+pub(crate) fn reader(paths: &[PathBuf], watch: impl Shared) -> Files {
     let file = |path: &PathBuf| match stoppable(path, watch.clone()) {
         Some(Ok(reader)) => Files::from_reader(path.clone(), reader),
         // An error on opening is reported when the file is read.
@@ -51,15 +106,24 @@ fn stoppable<W: Shared>(path: &Path, watch: W) -> Option<io::Result<StoppableFil
         if !kind.is_fifo() && !kind.is_char_device() && !kind.is_socket() {
             return None;
         }
-        // Without O_NONBLOCK, opening a named pipe would wait for its writer.
-        let flags = OFlags::NONBLOCK.bits() as i32;
-        OpenOptions::new().read(true).custom_flags(flags).open(path)
+        open_at_once(path)
     };
     Some(file.map(|file| StoppableFile { file, watch }))
 }
 
+/// Opens any file; reads from it end when a stop is requested.
+pub(crate) fn open<W: Shared>(path: &Path, watch: W) -> io::Result<StoppableFile<W>> {
+    open_at_once(path).map(|file| StoppableFile { file, watch })
+}
+
+fn open_at_once(path: &Path) -> io::Result<File> {
+    // Without O_NONBLOCK, opening a named pipe would wait for its writer.
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
 /// A file that may block; a read ends with the error [`Stopped`] when a stop is requested.
-struct StoppableFile<W> {
+pub(crate) struct StoppableFile<W> {
     file: File,
     watch: W,
 }

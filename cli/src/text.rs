@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ringtap_engine::{InterfaceCounts, Plan};
+use ringtap_engine::{INTERRUPTED, InterfaceCounts, Plan};
 use ringtap_enrich::EntryKind;
 use ringtap_export::Summary;
 use ringtap_monitor::report::{Facts, Flows, Interval, Report, Time, Times, Volume};
@@ -301,6 +301,9 @@ fn export(page: &mut Page, exported: &[Summary]) {
 fn run(page: &mut Page, outcome: &Outcome) {
     let dropped: u64 = outcome.run.ledger.dropped().values().sum();
     page.heading("Run");
+    if outcome.run.interrupted {
+        page.line(INTERRUPTED);
+    }
     page.line(&format!(
         "ledger: {} received = {} handled + {} dropped, residual {}",
         count(outcome.run.received),

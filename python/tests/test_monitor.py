@@ -107,17 +107,26 @@ def shown(printed):
     return text.removeprefix("error: ").replace("\nerror: ", "\n")
 
 
-def test_an_unreadable_capture_is_an_error_with_the_rest_of_the_run(command, office, tmp_path):
+def test_a_file_that_is_no_capture_is_an_error_with_the_rest_of_the_run(command, office, tmp_path):
     text = tmp_path / "notes.txt"
     text.write_text("hello, this is a text\n")
-    for other in (text, tmp_path / "missing.pcap", tmp_path):
-        printed = command("monitor", "-q", "-r", other, "-r", office)
-        with pytest.raises(ringtap.Error) as raised:
-            ringtap.monitor([other, office])
-        assert shown(printed) == str(raised.value)
-        run = raised.value.run
-        assert run.report["packets"]["received"] == ringtap.monitor(office).report["packets"]["received"]
-        assert len(run.flows) > 0
+    printed = command("monitor", "-q", "-r", text, "-r", office)
+    with pytest.raises(ringtap.Error) as raised:
+        ringtap.monitor([text, office])
+    assert shown(printed) == str(raised.value)
+    run = raised.value.run
+    assert run.report["packets"]["received"] == ringtap.monitor(office).report["packets"]["received"]
+    assert len(run.flows) > 0
+
+
+def test_captures_that_cannot_be_opened_are_named_before_any_is_read(command, office, tmp_path):
+    others = [tmp_path / "missing.pcap", tmp_path]
+    printed = command("monitor", "-q", "-r", office, *others)
+    with pytest.raises(ringtap.Error) as raised:
+        ringtap.monitor([office, *others])
+    assert shown(printed) == str(raised.value)
+    assert all(f"opening {other}: " in str(raised.value) for other in others)
+    assert raised.value.run is None
 
 
 def test_losses_are_an_error_on_request(command, office):

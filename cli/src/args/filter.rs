@@ -18,7 +18,8 @@ A rule file has one statement per line; later rules take precedence:
   deny from any to 10.1.2.0-10.1.2.99
   ban 192.0.2.7
 Exit codes: 0 success; 1 reading, writing or sending failed; 2 usage error or invalid rules;
-3 losses with --fail-on-drop. Signals: INT and TERM end the run and print the report.";
+3 losses with --fail-on-drop; 130 interrupted before the end of the captures, or twice.
+Signals: INT and TERM end the run and print the report.";
 
 #[derive(Args)]
 #[command(after_help = AFTER, args_conflicts_with_subcommands = true)]

@@ -11,9 +11,9 @@ use crate::units;
 const AFTER: &str = "\
 Rates: 250k or 1M (packets per second); 100Mbit, 1Gbit (bits per second of the frames, without frame
 check sequence, preamble and gap); recorded, 2x, 0.5x (by the timestamps of the frames, scaled).
-Exit codes: 0 success; 1 reading, writing or sending failed; 2 usage error; 130 interrupted twice.
-Signals: INT and TERM stop sending and print the report; an incomplete file is removed, with exit
-code 1.";
+Exit codes: 0 success; 1 reading, writing or sending failed; 2 usage error; 130 interrupted before the end of a
+file, or twice. Signals: INT and TERM stop sending and print the report; an incomplete file is
+removed.";
 
 #[derive(Args)]
 #[command(after_help = AFTER)]

@@ -14,7 +14,7 @@ const AFTER: &str = "\
 Structures: cms, cms-cu (counters without keys: heavy keys need --check), cms-keys, sht, rs,
 rs-modular (single IPv4 addresses), mv, mg, ss, exact. With --state shared: cms, sht, rs.
 Exit codes: 0 success; 1 reading or writing failed; 2 usage error; 3 packets were dropped, with
---fail-on-drop. Signals: INT and TERM stop reading and print the report.";
+--fail-on-drop; 130 interrupted before the end of the captures, or twice. Signals: INT and TERM stop reading and print the report.";
 
 #[derive(Args)]
 #[command(after_help = AFTER)]

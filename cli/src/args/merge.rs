@@ -10,7 +10,7 @@ use crate::units;
 const FILES: &str = "\
 States and measurements cannot be merged with each other.
 Exit codes: 0 success; 1 reading or writing failed, or the files do not belong together; 2 usage
-error.";
+error; 130 interrupted, without a report.";
 
 /// Flags of `ringtap merge`.
 #[derive(Args, Clone)]

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ringtap_base::now_ns;
-use ringtap_engine::{Machine, Watch};
+use ringtap_engine::{INTERRUPTED, Machine, Watch};
 use ringtap_filter::run::{
     ControlAuth, ControlKey, FilterFiles, FilterPlan, FilterReport, Outputs, filter_files,
 };
@@ -87,10 +87,10 @@ fn captures(
     rules: RuleSet,
     auth: Option<ControlAuth>,
 ) -> anyhow::Result<FilterReport> {
+    let files = source::files(&args.read, &WATCH)?;
     let (passed, drops) = (Output::open(args.write.as_ref())?, Output::open(args.drops.as_ref())?);
     let ((passed, to_passed), (drops, to_drops)) = (passed, drops);
     let outputs = Outputs { passed: to_passed, drops: to_drops };
-    let files = source::files(&args.read, &WATCH);
     let mut report = filter_files(plan, FilterFiles { files, rules, auth, outputs }, &WATCH)?;
     report.notices.retain(|notice| !source::is_stop(notice));
     passed.finish()?;
@@ -196,6 +196,9 @@ fn print(args: &FilterArgs, report: &FilterReport) -> anyhow::Result<()> {
         let kind = if notice.severity == Severity::Error { "error" } else { "warning" };
         print_message(kind, &notice.to_string());
     }
+    if report.interrupted {
+        print_message("warning", INTERRUPTED);
+    }
     if let Some(failure) = &report.failure {
         print_message("error", failure);
     }
@@ -220,6 +223,8 @@ fn exit_code(args: &FilterArgs, report: &FilterReport) -> ExitCode {
     }
     if report.failed() {
         ExitCode::FAILURE
+    } else if report.interrupted {
+        ExitCode::from(signals::INTERRUPTED)
     } else if args.fail_on_drop && !losses.is_empty() {
         ExitCode::from(LOST)
     } else {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ringtap_engine::INTERRUPTED;
 use ringtap_filter::Policy;
 use ringtap_filter::RuleSet;
 use ringtap_filter::run::{FilterPlan, FilterReport};
@@ -76,6 +77,9 @@ pub(super) fn report(report: &FilterReport) -> String {
         rules.default,
     );
     text += &counters(report);
+    if report.interrupted {
+        let _ = writeln!(text, "{INTERRUPTED}");
+    }
     let performance = &report.performance;
     let _ = writeln!(
         text,

@@ -75,7 +75,8 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
         Some(name) => to_interface(args, name),
         None => to_file(args),
     };
-    signals::stoppable(&WATCH, run).context("handling signals")?
+    let result = signals::stoppable(&WATCH, run).context("handling signals")?;
+    if interface.is_some() { result } else { signals::or_interrupted(&WATCH, result) }
 }
 
 /// Writes the frames of a profile to a file.
@@ -160,7 +161,15 @@ fn to_interface(args: &GenerateArgs, name: &str) -> anyhow::Result<ExitCode> {
         }
     }
     result?;
-    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if !complete {
+        return Ok(ExitCode::FAILURE);
+    }
+    // Frames of a profile have no end that a run must reach, nor does a replay without end.
+    if counts.interrupted && matches!(frames, Frames::Capture(_)) && args.rounds != Some(0) {
+        print_message("warning", "interrupted: the captures were not sent to their end");
+        return Ok(ExitCode::from(signals::INTERRUPTED));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Sends copies of one frame with `--method live`.

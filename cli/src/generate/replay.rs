@@ -61,7 +61,7 @@ impl Replay {
         Ok(Self {
             paths: paths.to_vec(),
             watch,
-            files: source::files(paths, watch),
+            files: source::files(paths, watch)?,
             chunks: vec![Chunk::new()],
             keep: again,
             kept_most: KEPT_MOST,
@@ -144,7 +144,7 @@ impl Replay {
         if self.keep {
             self.all_kept = true;
         } else {
-            self.files = source::files(&self.paths, self.watch);
+            self.files = source::reader(&self.paths, self.watch);
         }
         (self.chunk, self.at) = (0, 0);
         self.all_kept || self.next_chunk()
@@ -228,8 +228,17 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_file_is_an_error_and_nothing_is_replayed() {
+        let (here, missing) = ("Cargo.toml".into(), "no-such.pcap".into());
+        let error = Replay::new(&[here, missing], 1, u64::MAX, &WATCH).err().unwrap().to_string();
+        assert_eq!(error, "opening no-such.pcap: no such file");
+    }
+
+    #[test]
     fn an_unreadable_file_ends_the_replay_and_is_reported_once() {
-        let path = PathBuf::from("no-such.pcap");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.txt");
+        std::fs::write(&path, "no capture").unwrap();
         let mut replay = Replay::new(&[path], 0, u64::MAX, &WATCH).unwrap();
         assert!(replay.next().is_none() && replay.next().is_none());
         assert_eq!((replay.take_notices().len(), replay.take_notices().len()), (1, 0));

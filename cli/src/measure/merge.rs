@@ -1,6 +1,5 @@
 //! `ringtap merge`: merges the measurements of several machines.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,7 +13,8 @@ use crate::args::{MergeArgs, ReportForm};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console;
 
-use crate::sandbox;
+use crate::merge::WATCH;
+use crate::{sandbox, source};
 
 /// The largest measurement file, in bytes.
 const MOST_BYTES: u64 = 4 << 30;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
 fn read(path: &Path) -> anyhow::Result<Image> {
     let doing = || format!("reading {}", path.display());
     let mut bytes = Vec::new();
-    File::open(path)
+    source::open(path, &WATCH)
         .and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
         .with_context(doing)?;
     if bytes.len() as u64 > MOST_BYTES {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_engine::{Machine, Plan, Watch};
+use ringtap_engine::{INTERRUPTED, Machine, Plan, Watch};
 use ringtap_io::capture::{Notice, Severity};
 use ringtap_io::live::required_queues;
 use ringtap_measure::Settings;
@@ -52,10 +52,14 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
     let duration = args.duration.map(Duration::from_nanos);
     signals::stoppable_for(&WATCH, duration, || {
         if args.advise {
-            return advice(args, &run_options, &options, &machine);
+            let advice = advice(args, &run_options, &options, &machine);
+            return signals::or_interrupted(&WATCH, advice);
         }
         let outcome = measure(args, &plan)?;
         print_notices(&outcome.run.notices);
+        if outcome.run.interrupted {
+            print_message("warning", INTERRUPTED);
+        }
         if let Some(failure) = &outcome.run.failure {
             print_message("error", failure);
         }
@@ -82,12 +86,13 @@ fn measure(args: &MeasureArgs, plan: &Plan<Options>) -> anyhow::Result<MeasureOu
         return Ok(run_interface(plan, receivers, &WATCH)?);
     }
     if args.profile.is_none() && args.rate.is_none() {
-        return Ok(run_files(plan, source::files(&args.read, &WATCH), &WATCH)?);
+        return Ok(run_files(plan, source::files(&args.read, &WATCH)?, &WATCH)?);
     }
     let mut sample = sample(args, plan.options.seed)?;
     let packets = args.packets.unwrap_or(sample.len());
     let mut outcome = run_sample(plan, &sample, packets, &WATCH)?;
     outcome.run.notices = std::mem::take(&mut sample.notices);
+    outcome.run.interrupted |= sample.interrupted;
     Ok(outcome)
 }
 
@@ -138,7 +143,7 @@ fn sample(args: &MeasureArgs, seed: u64) -> anyhow::Result<Sample> {
     let settings = Settings::default();
     let options = Options { design: Design::Sequential, rate: None, settings };
     let alone = measuring::plan(run_options, options, &Machine::this()).map_err(Usage::of)?;
-    let sample = Sample::read(&alone, source::files(&args.read, &WATCH), &WATCH);
+    let sample = Sample::read(&alone, source::files(&args.read, &WATCH)?, &WATCH);
     if sample.cut {
         note(&format!("the sample is the first {} packets", sample.len()));
     }
@@ -158,6 +163,9 @@ fn exit_code(args: &MeasureArgs, outcome: &MeasureOutcome) -> ExitCode {
     let is_error = |notice: &Notice| notice.severity == Severity::Error && !source::is_stop(notice);
     if outcome.run.failure.is_some() || outcome.run.notices.iter().any(is_error) {
         return ExitCode::FAILURE;
+    }
+    if outcome.run.interrupted {
+        return ExitCode::from(signals::INTERRUPTED);
     }
     let dropped: u64 = outcome.run.ledger.dropped().values().sum();
     if args.fail_on_drop && dropped > 0 {

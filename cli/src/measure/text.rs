@@ -1,6 +1,6 @@
 //! Plan, report and recommendation of `ringtap measure` as text.
 
-use ringtap_engine::Plan;
+use ringtap_engine::{INTERRUPTED, Plan};
 use ringtap_measure::Report as MeasureReport;
 use ringtap_measure::report::KeysFrom;
 use ringtap_measure::run::{Advice, MeasureOutcome, Merged, Options, Tried};
@@ -47,6 +47,9 @@ pub(super) fn report(outcome: &MeasureOutcome) -> String {
         outcome.packet_drop_rate(),
         rate(performance.packets_per_second as f64)
     );
+    if outcome.run.interrupted {
+        text += &format!("{INTERRUPTED}\n");
+    }
     if outcome.run.ledger.residual() > 0 {
         text += &format!("unaccounted for: {}\n", count(outcome.run.ledger.residual()));
     }

@@ -653,7 +653,7 @@ fn a_hangup_starts_another_file() {
     wait_until("the first file is complete", || first.exists());
     monitor.send(Signal::INT);
     let (code, report, errors) = monitor.end();
-    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(code, Some(130), "{errors}");
     let report: Value = serde_json::from_str(&report).unwrap();
     check_totals(&report, &report["export"][0]);
     let octets = [first, second].map(|file| fs::read(file).unwrap());

@@ -54,18 +54,78 @@ fn a_truncated_file_is_read_up_to_its_last_whole_packet() {
 }
 
 #[test]
-fn unreadable_files_are_reported_and_the_others_are_read() {
+fn files_that_are_no_captures_are_reported_and_the_others_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let picture = place(&folder, "picture.png", b"\x89PNG\r\n\x1a\n0123456789abcdef");
-    let missing = folder.path().join("missing.pcap");
+    let empty = place(&folder, "empty.pcap", b"");
     let mut command = ringtap();
     command.args(["monitor", "-q", "--report", "json", "-r"]);
-    let (report, errors, code) = output_of(command.arg(picture).arg(missing).arg(office()));
+    let (report, errors, code) = output_of(command.arg(picture).arg(empty).arg(office()));
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert_eq!((&report["packets"]["received"], code), (&8_192.into(), 1));
     assert!(errors.contains("picture.png: not a capture file (magic 0x89504e47)"), "{errors}");
-    assert!(errors.contains("missing.pcap: no such file"), "{errors}");
+    assert!(errors.contains("empty.pcap: the file is empty"), "{errors}");
     assert_eq!(report["notices"].as_array().unwrap().len(), 2);
+}
+
+/// All commands that read files. They open all of them first.
+#[test]
+fn with_an_input_that_cannot_be_opened_nothing_is_read_or_written() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("folder")).unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
+    let office = office();
+    let office = office.to_str().unwrap();
+    fs::write(folder.path().join("old"), "kept").unwrap();
+    let wrong = ["missing", "folder", "link"];
+    for (before, after) in [
+        (&["monitor", "-r", office][..], &["--write", "json:old", "--events", "json:new"][..]),
+        (&["monitor", "-r", office], &["--state", "old", "--report", "json"]),
+        (&["filter", "-r", office], &["-w", "old", "--drops", "new"]),
+        (&["measure", "-r", office], &["--write", "sketch:old"]),
+        (&["measure", "-r", office], &["--rate", "1M", "--write", "sketch:old"]),
+        (&["measure", "-r", office], &["--advise"]),
+        (&["merge", office], &["--write", "sketch:old"]),
+    ] {
+        let mut command = ringtap();
+        command.current_dir(&folder).args(before);
+        // In merge, a folder stands for the states in it.
+        let wrong: Vec<_> =
+            wrong.iter().filter(|one| before[0] != "merge" || **one != "folder").collect();
+        let (out, errors, code) = output_of(command.args(&wrong).args(after));
+        assert_eq!((out.as_str(), code), ("", 1), "{before:?}: {errors}");
+        for one in wrong {
+            let why = if *one == "folder" { "is a directory" } else { "no such file" };
+            assert!(errors.contains(&format!("opening {one}: {why}")), "{before:?}: {errors}");
+        }
+        assert_eq!(errors.lines().count(), 1, "{before:?}: {errors}");
+        assert_eq!(fs::read_to_string(folder.path().join("old")).unwrap(), "kept", "{before:?}");
+        assert!(!folder.path().join("new").exists(), "{before:?}");
+    }
+}
+
+#[test]
+fn a_filter_expression_among_the_files_gets_a_hint() {
+    let office = office();
+    let office = office.to_str().unwrap();
+    for (words, expression) in [
+        (&["udp", "port", "53"][..], Some("udp port 53")),
+        (&["missing.pcap", "tcp", "or", "udp"], Some("tcp or udp")),
+        (&["not tcp"], Some("not tcp")),
+        (&["(udp)"], Some("(udp)")),
+        (&["missing.pcap"], None),
+        (&["udp.pcap"], None),
+        (&["port", "missing.pcap"], None),
+    ] {
+        let mut command = ringtap();
+        let (out, errors, code) = output_of(command.args(["monitor", "-r", office]).args(words));
+        assert_eq!((out.as_str(), code), ("", 1), "{errors}");
+        let hint = "put a filter expression after --: ringtap monitor -r ";
+        assert_eq!(errors.contains(hint), expression.is_some(), "{words:?}: {errors}");
+        if let Some(expression) = expression {
+            assert!(errors.ends_with(&format!(" -- {expression}\n")), "{errors}");
+        }
+    }
 }
 
 #[test]

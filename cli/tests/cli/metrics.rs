@@ -72,7 +72,7 @@ fn idle_connections_do_not_delay_a_scrape() {
     assert!(request(address, SCRAPE).starts_with("HTTP/1.1 200 OK\r\n"));
     monitor.send(Signal::INT);
     let (code, _, errors) = monitor.end();
-    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(code, Some(130), "{errors}");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_client_can_send_several_requests_on_a_connection() {
     assert!(request_on(&mut stream, last).contains("\r\nConnection: close\r\n"));
     assert_eq!(stream.read(&mut [0]).unwrap(), 0, "closed");
     monitor.send(Signal::INT);
-    assert_eq!(monitor.end().0, Some(0));
+    assert_eq!(monitor.end().0, Some(130));
 }
 
 /// With few file descriptors, the server closes idle clients to accept new ones.
@@ -108,7 +108,7 @@ fn a_scrape_succeeds_with_few_file_descriptors() {
     drop(idle);
     monitor.send(Signal::INT);
     let (code, _, errors) = monitor.end();
-    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(code, Some(130), "{errors}");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn the_server_listens_at_ports_and_at_ipv4_and_ipv6_addresses() {
         let answer = request(at.parse().unwrap(), SCRAPE);
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{given}: {answer}");
         monitor.send(Signal::INT);
-        assert_eq!(monitor.end().0, Some(0), "{given}");
+        assert_eq!(monitor.end().0, Some(130), "{given}");
     }
 }
 
@@ -160,7 +160,7 @@ print(json.dumps({name: sum(s.value for s in samples if s.name == name) for name
     let found = python(SCRIPT, folder.path(), &[Path::new(&url)]);
     monitor.send(Signal::INT);
     let (code, _, errors) = monitor.end();
-    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(code, Some(130), "{errors}");
     let Some(found) = found else { return };
     if found.is_null() {
         eprintln!("SKIPPED: no prometheus_client for Python; scripts/setup-test.sh fetches it");
@@ -196,7 +196,7 @@ fn silent_and_malformed_clients_do_not_delay_others() {
     assert!(answer.contains("ringtap_packets_total{queue=\"0\"} "), "{answer}");
     monitor.send(Signal::INT);
     let (code, _, errors) = monitor.end();
-    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(code, Some(130), "{errors}");
 }
 
 #[test]

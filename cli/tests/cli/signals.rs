@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use ringtap_engine::INTERRUPTED;
 use ringtap_io::live::SendOptions;
 
 use crate::common::office;
@@ -80,7 +81,7 @@ fn wait_for(lines: &mut impl BufRead, words: &str) {
 }
 
 #[test]
-fn an_interrupt_flushes_outputs_prints_the_report_and_succeeds() {
+fn an_interrupt_flushes_outputs_and_prints_the_report_which_says_so() {
     for (signal, flags) in [(Signal::INT, &["--sequential"][..]), (Signal::TERM, &["-w", "3"])] {
         let folder = tempfile::tempdir().unwrap();
         let flags = [flags, &["--write", "json:flows.json"]].concat();
@@ -91,11 +92,16 @@ fn an_interrupt_flushes_outputs_prints_the_report_and_succeeds() {
         );
         monitor.send(signal);
         let (code, report, errors) = monitor.end();
-        assert_eq!(code, Some(0), "{errors}");
+        assert_eq!(code, Some(130), "{errors}");
         let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-        assert_eq!(report["packets"]["received"], 8_191);
+        assert_eq!(
+            (&report["packets"]["received"], &report["interrupted"]),
+            (&8_191.into(), &true.into())
+        );
         assert!(report["flows"]["end_reasons"]["forced"].as_u64().unwrap() > 0);
-        assert!(!errors.contains("error") && !errors.contains("warning"), "{errors}");
+        let warnings = errors.lines().filter(|line| line.starts_with("warning: "));
+        assert_eq!(warnings.collect::<Vec<_>>(), [format!("warning: {INTERRUPTED}")]);
+        assert!(!errors.contains("error"), "{errors}");
         let records = fs::read_to_string(folder.path().join("flows.json")).unwrap();
         assert_eq!(records.lines().count() as u64, report["flows"]["records"].as_u64().unwrap());
     }
@@ -116,7 +122,7 @@ fn a_hangup_finishes_the_files_and_starts_new_ones() {
     }
     monitor.send(Signal::INT);
     let (code, report, errors) = monitor.end();
-    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(code, Some(130), "{errors}");
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     for format in FORMATS {
         let second = folder.path().join(format!("flows.{format}.1"));
@@ -140,7 +146,7 @@ fn a_killed_run_leaves_no_incomplete_file_under_its_final_name() {
 }
 
 #[test]
-fn an_interrupt_before_the_first_byte_is_not_an_error() {
+fn an_interrupt_before_the_first_byte_gives_an_empty_report() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = named_pipe(folder.path());
     let mut child = Command::new(env!("CARGO_BIN_EXE_ringtap"))
@@ -155,7 +161,85 @@ fn an_interrupt_before_the_first_byte_is_not_an_error() {
     let monitor = Waiting { child, errors };
     monitor.send(Signal::INT);
     let (code, out, errors) = monitor.end();
-    assert!(code == Some(0) && out.contains("received"), "{out}{errors}");
+    assert!(code == Some(130) && out.contains("received"), "{out}{errors}");
+    assert!(!errors.contains("error") && errors.contains(INTERRUPTED), "{errors}");
+}
+
+/// Interrupts a command whose input `pipe` in its folder got `bytes` and stays open. Returns the
+/// exit code, stdout and stderr.
+fn interrupted(folder: &Path, flags: &[&str], bytes: &[u8]) -> (Option<i32>, String, String) {
+    let pipe = folder.join("pipe");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ringtap"))
+        .args(flags)
+        .current_dir(folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Opening waits for the reader; afterwards the command handles signals.
+    let mut writer = fs::File::options().write(true).open(&pipe).unwrap();
+    writer.write_all(bytes).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let (mut out, mut errors) = (String::new(), String::new());
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    (child.wait().unwrap().code(), out, errors)
+}
+
+#[test]
+fn each_command_that_reads_files_says_that_it_was_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    named_pipe(folder.path());
+    let bytes = fs::read(office()).unwrap();
+    let run = |flags: &[&str]| interrupted(folder.path(), flags, &bytes[..bytes.len() - 10]);
+    for flags in [
+        &["monitor", "-r", "pipe", "--fail-on-drop"][..],
+        &["monitor", "-r", "pipe", "--sequential"],
+        &["filter", "-r", "pipe", "--fail-on-drop"],
+        &["filter", "-r", "pipe", "--sequential", "-w", "passed"],
+        &["measure", "-r", "pipe", "--fail-on-drop"],
+        &["measure", "-r", "pipe", "--rate", "1M"],
+    ] {
+        let (code, text, errors) = run(flags);
+        assert_eq!(code, Some(130), "{flags:?}: {errors}");
+        assert!(errors.contains(&format!("warning: {INTERRUPTED}\n")), "{flags:?}: {errors}");
+        assert!(text.contains(INTERRUPTED), "{flags:?}: {text}");
+        let (code, report, errors) = run(&[flags, &["--report", "json"]].concat());
+        assert_eq!(code, Some(130), "{flags:?}: {errors}");
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["interrupted"], true, "{flags:?}: {report}");
+    }
+    let (code, page, _) = run(&["monitor", "-r", "pipe", "--report", "html"]);
+    assert!(code == Some(130) && page.contains(INTERRUPTED), "{page}");
+    // Without a result there is no report.
+    let merge = interrupted(folder.path(), &["merge", "pipe", "--state", "all"], b"ring");
+    for (code, text, errors) in [run(&["measure", "-r", "pipe", "--advise"]), merge] {
+        assert_eq!((code, text.as_str()), (Some(130), ""), "{errors}");
+        assert!(errors.starts_with("error: "), "{errors}");
+    }
+    assert!(!folder.path().join("all").exists());
+}
+
+#[test]
+fn an_interrupted_generator_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    // The truth is written at the end, which an interrupt within so many frames prevents.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ringtap"))
+        .args(["generate", "--packets", "1G", "-w", "frames", "--truth", "truth"])
+        .current_dir(&folder)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begun = |name: &std::ffi::OsStr| name.to_string_lossy().contains("frames");
+    while !fs::read_dir(&folder).unwrap().any(|entry| begun(&entry.unwrap().file_name())) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let mut errors = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{errors}");
+    assert!(errors.contains("interrupted after "), "{errors}");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }
 
 /// Hangup and interrupt do not wait for a pipe that is not read. Its lost records are counted.

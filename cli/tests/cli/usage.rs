@@ -206,7 +206,7 @@ fn the_environment_sets_the_level_of_notices() {
     std::fs::write(&cut, &whole[..whole.len() - 10]).unwrap();
     let printed = |level: &str| {
         let mut command = ringtap();
-        command.env("RINGTAP_LOG", level).args(["monitor", "-r"]).arg(&cut).arg("no-such.pcap");
+        command.env("RINGTAP_LOG", level).args(["monitor", "-r"]).arg(&cut).arg("Cargo.toml");
         let (_, errors, code) = output_of(&mut command);
         assert_eq!(code, 1);
         ["alert: ", "warning: ", "error: "].map(|kind| errors.contains(kind))

@@ -272,7 +272,7 @@ fn the_page_of_files_has_metrics_and_tables() {
     assert_eq!(get(address, "/", "Host: other.example\r\n").0, "403 Forbidden");
     monitor.send(Signal::INT);
     let (code, _, errors) = monitor.end();
-    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(code, Some(130), "{errors}");
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn other_machines_need_a_token() {
     }
     monitor.send(Signal::INT);
     let (code, _, errors) = monitor.end();
-    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(code, Some(130), "{errors}");
 }
 
 #[test]
@@ -373,5 +373,5 @@ fn a_certificate_makes_the_page_encrypted() {
     assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
     monitor.send(Signal::INT);
     let (code, _, errors) = monitor.end();
-    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(code, Some(130), "{errors}");
 }

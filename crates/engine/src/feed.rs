@@ -170,9 +170,10 @@ impl PacketSource for PacketFeed<'_> {
             };
             (files.packets(), files.damaged(), files.take_notices(), clock)
         };
+        let interrupted = feeds.first().is_some_and(|feed| feed.source.is_interrupted());
         let seen = feeds.first().map(|feed| feed.source.with_files(look));
         let (packets, damaged, notices, clock) = seen.unwrap_or_default();
-        Closed { counts, packets, damaged, notices, clock, ..Closed::default() }
+        Closed { counts, packets, damaged, notices, interrupted, clock, ..Closed::default() }
     }
 }
 

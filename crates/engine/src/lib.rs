@@ -45,7 +45,7 @@ pub use interfaces::InterfaceCounts;
 pub use machine::Machine;
 pub use memory::{Buffers, Memory};
 pub use options::{Options, display};
-pub use outcome::{LedgerReport, Outcome, Performance};
+pub use outcome::{INTERRUPTED, LedgerReport, Outcome, Performance};
 pub use packet_source::{ClockChanges, Closed, FeedCounts, PacketSource};
 pub use plan::Plan;
 pub use run::{live_feeds, run, run_feeds, run_live};

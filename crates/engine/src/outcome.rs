@@ -18,6 +18,9 @@ pub(crate) const NOT_SAMPLED: &str = "not_sampled";
 /// Drop reason of packets seen before within the window; requested, so not a loss.
 pub(crate) const DUPLICATE: &str = "duplicate";
 
+/// The notice of a run that a stop ended before the end of its files.
+pub const INTERRUPTED: &str = "interrupted: the report has only what was read until then";
+
 /// The speed of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Performance {
@@ -67,6 +70,8 @@ pub struct Outcome<R> {
     pub clock: ClockChanges,
     /// Diagnostics of the source.
     pub notices: Vec<Notice>,
+    /// A stop was requested before the end of the files.
+    pub interrupted: bool,
     /// Why the source ended without being stopped, or which interfaces disappeared.
     pub failure: Option<String>,
 }
@@ -75,7 +80,7 @@ impl<R> Outcome<R> {
     /// The same outcome with another report.
     pub fn with_report<T>(self, report: T) -> Outcome<T> {
         let Self { received, counts, ledger, performance, interfaces, packets_split, .. } = self;
-        let Self { clock, notices, failure, .. } = self;
+        let Self { clock, notices, interrupted, failure, .. } = self;
         Outcome {
             report,
             received,
@@ -86,6 +91,7 @@ impl<R> Outcome<R> {
             packets_split,
             clock,
             notices,
+            interrupted,
             failure,
         }
     }
@@ -136,8 +142,9 @@ impl<R> Outcome<R> {
 
     /// All notices as text.
     pub fn notices(&self) -> Vec<String> {
+        let interrupted = self.interrupted.then(|| INTERRUPTED.to_owned());
         let notices = self.notices.iter().map(ToString::to_string);
-        notices.chain(self.clock.notices()).chain(self.failure.clone()).collect()
+        notices.chain(interrupted).chain(self.clock.notices()).chain(self.failure.clone()).collect()
     }
 }
 

@@ -148,6 +148,8 @@ pub struct Closed {
     pub interfaces: Vec<InterfaceCounts>,
     /// Irregularities of packet time.
     pub clock: ClockChanges,
+    /// Files: a stop was requested before their end.
+    pub interrupted: bool,
     /// Why the source ended without being stopped, or which interfaces disappeared.
     pub failure: Option<String>,
 }

@@ -74,6 +74,7 @@ pub fn run_feeds<P: AppOptions, A: Application<Item = PacketRecord>>(
         packets_split: closed.split,
         clock: closed.clock,
         notices: closed.notices,
+        interrupted: closed.interrupted,
         failure: closed.failure,
     })
 }

@@ -113,6 +113,8 @@ struct Reader<'a> {
     /// Whether reading never blocks for long, and there is another queue to read for.
     ahead: bool,
     ended: bool,
+    /// Whether a stop ended the reading.
+    interrupted: bool,
 }
 
 /// The state of marks.
@@ -153,6 +155,7 @@ impl<'a> Source<'a> {
             loads: (0..count).map(|_| Arc::new(load())).collect(),
             outlets,
             ended: false,
+            interrupted: false,
         };
         (Self(Arc::new(Mutex::new(reader))), inboxes.into_iter().map(Inbox).collect())
     }
@@ -192,6 +195,11 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Whether a stop ended the reading.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.0.lock().unwrap_or_else(|poison| poison.into_inner()).interrupted
+    }
+
     /// Calls `look` with the files and the packet time.
     pub(crate) fn with_files<T>(&self, look: impl FnOnce(&mut Files, &Timeline) -> T) -> T {
         let mut reader = self.0.lock().unwrap_or_else(|poison| poison.into_inner());
@@ -220,6 +228,7 @@ impl Reader<'_> {
         self.watch.bytes.set(0, bytes);
         if frames == 0 {
             self.ended = true;
+            self.interrupted = self.watch.stopped();
             let mark = Mark::End { time_ns: self.ticks.timeline.end_ns() };
             load.lists.iter_mut().for_each(|list| list.marks.push((0, mark)));
         } else if let [only] = load.lists.as_mut_slice() {

@@ -68,7 +68,15 @@ pub fn filter_files(
         failure: None,
     };
     let changes = Changes::default();
-    let mut reader = Reader { files: &mut files, rules, auth, changes, free: free.clone(), watch };
+    let mut reader = Reader {
+        files: &mut files,
+        rules,
+        auth,
+        changes,
+        free: free.clone(),
+        watch,
+        interrupted: false,
+    };
     if plan.skeleton == Skeleton::Reference {
         let mut judge = Judge::new(plan.not_ip);
         for mut load in reader.by_ref() {
@@ -96,13 +104,14 @@ pub fn filter_files(
             })
             .run(&options)?;
     }
-    let changes = reader.changes;
+    let (changes, interrupted) = (reader.changes, reader.interrupted);
     writer.close()?;
     let handed = Handed {
         written: writer.counters.passed() - writer.other_link,
         lost: [("other_link_type", writer.other_link)].into(),
     };
     let mut report = FilterReport::new(plan, &writer.counters, changes, handed, &before);
+    report.interrupted = interrupted;
     report.add_source(files.damaged(), files.take_notices());
     report.verdicts_sha256 = writer
         .digest

@@ -72,6 +72,8 @@ pub(super) struct Reader<'a> {
     pub(super) changes: Changes,
     pub(super) free: Free,
     pub(super) watch: &'a Watch,
+    /// Whether a stop ended the reading.
+    pub(super) interrupted: bool,
 }
 
 impl Reader<'_> {
@@ -105,6 +107,7 @@ impl Iterator for Reader<'_> {
     fn next(&mut self) -> Option<JudgedChunk> {
         let mut load = self.free.take();
         if self.watch.stopped() || self.files.read(&mut load.chunk) == 0 {
+            self.interrupted = self.watch.stopped();
             return None;
         }
         self.cut(&mut load);

@@ -66,6 +66,9 @@ pub struct FilterReport {
     /// Diagnostics of the source.
     #[serde(serialize_with = "texts")]
     pub notices: Vec<Notice>,
+    /// A stop was requested before the end of the captures.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// Why it ended without being stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
@@ -195,6 +198,7 @@ impl FilterReport {
             performance: Performance::since(before, packets.packets),
             verdicts_sha256: None,
             notices: Vec::new(),
+            interrupted: false,
             failure: None,
         }
     }

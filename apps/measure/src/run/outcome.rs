@@ -54,6 +54,8 @@ struct Document<'a> {
     report: &'a Report,
     ledger: LedgerReport<'a>,
     performance: Performance,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    interrupted: bool,
     notices: Vec<String>,
 }
 
@@ -96,6 +98,7 @@ impl MeasureOutcome {
             report: &self.merged.report,
             ledger: LedgerReport::of(&run.ledger),
             performance: run.performance,
+            interrupted: run.interrupted,
             notices: run.notices(),
         })
     }

@@ -39,6 +39,8 @@ pub struct Sample {
     pub notices: Vec<Notice>,
     /// Whether the source had more packets.
     pub cut: bool,
+    /// Whether a stop ended the reading of the source.
+    pub interrupted: bool,
 }
 
 /// Builds a sample from frames.
@@ -67,7 +69,7 @@ impl SampleBuilder {
 
     /// The sample of all frames added.
     pub fn finish(self) -> Sample {
-        Sample { packets: self.packets.into(), notices: Vec::new(), cut: false }
+        Sample { packets: self.packets.into(), notices: Vec::new(), cut: false, interrupted: false }
     }
 }
 
@@ -87,8 +89,8 @@ impl Sample {
                 _ => packets.append(&mut burst),
             }
         }
-        let notices = PacketSource::close(feeds).notices;
-        Self { packets: packets.into(), notices, cut }
+        let Closed { notices, interrupted, .. } = PacketSource::close(feeds);
+        Self { packets: packets.into(), notices, cut, interrupted }
     }
 
     /// Number of packets.
@@ -144,6 +146,8 @@ pub(super) struct SampleFeed<'a> {
     taken: u64,
     dropped: u64,
     octets: u64,
+    /// Whether a stop came before all packets had arrived.
+    interrupted: bool,
 }
 
 impl<'a> SampleFeed<'a> {
@@ -173,6 +177,7 @@ impl<'a> SampleFeed<'a> {
             taken: 0,
             dropped: 0,
             octets: 0,
+            interrupted: false,
         };
         own.into_iter().enumerate().map(feed).collect()
     }
@@ -228,7 +233,9 @@ impl Feed for SampleFeed<'_> {
         let now_ns = now_ns();
         if self.watch.stopped() {
             // Packets that have not arrived are not offered any more.
-            self.seen = self.own_of(self.offer.packets);
+            let all = self.own_of(self.offer.packets);
+            self.interrupted |= self.seen < all;
+            self.seen = all;
         } else {
             self.arrive(now_ns);
         }
@@ -271,6 +278,7 @@ impl PacketSource for SampleFeed<'_> {
         };
         let mut lost = BTreeMap::from([("ring_full", dropped)]);
         lost.retain(|_, packets| *packets > 0);
-        Closed { counts, packets, lost: Some(lost), ..Closed::default() }
+        let interrupted = feeds.iter().any(|feed| feed.interrupted);
+        Closed { counts, packets, lost: Some(lost), interrupted, ..Closed::default() }
     }
 }

@@ -61,6 +61,8 @@ struct Document<'a> {
     packets_ahead_of_time: u64,
     #[serde(skip_serializing_if = "is_zero")]
     clock_steps: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    interrupted: bool,
     notices: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<&'a String>,
@@ -294,6 +296,7 @@ impl Outcome {
             fragments_forgotten: run.counts.fragments_forgotten,
             packets_ahead_of_time: run.clock.strays,
             clock_steps: run.clock.set,
+            interrupted: run.interrupted,
             notices: run.notices().into_iter().chain(self.warnings()).collect(),
             digest: self.digest.as_ref(),
         })
