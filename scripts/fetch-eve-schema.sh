@@ -18,19 +18,20 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 
-for suite in trixie-backports sid; do
+for suite in trixie-backports testing sid; do
     echo "deb-src [signed-by=$keys] $mirror $suite main" >"$work/sources.list"
     options=(-o "Dir::Etc::SourceList=$work/sources.list" -o "Dir::Etc::SourceParts=/dev/null"
         -o "Dir::State::Lists=$work/lists" -o "Dir::Cache=$work/cache" -o "APT::Sandbox::User=root")
-    apt-get -qq "${options[@]}" update || continue
+    apt-get -qq "${options[@]}" update >>"$work/log" 2>&1 || continue
     # A mirror may list a version that it does not have (no longer, or not yet).
     for version in $(apt-cache "${options[@]}" showsrc suricata | awk '$1 == "Version:" { print $2 }' | sort -urV); do
-        (cd "$work" && apt-get -qq "${options[@]}" source --download-only --tar-only "suricata=$version" >&2) || continue
+        (cd "$work" && apt-get -qq "${options[@]}" source --download-only --tar-only "suricata=$version") >>"$work/log" 2>&1 || continue
         mkdir -p "$(dirname "$file")"
         tar -xOf "$work"/suricata_8*.orig.tar.* --wildcards '*/etc/schema.json' >"$file.part" &&
             mv "$file.part" "$file" && exit 0
     done
 done
 rm -f "$file.part"
+cat "$work/log" >&2
 echo "fetch-eve-schema: no suite of $mirror has Suricata 8" >&2
 exit 1

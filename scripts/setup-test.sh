@@ -38,6 +38,9 @@ install_needed || echo "setup-test: continuing without DPDK" >&2
 # Tools without a Debian package, fetched once to target/test-tools.
 tools=target/test-tools
 mkdir -p "$tools"
+# A second run waits until the first has fetched them.
+exec 9<"$tools"
+flock 9
 
 # Python modules: readers of Parquet, JSON schemas, Apache DataSketches and metrics, another NDN
 # implementation, and a checker of accessibility, which is JavaScript.
