@@ -54,8 +54,14 @@ impl Duplicates {
     }
 
     /// Whether a frame is a duplicate of one seen at most a window earlier. Frames without IP are none.
-    pub(crate) fn is_duplicate(&mut self, link: LinkType, ts_ns: u64, data: &[u8]) -> bool {
-        let Some(hash) = content_hash(&self.key, link, data) else { return false };
+    pub(crate) fn is_duplicate(
+        &mut self,
+        link: LinkType,
+        ts_ns: u64,
+        data: &[u8],
+        original_len: u32,
+    ) -> bool {
+        let Some(hash) = content_hash(&self.key, link, data, original_len) else { return false };
         while let Some(&(first_ns, _)) = self.order.front()
             && ts_ns.saturating_sub(first_ns) > self.window_ns
         {
@@ -96,7 +102,7 @@ mod tests {
     fn table(window_ns: u64, most: usize) -> impl FnMut(u64, u16) -> (bool, u64) {
         let mut table = Duplicates::new(HashKey::from_seed(3), window_ns, most);
         move |ts_ns, id| {
-            let found = table.is_duplicate(LinkType::RAW, ts_ns, &packet(id));
+            let found = table.is_duplicate(LinkType::RAW, ts_ns, &packet(id), 28);
             (found, table.evicted)
         }
     }
@@ -123,7 +129,7 @@ mod tests {
     #[test]
     fn other_frames_are_no_duplicates() {
         let mut table = Duplicates::new(HashKey::from_seed(3), 10, 10);
-        assert!(!table.is_duplicate(LinkType::ETHERNET, 0, &[0; 60]));
-        assert!(!table.is_duplicate(LinkType::ETHERNET, 0, &[0; 60]));
+        assert!(!table.is_duplicate(LinkType::ETHERNET, 0, &[0; 60], 60));
+        assert!(!table.is_duplicate(LinkType::ETHERNET, 0, &[0; 60], 60));
     }
 }

@@ -107,7 +107,7 @@ impl Frames {
         let mut inner = self.decoder.inner(record).copied();
         let mut own = true;
         let duplicates = self.duplicates.as_mut();
-        if duplicates.is_some_and(|table| table.is_duplicate(link, ts_ns, data)) {
+        if duplicates.is_some_and(|table| table.is_duplicate(link, ts_ns, data, original_len)) {
             own = owner.is_none_or(|owner| owner(record.pair_hash));
             self.counts.duplicates += u64::from(own);
             return false;
@@ -116,7 +116,7 @@ impl Frames {
             own = owner.is_none_or(|owner| owner(record.pair_hash));
             inner = inner.filter(|inner| owner.is_none_or(|owner| owner(inner.pair_hash)));
             // After decoding, because a fragment that is left out may have the ports of another.
-            if self.sample > 1 && !selected(link, data, self.sample) {
+            if self.sample > 1 && !selected(frame, self.sample) {
                 self.counts.not_sampled += u64::from(own);
                 return false;
             }
@@ -238,6 +238,7 @@ impl Frames {
 }
 
 /// Whether the hash sample contains a frame.
-fn selected(link: LinkType, frame: &[u8], sample: u32) -> bool {
-    (u64::from(selection_hash(link, frame)) * u64::from(sample)) >> 32 == 0
+fn selected(frame: &Frame<'_>, sample: u32) -> bool {
+    let hash = selection_hash(frame.link, frame.data, frame.original_len);
+    (u64::from(hash) * u64::from(sample)) >> 32 == 0
 }

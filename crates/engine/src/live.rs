@@ -186,7 +186,9 @@ impl<'a> LiveFeed<'a> {
             }
             // Whole address pairs, so that flows are complete or missing. Uses other bits of the
             // hash than the choice of the worker.
-            if shed > 0 && pair_hash(key, link, data).is_some_and(|hash| hash % 16 < shed) {
+            if shed > 0
+                && pair_hash(key, link, data, original_len).is_some_and(|hash| hash % 16 < shed)
+            {
                 frames.counts.shed += 1;
                 return;
             }

@@ -316,7 +316,7 @@ impl Ticks {
                     lists.iter_mut().for_each(|list| list.marks.push((list.places.len(), mark)));
                 }
             }
-            match pair_hash(key, place.link, chunk.data(place)) {
+            match pair_hash(key, place.link, chunk.data(place), place.original_len) {
                 Some(hash) => lists[shards.queue(hash)].places.push(*place),
                 None => {
                     let mut shared = *place;

@@ -168,12 +168,12 @@ impl Decoder {
         if !record.flags.contains(Flags::PORTS) || record.flags.contains(Flags::BAD_HEADER) {
             return None;
         }
-        let span = |bytes: &'a [u8]| Span { bytes, wire: record.wire_len.max(bytes.len() as u32) };
         let packet = if record.flags.contains(Flags::INNER) {
-            span(frame.get(self.inside.clone())?)
+            Span::frame(frame.get(self.inside.clone())?, record.wire_len)
         } else {
+            let frame = Span::frame(frame, record.wire_len);
             let (Network::Ipv4(packet) | Network::Ipv6(packet)) =
-                link::strip(link, span(frame), &mut Stack::default()).ok()?;
+                link::strip(link, frame, &mut Stack::default()).ok()?;
             packet
         };
         let behind = if record.flags.contains(Flags::IPV4) {
@@ -197,9 +197,7 @@ impl Decoder {
         original_len: u32,
         out: &mut PacketRecord,
     ) -> Decoded {
-        let captured_len = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-        let frame =
-            Span { bytes: &frame[..captured_len as usize], wire: original_len.max(captured_len) };
+        let frame = Span::frame(frame, original_len);
         if link == LinkType::ETHERNET
             && let Some((header, packet)) = frame.take::<14>()
         {

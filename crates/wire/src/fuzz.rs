@@ -47,11 +47,11 @@ pub fn fuzz(bytes: &[u8]) {
             assert_eq!((tunnel.src, tunnel.dst), (out.src, out.dst));
             assert_eq!(Path { tunnel: None, ..within }, path);
         }
-        if let Some(hash) = crate::pair_hash(&key, link, frame) {
+        if let Some(hash) = crate::pair_hash(&key, link, frame, original_len) {
             assert!(hash == out.pair_hash && !out.flags.contains(Flags::TUNNEL), "{out:?}");
         }
-        crate::selection_hash(link, frame);
-        crate::content_hash(&HashKey::from_seed(1), link, frame);
+        crate::selection_hash(link, frame, original_len);
+        crate::content_hash(&HashKey::from_seed(1), link, frame, original_len);
 
         // All fields of the record must be overwritten.
         let mut dirty = PacketRecord { src_port: 1, tcp_flags: 0xff, path: 7, ..out };

@@ -30,15 +30,15 @@ const TUNNEL_BITS: u64 = {
 const TUNNELS: [u8; 3] = [4, 41, 47];
 
 /// The pair hash of a frame's record, if it is certain without decoding the frame: `None` for tunnels and for malformed
-/// or extended headers, 0 for frames without IP.
+/// or extended headers, 0 for frames without IP. `original_len` as for [`Decoder::decode`](crate::Decoder::decode).
 #[inline(always)]
-pub fn pair_hash(key: &HashKey, link: LinkType, frame: &[u8]) -> Option<u32> {
+pub fn pair_hash(key: &HashKey, link: LinkType, frame: &[u8], original_len: u32) -> Option<u32> {
     if link == LinkType::ETHERNET
         && let Some(hash) = plain(key, frame).or_else(|| plain6(key, frame))
     {
         return Some(hash);
     }
-    look(key, link, frame)
+    look(key, link, frame, original_len)
 }
 
 /// The common case, without a branch between TCP and UDP, because they alternate at random: untagged Ethernet, IPv4
@@ -82,9 +82,8 @@ fn plain6(key: &HashKey, frame: &[u8]) -> Option<u32> {
 
 /// Handles every case.
 #[inline(never)]
-fn look(key: &HashKey, link: LinkType, frame: &[u8]) -> Option<u32> {
-    let wire = u32::try_from(frame.len()).ok()?;
-    let frame = Span { bytes: frame, wire };
+fn look(key: &HashKey, link: LinkType, frame: &[u8], original_len: u32) -> Option<u32> {
+    let frame = Span::frame(frame, original_len);
     match link::strip(link, frame, &mut Stack::default()) {
         Ok(Network::Ipv4(packet)) => v4(key, packet.bytes),
         Ok(Network::Ipv6(packet)) => v6(key, packet.bytes),

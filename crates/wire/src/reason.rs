@@ -109,6 +109,11 @@ impl fmt::Display for Layer {
     }
 }
 
+/// Whether an EtherType is that of a common protocol.
+pub(crate) fn is_known(number: u16) -> bool {
+    ether_type_name(number).is_some()
+}
+
 fn ether_type_name(number: u16) -> Option<&'static str> {
     Some(match number {
         0x0806 => "arp",

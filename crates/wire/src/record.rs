@@ -28,9 +28,9 @@ pub struct PacketRecord {
     pub dst_port: u16,
     /// Bytes on the wire (the original length of the frame; at least the captured bytes).
     pub wire_len: u32,
-    /// IPv4 total length, or 40 + payload length for IPv6, as in the header, even if it is wrong. A total length of 0
-    /// (segmentation offload) is replaced by the packet's length on the wire. 0 for non-IP and if the field was not
-    /// captured.
+    /// IPv4 total length, or 40 + payload length for IPv6, as in the header, even if it is wrong. A length of 0
+    /// (segmentation offload, BIG TCP) is replaced by the packet's length on the wire, but at most that in a jumbo option.
+    /// 0 for non-IP and if the field was not captured.
     pub ip_len: u32,
     /// Symmetric keyed hash of the address pair: equal for both directions and all fragments;
     /// 0 for non-IP.

@@ -14,6 +14,7 @@
 //! Invariant: the hash depends only on the packet. Bytes that were not captured read as zero.
 
 use crate::hash::HashKey;
+use crate::ip::length;
 use crate::link::{self, LinkType, Network, Stack};
 use crate::span::Span;
 
@@ -21,9 +22,9 @@ use crate::span::Span;
 const KEY: HashKey = HashKey::from_seed(0);
 
 /// The hash of a frame's outermost IP packet, uniform over all 32 bits; without IP, the hash of the frame.
-pub fn selection_hash(link: LinkType, frame: &[u8]) -> u32 {
-    let wire = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-    let span = Span { bytes: &frame[..wire as usize], wire };
+/// `original_len` is the frame's length on the wire.
+pub fn selection_hash(link: LinkType, frame: &[u8], original_len: u32) -> u32 {
+    let span = Span::frame(frame, original_len);
     let hash = match link::strip(link, span, &mut Stack::default()) {
         Ok(Network::Ipv4(packet)) => v4(packet.bytes),
         Ok(Network::Ipv6(packet)) => v6(packet.bytes),
@@ -34,27 +35,20 @@ pub fn selection_hash(link: LinkType, frame: &[u8]) -> u32 {
 
 /// The hash of all of a frame's outermost IP packet that does not change on its path, with a key of the run; `None` without
 /// IP.
-pub fn content_hash(key: &HashKey, link: LinkType, frame: &[u8]) -> Option<u64> {
-    let wire = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-    let span = Span { bytes: &frame[..wire as usize], wire };
-    // The length in the header excludes the padding of the link.
-    let (header, rest) = match link::strip(link, span, &mut Stack::default()).ok()? {
+pub fn content_hash(key: &HashKey, link: LinkType, frame: &[u8], original_len: u32) -> Option<u64> {
+    let span = Span::frame(frame, original_len);
+    let network = link::strip(link, span, &mut Stack::default()).ok()?;
+    // The packet's length excludes the padding of the link.
+    let end = length::of(&network).unwrap_or(u32::MAX) as usize;
+    let (header, header_len, bytes) = match network {
         Network::Ipv4(packet) => {
-            let h = padded::<20>(packet.bytes);
-            let length = usize::from(u16::from_be_bytes([h[2], h[3]]));
+            let h = padded::<8>(packet.bytes);
             let fragment = u64::from(h[6]) << 8 | u64::from(h[7]);
-            let rest = packet.bytes.get(20..length.max(20).min(packet.bytes.len()));
-            (key.word(v4(packet.bytes)) ^ fragment, rest)
+            (key.word(v4(packet.bytes)) ^ fragment, 20, packet.bytes)
         }
-        Network::Ipv6(packet) => {
-            let h = padded::<40>(packet.bytes);
-            let end = 40 + usize::from(u16::from_be_bytes([h[4], h[5]]));
-            let end = if end == 40 { usize::MAX } else { end };
-            let rest = packet.bytes.get(40..end.min(packet.bytes.len()));
-            (key.word(v6(packet.bytes)), rest)
-        }
+        Network::Ipv6(packet) => (key.word(v6(packet.bytes)), 40, packet.bytes),
     };
-    let rest = rest.unwrap_or_default();
+    let rest = bytes.get(header_len..end.min(bytes.len())).unwrap_or_default();
     let (words, last) = rest.as_chunks::<8>();
     let hash = words.iter().fold(header, |hash, bytes| key.word(hash ^ u64::from_le_bytes(*bytes)));
     Some(key.word(hash ^ word(last)) ^ rest.len() as u64)
@@ -118,25 +112,25 @@ mod tests {
     #[test]
     fn the_hash_ignores_the_fields_that_routers_change_and_no_others() {
         let plain = packet(7);
-        let hash = selection_hash(LinkType::RAW, &plain);
+        let hash = selection_hash(LinkType::RAW, &plain, 0);
         let mut routed = plain.clone();
         (routed[1], routed[8], routed[10], routed[11]) = (0xb8, 3, 0xaa, 0xbb);
-        assert_eq!(selection_hash(LinkType::RAW, &routed), hash);
-        assert_eq!(selection_hash(LinkType::ETHERNET, &ethernet(&[], &routed)), hash);
+        assert_eq!(selection_hash(LinkType::RAW, &routed, 0), hash);
+        assert_eq!(selection_hash(LinkType::ETHERNET, &ethernet(&[], &routed), 0), hash);
         let tagged = ethernet(&[0x81, 0, 0, 7], &routed);
-        assert_eq!(selection_hash(LinkType::ETHERNET, &tagged), hash);
+        assert_eq!(selection_hash(LinkType::ETHERNET, &tagged, 0), hash);
         // Length, identification, protocol, either address, port, sequence number.
         for at in [3, 5, 9, 15, 19, 21, 27] {
             let mut other = plain.clone();
             other[at] ^= 1;
-            assert_ne!(selection_hash(LinkType::RAW, &other), hash, "byte {at}");
+            assert_ne!(selection_hash(LinkType::RAW, &other, 0), hash, "byte {at}");
         }
     }
 
     #[test]
     fn the_content_hash_has_all_bytes_but_those_that_routers_and_links_change() {
         let key = HashKey::from_seed(1);
-        let hash = |frame: &[u8]| content_hash(&key, LinkType::ETHERNET, frame).unwrap();
+        let hash = |frame: &[u8]| content_hash(&key, LinkType::ETHERNET, frame, 0).unwrap();
         let mut plain = packet(7);
         plain.extend([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
         let expected = hash(&ethernet(&[], &plain));
@@ -152,14 +146,19 @@ mod tests {
             other[at] ^= 1;
             assert_ne!(hash(&ethernet(&[], &other)), expected, "byte {at}");
         }
-        assert_eq!(content_hash(&key, LinkType::ETHERNET, &[0; 60]), None);
+        assert_eq!(content_hash(&key, LinkType::ETHERNET, &[0; 60], 0), None);
+        // The data of a packet without a length.
+        plain[2..4].copy_from_slice(&[0, 0]);
+        let expected = hash(&ethernet(&[], &plain));
+        *plain.last_mut().unwrap() ^= 1;
+        assert_ne!(hash(&ethernet(&[], &plain)), expected);
     }
 
     #[test]
     fn one_in_n_packets_is_selected() {
         for n in [2_u64, 10, 100] {
             let selected = |number: &u32| {
-                (u64::from(selection_hash(LinkType::RAW, &packet(*number))) * n) >> 32 == 0
+                (u64::from(selection_hash(LinkType::RAW, &packet(*number), 0)) * n) >> 32 == 0
             };
             let count = (0..100_000).filter(selected).count() as f64;
             let expected = 100_000.0 / n as f64;
@@ -171,10 +170,13 @@ mod tests {
     fn short_frames_have_a_hash() {
         for link in LinkType::SUPPORTED {
             for len in 0..60 {
-                selection_hash(link, &vec![0x45; len]);
-                selection_hash(link, &vec![0x60; len]);
+                selection_hash(link, &vec![0x45; len], 0);
+                selection_hash(link, &vec![0x60; len], 0);
             }
         }
-        assert_ne!(selection_hash(LinkType(9999), &[1]), selection_hash(LinkType(9999), &[2]));
+        assert_ne!(
+            selection_hash(LinkType(9999), &[1], 0),
+            selection_hash(LinkType(9999), &[2], 0)
+        );
     }
 }

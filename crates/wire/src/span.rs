@@ -17,6 +17,13 @@ pub(crate) struct Span<'a> {
 }
 
 impl<'a> Span<'a> {
+    /// A whole frame. If `original_len`, its length on the wire, is less than what was captured, that is used.
+    #[inline(always)]
+    pub(crate) fn frame(bytes: &'a [u8], original_len: u32) -> Self {
+        let captured_len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        Self { bytes: &bytes[..captured_len as usize], wire: original_len.max(captured_len) }
+    }
+
     /// Removes and returns a header of `N` bytes; `None` if it was not captured completely.
     #[inline(always)]
     pub(crate) fn take<const N: usize>(self) -> Option<(&'a [u8; N], Self)> {

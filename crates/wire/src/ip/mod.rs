@@ -3,6 +3,7 @@
 //! Invariant: addresses and pair hash are written together or not at all
 //! ([`Flags::BAD_HEADER`](crate::Flags::BAD_HEADER)).
 
+pub(crate) mod length;
 pub(crate) mod v4;
 pub(crate) mod v6;
 

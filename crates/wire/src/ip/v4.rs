@@ -8,7 +8,7 @@
 //! The header is parsed even if its checksum is wrong: captures of sent packets have incomplete checksums. A packet
 //! declared as IPv4 counts as IPv4 even if its header is invalid ([`Flags::BAD_HEADER`]).
 
-use super::{Context, Data, Fragment};
+use super::{Context, Data, Fragment, length};
 use crate::carried::Carried;
 use crate::fragments::DatagramKey;
 use crate::record::{Flags, PacketRecord};
@@ -74,16 +74,14 @@ pub(crate) fn decode<'a>(
     let captured = packet.bytes.len().min(h.len());
     h[..captured].copy_from_slice(&packet.bytes[..captured]);
 
-    let header_len = u32::from(h[0] & 0x0f) * 4;
+    let header_len = header_len(h[0]);
     if h[0] >> 4 != 4 || header_len < HEADER_LEN {
         out.flags.insert(Flags::BAD_HEADER);
         return Carried::NOTHING;
     }
-    if captured >= 4 {
-        let total_len = u32::from(u16::from_be_bytes([h[2], h[3]]));
-        // With segmentation offload the length is 0 before the network card sets it: then the frame's length counts.
-        out.ip_len = if total_len == 0 { packet.wire } else { total_len };
-        if total_len != 0 && total_len < header_len {
+    if let Some(total_len) = total_len(&packet) {
+        out.ip_len = total_len;
+        if total_len < header_len {
             out.flags.insert(Flags::BAD_HEADER);
             return Carried::NOTHING;
         }
@@ -131,10 +129,22 @@ pub(crate) fn decode<'a>(
     if later { Carried::NOTHING } else { carried }
 }
 
+/// The length of a header with this first byte.
+#[inline(always)]
+pub(super) fn header_len(first: u8) -> u32 {
+    u32::from(first & 0x0f) * 4
+}
+
+/// The length of a packet with its header; `None` if the field was not captured.
+#[inline(always)]
+pub(super) fn total_len(packet: &Span<'_>) -> Option<u32> {
+    let [_, _, high, low] = *packet.bytes.first_chunk::<4>()?;
+    Some(length::effective(u16::from_be_bytes([high, low]).into(), packet.wire, None))
+}
+
 /// The bytes behind the header of a packet of `ip_len` bytes.
 pub(crate) fn behind(packet: Span<'_>, ip_len: u32) -> Option<Span<'_>> {
-    let header_len = usize::from(packet.bytes.first()? & 0x0f) * 4;
-    packet.limit(ip_len).skip(header_len)
+    packet.limit(ip_len).skip(header_len(*packet.bytes.first()?) as usize)
 }
 
 /// The address in the first four bytes, then zeros (written as one wide word instead of single bytes).

@@ -12,7 +12,7 @@
 //! A truncated header still counts as IPv6 ([`Flags::BAD_HEADER`]). A packet of another version does not: no other
 //! protocol uses that EtherType.
 
-use super::{Context, Data, Fragment};
+use super::{Context, Data, Fragment, length};
 use crate::carried::Carried;
 use crate::fragments::DatagramKey;
 use crate::reason::{Layer, NonIp};
@@ -30,6 +30,7 @@ const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
 const SHIM6: u8 = 140;
+const NO_NEXT_HEADER: u8 = 59;
 
 /// Decodes the common case completely: no extension headers, TCP, or UDP on ports that are not watched, with at least
 /// 14 captured bytes of header and payload. Writes all of `out`; fields that do not come from the packet are copied
@@ -43,7 +44,7 @@ pub(crate) fn decode_plain(
 ) -> Option<Data> {
     let (h, rest) = packet.take::<40>()?;
     let t = rest.bytes.first_chunk::<PLAIN_LEN>()?;
-    let payload_len = payload_len(h);
+    let payload_len = declared(h);
     let protocol = h[6];
     let plain = (h[0] >> 4 == 6)
         & (payload_len >= PLAIN_LEN as u32)
@@ -82,7 +83,7 @@ pub(crate) fn decode<'a>(
     let Some((h, rest)) = packet.take::<40>().filter(|(h, _)| h[0] >> 4 == 6) else {
         return decode_bad(packet, out).map(|()| Carried::NOTHING);
     };
-    let payload_len = payload_len(h);
+    let payload_len = payload_len(h, rest);
     out.flags.insert(Flags::IPV6);
     (out.src, out.dst) = addresses(h);
     out.pair_hash = context.key.pair(&out.src, &out.dst);
@@ -93,9 +94,24 @@ pub(crate) fn decode<'a>(
     Ok(extensions(context, rest, payload_len, out))
 }
 
+/// The payload length in the header.
 #[inline(always)]
-fn payload_len(h: &[u8; 40]) -> u32 {
+fn declared(h: &[u8; 40]) -> u32 {
     u32::from(u16::from_be_bytes([h[4], h[5]]))
+}
+
+/// The length of the payload `rest` of this header.
+pub(super) fn payload_len(h: &[u8; 40], rest: Span<'_>) -> u32 {
+    effective(declared(h), h[6], rest)
+}
+
+/// The same from the fields of the header. A packet without a payload has none, also in a longer frame.
+fn effective(declared: u32, next: u8, rest: Span<'_>) -> u32 {
+    match (declared, next) {
+        (0, NO_NEXT_HEADER) => 0,
+        (0, HOP_BY_HOP) => length::effective(0, rest.wire, jumbo_payload_len(rest.bytes)),
+        _ => length::effective(declared, rest.wire, None),
+    }
 }
 
 #[inline(always)]
@@ -116,27 +132,24 @@ fn decode_bad(packet: Span<'_>, out: &mut PacketRecord) -> Result<(), NonIp> {
     }
     out.flags.insert(Flags::IPV6);
     out.flags.insert(Flags::BAD_HEADER);
-    if let [_, _, _, _, l0, l1, next, ..] = packet.bytes {
-        out.ip_len = HEADER_LEN + u32::from(u16::from_be_bytes([*l0, *l1]));
-        out.protocol = *next;
+    if let [_, _, _, _, l0, l1, next, ..] = *packet.bytes {
+        let rest = Span { bytes: &[], wire: packet.wire.saturating_sub(HEADER_LEN) };
+        out.ip_len = HEADER_LEN + effective(u16::from_be_bytes([l0, l1]).into(), next, rest);
+        out.protocol = next;
     }
     Ok(())
 }
 
-/// Walks the extension headers. `out.protocol` becomes the last captured next-header value.
+/// Walks the extension headers in a payload of `len` bytes. `out.protocol` becomes the last captured next-header value.
 ///
 /// The mobility (135) and host identity (139) headers end the chain, as ESP does: no header may follow them (RFC 6275,
 /// section 6.1.1; RFC 7401, section 5.1).
 fn extensions<'a>(
     context: &mut Context<'_>,
     rest: Span<'a>,
-    payload_len: u32,
+    mut len: u32,
     out: &mut PacketRecord,
 ) -> Carried<'a> {
-    let mut len = match (payload_len, out.protocol) {
-        (0, HOP_BY_HOP) => jumbo_payload_len(rest.bytes).unwrap_or(0),
-        _ => payload_len,
-    };
     let mut payload = rest.limit(len);
     let mut fragment: Option<Fragment> = None;
     for _ in 0..EXTENSIONS_MAX {
@@ -191,11 +204,7 @@ fn extension_len(next: u8, bytes: &[u8]) -> Option<usize> {
 /// The bytes behind the extension headers of a packet that is not a later fragment.
 pub(crate) fn behind(packet: Span<'_>) -> Option<Span<'_>> {
     let (h, rest) = packet.take::<40>()?;
-    let len = match (payload_len(h), h[6]) {
-        (0, HOP_BY_HOP) => jumbo_payload_len(rest.bytes).unwrap_or(0),
-        (len, _) => len,
-    };
-    let (mut next, mut payload) = (h[6], rest.limit(len));
+    let (mut next, mut payload) = (h[6], rest.limit(payload_len(h, rest)));
     for _ in 0..EXTENSIONS_MAX {
         let Some(len) = extension_len(next, payload.bytes) else { break };
         next = payload.bytes[0];

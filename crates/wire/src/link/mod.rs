@@ -3,8 +3,8 @@
 //! The numbers are the `LINKTYPE_…` values of the pcap file format
 //! (<https://www.tcpdump.org/linktypes.html>).
 //!
-//! Invariants: a link layer reads only the version of an IP header; `ip/` checks whether the packet is what the link
-//! layer *declares*. [`Stack`] counts nested headers, so no loop or recursion exceeds [`Stack::DEPTH_MAX`].
+//! Invariants: a link layer reads only the version of an IP header, except where no field declares the packet (MPLS);
+//! `ip/` checks whether the packet is what the link layer *declares*. [`Stack`] counts nested headers, so no loop or recursion exceeds [`Stack::DEPTH_MAX`].
 
 mod cooked;
 mod ethernet;
@@ -150,7 +150,7 @@ pub(crate) enum Network<'a> {
 }
 
 /// State of the headers removed so far.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Stack {
     /// Destination and source of the outermost Ethernet header; zeros without one.
     pub(crate) macs: [u8; 12],

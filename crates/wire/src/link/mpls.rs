@@ -4,11 +4,22 @@
 //!  | label (20 bits) | class | bottom | TTL |  …  | payload         four bytes an entry
 //! ```
 //!
-//! Labels do not contain the payload's type, so its first four bits decide: 4 and 6 are IP, 1 is a control channel, 0
-//! is an Ethernet pseudowire, usually with a control word.
+//! No field names the payload of a label, and its first four bits may be those of an Ethernet address. Of these readings the
+//! first that its own bytes confirm is taken:
+//!
+//! ```text
+//!  first bits  reading                                       confirmed by
+//!  4           IPv4                                          version, lengths, checksum
+//!  0           control word, Ethernet frame                  an IP or ARP header in it that is right
+//!  any         Ethernet frame                                the same
+//!  6           IPv6                                          version, length, source
+//!  1           control channel                               its version and reserved byte, 0
+//!  0, any      as above                                      an IP header with a wrong checksum, or a known protocol
+//! ```
 
 use super::{LinkType, Network, Stack, ip_by_version, strip};
-use crate::reason::{Layer, NonIp};
+use crate::ip::length;
+use crate::reason::{Layer, NonIp, is_known};
 use crate::span::Span;
 
 /// Generic associated channel label: a control channel follows, for any first bits.
@@ -27,14 +38,69 @@ pub(super) fn labels<'a>(mut rest: Span<'a>, stack: &mut Stack) -> Result<Networ
         if entry >> 12 == CHANNEL_LABEL {
             return channel(rest);
         }
-        if let Some(network) = ip_by_version(rest)? {
-            return Ok(network);
+        return payload(rest, stack);
+    }
+}
+
+fn payload<'a>(rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+    let ip = ip_by_version(rest)?.filter(length::is_proven);
+    if let Some(network @ Network::Ipv4(_)) = ip {
+        return Ok(network);
+    }
+    let control_word = rest.bytes[0] >> 4 == 0;
+    let mut likely = None;
+    for frame in [rest.skip(4).filter(|_| control_word), Some(rest)].into_iter().flatten() {
+        let mut read = *stack;
+        read.deeper()?;
+        let found = strip(LinkType::ETHERNET, frame, &mut read);
+        // Readings count against the limit of nesting also if they are given up, so that their number is bounded.
+        stack.depth = read.depth;
+        match confirmation(frame, &found) {
+            Some(Confirmed::Surely) => {
+                *stack = read;
+                return found;
+            }
+            Some(Confirmed::Likely) if likely.is_none() => likely = Some((found, read)),
+            _ => {}
         }
-        return match rest.bytes[0] >> 4 {
-            0 => pseudowire(rest, stack),
-            1 => channel(rest),
-            _ => Err(NonIp::Mpls),
-        };
+    }
+    match (ip, rest.bytes, likely) {
+        (Some(network), ..) => Ok(network),
+        (_, [0x10, 0, ..], _) => channel(rest),
+        (.., Some((found, read))) => {
+            *stack = Stack { depth: stack.depth, ..read };
+            found
+        }
+        // The bytes that would confirm a reading were not captured.
+        _ if rest.bytes.len() < CONFIRMING && rest.wire as usize > rest.bytes.len() => {
+            Err(NonIp::Truncated(Layer::Ip))
+        }
+        _ => Err(NonIp::Mpls),
+    }
+}
+
+/// Control word, Ethernet header, IPv6 header.
+const CONFIRMING: usize = 4 + 14 + 40;
+
+enum Confirmed {
+    Surely,
+    Likely,
+}
+
+/// How surely the bytes are the Ethernet frame as which they were read.
+fn confirmation(frame: Span<'_>, found: &Result<Network<'_>, NonIp>) -> Option<Confirmed> {
+    /// EtherType, Ethernet, IPv4, lengths of their addresses.
+    const ARP: [u8; 8] = [0x08, 0x06, 0, 1, 0x08, 0, 6, 4];
+    /// Spanning tree, IPX, NetBIOS, IS-IS.
+    const ACCESS_POINTS: [u8; 4] = [0x42, 0xe0, 0xf0, 0xfe];
+    match found {
+        Ok(network) if length::is_proven(network) => Some(Confirmed::Surely),
+        Ok(network) if length::fits(network) => Some(Confirmed::Likely),
+        Err(_) if frame.bytes.get(12..20) == Some(&ARP) => Some(Confirmed::Surely),
+        Err(NonIp::EtherType(number)) if is_known(*number) => Some(Confirmed::Likely),
+        Err(NonIp::Llc(number)) if ACCESS_POINTS.contains(number) => Some(Confirmed::Likely),
+        Err(NonIp::Snap | NonIp::RawIpx | NonIp::Ppp(_)) => Some(Confirmed::Likely),
+        _ => None,
     }
 }
 
@@ -46,19 +112,4 @@ fn channel(rest: Span<'_>) -> Result<Network<'_>, NonIp> {
         0x0057 => Ok(Network::Ipv6(payload)),
         _ => Err(NonIp::Mpls),
     }
-}
-
-/// An Ethernet frame behind a control word, unless it is valid only without one.
-fn pseudowire<'a>(rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
-    const CONTROL_WORD: usize = 4;
-    let plausible = |at: usize| {
-        let number = rest.bytes.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
-        matches!(number, Some(0x0800 | 0x0806 | 0x86dd | 0x8100 | 0x88a8 | 0x8847 | 0x8864))
-    };
-    stack.deeper()?;
-    if !plausible(CONTROL_WORD + 12) && plausible(12) {
-        return strip(LinkType::ETHERNET, rest, stack);
-    }
-    let (_, frame) = rest.take::<CONTROL_WORD>().ok_or(NonIp::Truncated(Layer::Mpls))?;
-    strip(LinkType::ETHERNET, frame, stack)
 }

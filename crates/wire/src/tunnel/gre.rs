@@ -11,6 +11,7 @@
 //! `type` is an EtherType, or a number of ERSPAN, WCCP or PPP.
 
 use super::{Inside, erspan, ether_type};
+use crate::ip::length;
 use crate::link::{self, LinkType, Network, Stack};
 use crate::path::TunnelKind;
 use crate::span::Span;
@@ -73,10 +74,11 @@ fn routing(mut rest: Span<'_>) -> Option<Span<'_>> {
     }
 }
 
-/// A redirected IPv4 packet; in WCCP version 2 it follows four bytes that do not start with an IP version.
+/// A redirected IPv4 packet; in WCCP version 2 it follows four bytes.
 fn wccp(rest: Span<'_>) -> Option<Network<'_>> {
-    let redirect = rest.bytes.first()? >> 4 != 4;
-    Some(Network::Ipv4(if redirect { rest.skip(4)? } else { rest }))
+    let behind = Network::Ipv4(rest.skip(4)?);
+    let direct = Network::Ipv4(rest);
+    Some(if length::is_likely(&direct) && !length::is_proven(&behind) { direct } else { behind })
 }
 
 /// Without a sequence number it is an acknowledgement without data.

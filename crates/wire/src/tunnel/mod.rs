@@ -10,8 +10,8 @@
 //!                │ 3544            teredo
 //! ```
 //!
-//! UDP ports are only a hint, so all fields of the tunnel's header must be valid, and the inner packet must fit into
-//! the datagram. Otherwise the packet is treated as an ordinary one.
+//! UDP ports are only a hint, so all fields of the tunnel's header must be valid, and the inner header must be one: its
+//! packet must fit into the datagram, and its checksum be right. Otherwise the packet is treated as an ordinary one.
 //!
 //! Invariants: an opened tunnel has a complete and valid inner IP header. The caller opens nested tunnels, so nothing
 //! recurses here.
@@ -26,6 +26,7 @@ mod vxlan;
 mod watched;
 
 use crate::carried::Carried;
+use crate::ip::length;
 use crate::link::{self, Network, Stack};
 use crate::path::TunnelKind;
 use crate::record::PacketRecord;
@@ -77,9 +78,12 @@ fn try_open<'a>(outer: &PacketRecord, carried: &Carried<'a>) -> Option<Inside<'a
         UDP => by_port(outer, payload.skip(UDP_HEADER_LEN)?, whole)?,
         _ => return None,
     };
-    // A first fragment has only a part of the inner packet.
-    let must_fit = whole && protocol == UDP;
-    usable(&inside.network, must_fit).then_some(inside)
+    let is_packet = match protocol {
+        // A first fragment has only a part of the inner packet.
+        UDP if whole => length::is_likely(&inside.network),
+        _ => length::of(&inside.network).is_some(),
+    };
+    is_packet.then_some(inside)
 }
 
 /// The destination port is checked before the source port.
@@ -90,25 +94,6 @@ fn by_port<'a>(outer: &PacketRecord, data: Span<'a>, whole: bool) -> Option<Insi
         (_, GTP_PORT) | (GTP_PORT, _) => gtp::open(data, whole),
         (_, TEREDO_PORT) | (TEREDO_PORT, _) => teredo::open(data),
         _ => None,
-    }
-}
-
-/// Returns true if the header is complete and consistent and, if `must_fit`, its packet is not longer than the
-/// available bytes.
-fn usable(network: &Network<'_>, must_fit: bool) -> bool {
-    let word = |high, low| u32::from(u16::from_be_bytes([high, low]));
-    match network {
-        Network::Ipv4(packet) => packet.bytes.first_chunk::<20>().is_some_and(|h| {
-            let (header_len, total_len) = (u32::from(h[0] & 0x0f) * 4, word(h[2], h[3]));
-            h[0] >> 4 == 4
-                && header_len >= 20
-                && (total_len == 0 || total_len >= header_len)
-                && (!must_fit || total_len <= packet.wire)
-        }),
-        Network::Ipv6(packet) => packet
-            .bytes
-            .first_chunk::<40>()
-            .is_some_and(|h| h[0] >> 4 == 6 && (!must_fit || 40 + word(h[4], h[5]) <= packet.wire)),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use crate::sealed;
 use ringtap_wire::{
     Decoded, Decoder, Flags, HashKey, Layer, LinkType, NonIp, PacketRecord, pair_hash,
 };
@@ -21,7 +22,7 @@ fn ipv4(protocol: u8, place: u16, payload: &[u8]) -> Vec<u8> {
     packet.extend([total_len, 7, place].map(u16::to_be_bytes).concat());
     packet.extend([64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     packet.extend(payload);
-    packet
+    sealed(packet)
 }
 
 fn ipv6(next: u8, payload: &[u8]) -> Vec<u8> {
@@ -396,15 +397,105 @@ fn lengths_limit_the_packet() {
     packet[2] = 0xff;
     let (_, out) = decode(LinkType::ETHERNET, &ethernet(0x0800, &packet));
     assert!(out.flags.contains(Flags::PORTS) && out.ip_len == 0xff00);
-    // IPv6 has no such case, except jumbograms.
-    let mut packet = ipv6(17, &UDP);
-    packet[5] = 0;
-    let (_, out) = decode(LinkType::ETHERNET, &ethernet(0x86dd, &packet));
-    assert!(!out.flags.contains(Flags::PORTS) && out.ip_len == 40);
-    let mut packet = ipv6(0, &[&[17, 0, 0xc2, 4, 0, 1, 0, 0][..], &UDP].concat());
-    packet[5] = 0;
-    let (_, out) = decode(LinkType::ETHERNET, &ethernet(0x86dd, &packet));
-    assert!(out.flags.contains(Flags::PORTS) && out.protocol == 17);
+}
+
+/// Both families, any headers before the data: a length of 0 is that of the frame on the wire, at most that of the jumbo
+/// option.
+#[test]
+fn a_packet_without_a_length_ends_with_its_frame() {
+    let zeroed = |mut packet: Vec<u8>, at: usize| {
+        packet[at..at + 2].copy_from_slice(&[0, 0]);
+        packet
+    };
+    let jumbo = |len: u32| [&[6, 0, 0xc2, 4][..], &len.to_be_bytes()].concat();
+    let mut tcp = vec![0x12, 0x34, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 16, 1, 0, 0, 0, 0, 0];
+    tcp.extend(b"data");
+    let six = |next, chain: &[u8]| zeroed(ipv6(next, &[chain, &tcp].concat()), 4);
+    let options = [6, 0, 1, 4, 0, 0, 0, 0];
+    let four = zeroed(ipv4(6, 0, &tcp), 2);
+    let cases = [
+        (0x0800, four, 200_000, 200_000, 200_000 - 40),
+        (0x86dd, six(6, &[]), 200_000, 200_000, 200_000 - 60),
+        (0x86dd, six(6, &[]), 0, 64, 4),
+        (0x86dd, six(60, &options), 200_000, 200_000, 200_000 - 68),
+        (0x86dd, six(0, &jumbo(100_028)), 100_068, 100_068, 100_000),
+        // A trailer of the link is not part of the packet; an option beyond the frame or of too small a size is wrong.
+        (0x86dd, six(0, &jumbo(100_028)), 100_100, 100_068, 100_000),
+        (0x86dd, six(0, &jumbo(u32::MAX)), 100_068, 100_068, 100_000),
+        (0x86dd, six(0, &jumbo(7)), 100_068, 100_068, 100_000),
+    ];
+    for (ether_type, packet, wire, ip_len, data_len) in cases {
+        let frame = ethernet(ether_type, &packet);
+        let mut decoder =
+            Decoder::new(HashKey::from_seed(1), Default::default()).with_segments(true);
+        let mut out = PacketRecord::EMPTY;
+        decoder.decode(LinkType::ETHERNET, 0, &frame, 14 + wire, &mut out);
+        assert_eq!((out.ip_len, out.src_port, out.dst_port), (ip_len, 0x1234, 80), "{packet:x?}");
+        assert!(out.flags.contains(Flags::DATA));
+        assert_eq!(decoder.segment(&out).unwrap().data_len, data_len);
+        assert_eq!(decoder.payload(LinkType::ETHERNET, &frame, &out).unwrap().bytes, b"data");
+        // Truncated within its header.
+        let cut = &frame[..14 + 8];
+        decoder.decode(LinkType::ETHERNET, 0, cut, 14 + wire.max(64), &mut out);
+        assert!(out.ip_len >= ip_len && out.ip_len <= wire.max(64), "{packet:x?} {}", out.ip_len);
+    }
+    // A packet without payload is no super-frame: only padding follows.
+    let mut none = ethernet(0x86dd, &ipv6(59, &[]));
+    none.extend([0; 6]);
+    assert_eq!(decode(LinkType::ETHERNET, &none).1.ip_len, 40);
+}
+
+/// The payload of a label has no type: an Ethernet frame may look like IP, a control word or a control channel.
+#[test]
+fn the_payload_of_a_label_is_what_its_bytes_confirm() {
+    let label = [0, 1, 1, 0x40];
+    let (four, six) = (ipv4(17, 0, &UDP), ipv6(17, &UDP));
+    let below = |payload: &[u8]| ethernet(0x8847, &[&label[..], payload].concat());
+    let frame = |first: u8, ether_type: u16, packet: &[u8]| {
+        // The fourth byte makes a length of IPv4 that fits, the sixth one of IPv6.
+        let macs = [first, 0, 0, 40, 0, 8, 17, 64, 2, 0, 0, 0];
+        [&macs[..], &ether_type.to_be_bytes(), packet].concat()
+    };
+    let word = [0, 0, 0, 7];
+    let tagged = [&[0, 5, 8, 0][..], &four].concat();
+    for first in (0..=15).flat_map(|nibble| [nibble << 4, nibble << 4 | 5]) {
+        for (ether_type, packet) in [(0x0800, &four), (0x86dd, &six), (0x8100, &tagged)] {
+            let inner = frame(first, ether_type, packet);
+            for payload in [inner.clone(), [&word[..], &inner].concat()] {
+                let (_, out) = decode(LinkType::ETHERNET, &below(&payload));
+                let len = if ether_type == 0x86dd { 52 } else { 32 };
+                assert_eq!((out.dst_port, out.ip_len), (80, len), "{first:x} {ether_type:x}");
+                let hash =
+                    pair_hash(&HashKey::from_seed(1), LinkType::ETHERNET, &below(&payload), 0);
+                assert_eq!(hash, Some(out.pair_hash));
+            }
+        }
+        let arp = frame(first, 0x0806, &[&[0, 1, 8, 0, 6, 4, 0, 1][..], &[9; 20]].concat());
+        let (decoded, _) = decode(LinkType::ETHERNET, &below(&arp));
+        assert_eq!(decoded, Decoded::NonIp(NonIp::EtherType(0x0806)), "{first:x}");
+        let noise = [&[first][..], &[0x33; 60]].concat();
+        let (decoded, _) = decode(LinkType::ETHERNET, &below(&noise));
+        assert_eq!(decoded, Decoded::NonIp(NonIp::Mpls), "{first:x}");
+    }
+    // An IPv6 source whose third word is an EtherType.
+    for ether_type in [0x0800, 0x0806, 0x8100, 0x8847, 0x86dd_u16] {
+        let mut packet = six.clone();
+        packet[12..14].copy_from_slice(&ether_type.to_be_bytes());
+        assert_eq!(decode(LinkType::ETHERNET, &below(&packet)).1.dst_port, 80, "{ether_type:x}");
+    }
+    // IPv4 with one wrong byte; IPv4 that is longer than its frame.
+    let mut wrong = four.clone();
+    wrong[12] ^= 1;
+    let mut long = four.clone();
+    long[2] = 1;
+    for packet in [wrong, sealed(long)] {
+        let (decoded, _) = decode(LinkType::ETHERNET, &below(&packet));
+        assert_eq!(decoded, Decoded::NonIp(NonIp::Mpls));
+    }
+    // Frames within frames end at the limit of nesting.
+    let nested = (0..60).fold(four, |inner, _| below(&[&word[..], &below(&inner)].concat()));
+    let (decoded, _) = decode(LinkType::ETHERNET, &nested);
+    assert!(matches!(decoded, Decoded::NonIp(NonIp::Mpls | NonIp::TooDeep)), "{decoded:?}");
 }
 
 #[test]
@@ -535,7 +626,7 @@ fn peek_returns_the_pair_unless_the_packet_may_be_a_tunnel() {
     for frame in certain {
         let (_, record) = decode(LinkType::ETHERNET, &frame);
         assert_eq!(
-            pair_hash(&key, LinkType::ETHERNET, &frame),
+            pair_hash(&key, LinkType::ETHERNET, &frame, 0),
             Some(record.pair_hash),
             "{frame:x?}"
         );
@@ -556,6 +647,6 @@ fn peek_returns_the_pair_unless_the_packet_may_be_a_tunnel() {
     let tunnels =
         ports.into_iter().flat_map(|port| [v4(ipv4(17, 0, &udp(port))), v6(ipv6(17, &udp(port)))]);
     for frame in uncertain.into_iter().chain(tunnels) {
-        assert_eq!(pair_hash(&key, LinkType::ETHERNET, &frame), None, "{frame:x?}");
+        assert_eq!(pair_hash(&key, LinkType::ETHERNET, &frame, 0), None, "{frame:x?}");
     }
 }

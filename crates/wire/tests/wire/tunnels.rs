@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::sealed;
+
 use ringtap_wire::{
     Decoder, Flags, HashKey, LinkType, PacketRecord, Path, Paths, Tunnel, TunnelKind, Tunnels,
 };
@@ -17,7 +19,7 @@ fn cat(parts: &[&[u8]]) -> Vec<u8> {
 fn ipv4_at(place: u16, ends: [u8; 2], protocol: u8, payload: &[u8]) -> Vec<u8> {
     let numbers = [20 + payload.len() as u16, 7, place].map(u16::to_be_bytes).concat();
     let ends = [10, 0, 0, ends[0], 10, 0, 0, ends[1]];
-    cat(&[&[0x45, 0], &numbers, &[60, protocol, 0, 0], &ends, payload])
+    sealed(cat(&[&[0x45, 0], &numbers, &[60, protocol, 0, 0], &ends, payload]))
 }
 
 fn ipv4(ends: [u8; 2], protocol: u8, payload: &[u8]) -> Vec<u8> {
@@ -275,6 +277,37 @@ fn a_truncated_tunnel_is_opened_if_its_inner_header_is_complete() {
     }
 }
 
+/// A super-frame in a tunnel: no header says a length.
+#[test]
+fn packets_without_lengths_are_opened() {
+    let zeroed = |mut packet: Vec<u8>, at: usize| {
+        packet[at..at + 2].copy_from_slice(&[0, 0]);
+        packet
+    };
+    let outer4 = |protocol, payload: &[u8]| {
+        ethernet(FOUR, &sealed(zeroed(ipv4([1, 2], protocol, payload), 2)))
+    };
+    let outer6 =
+        |protocol, payload: &[u8]| ethernet(SIX, &zeroed(ipv6([1, 2], protocol, payload), 4));
+    for (ether_type, user, number) in
+        [(FOUR, sealed(zeroed(user4(), 2)), 4), (SIX, zeroed(user6(), 4), 41)]
+    {
+        let datagram = vxlan(1, &ethernet(ether_type, &user));
+        for (frame, before) in [
+            (outer4(number, &user), 34),
+            (outer6(number, &user), 54),
+            (outer4(17, &datagram), 34 + 8 + 8 + 14),
+            (outer6(17, &datagram), 54 + 8 + 8 + 14),
+        ] {
+            let (mut decoder, _) = decoder(Tunnels::Both);
+            let (outer, inner) = decode(&mut decoder, &frame, 150_000);
+            let inner = inner.unwrap();
+            assert_eq!((outer.ip_len, inner.ip_len), (150_000 - 14, 150_000 - before));
+            assert_eq!((inner.src_port, inner.dst_port), (1234, 80));
+        }
+    }
+}
+
 #[test]
 fn malformed_tunnels_are_not_opened() {
     let (four, six) = (user4(), user6());
@@ -282,7 +315,7 @@ fn malformed_tunnels_are_not_opened() {
     let with = |packet: &[u8], at: usize, byte: u8| {
         let mut packet = packet.to_vec();
         packet[at] = byte;
-        packet
+        if packet[0] == 0x45 { sealed(packet) } else { packet }
     };
     let gre = |head: &[u8], rest: &[u8]| (GRE, cat(&[head, rest]));
     let gtp = |head: &[u8], rest: &[u8]| (17, udp([2152, 2152], &cat(&[head, rest])));
@@ -305,6 +338,10 @@ fn malformed_tunnels_are_not_opened() {
         ("vxlan without a network", (17, udp([9, 4789], &cat(&[&[0; 8], &frame])))),
         ("vxlan with arp", (17, vxlan(1, &ethernet(0x0806, &four)))),
         ("vxlan that is longer than it is", (17, vxlan(1, &ethernet(FOUR, &with(&four, 3, 200))))),
+        (
+            "vxlan with a wrong checksum",
+            (17, vxlan(1, &ethernet(FOUR, &cat(&[&four[..12], &[11], &four[13..]])))),
+        ),
         (
             "vxlan's port as source",
             (17, udp([4789, 9], &cat(&[&[8, 0, 0, 0, 0, 0, 1, 0], &frame]))),
