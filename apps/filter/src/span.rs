@@ -1,9 +1,11 @@
 //! Ranges of addresses as text: `192.0.2.0/24`, `192.0.2.7`, `192.0.2.1-192.0.2.9`, the same for
-//! IPv6, and `any`.
+//! IPv6, and `any`. IPv4-mapped addresses are IPv4.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
+
+use ringtap_base::{Network, NotANetwork, parse_address};
 
 /// An address of one family as an integer.
 pub(super) trait Number: Copy + Ord + fmt::Debug {
@@ -51,9 +53,9 @@ pub enum SpanError {
         "invalid address \"{0}\": use 192.0.2.7, 192.0.2.0/24, 192.0.2.1-192.0.2.9, IPv6, or any"
     )]
     Address(String),
-    /// Not a number, or too large.
-    #[error("invalid prefix length \"{0}\": use 0 to {1}")]
-    Length(String, u32),
+    /// Not a number, or not from the first to the second.
+    #[error("invalid prefix length \"{0}\": use {1} to {2}")]
+    Length(String, u8, u8),
     /// The address has bits after its prefix length.
     #[error("invalid network \"{0}\": bits are set after the prefix length: use {1}")]
     Bits(String, Span),
@@ -104,25 +106,18 @@ impl Span {
         }
     }
 
-    fn prefix(address: IpAddr, length: &str, text: &str) -> Result<Self, SpanError> {
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = length.parse::<u32>().ok().filter(|&bits| bits <= most);
-        let bits = bits.ok_or_else(|| SpanError::Length(length.to_owned(), most))?;
-        let (is_network, span) = match address {
-            IpAddr::V4(address) => {
-                let hosts = <u32 as Number>::MAX.checked_shr(bits).unwrap_or(0);
-                let first = address.to_bits() & !hosts;
-                let span = Self::V4(first.into(), (first | hosts).into());
-                (address.to_bits() == first, span)
+    /// The addresses of a network.
+    fn network(Network { address, length }: Network) -> Self {
+        match address {
+            IpAddr::V4(first) => {
+                let hosts = <u32 as Number>::MAX.checked_shr(length.into()).unwrap_or(0);
+                Self::V4(first, (first.to_bits() | hosts).into())
             }
-            IpAddr::V6(address) => {
-                let hosts = <u128 as Number>::MAX.checked_shr(bits).unwrap_or(0);
-                let first = address.to_bits() & !hosts;
-                let span = Self::V6(first.into(), (first | hosts).into());
-                (address.to_bits() == first, span)
+            IpAddr::V6(first) => {
+                let hosts = <u128 as Number>::MAX.checked_shr(length.into()).unwrap_or(0);
+                Self::V6(first, (first.to_bits() | hosts).into())
             }
-        };
-        if is_network { Ok(span) } else { Err(SpanError::Bits(text.to_owned(), span)) }
+        }
     }
 }
 
@@ -131,16 +126,23 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Self, SpanError> {
         let address =
-            |part: &str| part.parse::<IpAddr>().map_err(|_| SpanError::Address(text.to_owned()));
+            |part: &str| parse_address(part).ok_or_else(|| SpanError::Address(text.to_owned()));
         if text == "any" {
-            Ok(Self::Any)
-        } else if let Some((first, length)) = text.split_once('/') {
-            Self::prefix(address(first)?, length, text)
-        } else if let Some((first, last)) = text.split_once('-') {
-            Self::range(address(first)?, address(last)?, text)
-        } else {
-            Self::range(address(text)?, address(text)?, text)
+            return Ok(Self::Any);
         }
+        if let Some((first, last)) = text.split_once('-') {
+            return Self::range(address(first)?, address(last)?, text);
+        }
+        text.parse().map(Self::network).map_err(|wrong| match wrong {
+            NotANetwork::Address => SpanError::Address(text.to_owned()),
+            NotANetwork::Length(least, most) => {
+                let length = text.split_once('/').map_or("", |(_, length)| length);
+                SpanError::Length(length.to_owned(), least, most)
+            }
+            NotANetwork::HostBits(network) => {
+                SpanError::Bits(text.to_owned(), Self::network(network))
+            }
+        })
     }
 }
 
@@ -188,6 +190,11 @@ mod tests {
             ("2001:db8::/32", "2001:db8::/32"),
             ("::/0", "::/0"),
             ("2001:db8::1-2001:db8::2", "2001:db8::1-2001:db8::2"),
+            ("::ffff:192.0.2.10", "192.0.2.10"),
+            ("::ffff:192.0.2.0/120", "192.0.2.0/24"),
+            ("::ffff:0:0/96", "0.0.0.0/0"),
+            ("::ffff:192.0.2.1-::ffff:192.0.2.9", "192.0.2.1-192.0.2.9"),
+            ("::ffff:192.0.2.1-192.0.2.9", "192.0.2.1-192.0.2.9"),
         ] {
             assert_eq!(text.parse::<Span>().unwrap().to_string(), printed);
         }
@@ -202,6 +209,7 @@ mod tests {
             ),
             ("192.0.2.0/33", "invalid prefix length \"33\": use 0 to 32"),
             ("2001:db8::/x", "invalid prefix length \"x\": use 0 to 128"),
+            ("::ffff:192.0.2.0/24", "invalid prefix length \"24\": use 96 to 128"),
             (
                 "192.0.2.7/24",
                 "invalid network \"192.0.2.7/24\": bits are set after the prefix length: use 192.0.2.0/24",

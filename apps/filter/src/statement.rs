@@ -10,10 +10,12 @@
 //! clear                                            removes all rules and bans
 //! ```
 //!
-//! `from` and `to` may be omitted: `any`. `#` begins a comment. A dump has the same syntax.
+//! `from` and `to` may be omitted: `any`. `#` and `;` begin a comment. A dump has the same syntax.
 
 use std::fmt;
 use std::str::FromStr;
+
+use ringtap_base::list_lines;
 
 use super::span::{Span, SpanError};
 use crate::policy::Policy;
@@ -82,10 +84,9 @@ pub struct LineError {
 
 /// Reads statements, with their lines (from 1). All or nothing.
 pub fn parse(text: &str) -> Result<Vec<(usize, Statement)>, LineError> {
-    let lines = (1..).zip(text.lines());
-    lines
-        .map(|(line, text)| (line, text.split('#').next().unwrap_or("").trim()))
-        .filter(|(_, text)| !text.is_empty())
+    list_lines(text.as_bytes())
+        // The text is UTF-8, and a statement has no `#` within a word.
+        .filter_map(|(line, text)| Some((line, text.ok()?.split('#').next()?.trim_end())))
         .map(|(line, text)| match text.parse() {
             Ok(statement) => Ok((line, statement)),
             Err(error) => Err(LineError { line, error }),
@@ -217,6 +218,10 @@ mod tests {
         let printed: String =
             parse(text).unwrap().iter().map(|(_, statement)| format!("{statement}\n")).collect();
         assert_eq!(printed, text);
+        let listed = "\u{feff}ban ::ffff:192.0.2.10 \t\r\n; comment\n\nban 192.0.2.11#comment\n";
+        let bans: Vec<_> = parse(listed).unwrap();
+        let bans: Vec<_> = bans.iter().map(|(line, ban)| format!("{line} {ban}")).collect();
+        assert_eq!(bans, ["1 ban 192.0.2.10", "4 ban 192.0.2.11"]);
         let short = parse("allow to ::1 # comment").unwrap();
         assert_eq!(short[0].1.to_string(), "allow from any to ::1");
     }

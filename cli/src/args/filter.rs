@@ -115,7 +115,8 @@ pub(crate) struct FilterArgs {
         help_heading = "Rules")]
     pub(crate) control_key: Option<PathBuf>,
     /// Print the verdict for a packet from SOURCE to DESTINATION with its reason, and exit
-    #[arg(long, num_args = 2, value_names = ["SOURCE", "DESTINATION"], help_heading = "Rules")]
+    #[arg(long, num_args = 2, value_names = ["SOURCE", "DESTINATION"], value_parser = address,
+        help_heading = "Rules")]
     pub(crate) explain: Vec<IpAddr>,
 
     /// Run on one thread
@@ -200,7 +201,12 @@ pub(crate) enum CtlAction {
     /// Print all rules and bans, as a file for 'apply'
     Dump,
     /// Print the verdict for a packet, with its reason
-    Explain { source: IpAddr, destination: IpAddr },
+    Explain {
+        #[arg(value_parser = address)]
+        source: IpAddr,
+        #[arg(value_parser = address)]
+        destination: IpAddr,
+    },
     /// Print the revision and counters as JSON
     Status,
 }
@@ -230,6 +236,11 @@ impl FromStr for Target {
 pub(crate) enum Sending {
     AfPacket,
     AfXdp,
+}
+
+fn address(text: &str) -> Result<IpAddr, String> {
+    ringtap_base::parse_address(text)
+        .ok_or_else(|| format!("invalid address {text:?}: use 192.0.2.7 or 2001:db8::7"))
 }
 
 fn policy(name: &str) -> Result<Policy, String> {

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::net::IpAddr;
 
+use ringtap_base::parse_address;
+
 /// The spans that can be chosen, with their seconds.
 pub(super) const SPANS: [(&str, u64); 7] = [
     ("1m", 60),
@@ -72,7 +74,7 @@ impl View {
         }
         let wrong = |expected: &str| format!("{name}={value:?}: use {expected}");
         match name {
-            "host" => self.host = Some(value.parse().map_err(|_| wrong("an address"))?),
+            "host" => self.host = Some(parse_address(value).ok_or_else(|| wrong("an address"))?),
             "port" => self.port = Some(value.parse().map_err(|_| wrong("0 to 65535"))?),
             "application" | "name" if value.len() > TEXT => {
                 return Err(format!("{name} has more than {TEXT} bytes"));

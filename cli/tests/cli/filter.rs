@@ -109,7 +109,9 @@ fn verdicts_are_explained_and_rules_checked_without_packets() {
     let explain = |from: &str, to: &str| {
         output_of(ringtap().args(["filter", "--rules", &path, "--explain", from, to]))
     };
-    assert_eq!(explain("192.0.2.7", "10.0.0.1").0, "dropped: 192.0.2.7 banned at revision 1\n");
+    let banned = explain("192.0.2.7", "10.0.0.1");
+    assert_eq!(explain("::ffff:192.0.2.7", "::ffff:10.0.0.1"), banned);
+    assert_eq!(banned.0, "dropped: 192.0.2.7 banned at revision 1\n");
     assert_eq!(
         explain("192.0.2.8", "10.0.0.1").0,
         "accepted: rule 1 of revision 1: allow from 192.0.2.0/24 to any\n"

@@ -28,6 +28,7 @@ mod watch;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use ringtap_base::Network;
 use ringtap_flow::{Event, FlowKey, FlowRecord, IpVersion, Origin};
 
 pub use anonymiser::Anonymiser;
@@ -38,7 +39,6 @@ pub use networks::Networks;
 pub use watch::{EntryKind, WatchList};
 
 use anonymiser::Anonymising;
-use prefixes::Network;
 use recent::Recent;
 
 /// What is added to items, and what is replaced.
@@ -160,7 +160,7 @@ impl Stage {
     /// Replaces the address of a network, which keeps its length.
     pub fn replace_network(&mut self, address: &mut IpAddr, length: u8) {
         self.replace(address);
-        *address = first_of(*address, length);
+        *address = Network::around(*address, length).address;
     }
 
     /// Replaces the addresses of a flow.
@@ -199,17 +199,5 @@ impl Stage {
             push(anonymising.by(), name.as_bytes(), &mut out);
             *name = String::from_utf8_lossy(&out).into_owned();
         }
-    }
-}
-
-/// The first address of the network of this length that has `address`.
-fn first_of(address: IpAddr, length: u8) -> IpAddr {
-    let kept = |bits: u8| !u128::MAX.checked_shr(bits.into()).unwrap_or(0);
-    match address {
-        IpAddr::V4(address) => {
-            let kept = (kept(length.min(32)) >> 96) as u32;
-            IpAddr::V4((address.to_bits() & kept).into())
-        }
-        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & kept(length)).into()),
     }
 }

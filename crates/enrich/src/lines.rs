@@ -1,4 +1,6 @@
-//! Lists: an entry on each line, and perhaps a text behind it. `#` at the beginning of a word begins a comment.
+//! Lists: an entry on each line, and perhaps a text behind it.
+
+use ringtap_base::{NotANetwork, list_lines};
 
 /// Most bytes of a file.
 const BYTES_MAX: u64 = 1 << 30;
@@ -37,33 +39,33 @@ pub(crate) fn each(
     list: &[u8],
     mut each: impl FnMut(&str, &str) -> Result<(), &'static str>,
 ) -> Result<(), InvalidList> {
-    let list = list.strip_prefix(b"\xef\xbb\xbf").unwrap_or(list);
-    for (number, line) in (1..).zip(list.split(|byte| *byte == b'\n')) {
-        let parsed = match std::str::from_utf8(line) {
-            Err(_) => Err("not UTF-8"),
+    for (number, line) in list_lines(list) {
+        let (line, parsed) = match line {
+            Err(bytes) => (String::from_utf8_lossy(bytes), Err("not UTF-8")),
             Ok(text) => {
-                let text = without_comment(text).trim();
                 let (entry, label) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-                if entry.is_empty() { Ok(()) } else { each(entry, label.trim()) }
+                (text.into(), each(entry, label.trim()))
             }
         };
         parsed.map_err(|reason| {
-            let line = String::from_utf8_lossy(line).trim().chars().take(80).collect();
+            let line = line.trim().chars().take(80).collect();
             InvalidList::Line { number, line, reason }
         })?;
     }
     Ok(())
 }
 
-fn without_comment(line: &str) -> &str {
-    let mut before = b' ';
-    for (at, byte) in line.bytes().enumerate() {
-        if byte == b'#' && before.is_ascii_whitespace() {
-            return &line[..at];
+/// Why a text is not a network, with a remedy; `None` if it is no address.
+pub(crate) fn wrong_network(wrong: NotANetwork) -> Option<&'static str> {
+    match wrong {
+        NotANetwork::Address => None,
+        NotANetwork::HostBits(_) => Some("bits behind the network's are not 0"),
+        NotANetwork::Length(0, 32) => Some("invalid length of a network: use 0 to 32"),
+        NotANetwork::Length(0, _) => Some("invalid length of a network: use 0 to 128"),
+        NotANetwork::Length(..) => {
+            Some("invalid length of an IPv4-mapped network: use the IPv4 network, or 96 to 128")
         }
-        before = byte;
     }
-    line
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::lines::{InvalidList, each, read};
-use crate::prefixes::{NotANetwork, Prefixes};
+use crate::lines::{InvalidList, each, read, wrong_network};
+use crate::prefixes::Prefixes;
 
 /// Most networks.
 const NETWORKS_MAX: usize = 1 << 20;
@@ -32,10 +32,8 @@ impl Networks {
     pub fn parse(list: &[u8]) -> Result<Self, InvalidList> {
         let (mut networks, mut names) = (Vec::new(), Vec::new());
         each(list, |network, name| {
-            let network = network.parse().map_err(|wrong| match wrong {
-                NotANetwork::HostBits => "bits behind the network's are not 0",
-                NotANetwork::Length => "invalid length of a network",
-                NotANetwork::Address => "use a network and a name, as in 10.1.0.0/16 office",
+            let network = network.parse().map_err(|wrong| {
+                wrong_network(wrong).unwrap_or("use a network and a name, as in 10.1.0.0/16 office")
             })?;
             if name.is_empty() {
                 return Err("the name is missing, as in 10.1.0.0/16 office");
@@ -79,6 +77,12 @@ mod tests {
         let name = |address: &str| networks.name(address.parse().unwrap()).map(|name| &**name);
         assert_eq!((name("10.2.0.1"), name("10.1.0.1")), (Some("all"), Some("office")));
         assert_eq!((name("2001:db8::1"), name("192.0.2.1")), (Some("lab"), None));
+        let list =
+            "\u{feff}::ffff:10.1.0.0/112 office \t\r\n; all of IPv4\n::ffff:0:0/96 others ; text\n";
+        let networks = Networks::parse(list.as_bytes()).unwrap();
+        let name = |address: &str| networks.name(address.parse().unwrap()).map(|name| &**name);
+        assert_eq!((name("10.1.0.1"), name("10.2.0.1")), (Some("office"), Some("others")));
+        assert_eq!(name("::ffff:10.1.0.1"), None, "an address of a packet is what it is");
     }
 
     #[test]
@@ -87,5 +91,6 @@ mod tests {
         assert!(error("10.0.0.0/8\n").starts_with("line 1: the name is missing"));
         assert!(error("office 10.0.0.0/8").contains("use a network and a name"));
         assert!(error("10.0.0.1/8 x").contains("are not 0"));
+        assert!(error("::ffff:10.0.0.0/8 x").contains("use the IPv4 network, or 96 to 128"));
     }
 }

@@ -9,46 +9,8 @@
 
 use std::fmt::Debug;
 use std::net::IpAddr;
-use std::str::FromStr;
 
-/// The first bits of addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Network {
-    /// The lowest address.
-    pub(crate) address: IpAddr,
-    /// Number of bits.
-    pub(crate) length: u8,
-}
-
-/// Why a text is not a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotANetwork {
-    Address,
-    Length,
-    /// Bits behind the network's are set.
-    HostBits,
-}
-
-impl FromStr for Network {
-    type Err = NotANetwork;
-
-    /// An address is a network of one address.
-    fn from_str(text: &str) -> Result<Self, NotANetwork> {
-        let (address, length) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
-        let address: IpAddr = address.parse().map_err(|_| NotANetwork::Address)?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let length = match length {
-            None => most,
-            Some(digits) => {
-                digits.parse().ok().filter(|n| *n <= most).ok_or(NotANetwork::Length)?
-            }
-        };
-        if crate::first_of(address, length) != address {
-            return Err(NotANetwork::HostBits);
-        }
-        Ok(Self { address, length })
-    }
-}
+use ringtap_base::Network;
 
 /// The value of no network.
 const NONE: u32 = u32::MAX;
@@ -181,18 +143,6 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_network_is_an_address_and_a_length() {
-        let network = |text: &str| text.parse::<Network>();
-        assert!(network("192.0.2.0/24").is_ok() && network("2001:db8::/32").is_ok());
-        assert!(network("0.0.0.0/0").is_ok() && network("::/0").is_ok());
-        assert_eq!(network("192.0.2.1"), network("192.0.2.1/32"));
-        assert_eq!(network("::1"), network("::1/128"));
-        assert_eq!(network("192.0.2.1/24"), Err(NotANetwork::HostBits));
-        assert_eq!(network("192.0.2.0/33"), Err(NotANetwork::Length));
-        assert_eq!(network("example.org"), Err(NotANetwork::Address));
-    }
-
     proptest! {
         /// Against a search of all networks; few bits vary, so that networks are nested and adjacent.
         #[test]
@@ -205,8 +155,7 @@ mod tests {
                 false => IpAddr::from([bits, 0, 0, tail]),
             };
             let all: Vec<(Network, u32)> = (0..).zip(&networks).map(|(value, &(v6, bits, length))| {
-                let address = crate::first_of(address(v6, bits, 0), length);
-                (Network { address, length }, value)
+                (Network::around(address(v6, bits, 0), length), value)
             }).collect();
             let prefixes = Prefixes::new(all.iter().copied());
             for &(v6, bits) in &addresses {
@@ -214,7 +163,7 @@ mod tests {
                     let address = address(v6, bits, tail);
                     let has = |network: &Network| {
                         network.address.is_ipv4() == address.is_ipv4()
-                            && crate::first_of(address, network.length) == network.address
+                            && Network::around(address, network.length) == *network
                     };
                     let longest = all.iter().filter(|(network, _)| has(network));
                     let longest = longest.max_by_key(|(network, value)| (network.length, *value));

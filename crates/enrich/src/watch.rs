@@ -16,10 +16,11 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use hashbrown::HashTable;
+use ringtap_base::{Network, parse_address};
 use ringtap_flow::Kind;
 
-use crate::lines::{InvalidList, each, read};
-use crate::prefixes::{Network, NotANetwork, Prefixes};
+use crate::lines::{InvalidList, each, read, wrong_network};
+use crate::prefixes::Prefixes;
 
 /// Most entries.
 const ENTRIES_MAX: usize = 1 << 24;
@@ -94,6 +95,9 @@ impl WatchList {
                 return Err("too many entries: 16,777,216 at most");
             }
             let (kind, text) = normal(entry)?;
+            if kind == EntryKind::Network && is_of_hosts_file(entry, label) {
+                return Err("a line of a hosts file, which watches this host: use the name alone");
+            }
             let number = own.ends.len() as u32;
             match kind {
                 EntryKind::Network => {
@@ -187,11 +191,11 @@ impl WatchList {
     /// The longest name that this one is, or is below; the network, if it is an address.
     fn name(&self, name: &[u8]) -> Option<u32> {
         let name = std::str::from_utf8(name).ok()?;
-        if let Ok(address) = name.parse() {
+        if let Some(address) = parse_address(name) {
             return self.address(address);
         }
         let (host, _port) = crate::anonymiser::split_port(name);
-        if let Ok(address) = host.trim_matches(['[', ']']).parse() {
+        if let Some(address) = parse_address(host.trim_matches(['[', ']'])) {
             return self.address(address);
         }
         let host = host.strip_suffix('.').unwrap_or(host);
@@ -224,9 +228,11 @@ fn normal(entry: &str) -> Result<(EntryKind, String), &'static str> {
             let text = if one { address.to_string() } else { format!("{address}/{length}") };
             return Ok((EntryKind::Network, text));
         }
-        Err(NotANetwork::HostBits) => return Err("bits behind the network's are not 0"),
-        Err(NotANetwork::Length) => return Err("invalid length of a network"),
-        Err(NotANetwork::Address) => {}
+        Err(wrong) => {
+            if let Some(reason) = wrong_network(wrong) {
+                return Err(reason);
+            }
+        }
     }
     let text = entry.to_ascii_lowercase();
     if is_fingerprint(&text) {
@@ -245,6 +251,15 @@ fn normal(entry: &str) -> Result<(EntryKind, String), &'static str> {
         return Ok((EntryKind::Name, name.to_owned()));
     }
     Err("use a name, a JA3 or JA4 fingerprint, an address or a network")
+}
+
+/// Whether an address and the text behind it are a line of a hosts file that blocks a name, as in `0.0.0.0 evil.example`: no
+/// address, or this host's, and a name.
+fn is_of_hosts_file(address: &str, text: &str) -> bool {
+    let Some(address) = parse_address(address) else { return false };
+    let name = text.split_whitespace().next().unwrap_or_default();
+    let is_name = || normal(name).is_ok_and(|(kind, _)| kind == EntryKind::Name);
+    address.is_unspecified() || address.is_loopback() && is_name()
 }
 
 /// JA3 and JA3S are 32 hexadecimal digits; JA4 is as in `t13d1516h2_8daaf6152771_b186095e22b6`.
@@ -308,6 +323,20 @@ mod tests {
     }
 
     #[test]
+    fn mapped_addresses_are_ipv4() {
+        let list = "\u{feff}::ffff:192.0.2.7 \t\r\n; comment\n::ffff:198.51.100.0/120 label\n";
+        let list = WatchList::parse(list.as_bytes()).unwrap();
+        let address = |address: &str| {
+            list.address(address.parse().unwrap()).map_or("", |entry| list.text(entry))
+        };
+        assert_eq!(address("192.0.2.7"), "192.0.2.7");
+        assert_eq!(address("198.51.100.9"), "198.51.100.0/24");
+        assert_eq!(address("::ffff:192.0.2.7"), "", "an address of a packet is what it is");
+        assert_eq!(found(&list, Kind::DnsAnswers, "::ffff:192.0.2.7"), "192.0.2.7");
+        assert_eq!(found(&list, Kind::HttpHost, "[::ffff:192.0.2.7]:80"), "192.0.2.7");
+    }
+
+    #[test]
     fn a_wrong_entry_is_an_error_with_its_line() {
         let error = |list: &str| WatchList::parse(list.as_bytes()).unwrap_err().to_string();
         let use_ = "use a name, a JA3 or JA4 fingerprint, an address or a network";
@@ -316,7 +345,21 @@ mod tests {
             error("10.0.0.1/8"),
             "line 1: bits behind the network's are not 0: \"10.0.0.1/8\""
         );
-        assert_eq!(error("10.0.0.0/40"), "line 1: invalid length of a network: \"10.0.0.0/40\"");
+        assert_eq!(
+            error("10.0.0.0/40"),
+            "line 1: invalid length of a network: use 0 to 32: \"10.0.0.0/40\""
+        );
+        for line in
+            ["0.0.0.0 evil.example", "127.0.0.1\tlocalhost", "::1 a.example b", "0.0.0.0", "::"]
+        {
+            let expected = format!(
+                "line 3: a line of a hosts file, which watches this host: use the name alone: {line:?}"
+            );
+            assert_eq!(error(&format!("# hosts\n\n{line} # x\n")), expected);
+        }
+        for line in ["127.0.0.1", "127.0.0.0/8 localhost", "0.0.0.0/0", "192.0.2.1 evil.example"] {
+            assert!(WatchList::parse(line.as_bytes()).is_ok(), "{line}");
+        }
         assert!(error("a..b").contains(use_) && error("10.0.0").contains(use_));
     }
 }

@@ -171,8 +171,10 @@ impl Names {
     pub fn parse(list: &[u8]) -> Result<Self, InvalidNames> {
         let mut names = Self::default();
         let mut known = std::collections::HashMap::new();
+        let list = list.strip_prefix(b"\xef\xbb\xbf").unwrap_or(list);
         for (at, line) in list.split(|&byte| byte == b'\n').enumerate() {
-            let line = line.split(|&byte| byte == b'#').next().unwrap_or_default();
+            let is_comment = line.trim_ascii_start().starts_with(b";");
+            let line = line.split(|&byte| byte == b'#' || is_comment).next().unwrap_or_default();
             let invalid = |why| InvalidNames { line: at + 1, why };
             let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
             let Some(suffix) = words.next() else { continue };

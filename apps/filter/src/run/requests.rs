@@ -155,7 +155,7 @@ fn would_be(set: &RuleSet) -> String {
 }
 
 fn pair(text: &str) -> Option<(IpAddr, IpAddr)> {
-    let mut words = text.split_whitespace().map(|word| word.parse().ok());
+    let mut words = text.split_whitespace().map(ringtap_base::parse_address);
     let pair = (words.next()??, words.next()??);
     words.next().is_none().then_some(pair)
 }
