@@ -44,6 +44,9 @@ const TRAILER: usize = 4;
 /// Most bytes of a block that is parsed: one packet, and room for its options.
 const MAX_BLOCK: u32 = MAX_CAPTURED_LEN + (64 << 10);
 
+/// Nothing to skip: parsing goes on at once.
+const OTHER_ORDER: Next = Next::Skip(0);
+
 const MAX_INTERFACES: usize = 65_536;
 
 /// The current section.
@@ -67,24 +70,41 @@ impl Pcapng {
         places: &mut Vec<Place>,
         log: &mut Log,
     ) -> Walk {
-        if self.big_endian {
-            self.walk_in::<true>(stretch, places, log)
-        } else {
-            self.walk_in::<false>(stretch, places, log)
+        let before = places.len();
+        let (mut low_ns, mut high_ns) = (u64::MAX, 0);
+        let mut bytes = 0;
+        loop {
+            let rest = Stretch {
+                bytes: &stretch.bytes[bytes..],
+                start: stretch.start + bytes,
+                offset: stretch.offset + bytes as u64,
+            };
+            let walk = if self.big_endian {
+                self.walk_in::<true>(rest, before, places, log)
+            } else {
+                self.walk_in::<false>(rest, before, places, log)
+            };
+            bytes += walk.bytes;
+            (low_ns, high_ns) = (low_ns.min(walk.low_ns), high_ns.max(walk.high_ns));
+            if !matches!(walk.next, Next::Skip(0)) {
+                return Walk { bytes, frames: places.len() - before, low_ns, high_ns, ..walk };
+            }
         }
     }
 
+    /// Ends with [`OTHER_ORDER`] behind a section header of the other byte order. The walk began with `before` places.
     #[inline(always)]
     fn walk_in<const BIG: bool>(
         &mut self,
         stretch: Stretch<'_>,
+        before: usize,
         places: &mut Vec<Place>,
         log: &mut Log,
     ) -> Walk {
         let Stretch { bytes, start, offset } = stretch;
         let mut rest = bytes;
         let (mut low_ns, mut high_ns) = (u64::MAX, 0);
-        let before = places.len();
+        let first = places.len();
         let next = loop {
             let Some(&[k0, k1, k2, k3, l0, l1, l2, l3]) = rest.first_chunk::<8>() else {
                 break Next::Need(8);
@@ -103,8 +123,14 @@ impl Pcapng {
                     Ok(section) => {
                         self.big_endian = section.big_endian;
                         self.interfaces.clear();
-                        // The byte order may change here.
-                        break Next::Skip(u64::from(section.header_len));
+                        let Some(after) = rest.get(section.header_len as usize..) else {
+                            break Next::Skip(u64::from(section.header_len));
+                        };
+                        rest = after;
+                        if section.big_endian != BIG {
+                            break OTHER_ORDER;
+                        }
+                        continue;
                     }
                     Err(kind) => break Next::Stop(kind),
                 }
@@ -151,7 +177,7 @@ impl Pcapng {
             }
             rest = after;
         };
-        let frames = places.len() - before;
+        let frames = places.len() - first;
         Walk { bytes: bytes.len() - rest.len(), frames, low_ns, high_ns, next }
     }
 

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use crate::capture::common::{
     Order, Owned, PcapngBytes, Trickle, cut_everywhere, drain, read, read_valid, read_with_one,
 };
-use ringtap_io::capture::{Files, Severity};
+use ringtap_io::capture::{Chunk, Files, Severity};
 
 fn owned(ts_ns: u64, link: u16, original_len: u32, data: &[u8]) -> Owned {
     Owned { ts_ns, link, original_len, data: data.to_vec() }
@@ -51,6 +51,46 @@ fn sections_of_both_orders() {
             let (bytes, expected) = rich(first, second);
             assert_eq!(read_valid(&bytes), expected, "{first:?} {second:?}");
         }
+    }
+}
+
+/// As many sections as fit are parsed at once, also if their byte order alternates.
+#[test]
+fn a_chunk_holds_many_sections() {
+    const SECTIONS: u32 = 20_000;
+    for orders in [[Order::Little; 2], Order::BOTH] {
+        let mut file = PcapngBytes::new(orders[0]);
+        for number in 0..SECTIONS {
+            if number > 0 {
+                file = file.section(orders[number as usize % 2]);
+            }
+            // Some sections have no interface, or no packets.
+            if number % 7 != 0 {
+                file = file.interface(1, 0, &[]);
+            }
+            if number % 3 != 0 {
+                file = file.packet(0, number.into(), &number.to_be_bytes());
+            }
+        }
+        let mut files = Files::from_reader("memory", Cursor::new(file.bytes.clone()));
+        let (mut chunk, mut chunks, mut numbers) = (Chunk::new(), 0, Vec::new());
+        while files.read(&mut chunk) > 0 {
+            chunks += 1;
+            let times = chunk.places.iter().map(|place| place.ts_ns);
+            assert_eq!(Some(chunk.low_ns()), times.clone().min());
+            assert_eq!(Some(chunk.high_ns()), times.max());
+            for place in &chunk.places {
+                numbers.push(u32::from_be_bytes(chunk.data(place).try_into().unwrap()));
+                assert_eq!(place.ts_ns, u64::from(*numbers.last().unwrap()) * 1_000);
+            }
+        }
+        let expected: Vec<u32> = (0..SECTIONS).filter(|n| n % 3 != 0 && n % 7 != 0).collect();
+        assert_eq!(numbers, expected);
+        // Packets of sections without an interface.
+        let damaged = (0..SECTIONS).filter(|n| n % 3 != 0 && n % 7 == 0).count();
+        assert_eq!(files.damaged(), damaged as u64);
+        let most = file.bytes.len().div_ceil(128 << 10);
+        assert!(chunks <= most, "{chunks} chunks of {} bytes", file.bytes.len());
     }
 }
 
