@@ -162,7 +162,8 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     let prepared = Prepared::new(&named, settings)?;
     let (outputs, sinks) = Outputs::start(prepared, plan.arrangement.workers, args.export.len())?;
     stop.connect(outputs.control());
-    let files = source::reader(&args.read, Arc::clone(&stop.watch));
+    let files = source::reader(&args.read, Arc::clone(&stop.watch))
+        .with_window_max(source::window_bytes(args.memory));
     let sinks = ringtap_monitor::Outputs { sinks, ..ringtap_monitor::Outputs::default() };
     let mut outcome = ringtap_monitor::run(&plan, files, sinks, &stop.watch)?;
     (outcome.export, outcome.write) = outputs.finish();

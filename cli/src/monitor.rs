@@ -91,7 +91,8 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         if user.is_none() { (Some(prepared), None) } else { (None, Some(prepared)) };
     let early = early.map(start).transpose()?;
     let source = if interfaces.is_empty() {
-        Source::Files(Box::new(source::reader(&args.read, &WATCH)))
+        let window_bytes = source::window_bytes(args.memory);
+        Source::Files(Box::new(source::reader(&args.read, &WATCH).with_window_max(window_bytes)))
     } else {
         let receivers = live::open(&interfaces, args, &plan)?;
         Source::Live { interfaces, capture: args.capture, receivers }
@@ -487,6 +488,13 @@ fn options(
         workers: args.workers,
         outputs: outputs.iter().filter(|one| !matches!(one, Output::Alerts(_))).count(),
         output_fixed_bytes: outputs.iter().map(Output::fixed_bytes).sum(),
+        input_bytes: if args.memory.is_some()
+            && args.read.iter().any(|path| source::may_be_zstd(path))
+        {
+            source::window_bytes(args.memory)
+        } else {
+            0
+        },
         memory_bytes: args.memory,
         ..args.threads.options(args.seed)
     })

@@ -21,6 +21,27 @@ pub(crate) trait Shared: Deref<Target = Watch> + Clone + Send + Sync + 'static {
 
 impl<W: Deref<Target = Watch> + Clone + Send + Sync + 'static> Shared for W {}
 
+/// Part of `--memory` for the window of an input that is compressed with zstd.
+const WINDOW_PART: u64 = 8;
+/// The most that the window needs, and the zstd tool's limit.
+const WINDOW_MOST: u64 = 128 << 20;
+
+/// Largest window of an input that is compressed with zstd, for this `--memory`.
+pub(crate) fn window_bytes(memory: Option<u64>) -> u64 {
+    memory.map_or(WINDOW_MOST, |memory| (memory / WINDOW_PART).min(WINDOW_MOST))
+}
+
+/// Whether an input is compressed with zstd, or a pipe, which may be.
+pub(crate) fn may_be_zstd(path: &Path) -> bool {
+    // Opening a named pipe would wait for its writer. What cannot be read is reported later.
+    if !std::fs::metadata(path).is_ok_and(|data| data.is_file()) {
+        return path.as_os_str() == "-" || path.exists() && !path.is_dir();
+    }
+    let mut magic = [0; 4];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && matches!(magic, [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18])
+}
+
 /// A reader of `paths`, in order, if all of them can be opened.
 ///
 /// # Errors

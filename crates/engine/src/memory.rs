@@ -89,6 +89,7 @@ impl Buffers {
             + own.buffer_bytes
             + options.outputs as u64 * own.output_bytes
             + options.output_fixed_bytes
+            + options.input_bytes
             + (worker_bytes + options.ring_capacity as u64 * SLOT_BYTES) * workers
             + own.max_duplicates * PACKET_BYTES
             + own.max_datagrams * BYTES_PER_DATAGRAM;

@@ -63,6 +63,9 @@ pub struct Options {
     /// Memory of these outputs besides the buffers of waiting records, bytes.
     #[serde(skip)]
     pub output_fixed_bytes: u64,
+    /// Memory for decompressing input files, bytes.
+    #[serde(skip)]
+    pub input_bytes: u64,
     /// Memory for the whole run, bytes; `None`: a quarter of the machine's.
     #[serde(skip)]
     pub memory_bytes: Option<u64>,
@@ -89,6 +92,7 @@ impl Default for Options {
             ring_batch: RING_BATCH,
             outputs: 0,
             output_fixed_bytes: 0,
+            input_bytes: 0,
             memory_bytes: None,
             seed: 0,
         }

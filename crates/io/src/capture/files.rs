@@ -11,7 +11,7 @@ use crate::capture::buffer::{Buffer, SIZE};
 use crate::capture::chunk::{Chunk, Place};
 use crate::capture::format::Format;
 use crate::capture::frame::{Frame, Next};
-use crate::capture::input::{self, Raw, Stream};
+use crate::capture::input::{self, Raw, Stream, WINDOW_LOG_MAX};
 use crate::capture::notice::{Log, Notice, NoticeKind};
 
 /// The source of a capture.
@@ -29,6 +29,9 @@ impl From<PathBuf> for Input {
         if path.as_os_str() == "-" { Self::Stdin } else { Self::Path(path) }
     }
 }
+
+/// The smallest limit of a window that zstd has.
+const WINDOW_LEAST: u64 = 1 << 10;
 
 /// The progress of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +69,8 @@ pub struct Files {
     bytes_total: Option<u64>,
     file_count: usize,
     packets: u64,
+    /// Largest window of zstd, as an exponent of 2.
+    window_log: u32,
     /// The chunk of [`Files::burst`], and the number of its packets already returned.
     handed: (Chunk, usize),
 }
@@ -104,6 +109,13 @@ impl Files {
         }]))
     }
 
+    /// Returns this reader with windows of zstd of at most `bytes`, rounded down to a power of two. An input with a larger one
+    /// is an error. Unless this is called, and at most, 128 MiB, the limit of the zstd tool.
+    pub fn with_window_max(self, bytes: u64) -> Self {
+        let window_log = bytes.max(WINDOW_LEAST).ilog2().min(WINDOW_LOG_MAX);
+        Self { window_log, ..self }
+    }
+
     /// Appends the inputs of `later`, which must not have been read yet.
     pub fn chain(mut self, later: Self) -> Self {
         debug_assert!(later.open.is_none() && later.files_done == 0);
@@ -129,6 +141,7 @@ impl Files {
             files_done: 0,
             bytes_done: 0,
             packets: 0,
+            window_log: WINDOW_LOG_MAX,
             handed: (Chunk::default(), 0),
         }
     }
@@ -232,7 +245,7 @@ impl Files {
             }
             Err(error) => {
                 let kind = open.stream.failure(error, &self.buffer, packets);
-                if matches!(kind, NoticeKind::Read { .. }) {
+                if matches!(kind, NoticeKind::Read { .. } | NoticeKind::LargeWindow { .. }) {
                     self.log.error(kind);
                 } else {
                     self.log.warn(kind);
@@ -250,7 +263,7 @@ impl Files {
         };
         self.buffer.clear();
         self.log.begin(next.name.clone());
-        match Open::new(next.source, &next.name, next.bytes, &mut self.buffer) {
+        match Open::new(next.source, &next.name, next.bytes, &mut self.buffer, self.window_log) {
             Ok(open) => self.open = Some(open),
             Err(kind) => {
                 self.log.error(kind);
@@ -293,13 +306,14 @@ impl Open {
         path: &Path,
         bytes: Option<u64>,
         buffer: &mut Buffer,
+        window_log: u32,
     ) -> Result<Self, NoticeKind> {
         let raw = match source {
             Source::Path => Raw::new(input::open(path)?),
             Source::Stdin => Raw::new(io::stdin()),
             Source::Reader(raw) => raw,
         };
-        let mut stream = Stream::new(raw, buffer)?;
+        let mut stream = Stream::new(raw, buffer, window_log)?;
         let format = Format::new(&mut stream, buffer)?;
         Ok(Self { stream, format, bytes })
     }

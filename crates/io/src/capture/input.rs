@@ -7,7 +7,8 @@
 //! ```
 //!
 //! gzip: RFC 1952, several members; zstd: RFC 8878, several frames and skippable ones, windows up to 128 MiB as in the
-//! zstd tool. Invariant: memory is constant for any compression ratio; compressed data inside compressed data stay
+//! zstd tool, or less ([`Files::with_window_max`](crate::capture::Files::with_window_max)). Invariant: memory is constant for
+//! any compression ratio; compressed data inside compressed data stay
 //! compressed.
 
 use std::fs::File;
@@ -62,13 +63,21 @@ pub(crate) enum Stream {
     Plain(Raw),
     Gzip(Box<MultiGzDecoder<Rewound>>),
     #[cfg(feature = "zstd")]
-    Zstd(Box<zstd::Decoder<'static, BufReader<Rewound>>>),
+    Zstd(Box<zstd::Decoder<'static, BufReader<Rewound>>>, u32),
 }
+
+/// Largest window of the zstd tool, as an exponent of 2.
+pub(crate) const WINDOW_LOG_MAX: u32 = 27;
 
 impl Stream {
     /// Reads the first bytes and decompresses if necessary. Bytes that were read and must be parsed are left in
-    /// `buffer`.
-    pub(crate) fn new(mut raw: Raw, buffer: &mut Buffer) -> Result<Self, NoticeKind> {
+    /// `buffer`. The window of zstd has at most 2 to the `window_log` bytes.
+    #[cfg_attr(not(feature = "zstd"), expect(unused_variables, reason = "for zstd"))]
+    pub(crate) fn new(
+        mut raw: Raw,
+        buffer: &mut Buffer,
+        window_log: u32,
+    ) -> Result<Self, NoticeKind> {
         buffer.fill(&mut raw, 4).map_err(NoticeKind::Open)?;
         match buffer.unread() {
             [0x1f, 0x8b, ..] => {
@@ -78,8 +87,9 @@ impl Stream {
             #[cfg(feature = "zstd")]
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
                 let whole = Cursor::new(buffer.take()).chain(raw);
-                let decoder = zstd::Decoder::new(whole).map_err(NoticeKind::Open)?;
-                Ok(Self::Zstd(Box::new(decoder)))
+                let mut decoder = zstd::Decoder::new(whole).map_err(NoticeKind::Open)?;
+                decoder.window_log_max(window_log).map_err(NoticeKind::Open)?;
+                Ok(Self::Zstd(Box::new(decoder), window_log))
             }
             #[cfg(not(feature = "zstd"))]
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
@@ -97,13 +107,19 @@ impl Stream {
             Self::Plain(raw) => raw.bytes,
             Self::Gzip(decoder) => decoder.get_ref().get_ref().1.bytes,
             #[cfg(feature = "zstd")]
-            Self::Zstd(decoder) => decoder.get_ref().get_ref().get_ref().1.bytes,
+            Self::Zstd(decoder, _) => decoder.get_ref().get_ref().get_ref().1.bytes,
         }
     }
 
     /// The notice for a failed read, after `packets` packets; `buffer` has the bytes that could still be read.
     pub(crate) fn failure(&self, error: io::Error, buffer: &Buffer, packets: u64) -> NoticeKind {
         let end = buffer.end_offset();
+        #[cfg(feature = "zstd")]
+        if let Self::Zstd(_, window_log) = self
+            && error.to_string().contains("too much memory")
+        {
+            return NoticeKind::LargeWindow { end, packets, max_mib: 1 << window_log >> 20 };
+        }
         // Errors of the decompressors have no system error number.
         if matches!(self, Self::Plain(_)) || error.raw_os_error().is_some() {
             NoticeKind::Read { offset: end, packets, error }
@@ -121,7 +137,7 @@ impl Read for Stream {
             Self::Plain(raw) => raw.read(out),
             Self::Gzip(decoder) => decoder.read(out),
             #[cfg(feature = "zstd")]
-            Self::Zstd(decoder) => decoder.read(out),
+            Self::Zstd(decoder, _) => decoder.read(out),
         }
     }
 }

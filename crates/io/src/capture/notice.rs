@@ -91,6 +91,19 @@ pub enum NoticeKind {
         /// Minor version.
         minor: u16,
     },
+    /// The window of a zstd frame exceeds the limit.
+    #[error(
+        "at byte {end} of the decompressed file, after packet {packets}: compressed by zstd with a window of more than \
+         {max_mib} MiB: use more memory (--memory), or pass the output of 'zstd -dc --long=31' to stdin"
+    )]
+    LargeWindow {
+        /// Bytes that could be read.
+        end: u64,
+        /// Packets returned before.
+        packets: u64,
+        /// The limit.
+        max_mib: u32,
+    },
     /// A read failed.
     #[error("at byte {offset}, after packet {packets}: {error}")]
     Read {

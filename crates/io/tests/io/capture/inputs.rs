@@ -54,6 +54,40 @@ fn compressed_captures_read_the_same() {
 }
 
 #[test]
+fn a_window_beyond_the_limit_is_an_error() {
+    let plain = large();
+    let packed = |window_log: u32| {
+        let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.window_log(window_log).unwrap();
+        encoder.include_contentsize(false).unwrap();
+        encoder.write_all(&plain).unwrap();
+        encoder.finish().unwrap()
+    };
+    let read = |bytes: Vec<u8>, max: u64| {
+        let files = Files::from_reader("memory", Cursor::new(bytes)).with_window_max(max);
+        drain(&mut { files }, 7)
+    };
+    for window_log in [20, 23, 27] {
+        let window = 1_u64 << window_log;
+        let (frames, notices) = read(packed(window_log), window);
+        assert!(notices.is_empty() && frames.len() == 2_000, "{notices:?}");
+        let (frames, notices) = read(packed(window_log), 2 * window - 1);
+        assert!(notices.is_empty() && frames.len() == 2_000, "{notices:?}");
+        let (frames, notices) = read(packed(window_log), window - 1);
+        assert!(frames.is_empty() && notices.len() == 1);
+        assert_eq!(notices[0].severity, Severity::Error);
+        let words = format!("a window of more than {} MiB: use more memory", window >> 21);
+        assert!(notices[0].to_string().contains(&words), "{}", notices[0]);
+    }
+    // The limit holds for each frame; a frame of the largest window is not taken by default.
+    let both = [zstd(&plain), packed(23)].concat();
+    let (frames, notices) = read(both, 4 << 20);
+    assert_eq!((frames.len(), notices.len()), (2_000, 1));
+    let (frames, notices) = read(packed(28), u64::MAX);
+    assert_eq!((frames.len(), notices[0].severity), (0, Severity::Error));
+}
+
+#[test]
 fn truncated_compressed_captures_give_the_complete_packets() {
     let plain = large();
     let whole = read_valid(&plain);
