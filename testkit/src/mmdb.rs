@@ -16,6 +16,9 @@ pub enum Value {
     Text(&'static str),
     /// A number of 32 bits.
     Number(u32),
+    /// A number of another type: 5 has 16 bits, 8 has 32 with a sign, 9 has 64, 10 has 128. Its bytes, the highest first; zeros
+    /// at the beginning may lack.
+    Integer(u8, &'static [u8]),
     /// A map.
     Map(Vec<(&'static str, Value)>),
 }
@@ -112,6 +115,10 @@ fn push(out: &mut Vec<u8>, value: &Value) {
         Value::Number(number) => {
             head(out, 6, 4);
             out.extend(number.to_be_bytes());
+        }
+        Value::Integer(kind, bytes) => {
+            head(out, *kind, bytes.len());
+            out.extend(*bytes);
         }
         Value::Map(entries) => {
             head(out, 7, entries.len());

@@ -198,7 +198,13 @@ fn prepare(net: &Net, folder: &Path) {
     fs::create_dir(folder.join("states")).unwrap();
     fs::write(folder.join("list.txt"), "evil.example\n").unwrap();
     fs::write(folder.join("networks.txt"), "10.1.0.0/16 office\n").unwrap();
-    fs::write(folder.join("asn.mmdb"), ringtap_testkit::mmdb::database("ASN", &[])).unwrap();
+    let number = ("autonomous_system_number", ringtap_testkit::mmdb::Value::Number(64_500));
+    let system = ringtap_testkit::mmdb::Value::Map(vec![number]);
+    fs::write(
+        folder.join("asn.mmdb"),
+        ringtap_testkit::mmdb::database("ASN", &[("10.0.0.0/8", system)]),
+    )
+    .unwrap();
     fs::write(folder.join("ringtap.toml"), "read = [\"a.pcap\"]\nreport = \"json\"\n").unwrap();
     for name in ["a", "b", "c"] {
         let flags = ["measure", "-r", "a.pcap", "--seed", "7", "--write"];

@@ -178,3 +178,54 @@ fn wrong_files_are_errors() {
         "{plan}"
     );
 }
+
+/// Numbers of any width, IPinfo's layout; a database without a known field.
+#[test]
+fn other_layouts_of_databases_are_read() {
+    let folder = folder();
+    let write = |name: &str, value: Data| {
+        let bytes = database("Test-Layout", &[("10.0.0.0/8", value)]);
+        fs::write(folder.path().join(name), bytes).unwrap();
+    };
+    let origin = |name: &str| {
+        let found = report(folder.path(), &["-q", "--report=json", &format!("--geo={name}")]);
+        let talker = &found["talkers"]["by_octets"]["source"][0];
+        [&talker["country"], &talker["as_number"], &talker["as_name"]].map(Value::clone)
+    };
+    for (kind, bytes) in [
+        (5, &[0xfb, 0xf4][..]),
+        (8, &[0, 0, 0xfb, 0xf4]),
+        (9, &[0xfb, 0xf4]),
+        (9, &[0, 0, 0, 0, 0, 0, 0xfb, 0xf4]),
+        (10, &[0xfb, 0xf4]),
+    ] {
+        write(
+            "width.mmdb",
+            Data::Map(vec![("autonomous_system_number", Data::Integer(kind, bytes))]),
+        );
+        assert_eq!(origin("width.mmdb"), [Value::Null, json!(64_500), Value::Null], "{kind}");
+    }
+    let texts = |fields: &[(&'static str, &'static str)]| {
+        Data::Map(fields.iter().map(|&(name, text)| (name, Data::Text(text))).collect())
+    };
+    let expected = [json!("DE"), json!(64_500), json!("Example")];
+    for fields in [
+        &[
+            ("asn", "AS64500"),
+            ("as_name", "Example"),
+            ("country", "Germany"),
+            ("country_code", "DE"),
+        ],
+        &[("asn", "AS64500"), ("name", "Example"), ("country", "DE"), ("route", "10.0.0.0/8")],
+    ] {
+        write("ipinfo.mmdb", texts(fields));
+        assert_eq!(origin("ipinfo.mmdb"), expected, "{fields:?}");
+    }
+    for value in [texts(&[("city", "Berlin")]), texts(&[("country", "Germany")]), texts(&[])] {
+        write("other.mmdb", value);
+        let (_, errors, code) = run(folder.path(), &["-q", "--geo=other.mmdb"]);
+        let words =
+            "reading the database other.mmdb: its type is \"Test-Layout\", and no record has";
+        assert!(code == 2 && errors.contains(words), "{code} {errors}");
+    }
+}

@@ -55,7 +55,7 @@ pub(crate) fn each(
     Ok(())
 }
 
-/// Why a text is not a network, with a remedy; `None` if it is no address.
+/// Why a text is not a network, with a remedy; `None` if it is not an address.
 pub(crate) fn wrong_network(wrong: NotANetwork) -> Option<&'static str> {
     match wrong {
         NotANetwork::Address => None,
