@@ -151,6 +151,8 @@ fn start_load(timeout: &str) -> (Child, UdpSocket, Vec<(Headers, NameBuf)>, Sock
         let (len, at) = producer.recv_from(&mut bytes).unwrap();
         let packet = LpPacket::read(&bytes[..len]).unwrap();
         let name = Interest::read(packet.payload.unwrap()).unwrap().name;
+        // ndnd 1.5.3 ends at any other length.
+        assert_eq!(packet.headers.token.as_bytes().len(), 6);
         interests
             .push((Headers { token: packet.headers.token, ..Headers::NONE }, NameBuf::of(name)));
         from = at;

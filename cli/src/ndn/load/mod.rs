@@ -182,7 +182,7 @@ impl LoadGenerator<'_> {
             )
         }
         .write(&mut self.wire);
-        let token = PitToken::new(&number.to_be_bytes()).unwrap_or_default();
+        let token = token_of(number);
         self.pending.add(name, due_ns);
         self.results.sent += 1;
         link.send(&Headers { token, ..Headers::NONE }, &self.wire)?;
@@ -194,7 +194,7 @@ impl LoadGenerator<'_> {
         let Self { args, clock, pending, results, .. } = self;
         link.receive(clock.now_ns(), timeout, |headers, packet, _| {
             let name = number_of(packet.name(), &args.prefix.as_name());
-            let token = headers.token.as_bytes().try_into().map(u64::from_be_bytes).ok();
+            let token = number_in(&headers.token);
             let now_ns = clock.now_ns();
             match (packet, headers.nack) {
                 (Packet::Data(data), _) => {
@@ -215,6 +215,17 @@ impl LoadGenerator<'_> {
             }
         })
     }
+}
+
+/// The token of an Interest with this number: its lower six bytes. ndnd 1.5.3 ends at any other length.
+fn token_of(number: u64) -> PitToken {
+    PitToken::new(&number.to_be_bytes()[2..]).unwrap_or_default()
+}
+
+/// The number in the token of an answer; `None` if we sent no such token.
+fn number_in(token: &PitToken) -> Option<u64> {
+    let &[a, b, c, d, e, f] = token.as_bytes() else { return None };
+    Some(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
 }
 
 /// The number at the end of a name after the prefix.
