@@ -123,6 +123,7 @@ fn parse(text: &str) -> Result<Config, String> {
         return Err("local = \"signed\" without a key refuses all commands: add [[anchor]]".into());
     }
     let plan = ForwardPlan {
+        parallel: false,
         workers: number.0 as usize,
         sharing: Sharing::default(),
         settings: Settings {

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ringtap_ndn::packets::management::{ControlParameters, ControlResponse, command};
@@ -14,6 +15,7 @@ use ringtap_ndn::packets::{
     Data, Element, Headers, Interest, LpPacket, NackReason, NameBuf, NewData, NewInterest, Packet,
     PitToken, write_lp,
 };
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -447,6 +449,50 @@ fn workers_share_the_names_of_one_prefix() {
         assert!((3200..=4800).contains(&first), "{tables}: {workers:?}");
         assert_eq!(report["interests"]["satisfied"], 4000, "{tables}: {report}");
         drop(server);
+    }
+}
+
+/// A program that asks for the list of 1,000 faces in a loop, and reads nothing: packets of others are
+/// forwarded meanwhile, and SIGTERM ends the run.
+#[test]
+fn a_program_that_asks_in_a_loop_delays_neither_packets_nor_the_end() {
+    for workers in ["1", "2"] {
+        let producer = neighbour();
+        let routes: String = (0..1_000)
+            .map(|n| {
+                format!("[[route]]\nprefix = \"/n/{n}\"\nto = \"udp://127.0.0.1:{}\"\n", 20_000 + n)
+            })
+            .collect();
+        let at = producer.local_addr().unwrap();
+        let route = format!("[[route]]\nprefix = \"/p\"\nto = \"udp://{at}\"\n");
+        let flags = ["--workers", workers];
+        let running = Running::with_flags(&flags, "", &format!("{routes}{route}"));
+        let mut program = Program::connect(&running);
+        let asked: Vec<u8> =
+            (0..2_000).flat_map(|n| interest("/localhost/nfd/faces/list", n, &[9])).collect();
+        let stop = AtomicBool::new(false);
+        let report = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // It ends when the forwarder does.
+                while !stop.load(Ordering::Relaxed) && program.0.write_all(&asked).is_ok() {}
+            });
+            let consumer = neighbour();
+            for number in 0..50 {
+                let name = format!("/p/{number}");
+                consumer.send_to(&interest(&name, number, &[1]), running.udp).unwrap();
+                assert_eq!(answer(&producer, b"x").to_string(), name);
+                assert_eq!(Data::read(&received(&consumer).1).unwrap().name.to_string(), name);
+            }
+            running.process.send(Signal::TERM);
+            stop.store(true, Ordering::Relaxed);
+            let (report, errors, code) = running.process.end();
+            assert_eq!(code, 0, "{errors}");
+            serde_json::from_slice::<Value>(&report).unwrap()
+        });
+        assert_eq!(report["ledger"]["residual"], 0, "{report}");
+        assert_eq!(report["interests"]["satisfied"], 50, "{report}");
+        let management = &report["management"];
+        assert!(management["answered"].as_u64().unwrap() > 0, "{management}");
     }
 }
 

@@ -154,6 +154,11 @@ impl Intake {
         }
     }
 
+    /// Whether the last wait found something.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// Receives from the sockets that are ready, and sends the packets that result.
     pub fn receive(&mut self, faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
         for at in 0..self.ready.len() {

@@ -101,6 +101,11 @@ impl Outgoing {
         }
     }
 
+    /// Whether other threads can send on this channel, too.
+    pub(crate) fn is_for_threads(&self) -> bool {
+        matches!(self.output, Output::Socket(_))
+    }
+
     /// The same channel, for another thread; `None` if only this thread can send on it.
     pub(crate) fn for_thread(&self) -> Option<Self> {
         match &self.output {

@@ -322,6 +322,16 @@ impl Faces {
         self.channels.get(channel)?.outgoing.for_thread()
     }
 
+    /// Whether other threads can send on a face, too.
+    pub(crate) fn is_for_threads(&self, face: u32) -> bool {
+        match self.get(face).map(|face| &face.link) {
+            Some(Link::Datagrams { channel, .. }) => {
+                self.channels.get(*channel).is_some_and(|one| one.outgoing.is_for_threads())
+            }
+            Some(Link::Stream(_)) | None => false,
+        }
+    }
+
     /// Ends a wait for packets when this event happens. It is not read.
     pub(crate) fn watch_doorbell(&self, event: impl AsFd) -> io::Result<()> {
         let data = EventData::new_u64(Source::Doorbell.token());

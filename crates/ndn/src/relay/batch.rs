@@ -1,10 +1,12 @@
 //! What travels between the main thread and a worker.
 //!
 //! ```text
-//!  main ── now, commands, packets ───────────────────────▶ worker
-//!       ◀── notices, packets for streams, a report ───────         the same batch, emptied
+//!  main ── the shard, now, commands, packets ────────────▶ worker
+//!       ◀── notices, packets for streams, a report, ─────         the same batch, emptied
+//!           the shard
 //! ```
 
+use super::worker::Shard;
 use crate::faces::{FaceInfo, Outgoing, Sent};
 use crate::forwarder::{Counters, Face, FaceId, FaceUse, Notice, Strategy};
 use crate::packets::{Headers, NameBuf};
@@ -13,6 +15,10 @@ use std::sync::Arc;
 /// A batch: filled by one thread, emptied by the other, and used again.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
+    /// The shard that the receiver holds from now on.
+    pub(super) shard: Option<Box<Shard>>,
+    /// Whether the worker returns the shard after this batch.
+    pub(super) returns: bool,
     /// When the packets were received.
     pub(super) now_ns: u64,
     /// Executed before the packets.

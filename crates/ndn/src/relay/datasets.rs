@@ -11,9 +11,30 @@ const DATASETS_MAX: usize = 32;
 /// Maximum size of a segment's content, in bytes.
 const SEGMENT: usize = 7_000;
 
-/// The stored data sets: versioned names and contents, the newest first.
+/// Time for which a data set answers further requests, in ns, unless something changes.
+const CURRENT_NS: u64 = 1_000_000_000;
+
+/// The stored data sets, the newest first.
 #[derive(Debug, Default)]
-pub(crate) struct Datasets(VecDeque<(NameBuf, Vec<u8>)>);
+pub(crate) struct Datasets(VecDeque<Dataset>);
+
+#[derive(Debug)]
+struct Dataset {
+    /// The versioned name.
+    name: NameBuf,
+    /// The number of bytes before the version.
+    prefix_len: usize,
+    content: Vec<u8>,
+    made: Moment,
+}
+
+/// When a data set is made: the time, and the number of changes so far of faces, routes and
+/// strategies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) now_ns: u64,
+    pub(crate) changes: u64,
+}
 
 impl Datasets {
     /// Stores a data set under its version, and appends its first segment to `out`.
@@ -22,13 +43,33 @@ impl Datasets {
         mut name: NameBuf,
         version: u64,
         content: Vec<u8>,
+        made: Moment,
         out: &mut Vec<u8>,
     ) {
+        let prefix_len = name.as_bytes().len();
         name.push_number(component::VERSION, version);
         write(&name, &content, 0, out);
-        // A data set of one segment is stored, too: some clients fetch it again by its full name.
+        // The older version of the same data set is kept for clients that still fetch it. A data set
+        // of one segment is stored, too: some clients fetch it again by its full name.
         self.0.truncate(DATASETS_MAX - 1);
-        self.0.push_front((name, content));
+        self.0.push_front(Dataset { name, prefix_len, content, made });
+    }
+
+    /// Whether a data set with this name, without a version, answers a request at this moment.
+    pub(crate) fn is_current(&self, name: &NameBuf, at: Moment) -> bool {
+        self.current(name, at).is_some()
+    }
+
+    /// Appends its first segment to `out`; returns false if there is none.
+    pub(crate) fn answer_current(&self, name: &NameBuf, at: Moment, out: &mut Vec<u8>) -> bool {
+        self.current(name, at).is_some_and(|set| write(&set.name, &set.content, 0, out))
+    }
+
+    fn current(&self, name: &NameBuf, at: Moment) -> Option<&Dataset> {
+        let is_named = |set: &&Dataset| set.name.as_bytes()[..set.prefix_len] == *name.as_bytes();
+        self.0.iter().find(is_named).filter(|set| {
+            set.made.changes == at.changes && at.now_ns.saturating_sub(set.made.now_ns) < CURRENT_NS
+        })
     }
 
     /// Appends the segment with this name to `out`; returns false if it is not stored.
@@ -38,12 +79,9 @@ impl Datasets {
             return false;
         };
         let Ok(number) = last.number() else { return false };
-        let is_requested =
-            |stored: &&(NameBuf, Vec<u8>)| name.as_bytes().starts_with(stored.0.as_bytes());
-        self.0
-            .iter()
-            .find(is_requested)
-            .is_some_and(|(name, content)| write(name, content, number, out))
+        let is_requested = |set: &&Dataset| name.as_bytes().starts_with(set.name.as_bytes());
+        let requested = self.0.iter().find(is_requested);
+        requested.is_some_and(|set| write(&set.name, &set.content, number, out))
     }
 }
 
@@ -63,12 +101,29 @@ mod tests {
 
     use super::*;
 
+    const MADE: Moment = Moment { now_ns: 5, changes: 3 };
+
+    #[test]
+    fn a_data_set_answers_for_a_second_unless_something_changes() {
+        let mut datasets = Datasets::default();
+        let name = |text: &str| text.parse::<NameBuf>().unwrap();
+        datasets.publish(name("/list"), 7, vec![1], MADE, &mut Vec::new());
+        let later = |ns: u64| Moment { now_ns: MADE.now_ns + ns, ..MADE };
+        assert!(datasets.is_current(&name("/list"), later(CURRENT_NS - 1)));
+        assert!(!datasets.is_current(&name("/list"), later(CURRENT_NS)));
+        assert!(!datasets.is_current(&name("/list"), Moment { changes: 4, ..MADE }));
+        assert!(!datasets.is_current(&name("/list/v=7"), MADE));
+        let mut wire = Vec::new();
+        assert!(datasets.answer_current(&name("/list"), MADE, &mut wire));
+        assert_eq!(Data::read(&wire).unwrap().name, name("/list/v=7/seg=0").as_name());
+    }
+
     #[test]
     fn a_data_set_too_large_for_one_data_is_fetched_in_segments() {
         let mut datasets = Datasets::default();
         let content: Vec<u8> = (0..20_000_u32).map(|n| (n % 253) as u8).collect();
         let mut wire = Vec::new();
-        datasets.publish("/list".parse().unwrap(), 7, content.clone(), &mut wire);
+        datasets.publish("/list".parse().unwrap(), 7, content.clone(), MADE, &mut wire);
         let mut whole = Data::read(&wire).unwrap().content.to_vec();
         assert_eq!(last_segment(&wire), Some(2));
         for number in 1..3 {
@@ -90,7 +145,7 @@ mod tests {
     fn the_oldest_data_sets_are_removed() {
         let mut datasets = Datasets::default();
         for version in 0..100 {
-            datasets.publish("/l".parse().unwrap(), version, vec![0; 7_001], &mut Vec::new());
+            datasets.publish("/l".parse().unwrap(), version, vec![0; 7_001], MADE, &mut Vec::new());
         }
         let has = |version: u64| {
             let name: NameBuf = format!("/l/v={version}/seg=1").parse().unwrap();

@@ -68,3 +68,51 @@ impl AsFd for Doorbell {
         self.event.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the event is pending; clears it.
+    fn is_rung(doorbell: &Doorbell) -> bool {
+        rustix::io::read(&doorbell.event, &mut [0; 8]).is_ok()
+    }
+
+    #[test]
+    fn in_no_order_of_the_steps_a_waiting_thread_misses_a_batch() {
+        // The set bits are the worker's steps: it pushes, then rings. The others are of the main
+        // thread: it announces that it waits, then looks.
+        for order in (0..16_u8).filter(|order| order.count_ones() == 2) {
+            let doorbell = Doorbell::new().unwrap();
+            let (mut worker, mut main) = (0, 0);
+            let (mut is_pushed, mut is_seen) = (false, false);
+            for step in 0..4 {
+                let count = if order >> step & 1 == 1 { &mut worker } else { &mut main };
+                *count += 1;
+                match (order >> step & 1 == 1, *count) {
+                    (true, 1) => is_pushed = true,
+                    (true, _) => doorbell.ring(),
+                    (false, 1) => doorbell.announce(),
+                    (false, _) => is_seen = is_pushed,
+                }
+            }
+            assert!(is_seen || is_rung(&doorbell), "{order:04b}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_waits_is_woken_once_and_one_that_does_not_never() {
+        let doorbell = Doorbell::new().unwrap();
+        doorbell.ring();
+        assert!(!is_rung(&doorbell));
+        doorbell.announce();
+        doorbell.ring();
+        assert!(is_rung(&doorbell));
+        doorbell.ring();
+        assert!(!is_rung(&doorbell));
+        doorbell.announce();
+        doorbell.awake();
+        doorbell.ring();
+        assert!(!is_rung(&doorbell));
+    }
+}

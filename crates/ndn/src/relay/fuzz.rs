@@ -143,6 +143,7 @@ impl Run {
             return;
         }
         intake.frame(faces, now_ns, from, frame, core);
+        core.serve(faces);
         core.workers.advance(now_ns);
         core.announce(faces);
     }

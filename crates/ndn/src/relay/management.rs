@@ -8,8 +8,6 @@
 //! | `fib`, `cs`, `status` | `list`, `info`, `general` |
 //! | `strategy-choice` | `set`, `unset`, `list` |
 
-use std::time::Duration;
-
 use crate::faces::{Face, Faces, Handler, Lost, Persistence, Remote};
 use crate::forwarder::{Drop, FaceUse, Strategy};
 use crate::packets::management::{
@@ -21,6 +19,7 @@ use crate::packets::{Headers, Interest, NameBuf, NewData};
 
 use crate::relay::core::Core;
 use crate::relay::events::FaceEvents;
+use crate::relay::requests::REQUEST;
 use crate::relay::rib::Route;
 use crate::relay::trust::{ROUTES_MAX, Received, RefusedCommand};
 use ringtap_base::now_ns;
@@ -32,9 +31,6 @@ pub(crate) const WRONG: Refusal = (400, "ControlParameters is incorrect");
 
 /// Status code and text for a face that exists already; the parameters of the response name it.
 const FACE_EXISTS: Refusal = (409, "Face with remote URI already exists");
-
-/// Longest wait for current values of the workers.
-const REPORT_WAIT: Duration = Duration::from_millis(100);
 
 /// The result of a command.
 pub(crate) type CommandResult = Result<ControlParameters, Refusal>;
@@ -48,6 +44,7 @@ impl Core {
         headers: &Headers,
         interest: &Interest<'_>,
     ) {
+        self.requests.spend(REQUEST);
         if FaceEvents::has(&interest.name) {
             return self.event_requested(faces, from, headers, interest);
         }
@@ -113,9 +110,11 @@ impl Core {
         data: &mut Vec<u8>,
     ) -> bool {
         let mut content = Vec::new();
-        if is_list(command) || command.verb == b"query" {
-            // After this time, older values are good enough.
-            self.workers.report(faces, REPORT_WAIT);
+        match dataset_name(interest, command) {
+            Some(name) if self.datasets.answer_current(&name, self.moment(), data) => return true,
+            Some(_) => {}
+            // Of all others some change what data sets show.
+            None => self.changes += 1,
         }
         let result = match (command.module, command.verb) {
             (b"rib", b"register") => self.register(faces, from, command),
@@ -170,6 +169,12 @@ impl Core {
         true
     }
 
+    /// Whether a request needs a data set that is not stored.
+    pub(crate) fn makes_dataset(&self, interest: &Interest<'_>) -> bool {
+        let name = Command::read(interest).ok().and_then(|one| dataset_name(interest, &one));
+        name.is_some_and(|name| !self.datasets.is_current(&name, self.moment()))
+    }
+
     /// Publishes a data set under the first `components` components of the Interest's name.
     fn publish(
         &mut self,
@@ -178,14 +183,12 @@ impl Core {
         content: Vec<u8>,
         data: &mut Vec<u8>,
     ) -> bool {
-        let mut name = NameBuf::of(interest.name);
-        if let Some(end) = interest.name.components().offsets().nth(components) {
-            name.truncate(end);
-        }
+        let name = first_components(interest, components);
         // Two data sets of one millisecond must have different versions: the version is the time in
         // milliseconds times 1000, plus a counter.
         let version = now_ns() / 1_000_000 * 1000 + self.counts.answered % 1000;
-        self.datasets.publish(name, version, content, data);
+        self.counts.made += 1;
+        self.datasets.publish(name, version, content, self.moment(), data);
         true
     }
 
@@ -325,7 +328,8 @@ impl Core {
     }
 
     /// Writes the status of all faces that match the filter.
-    fn faces_to(&self, faces: &Faces, filter: &FaceFilter, out: &mut Vec<u8>) {
+    fn faces_to(&mut self, faces: &Faces, filter: &FaceFilter, out: &mut Vec<u8>) {
+        self.requests.spend(faces.len() as u64);
         for (number, face) in faces.iter() {
             let status = status_of(number, face, self.face_use(number));
             if filter.matches(&status) {
@@ -335,7 +339,8 @@ impl Core {
     }
 
     /// Writes the data set `rib/list`.
-    fn rib_to(&self, out: &mut Vec<u8>) {
+    fn rib_to(&mut self, out: &mut Vec<u8>) {
+        self.requests.spend(self.rib.len() as u64);
         for (prefix, entry) in self.rib.iter() {
             let left_ms = |ends_ns: u64| ends_ns.saturating_sub(self.now_ns) / 1_000_000;
             let route = |route: &Route| RouteStatus {
@@ -351,7 +356,8 @@ impl Core {
     }
 
     /// Writes the data set `fib/list`.
-    fn fib_to(&self, out: &mut Vec<u8>) {
+    fn fib_to(&mut self, out: &mut Vec<u8>) {
+        self.requests.spend(self.rib.len() as u64);
         for (prefix, entry) in self.rib.iter() {
             let next_hops = entry.next_hops.iter().map(|&(face, cost)| (face.into(), cost));
             FibEntry { name: prefix.clone(), next_hops: next_hops.collect() }.write(out);
@@ -359,7 +365,8 @@ impl Core {
     }
 
     /// Writes the data set `strategy-choice/list`.
-    fn strategies_to(&self, out: &mut Vec<u8>) {
+    fn strategies_to(&mut self, out: &mut Vec<u8>) {
+        self.requests.spend(self.strategies.len() as u64);
         for (prefix, &strategy) in &self.strategies {
             StrategyChoice { name: prefix.clone(), strategy: strategy_name(strategy) }.write(out);
         }
@@ -378,7 +385,9 @@ impl Core {
     }
 
     /// The data set `status/general`.
-    fn status(&self, faces: &Faces) -> GeneralStatus {
+    fn status(&mut self, faces: &Faces) -> GeneralStatus {
+        // Counters of all faces are added.
+        self.requests.spend(faces.len() as u64 / 16);
         let counters = self.workers.counters();
         GeneralStatus {
             version: format!("ringtap {}", self.version),
@@ -407,6 +416,26 @@ impl Core {
 /// Whether the verb names a data set.
 fn is_list(command: &Command<'_>) -> bool {
     matches!(command.verb, b"list" | b"info" | b"general")
+}
+
+/// The name of the requested data set, without a version. `None` for commands, and for versions and
+/// segments.
+fn dataset_name(interest: &Interest<'_>, command: &Command<'_>) -> Option<NameBuf> {
+    let components = match command.rest.is_empty() {
+        true if is_list(command) => 4,
+        false if (command.module, command.verb) == (b"faces", b"query") => 5,
+        _ => return None,
+    };
+    Some(first_components(interest, components))
+}
+
+/// The first components of an Interest's name.
+fn first_components(interest: &Interest<'_>, count: usize) -> NameBuf {
+    let mut name = NameBuf::of(interest.name);
+    if let Some(end) = interest.name.components().offsets().nth(count) {
+        name.truncate(end);
+    }
+    name
 }
 
 /// The face that a command applies to: the sender's, unless the parameters name another one.

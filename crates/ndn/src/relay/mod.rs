@@ -7,8 +7,8 @@
 //!                                                                       a routing daemon
 //! ```
 //!
-//! Invariants: the main thread has the faces and the management; each worker its own part of the
-//! tables. Every received packet is handled by a forwarder or by the management,
+//! Invariants: the main thread has the faces and the management. Each part of the tables is in one
+//! thread at a time. Every received packet is handled by a forwarder or by the management,
 //! or is counted as dropped with a reason. The main loop reads the steady clock once per round; the
 //! modules `forwarder`, `faces` and `packets` never read a clock.
 #![forbid(unsafe_code)]
@@ -22,11 +22,13 @@ mod doorbell;
 mod events;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
+mod load;
 mod management;
 mod pace;
 mod plan;
 mod replay;
 mod report;
+mod requests;
 mod rib;
 mod run;
 mod trust;

@@ -39,12 +39,15 @@ impl Pace {
         Self::default()
     }
 
-    /// Sleeps if the thread woke up a short time ago and packets come few at a time.
-    pub(super) fn pause(&self) {
-        if self.pauses {
-            let left_ns = (self.woken_ns + PAUSE_NS).saturating_sub(steady_ns());
-            std::thread::sleep(Duration::from_nanos(left_ns));
+    /// Sleeps if the thread woke up a short time ago and packets come few at a time. Returns whether
+    /// it did.
+    pub(super) fn pause(&self) -> bool {
+        if !self.pauses {
+            return false;
         }
+        let left_ns = (self.woken_ns + PAUSE_NS).saturating_sub(steady_ns());
+        std::thread::sleep(Duration::from_nanos(left_ns));
+        left_ns > 0
     }
 
     /// Counts a wake-up, and the packets that were received then.

@@ -9,8 +9,12 @@ use serde_json::{Value, json};
 /// The complete configuration of a forwarder.
 #[derive(Clone, Debug, Default)]
 pub struct ForwardPlan {
-    /// Number of shards of the tables; all but the first have a thread of their own. 0 is 1.
+    /// Number of shards of the tables; all but the first have a thread of their own, which runs them
+    /// while the main thread is busy. 0 is 1.
     pub workers: usize,
+    /// Whether all workers run all the time, and not only while the main thread is busy. For tests
+    /// and measurements of the threads.
+    pub parallel: bool,
     /// How the workers share the tables.
     pub sharing: Sharing,
     /// Sizes and policies of the tables.

@@ -124,7 +124,7 @@ impl ForwardReport {
             incomplete,
             kernel_drops,
             managed: core.counts,
-            waiting: core.events.waiting(),
+            waiting: core.events.waiting() + core.requests.len(),
         }
     }
 
@@ -151,7 +151,8 @@ impl ForwardReport {
 
     /// Number of received requests.
     fn managed_in(&self) -> u64 {
-        self.managed.answered + self.managed.unanswered + self.waiting as u64
+        let Counts { answered, unanswered, dropped, .. } = self.managed;
+        answered + unanswered + dropped + self.waiting as u64
     }
 
     /// The part of `pit-per-face` that the pending Interests of a face use, 0 to 1.
@@ -232,7 +233,8 @@ impl ForwardReport {
             "tokens": { "right": counters.tokens_right, "wrong": counters.tokens_wrong },
             "dead_nonces": { "evicted": counters.nonces_evicted },
             "management": { "answered": self.managed.answered,
-                "unanswered": self.managed.unanswered, "waiting": self.waiting,
+                "unanswered": self.managed.unanswered, "dropped": self.managed.dropped,
+                "waiting": self.waiting,
                 "announced": self.managed.announced,
                 "acknowledged": self.managed.acknowledged, "refused": refused },
             "workers": self.shards.iter().map(shard).collect::<Vec<_>>(),

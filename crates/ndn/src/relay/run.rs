@@ -10,6 +10,7 @@ use crate::packets::NameBuf;
 use crate::packets::management::{CHILD_INHERIT, ORIGIN_STATIC};
 
 use crate::relay::core::Core;
+use crate::relay::load::MANY;
 use crate::relay::pace::Pace;
 use crate::relay::plan::ForwardPlan;
 use crate::relay::report::ForwardReport;
@@ -76,7 +77,7 @@ impl Relay {
         }
         let now_ns = steady_ns();
         let mut core = Core::start(&plan, now_ns, version)?;
-        if let Some(doorbell) = core.workers.doorbell() {
+        if let Some(doorbell) = core.workers.event() {
             faces.watch_doorbell(doorbell)?;
         }
         core.set_strategy(&NameBuf::default(), Strategy::default());
@@ -135,23 +136,28 @@ impl Relay {
         mut each: impl FnMut(&dyn Fn() -> ForwardReport),
     ) -> Result<ForwardReport, ForwardError> {
         let mut next_cleanup_ns = self.core.now_ns + CLEANUP_EVERY_NS;
-        let mut pace = Pace::start();
+        let (mut pace, mut shared) = (Pace::start(), 0);
         while !stopped() {
-            pace.pause();
-            self.wait()?;
+            // A thread that sleeps would delay what the workers return.
+            let paused = !self.core.workers.is_any_away() && pace.pause();
+            let waited = self.wait(shared)? || paused;
             let now_ns = steady_ns();
             self.core.now_ns = now_ns;
             if let Some(doorbell) = self.core.workers.doorbell() {
                 doorbell.begin_round(now_ns);
             }
-            let before = self.core.received;
+            let before = [self.core.received, self.core.received_shared];
             self.intake.receive(&mut self.faces, now_ns, &mut self.core);
-            pace.woke(now_ns, self.core.received - before);
+            let packets = self.core.received - before[0];
+            shared = self.core.received_shared - before[1];
+            pace.woke(now_ns, packets);
             self.core.workers.collect(&mut self.faces);
+            self.core.serve(&mut self.faces);
             self.core.workers.advance(now_ns);
             self.core.announce(&mut self.faces);
             self.faces.flush();
             self.core.workers.pass_on(0);
+            self.core.workers.balance(waited, shared);
             if now_ns >= next_cleanup_ns {
                 next_cleanup_ns = now_ns + CLEANUP_EVERY_NS;
                 close_idle(&mut self.faces, now_ns, &mut self.core);
@@ -171,10 +177,22 @@ impl Relay {
         Ok(self.report(kernel_drops))
     }
 
-    /// Waits for packets, or until a worker has something to send.
-    fn wait(&mut self) -> io::Result<()> {
+    /// Waits for packets, or until a worker has something to send. Returns whether it may have waited:
+    /// after a round with few `packets`, that is not examined.
+    fn wait(&mut self, packets: u64) -> io::Result<bool> {
+        let is_due = self.core.requests.is_due();
         let workers = &mut self.core.workers;
-        let mut wait = if workers.has_pending() { WAIT_PENDING } else { WAIT_IDLE };
+        if workers.event().is_some() && packets >= MANY {
+            self.intake.wait(&self.faces, Duration::ZERO)?;
+            if self.intake.is_ready() {
+                return Ok(false);
+            }
+        }
+        let mut wait = match workers.has_pending() {
+            _ if is_due => Duration::ZERO,
+            true => WAIT_PENDING,
+            false => WAIT_IDLE,
+        };
         if let Some(doorbell) = workers.doorbell() {
             doorbell.announce();
             if workers.has_returned() {
@@ -185,7 +203,7 @@ impl Relay {
         if let Some(doorbell) = self.core.workers.doorbell() {
             doorbell.awake();
         }
-        result
+        result.map(|()| !wait.is_zero())
     }
 
     fn report(&self, kernel_drops: u64) -> ForwardReport {

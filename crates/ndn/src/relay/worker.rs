@@ -1,14 +1,17 @@
-//! A worker: the thread that owns one shard, and sends its datagrams.
+//! A worker: the thread that runs one shard while the main thread is busy, and sends its datagrams.
 //!
 //! ```text
 //!  batch ─▶ commands ─▶ Forwarder::burst ─┬─▶ datagrams
-//!                                         └─▶ the batch, back: packets for streams, notices
+//!    └▶ the shard, at first               └─▶ the batch, back: packets for streams, notices,
+//!                                             the shard, at the end
 //! ```
+//!
+//! A [`Shard`] belongs to the thread that holds it. It moves in a batch, so no other thread has it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::faces::Egress;
+use crate::faces::{Egress, Faces};
 use crate::forwarder::{FaceId, FaceUse, Forwarder, Outbox};
 use crate::packets::Headers;
 use ringtap_ring::{Consumer, Producer, Vernier};
@@ -33,12 +36,13 @@ const YIELDS: u32 = 2;
 pub(super) type ToWorker = Consumer<Box<Batch>, Vernier>;
 pub(super) type FromWorker = Producer<Box<Batch>, Vernier>;
 
-pub(super) struct Worker {
-    forwarder: Forwarder,
+/// A shard of the tables, and what its worker needs to send packets.
+#[derive(Debug)]
+pub(super) struct Shard {
+    pub(super) forwarder: Forwarder,
     egress: Egress,
     /// Packets that only the main thread can send.
     returned: Packets,
-    doorbell: Arc<Doorbell>,
 }
 
 /// The packets that a shard sends in a worker.
@@ -63,72 +67,111 @@ impl Outbox for WorkerOutbox<'_> {
     }
 }
 
-impl Worker {
-    /// A worker with this number, above 0.
-    pub(super) fn new(forwarder: Forwarder, number: u8, doorbell: Arc<Doorbell>) -> Self {
-        Self { forwarder, egress: Egress::new(number), returned: Packets::default(), doorbell }
-    }
+/// The packets that a shard sends because of a command, in its worker or in the main thread.
+enum CommandOutbox<'a> {
+    Worker(WorkerOutbox<'a>),
+    Main(&'a mut Faces),
+}
 
-    /// Handles batches until the ring is closed and empty.
-    pub(super) fn run(mut self, mut from_main: ToWorker, mut to_main: FromWorker) {
-        let (mut attempts, mut handled) = (0, 0);
-        loop {
-            let closed = from_main.is_closed();
-            let round_ns = self.doorbell.round_ns();
-            if let Some(mut batch) = from_main.pop() {
-                attempts = 0;
-                self.handle(&mut batch);
-                handled += 1;
-                if handled >= BATCHES_PER_FLUSH {
-                    self.egress.flush();
-                    handled = 0;
-                }
-                let needs_main = !batch.notices.is_empty()
-                    || !batch.packets.is_empty()
-                    || batch.report.is_some();
-                let mut unsent = Some(batch);
-                while let Some(batch) = unsent.take() {
-                    unsent = to_main.push(batch).err();
-                    if unsent.is_some() {
-                        // The main thread empties this ring in each round.
-                        self.doorbell.ring();
-                        std::thread::yield_now();
-                    }
-                }
-                to_main.flush();
-                if needs_main {
-                    self.doorbell.ring();
-                }
-                continue;
-            }
-            // Frames of several batches are sent together.
-            self.egress.flush();
-            handled = 0;
-            if closed {
-                return;
-            }
-            attempts += 1;
-            if attempts <= YIELDS {
-                std::thread::yield_now();
-                continue;
-            }
-            self.forwarder.advance(round_ns);
-            let wait = if self.forwarder.pending() > 0 { WAIT_PENDING } else { WAIT_IDLE };
-            from_main.park(wait);
+impl Outbox for CommandOutbox<'_> {
+    fn send(&mut self, face: FaceId, headers: &Headers, packet: &[u8]) {
+        match self {
+            Self::Worker(outbox) => outbox.send(face, headers, packet),
+            Self::Main(faces) => faces.send(face.0, headers, packet),
         }
     }
 
-    fn handle(&mut self, batch: &mut Batch) {
+    fn send_after_notices(&mut self, face: FaceId, headers: &Headers, packet: &[u8]) {
+        match self {
+            Self::Worker(outbox) => outbox.send_after_notices(face, headers, packet),
+            // The main thread publishes the notices before it receives packets again.
+            Self::Main(faces) => faces.send(face.0, headers, packet),
+        }
+    }
+}
+
+/// Runs the shard that the main thread hands over, until the ring is closed and empty.
+pub(super) fn run(doorbell: &Arc<Doorbell>, mut from_main: ToWorker, mut to_main: FromWorker) {
+    let mut shard: Option<Box<Shard>> = None;
+    let (mut attempts, mut handled) = (0, 0);
+    loop {
+        let closed = from_main.is_closed();
+        let round_ns = doorbell.round_ns();
+        if let Some(mut batch) = from_main.pop() {
+            attempts = 0;
+            shard = batch.shard.take().or(shard);
+            let needs_main = match &mut shard {
+                Some(shard) => shard.handle(&mut batch),
+                None => false,
+            };
+            handled += 1;
+            if batch.returns {
+                // Its frames precede those that the main thread sends for it.
+                if let Some(shard) = &mut shard {
+                    shard.egress.flush();
+                }
+                batch.shard = shard.take();
+            } else if let Some(shard) = shard.as_mut().filter(|_| handled >= BATCHES_PER_FLUSH) {
+                shard.egress.flush();
+                handled = 0;
+            }
+            let needs_main = needs_main || batch.shard.is_some();
+            let mut unsent = Some(batch);
+            while let Some(batch) = unsent.take() {
+                unsent = to_main.push(batch).err();
+                if unsent.is_some() {
+                    // The main thread empties this ring in each round.
+                    doorbell.ring();
+                    std::thread::yield_now();
+                }
+            }
+            to_main.flush();
+            if needs_main {
+                doorbell.ring();
+            }
+            continue;
+        }
+        handled = 0;
+        if let Some(shard) = &mut shard {
+            // Frames of several batches are sent together.
+            shard.egress.flush();
+        }
+        if closed {
+            return;
+        }
+        let Some(running) = &mut shard else {
+            // Without a shard there is nothing to do until the main thread hands it over.
+            from_main.park(WAIT_IDLE);
+            continue;
+        };
+        attempts += 1;
+        if attempts <= YIELDS {
+            std::thread::yield_now();
+            continue;
+        }
+        running.forwarder.advance(round_ns);
+        let wait = if running.forwarder.pending() > 0 { WAIT_PENDING } else { WAIT_IDLE };
+        from_main.park(wait);
+    }
+}
+
+impl Shard {
+    /// A shard with this number, above 0.
+    pub(super) fn new(forwarder: Forwarder, number: u8) -> Self {
+        Self { forwarder, egress: Egress::new(number), returned: Packets::default() }
+    }
+
+    /// Handles a batch in a worker. Returns whether the main thread must look at it.
+    fn handle(&mut self, batch: &mut Batch) -> bool {
         let now_ns = batch.now_ns;
         for command in batch.commands.drain(..) {
-            match command {
-                Command::Report => {
-                    batch.report = Some(Box::new(self.report()));
-                }
-                command => self.execute(now_ns, command),
+            if let Command::Report = command {
+                batch.report = Some(Box::new(self.report()));
+                continue;
             }
+            self.execute(now_ns, command, None);
         }
-        let Self { forwarder, egress, returned, .. } = self;
+        let Self { forwarder, egress, returned } = self;
         let mut outbox = WorkerOutbox { egress, returned };
         let mut run = [(FaceId(0), &Headers::NONE, &[][..]); RUN];
         let mut len = 0;
@@ -148,10 +191,12 @@ impl Worker {
         if forwarder.has_notices() {
             batch.notices = forwarder.take_notices();
         }
+        !batch.notices.is_empty() || !batch.packets.is_empty() || batch.report.is_some()
     }
 
-    fn execute(&mut self, now_ns: u64, command: Command) {
-        let Self { forwarder, egress, returned, .. } = self;
+    /// Executes a command. Packets are sent on `faces` in the main thread; else by the worker.
+    pub(super) fn execute(&mut self, now_ns: u64, command: Command, faces: Option<&mut Faces>) {
+        let Self { forwarder, egress, returned } = self;
         match command {
             Command::SetChannel(number, channel) => egress.set_channel(number, channel),
             Command::SetFace(number, face, info) => {
@@ -163,7 +208,7 @@ impl Worker {
                 forwarder.remove_face(FaceId(number));
             }
             Command::AddRoute { prefix, face, cost } => {
-                let mut outbox = WorkerOutbox { egress, returned };
+                let mut outbox = CommandOutbox::new(egress, returned, faces);
                 // The main thread has checked the length of the prefix.
                 let _ = forwarder.add_route(now_ns, &prefix.as_name(), face, cost, &mut outbox);
             }
@@ -177,7 +222,7 @@ impl Worker {
                 forwarder.unset_strategy(&prefix.as_name());
             }
             Command::Notice(notice) => {
-                forwarder.notice(&notice, &mut WorkerOutbox { egress, returned });
+                forwarder.notice(&notice, &mut CommandOutbox::new(egress, returned, faces));
             }
             // Handled by the caller, which has the batch.
             Command::Report => {}
@@ -191,6 +236,19 @@ impl Worker {
         let uses = uses.filter(|(_, usage)| *usage != FaceUse::default()).collect();
         let shard = ShardReport::of(&self.forwarder);
         WorkerReport { shard, uses, sent: self.egress.take_sent() }
+    }
+}
+
+impl<'a> CommandOutbox<'a> {
+    fn new(
+        egress: &'a mut Egress,
+        returned: &'a mut Packets,
+        faces: Option<&'a mut Faces>,
+    ) -> Self {
+        match faces {
+            Some(faces) => Self::Main(faces),
+            None => Self::Worker(WorkerOutbox { egress, returned }),
+        }
     }
 }
 

@@ -1,15 +1,19 @@
-//! The shards of the relay and the threads that own them.
+//! The shards of the relay and the threads that run them.
 //!
 //! ```text
-//!  received ─▶ shard of the name ─┬─ 0: the main thread's own ─▶ faces
-//!                                 ├─ 1: batch ─ ring ─▶ worker 1 ─▶ datagrams
-//!                                 │          ◀─ ring ─ packets for streams, notices
-//!                                 └─ 2: …
+//!  received ─▶ shard of the name ─┬─ 0, and those that are home: the main thread ─▶ faces
+//!                                 └─ away: batch ─ ring ─▶ worker ─▶ datagrams
+//!                                             ◀─ ring ─ packets for streams, notices
 //! ```
 //!
-//! Invariants: packets of one face and name are handled in order, because they use the same ring.
-//! No lock. Packets and notices for which a worker has no room are dropped and counted. The main
-//! thread waits for a worker only for commands, and for reports of the management.
+//! A shard is *home*, in the main thread, until this thread has more work than time ([`Load`]). Then it
+//! moves to its worker, and returns when there is little to do. So a program with few packets in
+//! flight never waits for another thread to wake up, and pays for none.
+//!
+//! Invariants: a shard is in one thread at a time, because it moves in a batch. Packets of one face
+//! and name are handled in order: those for a shard that is returning are held until it is home. No
+//! lock. Packets and notices for which a worker has no room are dropped and counted. The main
+//! thread waits for a worker only at the end.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -28,7 +32,8 @@ use ringtap_ring::{Consumer, Producer, Vernier};
 
 use super::batch::{Batch, Command, ShardReport};
 use super::doorbell::Doorbell;
-use super::worker::Worker;
+use super::load::{Load, Move};
+use super::worker::{self, Shard};
 
 /// Maximum number of packets that are forwarded together.
 const RUN: usize = 32;
@@ -48,24 +53,33 @@ pub(crate) struct Workers {
     dispatch: Dispatch,
     seats: Vec<Seat>,
     doorbell: Arc<Doorbell>,
+    load: Load,
     /// Packets, and notices, dropped because a worker has too many batches waiting.
     dropped: u64,
     notices_dropped: u64,
+    /// Number of times that a shard moved to its worker, for tests.
+    #[cfg(test)]
+    handed_over: u64,
 }
 
 /// The main thread's side of a worker.
 struct Seat {
+    place: Place,
     to: Producer<Box<Batch>, Vernier>,
     from: Consumer<Box<Batch>, Vernier>,
     /// The batch that is being filled.
     open: Option<Box<Batch>>,
+    /// Batches for a shard that is returning.
+    held: VecDeque<Box<Batch>>,
     #[expect(clippy::vec_box, reason = "the boxes go through the rings")]
     spare: Vec<Box<Batch>>,
     /// Returned batches that were not looked at yet.
     returned: VecDeque<Box<Batch>>,
     /// Number of batches that exist.
     made: usize,
-    /// Its latest report: its counters, and its use by face.
+    /// Number of packets for the shard since the last move of any shard.
+    packets: u64,
+    /// Its latest report while it is away: its counters, and its use by face.
     report: ShardReport,
     uses: HashMap<u32, FaceUse>,
     /// Number of reports that are requested and not received.
@@ -73,22 +87,66 @@ struct Seat {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Where a shard is.
+enum Place {
+    Home(Box<Shard>),
+    Away,
+    /// Away, and the worker has been asked to return it.
+    Returning,
+}
+
 impl Workers {
-    /// Starts `count` workers; all but the first get a thread.
-    pub(crate) fn start(settings: &Settings, count: usize, sharing: Sharing) -> io::Result<Self> {
+    /// Makes `count` shards; all but the first get a thread. With `parallel`, they are away all the
+    /// time.
+    pub(crate) fn start(
+        settings: &Settings,
+        count: usize,
+        sharing: Sharing,
+        parallel: bool,
+    ) -> io::Result<Self> {
         let doorbell = Arc::new(Doorbell::new()?);
-        let parallel = Parallel::new(settings, count, sharing);
-        let dispatch = parallel.dispatch().clone();
-        let mut shards = parallel.into_workers().into_iter();
+        let shards = Parallel::new(settings, count, sharing);
+        let dispatch = shards.dispatch().clone();
+        let mut shards = shards.into_workers().into_iter();
         let own = shards.next().unwrap_or_else(|| Forwarder::new(settings.clone()));
-        let seat = |(number, shard)| Seat::start(number, shard, &doorbell);
+        let seat = |(number, shard)| Seat::start(Shard::new(shard, number), number, &doorbell);
         let seats = (1..=u8::MAX).zip(shards).map(seat).collect::<io::Result<_>>()?;
-        Ok(Self { own, dispatch, seats, doorbell, dropped: 0, notices_dropped: 0 })
+        let load = if parallel { Load::always() } else { Load::default() };
+        let mut workers = Self {
+            own,
+            dispatch,
+            seats,
+            doorbell,
+            load,
+            dropped: 0,
+            notices_dropped: 0,
+            #[cfg(test)]
+            handed_over: 0,
+        };
+        if parallel {
+            (0..workers.seats.len()).for_each(|at| workers.hand_over(at));
+        }
+        Ok(workers)
     }
 
-    /// The event that wakes the main thread; `None` without other threads.
+    /// The event that wakes the main thread; `None` while no shard is away.
     pub(crate) fn doorbell(&self) -> Option<&Doorbell> {
+        self.is_any_away().then_some(&*self.doorbell)
+    }
+
+    /// The event that wakes the main thread, for epoll; `None` without workers.
+    pub(crate) fn event(&self) -> Option<&Doorbell> {
         (!self.seats.is_empty()).then_some(&*self.doorbell)
+    }
+
+    /// Whether a worker has a shard, or is returning it.
+    pub(crate) fn is_any_away(&self) -> bool {
+        self.seats.iter().any(|seat| !matches!(seat.place, Place::Home(_)))
+    }
+
+    #[cfg(test)]
+    fn handed_over(&self) -> u64 {
+        self.handed_over
     }
 
     /// Whether the main thread has work without a socket that is ready. Call it after
@@ -104,32 +162,77 @@ impl Workers {
         now_ns: u64,
         packets: &[ReceivedPacket<'_>],
     ) {
-        let mut run = [(FaceId(0), &Headers::NONE, &[][..]); RUN];
         for packets in packets.chunks(RUN) {
-            let mut len = 0;
-            for ReceivedPacket { face, headers, packet } in packets {
-                let shard = match self.seats.is_empty() {
-                    true => 0,
-                    false => self.dispatch.worker_of(FaceId(*face), packet),
-                };
-                match shard.checked_sub(1) {
-                    None => {
-                        run[len] = (FaceId(*face), headers, packet);
-                        len += 1;
-                    }
-                    Some(seat) => {
-                        let is_taken = self.seats[seat].add(now_ns, *face, headers, packet);
-                        self.dropped += u64::from(!is_taken);
-                    }
-                }
+            if self.seats.is_empty() {
+                self.burst(faces, now_ns, None, packets.iter());
+                continue;
+            }
+            let mut shards = [0; RUN];
+            for (shard, one) in shards.iter_mut().zip(packets) {
+                *shard = self.dispatch.worker_of(FaceId(one.face), one.packet);
+            }
+            let mut left = u32::MAX >> (RUN - packets.len());
+            while left != 0 {
+                let shard = shards[left.trailing_zeros() as usize];
+                let of_shard = |at: &usize| left >> at & 1 == 1 && shards[*at] == shard;
+                let indices = (0..packets.len()).filter(of_shard);
+                let taken = indices.clone().fold(0, |taken, at| taken | 1 << at);
+                self.pass(faces, now_ns, shard, indices.map(|at| &packets[at]));
+                left &= !taken;
             }
             self.pass_on(FULL);
-            let mut send =
-                |to: FaceId, headers: &Headers, packet: &[u8]| faces.send(to.0, headers, packet);
-            self.own.burst(now_ns, &run[..len], &mut send);
+        }
+    }
+
+    /// Passes packets to their shard.
+    fn pass<'a, 'b: 'a>(
+        &mut self,
+        faces: &mut Faces,
+        now_ns: u64,
+        shard: usize,
+        packets: impl Iterator<Item = &'a ReceivedPacket<'b>>,
+    ) {
+        let Some(at) = shard.checked_sub(1) else {
+            return self.burst(faces, now_ns, None, packets);
+        };
+        if let Place::Home(_) = self.seats[at].place {
+            return self.burst(faces, now_ns, Some(at), packets);
+        }
+        for ReceivedPacket { face, headers, packet } in packets {
+            let is_taken = self.seats[at].add(now_ns, *face, headers, packet);
+            self.dropped += u64::from(!is_taken);
+        }
+    }
+
+    /// Forwards up to [`RUN`] packets in this thread, by a shard that is home.
+    fn burst<'a, 'b: 'a>(
+        &mut self,
+        faces: &mut Faces,
+        now_ns: u64,
+        seat: Option<usize>,
+        packets: impl Iterator<Item = &'a ReceivedPacket<'b>>,
+    ) {
+        let mut run = [(FaceId(0), &Headers::NONE, &[][..]); RUN];
+        let mut len = 0;
+        for ReceivedPacket { face, headers, packet } in packets {
+            run[len] = (FaceId(*face), headers, packet);
+            len += 1;
+        }
+        let forwarder = match seat.map(|at| &mut self.seats[at]) {
+            None => &mut self.own,
+            Some(seat) => {
+                seat.packets += len as u64;
+                let Place::Home(shard) = &mut seat.place else { return };
+                &mut shard.forwarder
+            }
+        };
+        let mut send =
+            |to: FaceId, headers: &Headers, packet: &[u8]| faces.send(to.0, headers, packet);
+        forwarder.burst(now_ns, &run[..len], &mut send);
+        if forwarder.has_notices() {
             // Answers to the packets sent above are dispatched after this.
-            for notice in self.own.take_notices() {
-                self.publish(notice, None);
+            for notice in forwarder.take_notices() {
+                self.publish(faces, seat, notice);
             }
         }
     }
@@ -144,16 +247,12 @@ impl Workers {
     }
 
     /// Takes what the workers returned: notices for the other shards, packets to send on streams,
-    /// reports. Received packets must be dispatched after this, because they may be answers.
+    /// reports, shards. Received packets must be dispatched after this, because they may be answers.
     pub(crate) fn collect(&mut self, faces: &mut Faces) {
         for at in 0..self.seats.len() {
             while let Some(mut batch) = self.seats[at].next_returned() {
                 for notice in batch.notices.drain(..) {
-                    let mut send = |to: FaceId, headers: &Headers, packet: &[u8]| {
-                        faces.send(to.0, headers, packet);
-                    };
-                    self.own.notice(&notice, &mut send);
-                    self.publish(notice, Some(at));
+                    self.publish(faces, Some(at), notice);
                 }
                 for (face, serial, headers, packet) in batch.packets.iter() {
                     faces.send_if_same(face, serial, headers, packet);
@@ -166,51 +265,129 @@ impl Workers {
                     seat.requested -= 1;
                     report.sent.iter().for_each(|sent| faces.add_sent(sent));
                 }
+                let returned = batch.shard.take();
                 seat.take_back(batch);
+                if let Some(shard) = returned {
+                    seat.place = Place::Home(shard);
+                    self.handle_held(faces, at);
+                }
             }
         }
     }
 
-    /// Passes a notice to all shards but the main thread's and that of the seat `except`.
-    fn publish(&mut self, notice: Notice, except: Option<usize>) {
+    /// Handles the batches that were held while a shard returned, which is home now.
+    fn handle_held(&mut self, faces: &mut Faces, at: usize) {
+        let seat = &mut self.seats[at];
+        let open = seat.open.take();
+        seat.held.extend(open);
+        while let Some(mut batch) = self.seats[at].held.pop_front() {
+            for command in batch.commands.drain(..) {
+                self.seats[at].command(batch.now_ns, command, Some(faces));
+            }
+            let packets: Vec<ReceivedPacket<'_>> = batch
+                .packets
+                .iter()
+                .map(|(face, _, &headers, packet)| ReceivedPacket { face, headers, packet })
+                .collect();
+            for packets in packets.chunks(RUN) {
+                self.burst(faces, batch.now_ns, Some(at), packets.iter());
+            }
+            batch.packets.clear();
+            self.seats[at].take_back(batch);
+        }
+    }
+
+    /// Passes a notice to all shards but that of the seat `from`; `None` is the main thread's own.
+    fn publish(&mut self, faces: &mut Faces, from: Option<usize>, notice: Notice) {
+        if from.is_some() {
+            let mut send =
+                |to: FaceId, headers: &Headers, packet: &[u8]| faces.send(to.0, headers, packet);
+            self.own.notice(&notice, &mut send);
+        }
         let notice = Arc::new(notice);
         for (at, seat) in self.seats.iter_mut().enumerate() {
-            if Some(at) == except {
+            if Some(at) == from {
                 continue;
             }
             match seat.has_room() {
-                true => seat.command(0, Command::Notice(Arc::clone(&notice))),
+                true => seat.command(0, Command::Notice(Arc::clone(&notice)), Some(faces)),
                 false => self.notices_dropped += 1,
             }
         }
     }
 
-    /// Removes expired entries of the main thread's shard.
+    /// Removes expired entries of the shards that are home.
     pub(crate) fn advance(&mut self, now_ns: u64) {
         self.own.advance(now_ns);
+        for seat in &mut self.seats {
+            if let Place::Home(shard) = &mut seat.place {
+                shard.forwarder.advance(now_ns);
+            }
+        }
     }
 
-    /// Requests reports, which [`Workers::collect`] receives later.
-    pub(crate) fn request_reports(&mut self) {
-        for seat in self.seats.iter_mut().filter(|seat| seat.requested == 0) {
-            seat.requested += 1;
-            seat.command(0, Command::Report);
-            seat.pass_on();
+    /// Moves a shard to its worker or back, if the load of the main thread says so. Call it at the
+    /// end of a turn, after everything was sent: whether the thread had waited, and how many packets of
+    /// faces it received on which workers can send. A worker returns packets for all others, which
+    /// costs as much as it saves.
+    pub(crate) fn balance(&mut self, waited: bool, packets: u64) {
+        if self.seats.is_empty() {
+            return;
         }
+        match self.load.turn(waited, packets) {
+            None => {}
+            Some(Move::HandOver) => {
+                let is_home = |seat: &&(usize, &Seat)| matches!(seat.1.place, Place::Home(_));
+                let seats = self.seats.iter().enumerate();
+                let busiest = seats.filter(|seat| is_home(&seat)).max_by_key(|seat| seat.1.packets);
+                if let Some((at, _)) = busiest {
+                    self.hand_over(at);
+                }
+                self.seats.iter_mut().for_each(|seat| seat.packets = 0);
+            }
+            Some(Move::Return) => {
+                let away = self.seats.iter_mut().filter(|seat| matches!(seat.place, Place::Away));
+                away.for_each(Seat::recall);
+            }
+        }
+    }
+
+    fn hand_over(&mut self, at: usize) {
+        #[cfg(test)]
+        {
+            self.handed_over += 1;
+        }
+        self.seats[at].hand_over();
+    }
+
+    /// Requests reports, which [`Workers::collect`] receives later; also of workers that have a
+    /// request already.
+    pub(crate) fn request_new_reports(&mut self) {
+        for seat in self.seats.iter_mut().filter(|seat| seat.is_away()) {
+            seat.request_report();
+        }
+    }
+
+    /// The same, of workers that have no request.
+    pub(crate) fn request_reports(&mut self) {
+        for seat in self.seats.iter_mut().filter(|seat| seat.is_away() && seat.requested == 0) {
+            seat.request_report();
+        }
+    }
+
+    /// Whether all requested reports were received.
+    pub(crate) fn has_reported(&self) -> bool {
+        self.seats.iter().all(|seat| seat.requested == 0)
     }
 
     /// Waits until all workers have handled all packets so far and have reported. Returns false
     /// if a worker did not report within `timeout`.
     pub(crate) fn report(&mut self, faces: &mut Faces, timeout: Duration) -> bool {
-        for seat in &mut self.seats {
-            seat.requested += 1;
-            seat.command(0, Command::Report);
-            seat.pass_on();
-        }
+        self.request_new_reports();
         let clock = Clock::start();
         loop {
             self.collect(faces);
-            if self.seats.iter().all(|seat| seat.requested == 0) {
+            if self.has_reported() {
                 faces.flush();
                 return true;
             }
@@ -230,7 +407,11 @@ impl Workers {
     /// The latest counters of each shard.
     pub(crate) fn shards(&self) -> Vec<ShardReport> {
         let own = ShardReport::of(&self.own);
-        std::iter::once(own).chain(self.seats.iter().map(|seat| seat.report)).collect()
+        let latest = |seat: &Seat| match &seat.place {
+            Place::Home(shard) => ShardReport::of(&shard.forwarder),
+            Place::Away | Place::Returning => seat.report,
+        };
+        std::iter::once(own).chain(self.seats.iter().map(latest)).collect()
     }
 
     /// Notices dropped for the same reason.
@@ -255,16 +436,26 @@ impl Workers {
         self.shards().iter().map(|shard| shard.pending).sum()
     }
 
-    /// Whether the main thread's shard has pending Interests.
+    /// Whether a shard that is home has pending Interests.
     pub(crate) fn has_pending(&self) -> bool {
-        self.own.pending() > 0
+        let is_pending = |seat: &Seat| match &seat.place {
+            Place::Home(shard) => shard.forwarder.pending() > 0,
+            Place::Away | Place::Returning => false,
+        };
+        self.own.pending() > 0 || self.seats.iter().any(is_pending)
     }
 
     /// The latest use of all tables by a face.
     pub(crate) fn face_use(&self, face: u32) -> FaceUse {
         let mut sum = self.own.face_use(FaceId(face));
-        let others = self.seats.iter().filter_map(|seat| seat.uses.get(&face));
-        others.for_each(|usage| sum.add(usage));
+        for seat in &self.seats {
+            match &seat.place {
+                Place::Home(shard) => sum.add(&shard.forwarder.face_use(FaceId(face))),
+                Place::Away | Place::Returning => {
+                    seat.uses.get(&face).into_iter().for_each(|usage| sum.add(usage));
+                }
+            }
+        }
         sum
     }
 
@@ -284,7 +475,7 @@ impl Workers {
         self.pass_channels(faces);
         for seat in &mut self.seats {
             if let Some(info) = faces.get(number).map(FaceInfo::of) {
-                seat.command(0, Command::SetFace(number, face, info));
+                seat.command(0, Command::SetFace(number, face, info), None);
             }
         }
     }
@@ -322,7 +513,8 @@ impl Workers {
         let prefix = Arc::new(prefix.clone());
         for seat in &mut self.seats {
             let prefix = Arc::clone(&prefix);
-            seat.command(now_ns, Command::AddRoute { prefix, face, cost });
+            let command = Command::AddRoute { prefix, face, cost };
+            seat.command(now_ns, command, Some(faces));
         }
         Ok(())
     }
@@ -350,9 +542,9 @@ impl Workers {
         self.command(|| Command::UnsetStrategy { prefix: Arc::clone(&prefix) });
     }
 
-    /// Adds a command for all workers.
+    /// Adds a command that sends nothing, for all workers.
     fn command(&mut self, make: impl Fn() -> Command) {
-        self.seats.iter_mut().for_each(|seat| seat.command(0, make()));
+        self.seats.iter_mut().for_each(|seat| seat.command(0, make(), None));
     }
 }
 
@@ -378,20 +570,23 @@ impl Drop for Workers {
 }
 
 impl Seat {
-    fn start(number: u8, shard: Forwarder, doorbell: &Arc<Doorbell>) -> io::Result<Self> {
+    fn start(shard: Shard, number: u8, doorbell: &Arc<Doorbell>) -> io::Result<Self> {
         let ring = || ringtap_ring::spsc(2 * BATCHES_MAX).map_err(io::Error::other);
         let ((to, from_main), (to_main, from)) = (ring()?, ring()?);
-        let worker = Worker::new(shard, number, Arc::clone(doorbell));
+        let doorbell = Arc::clone(doorbell);
         let thread = std::thread::Builder::new()
             .name(format!("worker {number}"))
-            .spawn(move || worker.run(from_main, to_main))?;
+            .spawn(move || worker::run(&doorbell, from_main, to_main))?;
         Ok(Self {
+            place: Place::Home(Box::new(shard)),
             to,
             from,
             open: None,
+            held: VecDeque::new(),
             spare: Vec::new(),
             returned: VecDeque::new(),
             made: 0,
+            packets: 0,
             report: ShardReport::default(),
             uses: HashMap::new(),
             requested: 0,
@@ -421,8 +616,16 @@ impl Seat {
         self.open.is_some() || self.made - self.spare.len() < BATCHES_MAX
     }
 
-    /// Adds a command, after the packets so far. `now_ns` is 0 for one without a time.
-    fn command(&mut self, now_ns: u64, command: Command) {
+    fn is_away(&self) -> bool {
+        !matches!(self.place, Place::Home(_))
+    }
+
+    /// Adds a command, after the packets so far; executes it at once if the shard is home. `now_ns`
+    /// is 0 for one without a time. `faces` is needed if it may send packets.
+    fn command(&mut self, now_ns: u64, command: Command, faces: Option<&mut Faces>) {
+        if let Place::Home(shard) = &mut self.place {
+            return shard.execute(now_ns, command, faces);
+        }
         if self.open.as_ref().is_some_and(|open| !open.packets.is_empty()) {
             self.pass_on();
         }
@@ -441,9 +644,42 @@ impl Seat {
         })
     }
 
+    fn request_report(&mut self) {
+        // A shard that is returning reports anyway.
+        if let Place::Away = self.place {
+            self.requested += 1;
+            self.command(0, Command::Report, None);
+            self.pass_on();
+        }
+    }
+
+    /// Moves the shard to the worker.
+    fn hand_over(&mut self) {
+        match std::mem::replace(&mut self.place, Place::Away) {
+            Place::Home(shard) => {
+                self.report = ShardReport::of(&shard.forwarder);
+                self.open().shard = Some(shard);
+                self.pass_on();
+            }
+            other => self.place = other,
+        }
+    }
+
+    /// Asks the worker to return the shard, with a report.
+    fn recall(&mut self) {
+        self.requested += 1;
+        self.command(0, Command::Report, None);
+        self.open().returns = true;
+        self.pass_on();
+        self.place = Place::Returning;
+    }
+
     /// Passes the open batch on, and wakes the worker.
     fn pass_on(&mut self) {
         let Some(mut batch) = self.open.take() else { return };
+        if let Place::Returning = self.place {
+            return self.held.push_back(batch);
+        }
         // The ring has room for all batches but those of many commands in a row. A worker that has
         // failed takes none.
         while let Err(unsent) = self.to.push(batch) {
@@ -475,8 +711,158 @@ impl Seat {
             self.made -= 1;
             return;
         }
-        batch.now_ns = 0;
+        (batch.now_ns, batch.returns) = (0, false);
         batch.packets.shrink_above(KEPT_MAX);
         self.spare.push(batch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::faces::Settings as FaceSettings;
+    use crate::forwarder::LinkKind;
+    use crate::packets::{NewData, NewInterest};
+
+    /// Packets in a turn, and turns.
+    const PACKETS: u32 = 80;
+    const TURNS: u32 = 400;
+
+    /// What a run of two programs left behind: its counters, and the bytes that each received.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Outcome {
+        counters: Counters,
+        received: [usize; 2],
+    }
+
+    struct Run {
+        faces: Faces,
+        workers: Workers,
+        programs: [(u32, UnixStream); 2],
+        received: [usize; 2],
+    }
+
+    impl Run {
+        fn new(count: usize) -> Self {
+            let mut faces = Faces::open(FaceSettings::default()).unwrap();
+            let settings = Settings { dispatch_components: 3, seed: 7, ..Settings::default() };
+            let mut workers = Workers::start(&settings, count, Sharing::Shards, false).unwrap();
+            workers.set_strategy(&NameBuf::default(), Strategy::BestRoute).unwrap();
+            let programs = [0, 1].map(|_| {
+                let (far, near) = UnixStream::pair().unwrap();
+                near.set_nonblocking(true).unwrap();
+                far.set_nonblocking(true).unwrap();
+                let face = faces.add_program("unix://test".into(), near.into(), 1).unwrap();
+                let properties = Face { local: true, link: LinkKind::PointToPoint };
+                workers.set_face(&mut faces, face, properties);
+                (face, far)
+            });
+            let producer = FaceId(programs[1].0);
+            let prefix = "/p".parse().unwrap();
+            workers.add_route(&mut faces, 1, &prefix, producer, 0).unwrap();
+            Self { faces, workers, programs, received: [0; 2] }
+        }
+
+        /// A turn of the main loop with Interests of one program and the Data of the other.
+        fn turn(&mut self, now_ns: u64, first: u32, waited: bool) {
+            let wire = |number: u32, is_data: bool| {
+                let name: NameBuf = format!("/p/{number}/{}", number / 7).parse().unwrap();
+                let (name, mut wire) = (name.as_name(), Vec::new());
+                match is_data {
+                    true => NewData { name, freshness_ms: None, content: b"1" }.write(&mut wire),
+                    false => NewInterest::new(name, number).write(&mut wire),
+                }
+                wire
+            };
+            let Self { faces, workers, programs, .. } = self;
+            workers.collect(faces);
+            for is_data in [false, true] {
+                let wires: Vec<_> = (first..first + PACKETS).map(|n| wire(n, is_data)).collect();
+                let face = programs[usize::from(is_data)].0;
+                let received: Vec<_> = wires
+                    .iter()
+                    .map(|packet| ReceivedPacket { face, headers: Headers::NONE, packet })
+                    .collect();
+                workers.handle(faces, now_ns, &received);
+            }
+            workers.collect(faces);
+            faces.flush();
+            workers.pass_on(0);
+            workers.balance(waited, 2 * u64::from(PACKETS));
+            self.receive();
+        }
+
+        /// Reads what the programs received, so that their sockets have room.
+        fn receive(&mut self) {
+            use std::io::Read;
+            for ((_, far), received) in self.programs.iter_mut().zip(&mut self.received) {
+                while let Ok(count) = far.read(&mut [0; 1 << 16]) {
+                    *received += count;
+                }
+            }
+        }
+
+        /// Waits until the workers have returned all shards.
+        fn wait_until_home(&mut self) {
+            while self.workers.is_any_away() {
+                self.workers.collect(&mut self.faces);
+                self.faces.flush();
+                self.receive();
+                assert!(!self.workers.has_failed());
+                std::thread::yield_now();
+            }
+        }
+
+        fn outcome(mut self) -> Outcome {
+            assert!(self.workers.report(&mut self.faces, Duration::from_secs(60)));
+            self.receive();
+            assert_eq!((self.workers.dropped(), self.workers.notices_dropped()), (0, 0));
+            Outcome { counters: self.workers.counters(), received: self.received }
+        }
+    }
+
+    /// Turns of any kind: `waited` decides which turns found nothing to do at first.
+    fn run(count: usize, waited: impl Fn(u32) -> bool) -> (u64, Outcome) {
+        let mut run = Run::new(count);
+        for turn in 0..TURNS {
+            run.turn(u64::from(turn) * 1_000, turn * PACKETS, waited(turn));
+        }
+        (run.workers.handed_over(), run.outcome())
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_packets_wakes_no_worker() {
+        let (_, reference) = run(1, |_| true);
+        assert_eq!(reference.counters.satisfied, u64::from(PACKETS * TURNS));
+        // A busy turn now and then is not a busy thread.
+        assert_eq!(run(3, |turn| turn % 10 == 0), (0, reference));
+    }
+
+    #[test]
+    fn shards_move_to_workers_and_back_without_any_difference() {
+        let (_, reference) = run(1, |_| true);
+        // Busy all the time; and busy and quiet in turns, so that shards return while packets arrive.
+        assert_eq!(run(3, |_| false), (2, reference));
+        let (_, reference) = run(1, |_| true);
+        let (handed_over, outcome) = run(3, |turn| turn % 128 >= 48);
+        assert_eq!(outcome, reference);
+        assert!(handed_over >= 4, "{handed_over}");
+    }
+
+    #[test]
+    fn shards_return_when_the_thread_waits() {
+        let mut run = Run::new(3);
+        for turn in 0..40 {
+            run.turn(u64::from(turn), turn * PACKETS, false);
+        }
+        assert!(run.workers.is_any_away());
+        for turn in 40..200 {
+            run.turn(u64::from(turn), turn * PACKETS, true);
+        }
+        run.wait_until_home();
+        assert_eq!(run.workers.handed_over(), 2);
+        assert_eq!(run.outcome().counters.satisfied, u64::from(200 * PACKETS));
     }
 }

@@ -28,8 +28,18 @@ pub(crate) struct Ringtap {
 /// The plans with which each test of this folder runs that starts relays by [`Ringtap::with`]: all
 /// kinds of forwarders must pass.
 pub(crate) fn plans() -> Vec<ForwardPlan> {
-    let plan = |workers, sharing| ForwardPlan { workers, sharing, ..ForwardPlan::default() };
-    vec![plan(1, Sharing::Shards), plan(3, Sharing::Shards), plan(2, Sharing::Buckets)]
+    let plan = |workers, sharing, parallel| ForwardPlan {
+        workers,
+        sharing,
+        parallel,
+        ..ForwardPlan::default()
+    };
+    vec![
+        plan(1, Sharing::Shards, false),
+        plan(3, Sharing::Shards, false),
+        plan(3, Sharing::Shards, true),
+        plan(2, Sharing::Buckets, true),
+    ]
 }
 
 impl Ringtap {
