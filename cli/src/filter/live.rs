@@ -8,7 +8,7 @@ use ringtap_filter::run::{
     ControlAuth, FilterLive, FilterPlan, FilterReport, Path, Requests, StatsSnapshot, filter_live,
 };
 use ringtap_filter::{RulePublisher, RuleSet};
-use ringtap_io::live::{Method, Options, SendOptions, Sender};
+use ringtap_io::live::{Method, Options, Receiver, SendOptions, Sender};
 use ringtap_wire::LinkType;
 
 use super::control::Socket;
@@ -33,10 +33,7 @@ pub(super) fn run(
     }
     let socket = args.control.as_deref().map(Socket::open).transpose()?;
     let (drops, to_drops) = Output::open(args.drops.as_ref())?;
-    let mut paths = paths(args, interface, output)?;
-    if args.both_ways {
-        paths.extend(self::paths(args, output, interface)?);
-    }
+    let paths = paths(args, interface, output)?;
     plan.workers = paths.len();
     let publisher = RulePublisher::new(rules, paths.len());
     let snapshot = StatsSnapshot::new(paths.len());
@@ -62,30 +59,62 @@ pub(super) fn run(
     Ok(report)
 }
 
-/// The paths from one interface to another, one for each queue.
+/// The paths from one interface to another, one for each queue, and those back if requested.
 fn paths(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Path>> {
+    let mut there = receivers(args, from)?;
+    let mut back = if args.both_ways { receivers(args, to)? } else { Vec::new() };
+    // An AF_XDP queue that receives sends by the memory of its receiver.
+    let (there_senders, back_senders) = (senders(&mut there)?, senders(&mut back)?);
+    let mut paths = connect(args, there, to, back_senders)?;
+    paths.extend(connect(args, back, from, there_senders)?);
+    Ok(paths)
+}
+
+/// The receivers of an interface, one for each queue.
+fn receivers(args: &FilterArgs, from: &str) -> anyhow::Result<Vec<Receiver>> {
     let options = Options {
         method: args.capture.method(),
         queues: args.queues,
         outgoing: false,
         offload: true,
         block_timeout: BLOCK_TIMEOUT,
+        sends: args.both_ways && sending(args) == Method::Xdp,
         ..Options::default()
     };
     let receivers = live::open_with(from, &options)?;
     live::announce(&receivers);
-    let path = |(queue, receiver): (u32, ringtap_io::live::Receiver)| {
-        if receiver.link() != LinkType::ETHERNET {
-            bail!("{from} is not an Ethernet interface");
-        }
-        let method = match args.send {
-            Sending::AfPacket => Method::Packet,
-            Sending::AfXdp => Method::Xdp,
-        };
-        let sender = Sender::open(to, &SendOptions { method, queue, ..SendOptions::default() })?;
+    if receivers.iter().any(|receiver| receiver.link() != LinkType::ETHERNET) {
+        bail!("{from} is not an Ethernet interface");
+    }
+    Ok(receivers)
+}
+
+/// The senders on the queues of these receivers.
+fn senders(receivers: &mut [Receiver]) -> anyhow::Result<Vec<Option<Sender>>> {
+    Ok(receivers.iter_mut().map(Receiver::take_sender).collect::<Result<_, _>>()?)
+}
+
+/// Connects each receiver to a sender on the interface `to`: that of a receiver there, or a new one.
+fn connect(
+    args: &FilterArgs,
+    receivers: Vec<Receiver>,
+    to: &str,
+    senders: Vec<Option<Sender>>,
+) -> anyhow::Result<Vec<Path>> {
+    let senders = senders.into_iter().chain(std::iter::repeat_with(|| None));
+    let path = |((queue, receiver), sender): ((u32, Receiver), Option<Sender>)| {
+        let options = SendOptions { method: sending(args), queue, ..SendOptions::default() };
+        let sender = sender.map_or_else(|| Sender::open(to, &options), Ok)?;
         Ok(Path { receiver, sender })
     };
-    (0..).zip(receivers).map(path).collect()
+    (0..).zip(receivers).zip(senders).map(path).collect()
+}
+
+fn sending(args: &FilterArgs) -> Method {
+    match args.send {
+        Sending::AfPacket => Method::Packet,
+        Sending::AfXdp => Method::Xdp,
+    }
 }
 
 /// Answers requests until the run ends.

@@ -84,6 +84,14 @@ impl LiveFilter {
     }
 }
 
+/// All methods to receive and to send.
+const METHODS: [(&str, &str); 4] = [
+    ("af-packet", "af-packet"),
+    ("af-packet", "af-xdp"),
+    ("af-xdp", "af-packet"),
+    ("af-xdp", "af-xdp"),
+];
+
 /// A datagram from 10.0.0.`host` to 10.0.1.1 with `number` as payload.
 fn frame(host: u8, number: u32) -> Vec<u8> {
     datagram(host, 53, &number.to_be_bytes())
@@ -109,10 +117,10 @@ fn read(frame: &[u8]) -> (u8, u32) {
 
 #[test]
 fn allowed_packets_arrive_in_order_and_the_others_are_in_the_drops() {
-    for capture in ["af-packet", "af-xdp"] {
+    for (capture, send) in METHODS {
         let folder = tempfile::tempdir().unwrap();
         let drops = folder.path().join("drops.pcap");
-        let flags = ["--capture", capture, "--drops", drops.to_str().unwrap()];
+        let flags = ["--capture", capture, "--send", send, "--drops", drops.to_str().unwrap()];
         let Some(filter) = LiveFilter::start(1, "allow from 10.0.0.0/25\nban 10.0.0.7\n", &flags)
         else {
             return;
@@ -141,9 +149,9 @@ fn allowed_packets_arrive_in_order_and_the_others_are_in_the_drops() {
 
 #[test]
 fn with_both_ways_each_direction_is_filtered_and_no_packet_returns() {
-    for capture in ["af-packet", "af-xdp"] {
+    for (capture, send) in METHODS {
         let rules = "allow from 10.0.0.1\nallow from 10.0.0.2\nban 10.0.0.7\n";
-        let flags = ["--capture", capture, "--both-ways"];
+        let flags = ["--capture", capture, "--send", send, "--both-ways"];
         let Some(filter) = LiveFilter::start(1, rules, &flags) else { return };
         let options = Options { outgoing: false, ..Options::default() };
         let mut near = filter.net.inside(Left, || open("left", &options).unwrap());
@@ -161,8 +169,8 @@ fn with_both_ways_each_direction_is_filtered_and_no_packet_returns() {
         let allowed = |sent: &[Vec<u8>], host| -> Vec<Vec<u8>> {
             sent.iter().filter(|one| read(one).0 == host).cloned().collect()
         };
-        assert!(arrived(&mut far, 200) == allowed(&there, 1), "{capture}");
-        assert!(arrived(&mut near, 300) == allowed(&back, 2), "{capture}");
+        assert!(arrived(&mut far, 200) == allowed(&there, 1), "{capture} {send}");
+        assert!(arrived(&mut near, 300) == allowed(&back, 2), "{capture} {send}");
         let (report, code) = filter.end();
         assert_eq!((code, &report["ledger"]["residual"]), (0, &Value::from(0)), "{report}");
         let packets = &report["packets"];
@@ -250,8 +258,11 @@ fn after_the_reply_to_a_ban_no_packet_passes() {
 /// While the link is down, AF_XDP keeps frames in its ring.
 #[test]
 fn after_the_reply_to_a_ban_no_packet_leaves_a_link_that_was_down() {
-    for send in ["af-packet", "af-xdp"] {
-        let Some(filter) = LiveFilter::start(1, "default allow\n", &["--send", send]) else {
+    let one_way = |send| (send, vec!["--send", send]);
+    let both_ways = vec!["--capture", "af-xdp", "--send", "af-xdp", "--both-ways"];
+    let both = [one_way("af-packet"), one_way("af-xdp"), ("af-xdp", both_ways)];
+    for (send, flags) in both {
+        let Some(filter) = LiveFilter::start(1, "default allow\n", &flags) else {
             return;
         };
         let mut far = filter.far();

@@ -71,6 +71,9 @@ pub struct Options {
     /// AF_XDP: longest time of one busy poll, in which the receiving thread runs the driver when no frame waits. `None`
     /// turns busy polling off.
     pub busy_poll: Option<Duration>,
+    /// AF_XDP: whether each queue can send, too: [`Receiver::take_sender`](crate::live::Receiver::take_sender). False by
+    /// default. A [`Sender`](crate::live::Sender) of its own cannot use a queue that receives.
+    pub sends: bool,
     /// DPDK: arguments of its environment (EAL). They replace the default memory arguments.
     pub dpdk_arguments: Vec<String>,
 }
@@ -91,6 +94,7 @@ impl Default for Options {
             attach: Attach::Auto,
             zero_copy: true,
             busy_poll: None,
+            sends: false,
             dpdk_arguments: Vec::new(),
         }
     }

@@ -41,7 +41,24 @@ pub(crate) fn bind(
             }
         }
     }
+    Ok(is_zero_copy(socket))
+}
+
+/// Binds a socket without memory to a queue, to send from the memory of the socket `first`, which is bound to it.
+/// Returns as [`bind`].
+pub(crate) fn bind_sender(
+    socket: &OwnedFd,
+    interface: &Interface,
+    queue: u32,
+    first: &OwnedFd,
+) -> Result<bool, OpenError> {
+    socket::bind_xdp_shared(socket, interface.link.index, queue, first)
+        .map_err(OpenError::at("binding an AF_XDP socket for sending", Capability::XDP))?;
+    Ok(is_zero_copy(socket))
+}
+
+fn is_zero_copy(socket: &OwnedFd) -> bool {
     let options = libc::xdp_options { flags: 0 };
     let options = socket::get(socket, libc::SOL_XDP, libc::XDP_OPTIONS, options);
-    Ok(options.is_ok_and(|options| options.flags & ZERO_COPY != 0))
+    options.is_ok_and(|options| options.flags & ZERO_COPY != 0)
 }

@@ -17,6 +17,7 @@ use crate::live::notice::Notice;
 use crate::live::options::{Method, Options};
 use crate::live::packet::{self, PacketReceiver};
 use crate::live::port::PortSender;
+use crate::live::send::Sender;
 use crate::live::xdp::{self, XdpReceiver};
 
 /// Result of [`Receiver::wait`].
@@ -219,6 +220,18 @@ impl Receiver {
             Kind::Xdp(one, _) => Some(one.socket()),
             Kind::Dpdk(_) => None,
         }
+    }
+
+    /// Removes and returns the sender on this queue, if [`Options::sends`] requested one.
+    ///
+    /// # Errors
+    /// If the interface is gone.
+    pub fn take_sender(&mut self) -> Result<Option<Sender>, OpenError> {
+        let sender = match &mut self.kind {
+            Kind::Xdp(one, _) => one.take_sender(),
+            Kind::Packet(..) | Kind::Dpdk(_) => None,
+        };
+        sender.map(|sender| Sender::over(&self.name, sender)).transpose()
     }
 
     /// Stops receiving. Frames that arrived before can still be read. AF_PACKET may show them only after

@@ -23,4 +23,5 @@ pub use live::LiveSender;
 pub use pace::Pace;
 pub use sender::{SendOptions, Sender, Sent};
 pub use template::TemplateError;
+pub(crate) use xdp::{XdpSender, open_socket};
 pub(crate) use xdp_queue::XdpQueue;

@@ -76,24 +76,37 @@ impl Sender {
     /// header, or if the method is DPDK.
     pub fn open(name: &str, options: &SendOptions) -> Result<Self, OpenError> {
         let interface = Interface::open(name)?;
-        let hardware = interface.link.hardware;
-        if !matches!(hardware, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) {
-            let name = name.to_owned();
-            return Err(OpenError::UnsupportedLink { name, hardware, method: "sending" });
-        }
-        let plain = interface.link.mtu as usize + HEADER;
-        let tag = if hardware == libc::ARPHRD_ETHER { TAG } else { 0 };
-        let most = [plain, plain + tag];
+        let most = Self::most(&interface)?;
+        let [_, tagged] = most;
         let (kind, most) = match options.method {
             Method::Packet => (Kind::Packet(PacketSender::open(&interface, options.bypass)?), most),
             Method::Xdp => {
-                let sender = XdpSender::open(&interface, options, plain + tag)?;
+                let sender = XdpSender::open(&interface, options, tagged)?;
                 let most = most.map(|most| most.min(sender.max_frame_len()));
                 (Kind::Xdp(Box::new(sender)), most)
             }
             Method::Dpdk => return Err(OpenError::NotSent),
         };
         Ok(Self { kind, interface, most })
+    }
+
+    /// Sends by the AF_XDP socket of a receiver.
+    pub(crate) fn over(name: &str, sender: Box<XdpSender>) -> Result<Self, OpenError> {
+        let interface = Interface::open(name)?;
+        let most = Self::most(&interface)?.map(|most| most.min(sender.max_frame_len()));
+        Ok(Self { kind: Kind::Xdp(sender), interface, most })
+    }
+
+    /// The longest frame without a VLAN tag, and with one.
+    fn most(interface: &Interface) -> Result<[usize; 2], OpenError> {
+        let hardware = interface.link.hardware;
+        if !matches!(hardware, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) {
+            let name = interface.name().to_owned();
+            return Err(OpenError::UnsupportedLink { name, hardware, method: "sending" });
+        }
+        let plain = interface.link.mtu as usize + HEADER;
+        let tag = if hardware == libc::ARPHRD_ETHER { TAG } else { 0 };
+        Ok([plain, plain + tag])
     }
 
     /// Sends `frames` in order, in large batches if there are many. Returns how many were accepted

@@ -1,8 +1,12 @@
 //! Sending with AF_XDP, by a socket of its own that can be closed and opened again.
 //!
+//! A queue that receives has memory and rings already. A further socket can send there only if it shares
+//! these, from buffers that the receiver does not use.
+//!
 //! Invariant: handed over = accepted + pending + dropped + discarded.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,13 +24,23 @@ const SHIFTS: [u32; 2] = [11, 12];
 const BUFFERS_LEAST: usize = 64;
 const BUFFERS_MOST: usize = 1 << 20;
 
-pub(super) struct XdpSender {
+pub(crate) struct XdpSender {
     /// `None` when closed.
     queue: Option<XdpQueue>,
-    shape: Shape,
+    origin: Origin,
+    /// Size of a buffer, as a power of two.
+    shift: u32,
     /// The counts of closed sockets.
     closed: Counts,
     discarded: u64,
+}
+
+/// How the socket is opened again.
+enum Origin {
+    /// With memory of its own.
+    Own(Shape),
+    /// On this queue, with memory of the receiver's socket.
+    Shared { queue: u32, first: Arc<OwnedFd> },
 }
 
 /// Parameters to open a socket with.
@@ -40,13 +54,18 @@ struct Shape {
 impl Shape {
     fn open(self, interface: &Interface) -> Result<XdpQueue, OpenError> {
         let Self { queue, buffers, shift } = self;
-        let socket = socket::open(libc::AF_XDP, libc::SOCK_RAW, 0)
-            .map_err(OpenError::at("opening an AF_XDP socket for sending", Capability::PACKET))?;
+        let socket = open_socket()?;
         let rings = XskSend::new(&socket, buffers, shift)
             .map_err(OpenError::memory("allocating AF_XDP buffers", (buffers as usize) << shift))?;
         let zero_copy = queue::bind(&socket, interface, queue, true)?;
         Ok(XdpQueue::new(rings, Arc::new(socket), zero_copy))
     }
+}
+
+/// Opens a socket that sends.
+pub(crate) fn open_socket() -> Result<OwnedFd, OpenError> {
+    socket::open(libc::AF_XDP, libc::SOCK_RAW, 0)
+        .map_err(OpenError::at("opening an AF_XDP socket for sending", Capability::PACKET))
 }
 
 fn closed() -> io::Error {
@@ -70,11 +89,37 @@ impl XdpSender {
         let buffers = 1 << buffers.min(BUFFERS_MOST).ilog2();
         let shape = Shape { queue: options.queue, buffers, shift };
         let queue = Some(shape.open(interface)?);
-        Ok(Self { queue, shape, closed: Counts::default(), discarded: 0 })
+        Ok(Self {
+            queue,
+            origin: Origin::Own(shape),
+            shift,
+            closed: Counts::default(),
+            discarded: 0,
+        })
+    }
+
+    /// Sends on a queue that the socket `first` receives from. `rings` are for `socket`, which is not
+    /// bound yet; buffers have `1 << shift` bytes.
+    pub(crate) fn shared(
+        interface: &Interface,
+        queue: u32,
+        first: &Arc<OwnedFd>,
+        socket: OwnedFd,
+        rings: XskSend,
+        shift: u32,
+    ) -> Result<Self, OpenError> {
+        let zero_copy = queue::bind_sender(&socket, interface, queue, first)?;
+        Ok(Self {
+            queue: Some(XdpQueue::new(rings, Arc::new(socket), zero_copy)),
+            origin: Origin::Shared { queue, first: Arc::clone(first) },
+            shift,
+            closed: Counts::default(),
+            discarded: 0,
+        })
     }
 
     pub(super) fn max_frame_len(&self) -> usize {
-        1 << self.shape.shift
+        1 << self.shift
     }
 
     /// Hands over frames until the buffers run out; returns how many.
@@ -84,7 +129,12 @@ impl XdpSender {
 
     /// Discards the pending frames and closes the socket.
     pub(super) fn close(&mut self) {
-        if let Some(mut queue) = self.queue.take() {
+        self.take();
+    }
+
+    /// Closes the socket and returns its rings.
+    fn take(&mut self) -> Option<XskSend> {
+        self.queue.take().map(|mut queue| {
             // Reads `pending` first: the kernel takes frames only during a call, except with
             // zero-copy.
             self.discarded += u64::from(queue.pending());
@@ -92,13 +142,29 @@ impl XdpSender {
             self.closed.handed_over += handed_over;
             self.closed.dropped += dropped;
             self.closed.refused += refused;
-        }
+            queue.into_rings()
+        })
     }
 
     /// Discards the pending frames and opens a new socket.
     pub(super) fn discard(&mut self, interface: &Interface) -> Result<(), OpenError> {
-        self.close();
-        self.queue = Some(self.shape.open(interface)?);
+        let rings = self.take();
+        self.queue = Some(match &self.origin {
+            Origin::Own(shape) => {
+                drop(rings);
+                shape.open(interface)?
+            }
+            Origin::Shared { queue, first } => {
+                let mut rings = rings.ok_or(OpenError::NotSent)?;
+                let socket = open_socket()?;
+                rings.reopen(&socket).map_err(OpenError::at(
+                    "opening a ring of an AF_XDP socket",
+                    Capability::PACKET,
+                ))?;
+                let zero_copy = queue::bind_sender(&socket, interface, *queue, first)?;
+                XdpQueue::new(rings, Arc::new(socket), zero_copy)
+            }
+        });
         Ok(())
     }
 

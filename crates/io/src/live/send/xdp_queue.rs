@@ -37,6 +37,11 @@ impl XdpQueue {
         Self { rings, socket, zero_copy, counts: Counts::default() }
     }
 
+    /// Closes the socket and returns the rings.
+    pub(crate) fn into_rings(self) -> XskSend {
+        self.rings
+    }
+
     /// Hands over frames until the buffers run out; returns how many.
     pub(crate) fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         let mut all = 0;

@@ -132,6 +132,25 @@ pub(crate) fn bind_xdp(socket: &OwnedFd, interface: u32, queue: u32, flags: u16)
     )
 }
 
+/// Binds an AF_XDP socket to the queue and the memory of another one.
+pub(crate) fn bind_xdp_shared(
+    socket: &OwnedFd,
+    interface: u32,
+    queue: u32,
+    first: &OwnedFd,
+) -> io::Result<()> {
+    bind(
+        socket,
+        &libc::sockaddr_xdp {
+            sxdp_family: libc::AF_XDP as u16,
+            sxdp_flags: libc::XDP_SHARED_UMEM,
+            sxdp_ifindex: interface,
+            sxdp_queue_id: queue,
+            sxdp_shared_umem_fd: first.as_raw_fd() as u32,
+        },
+    )
+}
+
 fn bind<T>(socket: &OwnedFd, address: &T) -> io::Result<()> {
     // SAFETY: the kernel reads as many bytes as the address has.
     check(unsafe {

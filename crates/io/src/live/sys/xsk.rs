@@ -115,7 +115,13 @@ impl<T: Entry> Ring<T> {
         (theirs.wrapping_sub(self.own) as usize, self.mask as usize + 1)
     }
 
-    /// Consumer: the entry at `offset` from the first waiting one; `offset` is less than their number.
+    /// The number of entries for which it has space.
+    pub(super) fn capacity(&self) -> u32 {
+        self.mask + 1
+    }
+
+    /// Consumer: the entry at `offset` from the first waiting one; `offset` is less than their number. Producer: with the
+    /// negative of `offset`, wrapped, the entry that was submitted last, and those before it.
     #[inline]
     pub(super) fn look(&self, offset: u32) -> T {
         let at = self.own.wrapping_add(offset) & self.mask;

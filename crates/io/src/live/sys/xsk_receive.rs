@@ -24,18 +24,23 @@ pub(crate) struct XskReceive {
 
 impl XskReceive {
     /// Creates `buffers` buffers (a power of two) of `1 << shift` bytes and the receive rings for an AF_XDP socket that
-    /// is not bound yet. With `to_send` buffers (a power of two, or 0), also creates its sending half.
+    /// is not bound yet. With `to_send` buffers (a power of two, or 0), also creates the sending half, for the socket
+    /// `sender`: this one, or another that is bound to the same queue later.
     pub(crate) fn new(
         socket: &OwnedFd,
         buffers: u32,
         to_send: u32,
+        sender: &OwnedFd,
         shift: u32,
     ) -> io::Result<(Self, Option<XskSend>)> {
         let all = buffers + to_send;
         let umem = Arc::new(Umem::new(socket, all, shift)?);
         let (sender, completion) = match to_send {
             0 => (None, Some(Ring::new(socket, Which::Completion, 1)?)),
-            _ => (Some(XskSend::over(socket, Arc::clone(&umem), buffers..all, None)?), None),
+            _ => (
+                Some(XskSend::over([socket, sender], Arc::clone(&umem), buffers..all, None)?),
+                None,
+            ),
         };
         let mut fill = Ring::new(socket, Which::Fill, buffers)?;
         let rx = Ring::new(socket, Which::Rx, buffers)?;

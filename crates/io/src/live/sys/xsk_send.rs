@@ -26,21 +26,35 @@ impl XskSend {
     pub(crate) fn new(socket: &OwnedFd, buffers: u32, shift: u32) -> io::Result<Self> {
         let umem = Arc::new(Umem::new(socket, buffers, shift)?);
         let fill = Ring::new(socket, Which::Fill, 1)?;
-        Self::over(socket, umem, 0..buffers, Some(fill))
+        Self::over([socket, socket], umem, 0..buffers, Some(fill))
     }
 
-    /// Sends from these buffers of the memory; their number is a power of two.
+    /// Sends from these buffers of the memory; their number is a power of two. The sockets: that of the memory, and the
+    /// one that sends, which may be the same.
     pub(super) fn over(
-        socket: &OwnedFd,
+        [first, socket]: [&OwnedFd; 2],
         umem: Arc<Umem>,
         buffers: Range<u32>,
         fill: Option<Ring<u64>>,
     ) -> io::Result<Self> {
         let number = buffers.end - buffers.start;
-        let completion = Ring::new(socket, Which::Completion, number)?;
+        let completion = Ring::new(first, Which::Completion, number)?;
         let tx = Ring::new(socket, Which::Tx, number)?;
         let free = buffers.rev().map(|buffer| u64::from(buffer) << umem.shift).collect();
         Ok(Self { tx, completion, _fill: fill, umem, free })
+    }
+
+    /// Sends on another socket of the same memory, which is not bound yet. The earlier one must be closed: the kernel
+    /// takes none of its frames any more, so their buffers are free again.
+    pub(crate) fn reopen(&mut self, socket: &OwnedFd) -> io::Result<()> {
+        let number = self.tx.capacity();
+        let mut old = std::mem::replace(&mut self.tx, Ring::new(socket, Which::Tx, number)?);
+        for back in 1..=old.pending() {
+            // Counted from the end.
+            let address = old.look(back.wrapping_neg()).addr;
+            self.free.push(self.umem.buffer(address));
+        }
+        Ok(())
     }
 
     /// Most bytes of a frame that fits into a buffer.

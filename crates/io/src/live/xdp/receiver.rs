@@ -12,6 +12,7 @@ use crate::live::description::Path;
 use crate::live::frame::Frame;
 use crate::live::offload::Offload;
 use crate::live::packet::Promiscuous;
+use crate::live::send::XdpSender;
 use crate::live::sys::socket;
 use crate::live::sys::xsk_receive::XskReceive;
 
@@ -26,6 +27,8 @@ pub(crate) struct XdpReceiver {
     pub(super) offload: Offload,
     pub(super) received: u64,
     pub(super) attachment: Arc<Attachment>,
+    /// Sends on the same queue, if that was requested.
+    pub(super) sender: Option<Box<XdpSender>>,
     pub(super) _promiscuous: Option<Arc<Promiscuous>>,
 }
 
@@ -65,6 +68,10 @@ impl XdpReceiver {
     /// Whether a frame waits.
     pub(crate) fn waits(&mut self) -> bool {
         self.rings.waiting() > 0
+    }
+
+    pub(crate) fn take_sender(&mut self) -> Option<Box<XdpSender>> {
+        self.sender.take()
     }
 
     pub(crate) fn shut(&mut self, queue: u32) {

@@ -21,7 +21,7 @@ use crate::live::options::Options;
 use crate::live::packet::Promiscuous;
 use crate::live::port::PortSender;
 use crate::live::queue;
-use crate::live::send::XdpQueue;
+use crate::live::send::{XdpQueue, XdpSender, open_socket};
 use crate::live::sys::socket;
 use crate::live::sys::xsk_receive::XskReceive;
 
@@ -36,6 +36,9 @@ const HEADERS: u32 = ETHERNET + 2 * 4;
 /// Fewest buffers of a queue, and most: the kernel counts bytes of rings in 32 bits.
 const BUFFERS_LEAST: usize = 64;
 const BUFFERS_MOST: usize = 1 << 24;
+
+/// Bytes of buffers for frames that a queue sends, if it does.
+const SEND_MEMORY: usize = 4 << 20;
 
 /// Most frames that the driver processes per busy poll.
 const BUSY_POLL_BUDGET: c_int = 64;
@@ -106,10 +109,17 @@ fn open_queues(
     let (mut receivers, mut sender) = (Vec::with_capacity(sockets.len()), None);
     for (socket, queue) in sockets.into_iter().zip(0..) {
         let socket = Arc::new(socket);
-        let to_send = if port.is_some() && queue == 0 { PORT_BUFFERS } else { 0 };
+        let to_send = match port {
+            Some(_) if queue == 0 => PORT_BUFFERS,
+            None if options.sends => (SEND_MEMORY >> shift) as u32,
+            _ => 0,
+        };
+        // A sender of its own can be closed while the receiver goes on.
+        let own = if options.sends { Some(open_socket()?) } else { None };
         let memory = ((buffers + to_send) as usize) << shift;
-        let (rings, send_rings) = XskReceive::new(&socket, buffers, to_send, shift)
-            .map_err(OpenError::memory("allocating AF_XDP buffers", memory))?;
+        let (rings, send_rings) =
+            XskReceive::new(&socket, buffers, to_send, own.as_ref().unwrap_or(&socket), shift)
+                .map_err(OpenError::memory("allocating AF_XDP buffers", memory))?;
         let zero_copy = options.zero_copy && attachment.native;
         let zero_copy = queue::bind(&socket, interface, queue, zero_copy)?;
         let busy_poll = options.busy_poll.is_some_and(|time| {
@@ -119,11 +129,20 @@ fn open_queues(
             }
             allowed.is_ok()
         });
-        if let Some(rings) = send_rings {
-            // Without the right to a larger limit, the system's applies.
-            let _ = socket::set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &PORT_SEND_BYTES);
-            let queue = XdpQueue::new(rings, Arc::clone(&socket), zero_copy);
-            sender = Some(PortSender::new(queue, longest_of_port(interface, shift)));
+        let mut own_sender = None;
+        match (send_rings, own) {
+            (Some(rings), Some(own)) => {
+                let shared = XdpSender::shared(interface, queue, &socket, own, rings, shift)?;
+                own_sender = Some(Box::new(shared));
+            }
+            (Some(rings), None) => {
+                // Without the right to a larger limit, the system's applies.
+                let _ =
+                    socket::set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &PORT_SEND_BYTES);
+                let queue = XdpQueue::new(rings, Arc::clone(&socket), zero_copy);
+                sender = Some(PortSender::new(queue, longest_of_port(interface, shift)));
+            }
+            (None, _) => {}
         }
         receivers.push(XdpReceiver {
             rings,
@@ -134,6 +153,7 @@ fn open_queues(
             offload: if options.offload { Offload::Unknown } else { Offload::Done },
             received: 0,
             attachment: Arc::clone(&attachment),
+            sender: own_sender,
             _promiscuous: promiscuous.clone(),
         });
     }
