@@ -4,7 +4,7 @@
 //! ```text
 //! updates [--rules N] [--bans N] [--seconds N]
 //!
-//! single    first, without packets: transactions of one ban each, added to the rules and bans
+//! single    first, without packets: transactions of one ban or one rule each, added to the rules and bans
 //! data      one thread judges bursts of 256 packets and takes the newest rules between bursts
 //! control   the other makes a transaction of bans and unbans every 10 ms, or when the last one is done
 //! latency   from the call until the data thread uses the new revision
@@ -112,20 +112,26 @@ fn main() {
     }
 }
 
-/// Prints quantiles of the time of a transaction of one ban.
+/// Prints quantiles of the time of a transaction of one ban, and of one rule.
 fn singles(set: &RuleSet) {
+    for (name, statement) in [("bans", "ban"), ("rules", "deny from")] {
+        singles_of(set, name, statement);
+    }
+}
+
+fn singles_of(set: &RuleSet, name: &str, statement: &str) {
     let publisher = RulePublisher::new(set.clone(), 0);
     let mut times: Vec<_> = (0..SINGLES)
         .map(|n| {
-            let text = format!("ban {}", Ipv4Addr::from_bits(n.wrapping_mul(0x9e37_79b1)));
+            let text = format!("{statement} {}", Ipv4Addr::from_bits(n.wrapping_mul(0x9e37_79b1)));
             let start = now();
-            publisher.transact(|set| set.transact(&text)).expect("a ban");
+            publisher.transact(|set| set.transact(&text)).expect("a change");
             start.elapsed().as_secs_f64() * 1e3
         })
         .collect();
     times.sort_unstable_by(f64::total_cmp);
     let at = |part: usize| times[part * (times.len() - 1) / 100];
-    println!("single bans: p50 {:.3} ms, p90 {:.3} ms, p99 {:.3} ms", at(50), at(90), at(99));
+    println!("single {name}: p50 {:.3} ms, p90 {:.3} ms, p99 {:.3} ms", at(50), at(90), at(99));
 }
 
 /// Judges packets in one thread and changes bans in this one, for `seconds`.

@@ -31,7 +31,7 @@ pub struct Row {
 impl Counters {
     /// For the rules of a revision.
     pub fn new(set: &RuleSet) -> Self {
-        Self { rules: vec![0; set.rules().len()], ..Self::default() }
+        Self { rules: vec![0; set.rule_count()], ..Self::default() }
     }
 
     /// Counts a verdict by the rules of the revision in use.
@@ -51,11 +51,11 @@ impl Counters {
 
     /// Switches to another revision: counters follow the numbers of the rules.
     pub fn change(&mut self, old: &RuleSet, new: &RuleSet) {
-        if old.same_rules(new) {
-            return;
+        if old.is_extended_by(new) {
+            return self.rules.resize(new.rule_count(), 0);
         }
         self.settle(old);
-        self.rules = vec![0; new.rules().len()];
+        self.rules = vec![0; new.rule_count()];
     }
 
     /// Adds the counters of another worker; each with the revision it used.

@@ -17,6 +17,7 @@
 mod bans;
 mod blocks;
 mod counters;
+mod levels;
 mod plane;
 mod policy;
 mod publisher;

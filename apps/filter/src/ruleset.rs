@@ -2,12 +2,11 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use super::bans::{Banned, Bans, Change};
-use crate::plane::{Plane, Rectangle};
+use crate::levels::{Levels, LevelsDraft};
 use crate::policy::Policy;
-use crate::span::{Number, Span};
+use crate::span::Span;
 use crate::statement::{LineError, Rule, Statement, parse};
 
 /// The most bans under any limits: their sums have 32 bits.
@@ -22,12 +21,12 @@ pub struct RuleSet {
     /// Number of the next rule.
     next_number: u64,
     /// The last one has priority.
-    rules: Arc<Vec<Entry>>,
+    rules: Levels,
+    /// The latest revision that moved a rule to another position.
+    moved_at: u64,
     bans: Bans,
     /// What its transaction did to bans.
     ban_counts: BanCounts,
-    v4: Arc<Plane<u32>>,
-    v6: Arc<Plane<u128>>,
 }
 
 /// Limits of a rule set.
@@ -143,17 +142,15 @@ pub enum TransactionError {
 impl RuleSet {
     /// Revision 0: no rules, no bans.
     pub fn new(policy: Policy, limits: Limits) -> Self {
-        let nothing = "an empty plane fits any memory";
         Self {
             revision: 0,
             policy,
             limits,
             next_number: 1,
-            rules: Arc::default(),
+            rules: Levels::default(),
+            moved_at: 0,
             bans: Bans::new(),
             ban_counts: BanCounts::default(),
-            v4: Arc::new(Plane::new(&[], usize::MAX).expect(nothing)),
-            v6: Arc::new(Plane::new(&[], usize::MAX).expect(nothing)),
         }
     }
 
@@ -179,21 +176,18 @@ impl RuleSet {
         let (banned, rule) = match (source, destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 let (source, destination) = (source.to_bits(), destination.to_bits());
-                (self.bans.v4.contains(source), self.v4.topmost(source, destination))
+                (self.bans.v4.contains(source), self.rules.topmost_v4(source, destination))
             }
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
                 let (source, destination) = (source.to_bits(), destination.to_bits());
-                (self.bans.v6.contains(source), self.v6.topmost(source, destination))
+                (self.bans.v6.contains(source), self.rules.topmost_v6(source, destination))
             }
             (IpAddr::V4(source), _) => (self.bans.v4.contains(source.to_bits()), None),
             (IpAddr::V6(source), _) => (self.bans.v6.contains(source.to_bits()), None),
         };
         match (banned, rule) {
             (true, _) => Verdict { passed: false, reason: Reason::Banned },
-            (false, Some(rule)) => {
-                let passed = self.rules[rule as usize].rule.allow;
-                Verdict { passed, reason: Reason::Rule(rule) }
-            }
+            (false, Some((rule, passed))) => Verdict { passed, reason: Reason::Rule(rule) },
             (false, None) => {
                 Verdict { passed: self.policy == Policy::Allow, reason: Reason::Default }
             }
@@ -215,7 +209,7 @@ impl RuleSet {
                 None => format!("{done}: {source} banned"),
             },
             Reason::Rule(place) => {
-                let Entry { rule, revision, number } = &self.rules[place as usize];
+                let Entry { rule, revision, number } = self.rules.entry(place as usize);
                 format!("{done}: rule {number} of revision {revision}: {rule}")
             }
             Reason::Default => format!(
@@ -236,13 +230,23 @@ impl RuleSet {
     }
 
     /// All rules; later ones have priority.
-    pub fn rules(&self) -> &[Entry] {
-        &self.rules
+    pub fn rules(&self) -> impl Iterator<Item = &Entry> + Clone {
+        self.rules.entries()
     }
 
-    /// Whether the rules equal those of another revision: only bans or the default may differ.
-    pub fn same_rules(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.rules, &other.rules)
+    /// Number of rules.
+    pub fn rule_count(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// The rule with a number, if it exists.
+    pub fn rule(&self, number: u64) -> Option<&Entry> {
+        self.rules.place_of(number).map(|place| self.rules.entry(place))
+    }
+
+    /// Whether a later revision has all these rules at the same positions.
+    pub fn is_extended_by(&self, later: &Self) -> bool {
+        self.moved_at == later.moved_at && self.rules.len() <= later.rules.len()
     }
 
     /// Number of bans.
@@ -264,7 +268,7 @@ impl RuleSet {
 
     /// Bytes of the look-up structures, including parts shared with other revisions.
     pub fn memory_bytes(&self) -> usize {
-        self.v4.memory() + self.v6.memory() + self.bans.memory()
+        self.rules.memory() + self.bans.memory()
     }
 
     /// The latest of the bans of a source. Reads all bans.
@@ -279,7 +283,7 @@ impl fmt::Display for RuleSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# revision {}", self.revision)?;
         writeln!(f, "{}\n{}", Statement::Clear, Statement::Default(self.policy))?;
-        self.rules.iter().try_for_each(|entry| writeln!(f, "{}", entry.rule))?;
+        self.rules().try_for_each(|entry| writeln!(f, "{}", entry.rule))?;
         self.bans().iter().try_for_each(|banned| writeln!(f, "{}", Statement::Ban(banned.span)))
     }
 }
@@ -298,8 +302,7 @@ struct Draft<'a> {
     before: &'a RuleSet,
     policy: Policy,
     next_number: u64,
-    /// Copied at the first change.
-    rules: Option<RulesDraft>,
+    rules: Option<LevelsDraft<'a>>,
     bans: BansDraft,
 }
 
@@ -339,8 +342,8 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn rules(&mut self) -> &mut RulesDraft {
-        self.rules.get_or_insert_with(|| RulesDraft::of(&self.before.rules))
+    fn rules(&mut self) -> &mut LevelsDraft<'a> {
+        self.rules.get_or_insert_with(|| LevelsDraft::of(&self.before.rules))
     }
 
     /// Builds changed parts, and shares the others.
@@ -348,85 +351,17 @@ impl<'a> Draft<'a> {
         let Self { before, policy, next_number, .. } = self;
         let revision = before.revision + 1;
         let mut set = RuleSet { policy, revision, next_number, ..before.clone() };
-        if let Some(RulesDraft { entries, v4, v6, .. }) = self.rules {
-            let rules: Vec<Entry> = entries.into_iter().flatten().collect();
+        if let Some(draft) = self.rules {
             let most = set.limits.memory_bytes;
-            let refused = |needs| TransactionError::Memory { needs, most };
-            if v4 {
-                set.v4 =
-                    Arc::new(Plane::new(&rectangles(&rules, Span::v4), most).map_err(refused)?);
-            }
-            if v6 {
-                set.v6 =
-                    Arc::new(Plane::new(&rectangles(&rules, Span::v6), most).map_err(refused)?);
-            }
-            set.rules = Arc::new(rules);
+            let finished = draft.finish(most);
+            let (rules, moved) =
+                finished.map_err(|needs| TransactionError::Memory { needs, most })?;
+            set.rules = rules;
+            set.moved_at = if moved { revision } else { before.moved_at };
         }
         set.ban_counts = self.bans.counts;
         set.bans = self.bans.base.changed(self.bans.changes.into_iter());
         Ok(set)
-    }
-}
-
-/// Rules while they change. Removed positions stay empty until the end, so that removing many costs
-/// no more than finding them.
-struct RulesDraft {
-    entries: Vec<Option<Entry>>,
-    rules: usize,
-    /// Which families must be rebuilt.
-    v4: bool,
-    v6: bool,
-    /// Positions of rules by content; built when the first one is removed.
-    by_words: Option<hashbrown::HashMap<Rule, Vec<usize>>>,
-}
-
-impl RulesDraft {
-    fn of(rules: &[Entry]) -> Self {
-        let entries = rules.iter().copied().map(Some).collect();
-        Self { entries, rules: rules.len(), v4: false, v6: false, by_words: None }
-    }
-
-    /// Adds a rule, unless there are too many. A new last rule keeps the positions of all others:
-    /// only its own families change.
-    fn add(&mut self, entry: Entry, most: usize) -> bool {
-        let Rule { from, to, .. } = entry.rule;
-        if self.rules >= most {
-            return false;
-        }
-        if let Some(by_words) = &mut self.by_words {
-            by_words.entry(entry.rule).or_default().push(self.entries.len());
-        }
-        self.entries.push(Some(entry));
-        self.rules += 1;
-        self.v4 |= from.v4().is_some() && to.v4().is_some();
-        self.v6 |= from.v6().is_some() && to.v6().is_some();
-        true
-    }
-
-    /// Removes the latest equal rule, if any. Later rules of any family move up.
-    fn remove(&mut self, rule: &Rule) -> bool {
-        let Some(place) = self.by_words().get_mut(rule).and_then(Vec::pop) else { return false };
-        self.entries[place] = None;
-        self.rules -= 1;
-        (self.v4, self.v6) = (true, true);
-        true
-    }
-
-    fn clear(&mut self) {
-        *self = Self { v4: true, v6: true, ..Self::of(&[]) };
-    }
-
-    fn by_words(&mut self) -> &mut hashbrown::HashMap<Rule, Vec<usize>> {
-        let entries = &self.entries;
-        self.by_words.get_or_insert_with(|| {
-            let mut by_words: hashbrown::HashMap<Rule, Vec<usize>> = hashbrown::HashMap::new();
-            for (place, entry) in entries.iter().enumerate() {
-                if let Some(entry) = entry {
-                    by_words.entry(entry.rule).or_default().push(place);
-                }
-            }
-            by_words
-        })
     }
 }
 
@@ -477,16 +412,4 @@ impl BansDraft {
         self.changes.clear();
         self.bans = 0;
     }
-}
-
-fn rectangles<A: Number>(
-    rules: &[Entry],
-    numbers: impl Fn(&Span) -> Option<(A, A)>,
-) -> Vec<Rectangle<A>> {
-    let rules = (0..).zip(rules);
-    rules
-        .filter_map(|(value, Entry { rule, .. })| {
-            Some(Rectangle { from: numbers(&rule.from)?, to: numbers(&rule.to)?, value })
-        })
-        .collect()
 }

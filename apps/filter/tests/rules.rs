@@ -118,6 +118,8 @@ proptest! {
         // In two transactions, so that a part is kept and a part is rebuilt.
         let (first, second) = numbered.split_at(cut.index(numbered.len() + 1));
         let set = empty().apply(first).unwrap().apply(second).unwrap();
+        // One by one, so that there are levels of all sizes.
+        let single = numbered.chunks(1).fold(empty(), |set, one| set.apply(one).unwrap());
         let words: String = statements.iter().map(|statement| format!("{statement}\n")).collect();
         let read = empty().transact(&words).unwrap();
         let dumped = empty().transact(&set.to_string()).unwrap();
@@ -127,7 +129,7 @@ proptest! {
         }) {
             let (source, destination) = (address(v6, from), address(v6, to));
             let expected = naive(&statements, source, destination);
-            for set in [&set, &read, &dumped] {
+            for set in [&set, &single, &read, &dumped] {
                 let passed = set.verdict(source, destination).passed;
                 prop_assert_eq!(passed, expected, "{} → {}", source, destination);
             }
@@ -151,11 +153,11 @@ fn a_transaction_is_all_or_nothing() {
     ] {
         assert_eq!(set.transact(text).unwrap_err().to_string(), why);
     }
-    assert_eq!((set.revision(), set.rules().len(), set.bans().len()), (1, 1, 1));
+    assert_eq!((set.revision(), set.rule_count(), set.bans().len()), (1, 1, 1));
     let again = set.transact("remove allow from 10.0.0.0/8\nallow from 10.0.0.0/8").unwrap();
-    assert_eq!(again.rules()[0].number, 2, "a new rule with the same text");
+    assert_eq!(again.rules().next().unwrap().number, 2, "a new rule with the same text");
     let next = set.transact("clear\ndefault allow").unwrap();
-    assert_eq!((next.revision(), next.rules().len(), next.bans().len()), (2, 0, 0));
+    assert_eq!((next.revision(), next.rule_count(), next.bans().len()), (2, 0, 0));
     assert_eq!(
         set.to_string(),
         "# revision 1\nclear\ndefault deny\nallow from 10.0.0.0/8 to any\nban 10.0.0.7\n"

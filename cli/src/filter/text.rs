@@ -26,7 +26,7 @@ pub(super) fn plan(plan: &FilterPlan, rules: &RuleSet) -> String {
     let _ = write!(
         text,
         "\nrules: {}, {}, default {default}, {} for look-ups\nnot IP: {}\n{}, {}\n",
-        of(rules.rules().len() as u64, "rule"),
+        of(rules.rule_count() as u64, "rule"),
         of(rules.ban_count() as u64, "ban"),
         bytes(rules.memory_bytes() as u64),
         plan.not_ip,

@@ -245,7 +245,7 @@ fn rules(packets: &PacketCounters) -> Rules {
     let (set, counters) = (&*packets.rules, &packets.counters);
     Rules {
         revision: set.revision(),
-        rules: set.rules().len(),
+        rules: set.rule_count(),
         bans: set.ban_count(),
         default: policy(set),
         memory_bytes: set.memory_bytes(),
@@ -257,11 +257,7 @@ fn rules(packets: &PacketCounters) -> Rules {
 
 /// Rules that matched. Existing rules are in the order of their numbers.
 fn rows(packets: &PacketCounters) -> Vec<Row> {
-    let entries = packets.rules.rules();
-    let words = |number| {
-        let place = entries.binary_search_by_key(&number, |entry| entry.number).ok()?;
-        Some(entries[place].rule.to_string())
-    };
+    let words = |number| packets.rules.rule(number).map(|entry| entry.rule.to_string());
     let rows = packets.counters.rows(&packets.rules).into_iter();
     rows.map(|row| Row { rule: row.rule, words: words(row.rule), packets: row.packets }).collect()
 }

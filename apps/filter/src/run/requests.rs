@@ -147,7 +147,7 @@ fn would_be(set: &RuleSet) -> String {
     format!(
         "revision {} would have {} rules, {} bans, {} bytes for look-ups\n{}",
         set.revision(),
-        set.rules().len(),
+        set.rule_count(),
         set.ban_count(),
         set.memory_bytes(),
         bans_line(&set.ban_counts()),
@@ -201,7 +201,7 @@ mod tests {
         assert!(again.ends_with("\n1 banned, 2 already banned\n"), "{again}");
         let dump = answer("dump", "");
         assert_eq!(answer("replace", "default allow"), "made 2");
-        assert_eq!(publisher.newest().rules().len() + publisher.newest().ban_count(), 0);
+        assert_eq!(publisher.newest().rule_count() + publisher.newest().ban_count(), 0);
         // A separate line put in front would shift the lines of errors.
         assert_eq!(
             answer("replace", "\nremove allow"),
