@@ -316,6 +316,46 @@ fn systemd_accepts_the_units() {
     }
 }
 
+/// The example of docs/LIVE.md for 'systemctl edit', which needs its empty line, and the sample
+/// configuration that it uses.
+#[test]
+fn systemd_accepts_other_flags_and_the_sample_configuration_is_valid() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let sample = root.join("packaging/monitor.toml");
+    let mut command = ringtap();
+    command.args(["monitor", "-i", "lo", "--dry-run", "--config"]).arg(&sample);
+    let (plan, errors, code) = output_of(&mut command);
+    assert_eq!((errors.as_str(), code), ("", 0), "{plan}");
+    if !have("systemd-analyze") {
+        return;
+    }
+    let page = fs::read_to_string(root.join("docs/LIVE.md")).unwrap();
+    let (_, example) = page.split_once("```ini\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let program =
+        |text: &str| text.replace("/usr/local/bin/ringtap", env!("CARGO_BIN_EXE_ringtap"));
+    let file = folder.path().join("ringtap@lo.service");
+    let text = fs::read_to_string(unit("ringtap@")).unwrap();
+    assert!(text.contains("StateDirectory=ringtap-%i\n"), "a folder for each instance");
+    fs::write(&file, program(&text)).unwrap();
+    let change = folder.path().join("ringtap@lo.service.d");
+    fs::create_dir(&change).unwrap();
+    let verify = |text: &str| {
+        fs::write(change.join("override.conf"), program(text)).unwrap();
+        let mut command = Command::new("systemd-analyze");
+        command.args(["verify", "--man=no", "--recursive-errors=no"]).arg(&file);
+        let output =
+            command.env("SYSTEMD_UNIT_PATH", format!("{}:", folder.path().display())).output();
+        String::from_utf8(output.unwrap().stderr).unwrap()
+    };
+    let twice = "more than one ExecStart";
+    let errors = verify(example);
+    assert!(!errors.contains("ringtap@lo.service:") && !errors.contains(twice), "{errors}");
+    let errors = verify(&example.replace("ExecStart=\n", ""));
+    assert!(errors.contains(twice), "{errors}");
+}
+
 /// The notification socket is connected before the sandbox and the change of the user.
 #[test]
 fn notifications_continue_after_the_process_has_dropped_root() {

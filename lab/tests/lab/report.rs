@@ -129,6 +129,9 @@ fn the_page_can_be_printed() {
 fn verdicts_of_kept_runs_match_the_current_claims() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let page = fs::read_to_string(root.join("docs/PAPERS.md")).unwrap();
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let experiments = ringtap_lab::catalogue::experiments().unwrap();
+    let claims: usize = experiments.iter().map(|experiment| experiment.claims.len()).sum();
     let mut quoted = 0;
     for kept in fs::read_dir(root.join("experiments/runs")).unwrap().flatten() {
         let run = ringtap_lab::RunFolder::read(&kept.path()).unwrap();
@@ -152,6 +155,16 @@ fn verdicts_of_kept_runs_match_the_current_claims() {
                 count_verdicts(&verdicts, &[ClaimKind::Measured]);
             let measured = reproduced + not + impossible + open;
             let apart = verdicts.len() - measured;
+            let judged = verdicts.len();
+            assert!(
+                page.contains(&format!("The five papers make {claims} claims."))
+                    && page.contains(&format!("`ringtap-lab run all` put {judged} of them")),
+                "docs/PAPERS.md should say: {judged} of {claims} claims"
+            );
+            assert!(
+                readme.contains(&format!("the papers' {claims} claims")),
+                "README.md: {claims}"
+            );
             for sentence in [
                 format!("- {reproduced} of {measured} measured claims are reproduced"),
                 format!("- {not} are not:"),
