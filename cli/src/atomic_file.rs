@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::named_pipe;
+
 /// An output file, and its successors under the same name.
 pub(crate) struct AtomicFile {
     path: PathBuf,
@@ -64,7 +66,7 @@ impl AtomicFile {
             return Ok(io::stdout().as_fd().try_clone_to_owned()?.into());
         }
         if std::fs::metadata(&self.path).is_ok_and(|data| !data.is_file()) {
-            return File::options().write(true).open(&self.path);
+            return named_pipe::open(&self.path);
         }
         let part = part(&self.path);
         let file = File::create(&part)?;

@@ -26,6 +26,7 @@ mod measure;
 mod merge;
 mod metrics;
 mod monitor;
+mod named_pipe;
 mod ndn;
 mod notify;
 mod open_files;

@@ -36,6 +36,14 @@ pub(crate) const INTERRUPTED: u8 = 130;
 /// Printed at a first interrupt after the run was stopped otherwise.
 const STOPPING: &str = "already stopping; another interrupt exits at once, without a report";
 
+/// Set by the first interrupt.
+static INTERRUPT: AtomicBool = AtomicBool::new(false);
+
+/// Whether an interrupt came.
+pub(crate) fn are_interrupted() -> bool {
+    INTERRUPT.load(Ordering::Relaxed)
+}
+
 /// Runs `work` while a thread handles signals and progress. A stop is requested after `duration`.
 pub(crate) fn attended<T>(
     watch: &Watch,
@@ -174,6 +182,8 @@ struct Interrupts(AtomicU32);
 impl Interrupts {
     /// Counts one. True from the second on.
     fn is_repeated(&self) -> bool {
+        // Relaxed: it carries no data.
+        INTERRUPT.store(true, Ordering::Relaxed);
         self.0.fetch_add(1, Ordering::Relaxed) > 0
     }
 }

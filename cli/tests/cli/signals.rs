@@ -220,6 +220,33 @@ fn each_command_that_reads_files_says_that_it_was_interrupted() {
     assert!(!folder.path().join("all").exists());
 }
 
+/// The pipe of an output has no reader: the first signal ends the run.
+#[test]
+fn a_pipe_without_a_reader_does_not_delay_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = named_pipe(folder.path());
+    let reason = "no program reads the pipe: start its reader first";
+    let monitor = Waiting::new(folder.path(), &["--state", "pipe"]);
+    monitor.send(Signal::TERM);
+    let (code, report, errors) = monitor.end();
+    assert!(code == Some(1) && report.contains("\"interrupted\": true"), "{code:?}: {report}");
+    assert!(errors.contains(reason), "{errors}");
+    // With a reader the state arrives.
+    let monitor = Waiting::new(folder.path(), &["--state", "pipe"]);
+    // Open at once, because it also writes; then the thread's opening does not wait.
+    let both = fs::File::options().read(true).write(true).open(&pipe).unwrap();
+    let mut file = fs::File::open(&pipe).unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut state = Vec::new();
+        file.read_to_end(&mut state).map(|_| state).unwrap()
+    });
+    monitor.send(Signal::TERM);
+    let (code, _, errors) = monitor.end();
+    drop(both);
+    assert_eq!(code, Some(130), "{errors}");
+    assert!(reader.join().unwrap().len() > 1_000);
+}
+
 #[test]
 fn an_interrupted_generator_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
