@@ -102,6 +102,14 @@ pub(crate) enum Command {
         /// The shell
         shell: Shell,
     },
+    /// Not in this build
+    #[cfg(not(feature = "pages"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Completions(Moved),
+    /// Not in this build
+    #[cfg(not(feature = "pages"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Man(Moved),
     /// Run a program for alerts of 'monitor', which starts this itself
     #[command(hide = true, name = HELPER_NAME)]
     RunForAlerts(HelperArgs),
@@ -404,5 +412,13 @@ impl Moved {
     /// Returns an error that names the new command.
     pub(crate) fn to(&self, command: &str) -> anyhow::Error {
         Usage::of(format!("this command moved: use {command}"))
+    }
+
+    /// Returns an error that names the feature, and a build that has it.
+    #[cfg(not(feature = "pages"))]
+    pub(crate) fn without(&self, feature: &str) -> anyhow::Error {
+        Usage::of(format!(
+            "this program was built without the feature {feature}: use 'make build', which makes target/release/ringtap"
+        ))
     }
 }

@@ -81,5 +81,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Completions { shell }) => pages::completions(shell),
         #[cfg(feature = "pages")]
         Some(Command::Man { directory }) => pages::man(&directory),
+        #[cfg(not(feature = "pages"))]
+        Some(Command::Completions(absent) | Command::Man(absent)) => Err(absent.without("pages")),
     }
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use anstyle::{AnsiColor, Style};
+use anstyle::AnsiColor;
 use ringtap_monitor::{Alert, AlertState};
+use ringtap_terminal::console::bold;
 use ringtap_terminal::numbers::count;
 
 /// Lines printed in each minute of the run.
@@ -61,7 +62,7 @@ fn line(alert: &Alert) -> String {
 }
 
 fn labelled(text: &str) -> String {
-    let style = Style::new().bold().fg_color(Some(AnsiColor::Magenta.into()));
+    let style = bold(AnsiColor::Magenta);
     format!("{style}alert:{style:#} {text}")
 }
 
@@ -93,6 +94,12 @@ mod tests {
         let text = "alert: 2 more; the report has all scans and watched entries";
         assert_eq!(close.as_deref(), Some(text));
         assert_eq!(lines.close(), None);
+    }
+
+    #[test]
+    fn only_a_build_with_colours_has_escape_sequences() {
+        assert_eq!(labelled("a").contains('\x1b'), cfg!(feature = "color"));
+        assert_eq!(plain(&labelled("a")), "alert: a");
     }
 
     /// The line without its style.

@@ -6,7 +6,7 @@ mod facts;
 
 use std::process::ExitCode;
 
-use anstyle::{AnsiColor, Style};
+use anstyle::AnsiColor;
 use ringtap_engine::{MOST_INTERFACES, Machine, Options, Plan};
 use serde::Serialize;
 
@@ -14,6 +14,7 @@ use crate::args::Form;
 use crate::text;
 use facts::{Facts, Nic};
 use ringtap_terminal::Usage;
+use ringtap_terminal::console::bold;
 use ringtap_terminal::table::{Lean, Table};
 use ringtap_terminal::{console, numbers};
 
@@ -205,7 +206,7 @@ fn page(report: &Report) -> String {
     row("capabilities", held);
     section(&mut page, "System", &table);
 
-    let heading = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
+    let heading = bold(AnsiColor::Yellow);
     page += &format!("\n{heading}Advice{heading:#}\n");
     if advice.is_empty() {
         page += "  none\n";
@@ -217,7 +218,7 @@ fn page(report: &Report) -> String {
 }
 
 fn section(page: &mut String, title: &str, table: &Table) {
-    let heading = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
+    let heading = bold(AnsiColor::Cyan);
     let gap = if page.is_empty() { "" } else { "\n" };
     *page += &format!("{gap}{heading}{title}{heading:#}\n");
     for line in table.lines() {

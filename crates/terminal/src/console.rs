@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 
 /// Colour and weight of a heading or a label; plain in a program without the feature `color`.
+#[allow(clippy::disallowed_methods, reason = "the only place of styles")]
 pub const fn bold(color: AnsiColor) -> Style {
     if cfg!(feature = "color") {
         Style::new().bold().fg_color(Some(anstyle::Color::Ansi(color)))
