@@ -159,13 +159,14 @@ pub(crate) struct MonitorArgs {
         value_name = "METHOD",
         default_value = "auto",
         hide_possible_values = true,
+        conflicts_with = "read",
         help_heading = "Source"
     )]
     pub(crate) capture: Capture,
     /// Pass these arguments to DPDK's EAL, such as '-m 1024', instead of the default memory
     /// arguments
     #[arg(long, value_name = "ARGS", value_parser = units::words, allow_hyphen_values = true,
-        requires = "interface", help_heading = "Source")]
+        conflicts_with = "read", help_heading = "Source")]
     pub(crate) dpdk_args: Option<Words>,
     /// Stop after this time
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, conflicts_with = "read",
@@ -229,7 +230,7 @@ pub(crate) struct MonitorArgs {
     /// Use the timeouts of nprobe, nfdump, yaf, zeek, cisco or softflowd, and set single ones:
     /// tcp=, tcp.fin=, tcp.rst=, udp=, icmp=, general=, maxlife= [default: nprobe]
     #[arg(long, value_name = "PRESET|NAME=TIME,…", value_parser = units::timeouts, help_heading = "Analyses")]
-    pub(crate) timeouts: Option<TimeoutList>,
+    pub(crate) timeouts: Vec<TimeoutList>,
     /// Meter each direction as a separate flow
     #[arg(long, help_heading = "Analyses")]
     pub(crate) uniflow: bool,
@@ -346,7 +347,13 @@ pub(crate) struct MonitorArgs {
         help_heading = "Output")]
     pub(crate) tls_key: Option<PathBuf>,
     /// Set the observation domain of exported records (NetFlow v9: source; v5: engine)
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        requires = "export",
+        help_heading = "Output"
+    )]
     pub(crate) observation_domain: u32,
     /// Resend templates over UDP after this time or number of messages
     #[arg(
@@ -354,6 +361,7 @@ pub(crate) struct MonitorArgs {
         value_name = "TIME[,MESSAGES]",
         default_value = "600s,4096",
         value_parser = units::refresh,
+        requires = "export",
         help_heading = "Output"
     )]
     pub(crate) template_refresh: Refresh,
@@ -401,7 +409,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) output: Output,
 }
 
-/// Arguments of a command that moved to another program.
+/// Arguments of a command that is not here: moved to another program, or not built in.
 #[derive(Args)]
 pub(crate) struct Moved {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -31,17 +31,22 @@ use crate::outputs::{self, Outputs};
 use crate::screen::Screen;
 use crate::source::{Shared, Unopened};
 use crate::states::{self, States};
+use crate::units::TimeoutList;
 use crate::web::{self, Web};
 use crate::{live, notify, privileges, sandbox, signals, source, text};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
 use ringtap_terminal::html::html;
+use ringtap_terminal::numbers::{bytes, count};
 
 /// The exit code for losses with `--fail-on-drop`.
 const LOST: u8 = 3;
 
 /// The default interval with `--tui`.
 const TUI_INTERVAL_NS: u64 = 5_000_000_000;
+
+/// Fewer flows than a small network has.
+const FEW_FLOWS: u64 = 10_000;
 
 /// Most sources in the title of a page.
 const TITLED: usize = 3;
@@ -52,6 +57,9 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let interfaces = live::interfaces(args)?;
     let named = outputs(args)?;
     let plan = plan(args, &interfaces, &named, false)?;
+    if let (Some(warning), false) = (little_room(args, &plan), args.quiet) {
+        print_message("warning", &warning);
+    }
     if args.dry_run {
         let plan = match args.report {
             ReportForm::Text | ReportForm::Html => text::plan(&plan),
@@ -226,6 +234,18 @@ fn begins_expression(word: &str) -> bool {
     word.starts_with(['!', '(']) || first.is_some_and(|first| WORDS.contains(&first))
 }
 
+/// The warning that `--memory` leaves room for few flows.
+fn little_room(args: &MonitorArgs, plan: &Plan<ringtap_monitor::Options>) -> Option<String> {
+    let flows = plan.app.max_flows();
+    let is_chosen = args.max_flows.is_some_and(|most| most <= flows);
+    let limit = args.memory.filter(|_| flows < FEW_FLOWS && !is_chosen)?;
+    Some(format!(
+        "--memory {} leaves room for {} flows at a time, so flows may end early: raise it, or use fewer outputs or workers",
+        bytes(limit),
+        count(flows)
+    ))
+}
+
 /// The outputs of the flags.
 pub(crate) fn outputs(args: &MonitorArgs) -> anyhow::Result<Vec<Output>> {
     if args.read.is_empty() && args.interface.is_empty() {
@@ -235,7 +255,44 @@ pub(crate) fn outputs(args: &MonitorArgs) -> anyhow::Result<Vec<Output>> {
         return Err(Usage::of("--events needs payloads: omit --extract none"));
     }
     let alerts = alerts::outputs(&args.alert_to);
-    outputs::named(&args.export, &args.write, &args.events.concat(), &alerts)
+    let all = outputs::named(&args.export, &args.write, &args.events.concat(), &alerts)?;
+    check_use(args, &all)?;
+    Ok(all)
+}
+
+/// Checks that flags have an effect, as far as their definition does not.
+fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
+    let analyses = args.analyses.unwrap_or(Analyses::ALL);
+    let encrypts = outputs.iter().any(Output::is_encrypted);
+    let page_is_encrypted = args.web.is_some() && args.tls_cert.is_some();
+    for (given, has_effect, flag, needed) in [
+        (
+            args.tls_ca.is_some(),
+            encrypts,
+            "--tls-ca",
+            "an output with TLS, as in --export ipfix+tls://HOST",
+        ),
+        (
+            args.tls_cert.is_some(),
+            encrypts || page_is_encrypted,
+            "--tls-cert",
+            "an output with TLS, as in --export ipfix+tls://HOST, or --web",
+        ),
+        (args.dpdk_args.is_some(), args.capture == Capture::Dpdk, "--dpdk-args", "--capture dpdk"),
+        (
+            args.names.is_some(),
+            args.extract != Some(Extractors::NONE),
+            "--names",
+            "payloads: omit --extract none",
+        ),
+        (args.scan_threshold.is_some(), analyses.scans, "--scan-threshold", "the analysis scans"),
+    ] {
+        if given && !has_effect {
+            return Err(Usage::of(format!("{flag} has no effect: it needs {needed}")));
+        }
+    }
+    TimeoutList::join(&args.timeouts).map_err(Usage::of)?;
+    Ok(())
 }
 
 /// The plan of a run with these `outputs`; `keep_state`: with a state in memory.
@@ -636,8 +693,9 @@ fn limits(args: &MonitorArgs) -> Limits {
 
 /// The timeouts of the flags: the preset, then those for all protocols, then single ones.
 fn timeouts(args: &MonitorArgs) -> Timeouts {
-    let list = args.timeouts.clone().unwrap_or_default();
-    let mut timeouts = list.preset;
+    // Checked before.
+    let list = TimeoutList::join(&args.timeouts).unwrap_or_default();
+    let mut timeouts = list.preset.unwrap_or_default();
     if let Some(idle_ns) = args.idle_timeout {
         timeouts = timeouts.idle(idle_ns);
     }

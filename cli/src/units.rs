@@ -42,14 +42,38 @@ pub(crate) fn refresh(text: &str) -> Result<Refresh, String> {
 /// The value of `--timeouts`: a preset and single timeouts by name, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TimeoutList {
-    pub(crate) preset: Timeouts,
+    pub(crate) preset: Option<Timeouts>,
     pub(crate) set: Vec<(String, u64)>,
+}
+
+impl TimeoutList {
+    /// All of several lists.
+    ///
+    /// # Errors
+    /// If a name, or a preset, is given twice.
+    pub(crate) fn join(lists: &[Self]) -> Result<Self, String> {
+        let mut all = Self::default();
+        for list in lists {
+            if all.preset.is_some() && list.preset.is_some() {
+                return Err("--timeouts has two presets: omit one".into());
+            }
+            all.preset = all.preset.or(list.preset);
+            for (name, time) in &list.set {
+                if all.set.iter().any(|(other, _)| other == name) {
+                    return Err(format!("--timeouts has {name}= twice: omit one"));
+                }
+                all.set.push((name.clone(), *time));
+            }
+        }
+        Ok(all)
+    }
 }
 
 /// Timeouts, as in `nfdump`, `tcp.fin=2s,udp=10s` or `zeek,maxlife=1h`.
 pub(crate) fn timeouts(text: &str) -> Result<TimeoutList, String> {
-    let mut list = TimeoutList::default();
+    let mut words = Vec::new();
     for word in text.split(',').map(str::trim) {
+        let mut list = TimeoutList::default();
         let presets = Timeouts::PRESETS.map(|(name, _)| name).join(", ");
         let names = Timeouts::default().named().map(|(name, _)| format!("{name}=")).join(", ");
         let unknown =
@@ -61,11 +85,12 @@ pub(crate) fn timeouts(text: &str) -> Result<TimeoutList, String> {
             Some((name, time)) if Timeouts::default().set(name, 0) => {
                 list.set.push((name.into(), duration_ns(time)?));
             }
-            None => list.preset = Timeouts::preset(word).ok_or_else(unknown)?,
+            None => list.preset = Some(Timeouts::preset(word).ok_or_else(unknown)?),
             Some(_) => return Err(unknown()),
         }
+        words.push(list);
     }
-    Ok(list)
+    TimeoutList::join(&words)
 }
 
 /// A limit of `--alert`: name and number.
@@ -104,12 +129,17 @@ mod tests {
     #[test]
     fn timeouts_are_parsed_by_preset_and_by_name() {
         let list = timeouts("zeek, udp=10s,maxlife=never").unwrap();
-        assert_eq!(Some(list.preset), Timeouts::preset("zeek"));
+        assert_eq!(list.preset, Timeouts::preset("zeek"));
         let set = [("udp".to_owned(), 10_000_000_000), ("maxlife".to_owned(), u64::MAX)];
         assert_eq!(list.set, set);
-        for (wrong, words) in
-            [("", "nprobe"), ("tcp", "tcp.fin="), ("sctp=3", "general="), ("tcp=x", "1h30m")]
-        {
+        for (wrong, words) in [
+            ("", "nprobe"),
+            ("tcp", "tcp.fin="),
+            ("sctp=3", "general="),
+            ("tcp=x", "1h30m"),
+            ("tcp=1,tcp=2", "omit one"),
+            ("zeek,yaf", "omit one"),
+        ] {
             let error = timeouts(wrong).unwrap_err();
             assert!(error.contains(words), "{wrong}: {error}");
         }

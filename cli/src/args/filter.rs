@@ -51,11 +51,17 @@ pub(crate) struct FilterArgs {
         long,
         value_name = "IFACE",
         requires = "interface",
+        conflicts_with = "read",
         help_heading = "Input and output"
     )]
     pub(crate) output: Vec<String>,
     /// Filter both directions with the same rules
-    #[arg(long, requires = "interface", help_heading = "Input and output")]
+    #[arg(
+        long,
+        requires = "interface",
+        conflicts_with = "read",
+        help_heading = "Input and output"
+    )]
     pub(crate) both_ways: bool,
     /// Write dropped packets to a capture file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Input and output")]
@@ -67,6 +73,7 @@ pub(crate) struct FilterArgs {
         value_name = "METHOD",
         default_value = "auto",
         hide_possible_values = true,
+        conflicts_with = "read",
         help_heading = "Input and output"
     )]
     pub(crate) capture: Capture,
@@ -76,11 +83,12 @@ pub(crate) struct FilterArgs {
         value_name = "METHOD",
         default_value = "af-packet",
         hide_possible_values = true,
+        conflicts_with = "read",
         help_heading = "Input and output"
     )]
     pub(crate) send: Sending,
     /// Stop after this time
-    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, requires = "interface",
+    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, requires = "interface", conflicts_with = "read",
         help_heading = "Input and output")]
     pub(crate) duration: Option<u64>,
 
@@ -103,7 +111,7 @@ pub(crate) struct FilterArgs {
         help_heading = "Rules")]
     pub(crate) memory: u64,
     /// Listen for 'ringtap filter ctl' on this socket, as in unix:/run/filter.sock
-    #[arg(long, value_name = "unix:PATH", value_parser = socket, requires = "interface",
+    #[arg(long, value_name = "unix:PATH", value_parser = socket, requires = "interface", conflicts_with = "read",
         help_heading = "Rules")]
     pub(crate) control: Option<PathBuf>,
     /// Accept control packets on this UDP port; they change the rules at their position in the
@@ -127,7 +135,13 @@ pub(crate) struct FilterArgs {
     pub(crate) workers: Option<usize>,
     /// Receive from this many queues of the interface, one worker each [default: 1; with af-xdp,
     /// all]
-    #[arg(long, value_name = "N", requires = "interface", help_heading = "Threads")]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "interface",
+        conflicts_with = "read",
+        help_heading = "Threads"
+    )]
     pub(crate) queues: Option<u16>,
     /// Check the rules, print the plan and exit
     #[arg(long, help_heading = "Threads")]

@@ -65,7 +65,7 @@ pub(crate) struct GenerateArgs {
         value_hint = ValueHint::FilePath, help_heading = "Traffic")]
     pub(crate) read: Vec<PathBuf>,
     /// Send the captures this many times; 0 repeats without end [default: 1]
-    #[arg(long = "loop", value_name = "N", requires = "read", value_parser = units::count,
+    #[arg(long = "loop", value_name = "N", requires = "read", conflicts_with = "profile", value_parser = units::count,
         help_heading = "Traffic")]
     pub(crate) rounds: Option<u64>,
 

@@ -42,6 +42,7 @@ pub(crate) struct MeasureArgs {
     pub(crate) packets: Option<u64>,
     /// Stop after this time
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, requires = "interface",
+        conflicts_with_all = ["read", "profile"],
         help_heading = "Source")]
     pub(crate) duration: Option<u64>,
     /// Capture method: auto, af-packet, af-xdp or dpdk
@@ -50,6 +51,7 @@ pub(crate) struct MeasureArgs {
         value_name = "METHOD",
         default_value = "auto",
         hide_possible_values = true,
+        conflicts_with_all = ["read", "profile"],
         help_heading = "Source"
     )]
     pub(crate) capture: Capture,

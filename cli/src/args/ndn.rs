@@ -74,7 +74,7 @@ pub(crate) struct ServerArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) to: Option<Url>,
     /// Also register the prefix over UDP (at /localhop/nfd), if the forwarder allows it
-    #[arg(long, requires = "to")]
+    #[arg(long, requires = "to", conflicts_with = "listen")]
     pub(crate) register: bool,
     #[command(flatten)]
     pub(crate) signing: SigningArgs,

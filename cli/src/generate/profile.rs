@@ -37,6 +37,12 @@ pub(crate) fn named(name: &str) -> anyhow::Result<Profile> {
         }
         Err(error) => return Err(error).with_context(|| format!("reading the profile {name}")),
     };
+    if text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#')) {
+        return Err(Usage::of(format!(
+            "the profile {name} is empty: use {}, or a file with fields of a profile",
+            Profile::NAMES.join(", "),
+        )));
+    }
     let parsed = if text.trim_start().starts_with('{') {
         serde_json::from_str(&text).map_err(|error| error.to_string())
     } else {

@@ -19,6 +19,7 @@ mod expressions;
 mod filter;
 mod filter_live;
 mod filter_offload;
+mod flags;
 mod formats;
 mod forward;
 mod forward_ethernet;

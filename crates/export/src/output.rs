@@ -133,6 +133,19 @@ impl Output {
         self.path().is_some_and(|path| path.as_os_str() == "-")
     }
 
+    /// Returns true if its connections are encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        match self {
+            Self::Collector(collector) => match collector.transport() {
+                Transport::Tls { .. } => true,
+                Transport::Kafka(topic) => topic.tls,
+                _ => false,
+            },
+            Self::Alerts(output) => output.is_encrypted(),
+            _ => false,
+        }
+    }
+
     /// Bytes of memory besides the blocks.
     pub fn fixed_bytes(&self) -> u64 {
         match self {

@@ -162,14 +162,14 @@ impl Extractors {
     }
 }
 
-/// A name in the list that is not an extractor.
+/// A name in the list that is not an extractor, or `none` among others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownExtractor(String);
 
 impl fmt::Display for UnknownExtractor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = Extractors::NAMES.join(", ");
-        write!(f, "unknown extractor {:?}: use {names}, all or none", self.0)
+        write!(f, "unknown extractor {:?}: use {names}, all, or none alone", self.0)
     }
 }
 
@@ -180,7 +180,11 @@ impl FromStr for Extractors {
 
     fn from_str(list: &str) -> Result<Self, UnknownExtractor> {
         let mut set = Self::NONE;
-        for name in list.split(',').map(str::trim) {
+        let names = list.split(',').map(str::trim);
+        if list.contains(',') && names.clone().any(|name| name == "none") {
+            return Err(UnknownExtractor(list.to_owned()));
+        }
+        for name in names {
             set.0 |= match (name, Self::NAMES.iter().position(|own| *own == name)) {
                 (_, Some(bit)) => 1 << bit,
                 ("all", _) => Self::ALL.0,
@@ -205,10 +209,12 @@ mod tests {
     #[test]
     fn sets_are_named() {
         assert_eq!("all".parse(), Ok(Extractors::ALL));
-        assert_eq!("dns,none".parse::<Extractors>().unwrap().names(), ["dns"]);
+        assert_eq!("dns,tls".parse::<Extractors>().unwrap().names(), ["tls", "dns"]);
+        let error = "all,none".parse::<Extractors>().unwrap_err().to_string();
+        assert!(error.contains("\"all,none\"") && error.ends_with("none alone"), "{error}");
         assert_eq!("none".parse::<Extractors>().unwrap().to_string(), "none");
         let error = "dns,gopher".parse::<Extractors>().unwrap_err().to_string();
         let names = Extractors::NAMES.join(", ");
-        assert_eq!(error, format!("unknown extractor \"gopher\": use {names}, all or none"));
+        assert_eq!(error, format!("unknown extractor \"gopher\": use {names}, all, or none alone"));
     }
 }

@@ -9,6 +9,9 @@
 
 const SECOND: f64 = 1e9;
 
+/// The largest size: more than the address space of a process.
+const MOST_BYTES: u64 = 256 << 40;
+
 /// Nanoseconds.
 pub fn duration_ns(text: &str) -> Result<u64, String> {
     let example = || format!("invalid duration {text:?}: use 30, 30s, 500ms or 1h30m");
@@ -31,13 +34,16 @@ pub fn duration_ns(text: &str) -> Result<u64, String> {
         total += number * unit;
         rest = &after[letters..];
     }
-    if text.is_empty() { Err(example()) } else { whole(total).ok_or_else(example) }
+    // Digits other than 0 are not nothing.
+    let vanishes = total < 0.5 && text.contains(|letter| matches!(letter, '1'..='9'));
+    if text.is_empty() || vanishes { Err(example()) } else { whole(total).ok_or_else(example) }
 }
 
 /// A number of things, with powers of 1000.
 pub fn count(text: &str) -> Result<u64, String> {
     let error = || format!("invalid count {text:?}: use 4096, 100k, 5M or 1G");
-    scaled(text, 1_000.0, &["", "k", "M", "G", "T"]).ok_or_else(error)
+    let exact = |number: f64| (number - number.round()).abs() <= number * 1e-9;
+    scaled(text, 1_000.0, &["", "k", "M", "G", "T"], exact).ok_or_else(error)
 }
 
 /// As [`count`], for indices.
@@ -47,9 +53,11 @@ pub fn index_count(text: &str) -> Result<usize, String> {
 
 /// Bytes, with powers of 1024.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let error = || format!("invalid size {text:?}: use 65536, 512M or 4G");
+    let error = || format!("invalid size {text:?}: use 65536, 512M or 4G, at most 256T");
     let bare = text.strip_suffix("iB").or_else(|| text.strip_suffix('B')).unwrap_or(text);
-    scaled(bare, 1_024.0, &["", "k", "M", "G", "T"]).ok_or_else(error)
+    let some = |number: f64| number == 0.0 || number >= 1.0;
+    let size = scaled(bare, 1_024.0, &["", "k", "M", "G", "T"], some);
+    size.filter(|&bytes| bytes <= MOST_BYTES).ok_or_else(error)
 }
 
 /// Core numbers, in order.
@@ -72,13 +80,15 @@ pub fn cores(text: &str) -> Result<Cores, String> {
     Ok(Cores(cores))
 }
 
-fn scaled(text: &str, step: f64, letters: &[&str]) -> Option<u64> {
+/// A number with a letter for its unit, if the product `is_valid`.
+fn scaled(text: &str, step: f64, letters: &[&str], is_valid: impl Fn(f64) -> bool) -> Option<u64> {
     if let Ok(exact) = text.parse() {
         return Some(exact);
     }
     let (number, letter) = number(text)?;
     let power = letters.iter().position(|known| known.eq_ignore_ascii_case(letter))?;
-    whole(number * step.powi(power as i32))
+    let product = number * step.powi(power as i32);
+    if is_valid(product) { whole(product) } else { None }
 }
 
 /// A decimal number and the text after it.
@@ -110,7 +120,9 @@ mod tests {
         ] {
             assert_eq!(duration_ns(text), Ok(ns), "{text}");
         }
-        for wrong in ["", "s", "1x", "-1", "1h30", "1 s", "..", "99999999999d"] {
+        for wrong in
+            ["", "s", "1x", "-1", "1h30", "1 s", "..", "99999999999d", "0.1ns", "0.0000000001"]
+        {
             assert!(duration_ns(wrong).is_err_and(|e| e.contains("1h30m")), "{wrong}");
         }
     }
@@ -126,6 +138,13 @@ mod tests {
         assert_eq!(bytes("1GB"), Ok(1 << 30));
         for wrong in ["", "k", "1kk", "-1", "1e9", "99999999999G", "1µ"] {
             assert!(count(wrong).is_err() && bytes(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!((count("1.1M"), bytes("1.3G")), (Ok(1_100_000), Ok(1_395_864_371)));
+        for wrong in ["0.0000001", "1.5", "0.0001k"] {
+            assert!(count(wrong).is_err_and(|e| e.contains("100k")), "{wrong}");
+        }
+        for wrong in ["0.1", "257T", "18446744073709551615"] {
+            assert!(bytes(wrong).is_err_and(|e| e.contains("at most 256T")), "{wrong}");
         }
     }
 }

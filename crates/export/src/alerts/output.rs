@@ -93,6 +93,15 @@ impl AlertOutput {
         &self.place
     }
 
+    /// Returns true if its connections are encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        match &self.place {
+            Place::Webhook(url) => url.is_encrypted,
+            Place::Syslog(place) => matches!(place, SyslogPlace::Tls(..)),
+            Place::File(_) | Place::Program(_) => false,
+        }
+    }
+
     /// The path, if it is a file; `-` is standard output.
     pub fn path(&self) -> Option<&Path> {
         match &self.place {
