@@ -26,6 +26,7 @@ use crate::alerts::{self, notice};
 use crate::args::{Capture, MonitorArgs, ReportForm};
 use crate::console::{Console, Extent};
 use crate::http::Listening;
+use crate::json::json;
 use crate::metrics::Metrics;
 use crate::outputs::{self, Outputs};
 use crate::screen::Screen;
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         let plan = match args.report {
             ReportForm::Text | ReportForm::Html => text::plan(&plan),
-            ReportForm::Json => serde_json::to_string_pretty(&plan)? + "\n",
+            ReportForm::Json => json(&plan)?,
         };
         return console::print(&plan).map(|()| ExitCode::SUCCESS);
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use ringtap_base::text::shown;
 use ringtap_monitor::{Alert, AlertState};
 use ringtap_terminal::numbers::count;
 
@@ -62,7 +63,7 @@ fn line(alert: &Alert) -> String {
 
 fn labelled(text: &str) -> String {
     let style = Style::new().bold().fg_color(Some(AnsiColor::Magenta.into()));
-    format!("{style}alert:{style:#} {text}")
+    format!("{style}alert:{style:#} {}", shown(text))
 }
 
 #[cfg(test)]

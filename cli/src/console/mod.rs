@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use ringtap_base::text::shown;
 use ringtap_engine::{ClockChanges, Watch};
 use ringtap_export::{Handle, Status};
 use ringtap_monitor::report::Interval;
@@ -275,7 +276,7 @@ impl Console {
         for line in lines {
             match line {
                 Line::Warning(text) => self.warn(&text),
-                Line::Note(text) if is_wanted(Level::Info) => self.print_line(&text),
+                Line::Note(text) if is_wanted(Level::Info) => self.print_line(&shown(&text)),
                 Line::Note(_) => {}
             }
         }
@@ -333,7 +334,8 @@ impl Console {
             }
         };
         let seconds = self.begin.elapsed().as_secs_f64();
-        self.print_line(&format!("stats: {seconds:.1} s, {}, {rest}", self.rates()));
+        let line = format!("stats: {seconds:.1} s, {}, {rest}", self.rates());
+        self.print_line(&shown(&line));
     }
 
     /// Packets of each interface, in parentheses, if there are several.
@@ -380,7 +382,7 @@ impl Console {
         }
     }
 
-    /// Prints a line on stderr, or in the terminal view.
+    /// Prints a line, which may have styles, on stderr or in the terminal view.
     pub(crate) fn print_line(&self, line: &str) {
         if self.on_screen(|screen| screen.add_message(line)).is_some() {
             return;

@@ -18,6 +18,7 @@ use ringtap_ndn::relay::{ForwardReport, Relay};
 
 use crate::args::{Form, ForwardAction, ForwardArgs};
 use crate::http::Listening;
+use crate::json::json;
 use crate::listener::listen;
 use crate::{notify, open_files, privileges, sandbox, signals};
 use metrics::{Latest, Metrics};
@@ -55,9 +56,9 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         let text = match args.output.report {
             Form::Text => text::plan(&plan),
-            Form::Json => serde_json::to_string_pretty(&plan.to_json())? + "\n",
+            Form::Json => json(&plan.to_json())?,
         };
-        return console::print(&text).map(|()| ExitCode::SUCCESS);
+        return console::print_plain(&text).map(|()| ExitCode::SUCCESS);
     }
     if let Some(warning) = too_few_files(plan.faces.faces_max, open_files::raise_limit()) {
         print_message("warning", &warning);
@@ -105,11 +106,9 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     let report = report.context("handling signals")??;
     let text = match args.output.report {
         Form::Text => text::report(&report),
-        Form::Json => {
-            serde_json::to_string_pretty(&report.to_json(env!("CARGO_PKG_VERSION")))? + "\n"
-        }
+        Form::Json => json(&report.to_json(env!("CARGO_PKG_VERSION")))?,
     };
-    console::print(&text)?;
+    console::print_plain(&text)?;
     Ok(exit_code(args, &report))
 }
 

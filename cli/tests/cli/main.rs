@@ -51,6 +51,7 @@ mod report;
 mod send;
 mod services;
 mod signals;
+mod text;
 mod tui;
 mod usage;
 mod watch;

@@ -129,7 +129,7 @@ mod tests {
         let mut page = Page::default();
         page.figure("received", Cell::count(1234));
         page.heading("A & B");
-        page.line("<script>alert(1)</script>\u{7}");
+        page.line("<script>alert(1)</script>\u{7}\u{202e}\u{e0041}");
         let mut table = Table::new(&[Lean::Left, Lean::Right]);
         table.row(["\"x\"".into(), Cell::bytes(2048)]);
         table.row(["y".into(), Cell::bytes(1024)]);
@@ -145,7 +145,7 @@ mod tests {
             "<title>&lt;t&gt;</title>",
             "<data value=\"1234\" title=\"1234\">1,234</data>",
             "A &amp; B",
-            "&lt;script&gt;alert(1)&lt;/script&gt;\u{fffd}",
+            "&lt;script&gt;alert(1)&lt;/script&gt;\\u{7}\\u{202e}\\u{e0041}",
             "&quot;x&quot;",
             "<td class=\"n\" style=\"--bar:50.0%\"><data value=\"1024\"",
             "<h2>C <a href=\"/csv?a=1&amp;b=2\">CSV</a></h2>",

@@ -1,5 +1,7 @@
 //! Tables with aligned columns.
 
+use ringtap_base::text::{acts, push_hex, shown};
+
 use crate::numbers;
 
 /// The alignment of a column.
@@ -11,7 +13,7 @@ pub enum Lean {
     Right,
 }
 
-/// A cell: text without escape sequences.
+/// A cell. Its text may be any; outputs have it as [`shown`].
 #[derive(Clone, Debug)]
 pub struct Cell {
     pub(crate) text: String,
@@ -97,7 +99,8 @@ impl Table {
 
     /// The lines, indented, two spaces between columns, nothing after the last cell.
     pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
-        let texts = |row: &'_ Vec<Cell>| row.iter().map(|cell| cell.text.clone()).collect();
+        let texts =
+            |row: &'_ Vec<Cell>| row.iter().map(|cell| shown(&cell.text).into_owned()).collect();
         let head = self.head.iter().map(|name| (*name).to_owned()).collect();
         let head = (!self.head.is_empty()).then_some(head);
         let rows: Vec<Vec<String>> = head.into_iter().chain(self.rows.iter().map(texts)).collect();
@@ -140,13 +143,17 @@ impl Table {
     }
 }
 
-/// A field of CSV.
+/// A field of CSV, with backslashes and letters that act on a terminal as `\xHH`.
 pub fn quoted(text: &str) -> String {
-    if text.contains(['"', ',', '\r', '\n']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter == '\\' || acts(letter) {
+            push_hex(&mut safe, letter);
+        } else {
+            safe.push(letter);
+        }
     }
+    if safe.contains([',', '"']) { format!("\"{}\"", safe.replace('"', "\"\"")) } else { safe }
 }
 
 #[cfg(test)]
@@ -169,5 +176,15 @@ mod tests {
         let lines: Vec<_> = table.lines().collect();
         assert_eq!(lines, ["  name      packets", "  a \"b\", c   12,345"]);
         assert_eq!(table.csv(), "name,packets\r\n\"a \"\"b\"\", c\",12345\r\n");
+    }
+
+    #[test]
+    fn no_letter_acts_on_a_terminal() {
+        let mut table = Table::new(&[Lean::Left, Lean::Left]);
+        table.row(["a\u{202e}\\", "b"]);
+        table.row(["\u{9b}2J\n", "c"]);
+        let lines: Vec<_> = table.lines().collect();
+        assert_eq!(lines, ["  a\\u{202e}\\     b", "  \\u{9b}2J\\u{a}  c"]);
+        assert_eq!(table.csv(), "a\\xe2\\x80\\xae\\x5c,b\r\n\\xc2\\x9b2J\\x0a,c\r\n");
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use ringtap_base::text::shown;
 use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bit_rate, count, of, rate};
 
@@ -44,7 +45,9 @@ impl fmt::Display for Alert {
             }
             Subject::Spread { source } => write!(f, "{source} sent to {}", of(self.number, "host")),
             Subject::Watched { host, entry, label, field, flow, .. } => {
-                let label = if label.is_empty() { String::new() } else { format!(" ({label})") };
+                let entry = shown(entry);
+                let label =
+                    if label.is_empty() { String::new() } else { format!(" ({})", shown(label)) };
                 let [from, to] =
                     [(flow.source(), flow.src_port), (flow.destination(), flow.dst_port)]
                         .map(|(address, port)| SocketAddr::new(address, port));

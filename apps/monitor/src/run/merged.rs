@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ringtap_base::text::json_document;
 use serde::Serialize;
 
 use super::canonical::{self, Canonical};
@@ -111,5 +112,6 @@ impl Merged {
             joined_flows: self.joined_flows,
             digest: self.digest(),
         })
+        .map(json_document)
     }
 }
