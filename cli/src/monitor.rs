@@ -132,7 +132,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         let console = Arc::clone(&console);
         Metrics::new(&WATCH, plan.arrangement.queues, &names, move || console.run_stats())
     };
-    let _metrics = metrics.map(|listening| listening.serve("metrics", numbers())).transpose()?;
+    let _metrics = metrics.map(|listening| listening.serve_metrics(numbers())).transpose()?;
     let about = || web::About {
         title: plan.options.source.join(", "),
         is_live: plan.options.live,

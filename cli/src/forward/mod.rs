@@ -74,7 +74,7 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
         privileges::become_user(user)?;
     }
     let latest = Latest::default();
-    let serve = |listening: Listening| listening.serve("metrics", Metrics::new(latest.clone()));
+    let serve = |listening: Listening| listening.serve_metrics(Metrics::new(latest.clone()));
     let url = listening.as_ref().and_then(Listening::url);
     let metrics = listening.map(serve).transpose()?;
     let duration = args.duration.map(Duration::from_nanos);
