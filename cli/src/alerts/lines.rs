@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use ringtap_base::text::shown;
-use ringtap_monitor::{Alert, AlertState};
+use ringtap_monitor::Alert;
 use ringtap_terminal::numbers::count;
 
 /// Lines printed in each minute of the run.
@@ -54,11 +54,7 @@ impl AlertLines {
 }
 
 fn line(alert: &Alert) -> String {
-    let state = match alert.state {
-        AlertState::Once => String::new(),
-        state => format!(" {}:", state.name()),
-    };
-    labelled(&format!("{}{state} {alert}", alert.time))
+    labelled(&format!("{} {}: {alert}", alert.time, alert.state.name()))
 }
 
 fn labelled(text: &str) -> String {
@@ -68,8 +64,8 @@ fn labelled(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ringtap_monitor::Subject;
     use ringtap_monitor::report::Time;
+    use ringtap_monitor::{AlertState, Subject};
 
     use super::*;
 

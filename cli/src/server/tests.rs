@@ -226,7 +226,7 @@ fn many_requests_of_some_clients_delay_the_others_by_a_turn() {
     let mut answer = [0; 9];
     modest.read_exact(&mut answer).unwrap();
     total += before.len();
-    // No request is forgotten, also when the client sends no more.
+    // Each request is answered, also when the client sends no more.
     greedy.iter().for_each(|client| client.shutdown(Shutdown::Write).unwrap());
     while total < 8 * MANY + 1 {
         total += turn(&mut server).len();
