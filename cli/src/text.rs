@@ -78,6 +78,7 @@ pub(crate) fn merged(merged: &Merged) -> Page {
     if merged.joined_flows > 0 {
         page.line(&format!("{} joined with flows of other runs", count(merged.joined_flows)));
     }
+    merged.notes().iter().for_each(|note| page.line(note));
     let inexact = merged.inexact();
     if inexact.is_empty() {
         page.line("exact: as one run over all packets");
@@ -93,11 +94,10 @@ pub(crate) fn merged(merged: &Merged) -> Page {
 
 /// The parts of a run, if it is not whole.
 fn parts(run: &Run) -> String {
-    let is_whole = run.ended && matches!(run.parts[..], [Span { first: 0, .. }]);
     let end = if run.ended { "" } else { ", not ended" };
     let all: Vec<_> = run.parts.iter().take(SPANS).map(numbers).collect();
     let more = if run.parts.len() > SPANS { ", …" } else { "" };
-    if is_whole { String::new() } else { format!("{}{more}{end}", all.join(", ")) }
+    if run.is_whole() { String::new() } else { format!("{}{more}{end}", all.join(", ")) }
 }
 
 fn numbers(span: &Span) -> String {

@@ -17,6 +17,7 @@ use ringtap_engine::Watch;
 use ringtap_ndn::relay::{ForwardReport, Relay};
 
 use crate::args::{Form, ForwardAction, ForwardArgs};
+use crate::console::Rate;
 use crate::http::Listening;
 use crate::json::json;
 use crate::listener::listen;
@@ -79,6 +80,7 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     let metrics = listening.map(serve).transpose()?;
     let duration = args.duration.map(Duration::from_nanos);
     let mut next = args.stats.unwrap_or(u64::MAX);
+    let mut rate = Rate::default();
     let publish = |report: &dyn Fn() -> ForwardReport| {
         if next == u64::MAX && metrics.is_none() {
             return;
@@ -86,7 +88,7 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
         let report = report();
         if report.seconds * 1e9 >= next as f64 {
             next = next.saturating_add(args.stats.unwrap_or(u64::MAX));
-            print_to_stderr(&text::stats(&report));
+            print_to_stderr(&text::stats(&report, &mut rate));
         }
         if metrics.is_some() {
             latest.set(report);

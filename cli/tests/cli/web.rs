@@ -198,7 +198,7 @@ fn all_of_the_page_can_be_read_on_desktop_and_phone_in_light_and_dark() {
     send_all(&mut net.sender(&SendOptions::default()), &sent);
     send_all(&mut net.sender(&SendOptions::default()), &(1..=60).map(syn).collect::<Vec<_>>());
     browser.open(PAGE);
-    let ready = "rows('Flows').length >= 10 && rows('Alerts').length > 0 && rows('Slow servers').length > 0";
+    let ready = "rows('Flows').length >= 10 && rows('Alerts').length > 0 && rows('Slowest DNS answers').length > 0";
     browser.wait_for(&format!("{FIGURE} return {ready};"));
     // A view that does not change while it is examined.
     browser.press("p");

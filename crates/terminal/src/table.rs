@@ -70,19 +70,26 @@ pub struct Table {
     pub(crate) lean: Vec<Lean>,
     /// The names of the columns, if they have any.
     pub(crate) head: Vec<&'static str>,
+    /// Text has no line for the names.
+    is_bare: bool,
     pub(crate) rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
     /// An empty table; `lean` has an entry for each column.
     pub fn new(lean: &[Lean]) -> Self {
-        Self { lean: lean.to_vec(), head: Vec::new(), rows: Vec::new() }
+        Self { lean: lean.to_vec(), head: Vec::new(), is_bare: false, rows: Vec::new() }
     }
 
     /// An empty table with named columns.
     pub fn with_head(columns: &[(&'static str, Lean)]) -> Self {
         let (head, lean) = columns.iter().copied().unzip();
-        Self { lean, head, rows: Vec::new() }
+        Self { lean, head, is_bare: false, rows: Vec::new() }
+    }
+
+    /// An empty table with these names of columns in HTML and CSV alone: in text each cell says what it is.
+    pub fn named(columns: &[(&'static str, Lean)]) -> Self {
+        Self { is_bare: true, ..Self::with_head(columns) }
     }
 
     /// Adds a row with at most as many cells as the table has columns.
@@ -102,7 +109,7 @@ impl Table {
         let texts =
             |row: &'_ Vec<Cell>| row.iter().map(|cell| shown(&cell.text).into_owned()).collect();
         let head = self.head.iter().map(|name| (*name).to_owned()).collect();
-        let head = (!self.head.is_empty()).then_some(head);
+        let head = (!self.head.is_empty() && !self.is_bare).then_some(head);
         let rows: Vec<Vec<String>> = head.into_iter().chain(self.rows.iter().map(texts)).collect();
         let widest = |column: usize| {
             let texts = rows.iter().filter_map(|row| row.get(column));
@@ -176,6 +183,14 @@ mod tests {
         let lines: Vec<_> = table.lines().collect();
         assert_eq!(lines, ["  name      packets", "  a \"b\", c   12,345"]);
         assert_eq!(table.csv(), "name,packets\r\n\"a \"\"b\"\", c\",12345\r\n");
+    }
+
+    #[test]
+    fn names_of_columns_may_be_left_out_of_text() {
+        let mut table = Table::named(&[("name", Lean::Left), ("packets", Lean::Right)]);
+        table.row(["a".into(), Cell::count(1).with("packets")]);
+        assert_eq!(table.lines().collect::<Vec<_>>(), ["  a  1 packets"]);
+        assert_eq!(table.csv(), "name,packets\r\na,1\r\n");
     }
 
     #[test]
