@@ -114,7 +114,14 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let title = || format!("{}, {}", plan.options.source.join(", "), text::seats(&plan));
     let screen = args
         .tui
-        .then(|| Screen::open(title(), plan.arrangement.queues, plan.app.max_flows()))
+        .then(|| {
+            Screen::open(
+                title(),
+                plan.arrangement.queues,
+                plan.app.max_flows(),
+                text::threads(&plan),
+            )
+        })
         .transpose()?;
     let parts = page.is_some().then(|| web::parts(&mut sinks));
     let console = Console::new(
@@ -138,6 +145,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         is_live: plan.options.live,
         measures_tcp: plan.app.analyses.tcp,
         max_flows: plan.app.max_flows(),
+        threads: text::threads(&plan),
     };
     let serve = |(page, parts): (Page, web::Parts)| {
         page.listening.serve("web", Web::new(about(), page.access, numbers(), &WATCH, parts))

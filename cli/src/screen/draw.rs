@@ -267,11 +267,11 @@ fn loads_of(view: &View, area: Rect) -> Vec<Line<'_>> {
     let mut loads: Vec<_> = view.loads.iter().collect();
     loads.sort_by(|a, b| b.busy.total_cmp(&a.busy));
     loads.truncate(room - lines.len());
-    lines.extend(
-        loads
-            .iter()
-            .map(|load| bar(&load.thread, load.busy, format!("{:.0} %", 100.0 * load.busy))),
-    );
+    lines.extend(loads.iter().map(|load| {
+        let output = load.output().and_then(|place| view.outputs.get(place));
+        let name = output.map_or("", |output| &output.name);
+        bar(&load.thread, load.busy, format!("{:.0} % {name}", 100.0 * load.busy))
+    }));
     lines
 }
 
@@ -279,9 +279,9 @@ fn loads_of(view: &View, area: Rect) -> Vec<Line<'_>> {
 fn bar<'a>(name: &str, share: f64, value: String) -> Line<'a> {
     let full = (share * BAR as f64).round() as usize;
     let color = if share > 0.9 { Color::Red } else { Color::Green };
-    let name: String = name.chars().take(16).collect();
+    let name: String = name.chars().take(17).collect();
     Line::from(vec![
-        Span::raw(format!("{name:<17}")),
+        Span::raw(format!("{name:<18}")),
         Span::styled("█".repeat(full.min(BAR)), color),
         Span::raw("·".repeat(BAR.saturating_sub(full))).dim(),
         Span::raw(format!(" {value}")),
@@ -418,6 +418,21 @@ mod tests {
         view.help = true;
         let page = page(&view);
         assert!(page.contains("PAUSED") && page.contains("pause and go on"), "{page}");
+    }
+
+    /// A full column, and a full bar, have their scale beside them.
+    #[test]
+    fn one_packet_a_second_fills_no_bar() {
+        let (watch, load) = (Watch::new(), ThreadLoad { thread: "queue 0".into(), busy: 0.0 });
+        let mut view = View::new("eth0".into(), 2, 100);
+        for second in 1..=60 {
+            watch.packets.add(0, 1);
+            view.update(&watch, Duration::from_secs(second), vec![load.clone()]);
+        }
+        let lines = shown(&view, 80, 24);
+        assert!(lines[1].contains("most 1, full height 100 packets/s"), "{}", lines[1]);
+        assert!(!lines.concat().contains('█'), "{}", lines.join("\n"));
+        assert_eq!([0, 100, 101, 999, 2_000_001].map(scale), [100, 100, 200, 1_000, 5_000_000]);
     }
 
     #[test]

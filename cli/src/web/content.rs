@@ -329,8 +329,10 @@ impl Shown<'_> {
         loads.sort_by(|one, other| other.busy.total_cmp(&one.busy));
         for load in loads.into_iter().take(32) {
             let percent = 100.0 * load.busy;
+            let output = load.output().and_then(|place| self.now.outputs.get(place));
+            let name = output.map(|output| format!("{}: {}", load.thread, output.name));
             table.row([
-                load.thread.as_str().into(),
+                name.unwrap_or_else(|| load.thread.clone()).into(),
                 Cell::about(percent.round() as u64, format!("{percent:.0} %")),
             ]);
         }
@@ -396,9 +398,9 @@ impl Shown<'_> {
              dnsResponseMicroseconds\r\n",
         );
         let (from_ns, until_ns) = self.span_ns(view);
+        let microseconds = |us: Option<u32>| us.map_or_else(String::new, |us| us.to_string());
         for flow in self.flows.of(view, from_ns, until_ns) {
             if csv.len() > FILE {
-        let microseconds = |us: Option<u32>| us.map_or_else(String::new, |us| us.to_string());
                 break;
             }
             let row = flow.row;
@@ -420,9 +422,9 @@ impl Shown<'_> {
                 row.packets[1].to_string(),
                 row.octets[0].to_string(),
                 row.octets[1].to_string(),
+                microseconds(row.dns_us),
             ];
             csv += &fields.join(",");
-                microseconds(row.dns_us),
             csv += "\r\n";
         }
         csv

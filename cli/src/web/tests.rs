@@ -12,8 +12,13 @@ static WATCH: Watch = Watch::new();
 
 /// A site with a flow that has hostile names.
 fn site() -> Web {
-    let about =
-        About { title: "<b>'\"&".into(), is_live: false, measures_tcp: false, max_flows: 1000 };
+    let about = About {
+        title: "<b>'\"&".into(),
+        is_live: false,
+        measures_tcp: false,
+        max_flows: 1000,
+        threads: Vec::new(),
+    };
     let address = SocketAddr::from(([127, 0, 0, 1], 80));
     let stats = || RunStats {
         elapsed: Duration::ZERO,

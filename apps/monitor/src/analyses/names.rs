@@ -276,7 +276,8 @@ impl Section for Names {
     }
 
     fn show(&self, page: &mut Page, _: &About<'_>) {
-        let mut servers = Table::new(&[Left, Right, Right]);
+        let mut servers =
+            Table::named(&[("server name", Left), ("octets", Right), ("flows", Right)]);
         for row in &self.servers {
             servers.row([
                 short(&row.name).into(),
@@ -291,7 +292,7 @@ impl Section for Names {
             }
         };
         further(page, self.server_names, self.servers.len());
-        let mut dns = Table::new(&[Left, Right, Right]);
+        let mut dns = Table::named(&[("name", Left), ("flows", Right), ("failed", Right)]);
         for row in &self.dns {
             let failed = match row.failed {
                 0 => "".into(),
@@ -301,7 +302,7 @@ impl Section for Names {
         }
         page.section("DNS names", dns);
         further(page, self.dns_names, self.dns.len());
-        let mut failed = Table::new(&[Left, Right, Right]);
+        let mut failed = Table::named(&[("name", Left), ("failed", Right), ("flows", Right)]);
         for row in &self.dns_failed {
             let of_all = format!("of {}", of(row.flows, "flow"));
             let number = Cell::count(row.failed).with("failed");

@@ -180,6 +180,7 @@ fn client(event: &Event) -> IpAddr {
 }
 
 impl Analysis for WatchTable {
+    const IS_FINDING: bool = true;
     const IN_ALL: bool = false;
     const TAKES_RECORDS: bool = true;
     const TAKES_EVENTS: bool = true;
@@ -247,8 +248,8 @@ impl Analysis for WatchTable {
     fn end(self) -> Box<WatchFindings> {
         Box::new(WatchFindings {
             sights: self.sights.into_iter().collect(),
-            rows: self.rows.into_iter().collect(),
             full: self.full,
+            rows: self.rows.into_iter().collect(),
             ignored: self.ignored,
         })
     }
@@ -260,15 +261,14 @@ pub struct WatchMerger {
     /// Reported when all workers have reached a mark.
     sights: HashMap<Key, Sight>,
     alerted: HashSet<Key>,
-    rows: HashMap<Key, Row>,
     /// Hosts of each entry so far.
     hosts: HashMap<u32, u64>,
     full: bool,
+    rows: HashMap<Key, Row>,
     ignored: u64,
 }
 
 impl WatchMerger {
-    fn report_alerts(&mut self, signals: Signals<'_>) {
     fn new(list: Arc<WatchList>) -> Self {
         Self {
             list,
@@ -281,20 +281,21 @@ impl WatchMerger {
         }
     }
 
+    fn report_alerts(&mut self, signals: Signals<'_>) {
         let mut sights: Vec<_> = self.sights.drain().map(|(key, sight)| (sight, key)).collect();
         sights.retain(|(_, key)| self.alerted.insert(*key));
         sights.sort_unstable();
         for (Sight { time_ns, flow, field }, (entry, host)) in sights {
-            let subject = Subject::Watched {
             let number = self.hosts.entry(entry).or_default();
             *number += 1;
+            let subject = Subject::Watched {
                 entry: self.list.text(entry).to_owned(),
                 kind: self.list.kind(entry),
                 label: self.list.label(entry).to_owned(),
                 host,
-                field: field.name(),
                 hosts: vec![host],
                 at_least: self.full,
+                field: field.name(),
                 flow,
             };
             signals(Signal::Watched { time: Time(time_ns), subject, number: *number });
@@ -322,8 +323,8 @@ impl Merge<WatchTable> for WatchMerger {
                 }
             }
         }
-        self.ignored += found.ignored;
         self.full |= found.full;
+        self.ignored += found.ignored;
     }
 
     fn on_time(&mut self, _: u64, signals: Signals<'_>) {
@@ -388,7 +389,13 @@ impl Section for Watched {
         let mut rows: Vec<&WatchedRow> = self.rows.iter().collect();
         // Stable: equal ones stay in the order of time.
         rows.sort_by_key(|row| Reverse(row.matches));
-        let mut table = Table::new(&[Left, Left, Right, Left, Left]);
+        let mut table = Table::named(&[
+            ("entry", Left),
+            ("host", Left),
+            ("matches", Right),
+            ("first", Left),
+            ("field", Left),
+        ]);
         for row in rows.iter().take(SHOWN) {
             table.row([
                 title(row).into(),
@@ -527,13 +534,6 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_bounded_and_the_rest_is_counted() {
-        let list = list("evil.example");
-        let mut table = WatchTable::new(&list);
-        for number in 0..ROWS as u32 + 5 {
-            let mut key = key(0, 0);
-            key.src[..4].copy_from_slice(&number.to_be_bytes());
-    #[test]
     fn hosts_are_counted_in_the_order_of_time_in_any_shards() {
         let list = list("evil.example\n10.0.0.0/8");
         let of = |shards: usize| {
@@ -561,6 +561,13 @@ mod tests {
         assert_eq!((of(1), of(3)), (expected.clone(), expected));
     }
 
+    #[test]
+    fn rows_are_bounded_and_the_rest_is_counted() {
+        let list = list("evil.example");
+        let mut table = WatchTable::new(&list);
+        for number in 0..ROWS as u32 + 5 {
+            let mut key = key(0, 0);
+            key.src[..4].copy_from_slice(&number.to_be_bytes());
             table.on_event(&event(key, 1, &[(Kind::HttpHost, "evil.example")]));
         }
         let (section, signals) = merged(&list, vec![table]);
