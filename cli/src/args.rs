@@ -369,7 +369,7 @@ pub(crate) struct MonitorArgs {
     /// this file: 32 bytes, or 64 hexadecimal digits
     #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) anonymise: Option<PathBuf>,
-    /// Print a progress line on stderr at this interval [default: a progress bar, on a terminal]
+    /// Print a progress line on stderr at this interval, with the rate since the line before [default: a progress bar, on a terminal]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Output")]
     pub(crate) stats: Option<u64>,
     /// Serve Prometheus metrics at http://ADDR/metrics; a port alone listens on 127.0.0.1

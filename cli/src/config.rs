@@ -51,7 +51,7 @@ fn flags(path: &Path, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsSt
     let text = std::fs::read_to_string(path)
         .map_err(Usage::of)
         .with_context(|| format!("reading the configuration {shown}"))?;
-    let table: Table = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let table: Table = toml::from_str(&text).map_err(|error| wrong(toml_error(&error, &text)))?;
     let command = Cli::command();
     let command = command.find_subcommand(name).context("unknown command")?;
     let known = || {
@@ -77,6 +77,13 @@ fn flags(path: &Path, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsSt
         flags.extend(words(key, arg, value).map_err(wrong)?);
     }
     Ok(flags)
+}
+
+/// An error of the TOML parser on one line.
+pub(crate) fn toml_error(error: &toml::de::Error, text: &str) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map(|before| format!("line {}: ", before.matches('\n').count() + 1));
+    line.unwrap_or_default() + &error.message().replace('\n', ", ")
 }
 
 /// The flag `arg`, named `key`, as words of a command line: none for `false`, several for a list.

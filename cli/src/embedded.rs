@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use anyhow::Context;
 use arrow_array::RecordBatch;
 use clap::{CommandFactory, Parser};
+use ringtap_base::text::shown;
 use ringtap_engine::Watch;
 use ringtap_export::{Batches, Output, Prepared};
 use ringtap_monitor::state::Earlier;
@@ -137,7 +138,7 @@ fn merge_all(states: &[Vec<u8>], flags: &Table, stop: &Stop) -> anyhow::Result<F
         report: merged.to_json(env!("CARGO_PKG_VERSION"))?,
         state: Some(state),
         flows: None,
-        warnings: merge::warnings(&args, &merged),
+        warnings: shown_all(merge::warnings(&args, &merged)),
         errors: Vec::new(),
     })
 }
@@ -189,9 +190,14 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
             .then(|| outcome.write_state(&mut Earlier::default(), Vec::new()))
             .transpose()?,
         flows: batches.map(|batches| batches.take()).filter(|batches| !batches.is_empty()),
-        warnings: warnings.into_iter().map(text).collect(),
-        errors,
+        warnings: shown_all(warnings.into_iter().map(text).collect()),
+        errors: shown_all(errors),
     })
+}
+
+/// Messages for people.
+fn shown_all(messages: Vec<String>) -> Vec<String> {
+    messages.iter().map(|message| shown(message).into_owned()).collect()
 }
 
 /// Parses the flags and further words as those of a command line.

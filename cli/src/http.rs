@@ -8,7 +8,7 @@
 //! Invariant: no client delays the run, the attendant thread or another client (see [`crate::server`]).
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -24,6 +24,7 @@ use crate::tls::TlsListener;
 const LIMITS: Limits = Limits {
     connections: 256,
     followers: 64,
+    requests: 4,
     request: Duration::from_secs(5),
     response: Duration::from_secs(10),
     idle: Duration::from_secs(75),
@@ -66,6 +67,30 @@ pub(crate) struct Get<'a> {
     pub(crate) authorization: &'a str,
     /// Whether a page of another site asks for it, other than by a link that is followed.
     pub(crate) is_foreign: bool,
+}
+
+impl Get<'_> {
+    /// Refuses requests that pages of other sites make. On the loopback address, `is_local`, the name of the server must
+    /// also be an address or `localhost`: a page of another name that leads to this address may not read this one.
+    pub(crate) fn check_site(&self, is_local: bool) -> Result<(), Reply> {
+        let refused = |why: &str| Err(Reply::None("403 Forbidden", format!("{why}\n")));
+        if self.is_foreign {
+            refused("not for pages of other sites")
+        } else if is_local && !is_local_name(self.host) {
+            refused("use the address, or localhost")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn is_local_name(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    name.is_empty() || name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
 }
 
 /// The answer to a request.
@@ -116,6 +141,22 @@ pub(crate) trait Site {
     fn end(&mut self) {}
 }
 
+/// A site without a rule of its own who may see it.
+struct Checked<S> {
+    site: S,
+    /// It listens on the loopback address.
+    is_local: bool,
+}
+
+impl<S: Site> Site for Checked<S> {
+    fn get(&mut self, request: &Get<'_>) -> Reply {
+        match request.check_site(self.is_local) {
+            Ok(()) => self.site.get(request),
+            Err(refusal) => refusal,
+        }
+    }
+}
+
 /// A listening socket.
 pub(crate) enum Listening {
     Plain(TcpListener),
@@ -163,6 +204,12 @@ impl Listening {
     pub(crate) fn url(&self) -> Option<String> {
         let scheme = if matches!(self, Self::Tls(..)) { "https" } else { "http" };
         self.address().map(|address| format!("{scheme}://{address}/"))
+    }
+
+    /// Serves metrics, which may be read by all who reach the address, but not by pages of other sites.
+    pub(crate) fn serve_metrics(self, site: impl Site + Send + 'static) -> anyhow::Result<Serving> {
+        let is_local = self.address().is_none_or(|address| address.ip().is_loopback());
+        self.serve("metrics", Checked { site, is_local })
     }
 
     /// Serves the site, in a thread of this name, which yields to all others.
@@ -322,6 +369,8 @@ fn request<'a>(received: &'a [u8], fields: &mut [httparse::Header<'a>]) -> Optio
     let is_last = all("connection")
         .any(|value| value.split(',').any(|option| option.trim().eq_ignore_ascii_case("close")));
     let get = match request.method {
+        // Programs would differ in which of them they believe (RFC 9112, section 3.2).
+        _ if all("host").count() > 1 => return wrong("400 Bad Request"),
         Some("GET" | "HEAD") => {
             let is_foreign = first("sec-fetch-site").eq_ignore_ascii_case("cross-site")
                 && !first("sec-fetch-mode").eq_ignore_ascii_case("navigate");
@@ -365,6 +414,13 @@ mod tests {
         };
         refused("POST /metrics HTTP/1.1\r\n\r\n", "405 Method Not Allowed");
         refused("\0\x01\x02 nonsense\r\n\r\n", "400 Bad Request");
+        for twice in
+            ["Host: a\r\nHost: a", "Host: localhost\r\nX: y\r\nhOST: a.example", "Host:\r\nHost: a"]
+        {
+            let bytes = format!("GET / HTTP/1.1\r\n{twice}\r\n\r\nGET / HTTP/1.1\r\n\r\n");
+            refused(&bytes, "400 Bad Request");
+            with(&bytes, |request| assert!(!request.unwrap().keep_open));
+        }
         let large = "431 Request Header Fields Too Large";
         refused(&format!("GET /{} HTTP/1.1\r\n", "x".repeat(REQUEST)), large);
         refused(&format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(HEADERS + 1)), large);
@@ -402,6 +458,22 @@ mod tests {
                 );
             });
         }
+    }
+
+    #[test]
+    fn on_the_loopback_address_other_names_are_refused() {
+        let named = |host| Get { path: "/", query: "", host, authorization: "", is_foreign: false };
+        for right in ["", "localhost", "LocalHost:80", "127.0.0.1:80", "[::1]:80", "[::1]"] {
+            assert_eq!(named(right).check_site(true), Ok(()), "{right}");
+        }
+        for wrong in ["a.example", "a.example:80", "localhost.a.example", "1.2.3.4.a.example:80"] {
+            assert!(named(wrong).check_site(true).is_err(), "{wrong}");
+            assert_eq!(named(wrong).check_site(false), Ok(()), "{wrong}");
+            let mut site = Checked { site: Echo, is_local: true };
+            assert!(matches!(site.get(&named(wrong)), Reply::None("403 Forbidden", _)));
+        }
+        let foreign = Get { is_foreign: true, ..named("localhost") };
+        assert!(foreign.check_site(true).is_err() && foreign.check_site(false).is_err());
     }
 
     /// A site that returns what it is asked for.

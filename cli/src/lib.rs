@@ -19,6 +19,7 @@ mod filter;
 mod forward;
 mod generate;
 mod http;
+mod json;
 mod listener;
 mod live;
 mod loads;

@@ -12,15 +12,42 @@ pub(crate) struct ThreadLoad {
     pub(crate) busy: f64,
 }
 
+impl ThreadLoad {
+    /// The place of the output that it writes, in the order of the command line.
+    pub(crate) fn output(&self) -> Option<usize> {
+        let number: usize = self.thread.strip_prefix("output ")?.parse().ok()?;
+        number.checked_sub(1)
+    }
+}
+
+/// Bytes of a thread's name that the kernel keeps.
+const KEPT: usize = 15;
+
 /// The CPU times at the last reading.
 #[derive(Default)]
 pub(crate) struct Loads {
+    /// Whole names of threads.
+    names: Vec<String>,
     elapsed: Duration,
     /// CPU time in clock ticks, by thread.
     ticks: BTreeMap<u32, u64>,
 }
 
 impl Loads {
+    /// The loads of a run whose threads have these names, among others.
+    pub(crate) fn new(names: Vec<String>) -> Self {
+        Self { names, ..Self::default() }
+    }
+
+    /// The whole name of a thread.
+    fn whole(&self, kept: String) -> String {
+        let mut whole = self.names.iter().filter(|name| name.starts_with(&kept));
+        match (kept.len(), whole.next(), whole.next()) {
+            (KEPT, Some(name), None) => name.clone(),
+            _ => kept,
+        }
+    }
+
     /// The load of each thread since the last call; empty for the first call. `elapsed` must grow.
     pub(crate) fn read(&mut self, elapsed: Duration) -> Vec<ThreadLoad> {
         let past_s = elapsed.saturating_sub(self.elapsed).as_secs_f64();
@@ -33,7 +60,7 @@ impl Loads {
                 && past_s > 0.0
             {
                 let busy = ticks.saturating_sub(*before) as f64 / per_second / past_s;
-                loads.push(ThreadLoad { thread, busy: busy.min(1.0) });
+                loads.push(ThreadLoad { thread: self.whole(thread), busy: busy.min(1.0) });
             }
             seen.insert(id, ticks);
         }
@@ -77,6 +104,17 @@ mod tests {
         assert_eq!(parse_stat(&format!("12 (a) (b)) {rest}")), Some(("a) (b)".into(), 77)));
         assert_eq!(parse_stat("12 (short) R 1"), None);
         assert_eq!(parse_stat(""), None);
+    }
+
+    #[test]
+    fn names_that_the_kernel_cuts_are_completed() {
+        let names = ["worker 0", "worker 1 + merger", "dispatcher 10 + a", "dispatcher 10 + b"];
+        let loads = Loads::new(names.map(str::to_owned).to_vec());
+        let whole = |name: &str| loads.whole(name.to_owned());
+        assert_eq!(whole("worker 1 + merg"), "worker 1 + merger");
+        assert_eq!(whole("worker 0"), "worker 0");
+        assert_eq!(whole("worker 1"), "worker 1");
+        assert_eq!(whole("dispatcher 10 +"), "dispatcher 10 +");
     }
 
     #[test]

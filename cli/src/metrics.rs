@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use ringtap_base::text::shown;
 use ringtap_engine::Watch;
 use ringtap_export::Status;
 use ringtap_extract::Unread;
@@ -67,9 +68,9 @@ impl Site for Metrics {
     }
 }
 
-/// Escapes backslash, quote and line feed in a label's value.
-fn label_value(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+/// The value of a label, as people may see it, with backslashes and quotes escaped.
+pub(crate) fn label_value(text: &str) -> String {
+    shown(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 /// All metrics in Prometheus' text format; packets and bytes for each interface, if any.

@@ -26,6 +26,7 @@ use crate::alerts::{self, notice};
 use crate::args::{Capture, MonitorArgs, ReportForm};
 use crate::console::{Console, Extent};
 use crate::http::Listening;
+use crate::json::json;
 use crate::metrics::Metrics;
 use crate::outputs::{self, Outputs};
 use crate::screen::Screen;
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         let plan = match args.report {
             ReportForm::Text | ReportForm::Html => text::plan(&plan),
-            ReportForm::Json => serde_json::to_string_pretty(&plan)? + "\n",
+            ReportForm::Json => json(&plan)?,
         };
         return console::print(&plan).map(|()| ExitCode::SUCCESS);
     }
@@ -121,7 +122,14 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let title = || format!("{}, {}", plan.options.source.join(", "), text::seats(&plan));
     let screen = args
         .tui
-        .then(|| Screen::open(title(), plan.arrangement.queues, plan.app.max_flows()))
+        .then(|| {
+            Screen::open(
+                title(),
+                plan.arrangement.queues,
+                plan.app.max_flows(),
+                text::threads(&plan),
+            )
+        })
         .transpose()?;
     let parts = page.is_some().then(|| web::parts(&mut sinks));
     let console = Console::new(
@@ -139,12 +147,13 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         let console = Arc::clone(&console);
         Metrics::new(&WATCH, plan.arrangement.queues, &names, move || console.run_stats())
     };
-    let _metrics = metrics.map(|listening| listening.serve("metrics", numbers())).transpose()?;
+    let _metrics = metrics.map(|listening| listening.serve_metrics(numbers())).transpose()?;
     let about = || web::About {
         title: plan.options.source.join(", "),
         is_live: plan.options.live,
         measures_tcp: plan.app.analyses.tcp,
         max_flows: plan.app.max_flows(),
+        threads: text::threads(&plan),
     };
     let serve = |(page, parts): (Page, web::Parts)| {
         page.listening.serve("web", Web::new(about(), page.access, numbers(), &WATCH, parts))

@@ -18,7 +18,12 @@ pub(crate) enum Request {
 pub(crate) enum Screen {}
 
 impl Screen {
-    pub(crate) fn open(_title: String, _queues: usize, _max_flows: u64) -> anyhow::Result<Self> {
+    pub(crate) fn open(
+        _title: String,
+        _queues: usize,
+        _max_flows: u64,
+        _threads: Vec<String>,
+    ) -> anyhow::Result<Self> {
         Err(Usage::of("--tui is not available: build with the feature tui"))
     }
 

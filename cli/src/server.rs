@@ -10,8 +10,10 @@
 //! limit is reached, a new client replaces the one that has been idle longest. A client that follows
 //! a topic gets an event at each [`Server::publish`], unless it has not read the one before.
 //!
+//! Clients take turns: in each, a client gets at most [`Limits::requests`] answers, however many requests it sent at once.
+//!
 //! Invariant: connections and buffered bytes are bounded. A client that sends nothing, sends slowly
-//! or reads slowly delays no other. Time in which the server itself is busy does not count against
+//! or reads slowly delays no other; one that sends many requests delays each other by a turn. Time in which the server itself is busy does not count against
 //! clients.
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -41,6 +43,8 @@ pub(crate) struct Limits {
     pub(crate) connections: usize,
     /// Connections that follow a topic, at a time.
     pub(crate) followers: usize,
+    /// Answers to a client in each turn.
+    pub(crate) requests: usize,
     /// Longest time from the first byte of a request (for the first one, from the connection) to
     /// its last.
     pub(crate) request: Duration,
@@ -163,6 +167,8 @@ struct Connection<S> {
     received: Vec<u8>,
     /// The client sends no more.
     ended: bool,
+    /// It got all its answers of the last turn; the buffer may have further requests.
+    waits: bool,
     answer: Vec<u8>,
     sent: usize,
     after: After,
@@ -211,13 +217,14 @@ impl<L: Listener> Server<L> {
         let now_ns = self.now_ns();
         let ready = self.wait(most, wake, now_ns);
         for (at, flags) in ready.clients.into_iter().enumerate() {
-            if !flags.is_empty() {
+            if !flags.is_empty() || self.connections[at].waits {
                 self.serve(at, protocol);
             }
         }
         let now_ns = self.now_ns();
         for at in 0..self.connections.len() {
-            if self.limits.deadline_ns(&self.connections[at]) <= now_ns {
+            let one = &self.connections[at];
+            if !one.waits && self.limits.deadline_ns(one) <= now_ns {
                 self.expire(at, protocol);
             }
         }
@@ -265,7 +272,8 @@ impl<L: Listener> Server<L> {
         let paused = now_ns < self.paused_until_ns;
         let deadlines = self.connections.iter().map(|one| self.limits.deadline_ns(one));
         let until_ns = deadlines.chain(paused.then_some(self.paused_until_ns)).min();
-        let most_ns = most.as_nanos() as u64;
+        let waits = self.connections.iter().any(|one| one.waits);
+        let most_ns = if waits { 0 } else { most.as_nanos() as u64 };
         // A millisecond more, because a wait until the deadline could end just before it.
         let wait_ns = until_ns.map_or(most_ns, |until_ns| {
             most_ns.min(until_ns.saturating_sub(now_ns).saturating_add(1_000_000))
@@ -306,9 +314,12 @@ impl<L: Listener> Server<L> {
         }
     }
 
-    /// Reads from a client, executes its requests and sends answers, until it would block.
+    /// Reads from a client, executes its requests and sends answers, until it would block or the client had its share of
+    /// the turn.
     fn serve(&mut self, at: usize, protocol: &mut impl Protocol) {
-        let mut may_read = true;
+        // What the buffer has comes first.
+        let mut may_read = !std::mem::take(&mut self.connections[at].waits);
+        let mut answers = 0;
         loop {
             match self.connections[at].state {
                 State::Idle | State::Receiving => {
@@ -318,9 +329,15 @@ impl<L: Listener> Server<L> {
                     if self.connections[at].state == State::Sending {
                         continue;
                     }
+                    if answers == self.limits.requests {
+                        let one = &mut self.connections[at];
+                        one.waits = !one.received.is_empty() || one.ended;
+                        return;
+                    }
                     if !self.answer(at, protocol) {
                         return;
                     }
+                    answers += 1;
                 }
                 State::Sending => {
                     if !self.send(at) {
@@ -491,6 +508,7 @@ impl<L: Listener> Server<L> {
                         since_ns,
                         received: Vec::new(),
                         ended: false,
+                        waits: false,
                         answer: Vec::new(),
                         sent: 0,
                         after: After::Close,

@@ -58,7 +58,7 @@ pub(crate) fn merged(merged: &Merged) -> Page {
     packets(&mut page, &merged.counts, &merged.report, merged.plan.options.tunnels);
     findings(&mut page, &merged.counts, &merged.report, &merged.plan.app);
     page.heading("States");
-    let mut table = Table::new(&[Left, Left, Left]);
+    let mut table = Table::named(&[("probe", Left), ("run", Left), ("parts", Left)]);
     for (number, run) in &merged.header.runs {
         table.row([run.probe.clone(), format!("run {number}"), parts(run)]);
     }
@@ -78,6 +78,7 @@ pub(crate) fn merged(merged: &Merged) -> Page {
     if merged.joined_flows > 0 {
         page.line(&format!("{} joined with flows of other runs", count(merged.joined_flows)));
     }
+    merged.notes().iter().for_each(|note| page.line(note));
     let inexact = merged.inexact();
     if inexact.is_empty() {
         page.line("exact: as one run over all packets");
@@ -93,11 +94,10 @@ pub(crate) fn merged(merged: &Merged) -> Page {
 
 /// The parts of a run, if it is not whole.
 fn parts(run: &Run) -> String {
-    let is_whole = run.ended && matches!(run.parts[..], [Span { first: 0, .. }]);
     let end = if run.ended { "" } else { ", not ended" };
     let all: Vec<_> = run.parts.iter().take(SPANS).map(numbers).collect();
     let more = if run.parts.len() > SPANS { ", …" } else { "" };
-    if is_whole { String::new() } else { format!("{}{more}{end}", all.join(", ")) }
+    if run.is_whole() { String::new() } else { format!("{}{more}{end}", all.join(", ")) }
 }
 
 fn numbers(span: &Span) -> String {
@@ -124,6 +124,9 @@ fn figures(page: &mut Page, counts: &Counts, report: &Report) {
 fn findings(page: &mut Page, counts: &Counts, report: &Report, options: &Options) {
     let intervals = report.intervals.as_deref().unwrap_or_default();
     let times = Times::of(intervals);
+    let about = About { options, times };
+    // What is to be acted on comes first.
+    report.sections.show(page, &about, true);
     if let Some(all) = &report.protocols {
         protocols(page, all);
     }
@@ -139,7 +142,7 @@ fn findings(page: &mut Page, counts: &Counts, report: &Report, options: &Options
         page.heading("Conversations");
         page.line(&format!("{about}{} TCP, {about}{} UDP", count(talks.tcp), count(talks.udp)));
     }
-    report.sections.show(page, &About { options, times });
+    report.sections.show(page, &about, false);
 }
 
 fn packets(page: &mut Page, counts: &Counts, report: &Report, tunnels: Tunnels) {
@@ -149,7 +152,8 @@ fn packets(page: &mut Page, counts: &Counts, report: &Report, tunnels: Tunnels) 
     if let (Some(first), Some(last)) = (intervals.first(), intervals.last()) {
         page.line(&span(first.start, last.end));
     }
-    let mut table = Table::new(&[Left, Right, Right, Left]);
+    let mut table =
+        Table::named(&[("packets", Left), ("number", Right), ("share", Right), ("of them", Left)]);
     let mut row = |name: &str, n: u64, note: &str| {
         table.row([name.into(), Cell::count(n), share(n, counts.received).into(), note.into()]);
     };
@@ -187,7 +191,13 @@ fn interfaces(page: &mut Page, interfaces: &[InterfaceCounts], received: u64) {
         return;
     }
     page.heading("Interfaces");
-    let mut table = Table::new(&[Left, Right, Right, Right, Left]);
+    let mut table = Table::named(&[
+        ("interface", Left),
+        ("packets", Right),
+        ("share", Right),
+        ("dropped", Right),
+        ("state", Left),
+    ]);
     for one in interfaces {
         let dropped: u64 = one.dropped.values().sum();
         table.row([
@@ -207,7 +217,13 @@ fn protocols(page: &mut Page, protocols: &BTreeMap<u8, Volume>) {
     let packets = rows.iter().map(|(_, volume)| volume.packets).sum();
     let octets = rows.iter().map(|(_, volume)| volume.octets).sum();
     page.heading("Protocols");
-    let mut table = Table::new(&[Left, Right, Right, Right, Right]);
+    let mut table = Table::named(&[
+        ("protocol", Left),
+        ("packets", Right),
+        ("share", Right),
+        ("octets", Right),
+        ("share", Right),
+    ]);
     for (&number, volume) in rows {
         table.row([
             names::protocol(number).into(),
@@ -222,8 +238,14 @@ fn protocols(page: &mut Page, protocols: &BTreeMap<u8, Volume>) {
 
 fn show_intervals(page: &mut Page, intervals: &[Interval], further: u64, times: Times) {
     page.heading("Intervals");
-    let mut table = Table::new(&[Left, Right, Right, Right, Right, Right]);
-    table.row(["from", "packets", "on the wire", "of IP", "TCP conv.", "UDP conv."]);
+    let mut table = Table::with_head(&[
+        ("from", Left),
+        ("packets", Right),
+        ("on the wire", Right),
+        ("of IP", Right),
+        ("TCP conv.", Right),
+        ("UDP conv.", Right),
+    ]);
     for interval in intervals {
         table.row([
             times.short(interval.start),
@@ -282,7 +304,8 @@ fn export(page: &mut Page, exported: &[Summary]) {
         return;
     }
     page.heading("Export");
-    let mut table = Table::new(&[Left, Right, Right, Left]);
+    let mut table =
+        Table::named(&[("output", Left), ("records", Right), ("messages", Right), ("lost", Left)]);
     for one in exported {
         let lost = match one.lost() {
             0 => String::new(),
@@ -433,14 +456,18 @@ fn sample(one_in: u32) -> String {
 /// The threads of a plan, with their roles and cores.
 pub(crate) fn seats<A>(plan: &Plan<A>) -> String {
     let pin = &plan.arrangement.seating.pin;
-    let seat = |(seat, roles): (usize, &Vec<Role>)| {
-        let roles = roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(" + ");
-        match pin.get(seat % pin.len().max(1)) {
-            Some(core) => format!("{roles} (core {core})"),
-            None => roles,
-        }
+    let seat = |(seat, roles): (usize, String)| match pin.get(seat % pin.len().max(1)) {
+        Some(core) => format!("{roles} (core {core})"),
+        None => roles,
     };
-    plan.arrangement.seating.seats.iter().enumerate().map(seat).collect::<Vec<_>>().join(" | ")
+    threads(plan).into_iter().enumerate().map(seat).collect::<Vec<_>>().join(" | ")
+}
+
+/// Names of the threads of a plan.
+pub(crate) fn threads<A>(plan: &Plan<A>) -> Vec<String> {
+    let name =
+        |roles: &Vec<Role>| roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(" + ");
+    plan.arrangement.seating.seats.iter().map(name).collect()
 }
 
 /// A time range in UTC, with its length in seconds.

@@ -3,6 +3,25 @@
 use std::path::Path;
 use std::process::Command;
 
+/// A script that adds to `faults` the addresses below `root` that are broken over lines, or cut by the place that they are in.
+pub const ADDRESSES: &str = r"
+    {
+        const texts = root.ownerDocument.createTreeWalker(root.ownerDocument.body, NodeFilter.SHOW_TEXT);
+        for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+            if (text.parentElement.closest('svg, option, style, script')) continue;
+            for (const found of text.data.matchAll(/\d+\.\d+\.\d+\.\d+|[0-9a-f]*:[0-9a-f:]*:[0-9a-f]*[a-f][0-9a-f:]*/g)) {
+                const range = root.ownerDocument.createRange();
+                range.setStart(text, found.index);
+                range.setEnd(text, found.index + found[0].length);
+                const boxes = range.getClientRects();
+                if (boxes.length > 1) faults.push('broken ' + found[0]);
+                const around = text.parentElement.closest('.scroll, body').getBoundingClientRect();
+                for (const box of boxes)
+                    if (box.left < around.left - 1 || box.right > around.right + 1) faults.push('cut ' + found[0]);
+            }
+        }
+    }";
+
 /// Opens a page with these flags and returns the browser's standard output; its profile is in `folder`. Prints a `SKIPPED`
 /// line and returns `None` without a browser.
 ///

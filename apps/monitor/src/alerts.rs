@@ -28,7 +28,8 @@ pub struct Alert {
     pub state: AlertState,
     /// What it is about.
     pub subject: Subject,
-    /// Its size at that time: failed ports or targets, hosts sent to, packets a second of a flood; 1 for a watched entry.
+    /// Its size at that time: failed ports or targets, hosts sent to, packets a second of a flood, hosts that reached a
+    /// watched entry.
     /// When it is withdrawn, the last size before.
     pub number: u64,
     /// Details of a flood.
@@ -50,14 +51,11 @@ pub enum AlertState {
     Ends,
     /// It was no scan: late answers left too few failed attempts.
     Withdrawn,
-    /// A single event.
-    Once,
 }
 
 impl AlertState {
     /// All states.
-    pub const ALL: [Self; 5] =
-        [Self::Begins, Self::Continues, Self::Ends, Self::Withdrawn, Self::Once];
+    pub const ALL: [Self; 4] = [Self::Begins, Self::Continues, Self::Ends, Self::Withdrawn];
 
     /// Its name in outputs.
     pub const fn name(self) -> &'static str {
@@ -66,13 +64,12 @@ impl AlertState {
             Self::Continues => "continues",
             Self::Ends => "ends",
             Self::Withdrawn => "withdrawn",
-            Self::Once => "once",
         }
     }
 
     /// Whether the alert is new with this change.
     pub const fn is_first(self) -> bool {
-        matches!(self, Self::Begins | Self::Once)
+        matches!(self, Self::Begins)
     }
 }
 
@@ -103,17 +100,21 @@ pub enum Subject {
         /// The sender.
         source: IpAddr,
     },
-    /// The first time that a host reached a watched entry.
+    /// Hosts that reached a watched entry.
     Watched {
-        /// The host.
+        /// The first of them.
         host: IpAddr,
+        /// The first few, in the order of time.
+        hosts: Vec<IpAddr>,
+        /// Further hosts had no room.
+        at_least: bool,
         /// The entry.
         entry: String,
         /// What it is.
         kind: EntryKind,
         /// Its label; may be empty.
         label: String,
-        /// What matched: the name of a field.
+        /// What matched first: the name of a field.
         field: &'static str,
         /// The flow, in the direction of the packet.
         flow: FlowKey,
@@ -209,8 +210,9 @@ impl Alert {
                 stage.replace(source);
             }
             Subject::Flood { target } => stage.replace(target),
-            Subject::Watched { host, entry, kind, flow, .. } => {
+            Subject::Watched { host, hosts, entry, kind, flow, .. } => {
                 stage.replace(host);
+                hosts.iter_mut().for_each(|host| stage.replace(host));
                 stage.replace_key(flow);
                 stage.replace_entry(*kind, entry);
             }
@@ -243,12 +245,14 @@ pub enum Signal {
         /// All hosts that reached limits in it.
         reached: Vec<Reached>,
     },
-    /// A single event.
-    Event {
-        /// Its time.
+    /// A host that reached a watched entry for the first time.
+    Watched {
+        /// When it did.
         time: Time,
-        /// What it is about.
+        /// The entry and the host.
         subject: Subject,
+        /// All hosts that reached the entry so far.
+        number: u64,
     },
 }
 

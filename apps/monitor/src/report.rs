@@ -16,7 +16,7 @@ use serde::{Serialize, Serializer};
 pub use crate::analyses::Sections;
 use crate::series::Series;
 use crate::state::SavedParts;
-pub use tcp::{LossyPair, SlowServer, Tcp, TcpTotals};
+pub use tcp::{LossyPair, RoundTrips, Tcp, TcpTotals};
 pub use times::Times;
 
 /// The report. A part is absent if its analysis did not run.

@@ -276,8 +276,11 @@ mod tests {
         let (_folder, path) =
             script("yes 2>/dev/null | head -c 100000 >&2; printf 'no\\033 host\\n' >&2; exit 3");
         let reply = Asked::new(&path, Duration::from_secs(60)).ask(&Request::default());
-        assert!(reply.starts_with("exit status: 3: ") && reply.ends_with("no  host\n"), "{reply}");
-        assert!(reply.len() <= "exit status: 3: ".len() + 200, "{reply}");
+        assert!(
+            reply.starts_with("exit status: 3: ") && reply.ends_with("no\\u{1b} host\n"),
+            "{reply}"
+        );
+        assert!(reply.len() <= "exit status: 3: \\u{1b}".len() + 200, "{reply}");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anstyle::AnsiColor;
-use ringtap_monitor::{Alert, AlertState};
+use ringtap_base::text::shown;
+use ringtap_monitor::Alert;
 use ringtap_terminal::console::bold;
 use ringtap_terminal::numbers::count;
 
@@ -54,22 +55,18 @@ impl AlertLines {
 }
 
 fn line(alert: &Alert) -> String {
-    let state = match alert.state {
-        AlertState::Once => String::new(),
-        state => format!(" {}:", state.name()),
-    };
-    labelled(&format!("{}{state} {alert}", alert.time))
+    labelled(&format!("{} {}: {alert}", alert.time, alert.state.name()))
 }
 
 fn labelled(text: &str) -> String {
     let style = bold(AnsiColor::Magenta);
-    format!("{style}alert:{style:#} {text}")
+    format!("{style}alert:{style:#} {}", shown(text))
 }
 
 #[cfg(test)]
 mod tests {
-    use ringtap_monitor::Subject;
     use ringtap_monitor::report::Time;
+    use ringtap_monitor::{AlertState, Subject};
 
     use super::*;
 

@@ -1,5 +1,6 @@
 //! An alert as outputs get it.
 
+use ringtap_base::text::json_document;
 use ringtap_export::Notice;
 use ringtap_monitor::{Alert, AlertState};
 use serde_json::Value;
@@ -11,7 +12,7 @@ pub(crate) fn notice(alert: &Alert) -> Notice {
     add_fields("", &object, &mut fields);
     fields.retain(|(name, _)| name != "text");
     Notice {
-        json: serde_json::to_string(alert).unwrap_or_default(),
+        json: json_document(serde_json::to_string(alert).unwrap_or_default()),
         text: alert.to_string(),
         kind: alert.subject.kind(),
         is_end: matches!(alert.state, AlertState::Ends | AlertState::Withdrawn),

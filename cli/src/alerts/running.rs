@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use ringtap_base::text::shown;
 use ringtap_export::{Reply, Request};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -136,12 +137,10 @@ impl Running {
 
     /// Why it failed.
     fn failure(&self, status: ExitStatus) -> String {
-        let errors = String::from_utf8_lossy(&self.last);
-        let errors: String =
-            errors.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+        let errors = String::from_utf8_lossy(&self.last).replace(char::is_whitespace, " ");
         match errors.trim() {
             "" => status.to_string(),
-            errors => format!("{status}: {errors}"),
+            errors => format!("{status}: {}", shown(errors)),
         }
     }
 }

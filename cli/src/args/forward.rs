@@ -49,7 +49,7 @@ pub(crate) struct ForwardArgs {
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) output: Output,
-    /// Print statistics on stderr at this interval, at least 1s
+    /// Print statistics on stderr at this interval, at least 1s, with the rate since the line before
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns)]
     pub(crate) stats: Option<u64>,
     /// Serve metrics (OpenMetrics) at http://ADDR/metrics; a port alone listens on 127.0.0.1

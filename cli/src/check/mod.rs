@@ -19,6 +19,7 @@ use ringtap_io::live::{Drain, Options, Receiver, State, Wake};
 use ringtap_wire::LinkType;
 
 use crate::args::{CheckArgs, Form};
+use crate::json::json;
 use crate::{live, signals};
 use findings::Findings;
 use ringtap_base::Clock;
@@ -57,9 +58,9 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let mut findings = Findings::new(interface, args.count);
     let state = receive(&mut receivers, args, &mut findings);
     findings.close(&mut receivers);
-    console::print(&match args.output.report {
+    console::print_plain(&match args.output.report {
         Form::Text => text::report(&findings),
-        Form::Json => serde_json::to_string_pretty(&findings)? + "\n",
+        Form::Json => json(&findings)?,
     })?;
     if state == State::Gone {
         bail!("{interface} is gone");

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use ringtap_base::text::shown;
 use ringtap_engine::{ClockChanges, Watch};
 use ringtap_export::{Handle, Status};
 use ringtap_monitor::report::Interval;
@@ -13,8 +14,10 @@ use ringtap_monitor::{Alert, EndedInterval, Shortage, Totals};
 use ringtap_terminal::console::{Level, is_wanted, labelled};
 
 mod progress;
+mod rate;
 
 use progress::Progress;
+pub(crate) use rate::Rate;
 
 use crate::alerts::AlertLines;
 use crate::args::Capture;
@@ -23,6 +26,9 @@ use crate::output_reporter::{Line, OutputReporter};
 use crate::screen::{Request, Screen};
 use crate::web::Reporter;
 use ringtap_terminal::numbers::{bytes, count, rate};
+
+/// The period of the rate beside the bar.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// A run that ends sooner shows no bar.
 const BAR_AFTER: Duration = Duration::from_millis(400);
@@ -55,6 +61,7 @@ pub(crate) struct Console {
     /// Number of statistics intervals that were printed or skipped.
     lines: AtomicU64,
     progress: Progress,
+    rate: Mutex<Rate>,
     /// The terminal view, which replaces lines and bar.
     screen: Mutex<Option<Screen>>,
     outputs: Mutex<OutputReporter>,
@@ -96,6 +103,7 @@ impl Console {
             every,
             lines: AtomicU64::new(0),
             progress: Progress::default(),
+            rate: Mutex::default(),
             screen: Mutex::new(screen),
             outputs: Mutex::new(OutputReporter::new(outputs)),
             page: None,
@@ -213,7 +221,7 @@ impl Console {
                 self.statistics();
             }
         } else if self.verbose && elapsed > BAR_AFTER && io::stderr().is_terminal() {
-            self.progress.draw(&self.extent, self.watch.bytes.get(), elapsed, &self.rates());
+            self.progress.draw(&self.extent, self.watch.bytes.get(), elapsed, &self.rates(SECOND));
         }
         Vec::new()
     }
@@ -275,7 +283,7 @@ impl Console {
         for line in lines {
             match line {
                 Line::Warning(text) => self.warn(&text),
-                Line::Note(text) if is_wanted(Level::Info) => self.print_line(&text),
+                Line::Note(text) if is_wanted(Level::Info) => self.print_line(&shown(&text)),
                 Line::Note(_) => {}
             }
         }
@@ -317,7 +325,7 @@ impl Console {
         ));
     }
 
-    /// Prints a line of totals and rates.
+    /// Prints a line of totals, with the rate since the line before.
     pub(crate) fn statistics(&self) {
         let read = bytes(self.watch.bytes.get());
         let rest = match &self.extent {
@@ -333,7 +341,8 @@ impl Console {
             }
         };
         let seconds = self.begin.elapsed().as_secs_f64();
-        self.print_line(&format!("stats: {seconds:.1} s, {}, {rest}", self.rates()));
+        let line = format!("stats: {seconds:.1} s, {}, {rest}", self.rates(Duration::ZERO));
+        self.print_line(&shown(&line));
     }
 
     /// Packets of each interface, in parentheses, if there are several.
@@ -353,10 +362,12 @@ impl Console {
         self.begin.elapsed()
     }
 
-    fn rates(&self) -> String {
+    /// Packets so far, and their rate in the last period of at least this length.
+    fn rates(&self, least: Duration) -> String {
         let packets = self.watch.packets.get();
-        let seconds = self.begin.elapsed().as_secs_f64().max(1e-9);
-        format!("{} packets, {}/s", count(packets), rate(packets as f64 / seconds))
+        let mut current = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
+        let per_second = current.read(self.begin.elapsed(), packets, least);
+        format!("{} packets, {}/s", count(packets), rate(per_second))
     }
 
     /// Clears the bar or restores the terminal, and prints the number of suppressed alerts.
@@ -380,7 +391,7 @@ impl Console {
         }
     }
 
-    /// Prints a line on stderr, or in the terminal view.
+    /// Prints a line, which may have styles, on stderr or in the terminal view.
     pub(crate) fn print_line(&self, line: &str) {
         if self.on_screen(|screen| screen.add_message(line)).is_some() {
             return;

@@ -7,10 +7,12 @@ mod facts;
 use std::process::ExitCode;
 
 use anstyle::AnsiColor;
+use ringtap_base::text::shown;
 use ringtap_engine::{MOST_INTERFACES, Machine, Options, Plan};
 use serde::Serialize;
 
 use crate::args::Form;
+use crate::json::json;
 use crate::text;
 use facts::{Facts, Nic};
 use ringtap_terminal::Usage;
@@ -35,7 +37,7 @@ pub(crate) fn run(form: Form) -> anyhow::Result<ExitCode> {
     let report = Report { advice: advice(&facts), facts, arrangement };
     let page = match form {
         Form::Text => page(&report),
-        Form::Json => serde_json::to_string_pretty(&report)? + "\n",
+        Form::Json => json(&report)?,
     };
     console::print(&page).map(|()| ExitCode::SUCCESS)
 }
@@ -212,7 +214,7 @@ fn page(report: &Report) -> String {
         page += "  none\n";
     }
     for line in advice {
-        page += &format!("  - {line}\n");
+        page += &format!("  - {}\n", shown(line));
     }
     page
 }

@@ -30,6 +30,7 @@ const CHECK_INTERVAL: Duration = Duration::from_micros(50);
 /// Limits of clients. A connection is closed after one answer.
 const LIMITS: Limits = Limits {
     connections: 64,
+    requests: 1,
     followers: 0,
     request: Duration::from_secs(5),
     response: Duration::from_secs(5),

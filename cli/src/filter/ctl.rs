@@ -45,7 +45,7 @@ fn query(path: &Path, request: &Message) -> anyhow::Result<ExitCode> {
     if answer.word != "ok" {
         bail!("{}", answer.text.trim_end());
     }
-    console::print(&answer.text).map(|()| ExitCode::SUCCESS)
+    console::print_plain(&answer.text).map(|()| ExitCode::SUCCESS)
 }
 
 /// Sends a control packet. There is no answer.

@@ -24,7 +24,9 @@ use ringtap_skeleton::Skeleton;
 
 use crate::args::{FilterAction, FilterArgs, Form};
 use crate::atomic_file::AtomicFile;
+use crate::json::json;
 use crate::{live as interfaces, sandbox, signals, source};
+use ringtap_base::text::shown_lines;
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
 
@@ -44,7 +46,7 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
     }
     let rules = rules(args)?;
     if let [source, destination] = args.explain[..] {
-        return console::print(&format!("{}\n", rules.explain(source, destination)))
+        return console::print_plain(&format!("{}\n", rules.explain(source, destination)))
             .map(|()| ExitCode::SUCCESS);
     }
     interfaces::only("-i", &args.interface, "filter receives from one interface")?;
@@ -58,9 +60,9 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         let text = match args.report {
             Form::Text => text::plan(&plan, &rules),
-            Form::Json => serde_json::to_string_pretty(&plan)? + "\n",
+            Form::Json => json(&plan)?,
         };
-        return console::print(&text).map(|()| ExitCode::SUCCESS);
+        return console::print_plain(&text).map(|()| ExitCode::SUCCESS);
     }
     let same =
         |path: &&PathBuf| Some(*path) == args.write.as_ref() && path.as_os_str() != "/dev/null";
@@ -209,10 +211,10 @@ fn print(args: &FilterArgs, report: &FilterReport) -> anyhow::Result<()> {
     let taken = [&args.write, &args.drops].into_iter().flatten().any(|to| to.as_os_str() == "-");
     if taken {
         // If stderr is closed, ignore the error.
-        let _ = console::stderr().write_all(text.as_bytes());
+        let _ = console::stderr().write_all(shown_lines(&text).as_bytes());
         return Ok(());
     }
-    console::print(&text)
+    console::print_plain(&text)
 }
 
 /// Prints losses; returns the exit code.

@@ -19,6 +19,7 @@ use super::anchors::{self, AnchorRow};
 use super::values::{
     Count, FileMode, Group, Listen, Mtu, Number, Parsed, Renamed, StoreSize, StrategyName, Time,
 };
+use crate::config::toml_error;
 use ringtap_terminal::Usage;
 
 /// The longest configuration, in bytes.
@@ -56,7 +57,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Config> {
 }
 
 fn parse(text: &str) -> Result<Config, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    let file: File = toml::from_str(text).map_err(|error| toml_error(&error, text))?;
     let unix = file.unix.map(|unix| UnixSocket { path: unix.listen, mode: unix.mode.0 });
     let listens = file.udp.is_some()
         || file.tcp.is_some()

@@ -73,7 +73,7 @@ pub(super) fn run(args: &ForwardCtlArgs) -> anyhow::Result<ExitCode> {
             text::status(&GeneralStatus::read(&client.dataset("status", "general")?)?)
         }
     };
-    console::print(&text).map(|()| ExitCode::SUCCESS)
+    console::print_plain(&text).map(|()| ExitCode::SUCCESS)
 }
 
 /// Sets or, with `none`, unsets the strategy of a prefix.

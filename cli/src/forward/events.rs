@@ -43,7 +43,7 @@ pub(super) fn run(client: &mut Client, count: Option<u64>) -> anyhow::Result<()>
         if next.is_some_and(|next| number < next) {
             continue;
         }
-        console::print(&text::event(&event))?;
+        console::print_plain(&text::event(&event))?;
         printed += 1;
         next = Some(number + 1);
     }

@@ -16,6 +16,7 @@ use ringtap_ndn::packets::NackReason;
 use ringtap_ndn::relay::{FaceReport, ForwardReport, RefusedCommand};
 
 use crate::http::{Get, Reply, Site};
+use crate::metrics::label_value;
 
 /// The type of the format.
 const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -153,12 +154,12 @@ fn rows(report: &ForwardReport) -> Vec<Row> {
         counters.subtract(&face.counters);
         usage.exchanges = usage.exchanges.saturating_sub(face.usage.exchanges);
         usage.cs_hits = usage.cs_hits.saturating_sub(face.usage.cs_hits);
-        let remote = escape(&face.remote);
+        let remote = label_value(&face.remote);
         Row {
             labels: format!(
                 "face=\"{}\",remote=\"{remote}\",kind=\"{}\",",
                 face.face,
-                escape(face.kind())
+                label_value(face.kind())
             ),
             counters: face.counters,
             usage: face.usage,
@@ -248,11 +249,6 @@ fn by_loss(page: &mut Page, name: &str, labels: &str, counters: &Counters, with_
             page.sample(name, &format!("{labels}reason=\"{}\"", reason.name()), lost);
         }
     }
-}
-
-/// Escapes backslash, quote and line feed in a label's value.
-fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 /// A text in the OpenMetrics format. Writing to a String cannot fail.

@@ -17,7 +17,9 @@ use ringtap_engine::Watch;
 use ringtap_ndn::relay::{ForwardReport, Relay};
 
 use crate::args::{Form, ForwardAction, ForwardArgs};
+use crate::console::Rate;
 use crate::http::Listening;
+use crate::json::json;
 use crate::listener::listen;
 use crate::{notify, open_files, privileges, sandbox, signals};
 use metrics::{Latest, Metrics};
@@ -55,9 +57,9 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         let text = match args.output.report {
             Form::Text => text::plan(&plan),
-            Form::Json => serde_json::to_string_pretty(&plan.to_json())? + "\n",
+            Form::Json => json(&plan.to_json())?,
         };
-        return console::print(&text).map(|()| ExitCode::SUCCESS);
+        return console::print_plain(&text).map(|()| ExitCode::SUCCESS);
     }
     if let Some(warning) = too_few_files(plan.faces.faces_max, open_files::raise_limit()) {
         print_message("warning", &warning);
@@ -73,11 +75,12 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
         privileges::become_user(user)?;
     }
     let latest = Latest::default();
-    let serve = |listening: Listening| listening.serve("metrics", Metrics::new(latest.clone()));
+    let serve = |listening: Listening| listening.serve_metrics(Metrics::new(latest.clone()));
     let url = listening.as_ref().and_then(Listening::url);
     let metrics = listening.map(serve).transpose()?;
     let duration = args.duration.map(Duration::from_nanos);
     let mut next = args.stats.unwrap_or(u64::MAX);
+    let mut rate = Rate::default();
     let publish = |report: &dyn Fn() -> ForwardReport| {
         if next == u64::MAX && metrics.is_none() {
             return;
@@ -85,7 +88,7 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
         let report = report();
         if report.seconds * 1e9 >= next as f64 {
             next = next.saturating_add(args.stats.unwrap_or(u64::MAX));
-            print_to_stderr(&text::stats(&report));
+            print_to_stderr(&text::stats(&report, &mut rate));
         }
         if metrics.is_some() {
             latest.set(report);
@@ -105,11 +108,9 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     let report = report.context("handling signals")??;
     let text = match args.output.report {
         Form::Text => text::report(&report),
-        Form::Json => {
-            serde_json::to_string_pretty(&report.to_json(env!("CARGO_PKG_VERSION")))? + "\n"
-        }
+        Form::Json => json(&report.to_json(env!("CARGO_PKG_VERSION")))?,
     };
-    console::print(&text)?;
+    console::print_plain(&text)?;
     Ok(exit_code(args, &report))
 }
 

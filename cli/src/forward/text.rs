@@ -1,6 +1,7 @@
 //! Plan, report and lists of a forwarder as text.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use ringtap_ndn::faces::{Counters, Remote};
 use ringtap_ndn::forwarder::FaceUse;
@@ -10,6 +11,7 @@ use ringtap_ndn::packets::management::{
 };
 use ringtap_ndn::relay::{ForwardPlan, ForwardReport};
 
+use crate::console::Rate;
 use ringtap_terminal::numbers::{bytes, count, of, rate};
 use ringtap_terminal::table::{Lean, Table};
 
@@ -90,8 +92,8 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
     text
 }
 
-/// A line of totals.
-pub(super) fn stats(report: &ForwardReport) -> String {
+/// A line of totals, with the rate since the line before.
+pub(super) fn stats(report: &ForwardReport, current: &mut Rate) -> String {
     let packets = report.links.packets_in();
     let dropped: u64 = report.dropped().iter().map(|(_, number)| number).sum();
     let evicted = match report.evicted {
@@ -102,7 +104,7 @@ pub(super) fn stats(report: &ForwardReport) -> String {
         "stats: {:.1} s, {} packets, {}/s, {}{evicted}, {} pending, {} dropped",
         report.seconds,
         count(packets),
-        rate(packets as f64 / report.seconds.max(1e-9)),
+        rate(current.read(Duration::from_secs_f64(report.seconds), packets, Duration::ZERO)),
         of(report.faces.len() as u64, "face"),
         count(report.pending as u64),
         count(dropped),

@@ -32,6 +32,7 @@ pub(crate) use profile::named as profile;
 pub(crate) use rate::Rate;
 
 use crate::args::{Form, GenerateArgs, SendMethod};
+use crate::json::json;
 use crate::{live as interfaces, signals};
 use counts::Counts;
 use frames::Frames;
@@ -225,7 +226,7 @@ fn copies(
 fn report(args: &GenerateArgs, counts: &mut Counts) -> anyhow::Result<()> {
     counts.interrupted = WATCH.stopped();
     if args.report == Some(Form::Json) {
-        console::print(&(serde_json::to_string_pretty(counts)? + "\n"))?;
+        console::print(&json(counts)?)?;
     } else {
         let _ = console::stderr().write_all(counts.text().as_bytes());
     }

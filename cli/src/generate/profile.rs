@@ -7,6 +7,7 @@ use ringtap_traffic::Profile;
 
 use super::Rate;
 use crate::args::GenerateArgs;
+use crate::config::toml_error;
 use ringtap_terminal::Usage;
 
 /// The profile of `--profile`, changed by the other flags.
@@ -46,7 +47,7 @@ pub(crate) fn named(name: &str) -> anyhow::Result<Profile> {
     let parsed = if text.trim_start().starts_with('{') {
         serde_json::from_str(&text).map_err(|error| error.to_string())
     } else {
-        toml::from_str(&text).map_err(|error| error.to_string())
+        toml::from_str(&text).map_err(|error| toml_error(&error, &text))
     };
     parsed.map_err(|error| Usage::of(format!("the profile {name}: {error}")))
 }

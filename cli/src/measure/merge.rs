@@ -32,7 +32,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
         images = images.into_iter().map(|image| image.with_threshold(threshold)).collect();
     }
     let merged = merge(&images).context("merging")?;
-    console::print(&match args.report.unwrap_or(ReportForm::Text) {
+    console::print_plain(&match args.report.unwrap_or(ReportForm::Text) {
         ReportForm::Text => text::merged(&merged, images.len()),
         ReportForm::Html => unreachable!("refused before"),
         ReportForm::Json => merged.to_json(env!("CARGO_PKG_VERSION"))? + "\n",

@@ -19,6 +19,7 @@ use ringtap_measure::run::{
 use ringtap_traffic::{Generator, Profile};
 
 use crate::args::{Form, MeasureArgs};
+use crate::json::json;
 use crate::{generate, live, sandbox, signals, source};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, note, print_message};
@@ -42,9 +43,9 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         let plan = match args.report {
             Form::Text => text::plan(&plan),
-            Form::Json => serde_json::to_string_pretty(&plan)? + "\n",
+            Form::Json => json(&plan)?,
         };
-        return console::print(&plan).map(|()| ExitCode::SUCCESS);
+        return console::print_plain(&plan).map(|()| ExitCode::SUCCESS);
     }
     if args.interface.is_empty() {
         sandbox::enter(args.write.iter().map(|file| file.path.as_path()))?;
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
         if let Some(failure) = &outcome.run.failure {
             print_message("error", failure);
         }
-        console::print(&match args.report {
+        console::print_plain(&match args.report {
             Form::Text => text::report(&outcome),
             Form::Json => outcome.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
         })?;
@@ -116,9 +117,9 @@ fn advice(
         structure: args.structure.is_some(),
     };
     let advice = advise(run_options, options, fixed, machine, &sample, &WATCH)?;
-    console::print(&match args.report {
+    console::print_plain(&match args.report {
         Form::Text => text::advice(&advice, sample.len()),
-        Form::Json => serde_json::to_string_pretty(&advice)? + "\n",
+        Form::Json => json(&advice)?,
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -11,6 +11,7 @@ use anyhow::Context;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use ringtap_base::now_ns;
+use ringtap_base::text::shown;
 use ringtap_ndn::packets::NameBuf;
 use ringtap_ndn::packets::signature::{NewCertificate, SignatureType, Signer};
 use ringtap_terminal::console;
@@ -42,7 +43,7 @@ pub(super) fn run(args: &GenerateKeyArgs) -> anyhow::Result<ExitCode> {
     }
     console::print(&format!(
         "# sign with --key {} --key-name {name}\n[[anchor]]\nname = {:?}\ntype = {:?}\nkey = {:?}\nprefix = {:?}\n",
-        key_path.display(),
+        shown(&key_path.to_string_lossy()),
         name.to_string(),
         of.name(),
         anchor.display().to_string(),

@@ -13,6 +13,7 @@ use super::link::Link;
 use super::times::{Times, ms};
 use super::{POLL_INTERVAL, WATCH, fresh_number, lifetime_ms};
 use crate::args::{Form, PingArgs};
+use crate::json::json;
 use ringtap_base::Clock;
 use ringtap_terminal::console;
 use ringtap_terminal::numbers::of;
@@ -159,7 +160,7 @@ impl Ping<'_> {
         if self.args.quiet || self.args.output.report == Form::Json {
             return Ok(());
         }
-        console::print(&lines())
+        console::print_plain(&lines())
     }
 
     fn report(&self, link: &Link) -> anyhow::Result<()> {
@@ -182,7 +183,7 @@ impl Ping<'_> {
                     "refused": link.refused,
                     "time_ns": summary,
                 });
-                serde_json::to_string_pretty(&report)? + "\n"
+                json(&report)?
             }
             Form::Text => {
                 let mut text = format!(
@@ -204,6 +205,6 @@ impl Ping<'_> {
                 text
             }
         };
-        console::print(&text)
+        console::print_plain(&text)
     }
 }

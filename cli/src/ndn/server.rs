@@ -10,6 +10,7 @@ use super::keys::CommandSigner;
 use super::link::{Answers, Link};
 use super::{POLL_INTERVAL, WATCH, register};
 use crate::args::{Form, ServerArgs, Url};
+use crate::json::json;
 use ringtap_base::Clock;
 use ringtap_terminal::Usage;
 use ringtap_terminal::console;
@@ -116,7 +117,7 @@ impl Server<'_> {
                     "payload_bytes": args.payload,
                     "seconds": seconds,
                 });
-                serde_json::to_string_pretty(&report)? + "\n"
+                json(&report)?
             }
             Form::Text => {
                 let mut text = format!(
@@ -138,7 +139,7 @@ impl Server<'_> {
                 text
             }
         };
-        console::print(&text)
+        console::print_plain(&text)
     }
 }
 

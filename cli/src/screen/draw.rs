@@ -128,15 +128,24 @@ fn heading(view: &View) -> Line<'_> {
 fn draw_rates(view: &View, frame: &mut Frame, area: Rect) {
     let now = view.rates.back().copied().unwrap_or(0);
     let most = view.rates.iter().copied().max().unwrap_or(0);
+    let full = scale(most);
     let title = format!(
-        "{} packets/s, {} (most {} packets/s)",
+        "{} packets/s, {} (most {}, full height {} packets/s)",
         rate(now as f64),
         bit_rate(view.bits),
-        rate(most as f64)
+        rate(most as f64),
+        rate(full as f64)
     );
     let width = usize::from(area.width.saturating_sub(2));
     let latest = view.rates.iter().copied().skip(view.rates.len().saturating_sub(width));
-    frame.render_widget(Curve { title, numbers: latest.collect(), most }, area);
+    frame.render_widget(Curve { title, numbers: latest.collect(), most: full }, area);
+}
+
+/// The packets per second of a full column: 1, 2 or 5 with zeros, at least 100.
+fn scale(most: u64) -> u64 {
+    let decades = (2..19).map(|zeros| 10_u64.pow(zeros));
+    let scales = decades.flat_map(|decade| [1, 2, 5].map(|digit| decade * digit));
+    scales.into_iter().find(|scale| *scale >= most).unwrap_or(most)
 }
 
 /// A line with a name and a value.
@@ -250,18 +259,19 @@ fn loads_of(view: &View, area: Rect) -> Vec<Line<'_>> {
     let queues = view.queues.iter().enumerate().filter(|_| view.queues.len() > 1);
     let mut lines: Vec<_> = queues
         .map(|(at, &part)| {
-            bar(&format!("queue {at}"), share(part), format!("{}/s", rate(part as f64)))
+            let value = format!("{}/s, {:.0} %", rate(part as f64), 100.0 * share(part));
+            pair(&format!("queue {at}"), value)
         })
         .take(room / 2)
         .collect();
     let mut loads: Vec<_> = view.loads.iter().collect();
     loads.sort_by(|a, b| b.busy.total_cmp(&a.busy));
     loads.truncate(room - lines.len());
-    lines.extend(
-        loads
-            .iter()
-            .map(|load| bar(&load.thread, load.busy, format!("{:.0} %", 100.0 * load.busy))),
-    );
+    lines.extend(loads.iter().map(|load| {
+        let output = load.output().and_then(|place| view.outputs.get(place));
+        let name = output.map_or("", |output| &output.name);
+        bar(&load.thread, load.busy, format!("{:.0} % {name}", 100.0 * load.busy))
+    }));
     lines
 }
 
@@ -269,9 +279,9 @@ fn loads_of(view: &View, area: Rect) -> Vec<Line<'_>> {
 fn bar<'a>(name: &str, share: f64, value: String) -> Line<'a> {
     let full = (share * BAR as f64).round() as usize;
     let color = if share > 0.9 { Color::Red } else { Color::Green };
-    let name: String = name.chars().take(16).collect();
+    let name: String = name.chars().take(17).collect();
     Line::from(vec![
-        Span::raw(format!("{name:<17}")),
+        Span::raw(format!("{name:<18}")),
         Span::styled("█".repeat(full.min(BAR)), color),
         Span::raw("·".repeat(BAR.saturating_sub(full))).dim(),
         Span::raw(format!(" {value}")),
@@ -363,7 +373,10 @@ mod tests {
             |words: &[&str]| lines.iter().any(|line| words.iter().all(|word| line.contains(word)));
         let page = lines.join("\n");
         assert!(has(&["eth0 by AF_XDP", "0:01:02", "q: stop"]), "{page}");
-        assert!(has(&["2.00 M packets/s", "1.02 Gbit/s"]), "{page}");
+        assert!(
+            has(&["2.00 M packets/s", "1.02 Gbit/s", "full height 2.00 M packets/s"]),
+            "{page}"
+        );
         assert!(has(&["received", "5,000,000"]), "{page}");
         assert!(has(&["dropped", "1,000,000 (20.0 %)"]), "{page}");
         assert!(has(&["Last 5 s"]) && has(&["packets", "1,234,567"]), "{page}");
@@ -376,7 +389,10 @@ mod tests {
         assert!(has(&["records lost", "12"]), "{page}");
         assert!(has(&["10.0.0.1", "3.00 MiB"]) && has(&["10.0.0.2", "77 hosts"]), "{page}");
         assert!(has(&["TCP", "5.00 MiB in 1,000,000"]) && has(&["SCTP"]), "{page}");
-        assert!(has(&["queue 0", "1.50 M/s"]) && has(&["queue 1", "500 k/s"]), "{page}");
+        assert!(
+            has(&["queue 0", "1.50 M/s, 75 %"]) && has(&["queue 1", "500 k/s, 25 %"]),
+            "{page}"
+        );
         assert!(has(&["queue 0", "97 %"]), "{page}");
         assert!(has(&["warning: something is wrong"]), "{page}");
     }
@@ -402,6 +418,21 @@ mod tests {
         view.help = true;
         let page = page(&view);
         assert!(page.contains("PAUSED") && page.contains("pause and go on"), "{page}");
+    }
+
+    /// A full column, and a full bar, have their scale beside them.
+    #[test]
+    fn one_packet_a_second_fills_no_bar() {
+        let (watch, load) = (Watch::new(), ThreadLoad { thread: "queue 0".into(), busy: 0.0 });
+        let mut view = View::new("eth0".into(), 2, 100);
+        for second in 1..=60 {
+            watch.packets.add(0, 1);
+            view.update(&watch, Duration::from_secs(second), vec![load.clone()]);
+        }
+        let lines = shown(&view, 80, 24);
+        assert!(lines[1].contains("most 1, full height 100 packets/s"), "{}", lines[1]);
+        assert!(!lines.concat().contains('█'), "{}", lines.join("\n"));
+        assert_eq!([0, 100, 101, 999, 2_000_001].map(scale), [100, 100, 200, 1_000, 5_000_000]);
     }
 
     #[test]

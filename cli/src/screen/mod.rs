@@ -56,14 +56,19 @@ pub(crate) struct Screen {
 
 impl Screen {
     /// Takes over the terminal. `title` describes the run.
-    pub(crate) fn open(title: String, queues: usize, max_flows: u64) -> anyhow::Result<Self> {
+    pub(crate) fn open(
+        title: String,
+        queues: usize,
+        max_flows: u64,
+        threads: Vec<String>,
+    ) -> anyhow::Result<Self> {
         if !io::stderr().is_terminal() {
             return Err(Usage::of("--tui needs a terminal on stderr: use --stats 1s for lines"));
         }
         let context = || "opening the terminal view";
         let keyboard = Keyboard::open().with_context(context)?;
         let terminal = Terminal::new(Ansi::default()).with_context(context)?;
-        let (view, loads) = (View::new(title, queues, max_flows), Loads::default());
+        let (view, loads) = (View::new(title, queues, max_flows), Loads::new(threads));
         Ok(Self { terminal, keyboard, size: None, view, frozen: None, loads, drawn: 0 })
     }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use ringtap_base::text::shown;
 use ringtap_engine::Watch;
 use ringtap_export::Status;
 use ringtap_monitor::EndedInterval;
@@ -65,7 +66,7 @@ pub(super) struct Health {
 impl Health {
     fn of(status: &Status) -> Self {
         Self {
-            name: status.name.clone(),
+            name: shown(&status.name).into_owned(),
             failing: status.failing,
             sent: status.sent,
             lost: status.lost_total(),
@@ -116,6 +117,7 @@ pub(super) struct Totals {
 impl View {
     pub(super) fn new(title: String, queues: usize, max_flows: u64) -> Self {
         let now = Totals { parts: vec![0; queues], ..Totals::default() };
+        let title = shown(&title).into_owned();
         Self { title, now, queues: vec![0; queues], max_flows, ..Self::default() }
     }
 

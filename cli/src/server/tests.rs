@@ -38,6 +38,7 @@ impl Protocol for Lines {
 const LIMITS: Limits = Limits {
     connections: 16,
     followers: 4,
+    requests: 4,
     request: Duration::from_secs(3_600),
     response: Duration::from_secs(3_600),
     idle: Duration::from_secs(3_600),
@@ -171,6 +172,68 @@ fn each_state_has_a_deadline_even_if_bytes_trickle() {
             assert!(writes < 3_000, "an unread answer is kept for ever");
         }
     });
+}
+
+/// Records the lengths of answers in their order.
+#[derive(Default)]
+struct Order(Vec<usize>);
+
+impl Protocol for Order {
+    fn read(&mut self, received: &mut Vec<u8>, ended: bool) -> Next {
+        let next = Lines.read(received, ended);
+        if let Next::Answer(answer, _) = &next {
+            self.0.push(answer.len());
+        }
+        next
+    }
+
+    fn refuse(&mut self, refusal: Refusal) -> Vec<u8> {
+        Lines.refuse(refusal)
+    }
+}
+
+#[test]
+fn many_requests_of_some_clients_delay_the_others_by_a_turn() {
+    const MANY: usize = 1_500;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut server = Server::new(listener, LIMITS);
+    let mut order = Order::default();
+    // The length of an answer is the number of its client.
+    let mut greedy: Vec<_> = (1..=8).map(|_| connect(address)).collect();
+    for (client, stream) in (1..).zip(&mut greedy) {
+        stream.write_all(format!("{client}\n").repeat(MANY).as_bytes()).unwrap();
+    }
+    let mut turn = |server: &mut Server<TcpListener>| {
+        server.turn(Duration::from_millis(10), None, &mut order);
+        std::mem::take(&mut order.0)
+    };
+    let answered = |turn: &[usize], client| turn.iter().filter(|one| **one == client).count();
+    let mut total = 0;
+    while total < 8 * MANY / 2 {
+        let answers = turn(&mut server);
+        (1..=8).for_each(|client| assert!(answered(&answers, client) <= LIMITS.requests));
+        total += answers.len();
+    }
+    let mut modest = connect(address);
+    modest.write_all(b"9\n").unwrap();
+    let mut before = Vec::new();
+    while answered(&before, 9) == 0 {
+        before.extend(turn(&mut server));
+        assert!(before.len() < 8 * MANY / 2, "the last of all");
+    }
+    let mut answer = [0; 9];
+    modest.read_exact(&mut answer).unwrap();
+    total += before.len();
+    // Each request is answered, also when the client sends no more.
+    greedy.iter().for_each(|client| client.shutdown(Shutdown::Write).unwrap());
+    while total < 8 * MANY + 1 {
+        total += turn(&mut server).len();
+    }
+    for (client, stream) in (1..).zip(&greedy) {
+        assert_eq!(rest_of(stream, client * MANY), client * MANY);
+    }
 }
 
 #[test]

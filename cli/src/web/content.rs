@@ -10,10 +10,10 @@ use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table, quoted};
 
-use super::flows::{Flow, Flows, end_of};
+use super::flows::{Flow, Flows, application, end_of};
 use super::history::History;
 use super::pace::SECOND_NS;
-use super::sums::{First, Sums};
+use super::sums::{First, Sums, Waits};
 use super::view::View;
 use super::{Notes, Now};
 
@@ -188,20 +188,21 @@ impl Shown<'_> {
                 Cell::count(host.flows),
             ]);
         }
-        section(page, view, "Hosts", table, |page| more(page, rows, all, "hosts"));
+        section(page, view, "Hosts", table, |page| {
+            page.line(
+                "A flow counts when it ends, with all its packets: also with those before this time.",
+            );
+            more(page, rows, all, "hosts");
+        });
 
         let First { entries: labels, all } = sums.applications(rows);
         let columns =
             [("application", Left), ("octets", Right), ("packets", Right), ("flows", Right)];
         let mut table = Table::with_head(&columns);
         for (label, volume) in labels {
-            let name = match label.as_str() {
-                "" => "unknown".into(),
-                name => {
-                    let to = view.link_with(|view| view.application = Some(name.to_owned()));
-                    Cell::from(name).to(to)
-                }
-            };
+            let name = application(&label);
+            let to = view.link_with(|view| view.application = Some(name.to_lowercase()));
+            let name = Cell::from(name).to(to);
             table.row([
                 name,
                 Cell::bytes(volume.octets),
@@ -230,22 +231,29 @@ impl Shown<'_> {
         }
         section(page, view, "DNS failures", table, |page| more(page, rows, all, "failures"));
 
-        let First { entries: answers, all } = sums.answers(rows);
-        let columns =
-            [("server", Left), ("mean answer", Right), ("longest", Right), ("answers", Right)];
-        let mut table = Table::with_head(&columns);
-        for ((address, port), own) in answers {
-            let name = std::net::SocketAddr::new(address, port).to_string();
-            table.row([
-                host_cell(view, address, name),
-                Cell::about(own.mean(), milliseconds(own.mean())),
-                Cell::about(own.longest, milliseconds(own.longest)),
-                Cell::count(own.number),
-            ]);
-        }
-        section(page, view, "Slow servers", table, |page| {
+        let waits = |First { entries, all }: First<(IpAddr, u16), Waits>, what, number| {
+            let columns = [("server", Left), (what, Right), ("longest", Right), (number, Right)];
+            let mut table = Table::with_head(&columns);
+            for ((address, port), own) in entries {
+                let name = std::net::SocketAddr::new(address, port).to_string();
+                table.row([
+                    host_cell(view, address, name),
+                    Cell::about(own.mean(), milliseconds(own.mean())),
+                    Cell::about(own.longest, milliseconds(own.longest)),
+                    Cell::count(own.number),
+                ]);
+            }
+            (table, all)
+        };
+        let (table, all) = waits(sums.round_trips(rows), "mean round trip", "handshakes");
+        section(page, view, "Slowest round trips", table, |page| {
+            page.line("from SYN to SYN-ACK: of the network, not how long a server takes to answer");
+            more(page, rows, all, "servers");
+        });
+        let (table, all) = waits(sums.dns(rows), "mean answer", "answers");
+        section(page, view, "Slowest DNS answers", table, |page| {
             if !self.now.measures_tcp {
-                page.line("of DNS alone; --analyses all,tcp measures TCP");
+                page.line("--analyses all,tcp measures the round trips of TCP");
             }
             more(page, rows, all, "servers");
         });
@@ -321,8 +329,10 @@ impl Shown<'_> {
         loads.sort_by(|one, other| other.busy.total_cmp(&one.busy));
         for load in loads.into_iter().take(32) {
             let percent = 100.0 * load.busy;
+            let output = load.output().and_then(|place| self.now.outputs.get(place));
+            let name = output.map(|output| format!("{}: {}", load.thread, output.name));
             table.row([
-                load.thread.as_str().into(),
+                name.unwrap_or_else(|| load.thread.clone()).into(),
                 Cell::about(percent.round() as u64, format!("{percent:.0} %")),
             ]);
         }
@@ -384,9 +394,11 @@ impl Shown<'_> {
     pub(super) fn flows_csv(&self, view: &View) -> String {
         let mut csv = String::from(
             "first,last,source,sourcePort,destination,destinationPort,protocol,application,serverName,\
-             dnsQueryName,dnsFailure,answerMicroseconds,packets,reversePackets,octets,reverseOctets\r\n",
+             dnsQueryName,dnsFailure,roundTripMicroseconds,packets,reversePackets,octets,reverseOctets,\
+             dnsResponseMicroseconds\r\n",
         );
         let (from_ns, until_ns) = self.span_ns(view);
+        let microseconds = |us: Option<u32>| us.map_or_else(String::new, |us| us.to_string());
         for flow in self.flows.of(view, from_ns, until_ns) {
             if csv.len() > FILE {
                 break;
@@ -401,15 +413,16 @@ impl Shown<'_> {
                 target.to_string(),
                 row.key.dst_port.to_string(),
                 row.key.protocol.to_string(),
-                row.label.as_str().to_owned(),
+                quoted(row.label.as_str()),
                 quoted(flow.server),
                 quoted(flow.lookup),
                 quoted(flow.failure),
-                row.answer_us.map_or_else(String::new, |us| us.to_string()),
+                microseconds(row.round_trip_us),
                 row.packets[0].to_string(),
                 row.packets[1].to_string(),
                 row.octets[0].to_string(),
                 row.octets[1].to_string(),
+                microseconds(row.dns_us),
             ];
             csv += &fields.join(",");
             csv += "\r\n";

@@ -28,6 +28,8 @@ const WAITING: u64 = MOST as u64;
 const BLOCKS: usize = 4_096;
 /// Rows for which a block is handed on at a mark, even if one of the same worker is on its way.
 const WORTH: usize = 64;
+/// The application of flows without a label.
+const UNKNOWN: &str = "unknown";
 /// Longest kept part of a name, bytes.
 const NAME: usize = 200;
 
@@ -39,8 +41,10 @@ pub(super) struct Row {
     pub(super) packets: [u64; 2],
     pub(super) octets: [u64; 2],
     pub(super) key: FlowKey,
-    /// Microseconds that the server needed to answer: from SYN to SYN-ACK, or from a question of DNS to its answer.
-    pub(super) answer_us: Option<u32>,
+    /// Microseconds of a round trip to the server: from SYN to SYN-ACK.
+    pub(super) round_trip_us: Option<u32>,
+    /// Microseconds from a question of DNS to its answer.
+    pub(super) dns_us: Option<u32>,
     /// [`Label::EMPTY`] without one.
     pub(super) label: Label,
     /// Lengths of the server's name, of the DNS name and of a response code that is a failure, which follow each other
@@ -73,11 +77,16 @@ impl Flow<'_> {
             && view
                 .application
                 .as_ref()
-                .is_none_or(|label| self.row.label.as_str().eq_ignore_ascii_case(label))
+                .is_none_or(|label| application(&self.row.label).eq_ignore_ascii_case(label))
             && view.name.as_ref().is_none_or(|name| {
                 [self.server, self.lookup].iter().any(|own| own.to_lowercase().contains(&**name))
             })
     }
+}
+
+/// The name of a label on the page and in its filter.
+pub(super) fn application(label: &Label) -> &str {
+    if *label == Label::EMPTY { UNKNOWN } else { label.as_str() }
 }
 
 /// Rows in the order of their ends, roughly.
@@ -103,14 +112,14 @@ impl Block {
             *length = (self.text.len() - before) as u8;
         }
         let number = |value: &[u8]| std::str::from_utf8(value).ok()?.parse().ok();
-        let handshake = record.tcp.as_ref().and_then(|tcp| tcp.handshake_us[0]);
         self.rows.push(Row {
             first_ns: record.first_ns,
             last_ns: record.last_ns,
             packets: record.packets,
             octets: record.octets,
             key: record.key,
-            answer_us: handshake.or_else(|| first(Kind::DnsResponseTime).and_then(number)),
+            round_trip_us: record.tcp.as_ref().and_then(|tcp| tcp.handshake_us[0]),
+            dns_us: first(Kind::DnsResponseTime).and_then(number),
             label: record.application.map_or(Label::EMPTY, |application| application.label),
             lengths,
         });
@@ -350,10 +359,11 @@ pub(super) mod tests {
         assert_eq!(found("name=example.org", 0, 100), [443]);
         assert_eq!(found("name=LOOKUP", 0, 100), [443]);
         assert_eq!(found("application=dns", 0, 100), [0; 0]);
+        assert_eq!(found("application=unknown", 0, 100), [443, 80]);
         let view = view("port=443");
         let flow = flows.of(&view, 0, u64::MAX).next().unwrap();
         assert_eq!(
-            (flow.server, flow.lookup, flow.failure, flow.row.answer_us),
+            (flow.server, flow.lookup, flow.failure, flow.row.dns_us),
             ("www.Example.org", "lookup.example", "NXDOMAIN", Some(1500))
         );
         assert_eq!(end_of(&flow.row.key, false), "10.0.0.4:443");

@@ -61,6 +61,8 @@ pub(crate) struct About {
     pub(crate) measures_tcp: bool,
     /// Most live flows.
     pub(crate) max_flows: u64,
+    /// Names of the run's threads.
+    pub(crate) threads: Vec<String>,
 }
 
 /// Values of the run at a time.
@@ -143,6 +145,7 @@ impl Web {
         let Parts { flows, notes, .. } = parts;
         #[expect(clippy::disallowed_methods, reason = "a page shows the time of the clock")]
         let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let loads = Loads::new(about.threads.clone());
         Self {
             about,
             access,
@@ -154,7 +157,7 @@ impl Web {
             history: History::default(),
             flows,
             notes,
-            loads: Loads::default(),
+            loads,
             pace: Pace::default(),
             rendered: HashMap::new(),
             ended: false,

@@ -130,7 +130,7 @@ impl Notes {
 }
 
 fn is_over(alert: &Alert) -> bool {
-    matches!(alert.state, AlertState::Ends | AlertState::Withdrawn | AlertState::Once)
+    matches!(alert.state, AlertState::Ends | AlertState::Withdrawn)
 }
 
 /// The hosts of an alert, the one that it is about first.
@@ -139,7 +139,10 @@ fn hosts(alert: &Alert) -> Vec<IpAddr> {
         Subject::VerticalScan { source, target } => vec![*source, *target],
         Subject::HorizontalScan { source, .. } | Subject::Spread { source } => vec![*source],
         Subject::Flood { target } => vec![*target],
-        Subject::Watched { host, flow, .. } => vec![*host, flow.source(), flow.destination()],
+        Subject::Watched { host, hosts, flow, .. } => {
+            let ends = [*host, flow.source(), flow.destination()];
+            ends.into_iter().chain(hosts.iter().copied()).collect()
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sums over flows: hosts, applications, names, failures, answer times.
+//! Sums over flows: hosts, applications, names, failures, round trips, answer times of DNS.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -30,15 +30,21 @@ impl Host {
     }
 }
 
-/// Times from a question to its answer, microseconds.
+/// Times from a packet to the one that answers it, microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Answers {
+pub(super) struct Waits {
     pub(super) number: u64,
     sum: u64,
     pub(super) longest: u64,
 }
 
-impl Answers {
+impl Waits {
+    fn add(&mut self, us: u64) {
+        self.number += 1;
+        self.sum = self.sum.saturating_add(us);
+        self.longest = self.longest.max(us);
+    }
+
     pub(super) fn mean(&self) -> u64 {
         self.sum / self.number.max(1)
     }
@@ -61,7 +67,8 @@ pub(super) struct Sums<'a> {
     /// By name and response code.
     failures: HashMap<(&'a str, &'a str), u64>,
     /// By address and port.
-    answers: HashMap<(IpAddr, u16), Answers>,
+    round_trips: HashMap<(IpAddr, u16), Waits>,
+    dns: HashMap<(IpAddr, u16), Waits>,
 }
 
 impl<'a> Sums<'a> {
@@ -88,11 +95,11 @@ impl<'a> Sums<'a> {
         if !flow.failure.is_empty() {
             *self.failures.entry((flow.lookup, flow.failure)).or_default() += 1;
         }
-        if let Some(us) = row.answer_us {
-            let own = self.answers.entry((target, row.key.dst_port)).or_default();
-            own.number += 1;
-            own.sum = own.sum.saturating_add(us.into());
-            own.longest = own.longest.max(us.into());
+        for (waits, us) in [(&mut self.round_trips, row.round_trip_us), (&mut self.dns, row.dns_us)]
+        {
+            if let Some(us) = us {
+                waits.entry((target, row.key.dst_port)).or_default().add(us.into());
+            }
         }
     }
 
@@ -116,9 +123,14 @@ impl<'a> Sums<'a> {
         first(&self.failures, rows, |number| *number)
     }
 
-    /// The servers with the longest mean time to answer.
-    pub(super) fn answers(&self, rows: usize) -> First<(IpAddr, u16), Answers> {
-        first(&self.answers, rows, Answers::mean)
+    /// The servers with the longest mean round trip.
+    pub(super) fn round_trips(&self, rows: usize) -> First<(IpAddr, u16), Waits> {
+        first(&self.round_trips, rows, Waits::mean)
+    }
+
+    /// The servers of DNS with the longest mean time to answer.
+    pub(super) fn dns(&self, rows: usize) -> First<(IpAddr, u16), Waits> {
+        first(&self.dns, rows, Waits::mean)
     }
 }
 
@@ -170,7 +182,8 @@ mod tests {
         assert_eq!(hosts[0].0.to_string(), "10.0.0.1");
         assert_eq!(sums.servers(9).entries[0].1.flows, 20);
         assert_eq!(sums.failures(9).entries, [(("lookup.example", "NXDOMAIN"), 20)]);
-        let answers = sums.answers(9).entries;
+        assert!(sums.round_trips(9).entries.is_empty());
+        let answers = sums.dns(9).entries;
         assert_eq!(
             (answers[0].1.mean(), answers[0].1.longest, answers[0].1.number),
             (1500, 1500, 20)

@@ -12,8 +12,13 @@ static WATCH: Watch = Watch::new();
 
 /// A site with a flow that has hostile names.
 fn site() -> Web {
-    let about =
-        About { title: "<b>'\"&".into(), is_live: false, measures_tcp: false, max_flows: 1000 };
+    let about = About {
+        title: "<b>'\"&".into(),
+        is_live: false,
+        measures_tcp: false,
+        max_flows: 1000,
+        threads: Vec::new(),
+    };
     let address = SocketAddr::from(([127, 0, 0, 1], 80));
     let stats = || RunStats {
         elapsed: Duration::ZERO,
@@ -54,7 +59,7 @@ fn names_of_flows_cannot_leave_their_places() {
     let event: serde_json::Value = serde_json::from_str(&site.event("")).unwrap();
     assert!(!event["content"].as_str().unwrap().contains("<script"), "{event}");
     let csv = text(get(&mut site, "/flows.csv", ""));
-    assert!(csv.contains(",\"<script>\"\"'&,\n=1+1\u{202e}\","), "{csv}");
+    assert!(csv.contains(",\"<script>\"\"'&,\\x0a=1+1\\xe2\\x80\\xae\","), "{csv}");
     let name = "%3Cscript%3E";
     let page = text(get(&mut site, "/", &format!("name={name}&span=2d")));
     assert!(page.contains("value=\"&lt;script&gt;\"") && page.contains("value=\"2000\""), "{page}");

@@ -52,6 +52,7 @@ mod report;
 mod send;
 mod services;
 mod signals;
+mod text;
 mod tui;
 mod usage;
 mod watch;

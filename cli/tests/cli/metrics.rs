@@ -48,7 +48,7 @@ fn many_files() -> u64 {
     maximum.unwrap_or(u64::MAX)
 }
 
-pub(crate) const SCRAPE: &str = "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
+pub(crate) const SCRAPE: &str = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 #[test]
 fn idle_connections_do_not_delay_a_scrape() {
@@ -182,7 +182,10 @@ fn silent_and_malformed_clients_do_not_delay_others() {
     silent[0].write_all(b"GET /met").unwrap();
     drop(silent.pop());
     for (text, status) in [
-        ("GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n", "HTTP/1.1 200 OK\r\n"),
+        ("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200 OK\r\n"),
+        ("GET /metrics HTTP/1.1\r\nHost: a.example\r\n\r\n", "HTTP/1.1 403 "),
+        ("GET /metrics HTTP/1.1\r\nSec-Fetch-Site: cross-site\r\n\r\n", "HTTP/1.1 403 "),
+        ("GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: a.example\r\n\r\n", "HTTP/1.1 400 "),
         ("GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 404 "),
         ("DELETE /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 405 "),
         ("\u{1}\u{2}\r\n\r\n", "HTTP/1.1 400 "),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ringtap_testkit::browser::{browse, examine};
+use ringtap_testkit::browser::{ADDRESSES, browse, examine};
 use serde_json::Value;
 
 use crate::common::{json, office, output_of, ringtap};
@@ -90,6 +90,16 @@ fn the_numbers_of_a_page_are_those_of_json() {
 }
 
 #[test]
+fn findings_stand_before_the_volumes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, html) = page(folder.path(), &office(), &[]);
+    let place = |heading: &str| html.find(&format!("<h2>{heading}")).expect(heading);
+    let order =
+        ["Packets", "Vertical scans", "Protocols", "Conversations", "Top sources"].map(place);
+    assert!(order.is_sorted(), "{order:?}");
+}
+
+#[test]
 fn a_page_is_small_and_requests_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for capture in [office(), generated(folder.path())] {
@@ -110,9 +120,11 @@ fn all_of_a_page_can_be_read_on_desktop_phone_and_paper() {
         let faults = [];
         if (root.scrollWidth > root.clientWidth) faults.push('page ' + root.scrollWidth);
         for (let one of root.querySelectorAll('body *:not(svg *)'))
-            if (one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0 &&
-                !(one.matches('.scroll') && root.clientWidth < 500))
+            if (one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0)
                 faults.push(one.tagName + ' ' + one.className + ' ' + one.textContent.slice(0, 40));
+        for (let table of root.querySelectorAll('table'))
+            if (!table.querySelector('th')) faults.push('no names of columns: ' + table.textContent.slice(0, 40));
+        ADDRESSES
         for (let chart of root.querySelectorAll('svg')) {
             let around = chart.getBoundingClientRect();
             let boxes = [...chart.querySelectorAll('text')].map(text => [text.textContent, text.getBoundingClientRect()]);
@@ -125,10 +137,11 @@ fn all_of_a_page_can_be_read_on_desktop_phone_and_paper() {
             });
         }
         return root.querySelectorAll('section').length + ' sections; ' + faults.join('; ');";
+    let script = &script.replace("ADDRESSES", ADDRESSES);
     for capture in [office(), generated(folder.path())] {
         let (path, html) = page(folder.path(), &capture, &[]);
         let expected = format!("{} sections; ", html.matches("<section").count());
-        for width in [360, 800, 1280] {
+        for width in [360, 390, 800, 1280] {
             let Some(found) = examine(folder.path(), &path, width, script) else { return };
             assert_eq!(found, expected, "{width} wide");
         }

@@ -109,6 +109,16 @@ fn missing_intervals_are_named() {
         format!("missing: parts 3 to {} of site/1, from {} until {}", last - 1, times.0, times.1);
     assert!(text.contains(&line), "{text}");
 
+    // Flows that end in a part count there with all their packets, which is said in all forms.
+    let note = "flows count where they end: talkers may have more octets than these parts carried";
+    let ending = report(&[&parts[last]]);
+    let first = &ending["talkers"]["by_octets"]["source"][0]["octets"];
+    assert!(first.as_u64() > ending["octets"]["wire"].as_u64(), "{first}");
+    assert_eq!(ending["notes"], json!([note]));
+    let html = output_of(ringtap().args(["merge", "--report=html"]).arg(&parts[last])).0;
+    assert!(text.contains(note) && html.contains(note), "{text}");
+    assert_eq!(report(&parts.iter().collect::<Vec<_>>())["notes"], Value::Null);
+
     // The packets of all parts add up.
     let packets = |report: &Value| report["packets"]["received"].as_u64().unwrap();
     let each: u64 = (0..=last).map(|at| packets(&merged(&[at]))).sum();

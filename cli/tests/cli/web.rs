@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use ringtap_io::live::SendOptions;
+use ringtap_testkit::browser::ADDRESSES;
 use ringtap_testkit::driver::Driver;
 use ringtap_testkit::send_all;
 use rustix::process::Signal;
@@ -198,7 +199,7 @@ fn all_of_the_page_can_be_read_on_desktop_and_phone_in_light_and_dark() {
     send_all(&mut net.sender(&SendOptions::default()), &sent);
     send_all(&mut net.sender(&SendOptions::default()), &(1..=60).map(syn).collect::<Vec<_>>());
     browser.open(PAGE);
-    let ready = "rows('Flows').length >= 10 && rows('Alerts').length > 0 && rows('Slow servers').length > 0";
+    let ready = "rows('Flows').length >= 10 && rows('Alerts').length > 0 && rows('Slowest DNS answers').length > 0";
     browser.wait_for(&format!("{FIGURE} return {ready};"));
     // A view that does not change while it is examined.
     browser.press("p");
@@ -208,11 +209,13 @@ fn all_of_the_page_can_be_read_on_desktop_and_phone_in_light_and_dark() {
         for (const one of root.querySelectorAll('body *:not(svg *)'))
             if (one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0 && !one.matches('.scroll, input, summary'))
                 faults.push(one.tagName + ' ' + one.className + ' ' + one.textContent.slice(0, 40));
-        return faults;";
-    for (width, height) in [(1280, 900), (360, 740)] {
+        ADDRESSES
+        return faults;"
+        .replace("ADDRESSES", ADDRESSES);
+    for (width, height) in [(1280, 900), (390, 844), (360, 740)] {
         for dark in [false, true] {
             browser.emulate(width, height, dark);
-            assert_eq!(browser.run(script), serde_json::json!([]), "{width} wide");
+            assert_eq!(browser.run(&script), serde_json::json!([]), "{width} wide");
             let Some(faults) = browser.faults(&tools()) else { return };
             assert!(faults.is_empty(), "{width} wide, dark: {dark}: {faults:#?}");
         }

@@ -1,5 +1,5 @@
 //! Shared basics: clocks, seeded random numbers, counters, named choices, addresses as users write
-//! them, the allocator, prefetching.
+//! them, safe text, the allocator, prefetching.
 //!
 //! Invariants: a counter has one writer, so no read-modify-write; readers may see a slightly old
 //! value, never a torn one. There are no locks. The `unsafe` code of the allocator, the prefetch
@@ -19,6 +19,7 @@ mod ledger;
 #[allow(unsafe_code, reason = "an instruction of the processor")]
 mod prefetch;
 mod random;
+pub mod text;
 #[allow(unsafe_code, reason = "an instruction of the processor")]
 mod ticks;
 mod usage;

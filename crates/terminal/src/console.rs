@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
+use ringtap_base::text::{shown, shown_lines, shown_message};
 
 /// Colour and weight of a heading or a label; plain in a program without the feature `color`.
 #[allow(clippy::disallowed_methods, reason = "the only place of styles")]
@@ -55,6 +56,11 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Writes text without styles to stdout, with names from anywhere.
+pub fn print_plain(text: &str) -> anyhow::Result<()> {
+    print(&shown_lines(text))
+}
+
 /// Verbosity of stderr, ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -102,17 +108,17 @@ pub fn print_message(kind: &str, message: &str) {
 pub fn labelled(kind: &str, message: &str) -> String {
     let color = if kind == "error" { AnsiColor::Red } else { AnsiColor::Yellow };
     let style = bold(color);
-    format!("{style}{kind}:{style:#} {message}")
+    format!("{style}{kind}:{style:#} {}", shown_message(message))
 }
 
-/// Prints a message of level [`Level::Info`] to stderr.
+/// Prints a line of level [`Level::Info`] to stderr.
 pub fn note(message: &str) {
     if is_wanted(Level::Info) {
-        print_to_stderr(message);
+        print_to_stderr(&shown(message));
     }
 }
 
-/// Prints a requested message to stderr, at every level.
+/// Prints requested lines to stderr, at every level.
 pub fn print_to_stderr(message: &str) {
-    let _ = writeln!(stderr(), "{message}");
+    let _ = writeln!(stderr(), "{}", shown_lines(message));
 }

@@ -1,6 +1,7 @@
 //! A report as a page: one HTML file with embedded styles and charts and without scripts, for screen, phone and print.
 
 use std::fmt::Write;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::chart::{STYLE as CHARTS, escaped};
 use crate::page::{Page, Part, Section};
@@ -77,32 +78,63 @@ fn table(html: &mut String, table: &Table) {
     let bars = (0..table.lean.len()).find_map(|column| Some((column, numbers(column)?)));
     let bars = bars.filter(|(_, numbers)| numbers.is_sorted_by(|one, next| one >= next));
     let most = bars.iter().flat_map(|(_, numbers)| numbers).copied().max().unwrap_or(0);
+    // Columns without a text, such as origins where none are known, are left out.
+    let is_used = |column: usize| {
+        let mut cells = table.rows.iter().filter_map(|row| row.get(column));
+        cells.any(|cell| !cell.text.is_empty())
+    };
+    let used: Vec<bool> = (0..table.lean.len()).map(is_used).collect();
     *html += "<div class=\"scroll\"><table>";
     if !table.head.is_empty() {
         *html += "<tr>";
-        for (name, lean) in table.head.iter().zip(&table.lean) {
-            let _ = write!(html, "<th scope=\"col\"{}>{}</th>", class(lean), escaped(name));
+        for ((name, lean), _) in
+            table.head.iter().zip(&table.lean).zip(&used).filter(|(_, used)| **used)
+        {
+            let class = class(lean, false);
+            let _ = write!(html, "<th scope=\"col\"{class}>{}</th>", escaped(name));
         }
         *html += "</tr>\n";
     }
     for (at, row) in table.rows.iter().enumerate() {
         *html += "<tr>";
         for (column, (cell, lean)) in row.iter().zip(&table.lean).enumerate() {
+            if !used[column] {
+                continue;
+            }
             let bar = match &bars {
                 Some((of, numbers)) if *of == column && most > 0 => {
                     format!(" style=\"--bar:{:.1}%\"", numbers[at] as f64 / most as f64 * 100.0)
                 }
                 _ => String::new(),
             };
-            let _ = write!(html, "<td{}{bar}>{}</td>", class(lean), data(cell));
+            // On a narrow page the name of the column stands in the cell.
+            let label = table.head.get(column).filter(|_| !cell.text.is_empty());
+            let label = label.map(|name| format!(" data-label=\"{}\"", escaped(name)));
+            let class = class(lean, has_address(&cell.text));
+            let (label, data) = (label.unwrap_or_default(), data(cell));
+            let _ = write!(html, "<td{class}{label}{bar}>{data}</td>");
         }
         *html += "</tr>\n";
     }
     *html += "</table></div>\n";
 }
 
-fn class(lean: &Lean) -> &'static str {
-    if matches!(lean, Lean::Right) { " class=\"n\"" } else { "" }
+/// A column of numbers; a cell with an address, which must not be broken where it would be another one.
+fn class(lean: &Lean, has_address: bool) -> &'static str {
+    match (lean, has_address) {
+        (Lean::Right, _) => " class=\"n\"",
+        (Lean::Left, true) => " class=\"a\"",
+        (Lean::Left, false) => "",
+    }
+}
+
+/// Whether a word is an address, perhaps with a port or the length of a prefix.
+fn has_address(text: &str) -> bool {
+    text.split([' ', ',', '(', ')']).any(|word| {
+        let word = word.trim_end_matches(':');
+        let host = word.split_once('/').map_or(word, |(host, _)| host);
+        host.parse::<IpAddr>().is_ok() || host.parse::<SocketAddr>().is_ok()
+    })
 }
 
 fn anchor(to: &str, text: &str) -> String {
@@ -129,15 +161,17 @@ mod tests {
         let mut page = Page::default();
         page.figure("received", Cell::count(1234));
         page.heading("A & B");
-        page.line("<script>alert(1)</script>\u{7}");
+        page.line("<script>alert(1)</script>\u{7}\u{202e}\u{e0041}");
         let mut table = Table::new(&[Lean::Left, Lean::Right]);
         table.row(["\"x\"".into(), Cell::bytes(2048)]);
         table.row(["y".into(), Cell::bytes(1024)]);
         page.table(table);
         page.heading("C");
         page.link("CSV", "/csv?a=1&b=2".into());
-        let mut table = Table::with_head(&[("host", Lean::Left), ("n", Lean::Right)]);
+        let mut table =
+            Table::with_head(&[("host", Lean::Left), ("n", Lean::Right), ("none", Lean::Left)]);
         table.row([Cell::from("h").to("?host=h".into()), Cell::count(1)]);
+        table.row(["10.0.0.1 → 10.0.0.2".into(), Cell::count(1), "".into()]);
         page.table(table);
         page.last("digest".into());
         let html = html(&page, "<t>", "now");
@@ -145,16 +179,23 @@ mod tests {
             "<title>&lt;t&gt;</title>",
             "<data value=\"1234\" title=\"1234\">1,234</data>",
             "A &amp; B",
-            "&lt;script&gt;alert(1)&lt;/script&gt;\u{fffd}",
+            "&lt;script&gt;alert(1)&lt;/script&gt;\\u{7}\\u{202e}\\u{e0041}",
             "&quot;x&quot;",
             "<td class=\"n\" style=\"--bar:50.0%\"><data value=\"1024\"",
+            "<td class=\"a\" data-label=\"host\">10.0.0.1 → 10.0.0.2</td><td class=\"n\" data-label=\"n\" style=",
             "<h2>C <a href=\"/csv?a=1&amp;b=2\">CSV</a></h2>",
             "<tr><th scope=\"col\">host</th><th scope=\"col\" class=\"n\">n</th></tr>",
-            "<td><a href=\"?host=h\">h</a></td>",
+            "<td data-label=\"host\"><a href=\"?host=h\">h</a></td>",
             "<footer>digest</footer>",
         ] {
             assert!(html.contains(wanted), "{wanted:?} is missing in {html}");
         }
         assert!(!html.contains("<script"));
+        for address in
+            ["10.0.0.1", "a 10.0.0.1:53", "[fd00::1]:53 x", "fd00::1: y", "seen by (10.0.0.0/8)"]
+        {
+            assert!(has_address(address), "{address}");
+        }
+        assert!(!has_address("host 10.0.0 at 10:20:30, v1.2.3"));
     }
 }

@@ -1,7 +1,7 @@
 //! Input and output shared by both programs: parsing of flag values, text of numbers and tables,
 //! reports as text and as HTML pages, charts, messages on stdout and stderr.
 //!
-//! Invariant: this crate uses no other crate of the project.
+//! Invariants: of the project, this crate uses `base` alone; text reaches a terminal or a page as `ringtap_base::text` shows it.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

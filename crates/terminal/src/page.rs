@@ -2,6 +2,8 @@
 
 use anstyle::{AnsiColor, Style};
 
+use ringtap_base::text::shown;
+
 use crate::chart::Timeline;
 use crate::console::bold;
 use crate::table::{Cell, Table};
@@ -129,12 +131,12 @@ impl Page {
             let lines: Vec<String> = parts.iter().flat_map(Part::lines).collect();
             let gap = if text.is_empty() { "" } else { "\n" };
             if !title.is_empty() {
-                text += &format!("{gap}{HEADING}{title}{HEADING:#}\n");
+                text += &format!("{gap}{HEADING}{}{HEADING:#}\n", shown(title));
             }
             lines.iter().for_each(|line| text += &format!("{line}\n"));
         }
         if let Some(last) = &self.last {
-            text += &format!("\n{last}\n");
+            text += &format!("\n{}\n", shown(last));
         }
         text
     }
@@ -143,7 +145,7 @@ impl Page {
 impl Part {
     fn lines(&self) -> Vec<String> {
         match self {
-            Self::Line(line) => vec![format!("  {line}")],
+            Self::Line(line) => vec![format!("  {}", shown(line))],
             Self::Table(table) => table.lines().collect(),
             Self::Charts(_) => Vec::new(),
         }

@@ -1,5 +1,7 @@
 //! Tables with aligned columns.
 
+use ringtap_base::text::{acts, push_hex, shown};
+
 use crate::numbers;
 
 /// The alignment of a column.
@@ -11,7 +13,7 @@ pub enum Lean {
     Right,
 }
 
-/// A cell: text without escape sequences.
+/// A cell. Its text may be any; outputs have it as [`shown`].
 #[derive(Clone, Debug)]
 pub struct Cell {
     pub(crate) text: String,
@@ -68,19 +70,26 @@ pub struct Table {
     pub(crate) lean: Vec<Lean>,
     /// The names of the columns, if they have any.
     pub(crate) head: Vec<&'static str>,
+    /// Text has no line for the names.
+    is_bare: bool,
     pub(crate) rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
     /// An empty table; `lean` has an entry for each column.
     pub fn new(lean: &[Lean]) -> Self {
-        Self { lean: lean.to_vec(), head: Vec::new(), rows: Vec::new() }
+        Self { lean: lean.to_vec(), head: Vec::new(), is_bare: false, rows: Vec::new() }
     }
 
     /// An empty table with named columns.
     pub fn with_head(columns: &[(&'static str, Lean)]) -> Self {
         let (head, lean) = columns.iter().copied().unzip();
-        Self { lean, head, rows: Vec::new() }
+        Self { lean, head, is_bare: false, rows: Vec::new() }
+    }
+
+    /// An empty table with these names of columns in HTML and CSV alone: in text each cell says what it is.
+    pub fn named(columns: &[(&'static str, Lean)]) -> Self {
+        Self { is_bare: true, ..Self::with_head(columns) }
     }
 
     /// Adds a row with at most as many cells as the table has columns.
@@ -97,9 +106,10 @@ impl Table {
 
     /// The lines, indented, two spaces between columns, nothing after the last cell.
     pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
-        let texts = |row: &'_ Vec<Cell>| row.iter().map(|cell| cell.text.clone()).collect();
+        let texts =
+            |row: &'_ Vec<Cell>| row.iter().map(|cell| shown(&cell.text).into_owned()).collect();
         let head = self.head.iter().map(|name| (*name).to_owned()).collect();
-        let head = (!self.head.is_empty()).then_some(head);
+        let head = (!self.head.is_empty() && !self.is_bare).then_some(head);
         let rows: Vec<Vec<String>> = head.into_iter().chain(self.rows.iter().map(texts)).collect();
         let widest = |column: usize| {
             let texts = rows.iter().filter_map(|row| row.get(column));
@@ -140,13 +150,17 @@ impl Table {
     }
 }
 
-/// A field of CSV.
+/// A field of CSV, with backslashes and letters that act on a terminal as `\xHH`.
 pub fn quoted(text: &str) -> String {
-    if text.contains(['"', ',', '\r', '\n']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter == '\\' || acts(letter) {
+            push_hex(&mut safe, letter);
+        } else {
+            safe.push(letter);
+        }
     }
+    if safe.contains([',', '"']) { format!("\"{}\"", safe.replace('"', "\"\"")) } else { safe }
 }
 
 #[cfg(test)]
@@ -169,5 +183,23 @@ mod tests {
         let lines: Vec<_> = table.lines().collect();
         assert_eq!(lines, ["  name      packets", "  a \"b\", c   12,345"]);
         assert_eq!(table.csv(), "name,packets\r\n\"a \"\"b\"\", c\",12345\r\n");
+    }
+
+    #[test]
+    fn names_of_columns_may_be_left_out_of_text() {
+        let mut table = Table::named(&[("name", Lean::Left), ("packets", Lean::Right)]);
+        table.row(["a".into(), Cell::count(1).with("packets")]);
+        assert_eq!(table.lines().collect::<Vec<_>>(), ["  a  1 packets"]);
+        assert_eq!(table.csv(), "name,packets\r\na,1\r\n");
+    }
+
+    #[test]
+    fn no_letter_acts_on_a_terminal() {
+        let mut table = Table::new(&[Lean::Left, Lean::Left]);
+        table.row(["a\u{202e}\\", "b"]);
+        table.row(["\u{9b}2J\n", "c"]);
+        let lines: Vec<_> = table.lines().collect();
+        assert_eq!(lines, ["  a\\u{202e}\\     b", "  \\u{9b}2J\\u{a}  c"]);
+        assert_eq!(table.csv(), "a\\xe2\\x80\\xae\\x5c,b\r\n\\xc2\\x9b2J\\x0a,c\r\n");
     }
 }

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ErrorKind};
 
-use crate::console::print_message;
+use ringtap_base::text::{acts, shown_lines, shown_message};
+
+use crate::console::{print_message, print_to_stderr};
 
 /// A usage error: exit code 2.
 #[derive(Debug)]
@@ -34,6 +36,13 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
             print_message("error", &message);
             return ExitCode::from(2);
         }
+        // The text has words of the command line, which may be names of files that a shell expanded.
+        if misused.use_stderr()
+            && std::env::args_os().any(|word| word.to_string_lossy().contains(acts))
+        {
+            print_to_stderr(misused.render().to_string().trim_end());
+            return ExitCode::from(2);
+        }
         misused.exit();
     }
     print_message("error", &format!("{error:#}"));
@@ -42,14 +51,17 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
 
 /// The message of an error without hints on the command line, as [`exit_code`] prints it.
 pub fn message(error: &anyhow::Error) -> String {
-    let Some(misused) = error.downcast_ref::<clap::Error>() else { return format!("{error:#}") };
-    invalid_value(misused).unwrap_or_else(|| {
+    let Some(misused) = error.downcast_ref::<clap::Error>() else {
+        return shown_message(&format!("{error:#}"));
+    };
+    let message = invalid_value(misused).unwrap_or_else(|| {
         let text = misused.render().to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         let hints = ["\n\nUsage:", "\n\nFor more information"].map(|hint| text.find(hint));
         let end = hints.into_iter().flatten().min().unwrap_or(text.len());
         text[..end].trim_end().to_owned()
-    })
+    });
+    shown_lines(&message)
 }
 
 /// The flag and the reason of an invalid value, if the reason contains the value: the parser's own

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::Policy;
 use crate::RuleSet;
+use ringtap_base::text::json_document;
 use ringtap_base::{Ledger, Stage, Usage};
 use ringtap_io::capture::{Notice, Severity};
 use ringtap_skeleton::Skeleton;
@@ -237,7 +238,7 @@ impl FilterReport {
             #[serde(flatten)]
             report: &'a FilterReport,
         }
-        serde_json::to_string_pretty(&Document { version, report: self })
+        serde_json::to_string_pretty(&Document { version, report: self }).map(json_document)
     }
 }
 

@@ -18,6 +18,7 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use crate::{BanCounts, RulePublisher, RuleSet, Statement, TransactionError, parse};
+use ringtap_base::text::json_document;
 
 use super::report::FilterStats;
 use super::snapshot::StatsSnapshot;
@@ -106,7 +107,7 @@ impl Requests<'_> {
     /// Counters as text: a list of all rules and bans, or JSON.
     pub fn format_stats(&self, stats: &FilterStats, list: bool) -> String {
         if !list {
-            return serde_json::to_string_pretty(stats).unwrap_or_default() + "\n";
+            return json_document(serde_json::to_string_pretty(stats).unwrap_or_default()) + "\n";
         }
         let set = self.publisher.newest();
         let counted: HashMap<u64, u64> =

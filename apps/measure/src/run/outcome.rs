@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ringtap_base::text::json_document;
 use ringtap_engine::{LedgerReport, Outcome, Performance, Plan};
 use serde::Serialize;
 
@@ -76,6 +77,7 @@ impl Merged {
     /// The report as one JSON document. `version` is the program's.
     pub fn to_json(&self, version: &'static str) -> serde_json::Result<String> {
         serde_json::to_string_pretty(&MergedDocument { version, report: &self.report })
+            .map(json_document)
     }
 }
 
@@ -101,5 +103,6 @@ impl MeasureOutcome {
             interrupted: run.interrupted,
             notices: run.notices(),
         })
+        .map(json_document)
     }
 }

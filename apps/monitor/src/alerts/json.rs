@@ -33,6 +33,10 @@ struct Fields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<IpAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    hosts: Option<&'a [IpAddr]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_least: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     entry: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<&'a str>,
@@ -73,8 +77,10 @@ impl<'a> Fields<'a> {
             }
             &Subject::Flood { target } => Self { target: Some(target), ..none },
             &Subject::Spread { source } => Self { source: Some(source), ..none },
-            Subject::Watched { host, entry, label, field, flow, .. } => Self {
+            Subject::Watched { host, hosts, at_least, entry, label, field, flow, .. } => Self {
                 host: Some(*host),
+                hosts: Some(hosts),
+                at_least: Some(*at_least).filter(|at_least| *at_least),
                 entry: Some(entry),
                 label: Some(&**label).filter(|label| !label.is_empty()),
                 field: Some(field),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use ringtap_base::text::shown;
 use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bit_rate, count, of, rate};
 
@@ -43,13 +44,23 @@ impl fmt::Display for Alert {
                 if numbers.is_empty() { Ok(()) } else { write!(f, ": {}", numbers.join(", ")) }
             }
             Subject::Spread { source } => write!(f, "{source} sent to {}", of(self.number, "host")),
-            Subject::Watched { host, entry, label, field, flow, .. } => {
-                let label = if label.is_empty() { String::new() } else { format!(" ({label})") };
+            Subject::Watched { host, at_least, entry, label, field, flow, .. } => {
+                let entry = shown(entry);
+                let label =
+                    if label.is_empty() { String::new() } else { format!(" ({})", shown(label)) };
                 let [from, to] =
                     [(flow.source(), flow.src_port), (flow.destination(), flow.dst_port)]
                         .map(|(address, port)| SocketAddr::new(address, port));
                 let protocol = names::protocol(flow.protocol);
-                write!(f, "{entry}{label} seen by {host}: {field} in {protocol} {from} → {to}")
+                let hosts = match self.number {
+                    0 | 1 => String::new(),
+                    number if *at_least => format!("at least {}, first ", of(number, "host")),
+                    number => format!("{}, first ", of(number, "host")),
+                };
+                write!(
+                    f,
+                    "{entry}{label} seen by {hosts}{host}: {field} in {protocol} {from} → {to}"
+                )
             }
         }
     }
@@ -86,6 +97,12 @@ impl Flood {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
+    use ringtap_enrich::EntryKind;
+    use ringtap_flow::{FlowKey, IpVersion};
+    use ringtap_wire::PacketRecord;
+
     use super::*;
     use crate::report::Time;
 
@@ -108,6 +125,35 @@ mod tests {
         let horizontal =
             text(AlertState::Continues, Subject::HorizontalScan { source, port: 22 }, 42, None);
         assert_eq!(horizontal, "10.0.0.1 scans port 22/tcp: 42 targets failed so far");
+    }
+
+    #[test]
+    fn a_watched_entry_has_the_number_of_its_hosts_and_the_first() {
+        let host = IpAddr::from([10, 0, 0, 1]);
+        let mut flow = FlowKey::of(&PacketRecord::EMPTY);
+        (flow.version, flow.protocol, flow.dst_port) = (IpVersion::V4, 17, 53);
+        let watched = |number, at_least| {
+            let subject = Subject::Watched {
+                host,
+                hosts: vec![host],
+                at_least,
+                entry: "evil.example".into(),
+                kind: EntryKind::Name,
+                label: "bad".into(),
+                field: "dnsQueryName",
+                flow,
+            };
+            text(AlertState::Ends, subject, number, None)
+        };
+        let rest = "10.0.0.1: dnsQueryName in UDP 0.0.0.0:0 → 0.0.0.0:53";
+        for (number, at_least, by) in [
+            (1, false, ""),
+            (1_045, false, "1,045 hosts, first "),
+            (45, true, "at least 45 hosts, first "),
+        ] {
+            let expected = format!("evil.example (bad) seen by {by}{rest}");
+            assert_eq!(watched(number, at_least), expected);
+        }
     }
 
     #[test]

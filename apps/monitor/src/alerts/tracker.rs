@@ -5,6 +5,7 @@
 //!                                    ▲                                 └─ late answers ─▶ withdrawn
 //!                                    └─ more new failed attempts than the threshold, after an end
 //! host ─ an interval over a limit ──▶ begins ─ a number doubled ─▶ continues ─ the first interval without it ─▶ ends
+//! watched entry ─ a new host ─▶ begins ─ number doubled ─▶ continues ─ an hour without a new host ─▶ ends ─▶ begins
 //! ```
 //!
 //! All alerts that are open at the end of the run end there. Time is that of packets, and works at marks, so equal marks
@@ -18,7 +19,14 @@ use crate::report::Time;
 /// A scan ends when it has no new failed attempt for this time.
 const QUIET_NS: u64 = 60_000_000_000;
 
-/// Most scans and hosts that are followed.
+/// The alert of a watched entry ends when no further host reached it for this time. It is long, because each end allows
+/// one more alert of an entry that hosts reach again and again.
+const WATCH_NS: u64 = 3_600_000_000_000;
+
+/// Hosts that the alert of a watched entry lists.
+const FIRST_HOSTS: usize = 8;
+
+/// Most scans, hosts and watched entries that are followed.
 const MOST: usize = 65_536;
 
 /// Receives each change.
@@ -35,6 +43,8 @@ pub(crate) struct Tracker {
     /// Scans that ended, and may begin again.
     ended: usize,
     hosts: BTreeMap<Subject, Host>,
+    /// Watched entries that hosts reach, by their text.
+    watched: BTreeMap<String, Watch>,
     /// All open scans had an attempt at this time or later.
     quiet_since_ns: u64,
     without_room: u64,
@@ -70,6 +80,19 @@ struct Host {
     until: Time,
 }
 
+/// A watched entry that is open.
+struct Watch {
+    id: u64,
+    subject: Subject,
+    /// Hosts.
+    number: u64,
+    /// Those of the last change.
+    reported: u64,
+    since: Time,
+    /// When the last host was new.
+    grown: Time,
+}
+
 impl Tracker {
     pub(crate) fn new(threshold: u32) -> Self {
         Self::with_room(threshold, MOST)
@@ -83,6 +106,7 @@ impl Tracker {
             scans: BTreeMap::new(),
             ended: 0,
             hosts: BTreeMap::new(),
+            watched: BTreeMap::new(),
             quiet_since_ns: u64::MAX,
             without_room: 0,
             now: Time(0),
@@ -112,11 +136,7 @@ impl Tracker {
             }
             Signal::NoScan(subject) => self.withdraw(subject, emit),
             Signal::Interval { start, end, reached } => self.interval(start, end, reached, emit),
-            Signal::Event { time, subject } => {
-                let id = self.next_id();
-                let state = AlertState::Once;
-                emit(&Alert { id, state, subject, number: 1, flood: None, since: time, time });
-            }
+            Signal::Watched { time, subject, number } => self.watch(subject, number, time, emit),
         }
     }
 
@@ -125,16 +145,20 @@ impl Tracker {
         self.last_id
     }
 
+    fn followed(&self) -> usize {
+        self.scans.len() + self.hosts.len() + self.watched.len()
+    }
+
     /// Makes room for one more; false if there is none.
     fn make_room(&mut self) -> bool {
-        if self.scans.len() + self.hosts.len() < self.most {
+        if self.followed() < self.most {
             return true;
         }
         if self.ended > 0 {
             self.scans.retain(|_, scan| scan.open);
             self.ended = 0;
         }
-        self.scans.len() + self.hosts.len() < self.most
+        self.followed() < self.most
     }
 
     fn scan(&mut self, subject: Subject, number: u64, crossed: bool, time: Time, emit: Emit<'_>) {
@@ -184,6 +208,39 @@ impl Tracker {
         }
     }
 
+    /// A host reached a watched entry for the first time. Hosts that come in the order of time give equal changes at any marks.
+    fn watch(&mut self, subject: Subject, number: u64, time: Time, emit: Emit<'_>) {
+        let Subject::Watched { entry, host, at_least, .. } = &subject else { return };
+        let is_over = |watch: &Watch| watch.ends() <= time;
+        if let Some(own) = self.watched.get(entry).filter(|own| is_over(own)) {
+            emit(&own.alert(AlertState::Ends, own.ends()));
+            self.watched.remove(entry);
+        }
+        if let Some(own) = self.watched.get_mut(entry) {
+            own.number = number;
+            own.grown = own.grown.max(time);
+            if let Subject::Watched { hosts, at_least: own, .. } = &mut own.subject {
+                hosts.extend((hosts.len() < FIRST_HOSTS).then_some(host));
+                *own |= at_least;
+            }
+            if number >= own.reported.saturating_mul(2) {
+                own.reported = number;
+                emit(&own.alert(AlertState::Continues, time));
+            }
+            return;
+        }
+        if !self.make_room() {
+            // Further hosts of an entry that was not reported do not count.
+            self.without_room += u64::from(number == 1);
+            return;
+        }
+        let (id, entry) = (self.next_id(), entry.clone());
+        let watch = Watch { id, subject, number, reported: number, since: time, grown: time };
+        emit(&watch.alert(AlertState::Begins, time));
+        self.quiet_since_ns = self.quiet_since_ns.min(watch.quiet_ns());
+        self.watched.insert(entry, watch);
+    }
+
     /// Handles the hosts over limits in an interval.
     fn interval(&mut self, start: Time, end: Time, mut reached: Vec<Reached>, emit: Emit<'_>) {
         reached.sort_unstable();
@@ -230,6 +287,10 @@ impl Tracker {
             }
         }
         self.ended += over.len();
+        let quiet = self.watched.extract_if(.., |_, watch| watch.ends() <= self.now);
+        over.extend(quiet.map(|(_, watch)| watch.alert(AlertState::Ends, watch.ends())));
+        let next = self.watched.values().map(Watch::quiet_ns).min();
+        self.quiet_since_ns = self.quiet_since_ns.min(next.unwrap_or(u64::MAX));
         over.sort_unstable_by_key(|alert| (alert.time, alert.id));
         over.iter().for_each(emit);
     }
@@ -241,6 +302,11 @@ impl Tracker {
         let hosts = std::mem::take(&mut self.hosts);
         let mut over: Vec<_> = scans
             .map(|(subject, scan)| scan.alert(AlertState::Ends, subject, scan.grown))
+            .chain(
+                std::mem::take(&mut self.watched)
+                    .values()
+                    .map(|watch| watch.alert(AlertState::Ends, watch.grown)),
+            )
             .chain(
                 hosts
                     .iter()
@@ -258,6 +324,30 @@ impl Scan {
             id: self.id,
             state,
             subject: subject.clone(),
+            number: self.number,
+            flood: None,
+            since: self.since,
+            time,
+        }
+    }
+}
+
+impl Watch {
+    /// When it ends without a further host.
+    fn ends(&self) -> Time {
+        Time(self.grown.0.saturating_add(WATCH_NS))
+    }
+
+    /// The time after which [`QUIET_NS`] remain until it ends.
+    fn quiet_ns(&self) -> u64 {
+        self.grown.0.saturating_add(WATCH_NS - QUIET_NS)
+    }
+
+    fn alert(&self, state: AlertState, time: Time) -> Alert {
+        Alert {
+            id: self.id,
+            state,
+            subject: self.subject.clone(),
             number: self.number,
             flood: None,
             since: self.since,
@@ -295,6 +385,10 @@ impl Host {
 #[cfg(test)]
 mod tests {
     use std::net::IpAddr;
+
+    use ringtap_enrich::EntryKind;
+    use ringtap_flow::FlowKey;
+    use ringtap_wire::PacketRecord;
 
     use super::AlertState::{Begins, Continues, Ends, Withdrawn};
     use super::*;
@@ -386,6 +480,77 @@ mod tests {
         assert_eq!(all.mark(50, vec![interval(4, &[])]), [(1, Ends, 600, 50), (3, Ends, 7, 50)]);
         assert_eq!(all.mark(60, vec![interval(5, &[(1, 50)])]), [(4, Begins, 50, 60)]);
         assert_eq!(all.end(), [(4, Ends, 50, 60)]);
+    }
+
+    fn watched(entry: &str, seconds: u64, number: u64) -> Signal {
+        let host = IpAddr::from([10, 0, 0, number as u8]);
+        let subject = Subject::Watched {
+            host,
+            hosts: vec![host],
+            at_least: false,
+            entry: entry.into(),
+            kind: EntryKind::Network,
+            label: String::new(),
+            field: "sourceAddress",
+            flow: FlowKey::of(&PacketRecord::EMPTY),
+        };
+        Signal::Watched { time: Time(seconds * SECOND), subject, number }
+    }
+
+    #[test]
+    fn a_watched_entry_is_one_alert_of_many_hosts() {
+        let signals = || (1..=45).map(|host| watched("a", 60 * host, host));
+        let mut changes = vec![(1, Begins, 1, 60)];
+        changes.extend([2, 4, 8, 16, 32].map(|hosts| (1, Continues, hosts, 60 * hosts)));
+        changes.push((1, Ends, 45, 2_700));
+        // At a mark for each host, at one for all, and at the end of the run.
+        let mut each = Followed::new(MOST);
+        let mut found: Vec<_> = signals()
+            .zip(1..)
+            .flat_map(|(signal, host)| each.mark(60 * host, vec![signal]))
+            .collect();
+        found.extend(each.end());
+        assert_eq!(found, changes);
+        let mut one = Followed::new(MOST);
+        let mut found = one.mark(2_700, signals().collect());
+        found.extend(one.end());
+        assert_eq!(found, changes);
+        let mut last = Followed::new(MOST);
+        last.tracker.begin_end();
+        let mut found = last.mark(2_700, signals().collect());
+        found.extend(last.end());
+        assert_eq!(found, changes);
+    }
+
+    #[test]
+    fn a_watched_entry_ends_after_an_hour_without_a_further_host() {
+        let hosts = |all: &Followed| {
+            let Subject::Watched { host, hosts, .. } = &all.tracker.watched["a"].subject else {
+                panic!("another subject")
+            };
+            (*host, hosts.len())
+        };
+        let mut all = Followed::new(MOST);
+        all.mark(100, (1..=45).map(|host| watched("a", 100, host)).collect());
+        assert_eq!(hosts(&all), ([10, 0, 0, 1].into(), FIRST_HOSTS));
+        // A scan ends after a minute.
+        assert_eq!(all.mark(200, vec![scan(22, 200, 21, true)]), [(2, Begins, 21, 200)]);
+        assert_eq!(all.mark(300, vec![]), [(2, Ends, 21, 260)]);
+        assert_eq!(all.mark(3_699, vec![watched("b", 3_699, 1)]), [(3, Begins, 1, 3_699)]);
+        assert_eq!(all.mark(3_700, vec![]), [(1, Ends, 45, 3_700)]);
+        assert_eq!(all.mark(3_800, vec![watched("a", 3_800, 46)]), [(4, Begins, 46, 3_800)]);
+        assert_eq!(hosts(&all), ([10, 0, 0, 46].into(), 1));
+        // The same if a host comes after the hour, before the mark at which it would have ended.
+        let again = all.mark(7_500, vec![watched("a", 7_450, 47)]);
+        assert_eq!(again, [(4, Ends, 46, 7_400), (5, Begins, 47, 7_450), (3, Ends, 1, 7_299)]);
+        assert_eq!(all.end(), [(5, Ends, 47, 7_450)]);
+
+        let mut all = Followed::new(1);
+        assert_eq!(all.mark(1, vec![watched("a", 1, 1)]).len(), 1);
+        for number in 1..=5 {
+            assert_eq!(all.mark(2, vec![watched("b", 2, number)]), []);
+        }
+        assert_eq!(all.tracker.without_room(), 1);
     }
 
     #[test]

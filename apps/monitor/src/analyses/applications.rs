@@ -173,7 +173,12 @@ impl Section for Applications {
     fn pass(&mut self, _: &mut Stage) {}
 
     fn show(&self, page: &mut Page, _: &About<'_>) {
-        let mut table = Table::new(&[Left, Right, Right, Right]);
+        let mut table = Table::named(&[
+            ("application", Left),
+            ("octets", Right),
+            ("packets", Right),
+            ("flows", Right),
+        ]);
         let unlabelled = Some(("(without a label)", self.unlabelled));
         let rows = self.rows.iter().map(|row| (row.application.as_str(), row.volume));
         for (name, volume) in rows.chain(unlabelled.filter(|(_, volume)| volume.flows > 0)) {

@@ -41,6 +41,8 @@ pub trait Analysis: Sized {
     const IN_ALL: bool = true;
     /// Whether its section is the same in every arrangement, and so part of the digest.
     const EXACT: bool = true;
+    /// Whether its section is about something to act on, and stands before the others.
+    const IS_FINDING: bool = false;
     /// Whether it needs flow records.
     const TAKES_RECORDS: bool = false;
     /// Whether it needs the messages in payloads.
@@ -357,9 +359,9 @@ macro_rules! analyses {
                 all
             }
 
-            /// Prints all of them as text.
-            pub fn show(&self, page: &mut Page, about: &About<'_>) {
-                $(if let Some(own) = &self.$name {
+            /// Prints those that are findings, or the others.
+            pub fn show(&self, page: &mut Page, about: &About<'_>, findings: bool) {
+                $(if <$part as Analysis>::IS_FINDING == findings && let Some(own) = &self.$name {
                     own.show(page, about);
                 })*
             }

@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use ringtap_base::text;
 use ringtap_enrich::Stage;
 use ringtap_flow::{FlowRecord, Kind};
 use ringtap_stage::Shard;
@@ -240,11 +241,11 @@ impl Merge<NameTable> for NameMerger {
     }
 }
 
-/// A name for a terminal: without control characters, cut if it is long.
-fn shown(name: &str) -> String {
-    let plain = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
-    let mut text: String = name.chars().map(plain).take(SHOWN).collect();
-    if name.chars().nth(SHOWN).is_some() {
+/// A name for people, cut if it is long.
+fn short(name: &str) -> String {
+    let shown = text::shown(name);
+    let mut text: String = shown.chars().take(SHOWN).collect();
+    if shown.chars().nth(SHOWN).is_some() {
         text.push('…');
     }
     text
@@ -275,10 +276,11 @@ impl Section for Names {
     }
 
     fn show(&self, page: &mut Page, _: &About<'_>) {
-        let mut servers = Table::new(&[Left, Right, Right]);
+        let mut servers =
+            Table::named(&[("server name", Left), ("octets", Right), ("flows", Right)]);
         for row in &self.servers {
             servers.row([
-                shown(&row.name).into(),
+                short(&row.name).into(),
                 Cell::bytes(row.octets),
                 Cell::of(row.flows, "flow"),
             ]);
@@ -290,21 +292,21 @@ impl Section for Names {
             }
         };
         further(page, self.server_names, self.servers.len());
-        let mut dns = Table::new(&[Left, Right, Right]);
+        let mut dns = Table::named(&[("name", Left), ("flows", Right), ("failed", Right)]);
         for row in &self.dns {
             let failed = match row.failed {
                 0 => "".into(),
                 failed => Cell::count(failed).with("failed"),
             };
-            dns.row([shown(&row.name).into(), Cell::of(row.flows, "flow"), failed]);
+            dns.row([short(&row.name).into(), Cell::of(row.flows, "flow"), failed]);
         }
         page.section("DNS names", dns);
         further(page, self.dns_names, self.dns.len());
-        let mut failed = Table::new(&[Left, Right, Right]);
+        let mut failed = Table::named(&[("name", Left), ("failed", Right), ("flows", Right)]);
         for row in &self.dns_failed {
             let of_all = format!("of {}", of(row.flows, "flow"));
             let number = Cell::count(row.failed).with("failed");
-            failed.row([shown(&row.name).into(), number, of_all.into()]);
+            failed.row([short(&row.name).into(), number, of_all.into()]);
         }
         page.section("DNS failures", failed);
     }
@@ -358,8 +360,8 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_control_the_terminal() {
-        assert_eq!(shown("a\u{1b}[2J"), "a\u{fffd}[2J");
-        assert_eq!(shown(&"x".repeat(SHOWN + 1)).chars().count(), SHOWN + 1);
+    fn a_name_cannot_control_the_terminal_and_is_cut() {
+        assert_eq!(short("a\u{1b}[2J"), "a\\u{1b}[2J");
+        assert_eq!(short(&"\u{9b}".repeat(SHOWN)).chars().count(), SHOWN + 1);
     }
 }

@@ -124,6 +124,7 @@ impl ScanTable {
 }
 
 impl Analysis for ScanTable {
+    const IS_FINDING: bool = true;
     const FLOW_BYTES: u64 = 112;
     const TABLES: &'static [&'static Schema] = &[&ATTEMPTS];
 

@@ -1,4 +1,4 @@
-//! TCP performance: sums of all connections, the slowest servers, and the pairs with most loss.
+//! TCP performance: sums of all connections, the slowest round trips, and the pairs with most loss.
 //!
 //! The flow table measures each connection; this analysis adds up its records. A row takes the same place in any order
 //! of records, so the section is exact while there is room; records without room are counted.
@@ -19,7 +19,7 @@ use ringtap_wire::HashKey;
 
 use super::{About, Analysis, Merge, Section, Signals};
 use crate::Setup;
-use crate::report::{LossyPair, SlowServer, Tcp, TcpTotals};
+use crate::report::{LossyPair, RoundTrips, Tcp, TcpTotals};
 
 /// Memory of a row with its share of an index, bytes; a flow has at most one of each kind.
 const ROW_BYTES: u64 = 80;
@@ -183,7 +183,7 @@ impl TcpTable {
         let pairs = first(self.pairs.rows.into_rows(), top, |(pair, loss)| {
             (Reverse(loss.retransmissions), Reverse(loss.out_of_order), *pair)
         });
-        let server = |(((version, address), port), delay): (Server, Delay)| SlowServer {
+        let server = |(((version, address), port), delay): (Server, Delay)| RoundTrips {
             server: ip(version, address),
             port,
             rtt_us: delay.mean_us(),
@@ -199,7 +199,7 @@ impl TcpTable {
         };
         Tcp {
             totals: self.totals,
-            slowest_servers: servers.into_iter().map(server).collect(),
+            slowest_round_trips: servers.into_iter().map(server).collect(),
             lossy_pairs: pairs.into_iter().map(pair).collect(),
             records_ignored: self.ignored,
         }
@@ -321,8 +321,8 @@ fn milliseconds(us: u64) -> String {
 
 impl Section for Tcp {
     fn pass(&mut self, stage: &mut Stage) {
-        self.slowest_servers.iter_mut().for_each(|row| stage.replace(&mut row.server));
-        self.slowest_servers.sort_by_key(|row| (Reverse(row.rtt_us), row.server, row.port));
+        self.slowest_round_trips.iter_mut().for_each(|row| stage.replace(&mut row.server));
+        self.slowest_round_trips.sort_by_key(|row| (Reverse(row.rtt_us), row.server, row.port));
         for row in &mut self.lossy_pairs {
             row.addresses.iter_mut().for_each(|address| stage.replace(address));
             row.addresses.sort_unstable();
@@ -369,8 +369,13 @@ impl Section for Tcp {
             of(totals.duplicate_acks, "duplicate ACK"),
             of(totals.zero_windows, "zero window"),
         ));
-        let mut servers = Table::new(&[Left, Right, Right, Right]);
-        for row in &self.slowest_servers {
+        let mut servers = Table::named(&[
+            ("server", Left),
+            ("mean round trip", Right),
+            ("samples", Right),
+            ("flows", Right),
+        ]);
+        for row in &self.slowest_round_trips {
             servers.row([
                 format!("{} port {}", row.server, row.port).into(),
                 Cell::about(row.rtt_us, milliseconds(row.rtt_us)),
@@ -378,8 +383,13 @@ impl Section for Tcp {
                 Cell::of(row.records, "flow"),
             ]);
         }
-        page.section("Slowest TCP servers", servers);
-        let mut pairs = Table::new(&[Left, Right, Right, Right]);
+        page.section("Slowest TCP round trips", servers);
+        let mut pairs = Table::named(&[
+            ("pair", Left),
+            ("sent again", Right),
+            ("out of order", Right),
+            ("packets", Right),
+        ]);
         for row in &self.lossy_pairs {
             let [low, high] = row.addresses;
             pairs.row([
@@ -444,7 +454,7 @@ mod tests {
         let mut all = table(8, &records[..3]);
         all.merge(table(8, &records[3..]));
         let report = all.report(10);
-        let servers = &report.slowest_servers;
+        let servers = &report.slowest_round_trips;
         let means: Vec<_> = servers.iter().map(|row| (row.rtt_us, row.records)).collect();
         assert_eq!(means, [(200, 2), (100, 1)]);
         assert_eq!(servers[0].handshake_us, Some(7));

@@ -1,7 +1,7 @@
 //! Hosts that reached entries of the list of `--watch`.
 //!
 //! ```text
-//! packet ── addresses ──▶ first sight of (entry, host) ──▶ alert at the next mark
+//! packet ── addresses ──▶ first sight of (entry, host) ──▶ alert of the entry at the next mark
 //! message ─ facts ──────▶ the same, and a match ─┐
 //! flow record ─ addresses ─▶ a match ────────────┴──▶ rows: matches, first, last
 //! ```
@@ -87,6 +87,8 @@ pub struct WatchTable {
     rows: HashMap<Key, Row>,
     /// Rows whose alert was not handed over.
     sights: HashMap<Key, Sight>,
+    /// A host had no room.
+    full: bool,
     ignored: u64,
 }
 
@@ -94,6 +96,7 @@ pub struct WatchTable {
 #[derive(Default)]
 pub struct WatchFindings {
     sights: Vec<(Key, Sight)>,
+    full: bool,
     /// At the end.
     rows: Vec<(Key, Row)>,
     ignored: u64,
@@ -107,6 +110,7 @@ impl WatchTable {
             networks: list.count(EntryKind::Network) > 0,
             rows: HashMap::new(),
             sights: HashMap::new(),
+            full: false,
             ignored: 0,
         }
     }
@@ -123,6 +127,7 @@ impl WatchTable {
     /// An entry was seen; returns its row, if there is room.
     fn see(&mut self, key: Key, sight: Sight) -> Option<&mut Row> {
         if self.rows.len() >= ROWS && !self.rows.contains_key(&key) {
+            self.full = true;
             return None;
         }
         match self.rows.get(&key) {
@@ -175,6 +180,7 @@ fn client(event: &Event) -> IpAddr {
 }
 
 impl Analysis for WatchTable {
+    const IS_FINDING: bool = true;
     const IN_ALL: bool = false;
     const TAKES_RECORDS: bool = true;
     const TAKES_EVENTS: bool = true;
@@ -232,12 +238,17 @@ impl Analysis for WatchTable {
 
     fn on_tick(&mut self, _: u64) -> Option<Box<WatchFindings>> {
         let sights: Vec<_> = self.sights.drain().collect();
-        (!sights.is_empty()).then(|| Box::new(WatchFindings { sights, ..WatchFindings::default() }))
+        if sights.is_empty() {
+            return None;
+        }
+        let full = self.full;
+        Some(Box::new(WatchFindings { sights, full, ..WatchFindings::default() }))
     }
 
     fn end(self) -> Box<WatchFindings> {
         Box::new(WatchFindings {
             sights: self.sights.into_iter().collect(),
+            full: self.full,
             rows: self.rows.into_iter().collect(),
             ignored: self.ignored,
         })
@@ -250,25 +261,44 @@ pub struct WatchMerger {
     /// Reported when all workers have reached a mark.
     sights: HashMap<Key, Sight>,
     alerted: HashSet<Key>,
+    /// Hosts of each entry so far.
+    hosts: HashMap<u32, u64>,
+    full: bool,
     rows: HashMap<Key, Row>,
     ignored: u64,
 }
 
 impl WatchMerger {
+    fn new(list: Arc<WatchList>) -> Self {
+        Self {
+            list,
+            sights: HashMap::new(),
+            alerted: HashSet::new(),
+            hosts: HashMap::new(),
+            full: false,
+            rows: HashMap::new(),
+            ignored: 0,
+        }
+    }
+
     fn report_alerts(&mut self, signals: Signals<'_>) {
         let mut sights: Vec<_> = self.sights.drain().map(|(key, sight)| (sight, key)).collect();
         sights.retain(|(_, key)| self.alerted.insert(*key));
         sights.sort_unstable();
         for (Sight { time_ns, flow, field }, (entry, host)) in sights {
+            let number = self.hosts.entry(entry).or_default();
+            *number += 1;
             let subject = Subject::Watched {
                 entry: self.list.text(entry).to_owned(),
                 kind: self.list.kind(entry),
                 label: self.list.label(entry).to_owned(),
                 host,
+                hosts: vec![host],
+                at_least: self.full,
                 field: field.name(),
                 flow,
             };
-            signals(Signal::Event { time: Time(time_ns), subject });
+            signals(Signal::Watched { time: Time(time_ns), subject, number: *number });
         }
     }
 }
@@ -277,13 +307,7 @@ impl Merge<WatchTable> for WatchMerger {
     type Section = Watched;
 
     fn new(setup: &Setup) -> Self {
-        Self {
-            list: setup.options.watch.clone().unwrap_or_default(),
-            sights: HashMap::new(),
-            alerted: HashSet::new(),
-            rows: HashMap::new(),
-            ignored: 0,
-        }
+        Self::new(setup.options.watch.clone().unwrap_or_default())
     }
 
     fn merge(&mut self, found: Box<WatchFindings>) {
@@ -299,6 +323,7 @@ impl Merge<WatchTable> for WatchMerger {
                 }
             }
         }
+        self.full |= found.full;
         self.ignored += found.ignored;
     }
 
@@ -364,7 +389,13 @@ impl Section for Watched {
         let mut rows: Vec<&WatchedRow> = self.rows.iter().collect();
         // Stable: equal ones stay in the order of time.
         rows.sort_by_key(|row| Reverse(row.matches));
-        let mut table = Table::new(&[Left, Left, Right, Left, Left]);
+        let mut table = Table::named(&[
+            ("entry", Left),
+            ("host", Left),
+            ("matches", Right),
+            ("first", Left),
+            ("field", Left),
+        ]);
         for row in rows.iter().take(SHOWN) {
             table.row([
                 title(row).into(),
@@ -426,13 +457,7 @@ mod tests {
     }
 
     fn merged(list: &Arc<WatchList>, parts: Vec<WatchTable>) -> (Watched, Vec<Signal>) {
-        let mut merger = WatchMerger {
-            list: Arc::clone(list),
-            sights: HashMap::new(),
-            alerted: HashSet::new(),
-            rows: HashMap::new(),
-            ignored: 0,
-        };
+        let mut merger = WatchMerger::new(Arc::clone(list));
         parts.into_iter().for_each(|part| merger.merge(part.end()));
         let mut alerts = Vec::new();
         let section = merger.end(&mut |signal| alerts.push(signal));
@@ -480,7 +505,7 @@ mod tests {
         assert_eq!((row.host, &row.label[..]), (IpAddr::from([10, 0, 0, 1]), "bad"));
         assert_eq!((row.first, row.last, row.field), (Time(30), Time(40), "dnsQueryName"));
         let times = alerts.iter().map(|signal| match signal {
-            Signal::Event { time, .. } => *time,
+            Signal::Watched { time, .. } => *time,
             other => panic!("{other:?}"),
         });
         assert_eq!(times.collect::<Vec<_>>(), [Time(5), Time(30)]);
@@ -490,13 +515,7 @@ mod tests {
     fn an_alert_comes_once_for_an_entry_and_a_host() {
         let list = list("10.0.0.0/8");
         let mut table = WatchTable::new(&list);
-        let mut merger = WatchMerger {
-            list: Arc::clone(&list),
-            sights: HashMap::new(),
-            alerted: HashSet::new(),
-            rows: HashMap::new(),
-            ignored: 0,
-        };
+        let mut merger = WatchMerger::new(Arc::clone(&list));
         let mut packet = PacketRecord { flags: Flags::IPV4, ts_ns: 7, ..PacketRecord::EMPTY };
         packet.src[..4].copy_from_slice(&[192, 0, 2, 1]);
         packet.dst[..4].copy_from_slice(&[10, 0, 0, 1]);
@@ -515,6 +534,34 @@ mod tests {
     }
 
     #[test]
+    fn hosts_are_counted_in_the_order_of_time_in_any_shards() {
+        let list = list("evil.example\n10.0.0.0/8");
+        let of = |shards: usize| {
+            let mut merger = WatchMerger::new(Arc::clone(&list));
+            let mut tables: Vec<_> = (0..shards).map(|_| WatchTable::new(&list)).collect();
+            let mut found = Vec::new();
+            for mark in 0..2_u8 {
+                for host in 0..20 {
+                    let time_ns = 1_000 * u64::from(mark) + u64::from(90 - host);
+                    let flow = key(40 * mark + host, 200);
+                    let facts = [(Kind::HttpHost, "evil.example")];
+                    tables[usize::from(host) % shards].on_event(&event(flow, time_ns, &facts));
+                }
+                for table in &mut tables {
+                    table.on_tick(0).into_iter().for_each(|found| merger.merge(found));
+                }
+                merger.on_time(0, &mut |signal| match signal {
+                    Signal::Watched { time, number, .. } => found.push((time.0, number)),
+                    other => panic!("{other:?}"),
+                });
+            }
+            found
+        };
+        let expected: Vec<_> = (71..=90).chain(1_071..=1_090).zip(1..).collect();
+        assert_eq!((of(1), of(3)), (expected.clone(), expected));
+    }
+
+    #[test]
     fn rows_are_bounded_and_the_rest_is_counted() {
         let list = list("evil.example");
         let mut table = WatchTable::new(&list);
@@ -523,7 +570,13 @@ mod tests {
             key.src[..4].copy_from_slice(&number.to_be_bytes());
             table.on_event(&event(key, 1, &[(Kind::HttpHost, "evil.example")]));
         }
-        let (section, _) = merged(&list, vec![table]);
+        let (section, signals) = merged(&list, vec![table]);
+        let last = signals.last();
+        let Some(Signal::Watched { subject: Subject::Watched { at_least, .. }, number, .. }) = last
+        else {
+            panic!("{last:?}")
+        };
+        assert_eq!((*at_least, *number), (true, ROWS as u64));
         assert_eq!((section.rows.len(), section.further), (LISTED, (ROWS - LISTED) as u64));
         assert_eq!((section.matches_ignored, section.warnings().len()), (5, 1));
     }

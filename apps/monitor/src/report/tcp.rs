@@ -12,7 +12,7 @@ pub struct Tcp {
     #[serde(flatten)]
     pub totals: TcpTotals,
     /// Servers by mean round-trip time, slowest first.
-    pub slowest_servers: Vec<SlowServer>,
+    pub slowest_round_trips: Vec<RoundTrips>,
     /// Pairs by retransmissions, most first.
     pub lossy_pairs: Vec<LossyPair>,
     /// Records that are in the sums only, because there was no room for another server or pair.
@@ -92,9 +92,9 @@ impl TcpTotals {
     }
 }
 
-/// The responder of connections.
+/// The responder of connections, and the times of the network to it; not how long it takes to answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SlowServer {
+pub struct RoundTrips {
     /// Its address.
     pub server: IpAddr,
     /// Its port.

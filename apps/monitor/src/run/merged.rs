@@ -2,11 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use ringtap_base::text::json_document;
 use serde::Serialize;
 
 use super::canonical::{self, Canonical};
 use crate::report::{Sections, Time};
 use crate::state::{self, Merged, Settings, Span};
+
+/// The note of a merge without all parts.
+const WHERE_FLOWS_COUNT: &str =
+    "flows count where they end: talkers may have more octets than these parts carried";
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -21,6 +26,8 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     inexact_reasons: BTreeMap<&'a str, u64>,
     joined_flows: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
 }
@@ -88,6 +95,12 @@ impl Merged {
         reasons
     }
 
+    /// What the numbers of a merge mean that do not mean it in the report of a whole run.
+    pub fn notes(&self) -> Vec<&'static str> {
+        let is_whole = self.header.runs.values().all(state::Run::is_whole);
+        if is_whole { Vec::new() } else { vec![WHERE_FLOWS_COUNT] }
+    }
+
     /// The digest of the report, if it is exact.
     pub fn digest(&self) -> Option<String> {
         let wanted = self.plan.app.digest && self.inexact().is_empty();
@@ -109,7 +122,9 @@ impl Merged {
             exact: inexact_reasons.is_empty(),
             inexact_reasons,
             joined_flows: self.joined_flows,
+            notes: self.notes(),
             digest: self.digest(),
         })
+        .map(json_document)
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use ringtap_base::text::json_document;
 use ringtap_engine::{InterfaceCounts, LedgerReport, Performance, Plan};
 use ringtap_export::{Items, Summary};
 use serde::Serialize;
@@ -300,5 +301,6 @@ impl Outcome {
             notices: run.notices().into_iter().chain(self.warnings()).collect(),
             digest: self.digest.as_ref(),
         })
+        .map(json_document)
     }
 }

@@ -204,6 +204,11 @@ impl Run {
         missing
     }
 
+    /// Whether the state has all parts of the run.
+    pub fn is_whole(&self) -> bool {
+        self.ended && matches!(self.parts[..], [Span { first: 0, .. }])
+    }
+
     /// Whether the name can be printed, and the parts are in order and do not touch.
     fn is_sound(&self) -> bool {
         let touch = |pair: &[Span]| pair[0].last.saturating_add(1) >= pair[1].first;

@@ -6,6 +6,7 @@ use super::Results;
 use crate::args::{Form, LoadArgs, Names};
 use crate::ndn::link::Link;
 use crate::ndn::times::ms;
+use ringtap_base::text::json_document;
 use ringtap_terminal::console;
 use ringtap_terminal::numbers::{bytes, count, of, rate};
 
@@ -19,7 +20,7 @@ pub(super) fn print(
         Form::Json => json(args, window, results, link)? + "\n",
         Form::Text => text(args, results, link),
     };
-    console::print(&text)
+    console::print_plain(&text)
 }
 
 fn names(args: &LoadArgs) -> String {
@@ -60,7 +61,7 @@ fn json(args: &LoadArgs, window: usize, results: &Results, link: &Link) -> anyho
         "answered_per_second": per_second(results.answered, results.sending_s),
         "latency_ns": results.times.summary(),
     });
-    Ok(serde_json::to_string_pretty(&report)?)
+    Ok(json_document(serde_json::to_string_pretty(&report)?))
 }
 
 /// A number per second; `seconds` excludes the final wait.

@@ -5,6 +5,8 @@ use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
+use ringtap_base::text::shown;
+
 use super::output::SyslogPlace;
 use super::{Notice, Target, count_lost, count_sent};
 use crate::Reason;
@@ -141,22 +143,17 @@ fn message(notice: &Notice, origin: &str) -> String {
     let lost = lost.map(|lost| ("lost_before".to_owned(), lost.to_string()));
     for (name, value) in notice.fields.iter().chain(&lost) {
         text.push_str(&format!(" {name}=\""));
-        for letter in value.chars() {
+        for letter in shown(value).chars() {
             if matches!(letter, '"' | '\\' | ']') {
                 text.push('\\');
             }
-            text.push(printable(letter));
+            text.push(letter);
         }
         text.push('"');
     }
     text.push_str("] ");
-    text.extend(notice.text.chars().map(printable));
+    text += &shown(&notice.text);
     text
-}
-
-/// A blank for a control character: a line break would end the message for receivers that read lines.
-fn printable(letter: char) -> char {
-    if letter.is_control() { ' ' } else { letter }
 }
 
 /// Datagrams to a local socket.
@@ -249,7 +246,7 @@ mod tests {
         assert_eq!((priority, time.ends_with('Z')), ("<28>", true), "{text}");
         assert_eq!(
             rest,
-            "ringtap 42 flood [ringtap@32473 id=\"7\" entry=\"a\\\"b\\\\c\\] d\" lost_before=\"2\"] a scans b → c"
+            "ringtap 42 flood [ringtap@32473 id=\"7\" entry=\"a\\\"b\\\\c\\]\\\\u{a}d\" lost_before=\"2\"] a scans\\u{a}b → c"
         );
         own.is_end = true;
         assert!(message(&own, "-").starts_with("<30>1 "));

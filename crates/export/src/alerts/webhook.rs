@@ -15,6 +15,8 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use ringtap_base::text::shown;
+
 use super::output::Url;
 use super::{Notice, Target, count_lost, count_sent};
 use crate::Reason;
@@ -219,7 +221,7 @@ fn code(answer: &[u8]) -> Option<u16> {
 
 fn judge(answer: &[u8]) -> Answer {
     let status = status(answer).unwrap_or_default();
-    let shown: String = status.chars().filter(|c| !c.is_control()).take(SHOWN).collect();
+    let shown: String = shown(&status).chars().take(SHOWN).collect();
     match code(answer) {
         None => Answer::Again("its answer is not HTTP".into()),
         Some(200..=299) => Answer::Taken,
@@ -351,7 +353,7 @@ mod tests {
     fn answers_are_judged_by_their_code() {
         assert_eq!(judge(b"HTTP/1.0 200\r\n\r\n"), Answer::Taken);
         let again = |text: &str| Answer::Again(format!("it answers {text}"));
-        assert_eq!(judge(b"HTTP/1.1 429 Slow\x07 down\r\n"), again("429 Slow down"));
+        assert_eq!(judge(b"HTTP/1.1 429 Slow\x07 down\r\n"), again("429 Slow\\u{7} down"));
         let busy = Answer::Failed("it answers 503 Busy".into());
         assert_eq!(judge(b"HTTP/1.1 503 Busy\r\n"), busy);
         let moved = Answer::Never("it answers 301 Moved".into());

@@ -1,6 +1,6 @@
 //! Numbers and text in lines.
 
-use std::fmt::Write as _;
+use ringtap_base::text;
 
 pub(crate) const fn milliseconds(ns: u64) -> u64 {
     ns / 1_000_000
@@ -71,22 +71,11 @@ pub(super) const fn hex(byte: u8) -> [u8; 2] {
 
 /// Appends text as a JSON string; invalid UTF-8 becomes U+FFFD.
 pub(crate) fn push_json(line: &mut Vec<u8>, text: &[u8]) {
-    let mut out = String::from('"');
-    for letter in String::from_utf8_lossy(text).chars() {
-        match letter {
-            '"' | '\\' => out.extend(['\\', letter]),
-            control if control < ' ' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(control));
-            }
-            other => out.push(other),
-        }
-    }
-    out.push('"');
-    line.extend_from_slice(out.as_bytes());
+    text::push_json(line, &String::from_utf8_lossy(text));
 }
 
-/// Appends texts as one field of CSV (RFC 4180), separated by semicolons. Control characters, semicolons and
-/// backslashes in them become `\xHH`, so that a record is one line; invalid UTF-8 becomes U+FFFD.
+/// Appends texts as one field of CSV (RFC 4180), separated by semicolons. Semicolons, backslashes and letters that act
+/// on a terminal become `\xHH`, so that a record is one line; invalid UTF-8 becomes U+FFFD.
 pub(crate) fn push_csv<'a>(line: &mut Vec<u8>, texts: impl Iterator<Item = &'a [u8]>) {
     let mut out = String::new();
     for (place, text) in texts.enumerate() {
@@ -94,8 +83,8 @@ pub(crate) fn push_csv<'a>(line: &mut Vec<u8>, texts: impl Iterator<Item = &'a [
             out.push(';');
         }
         for letter in String::from_utf8_lossy(text).chars() {
-            if letter.is_ascii_control() || letter == ';' || letter == '\\' {
-                let _ = write!(out, "\\x{:02x}", u32::from(letter));
+            if letter == ';' || letter == '\\' || text::acts(letter) {
+                text::push_hex(&mut out, letter);
             } else {
                 out.push(letter);
             }
@@ -121,6 +110,7 @@ mod tests {
         assert_eq!(text(b"example.org"), "example.org");
         assert_eq!(text("a\"b\\c\n\u{0}\u{e9}".as_bytes()), "a\"b\\c\n\u{0}\u{e9}");
         assert_eq!(text(b"a\xffb"), "a\u{fffd}b");
+        assert_eq!(text("\u{7f}\u{9b}\u{202e}".as_bytes()), "\u{7f}\u{9b}\u{202e}");
     }
 
     #[test]
@@ -133,5 +123,6 @@ mod tests {
         assert_eq!(field(&[]), "");
         assert_eq!(field(&[b"example.org", b"b"]), "example.org;b");
         assert_eq!(field(&[b"a,b", b"c\"d;e\n"]), "\"a,b;c\"\"d\\x3be\\x0a\"");
+        assert_eq!(field(&["\u{9b}\u{202e}\\".as_bytes()]), "\\xc2\\x9b\\xe2\\x80\\xae\\x5c");
     }
 }

@@ -169,16 +169,9 @@ pub struct Columns {
 
 /// A name as a JSON string.
 fn quoted(name: &str) -> String {
-    let mut text = String::from('"');
-    for letter in name.chars() {
-        match letter {
-            '"' | '\\' => text.extend(['\\', letter]),
-            control if control < ' ' => text += &format!("\\u{:04x}", u32::from(control)),
-            other => text.push(other),
-        }
-    }
-    text.push('"');
-    text
+    let mut text = Vec::new();
+    ringtap_base::text::push_json(&mut text, name);
+    String::from_utf8(text).unwrap_or_default()
 }
 
 /// The record format does not exist, or is not built in.

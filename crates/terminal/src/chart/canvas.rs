@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use ringtap_base::text::shown;
+
 /// The style of all charts, for the page that contains them.
 pub const STYLE: &str = include_str!("style.css");
 
@@ -107,19 +109,15 @@ impl Canvas {
     }
 }
 
-/// Text escaped for XML and HTML; U+FFFD replaces control characters, also those of writing directions.
+/// Text for people, escaped for XML and HTML.
 pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in shown(text).chars() {
         match c {
             '&' => safe += "&amp;",
             '<' => safe += "&lt;",
             '>' => safe += "&gt;",
             '"' => safe += "&quot;",
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                safe.push('\u{fffd}');
-            }
-            c if c.is_control() => safe.push('\u{fffd}'),
             _ => safe.push(c),
         }
     }

@@ -32,11 +32,12 @@ fn in_full(page: &mut Page, activity: &Activity) {
     ));
     let octets = |row: &Busy| within(row.lower, row.upper, bytes);
     let peers = |row: &Busy| within(row.lower, row.upper, count);
-    busy(page, "Sent most", &activity.senders, octets);
-    busy(page, "Received most", &activity.receivers, octets);
+    busy(page, "Sent most", "octets", &activity.senders, octets);
+    busy(page, "Received most", "octets", &activity.receivers, octets);
     networks(page, "Networks that sent most", &activity.sending_networks);
     networks(page, "Networks that received most", &activity.receiving_networks);
-    let mut table = Table::new(&[Left, Right, Left]);
+    let mut table =
+        Table::named(&[("host", Left), ("packets", Right), ("most frequent protocol", Left)]);
     for target in &activity.targets {
         table.row([
             target.address.to_string(),
@@ -45,18 +46,24 @@ fn in_full(page: &mut Page, activity: &Activity) {
         ]);
     }
     page.section("Received most packets", table);
-    busy(page, "Sent to most hosts", &activity.spreaders, peers);
-    busy(page, "Received from most hosts", &activity.attractors, peers);
+    busy(page, "Sent to most hosts", "hosts", &activity.spreaders, peers);
+    busy(page, "Received from most hosts", "hosts", &activity.attractors, peers);
 }
 
-fn busy(page: &mut Page, title: &str, rows: &[Busy], number: impl Fn(&Busy) -> String) {
-    let mut table = Table::new(&[Left, Right]);
+fn busy(
+    page: &mut Page,
+    title: &str,
+    what: &'static str,
+    rows: &[Busy],
+    number: impl Fn(&Busy) -> String,
+) {
+    let mut table = Table::named(&[("host", Left), (what, Right)]);
     rows.iter().for_each(|row| table.row([row.address.to_string(), number(row)]));
     page.section(title, table);
 }
 
 fn networks(page: &mut Page, title: &str, rows: &[Network]) {
-    let mut table = Table::new(&[Left, Right, Left]);
+    let mut table = Table::named(&[("network", Left), ("octets", Right), ("of them", Left)]);
     for row in rows {
         let rest = if row.beyond == row.lower {
             String::new()
@@ -70,15 +77,14 @@ fn networks(page: &mut Page, title: &str, rows: &[Network]) {
 
 fn in_lines(page: &mut Page, intervals: &[Activity], times: Times) {
     page.heading("Activity");
-    let mut table = Table::new(&[Left, Right, Right, Left, Left, Left, Left]);
-    table.row([
-        "from",
-        "sources",
-        "destinations",
-        "sent most",
-        "received most packets",
-        "sent to most hosts",
-        "changed most",
+    let mut table = Table::with_head(&[
+        ("from", Left),
+        ("sources", Right),
+        ("destinations", Right),
+        ("sent most", Left),
+        ("received most packets", Left),
+        ("sent to most hosts", Left),
+        ("changed most", Left),
     ]);
     let none = String::new;
     for interval in intervals {

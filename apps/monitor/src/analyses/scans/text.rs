@@ -25,7 +25,12 @@ pub(super) fn show(scans: &Scans, page: &mut Page, about: &About<'_>) {
         let names =
             shown.iter().map(|scan| scan.source.to_string().len() + scan.target.to_string().len());
         let room = room(names.max(), times);
-        let mut table = Table::new(&[Left, Right, Left, Left]);
+        let mut table = Table::named(&[
+            ("source and target", Left),
+            ("failed", Right),
+            ("time", Left),
+            ("ports", Left),
+        ]);
         for VerticalScan { source, target, ports, first, last, sample } in shown {
             table.row([
                 format!("{source} → {target}").into(),
@@ -44,7 +49,12 @@ pub(super) fn show(scans: &Scans, page: &mut Page, about: &About<'_>) {
             scan.source.to_string().len() + "port ".len() + names::port(scan.port).len()
         });
         let room = room(names.max(), times);
-        let mut table = Table::new(&[Left, Right, Left, Left]);
+        let mut table = Table::named(&[
+            ("source and port", Left),
+            ("failed", Right),
+            ("time", Left),
+            ("targets", Left),
+        ]);
         for scan in shown {
             let HorizontalScan { source, targets, first, last, sample, .. } = scan;
             table.row([

@@ -54,9 +54,11 @@ fn ranking(
     title: &str,
     rows: impl Iterator<Item = (String, Volume, String)>,
     crowd: Option<Crowd>,
-    what: &str,
+    what: &'static str,
 ) {
-    let mut table = Table::new(&[Left, Right, Right, Left]);
+    let name = what.trim_end_matches('s');
+    let mut table =
+        Table::named(&[(name, Left), ("octets", Right), ("packets", Right), ("origin", Left)]);
     for (name, volume, origin) in rows {
         let packets = Cell::count(volume.packets).with("packets");
         table.row([name.into(), Cell::bytes(volume.octets), packets, origin.into()]);
