@@ -1,5 +1,5 @@
 //! Shared basics: clocks, seeded random numbers, counters, named choices, the allocator,
-//! prefetching.
+//! prefetching, a table whose entries are listed by age.
 //!
 //! Invariants: a counter has one writer, so no read-modify-write; readers may see a slightly old
 //! value, never a torn one. There are no locks. The `unsafe` code of the allocator, the prefetch
@@ -7,6 +7,7 @@
 //! none.
 #![deny(missing_docs, unsafe_code)]
 
+mod aged;
 #[allow(unsafe_code, reason = "a global allocator is unsafe by its trait")]
 mod allocator;
 mod choices;
@@ -24,6 +25,7 @@ mod usage;
 #[allow(unsafe_code, reason = "system calls")]
 mod user;
 
+pub use aged::Aged;
 pub use allocator::{Allocator, allocations};
 pub use choices::UnknownChoice;
 pub use clock::{Clock, now_ns, steady_ns};
