@@ -250,6 +250,53 @@ fn floods_of_unfinished_messages_stay_within_the_memory_and_are_counted() {
     }
 }
 
+/// Messages that begin, one after another, in one connection, behind one that stays incomplete; with `rest` they are read to
+/// their ends.
+fn openings(path: &Path, messages: u32, rest: bool) {
+    let mut file = BufWriter::new(File::create(path).unwrap());
+    file.write_all(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+    file.write_all(&[0, 0, 4, 0, 1, 0, 0, 0]).unwrap();
+    let mut write = |client, sequence: u32, payload: &[u8]| {
+        let mut frame = payload_frame(client, 6, 80, payload);
+        frame[38..42].copy_from_slice(&sequence.to_be_bytes());
+        let len = frame.len() as u32;
+        for field in [1_700_000_000, 0, len, len] {
+            file.write_all(&field.to_le_bytes()).unwrap();
+        }
+        file.write_all(&frame).unwrap();
+    };
+    let (begin, end) = (b"GET / HTTP/1.1\r\nHo", b"st: a\r\n\r\n");
+    write(1, 0, begin);
+    for message in 0..messages {
+        write(2, message << 20, begin);
+        if rest {
+            write(2, (message << 20) + begin.len() as u32, end);
+        }
+    }
+    file.flush().unwrap();
+}
+
+#[test]
+fn many_openings_take_no_more_memory_than_few() {
+    const MESSAGES: u32 = 1_000_000;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("openings.pcap");
+    for rest in [false, true] {
+        openings(&file, MESSAGES, rest);
+        let flags = ["--memory", "64M", "--report", "json", "--sequential"];
+        let (report, _, peak) = measured(&file, &flags);
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let unread = &report["unread_payloads"]["http incomplete"];
+        let read = &report["payload_messages"]["http"];
+        if rest {
+            assert_eq!((read, unread), (&MESSAGES.into(), &1.into()));
+        } else {
+            assert_eq!((read, unread), (&Value::Null, &(MESSAGES + 1).into()));
+        }
+        assert!((1..=64).contains(&peak), "{rest}: {peak} MiB");
+    }
+}
+
 #[test]
 fn the_plan_lists_the_limits_that_follow_from_the_memory() {
     let plan = |flags: &[&str]| {

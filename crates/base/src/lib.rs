@@ -1,5 +1,5 @@
 //! Shared basics: clocks, seeded random numbers, counters, named choices, addresses as users write
-//! them, safe text, the allocator, prefetching.
+//! them, safe text, the allocator, prefetching, a table whose entries are listed by age.
 //!
 //! Invariants: a counter has one writer, so no read-modify-write; readers may see a slightly old
 //! value, never a torn one. There are no locks. The `unsafe` code of the allocator, the prefetch
@@ -8,6 +8,7 @@
 #![deny(missing_docs, unsafe_code)]
 
 mod addresses;
+mod aged;
 #[allow(unsafe_code, reason = "a global allocator is unsafe by its trait")]
 mod allocator;
 mod choices;
@@ -27,6 +28,7 @@ mod usage;
 mod user;
 
 pub use addresses::{Network, NotANetwork, list_lines, parse_address};
+pub use aged::Aged;
 pub use allocator::{Allocator, allocations};
 pub use choices::UnknownChoice;
 pub use clock::{Clock, now_ns, steady_ns};

@@ -14,7 +14,7 @@ use ringtap_wire::{Decoder, PacketRecord, Paths};
 
 use crate::frames::{Frame, Frames, Slots};
 use crate::packet_source::{ClockChanges, Closed, FeedCounts, PacketSource};
-use crate::source::{Asked, Inbox, List, SHARED, SortedChunk, Source};
+use crate::source::{Asked, Inbox, List, SHARED, Sign, SortedChunk, Source};
 use crate::timeline::Timeline;
 use crate::{AppOptions, Plan, Watch};
 
@@ -45,7 +45,9 @@ impl<'a> PacketFeed<'a> {
     ) -> Vec<Self> {
         let shards = plan.shards();
         let tick_ns = plan.app.tick_ns();
-        let (source, inboxes) = Source::new(files, plan.hash_key(), shards.clone(), tick_ns, watch);
+        let window_ns = plan.options.dedup_ns;
+        let (source, inboxes) =
+            Source::new(files, plan.hash_key(), shards.clone(), tick_ns, window_ns, watch);
         let decoder = |queue| {
             let (datagrams, regions) = plan.fragments(queue);
             Decoder::new(plan.hash_key(), Arc::clone(paths))
@@ -86,9 +88,12 @@ impl<'a> PacketFeed<'a> {
                 return Some(Fed::Items);
             }
             if self.places == upto {
-                let (_, mark) = mark?;
+                let (_, sign) = mark?;
                 self.marks += 1;
-                return Some(Fed::Mark(*mark));
+                match sign {
+                    Sign::Mark(mark) => return Some(Fed::Mark(*mark)),
+                    Sign::Turn(table) => self.frames.turn(*table),
+                }
             }
         }
     }

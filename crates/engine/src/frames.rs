@@ -17,6 +17,7 @@ use ringtap_wire::{Decoded, Decoder, Flags, LinkType, PacketRecord, Segment, sel
 
 use crate::duplicates::Duplicates;
 use crate::packet_source::FeedCounts;
+use crate::source::Table;
 use crate::{AppOptions, Plan, Watch};
 
 /// A frame while its source lends it.
@@ -209,6 +210,14 @@ impl Frames {
         let ringtap_wire::Payload { bytes, sequence } = payload;
         let payload = Payload { record, bytes, sequence };
         self.payloads.read(&payload, &mut |kind, value| attachments.push(at, kind as u8, value));
+    }
+
+    /// Begins the next turn of a kind of table.
+    pub(crate) fn turn(&mut self, table: Table) {
+        match table {
+            Table::Payloads => self.payloads.turn(),
+            Table::Duplicates => _ = self.duplicates.as_mut().map(|table| table.turn()),
+        }
     }
 
     /// Publishes the counters of decoding and of payloads.

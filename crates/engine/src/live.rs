@@ -34,6 +34,8 @@ use crate::interfaces::{BurstCounts, InterfaceCounts};
 use crate::live_clock::{Clock, LiveClock, Now, Sets};
 use crate::packet_source::{ClockChanges, Closed, PacketSource};
 use crate::sharding::Sharding;
+use crate::source::Table;
+use crate::timeline::Turns;
 use crate::{AppOptions, Plan, Watch};
 
 /// Interval at which an idle queue reads its counters and checks its interface, nanoseconds.
@@ -57,6 +59,7 @@ pub(crate) struct LiveFeed<'a> {
     queue: usize,
     watch: &'a Watch,
     frames: Frames,
+    turns: [(Table, Turns); 2],
     key: HashKey,
     /// Sixteenths of the address pairs that are shed; `None`: shedding is off.
     shed: Option<u32>,
@@ -145,6 +148,7 @@ impl<'a> LiveFeed<'a> {
         let feed = |(queue, receiver): (usize, MergedReceiver)| Self {
             counts: BurstCounts::new(receiver.interfaces().len()),
             frames: Frames::new(plan, decoder(queue, &receiver)),
+            turns: Table::turns(plan.options.dedup_ns),
             pace: Pace::new(receiver.least_memory()),
             receiver,
             queue,
@@ -293,6 +297,13 @@ impl Feed for LiveFeed<'_> {
             drain.before_burst();
         }
         let taken = self.take(burst);
+        if let Some(now_ns) = self.clock.packet_ns() {
+            for (table, turns) in &mut self.turns {
+                if turns.begins_at(now_ns) {
+                    self.frames.turn(*table);
+                }
+            }
+        }
         if let Some(drain) = &mut self.drain {
             self.drained = self.receiver.is_drained(drain, taken);
         }

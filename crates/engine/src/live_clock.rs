@@ -180,6 +180,12 @@ impl LiveClock {
         self.quiet_since = None;
     }
 
+    /// The time by the frames seen.
+    #[inline]
+    pub(crate) fn packet_ns(&self) -> Option<u64> {
+        self.timeline.now_ns()
+    }
+
     /// The mark that is due by the frames seen, if any.
     pub(crate) fn mark(&mut self) -> Option<Mark> {
         self.follow();

@@ -18,7 +18,7 @@
 //! A mark precedes the first packet that brings time to the next multiple of the tick, in every
 //! list, so its place depends on the packets alone. [`Timeline`] defines the time. Where it is set
 //! back, there are two marks: the first with the time before, the second with the time after, and
-//! marks continue from there.
+//! marks continue from there. *Turns* for the tables of readers have their places in the same way.
 //!
 //! A queue that takes its last chunk reads the next one before it works on it, so the others need
 //! not wait for it.
@@ -39,7 +39,7 @@ use ringtap_stage::Mark;
 use ringtap_wire::{HashKey, REGIONS, pair_hash};
 
 use crate::Watch;
-use crate::timeline::{Moved, Timeline};
+use crate::timeline::{Moved, Timeline, Turns};
 
 // Queues own whole regions, so their decoders together store what a single one would.
 const _: () = assert!(REGIONS == ringtap_skeleton::MOST_QUEUES);
@@ -47,6 +47,9 @@ const _: () = assert!(REGIONS == ringtap_skeleton::MOST_QUEUES);
 /// Initial room for the packets and marks of a chunk; more are rare.
 const USUAL_PLACES: usize = 4_096;
 const USUAL_MARKS: usize = 16;
+
+/// Shortest time between two turns, nanoseconds: each costs every queue a little.
+const LEAST_PERIOD_NS: u64 = 1_000_000;
 
 /// Tag of a place that is in all lists.
 pub(crate) const SHARED: u16 = 1;
@@ -60,8 +63,26 @@ pub(crate) struct SortedChunk {
 /// A queue's part of a chunk.
 pub(crate) struct List {
     pub(crate) places: Vec<Place>,
-    /// Marks, each with the number of places before it.
-    pub(crate) marks: Vec<(usize, Mark)>,
+    /// Marks and turns, each with the number of places before it.
+    pub(crate) marks: Vec<(usize, Sign)>,
+}
+
+/// What stands between packets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sign {
+    /// For the workers.
+    Mark(Mark),
+    /// For a kind of table at the reader.
+    Turn(Table),
+}
+
+/// Tables at the reader whose entries expire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Table {
+    /// [`ringtap_extract::Payloads`].
+    Payloads,
+    /// [`Duplicates`](crate::duplicates::Duplicates).
+    Duplicates,
 }
 
 impl List {
@@ -124,6 +145,7 @@ struct Ticks {
     /// Time at which the next mark is due; `None` before the first packet.
     due_ns: Option<u64>,
     number: u64,
+    turns: [(Table, Turns); 2],
 }
 
 impl<'a> Source<'a> {
@@ -133,6 +155,7 @@ impl<'a> Source<'a> {
         key: HashKey,
         shards: ShardMap,
         tick_ns: u64,
+        window_ns: Option<u64>,
         watch: &'a Watch,
     ) -> (Self, Vec<Inbox>) {
         let queues = shards.queues();
@@ -151,7 +174,7 @@ impl<'a> Source<'a> {
             watch,
             key,
             shards,
-            ticks: Ticks::new(tick_ns.max(1)),
+            ticks: Ticks::new(tick_ns.max(1), window_ns),
             loads: (0..count).map(|_| Arc::new(load())).collect(),
             outlets,
             ended: false,
@@ -229,7 +252,7 @@ impl Reader<'_> {
         if frames == 0 {
             self.ended = true;
             self.interrupted = self.watch.stopped();
-            let mark = Mark::End { time_ns: self.ticks.timeline.end_ns() };
+            let mark = Sign::Mark(Mark::End { time_ns: self.ticks.timeline.end_ns() });
             load.lists.iter_mut().for_each(|list| list.marks.push((0, mark)));
         } else if let [only] = load.lists.as_mut_slice() {
             std::mem::swap(&mut only.places, &mut load.chunk.places);
@@ -249,15 +272,29 @@ impl Reader<'_> {
     }
 }
 
+impl Table {
+    /// The turns of each kind; `window_ns` is the window of duplicates.
+    pub(crate) fn turns(window_ns: Option<u64>) -> [(Self, Turns); 2] {
+        let window_ns = window_ns.map_or(u64::MAX, |window_ns| window_ns.max(LEAST_PERIOD_NS));
+        [
+            (Self::Payloads, Turns::new(ringtap_extract::LIFETIME_NS)),
+            (Self::Duplicates, Turns::new(window_ns)),
+        ]
+    }
+}
+
 impl Ticks {
-    fn new(tick_ns: u64) -> Self {
-        Self { tick_ns, timeline: Timeline::new(tick_ns), due_ns: None, number: 0 }
+    fn new(tick_ns: u64, window_ns: Option<u64>) -> Self {
+        let timeline = Timeline::new(tick_ns);
+        let turns = Table::turns(window_ns);
+        Self { tick_ns, timeline, due_ns: None, number: 0, turns }
     }
 
-    /// Handles a packet; returns the marks before it.
-    fn before(&mut self, ts_ns: u64) -> impl Iterator<Item = Mark> + use<> {
+    /// Handles a packet; returns the marks and turns before it.
+    fn before(&mut self, ts_ns: u64) -> impl Iterator<Item = Sign> + use<> {
         let moved = self.timeline.see(ts_ns);
         let mut marks = [None; 2];
+        let mut turns = [None; 2];
         if let Some(now_ns) = self.timeline.now_ns() {
             let tick_ns = self.tick_ns;
             let due_ns = *self.due_ns.get_or_insert_with(|| Self::due_after(now_ns, tick_ns));
@@ -269,8 +306,12 @@ impl Ticks {
                 marks[0] = Some(self.mark_at(now_ns / tick_ns * tick_ns));
                 self.due_ns = Some(Self::due_after(now_ns, tick_ns));
             }
+            turns = self
+                .turns
+                .each_mut()
+                .map(|(table, turns)| turns.begins_at(now_ns).then_some(Sign::Turn(*table)));
         }
-        marks.into_iter().flatten()
+        marks.into_iter().flatten().map(Sign::Mark).chain(turns.into_iter().flatten())
     }
 
     fn due_after(now_ns: u64, tick_ns: u64) -> u64 {
@@ -293,11 +334,12 @@ impl Ticks {
     fn pass(&mut self, chunk: &Chunk) -> bool {
         let Some(due_ns) = self.due_ns else { return false };
         !Self::reached(chunk.high_ns(), due_ns)
+            && !self.turns.iter().any(|(_, turns)| turns.is_due(chunk.high_ns()))
             && self.timeline.see_all(chunk.low_ns(), chunk.high_ns())
     }
 
     /// Makes the marks of a single queue.
-    fn mark(&mut self, places: &[Place], chunk: &Chunk, marks: &mut Vec<(usize, Mark)>) {
+    fn mark(&mut self, places: &[Place], chunk: &Chunk, marks: &mut Vec<(usize, Sign)>) {
         if self.pass(chunk) {
             return;
         }

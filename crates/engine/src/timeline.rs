@@ -196,6 +196,39 @@ impl Timeline {
     }
 }
 
+/// The times at which a table begins its next turn: its entries leave at the second one. A step of
+/// time, ahead or back, is no turn, so it ends nothing: the period begins anew.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turns {
+    period_ns: u64,
+    /// The time of the last one, or of the first packet.
+    last_ns: Option<u64>,
+}
+
+impl Turns {
+    /// Turns that are at least `period_ns` apart.
+    pub(crate) fn new(period_ns: u64) -> Self {
+        Self { period_ns, last_ns: None }
+    }
+
+    /// Whether a turn begins at this time, a period after the last one.
+    #[inline(always)]
+    pub(crate) fn begins_at(&mut self, now_ns: u64) -> bool {
+        if self.last_ns.is_some() && !self.is_due(now_ns) {
+            return false;
+        }
+        let most_ns = self.period_ns.saturating_add(FAR_NS);
+        let last_ns = self.last_ns.replace(now_ns);
+        last_ns.is_some_and(|last_ns| now_ns >= last_ns && now_ns - last_ns <= most_ns)
+    }
+
+    /// Whether a turn, or a period, begins at this time.
+    #[inline(always)]
+    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
+        self.last_ns.is_some_and(|last_ns| now_ns < last_ns || now_ns - last_ns >= self.period_ns)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -284,6 +317,20 @@ mod tests {
             assert_eq!(format!("{one:?}"), format!("{many:?}"));
         }
         assert!(at_once > 100 && one.strays() > 10 && one.steps_back() > 10, "{at_once}, {one:?}");
+    }
+
+    #[test]
+    fn a_turn_begins_after_a_period_and_at_no_step() {
+        let mut turns = Turns::new(10 * SECOND);
+        let begins = [0, 9, 10, 19, 20, 3_600, 3_601, 3_610, 5, 6, 15].map(|seconds| {
+            let now_ns = BEGIN + seconds * SECOND;
+            let due = turns.is_due(now_ns);
+            let begins = turns.begins_at(now_ns);
+            assert!(due || !begins);
+            begins
+        });
+        let t = true;
+        assert_eq!(begins, [!t, !t, t, !t, t, !t, !t, t, !t, !t, t]);
     }
 
     #[test]

@@ -19,6 +19,14 @@ impl Default for Hashing {
     }
 }
 
+impl Hashing {
+    /// The hash of a word.
+    #[inline(always)]
+    pub(crate) fn word(&self, word: u64) -> u64 {
+        self.0.word(word)
+    }
+}
+
 impl BuildHasher for Hashing {
     type Hasher = KeyedHasher;
 

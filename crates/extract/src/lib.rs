@@ -17,7 +17,8 @@
 //! An extractor is a file in `protocols/` and a line in the list there; its kinds of facts are lines in `kinds.rs`.
 //!
 //! Invariants: no input makes this crate panic; memory and time are bounded; no clock but packet time. The facts depend
-//! on the payloads of an address pair alone, so every arrangement finds the same, as long as no room was missing.
+//! on the packets of an address pair, and on the places of [`Payloads::turn`], alone, so every arrangement finds the same,
+//! as long as no room was missing. Tables whose entries have a limited time are all of the type [`ringtap_base::Aged`].
 #![forbid(unsafe_code)]
 
 mod applications;
@@ -31,6 +32,8 @@ mod opening;
 mod payloads;
 mod protocols;
 mod streams;
+#[cfg(test)]
+mod tables;
 mod text;
 
 use std::fmt;
@@ -50,6 +53,10 @@ pub use payloads::{Counts, Payloads};
 pub use protocols::quic::fuzz::fuzz_quic;
 
 use opening::Opening;
+
+/// Longest time between the first packet of an incomplete message, a question or a connection, and another packet that
+/// belongs to it, nanoseconds; by the times of both packets. [`Payloads::turn`] is called at most this often.
+pub const LIFETIME_NS: u64 = 10_000_000_000;
 
 /// Receives the facts of a message, in order.
 pub(crate) type Found<'a> = &'a mut dyn FnMut(Kind, &[u8]);
@@ -105,6 +112,15 @@ pub(crate) trait State {
     /// A state that takes at most about `memory` bytes.
     fn new(memory: usize) -> Self;
 
+    /// Begins the next turn: see [`Payloads::turn`].
+    fn turn(&mut self) {}
+
+    /// Bytes that it takes now, of those given to [`State::new`].
+    #[cfg(test)]
+    fn memory(&self) -> usize {
+        0
+    }
+
     /// Messages that were dropped before they were complete, with the reason, since the last call. At the end of the
     /// run, `end` is true, and incomplete messages are included.
     fn dropped(&mut self, _end: bool, _count: &mut dyn FnMut(Unread, u64)) {}
@@ -124,16 +140,24 @@ pub enum Unread {
     Truncated,
     /// It has more values than are kept of one packet, or is longer than a stream may be.
     TooMuch,
-    /// Its rest did not arrive within 10 s, or before the end.
+    /// Its rest did not arrive within 10 s, by the times of its packets, or before the end.
     Incomplete,
     /// The memory for incomplete messages was used up.
     NoRoom,
+    /// It was read, and evicted because the memory was used up: if it is sent again, it is read again.
+    Evicted,
 }
 
 impl Unread {
     /// All reasons, in order of their numbers.
-    pub const ALL: [Self; 5] =
-        [Self::Malformed, Self::Truncated, Self::TooMuch, Self::Incomplete, Self::NoRoom];
+    pub const ALL: [Self; 6] = [
+        Self::Malformed,
+        Self::Truncated,
+        Self::TooMuch,
+        Self::Incomplete,
+        Self::NoRoom,
+        Self::Evicted,
+    ];
 
     /// The name in reports.
     pub const fn name(self) -> &'static str {
@@ -143,6 +167,7 @@ impl Unread {
             Self::TooMuch => "too_much",
             Self::Incomplete => "incomplete",
             Self::NoRoom => "no_room",
+            Self::Evicted => "evicted",
         }
     }
 }

@@ -34,12 +34,9 @@ impl Counts {
     }
 }
 
-/// Counts streams that end: true if their time was over, false for lack of room.
-fn ended(unread: &mut UnreadCounts) -> impl FnMut(usize, bool) {
-    |protocol, old| {
-        let why = if old { Unread::Incomplete } else { Unread::NoRoom };
-        unread[protocol][why as usize] += 1;
-    }
+/// Counts streams and messages that end.
+fn ended(unread: &mut UnreadCounts) -> impl FnMut(usize, Unread) {
+    |protocol, why| unread[protocol][why as usize] += 1
 }
 
 /// Numbers of payloads that could not be read, by extractor and reason.
@@ -255,7 +252,7 @@ impl Payloads {
             // It turned out to be of another protocol.
             Ok(Progress::Other) => Unread::Malformed,
             Ok(Progress::Done) => {
-                return self.streams.finish(payload.record, &stream);
+                return self.streams.finish(payload.record, &stream, ended(&mut self.unread));
             }
             Err((why, _)) => why,
         };
@@ -264,6 +261,19 @@ impl Payloads {
 
     fn lose(&mut self, protocol: usize, why: Unread) {
         self.unread[protocol][why as usize] += 1;
+    }
+
+    /// Begins the next turn of all tables: what was not used for a whole turn ends. The caller calls it at places of the
+    /// stream that depend on the packets alone, at least [`LIFETIME_NS`](crate::LIFETIME_NS) of packet time apart.
+    pub fn turn(&mut self) {
+        self.streams.turn(ended(&mut self.unread));
+        self.states.turn();
+    }
+
+    /// Bytes that incomplete messages and the like take now, of those given to [`Payloads::new`].
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> usize {
+        self.streams.memory() + self.states.memory()
     }
 
     /// The counters so far; at the end, `end` is true, and incomplete messages are counted.

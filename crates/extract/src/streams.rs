@@ -8,18 +8,20 @@
 //!            | bytes ──────────| gap |early segment|
 //! ```
 //!
-//! Bounds: [`STREAM_MAX`] bytes and [`EARLY_MAX`] early segments a stream, [`LIFETIME_NS`] of packet time, and the
-//! memory given to [`Streams::new`] for all. A stream that exceeds a bound ends, and is counted under a reason.
+//! Bounds: [`STREAM_MAX`] bytes and [`EARLY_MAX`] early segments a stream, [`LIFETIME_NS`] by the times of its own
+//! packets, and the memory given to [`Streams::new`] for all. A stream that exceeds a bound ends, and is counted under a
+//! reason; so is a message that was read and is evicted for lack of room.
 //!
-//! Invariants: the result depends on the packets of the connection alone, as long as no stream ends for lack of room,
-//! and no message is sent again after [`READ_MAX`] others were read within its lifetime.
+//! Invariants: the result depends on the packets of the connection and on the places of [`Streams::turn`] alone, as long
+//! as nothing ends for lack of room. The memory is bounded, whatever is opened, finished and left open.
 
-use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 
+use ringtap_base::Aged;
 use ringtap_wire::PacketRecord;
 
 use crate::hashing::Hashing;
+use crate::{LIFETIME_NS, Unread};
 
 /// Most bytes of a stream: a TLS record and its header.
 pub(crate) const STREAM_MAX: usize = 16 * 1024 + 5;
@@ -30,12 +32,11 @@ const EARLY_BYTES_MAX: usize = 64 * 1024;
 const PARSES_MAX: u32 = 64;
 /// A segment that is further from the stream than this belongs to a later connection with the same ports.
 const WINDOW: i32 = 1 << 17;
-/// Longest life of a stream, in packet time, nanoseconds.
-const LIFETIME_NS: u64 = 10_000_000_000;
 /// Most streams at a time.
 const STREAMS_MAX: usize = 16_384;
-/// Most messages that were read and are stored at a time.
-const READ_MAX: usize = 16_384;
+/// Most messages that were read and are stored at a time, and their part of the memory.
+const READ_MAX: usize = 1 << 18;
+const READ_PART: usize = 4;
 const SYN: u8 = 2;
 /// Slots of the filter that is asked before the map.
 const SLOTS: usize = 4_096;
@@ -94,13 +95,6 @@ impl Hash for Direction {
     }
 }
 
-/// The slot of a direction in the filter.
-#[inline(always)]
-fn slot(record: &PacketRecord) -> usize {
-    let ports = u32::from(record.src_port) << 16 | u32::from(record.dst_port);
-    ((record.pair_hash ^ ports.wrapping_mul(0x9e37_79b1)) >> 20) as usize % SLOTS
-}
-
 /// A message that is not complete.
 pub(crate) struct Stream {
     /// The position of its protocol in the list.
@@ -111,7 +105,7 @@ pub(crate) struct Stream {
     next: u32,
     start_ns: u64,
     early: Vec<(u32, Vec<u8>)>,
-    slot: usize,
+    slot: u16,
     parses: u32,
     /// The sequence number of its first byte.
     start: u32,
@@ -122,13 +116,15 @@ struct Read {
     start: u32,
     end: u32,
     start_ns: u64,
-    slot: usize,
+    slot: u16,
+    protocol: u16,
 }
 
 impl Stream {
+    /// Bytes beside its place in the table.
     fn memory(&self) -> usize {
         let early: usize = self.early.iter().map(|(_, bytes)| bytes.capacity()).sum();
-        size_of::<Self>() + self.bytes.capacity() + early
+        self.early.capacity() * size_of::<(u32, Vec<u8>)>() + self.bytes.capacity() + early
     }
 
     /// Adds a segment. Returns whether `bytes` grew; `None`: a bound is exceeded.
@@ -185,38 +181,60 @@ pub(crate) enum Fed {
     Exceeded(usize),
 }
 
+type Table<V> = Aged<Direction, V, Hashing>;
+
+const STREAM_BYTES: usize = Table::<Stream>::ENTRY_BYTES;
+const READ_BYTES: usize = Table::<Read>::ENTRY_BYTES;
+
 /// The streams of a reader.
 pub(crate) struct Streams {
-    all: HashMap<Direction, Stream, Hashing>,
-    /// The directions and start times of all streams, oldest first; ended ones stay until they are the oldest.
-    ages: VecDeque<(Direction, u64)>,
-    /// Messages that were read, and their ages in the same way.
-    read: HashMap<Direction, Read, Hashing>,
-    read_ages: VecDeque<(Direction, u64)>,
+    all: Table<Stream>,
+    /// Messages that were read: of each direction the last one.
+    read: Table<Read>,
     /// Number of streams and messages in each slot.
-    slots: Box<[u16; SLOTS]>,
-    memory: usize,
-    memory_max: usize,
+    slots: Box<[u32; SLOTS]>,
+    hashing: Hashing,
+    /// Bytes of all streams beside the table.
+    bytes: usize,
+    /// Most bytes of all streams with the table.
+    bytes_max: usize,
 }
 
 impl Streams {
     /// No streams; all together take at most `memory_max` bytes.
     pub(crate) fn new(memory_max: usize) -> Self {
+        let read_most = (memory_max / READ_PART / READ_BYTES).min(READ_MAX);
+        let bytes_max = memory_max - read_most * READ_BYTES;
+        let hashing = Hashing::default();
         Self {
-            all: HashMap::default(),
-            ages: VecDeque::new(),
-            read: HashMap::default(),
-            read_ages: VecDeque::new(),
+            all: Aged::new((bytes_max / STREAM_BYTES).min(STREAMS_MAX), hashing.clone()),
+            read: Aged::new(read_most, hashing.clone()),
             slots: Box::new([0; SLOTS]),
-            memory: 0,
-            memory_max,
+            hashing,
+            bytes: 0,
+            bytes_max,
         }
     }
 
     /// False if there is certainly no stream for the packet.
     #[inline(always)]
     pub(crate) fn may_have(&self, record: &PacketRecord) -> bool {
-        !(self.all.is_empty() && self.read.is_empty()) && self.slots[slot(record)] > 0
+        !(self.all.is_empty() && self.read.is_empty())
+            && self.slots[usize::from(self.slot(record))] > 0
+    }
+
+    /// The slot of a direction in the filter.
+    #[inline(always)]
+    fn slot(&self, record: &PacketRecord) -> u16 {
+        let ports = u32::from(record.src_port) << 16 | u32::from(record.dst_port);
+        let word = u64::from(record.pair_hash) << 32 | u64::from(ports);
+        (self.hashing.word(word) >> 32) as u16 % SLOTS as u16
+    }
+
+    /// Bytes that streams and messages take.
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes + self.all.len() * STREAM_BYTES + self.read.len() * READ_BYTES
     }
 
     /// Passes a segment to its stream. Calls `ended` as [`Streams::open`] does.
@@ -225,7 +243,7 @@ impl Streams {
         record: &PacketRecord,
         sequence: u32,
         segment: &[u8],
-        mut ended: impl FnMut(usize, bool),
+        mut ended: impl FnMut(usize, Unread),
     ) -> Fed {
         let direction = Direction::of(record);
         let Some(stream) = self.all.get_mut(&direction) else {
@@ -234,15 +252,15 @@ impl Streams {
         let old = record.ts_ns.saturating_sub(stream.start_ns) > LIFETIME_NS;
         if old || !(-WINDOW..WINDOW).contains(&stream.offset(sequence)) {
             if let Some(stream) = self.take(&direction) {
-                ended(stream.protocol, true);
+                ended(stream.protocol, Unread::Incomplete);
             }
             return Fed::NoStream;
         }
         let before = stream.memory();
         let grew = stream.add(sequence, segment);
-        self.memory = self.memory - before + stream.memory();
+        self.bytes = self.bytes - before + stream.memory();
         if grew == Some(false) {
-            self.expire(record.ts_ns, ended);
+            self.make_room(ended);
             return Fed::Waits;
         }
         let Some(mut stream) = self.take(&direction) else { return Fed::NoStream };
@@ -255,20 +273,25 @@ impl Streams {
 
     fn take(&mut self, direction: &Direction) -> Option<Stream> {
         let stream = self.all.remove(direction)?;
-        self.slots[stream.slot] -= 1;
-        self.memory -= stream.memory();
+        self.subtract(&stream);
         Some(stream)
     }
 
+    /// A stream left the table.
+    fn subtract(&mut self, stream: &Stream) {
+        self.slots[usize::from(stream.slot)] -= 1;
+        self.bytes -= stream.memory();
+    }
+
     /// Opens a stream with the segment that begins a message. Calls `ended` with the protocol of each stream that
-    /// ends by this: true if its time was over, false if it made room.
+    /// ends by this, and the reason.
     pub(crate) fn open(
         &mut self,
         record: &PacketRecord,
         sequence: u32,
         segment: &[u8],
         protocol: usize,
-        ended: impl FnMut(usize, bool),
+        ended: impl FnMut(usize, Unread),
     ) {
         let stream = Stream {
             protocol,
@@ -276,38 +299,62 @@ impl Streams {
             next: sequence.wrapping_add(segment.len() as u32),
             start_ns: record.ts_ns,
             early: Vec::new(),
-            slot: slot(record),
+            slot: self.slot(record),
             parses: 1,
             start: sequence,
         };
-        let direction = Direction::of(record);
-        self.ages.push_back((direction, record.ts_ns));
         self.put(record, stream, ended);
     }
 
-    /// Stores that the message of a stream was read, for the lifetime of a stream.
-    pub(crate) fn finish(&mut self, record: &PacketRecord, stream: &Stream) {
-        let Stream { start, next: end, start_ns, slot, .. } = *stream;
-        let direction = Direction::of(record);
-        while let Some(&(oldest, since_ns)) = self.read_ages.front() {
-            let old = record.ts_ns.saturating_sub(since_ns) > LIFETIME_NS;
-            if !old && self.read.len() < READ_MAX {
-                break;
-            }
-            self.read_ages.pop_front();
-            if self.read.get(&oldest).is_some_and(|own| own.start_ns == since_ns) {
-                self.drop_read(&oldest);
-            }
+    /// Puts a stream back. Calls `ended` as [`Streams::open`] does.
+    pub(crate) fn put(
+        &mut self,
+        record: &PacketRecord,
+        stream: Stream,
+        mut ended: impl FnMut(usize, Unread),
+    ) {
+        self.slots[usize::from(stream.slot)] += 1;
+        self.bytes += stream.memory();
+        let (replaced, evicted) = self.all.insert(Direction::of(record), stream);
+        if let Some(stream) = replaced {
+            self.subtract(&stream);
+            ended(stream.protocol, Unread::Incomplete);
         }
-        self.drop_read(&direction);
-        self.slots[slot] += 1;
-        self.read.insert(direction, Read { start, end, start_ns, slot });
-        self.read_ages.push_back((direction, start_ns));
+        if let Some((_, stream)) = evicted {
+            self.subtract(&stream);
+            ended(stream.protocol, Unread::NoRoom);
+        }
+        self.make_room(ended);
     }
 
-    fn drop_read(&mut self, direction: &Direction) {
-        if let Some(read) = self.read.remove(direction) {
-            self.slots[read.slot] -= 1;
+    /// Ends streams until the memory suffices: those first that have not grown for the longest time.
+    fn make_room(&mut self, mut ended: impl FnMut(usize, Unread)) {
+        while self.bytes + self.all.len() * STREAM_BYTES > self.bytes_max
+            && let Some((_, stream)) = self.all.pop_oldest()
+        {
+            self.subtract(&stream);
+            ended(stream.protocol, Unread::NoRoom);
+        }
+    }
+
+    /// Stores that the message of a stream was read. Calls `ended` with the protocol of a message that is evicted by
+    /// this.
+    pub(crate) fn finish(
+        &mut self,
+        record: &PacketRecord,
+        stream: &Stream,
+        mut ended: impl FnMut(usize, Unread),
+    ) {
+        let Stream { start, next: end, start_ns, slot, protocol, .. } = *stream;
+        let read = Read { start, end, start_ns, slot, protocol: protocol as u16 };
+        self.slots[usize::from(slot)] += 1;
+        let (replaced, evicted) = self.read.insert(Direction::of(record), read);
+        if let Some(read) = replaced {
+            self.slots[usize::from(read.slot)] -= 1;
+        }
+        if let Some((_, read)) = evicted {
+            self.slots[usize::from(read.slot)] -= 1;
+            ended(read.protocol.into(), Unread::Evicted);
         }
     }
 
@@ -319,7 +366,7 @@ impl Streams {
         sequence: u32,
         len: usize,
     ) -> Fed {
-        let Some(&Read { start, end, start_ns, .. }) = self.read.get(&direction) else {
+        let Some(&Read { start, end, start_ns, slot, .. }) = self.read.get(&direction) else {
             return Fed::NoStream;
         };
         let upto = sequence.wrapping_sub(start) as usize + len;
@@ -327,51 +374,33 @@ impl Streams {
         if recent && record.tcp_flags & SYN == 0 && upto <= end.wrapping_sub(start) as usize {
             return Fed::Waits;
         }
-        self.drop_read(&direction);
+        self.read.remove(&direction);
+        self.slots[usize::from(slot)] -= 1;
         Fed::NoStream
     }
 
-    /// Puts a stream back. Calls `ended` as [`Streams::open`] does.
-    pub(crate) fn put(
-        &mut self,
-        record: &PacketRecord,
-        stream: Stream,
-        mut ended: impl FnMut(usize, bool),
-    ) {
-        self.slots[stream.slot] += 1;
-        self.memory += stream.memory();
-        if let Some(old) = self.all.insert(Direction::of(record), stream) {
-            self.slots[old.slot] -= 1;
-            self.memory -= old.memory();
-            ended(old.protocol, true);
+    /// Ends what has been here, without growing, for a whole turn. Calls `ended` as [`Streams::open`] does.
+    pub(crate) fn turn(&mut self, mut ended: impl FnMut(usize, Unread)) {
+        self.all.turn();
+        while let Some((_, stream)) = self.all.pop_old() {
+            self.subtract(&stream);
+            ended(stream.protocol, Unread::Incomplete);
         }
-        self.expire(record.ts_ns, ended);
-    }
-
-    /// Ends streams that are too old, and the oldest ones until the memory suffices.
-    fn expire(&mut self, now_ns: u64, mut ended: impl FnMut(usize, bool)) {
-        while let Some(&(direction, start_ns)) = self.ages.front() {
-            let old = now_ns.saturating_sub(start_ns) > LIFETIME_NS;
-            let full = self.memory > self.memory_max || self.all.len() > STREAMS_MAX;
-            let lives = self.all.get(&direction).is_some_and(|own| own.start_ns == start_ns);
-            if lives && !old && !full {
-                break;
-            }
-            self.ages.pop_front();
-            if lives && let Some(stream) = self.take(&direction) {
-                ended(stream.protocol, old);
-            }
+        self.read.turn();
+        while let Some((_, read)) = self.read.pop_old() {
+            self.slots[usize::from(read.slot)] -= 1;
         }
     }
 
     /// Ends all streams; calls `ended` with the protocol of each.
     pub(crate) fn end(&mut self, mut ended: impl FnMut(usize)) {
-        self.all.drain().for_each(|(_, stream)| ended(stream.protocol));
-        self.read.clear();
-        self.read_ages.clear();
-        self.ages.clear();
-        self.slots.fill(0);
-        self.memory = 0;
+        while let Some((_, stream)) = self.all.pop_oldest() {
+            self.subtract(&stream);
+            ended(stream.protocol);
+        }
+        while let Some((_, read)) = self.read.pop_oldest() {
+            self.slots[usize::from(read.slot)] -= 1;
+        }
     }
 }
 
@@ -400,7 +429,7 @@ mod tests {
                 Fed::NoStream | Fed::Exceeded(_) => return None,
             }
         }
-        let bytes = streams.all[&Direction::of(&record)].bytes.clone();
+        let bytes = streams.all.get(&Direction::of(&record)).unwrap().bytes.clone();
         assert!(bytes.iter().enumerate().all(|(at, &own)| own == byte(at as u32)));
         Some(bytes)
     }
@@ -420,27 +449,51 @@ mod tests {
     }
 
     #[test]
-    fn streams_end_by_time_and_by_memory() {
-        let mut streams = Streams::new(10_000);
+    fn streams_end_by_turns_and_by_memory() {
+        let mut streams = Streams::new(14_000);
         let mut ended = Vec::new();
         for port in 0..20 {
             let record = packet(port, 1);
             assert!(!streams.may_have(&packet(port, 1)) || port > 0);
-            streams.open(&record, 7, &[0; 1_000], usize::from(port), |own, old| {
-                ended.push((own, old))
+            streams.open(&record, 7, &[0; 1_000], usize::from(port), |own, why| {
+                ended.push((own, why))
             });
-            assert!(streams.may_have(&record) && streams.memory <= 10_000);
+            assert!(streams.may_have(&record) && streams.memory() <= 14_000);
         }
-        assert!(ended.len() > 10 && ended.iter().enumerate().all(|(at, &own)| own == (at, false)));
-        let late = packet(100, LIFETIME_NS + 2);
+        let no_room = |(at, own): (usize, &(usize, Unread))| *own == (at, Unread::NoRoom);
+        assert!(ended.len() > 10 && ended.iter().enumerate().all(no_room));
+        // The time of another connection ends nothing.
+        let mut live = streams.all.len();
+        let late = packet(100, 9 * LIFETIME_NS);
+        streams.open(&late, 7, &[], 100, |_, _| live -= 1);
+        assert_eq!(streams.all.len(), live + 1);
         ended.clear();
-        streams.open(&late, 7, &[0; 10], 100, |own, old| ended.push((own, old)));
-        assert!(!ended.is_empty() && ended.iter().all(|&(_, old)| old));
+        streams.turn(|_, _| panic!("nothing ends"));
+        let Fed::Grew(stream) = streams.feed(&late, 7, &[0; 10], |_, _| {}) else { panic!() };
+        streams.put(&late, stream, |_, _| live -= 1);
+        streams.turn(|own, why| ended.push((own, why)));
+        assert!(ended.len() == live && ended.iter().all(|own| own.1 == Unread::Incomplete));
         assert_eq!(streams.all.len(), 1);
         let mut rest = Vec::new();
         streams.end(|own| rest.push(own));
-        assert_eq!((rest, streams.memory), (vec![100], 0));
+        assert_eq!((rest, streams.memory()), (vec![100], 0));
         assert!(!streams.may_have(&late));
+    }
+
+    /// A sender who chooses ports does not fill one slot of the filter.
+    #[test]
+    fn chosen_ports_spread_over_the_slots() {
+        let streams = Streams::new(0);
+        let chosen = (0..1_u32 << 22).filter(|ports| ports.wrapping_mul(0x9e37_79b1) >> 20 == 0);
+        let slots: Vec<u16> = chosen
+            .take(1_000)
+            .map(|ports| {
+                let (src_port, dst_port) = ((ports >> 16) as u16, ports as u16);
+                streams.slot(&PacketRecord { src_port, dst_port, ..PacketRecord::EMPTY })
+            })
+            .collect();
+        let distinct: std::collections::BTreeSet<_> = slots.iter().collect();
+        assert!(slots.len() == 1_000 && distinct.len() > 700, "{}", distinct.len());
     }
 
     #[test]
@@ -452,27 +505,33 @@ mod tests {
         let Fed::Grew(stream) = streams.feed(&record, 10, b"de", nothing_ends) else {
             panic!("no growth")
         };
-        streams.finish(&record, &stream);
+        streams.finish(&record, &stream, nothing_ends);
         for (sequence, segment) in [(7, &b"abc"[..]), (10, b"de"), (7, b"abcde")] {
             assert!(matches!(streams.feed(&record, sequence, segment, nothing_ends), Fed::Waits));
         }
-        assert!(streams.may_have(&record) && streams.all.is_empty() && streams.memory == 0);
+        assert!(streams.may_have(&record) && streams.all.is_empty() && streams.bytes == 0);
         // The next message, a new connection, and the same bytes too late are read.
         let again = PacketRecord { tcp_flags: SYN, ..record };
         let late = packet(1, LIFETIME_NS + 6);
         for (record, sequence) in [(record, 12), (again, 7), (late, 7), (record, 6)] {
-            streams.finish(&record, &stream);
+            streams.finish(&record, &stream, nothing_ends);
             let fed = streams.feed(&record, sequence, b"f", nothing_ends);
             assert!(matches!(fed, Fed::NoStream) && streams.read.is_empty());
             assert!(!streams.may_have(&record));
         }
-        // They take no place from streams.
+        // They take no place from streams, and those that are evicted are counted.
+        let (mut streams, mut evicted) = (Streams::new(100_000), 0);
         streams.open(&packet(2, 5), 7, b"abc", 0, nothing_ends);
-        for port in 0..READ_MAX as u16 + 9 {
-            streams.finish(&packet(port, 5), &stream);
+        for port in 0..1_000 {
+            streams.finish(&packet(port, 5), &stream, |_, why| {
+                evicted += usize::from(why == Unread::Evicted)
+            });
         }
-        assert_eq!((streams.read.len(), streams.all.len()), (READ_MAX, 1));
-        streams.end(|_| {});
+        assert_eq!((streams.read.len() + evicted, streams.all.len()), (1_000, 1));
+        assert!(evicted > 500 && streams.memory() < 50_000);
+        streams.turn(nothing_ends);
+        streams.turn(|_, why| assert_eq!(why, Unread::Incomplete));
+        assert_eq!(streams.memory(), 0);
         assert!(streams.slots.iter().all(|number| *number == 0));
     }
 
@@ -490,8 +549,8 @@ mod tests {
         for (sequence, ts_ns) in [(11, LIFETIME_NS + 6), (1 << 30, 6)] {
             let mut ended = 0;
             streams.open(&packet(3, 5), 7, b"abc", 0, |_, _| {});
-            let fed = streams.feed(&packet(3, ts_ns), sequence, b"d", |_, old| {
-                ended += u32::from(old);
+            let fed = streams.feed(&packet(3, ts_ns), sequence, b"d", |_, why| {
+                ended += u32::from(why == Unread::Incomplete);
             });
             assert!(matches!(fed, Fed::NoStream) && ended == 1);
         }
@@ -506,7 +565,7 @@ mod tests {
         for part in 1..=EARLY_MAX as u32 {
             for port in 0..100 {
                 streams.feed(&packet(port, 5), part * 2_000, &[0; 1_400], |_, _| ended += 1);
-                assert!(streams.memory <= 1 << 20);
+                assert!(streams.memory() <= 1 << 20);
             }
         }
         assert!(ended > 10 && streams.all.len() + ended == 100);

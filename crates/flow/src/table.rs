@@ -314,15 +314,14 @@ impl FlowTable {
 
     #[inline(always)]
     fn hash(&mut self, packet: &PacketRecord, src_port: u16, dst_port: u16) -> u32 {
-        let mut hash = self.hash_key.flow(packet.pair_hash, src_port, dst_port, packet.protocol);
-        // Otherwise the two directions of a conversation, and its VLANs, would share a home.
-        if self.rules.uniflow && !ascending(packet) {
-            hash = hash.rotate_left(16);
+        let mut pair = packet.pair_hash;
+        // The two directions of a conversation, and its VLANs, have homes of their own.
+        if self.rules.uniflow || self.vlans.is_some() {
+            let descends = self.rules.uniflow && !ascending(packet);
+            let tags = self.vlans.as_mut().map_or(0, |vlans| vlans.of(packet.path));
+            pair = self.hash_key.scoped(pair, tags << 1 | u32::from(descends));
         }
-        if let Some(vlans) = &mut self.vlans {
-            hash ^= vlans.of(packet.path).wrapping_mul(0x9e37_79b1);
-        }
-        hash
+        self.hash_key.flow(pair, src_port, dst_port, packet.protocol)
     }
 
     #[inline(always)]
@@ -459,6 +458,7 @@ impl Vlans {
         Self { paths, known: vec![Self::UNKNOWN; Paths::MOST + 1] }
     }
 
+    /// The tags and their number: 26 bits.
     #[inline(always)]
     fn of(&mut self, path: u16) -> u32 {
         let known = &mut self.known[usize::from(path)];

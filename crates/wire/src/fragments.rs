@@ -160,8 +160,9 @@ impl FragmentTable {
         if (self.regions >> region(pair)) & 1 == 0 {
             return None;
         }
-        let scoped = u64::from(pair) ^ u64::from(key.scope);
-        let hash = self.key.word(scoped << 32 ^ u64::from(key.identification));
+        let scoped = self.key.word(u64::from(pair) << 32 | u64::from(key.scope));
+        let own = u64::from(key.identification) | u64::from(key.protocol) << 32;
+        let hash = self.key.word(scoped ^ own);
         Some((((hash >> 32) * self.heads.len() as u64) >> 32) as usize)
     }
 
@@ -254,6 +255,24 @@ mod tests {
         table.remove(key(1, 7));
         assert_eq!(ports(&mut table, key(1, 7), TIMEOUT_NS), None);
         assert_eq!(table.evicted(), 0);
+    }
+
+    /// A sender who chooses protocols, identifications and tunnels does not make chains long.
+    #[test]
+    fn chosen_datagrams_spread_over_the_chains() {
+        for seed in 0..50 {
+            let table = FragmentTable::new(HashKey::from_seed(seed), 4_096, !0);
+            let own = |what: &dyn Fn(u16) -> DatagramKey| {
+                let mut chains = [0; 4_096];
+                (0..256).for_each(|at| chains[table.chain(&what(at)).unwrap()] += 1);
+                chains.into_iter().max().unwrap()
+            };
+            assert!(own(&|protocol| DatagramKey { protocol, ..key(1, 7) }) <= 6);
+            assert!(own(&|scope| DatagramKey { scope: scope.into(), ..key(1, 7) }) <= 6);
+            assert!(own(&|id| key(1, u32::from(id) << 16)) <= 6);
+            let both = |at: u16| DatagramKey { protocol: at, ..key(1, u32::from(at)) };
+            assert!(own(&both) <= 6);
+        }
     }
 
     /// For few address pairs and for any seed.

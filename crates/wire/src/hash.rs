@@ -49,12 +49,20 @@ impl HashKey {
         (fold(self.address(a).wrapping_add(self.address(b)), self.k[2]) >> 32) as u32
     }
 
-    /// Symmetric hash of a biflow: the pair's hash, the two ports and the protocol.
+    /// Symmetric hash of a biflow: the pair's hash, the two ports and the protocol. Packets control whatever
+    /// separates flows, so nothing may be combined with the result; see [`HashKey::scoped`].
     #[inline(always)]
     pub fn flow(&self, pair_hash: u32, port_a: u16, port_b: u16, protocol: u8) -> u32 {
         let (low, high) = if port_a <= port_b { (port_a, port_b) } else { (port_b, port_a) };
         let ports = u64::from(low) | u64::from(high) << 16 | u64::from(protocol) << 32;
         (fold(ports ^ self.k[3], u64::from(pair_hash) << 1 ^ self.k[0]) >> 16) as u32
+    }
+
+    /// Hash of a pair's hash and what else separates its flows, such as VLANs: instead of the pair's hash in
+    /// [`HashKey::flow`].
+    #[inline(always)]
+    pub fn scoped(&self, pair_hash: u32, scope: u32) -> u32 {
+        (self.word(u64::from(pair_hash) << 32 | u64::from(scope)) >> 32) as u32
     }
 
     /// Hash of any 64-bit word, for tables keyed by small integers.

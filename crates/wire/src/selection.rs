@@ -34,7 +34,7 @@ pub fn selection_hash(link: LinkType, frame: &[u8], original_len: u32) -> u32 {
 }
 
 /// The hash of all of a frame's outermost IP packet that does not change on its path, with a key of the run; `None` without
-/// IP.
+/// IP. All of it depends on the key, or a sender could make packets that seem to be copies of others.
 pub fn content_hash(key: &HashKey, link: LinkType, frame: &[u8], original_len: u32) -> Option<u64> {
     let span = Span::frame(frame, original_len);
     let network = link::strip(link, span, &mut Stack::default()).ok()?;
@@ -42,16 +42,25 @@ pub fn content_hash(key: &HashKey, link: LinkType, frame: &[u8], original_len: u
     let end = length::of(&network).unwrap_or(u32::MAX) as usize;
     let (header, header_len, bytes) = match network {
         Network::Ipv4(packet) => {
-            let h = padded::<8>(packet.bytes);
-            let fragment = u64::from(h[6]) << 8 | u64::from(h[7]);
-            (key.word(v4(packet.bytes)) ^ fragment, 20, packet.bytes)
+            let h = padded::<20>(packet.bytes);
+            // Header length, total length, identification, fragment and protocol.
+            let fields = word(&[h[0], h[2], h[3], h[4], h[5], h[6], h[7], h[9]]);
+            (key.word(key.word(word(&h[12..20])) ^ fields), 20, packet.bytes)
         }
-        Network::Ipv6(packet) => (key.word(v6(packet.bytes)), 40, packet.bytes),
+        Network::Ipv6(packet) => {
+            let h = padded::<40>(packet.bytes);
+            let (mut src, mut dst) = ([0; 16], [0; 16]);
+            src.copy_from_slice(&h[8..24]);
+            dst.copy_from_slice(&h[24..]);
+            let addresses = key.word(key.word(key.address(&src)) ^ key.address(&dst));
+            let fields = word(&[h[0] & 0xf0, h[4], h[5], h[6]]);
+            (key.word(addresses ^ fields), 40, packet.bytes)
+        }
     };
     let rest = bytes.get(header_len..end.min(bytes.len())).unwrap_or_default();
     let (words, last) = rest.as_chunks::<8>();
     let hash = words.iter().fold(header, |hash, bytes| key.word(hash ^ u64::from_le_bytes(*bytes)));
-    Some(key.word(hash ^ word(last)) ^ rest.len() as u64)
+    Some(key.word(key.word(hash ^ word(last)) ^ rest.len() as u64))
 }
 
 fn v4(packet: &[u8]) -> u64 {
@@ -96,6 +105,8 @@ fn word(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use ringtap_base::SplitMix;
+
     use super::*;
 
     fn packet(number: u32) -> Vec<u8> {
@@ -152,6 +163,24 @@ mod tests {
         let expected = hash(&ethernet(&[], &plain));
         *plain.last_mut().unwrap() ^= 1;
         assert_ne!(hash(&ethernet(&[], &plain)), expected);
+    }
+
+    /// Packets made so that the hash with the fixed key is the same: one factor of its multiplication is zero.
+    #[test]
+    fn packets_made_to_have_one_sampling_hash_are_no_copies() {
+        let first = (SplitMix::new(0).next() | 1).to_ne_bytes();
+        let packet = |number: u8| {
+            let mut packet = [&[0x60, 0, 0, 0, 0, 8, 17, 64][..], &first, &[number; 8]].concat();
+            packet.extend([[1; 16].as_slice(), &[0, 53, 0, 53, 0, 8, 0, 0]].concat());
+            packet
+        };
+        let sampling = |number| selection_hash(LinkType::RAW, &packet(number), 0);
+        assert!((0..100).all(|number| sampling(number) == sampling(0)));
+        for seed in 1..20 {
+            let hash =
+                |number| content_hash(&HashKey::from_seed(seed), LinkType::RAW, &packet(number), 0);
+            assert!((1..100).all(|number| hash(number).is_some() && hash(number) != hash(0)));
+        }
     }
 
     #[test]

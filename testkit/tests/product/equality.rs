@@ -35,7 +35,7 @@ fn is_tried(turn: usize, skeleton: usize, ring: usize, shape: usize) -> bool {
 
 /// Runs the combinations that [`is_tried`] selects, each with one of the sizes, and compares their
 /// digests with the reference. Returns the number of runs.
-fn agrees_everywhere(
+pub(crate) fn agrees_everywhere(
     name: &str,
     capture: &Capture,
     request: &Request,

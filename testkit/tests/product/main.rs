@@ -12,6 +12,7 @@ mod oracle;
 mod paths;
 mod payload_truth;
 mod tcp;
+mod times;
 mod traces;
 mod truth;
 mod tunnels;

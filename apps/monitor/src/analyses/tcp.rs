@@ -155,8 +155,9 @@ impl TcpTable {
 
     fn add_server(&mut self, server: Server, delay: &Delay) -> bool {
         let ((_, address), port) = server;
-        let hash = self.servers.key.address(&address) >> 32;
-        let row = self.servers.row(server, hash as u32 ^ u32::from(port).wrapping_mul(0x9e37_79b1));
+        let key = self.servers.key;
+        let hash = (key.word(key.address(&address) ^ u64::from(port)) >> 32) as u32;
+        let row = self.servers.row(server, hash);
         row.map(|row| row.add(delay)).is_some()
     }
 

@@ -180,6 +180,7 @@ impl Outcome {
                 report.facts.as_ref().map_or(0, |facts| facts.no_room),
             ),
             ("payloads not read for lack of memory", self.run.payloads_without_room()),
+            ("messages evicted for lack of memory", self.run.messages_evicted()),
             ("fragments forgotten for lack of memory", self.run.counts.fragments_forgotten),
             (
                 "packets whose duplicates may count, for lack of memory",
@@ -250,6 +251,12 @@ impl Outcome {
         });
         warn(self.run.payloads_without_room(), &|count| {
             format!("{count} messages in payloads were not read for lack of memory: raise --memory")
+        });
+        warn(self.run.messages_evicted(), &|count| {
+            format!(
+                "{count} messages that were read were evicted for lack of memory; those that are sent again count again: \
+                 raise --memory"
+            )
         });
         warn(self.run.counts.fragments_forgotten, &|count| {
             format!(

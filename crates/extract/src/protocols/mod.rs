@@ -66,6 +66,17 @@ macro_rules! extractors {
                 }
             }
 
+            /// Bytes that they take now.
+            #[cfg(test)]
+            pub(crate) fn memory(&self) -> usize {
+                0 $(+ self.$name.memory())+
+            }
+
+            /// Begins the next turn, see [`State::turn`].
+            pub(crate) fn turn(&mut self) {
+                $(self.$name.turn();)+
+            }
+
             /// Counts dropped messages, see [`State::dropped`].
             pub(crate) fn dropped(&mut self, end: bool, count: &mut dyn FnMut(usize, Unread, u64)) {
                 $(self.$name.dropped(end, &mut |why, number| count($bit, why, number));)+

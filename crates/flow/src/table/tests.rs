@@ -432,6 +432,69 @@ fn a_uniflow_has_one_direction() {
     assert_eq!(all(table(&Metering::default()), &packets).len(), 1);
 }
 
+/// Flows that differ in what a packet controls spread over the index with any key: VLANs, directions, ports.
+#[test]
+fn no_choice_of_tags_and_ports_makes_hashes_collide() {
+    const FLOWS: usize = 4_096;
+    let paths = Arc::new(Paths::default());
+    let number = |outer: u16, inner: u16| {
+        let vlans = [outer, inner];
+        let path = ringtap_wire::Path { vlan_tags: 2, vlans, ..Default::default() };
+        paths.number(&path)
+    };
+    let tagged = |tags: fn(u16) -> (u16, u16)| {
+        let each = move |tag| {
+            let (outer, inner) = tags(tag);
+            (number(outer, inner), (1_000, 80))
+        };
+        (0..FLOWS as u16).map(each).collect::<Vec<_>>()
+    };
+    let kinds = [
+        tagged(|tag| (1, tag)),
+        tagged(|tag| (tag, 1)),
+        tagged(|tag| (tag, tag)),
+        (0..FLOWS as u16).map(|port| (0, (port << 4, 80))).collect(),
+        (0..FLOWS as u16).map(|port| (0, (port, port))).collect(),
+    ];
+    for seed in 0..50 {
+        let key = HashKey::from_seed(seed);
+        for (kind, flows) in kinds.iter().enumerate() {
+            for uniflow in [false, true] {
+                let metering = Metering { vlan_in_key: true, uniflow, ..Metering::default() };
+                let mut table = FlowTable::new(FLOWS, &metering, key, Arc::clone(&paths));
+                let hashes: Vec<u32> = flows
+                    .iter()
+                    .flat_map(|&(path, ports)| [(path, ports, 1), (path, ports, 3)])
+                    .take(FLOWS)
+                    .map(|(path, ports, from)| {
+                        // The second one is the other direction.
+                        let packet =
+                            PacketRecord { path, ..packet(key, 0, from, 4 - from, ports, SYN) };
+                        table.hash(&packet, ports.0, ports.1)
+                    })
+                    .collect();
+                // The longest search in an index, and the most hashes of one tag. With hashes at random these are about 40
+                // and 40; both directions share a hash unless each is a flow.
+                let distinct =
+                    if uniflow { hashes } else { hashes.into_iter().step_by(2).collect() };
+                let (mut index, mut tags) = (vec![false; 2 * distinct.len()], [0; 256]);
+                let longest = |hash: &u32| {
+                    tags[(hash >> 24) as usize] += 1;
+                    let mut at = *hash as usize % index.len();
+                    let start = at;
+                    while std::mem::replace(&mut index[at], true) {
+                        at = (at + 1) % index.len();
+                    }
+                    (at + index.len() - start) % index.len()
+                };
+                let longest = distinct.iter().map(longest).max().unwrap();
+                let of_tag = tags.into_iter().max().unwrap();
+                assert!(longest < 200 && of_tag < 100, "{seed}, {kind}: {longest}, {of_tag}");
+            }
+        }
+    }
+}
+
 #[test]
 fn vlans_are_not_in_the_key_by_default() {
     let key = HashKey::from_seed(9);

@@ -102,6 +102,15 @@ impl State for Messages {
         count(Unread::Malformed, mem::take(&mut self.malformed));
         count(Unread::TooMuch, mem::take(&mut self.too_much));
     }
+
+    fn turn(&mut self) {
+        self.pending.turn();
+    }
+
+    #[cfg(test)]
+    fn memory(&self) -> usize {
+        self.pending.memory()
+    }
 }
 
 /// Reads a datagram.

@@ -1,27 +1,24 @@
 //! Questions without an answer, for response times.
 //!
-//! Two tables of equal size: new questions enter the newer one. When that has been in use for [`LIFETIME_NS`] of packet
-//! time, it becomes the older one, and the questions of the former older one are dropped. So a question is kept for
-//! its lifetime and at most twice as long; one beyond its lifetime is not matched.
+//! An answer is matched at most [`LIFETIME_NS`] after its question, by the times of both packets. A question without an
+//! answer is dropped at the second [`Pending::turn`] after it, or if it is the oldest one and another one needs its place,
+//! which is counted.
 //!
 //! A question that is repeated before its answer keeps its first time: the response time includes retransmissions. An
 //! answer that is repeated has no response time. Multicast questions are not kept, because their answers come from
 //! other addresses.
-//!
-//! Invariant: after construction nothing is allocated.
 
-use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::mem;
 
+use ringtap_base::Aged;
 use ringtap_wire::{Flags, PacketRecord};
 
+use crate::LIFETIME_NS;
 use crate::hashing::Hashing;
 
-/// Longest time between a question and its answer, in packet time, nanoseconds.
-const LIFETIME_NS: u64 = 10_000_000_000;
-/// Most places in a table.
-const PLACES_MAX: usize = 1 << 16;
+/// Most questions.
+const QUESTIONS_MAX: usize = 1 << 16;
 
 /// A question, in the direction in which it was asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,74 +41,55 @@ pub(super) struct Asked {
     pub(super) kind: u16,
 }
 
-/// A table of questions and the times when they were asked.
-type Table = HashMap<Key, u64, Hashing>;
+/// Questions and the times when they were asked.
+type Table = Aged<Key, u64, Hashing>;
 
 /// Questions without an answer.
 pub(super) struct Pending {
-    newer: Table,
-    older: Table,
-    /// When the newer table came into use.
-    start_ns: u64,
-    /// Most questions in a table.
-    most: usize,
-    /// Questions that were left out for lack of room.
+    all: Table,
+    /// Questions that were dropped for lack of room.
     no_room: u64,
 }
 
 impl Pending {
-    /// No questions; both tables take at most about `memory` bytes.
+    /// No questions; they take at most `memory` bytes.
     pub(super) fn new(memory: usize) -> Self {
-        // A hash table has a power of two of places with a byte of administration each. A table that is at most half
-        // full never grows: deleted entries are removed in place.
-        let places = memory / 2 / (size_of::<(Key, u64)>() + 1);
-        let places = places.checked_ilog2().map_or(0, |bits| 1 << bits).min(PLACES_MAX);
-        let most = places * 7 / 16;
-        let table = || Table::with_capacity_and_hasher(2 * most, Hashing::default());
-        Self { newer: table(), older: table(), start_ns: 0, most, no_room: 0 }
+        let most = (memory / Table::ENTRY_BYTES).min(QUESTIONS_MAX);
+        Self { all: Aged::new(most, Hashing::default()), no_room: 0 }
     }
 
     /// Adds the question of a packet.
     pub(super) fn ask(&mut self, record: &PacketRecord, id: u16, asked: Asked) {
-        self.turn(record.ts_ns);
         let key = Key::of(record, id, asked, false);
-        if let Some(first) = self.newer.get_mut(&key).or(self.older.get_mut(&key)) {
-            if record.ts_ns.saturating_sub(*first) <= LIFETIME_NS {
-                return;
-            }
-            self.older.remove(&key);
-        }
-        if self.newer.len() < self.most || self.newer.contains_key(&key) {
-            self.newer.insert(key, record.ts_ns);
-        } else {
-            self.no_room += 1;
+        let lives = |&first: &u64| record.ts_ns.saturating_sub(first) <= LIFETIME_NS;
+        if !self.all.get(&key).is_some_and(lives) {
+            let (_, evicted) = self.all.insert(key, record.ts_ns);
+            self.no_room += u64::from(evicted.is_some());
         }
     }
 
     /// Removes the question that a packet answers; returns the time since it was asked, nanoseconds.
     pub(super) fn answer(&mut self, record: &PacketRecord, id: u16, asked: Asked) -> Option<u64> {
         let key = Key::of(record, id, asked, true);
-        let asked_ns = self.newer.remove(&key).or_else(|| self.older.remove(&key))?;
+        let asked_ns = self.all.remove(&key)?;
         record.ts_ns.checked_sub(asked_ns).filter(|&time_ns| time_ns <= LIFETIME_NS)
     }
 
-    /// The number of questions that were left out for lack of room, since the last call.
+    /// The number of questions that were dropped for lack of room, since the last call.
     pub(super) fn take_no_room(&mut self) -> u64 {
         mem::take(&mut self.no_room)
     }
 
-    /// Drops questions beyond their lifetime.
-    fn turn(&mut self, now_ns: u64) {
-        // A step backwards by more than the lifetime counts as well: times may be wrong in captures.
-        let used_ns = now_ns.abs_diff(self.start_ns);
-        if used_ns > LIFETIME_NS {
-            mem::swap(&mut self.newer, &mut self.older);
-            self.newer.clear();
-            self.start_ns = now_ns;
-            if used_ns > 2 * LIFETIME_NS {
-                self.older.clear();
-            }
-        }
+    /// Bytes that the questions take.
+    #[cfg(test)]
+    pub(super) fn memory(&self) -> usize {
+        self.all.len() * Table::ENTRY_BYTES
+    }
+
+    /// Drops questions that were asked before the last turn.
+    pub(super) fn turn(&mut self) {
+        self.all.turn();
+        while self.all.pop_old().is_some() {}
     }
 }
 
@@ -173,24 +151,19 @@ mod tests {
     }
 
     #[test]
-    fn a_question_lives_for_its_lifetime_of_packet_time() {
-        for start in (1..30).map(|second| second * SECOND / 2) {
-            let mut pending = Pending::new(1 << 20);
-            for other in 0..100 {
-                let now = other * SECOND / 2;
-                pending.ask(&packet(other as u16, now), 1, QUESTION);
-                if now == start {
-                    pending.ask(&packet(1_000, start), 2, QUESTION);
-                    pending.ask(&packet(1_001, start), 2, QUESTION);
-                }
-                if now == start + LIFETIME_NS {
-                    let time = pending.answer(&reply(1_000, now), 2, QUESTION);
-                    assert_eq!(time, Some(LIFETIME_NS));
-                }
-            }
-            let late = reply(1_001, start + LIFETIME_NS + 1);
-            assert_eq!(pending.answer(&late, 2, QUESTION), None);
-        }
+    fn a_question_lives_for_its_lifetime_and_for_a_turn() {
+        let mut pending = Pending::new(1 << 20);
+        let times = [0, LIFETIME_NS, LIFETIME_NS + 1, 0, 0];
+        (0..).zip(times).for_each(|(port, _)| pending.ask(&packet(port, 7), 2, QUESTION));
+        // The times of others end nothing.
+        pending.ask(&packet(100, 99 * LIFETIME_NS), 2, QUESTION);
+        pending.turn();
+        let answered = |(port, later_ns)| pending.answer(&reply(port, 7 + later_ns), 2, QUESTION);
+        let found: Vec<_> = (0..).zip(times).take(4).map(answered).collect();
+        assert_eq!(found, [Some(0), Some(LIFETIME_NS), None, Some(0)]);
+        pending.turn();
+        assert_eq!(pending.answer(&reply(4, 7), 2, QUESTION), None);
+        assert_eq!((pending.all.len(), pending.take_no_room()), (0, 0));
     }
 
     #[test]
@@ -205,28 +178,17 @@ mod tests {
     }
 
     #[test]
-    fn room_is_bounded_and_nothing_grows() {
+    fn the_oldest_question_makes_room_and_is_counted() {
         let mut pending = Pending::new(100_000);
-        let capacity = pending.newer.capacity();
-        assert!(capacity * 2 * size_of::<(Key, u64)>() <= 100_000);
-        for port in 0..1_000 {
-            pending.ask(&packet(port, 1), 1, QUESTION);
-        }
-        let most = pending.most as u64;
-        assert_eq!(pending.take_no_room(), 1_000 - most);
+        (0..1_000).for_each(|port| pending.ask(&packet(port, 1), 1, QUESTION));
+        let most = pending.all.most();
+        assert!(most > 500 && most * Table::ENTRY_BYTES <= 100_000);
+        assert_eq!(pending.take_no_room(), 1_000 - most as u64);
         assert_eq!(pending.take_no_room(), 0);
-        assert_eq!(pending.answer(&reply(0, 2), 1, QUESTION), Some(1));
-        for port in 0..60_000 {
-            let now = u64::from(port) * SECOND / 100;
-            pending.ask(&packet(port, now), 1, QUESTION);
-            if port % 3 > 0 {
-                pending.answer(&reply(port, now + 1), 1, QUESTION);
-            }
-        }
-        // The capacity that is reported is less by deleted entries.
-        assert!(pending.newer.capacity().max(pending.older.capacity()) <= capacity);
+        assert_eq!(pending.answer(&reply(0, 2), 1, QUESTION), None);
+        assert_eq!(pending.answer(&reply(999, 2), 1, QUESTION), Some(1));
         let mut none = Pending::new(0);
         none.ask(&packet(1, 1), 1, QUESTION);
-        assert_eq!((none.take_no_room(), none.newer.capacity()), (1, 0));
+        assert_eq!(none.take_no_room(), 1);
     }
 }

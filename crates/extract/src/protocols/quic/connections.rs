@@ -5,33 +5,27 @@
 //!                                                           │ server │ …          │ –                  (afterwards)
 //! ```
 //!
-//! A connection stays for [`LIFETIME_NS`] of packet time after its first packet, so that retransmissions give no second
-//! message. Packets of a tunnel are sides of their own for each path, because a flow may be captured in two tunnels.
+//! A connection stays for [`LIFETIME_NS`] after its first packet, by the times of its packets, so that retransmissions give
+//! no second message. Packets of a tunnel are sides of their own for each path, because a flow may be captured in two tunnels.
 //!
 //! Bounds: the memory given to [`Connections::new`], the oldest connection is removed first; for each side what
 //! `crypto.rs` allows; [`SIDES_MAX`] sides.
 //!
-//! Invariant: what is found depends on the packets of the connection alone, as long as none is removed for lack of room.
+//! Invariant: what is found depends on the packets of the connection and on the places of [`Connections::turn`] alone, as
+//! long as none is removed for lack of room.
 
-use std::collections::{HashMap, VecDeque};
-
+use ringtap_base::Aged;
 use ringtap_wire::PacketRecord;
 
 use super::crypto::Crypto;
 use super::header::{ID_MAX, Version};
 use super::keys::{Keys, Sender};
-use crate::Unread;
 use crate::hashing::Hashing;
 use crate::streams::Direction;
+use crate::{LIFETIME_NS, Unread};
 
-/// The life of a connection, in packet time, nanoseconds.
-const LIFETIME_NS: u64 = 10_000_000_000;
 /// Most sides of a connection: client and server by four paths.
 const SIDES_MAX: usize = 8;
-/// The memory of a connection without its data: its place in the table, which is half empty, and among the ages.
-const CONNECTION: usize =
-    2 * (size_of::<Direction>() + size_of::<Connection>()) + 2 * size_of::<Side>();
-const AGE: usize = size_of::<(Direction, u64)>();
 
 /// A connection identifier.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,40 +93,49 @@ impl Connection {
         self.sides.get_mut(at)
     }
 
+    /// Bytes beside its place in the table.
     fn memory(&self) -> usize {
         let unfinished = self.sides.iter().filter_map(|side| side.unfinished.as_ref());
         let data = unfinished.map(|own| size_of::<Unfinished>() + own.crypto.memory());
-        CONNECTION + data.sum::<usize>()
+        SIDES_MAX * size_of::<Side>() + data.sum::<usize>()
     }
 
     /// Whether a hello of the client began and is not complete.
     fn is_incomplete(&self) -> bool {
-        let mut clients = self.sides.iter().filter(|side| side.sender == Sender::Client);
-        clients.any(|side| side.unfinished.as_ref().is_some_and(|own| own.crypto.has_begun()))
+        self.sides.iter().any(|side| side.sender == Sender::Client && side.has_begun())
     }
 }
+
+impl Side {
+    /// Whether its hello began and is not complete.
+    fn has_begun(&self) -> bool {
+        self.unfinished.as_ref().is_some_and(|own| own.crypto.has_begun())
+    }
+}
+
+type Table = Aged<Direction, Connection, Hashing>;
 
 /// The connections of a reader.
 pub(super) struct Connections {
     /// By the direction of the client's packets, without their path.
-    all: HashMap<Direction, Connection, Hashing>,
-    /// The directions and start times, oldest first; replaced connections stay until they are the oldest.
-    ages: VecDeque<(Direction, u64)>,
-    memory: usize,
-    memory_max: usize,
+    all: Table,
+    /// Bytes beside the table, and most bytes with it.
+    bytes: usize,
+    bytes_max: usize,
     no_room: u64,
+    evicted: u64,
     incomplete: u64,
 }
 
 impl Connections {
     /// No connections; all together take at most about `memory_max` bytes.
-    pub(super) fn new(memory_max: usize) -> Self {
+    pub(super) fn new(bytes_max: usize) -> Self {
         Self {
-            all: HashMap::default(),
-            ages: VecDeque::new(),
-            memory: 0,
-            memory_max,
+            all: Aged::new(bytes_max / Table::ENTRY_BYTES, Hashing::default()),
+            bytes: 0,
+            bytes_max,
             no_room: 0,
+            evicted: 0,
             incomplete: 0,
         }
     }
@@ -140,7 +143,7 @@ impl Connections {
     /// The connection of a packet, and the side that sent the packet.
     pub(super) fn find(&mut self, record: &PacketRecord) -> Option<(Sender, &mut Connection)> {
         let own = Direction::of(record).without_path();
-        let key = [own, own.reversed()].into_iter().find(|key| self.all.contains_key(key))?;
+        let key = [own, own.reversed()].into_iter().find(|key| self.all.get(key).is_some())?;
         let sender = if key == own { Sender::Client } else { Sender::Server };
         if record.ts_ns.saturating_sub(self.all.get(&key)?.start_ns) > LIFETIME_NS {
             self.remove(&key);
@@ -161,8 +164,8 @@ impl Connections {
         let connection = self.all.get_mut(&key)?;
         let before = connection.memory();
         let result = change(connection);
-        self.memory = self.memory - before + connection.memory();
-        self.expire(record.ts_ns);
+        self.bytes = self.bytes - before + connection.memory();
+        self.make_room();
         Some(result)
     }
 
@@ -180,55 +183,63 @@ impl Connections {
         let start_ns = record.ts_ns;
         let key = if sender == Sender::Client { own } else { own.reversed() };
         let connection = Connection { start_ns, version, id, answered: false, sides: Vec::new() };
-        self.memory += connection.memory() + AGE;
-        self.all.insert(key, connection);
-        self.ages.push_back((key, start_ns));
-        self.expire(start_ns);
+        self.bytes += connection.memory();
+        let (_, evicted) = self.all.insert(key, connection);
+        if let Some((_, connection)) = evicted {
+            self.evict(&connection);
+        }
+        self.make_room();
     }
 
     /// Removes a connection that ended, and counts it if it is incomplete.
     fn remove(&mut self, key: &Direction) {
         if let Some(old) = self.all.remove(key) {
-            self.memory -= old.memory();
-            self.incomplete += u64::from(old.is_incomplete());
+            self.end(&old);
         }
     }
 
-    /// Removes connections that are too old, and the oldest ones until the memory suffices.
-    fn expire(&mut self, now_ns: u64) {
-        while let Some(&(key, start_ns)) = self.ages.front() {
-            let old = now_ns.saturating_sub(start_ns) > LIFETIME_NS;
-            if !old && self.memory <= self.memory_max {
-                break;
-            }
-            self.ages.pop_front();
-            self.memory -= AGE;
-            if self.all.get(&key).is_some_and(|own| own.start_ns == start_ns) {
-                if old {
-                    self.remove(&key);
-                } else if let Some(connection) = self.all.remove(&key) {
-                    self.memory -= connection.memory();
-                    self.no_room += 1;
-                }
-            }
+    /// Counts a connection that ended, if it is incomplete.
+    fn end(&mut self, connection: &Connection) {
+        self.bytes -= connection.memory();
+        self.incomplete += u64::from(connection.is_incomplete());
+    }
+
+    /// Counts a connection that was removed for lack of room.
+    fn evict(&mut self, connection: &Connection) {
+        self.bytes -= connection.memory();
+        let begun = connection.sides.iter().any(Side::has_begun);
+        *(if begun { &mut self.no_room } else { &mut self.evicted }) += 1;
+    }
+
+    /// Removes the oldest connections until the memory suffices.
+    fn make_room(&mut self) {
+        while self.memory() > self.bytes_max
+            && let Some((_, connection)) = self.all.pop_oldest()
+        {
+            self.evict(&connection);
+        }
+    }
+
+    /// Removes connections that were opened before the last turn.
+    pub(super) fn turn(&mut self) {
+        self.all.turn();
+        while let Some((_, connection)) = self.all.pop_old() {
+            self.end(&connection);
         }
     }
 
     /// Counts connections that ended before the client's hello was complete, or for lack of room, since the last call.
     pub(super) fn dropped(&mut self, end: bool, count: &mut dyn FnMut(Unread, u64)) {
-        if end {
-            let rest = self.all.drain().filter(|(_, connection)| connection.is_incomplete());
-            self.incomplete += rest.count() as u64;
-            self.ages.clear();
-            self.memory = 0;
+        while end && let Some((_, connection)) = self.all.pop_oldest() {
+            self.end(&connection);
         }
         count(Unread::NoRoom, std::mem::take(&mut self.no_room));
+        count(Unread::Evicted, std::mem::take(&mut self.evicted));
         count(Unread::Incomplete, std::mem::take(&mut self.incomplete));
     }
 
-    /// Bytes that the connections take, about.
-    #[cfg(any(test, feature = "fuzz"))]
+    /// Bytes that the connections take.
     pub(super) fn memory(&self) -> usize {
-        self.memory
+        self.bytes + self.all.len() * Table::ENTRY_BYTES
     }
 }

@@ -31,6 +31,8 @@ use self::connections::{Connection, Connections, Id, Unfinished};
 use self::crypto::Crypto;
 use self::header::{Family, Header, Start, Type, Version};
 use self::keys::{Keys, Sender};
+#[cfg(test)]
+pub(crate) use self::seal::Plain;
 use super::tls::{self, Recent, Transport};
 use crate::opening::{Bytes, Opening};
 use crate::{Extractor, Found, Kind, Payload, Progress, Unread};
@@ -85,6 +87,15 @@ impl crate::State for State {
 
     fn dropped(&mut self, end: bool, count: &mut dyn FnMut(Unread, u64)) {
         self.connections.dropped(end, count);
+    }
+
+    fn turn(&mut self) {
+        self.connections.turn();
+    }
+
+    #[cfg(test)]
+    fn memory(&self) -> usize {
+        self.connections.memory()
     }
 }
 

@@ -8,15 +8,15 @@
 //! ```
 //!
 //! A hello that is longer than a datagram is sent in several records with parts of its body. They are kept until the
-//! hello is complete, for [`LIFETIME_NS`] of packet time, within the memory given to the state.
+//! hello is complete, for [`LIFETIME_NS`] by the times of its packets, within the memory given to the state.
 
-use std::collections::{HashMap, VecDeque};
+use ringtap_base::Aged;
 
 use super::{CLIENT_HELLO, HANDSHAKE, Recent, SERVER_HELLO, Transport, length, message};
 use crate::hashing::Hashing;
 use crate::opening::{Bytes, Opening};
 use crate::streams::Direction;
-use crate::{Found, Payload, Progress, State, Unread};
+use crate::{Found, LIFETIME_NS, Payload, Progress, State, Unread};
 
 /// Version 1.0, 1.2 or 1.3, and a sequence number below 2⁴⁰.
 pub(super) const OPENING: Opening = Opening {
@@ -32,8 +32,6 @@ const HANDSHAKE_HEADER: usize = 12;
 const BODY_MAX: usize = 1 << 14;
 /// Most separate parts of a body.
 const PARTS_MAX: usize = 16;
-/// Longest time until a hello is complete, in packet time, nanoseconds.
-const LIFETIME_NS: u64 = 10_000_000_000;
 
 /// A fragment of a hello.
 struct Fragment<'a> {
@@ -109,18 +107,20 @@ impl Partial {
         (self.parts.len() <= PARTS_MAX).then(|| self.parts == [(0, self.body.len())])
     }
 
+    /// Bytes beside its place in the table.
     fn memory(&self) -> usize {
-        size_of::<(Direction, Self)>() + PARTS_MAX * size_of::<(usize, usize)>() + self.body.len()
+        (PARTS_MAX + 1) * size_of::<(usize, usize)>() + self.body.len()
     }
 }
 
+type Table = Aged<Direction, Partial, Hashing>;
+
 /// Hellos in fragments.
 pub(crate) struct Fragments {
-    all: HashMap<Direction, Partial, Hashing>,
-    /// The directions and start times of all, oldest first; complete ones stay until they are the oldest.
-    ages: VecDeque<(Direction, u64)>,
-    memory: usize,
-    memory_max: usize,
+    all: Table,
+    /// Bytes beside the table, and most bytes with it.
+    bytes: usize,
+    bytes_max: usize,
     incomplete: u64,
     no_room: u64,
 }
@@ -128,10 +128,9 @@ pub(crate) struct Fragments {
 impl State for Fragments {
     fn new(memory: usize) -> Self {
         Self {
-            all: HashMap::default(),
-            ages: VecDeque::new(),
-            memory: 0,
-            memory_max: memory,
+            all: Aged::new(memory / Table::ENTRY_BYTES, Hashing::default()),
+            bytes: 0,
+            bytes_max: memory,
             incomplete: 0,
             no_room: 0,
         }
@@ -139,13 +138,21 @@ impl State for Fragments {
 
     fn dropped(&mut self, end: bool, count: &mut dyn FnMut(Unread, u64)) {
         if end {
-            self.incomplete += self.all.len() as u64;
-            self.all.clear();
-            self.ages.clear();
-            self.memory = 0;
+            while let Some((_, partial)) = self.all.pop_oldest() {
+                self.bytes -= partial.memory();
+                self.incomplete += 1;
+            }
         }
         count(Unread::Incomplete, std::mem::take(&mut self.incomplete));
         count(Unread::NoRoom, std::mem::take(&mut self.no_room));
+    }
+
+    fn turn(&mut self) {
+        self.all.turn();
+        while let Some((_, partial)) = self.all.pop_old() {
+            self.bytes -= partial.memory();
+            self.incomplete += 1;
+        }
     }
 }
 
@@ -186,7 +193,6 @@ impl Fragments {
             Some(own) if own.belongs(fragment) && !is_old(own.start_ns, now_ns) => own,
             other => {
                 self.incomplete += u64::from(other.is_some());
-                self.ages.push_back((direction, now_ns));
                 Partial {
                     kind: fragment.kind,
                     sequence: fragment.sequence,
@@ -201,32 +207,30 @@ impl Fragments {
             Some(false) => {}
             None => return Err(Unread::TooMuch),
         }
-        self.memory += partial.memory();
-        self.all.insert(direction, partial);
-        self.expire(now_ns);
-        Ok(None)
+        self.bytes += partial.memory();
+        let (_, mut evicted) = self.all.insert(direction, partial);
+        // The oldest ones, until the memory suffices.
+        loop {
+            if let Some((_, partial)) = evicted {
+                self.bytes -= partial.memory();
+                self.no_room += 1;
+            }
+            if self.memory() <= self.bytes_max {
+                return Ok(None);
+            }
+            evicted = self.all.pop_oldest();
+        }
     }
 
     fn take(&mut self, direction: &Direction) -> Option<Partial> {
         let partial = self.all.remove(direction)?;
-        self.memory -= partial.memory();
+        self.bytes -= partial.memory();
         Some(partial)
     }
 
-    /// Drops hellos that are too old, and the oldest ones until the memory suffices.
-    fn expire(&mut self, now_ns: u64) {
-        while let Some(&(direction, start_ns)) = self.ages.front() {
-            let old = is_old(start_ns, now_ns);
-            let ages = self.ages.len() * size_of::<(Direction, u64)>();
-            if !old && self.memory + ages <= self.memory_max {
-                break;
-            }
-            self.ages.pop_front();
-            if self.all.get(&direction).is_some_and(|own| own.start_ns == start_ns) {
-                self.take(&direction);
-                *(if old { &mut self.incomplete } else { &mut self.no_room }) += 1;
-            }
-        }
+    /// Bytes of all.
+    pub(super) fn memory(&self) -> usize {
+        self.bytes + self.all.len() * Table::ENTRY_BYTES
     }
 }
 

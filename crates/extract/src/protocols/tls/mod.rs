@@ -97,6 +97,15 @@ impl crate::State for State {
     fn dropped(&mut self, end: bool, count: &mut dyn FnMut(Unread, u64)) {
         self.fragments.dropped(end, count);
     }
+
+    fn turn(&mut self) {
+        self.fragments.turn();
+    }
+
+    #[cfg(test)]
+    fn memory(&self) -> usize {
+        self.fragments.memory()
+    }
 }
 
 /// Reads the hello that a segment, or a stream of several, begins with.
