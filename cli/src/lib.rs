@@ -19,6 +19,7 @@ mod filter;
 mod forward;
 mod generate;
 mod http;
+mod leftovers;
 mod listener;
 mod live;
 mod loads;
@@ -33,6 +34,7 @@ mod output_reporter;
 mod outputs;
 mod pages;
 mod privileges;
+mod roles;
 #[cfg_attr(not(feature = "fence"), path = "no_sandbox.rs")]
 mod sandbox;
 #[cfg(feature = "tui")]
