@@ -117,12 +117,9 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         }
     }
     // Record files are opened, renamed and rotated with the rights that remain.
-    let as_user = || {
-        user.as_ref()
-            .map_or(String::new(), |user| format!("as the user {}", user.name.to_string_lossy()))
-    };
     let (mut outputs, mut sinks) = match &user {
-        Some(_) => start(prepared).with_context(as_user)?,
+        Some(user) => start(prepared)
+            .with_context(|| format!("as the user {}", user.name.to_string_lossy()))?,
         None => start(prepared)?,
     };
     let control = outputs.control();
