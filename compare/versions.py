@@ -60,6 +60,8 @@ def main():
                     pair = [options.old, options.new]
                     times = {}
                     for program in pair if turn % 2 else pair[::-1]:
+                        if os.path.exists(out):
+                            os.remove(out)
                         times[program] = seconds([program, "monitor", "-r", file, "--quiet", *flags_here])
                     ratios.append([old / new for old, new in zip(times[options.old], times[options.new])])
                 cells = [name, os.path.basename(file).removesuffix(".pcap")]

@@ -322,6 +322,10 @@ pub(crate) struct MonitorArgs {
     /// into an existing folder, zeek:FOLDER
     #[arg(long, value_name = "FORMAT:PATH", value_parser = EventOutput::named, help_heading = "Output")]
     pub(crate) events: Vec<Vec<EventOutput>>,
+    /// Replace output files that exist [default: an error; on interfaces the next free name, as in
+    /// flows.1.json]
+    #[arg(long, help_heading = "Output")]
+    pub(crate) force: bool,
     /// Export flow records to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT,
     /// ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT, as
     /// lines to json+tcp://HOST:PORT (also csv, eve; +tls), or to kafka://BROKER/TOPIC?format=json

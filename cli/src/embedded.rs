@@ -19,6 +19,7 @@ use ringtap_monitor::state::Earlier;
 use ringtap_terminal::{Usage, message};
 
 use crate::args::{Cli, Command};
+use crate::atomic_file::Existing;
 use crate::config;
 use crate::outputs::{self, Control, Outputs};
 use crate::{merge, monitor, source};
@@ -157,11 +158,14 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     source::check(&args.read)?;
     let batches = kept.flows.then(Batches::default);
     let mut named = monitor::outputs(&args)?;
+    let existing = Existing::of(args.force, false);
+    monitor::roles(&args, &named)?.check(existing)?;
     named.extend(batches.clone().map(Output::Batches));
     let plan = monitor::plan(&args, &[], &named, kept.state)?;
     let settings = monitor::settings(&args, &plan, &[], Arc::clone(&stop.watch));
     let prepared = Prepared::new(&named, settings)?;
-    let (outputs, sinks) = Outputs::start(prepared, plan.arrangement.workers, args.export.len())?;
+    let (outputs, sinks) =
+        Outputs::start(&named, prepared, plan.arrangement.workers, args.export.len(), existing)?;
     stop.connect(outputs.control());
     let files = source::reader(&args.read, Arc::clone(&stop.watch))
         .with_window_max(source::window_bytes(args.memory));

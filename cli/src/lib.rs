@@ -20,6 +20,7 @@ mod forward;
 mod generate;
 mod http;
 mod json;
+mod leftovers;
 mod listener;
 mod live;
 mod loads;
@@ -35,6 +36,7 @@ mod output_reporter;
 mod outputs;
 mod pages;
 mod privileges;
+mod roles;
 #[cfg_attr(not(feature = "fence"), path = "no_sandbox.rs")]
 mod sandbox;
 #[cfg(feature = "tui")]

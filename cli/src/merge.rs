@@ -13,7 +13,8 @@ use ringtap_terminal::console::{self, print_message};
 use ringtap_terminal::html::html;
 
 use crate::args::{MergeArgs, ReportForm};
-use crate::atomic_file::AtomicFile;
+use crate::atomic_file::{AtomicFile, Existing};
+use crate::roles::Roles;
 use crate::states::EXTENSION as STATE;
 use crate::{measure, monitor, open_files, sandbox, signals, source, text};
 
@@ -109,7 +110,11 @@ fn open(files: &[PathBuf]) -> anyhow::Result<Vec<impl Read>> {
 }
 
 fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
-    sandbox::enter(args.state.iter().map(AsRef::as_ref))?;
+    let existing = Existing::of(args.force, false);
+    let mut roles = Roles::default();
+    roles.reads("the input", &args.files).reads("--names", &args.names);
+    roles.writes("--state", &args.state).check(existing)?;
+    sandbox::enter(args.state.iter().map(AsRef::as_ref), false)?;
     let has_report = args.state.is_none() || args.report.is_some() || args.digest;
     if !has_report {
         let of_reports = [
@@ -120,12 +125,13 @@ fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
         ];
         refuse(&of_reports, "--state alone: add --report")?;
     }
-    // Opened before the output replaces one of them.
     let inputs = if has_report { open(&args.files)? } else { Vec::new() };
     if let Some(path) = &args.state {
         check_path(path)?;
         let states = open(&args.files)?;
-        write_state(path, |out| merge_states(states, out).context("merging").map(drop))?;
+        let doing = || format!("writing {}", path.display());
+        let file = AtomicFile::claim(path.clone(), existing).with_context(doing)?;
+        write_state(file, |out| merge_states(states, out).context("merging").map(drop))?;
     }
     if !has_report {
         return Ok(ExitCode::SUCCESS);
@@ -179,11 +185,11 @@ pub(crate) fn check_path(path: &Path) -> anyhow::Result<()> {
 
 /// Writes a state to a file, which is renamed when complete.
 pub(crate) fn write_state(
-    path: &Path,
+    mut file: AtomicFile,
     write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    let path = file.path().to_owned();
     let doing = || format!("writing {}", path.display());
-    let mut file = AtomicFile::new(path.to_owned());
     let mut out = BufWriter::new(file.begin().with_context(doing)?);
     write(&mut out).with_context(doing)?;
     out.flush().with_context(doing)?;

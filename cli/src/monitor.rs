@@ -24,11 +24,14 @@ use ringtap_skeleton::Skeleton;
 
 use crate::alerts::{self, notice};
 use crate::args::{Capture, MonitorArgs, ReportForm};
+use crate::atomic_file::Existing;
 use crate::console::{Console, Extent};
 use crate::http::Listening;
 use crate::json::json;
 use crate::metrics::Metrics;
 use crate::outputs::{self, Outputs};
+use crate::privileges::CapabilitySet;
+use crate::roles::Roles;
 use crate::screen::Screen;
 use crate::source::{Shared, Unopened};
 use crate::states::{self, States};
@@ -57,6 +60,8 @@ static WATCH: Watch = Watch::new();
 pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let interfaces = live::interfaces(args)?;
     let named = outputs(args)?;
+    let existing = Existing::of(args.force, !interfaces.is_empty());
+    roles(args, &named)?.check(existing)?;
     let plan = plan(args, &interfaces, &named, false)?;
     if let (Some(warning), false) = (little_room(args, &plan), args.quiet) {
         print_message("warning", &warning);
@@ -82,8 +87,12 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     // No sandbox for DPDK: its drivers open devices for writing.
     if interfaces.is_empty() || args.capture != Capture::Dpdk {
         let state = args.state.as_deref().map(states::written_path);
-        sandbox::enter(named.iter().filter_map(Output::path).chain(state.as_deref()))?;
+        let outputs = named.iter().filter_map(Output::path).chain(state.as_deref());
+        sandbox::enter(outputs, !interfaces.is_empty())?;
+    } else {
+        console::note("files: not restricted, because DPDK's drivers write to devices");
     }
+    privileges::forbid_new();
     let user = args.user.as_deref().map(privileges::user).transpose()?;
     let numbered = live::numbered(&interfaces, args)?;
     let names = interfaces.clone();
@@ -94,11 +103,10 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     }
     let settings = settings(args, &plan, &numbered, &WATCH);
     let prepared = Prepared::new(&named, settings)?.with_programs(helpers);
-    let start = |prepared| Outputs::start(prepared, plan.arrangement.workers, args.export.len());
-    // With --user, record files are opened, renamed and rotated as that user.
-    let (early, late) =
-        if user.is_none() { (Some(prepared), None) } else { (None, Some(prepared)) };
-    let early = early.map(start).transpose()?;
+    let start = |prepared| {
+        let (workers, collectors) = (plan.arrangement.workers, args.export.len());
+        Outputs::start(&named, prepared, workers, collectors, existing)
+    };
     let source = if interfaces.is_empty() {
         let window_bytes = source::window_bytes(args.memory);
         Source::Files(Box::new(source::reader(&args.read, &WATCH).with_window_max(window_bytes)))
@@ -106,16 +114,23 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         let receivers = live::open(&interfaces, args, &plan)?;
         Source::Live { interfaces, capture: args.capture, receivers }
     };
-    if let Some(user) = &user {
-        privileges::become_user(user)?;
+    let state = args.state.as_deref().map(states::written_path);
+    let outputs = named.iter().filter_map(Output::path).chain(state.as_deref());
+    match &user {
+        Some(user) => privileges::become_user(user)?,
+        None if args.capture == Capture::Dpdk && plan.options.live => {
+            console::note("capabilities: keeps all, because DPDK's drivers need them");
+        }
+        None => {
+            let inputs = args.read.iter().map(PathBuf::as_path);
+            privileges::drop_capabilities(CapabilitySet::empty(), inputs, outputs)?;
+        }
     }
-    let as_user = || {
-        user.as_ref()
-            .map_or(String::new(), |user| format!("as the user {}", user.name.to_string_lossy()))
-    };
-    let late = late.map(start).transpose().with_context(as_user)?;
-    let Some((mut outputs, mut sinks)) = early.or(late) else {
-        unreachable!("outputs start before or after the change of user")
+    // Record files are opened, renamed and rotated with the rights that remain.
+    let (mut outputs, mut sinks) = match &user {
+        Some(user) => start(prepared)
+            .with_context(|| format!("as the user {}", user.name.to_string_lossy()))?,
+        None => start(prepared)?,
     };
     let control = outputs.control();
     let every = args.stats.map(Duration::from_nanos);
@@ -166,7 +181,8 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         }
         notify::ready(&format!("monitoring {}", plan.options.source.join(", ")));
         let topics = outputs.take_states();
-        let (states, on_part) = States::start(args.state.as_deref(), topics, &plan, &WATCH)?;
+        let (states, on_part) =
+            States::start(args.state.as_deref(), existing, topics, &plan, &WATCH)?;
         let alerts = outputs.take_alerts();
         let mut outcome = run_plan(&plan, source, &console, sinks, on_part, alerts)?;
         let saved = states.finish(&outcome);
@@ -302,6 +318,35 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
     }
     TimeoutList::join(&args.timeouts).map_err(Usage::of)?;
     Ok(())
+}
+
+/// The files of the flags.
+pub(crate) fn roles(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<Roles> {
+    let mut roles = Roles::default();
+    roles.reads("--read", &args.read);
+    roles.reads("--config", &args.config).reads("--names", &args.names);
+    roles.reads("--watch", &args.watch).reads("--networks", &args.networks);
+    roles.reads("--geo", &args.geo).reads("--anonymise", &args.anonymise);
+    roles.reads("--tls-ca", &args.tls_ca).reads("--tls-cert", &args.tls_cert);
+    roles.reads("--tls-key", &args.tls_key).reads("--web-token", &args.web_token);
+    for output in outputs {
+        match (output, output.path()) {
+            (Output::Alerts(alerts), Some(path)) => {
+                roles.other(&format!("--alert-to {alerts}"), path);
+            }
+            (Output::Alerts(alerts), None) => {
+                let program = alerts.program().map(alerts::find_program).transpose()?;
+                roles.reads("--alert-to exec", program);
+            }
+            (_, Some(path)) => {
+                roles.output(output, path);
+            }
+            (_, None) => {}
+        }
+    }
+    let state = args.state.as_deref().filter(|path| !states::is_folder(path));
+    roles.writes("--state", state);
+    Ok(roles)
 }
 
 /// The plan of a run with these `outputs`; `keep_state`: with a state in memory.

@@ -2,7 +2,15 @@
 
 use std::path::Path;
 
-/// Does nothing; returns false.
-pub(crate) fn enter<'a>(_outputs: impl Iterator<Item = &'a Path>) -> anyhow::Result<bool> {
-    Ok(false)
+use ringtap_terminal::console::note;
+
+/// Restricts nothing; says so in live runs.
+pub(crate) fn enter<'a>(
+    _outputs: impl Iterator<Item = &'a Path>,
+    is_live: bool,
+) -> anyhow::Result<()> {
+    if is_live {
+        note("files: not restricted, because this program was built without the feature fence");
+    }
+    Ok(())
 }

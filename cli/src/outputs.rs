@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use ringtap_export::Summary as Exported;
@@ -13,7 +13,8 @@ use ringtap_export::{
 use ringtap_flow::Sinks;
 
 use crate::alerts::find_program;
-use crate::atomic_file::{AtomicFile, Part};
+use crate::atomic_file::{AtomicFile, Existing, Part};
+use crate::leftovers;
 use ringtap_terminal::Usage;
 use ringtap_terminal::numbers::count;
 
@@ -37,16 +38,8 @@ pub(crate) fn named(
         if all[..number].contains(one) {
             return Err(Usage::of(format!("{one} is given twice: omit one")));
         }
-        let same = |other: &&Output| {
-            one.path().is_some() && other.path().map(resolved) == one.path().map(resolved)
-        };
         if let Some(other) = all[..number].iter().find(|other| is_same_place(one, other)) {
             return Err(Usage::of(format!("{other} and {one} are the same place: omit one")));
-        }
-        if let Some(other) = all[..number].iter().find(same) {
-            return Err(Usage::of(format!(
-                "{other} and {one} name the same file: use a path for each"
-            )));
         }
     }
     Ok(all)
@@ -60,22 +53,9 @@ pub(crate) fn takes_states(collectors: &[Collector]) -> bool {
 /// Whether both are the same place for alerts other than a file.
 fn is_same_place(one: &Output, other: &Output) -> bool {
     let (Output::Alerts(one), Output::Alerts(other)) = (one, other) else { return false };
-    let program = |output: &AlertOutput| Some(resolved(&find_program(output.program()?).ok()?));
+    let program = |output: &AlertOutput| find_program(output.program()?).ok()?.canonicalize().ok();
     let is_program = program(one).is_some() && program(one) == program(other);
     is_program || one.path().is_none() && one.has_place_of(other)
-}
-
-/// The path with its folder resolved, if it exists: different spellings of a path are equal.
-fn resolved(path: &Path) -> PathBuf {
-    if path.as_os_str() == "-" {
-        return "/dev/stdout".into();
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
-    match (folder, path.file_name()) {
-        (Ok(folder), Some(name)) => folder.join(name),
-        _ => path.into(),
-    }
 }
 
 /// The outputs of a run, started.
@@ -94,15 +74,19 @@ pub(crate) struct Control {
 }
 
 impl Outputs {
-    /// Opens the files and starts the writers; returns a sink for each of the `workers`.
+    /// Opens the files and starts the writers; returns a sink for each of the `workers`. Before, finishes what
+    /// processes that ended early left of the `named` outputs.
     pub(crate) fn start(
+        named: &[Output],
         prepared: Prepared,
         workers: usize,
         collectors: usize,
+        existing: Existing,
     ) -> anyhow::Result<(Self, Vec<Sinks>)> {
+        leftovers::finish(named);
         let mut parts = Vec::new();
         let mut open = |path: &Path| -> io::Result<Box<dyn Store>> {
-            let file = RecordFile::open(AtomicFile::new(path.to_owned()))?;
+            let file = RecordFile::open(AtomicFile::claim(path.to_owned(), existing)?)?;
             parts.push(file.file.part());
             Ok(Box::new(file))
         };
@@ -280,7 +264,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("flows");
         for further in ["", "next\n"] {
-            let mut file = RecordFile::open(AtomicFile::new(path.clone())).unwrap();
+            let mut file = RecordFile::open(AtomicFile::new(path.clone(), Existing::Next)).unwrap();
             file.write(b"whole\n").unwrap();
             let part = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
             let part = part.into_iter().find(|name| *name != path).unwrap();

@@ -21,9 +21,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::console::Console;
-use crate::notify;
 use crate::outputs::Control;
 use crate::screen::Request;
+use crate::{notify, privileges};
 use ringtap_base::Clock;
 use ringtap_terminal::console::{note, print_message};
 
@@ -146,8 +146,11 @@ fn with_attendant<T>(
 ) -> io::Result<T> {
     let done = AtomicBool::new(false);
     let attend = || {
+        let mut follows = false;
         // Relaxed: the flag orders no other data.
         while !done.load(Ordering::Relaxed) {
+            // Commands drop their capabilities when interfaces are open, which may be later.
+            follows = follows || privileges::follow();
             signals.pending().for_each(&on_signal);
             tick();
             std::thread::park_timeout(POLL_INTERVAL);

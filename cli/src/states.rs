@@ -19,6 +19,7 @@ use ringtap_monitor::{Options, Outcome};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::print_message;
 
+use crate::atomic_file::{AtomicFile, Existing};
 use crate::merge::{check_path, write_state};
 
 /// The extension of states in a folder.
@@ -57,7 +58,10 @@ enum Kind {
 
 /// Where states go.
 struct Destinations {
-    path: Option<PathBuf>,
+    /// The file of the whole state, from the start, so that no other process takes its name.
+    file: Option<AtomicFile>,
+    /// The folder of parts.
+    folder: Option<PathBuf>,
     topics: Topics,
 }
 
@@ -79,17 +83,24 @@ impl States {
     /// Starts the thread that writes the parts, if there are any, which the returned function receives.
     ///
     /// # Errors
-    /// If the thread cannot be started.
+    /// If the file or the thread cannot be started.
     pub(crate) fn start(
         path: Option<&Path>,
+        existing: Existing,
         topics: Topics,
         plan: &Plan<Options>,
         watch: &'static Watch,
     ) -> anyhow::Result<(Self, Option<OnPart>)> {
-        let destinations = Destinations { path: path.map(Path::to_owned), topics };
+        let mut destinations = Destinations { file: None, folder: None, topics };
         if plan.app.state.as_ref().is_none_or(|identity| !identity.in_parts) {
+            let claim = |path: &Path| {
+                let claimed = AtomicFile::claim(path.to_owned(), existing);
+                claimed.with_context(|| format!("writing {}", path.display()))
+            };
+            destinations.file = path.map(claim).transpose()?;
             return Ok((Self(Kind::Whole(destinations)), None));
         }
+        destinations.folder = path.map(Path::to_owned);
         // A part that is ready waits for the one before: then the run waits, too.
         let (to, parts) = sync_channel(0);
         let plan = plan.clone();
@@ -164,12 +175,12 @@ impl Destinations {
         place: &Place,
         content: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let file = self.path.as_deref().map(|path| match identity.in_parts {
-            true => path.join(file_name(identity, place.number)),
-            false => path.to_owned(),
-        });
+        let part = |folder: &PathBuf| {
+            AtomicFile::new(folder.join(file_name(identity, place.number)), Existing::Next)
+        };
+        let file = self.file.take().or(self.folder.as_ref().map(part));
         if self.topics.is_empty() {
-            return file.map_or(Ok(()), |file| write_state(&file, content));
+            return file.map_or(Ok(()), |file| write_state(file, content));
         }
         let mut bytes = Vec::new();
         content(&mut bytes)?;
@@ -184,7 +195,7 @@ impl Destinations {
             until_ns,
             bytes: Arc::clone(&bytes),
         });
-        file.map_or(Ok(()), |file| write_state(&file, |out| Ok(out.write_all(&bytes)?)))
+        file.map_or(Ok(()), |file| write_state(file, |out| Ok(out.write_all(&bytes)?)))
     }
 }
 

@@ -1,20 +1,25 @@
 //! Atomic writing of files.
 
-use std::fs;
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::LabError;
 
-/// Writes `bytes` to `NAME.part` and renames it to `path`. On failure an existing file keeps its
-/// contents and the `.part` file is removed.
+/// Writes `bytes` to a new file with a random name and renames it to `path`, which it replaces. On failure an existing
+/// file keeps its contents, and the new one is removed.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
-    let mut part = path.to_owned();
-    part.as_mut_os_string().push(".part");
-    fs::write(&part, bytes)
-        .and_then(|()| fs::rename(&part, path))
-        .inspect_err(|_| {
-            // If it cannot be removed, its name still marks it as incomplete.
-            let _ = fs::remove_file(&part);
-        })
-        .map_err(LabError::io("writing", path))
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let written = tempfile::Builder::new()
+        .prefix(".")
+        .suffix(".part")
+        // As of any new file; the process's mask removes rights.
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))
+        .and_then(|mut part| {
+            part.write_all(bytes)?;
+            part.persist(path).map_err(|failed| failed.error)
+        });
+    written.map(drop).map_err(LabError::io("writing", path))
 }

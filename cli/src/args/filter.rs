@@ -66,6 +66,10 @@ pub(crate) struct FilterArgs {
     /// Write dropped packets to a capture file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Input and output")]
     pub(crate) drops: Option<PathBuf>,
+    /// Replace capture files that exist [default: an error; on interfaces the next free name, as in
+    /// drops.1.pcap]
+    #[arg(long, help_heading = "Input and output")]
+    pub(crate) force: bool,
     /// Capture method: auto (af-packet), af-packet (the host also receives the frames) or af-xdp
     /// (the host receives none)
     #[arg(

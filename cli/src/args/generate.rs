@@ -22,6 +22,9 @@ pub(crate) struct GenerateArgs {
     /// Write a capture file; - is stdout
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Destination")]
     pub(crate) write: Option<PathBuf>,
+    /// Replace files that exist
+    #[arg(long, help_heading = "Destination")]
+    pub(crate) force: bool,
     /// Send on this interface
     #[arg(short, long, value_name = "IFACE", help_heading = "Destination")]
     pub(crate) interface: Vec<String>,

@@ -120,6 +120,10 @@ pub(crate) struct MeasureArgs {
     /// (frequent items; needs mg) and hll:PATH (distinct keys)
     #[arg(long, value_name = "FORMAT:PATH", help_heading = "Output")]
     pub(crate) write: Vec<SketchFile>,
+    /// Replace files that exist [default: an error; on interfaces the next free name, as in
+    /// heavy.1.sketch]
+    #[arg(long, help_heading = "Output")]
+    pub(crate) force: bool,
     /// Exit with 3 if packets were dropped
     #[arg(long, help_heading = "Output")]
     pub(crate) fail_on_drop: bool,

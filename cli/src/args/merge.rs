@@ -21,6 +21,9 @@ pub(crate) struct MergeArgs {
     /// folder stands for its files *.state
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
+    /// Replace files that exist
+    #[arg(long)]
+    pub(crate) force: bool,
     /// The report on stdout: text, json or html [default: text; none with --state]
     #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
     pub(crate) report: Option<ReportForm>,

@@ -20,7 +20,8 @@ use ringtap_wire::LinkType;
 
 use crate::args::{CheckArgs, Form};
 use crate::json::json;
-use crate::{live, signals};
+use crate::privileges::CapabilitySet;
+use crate::{live, privileges, sandbox, signals};
 use findings::Findings;
 use ringtap_base::Clock;
 use ringtap_terminal::console;
@@ -49,7 +50,10 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let interface = live::only("-i", &args.interface, reason)?.unwrap_or_default();
     // Frames that this host sends would arrive twice.
     let options = Options { method: args.method.method(), outgoing: false, ..Options::default() };
+    sandbox::enter([].into_iter(), true)?;
+    privileges::forbid_new();
     let mut receivers = live::open_with(interface, &options)?;
+    privileges::drop_capabilities(CapabilitySet::empty(), [], [])?;
     if receivers.iter().any(|receiver| receiver.link() != LinkType::ETHERNET) {
         bail!("{interface} is not an Ethernet interface: stamps need Ethernet frames");
     }

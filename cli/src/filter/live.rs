@@ -14,7 +14,8 @@ use ringtap_wire::LinkType;
 use super::control::Socket;
 use super::{Output, WATCH};
 use crate::args::{FilterArgs, Sending};
-use crate::{live, notify};
+use crate::privileges::CapabilitySet;
+use crate::{live, notify, privileges};
 use ringtap_terminal::console::note;
 
 /// Longest delay of frames by AF_PACKET's blocks.
@@ -32,8 +33,15 @@ pub(super) fn run(
         bail!("{interface} is both input and output, so frames would loop: use two interfaces");
     }
     let socket = args.control.as_deref().map(Socket::open).transpose()?;
-    let (drops, to_drops) = Output::open(args.drops.as_ref())?;
+    let (drops, to_drops) = Output::open(args.drops.as_ref(), super::existing(args))?;
     let paths = paths(args, interface, output)?;
+    let outputs = [&args.drops, &args.control].into_iter().flatten();
+    let kept = match args.send {
+        // A socket is opened again when its link has changed.
+        Sending::AfXdp => privileges::XDP,
+        Sending::AfPacket => CapabilitySet::empty(),
+    };
+    privileges::drop_capabilities(kept, [], outputs.map(|path| path.as_path()))?;
     plan.workers = paths.len();
     let publisher = RulePublisher::new(rules, paths.len());
     let snapshot = StatsSnapshot::new(paths.len());

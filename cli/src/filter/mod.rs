@@ -23,9 +23,11 @@ use ringtap_io::capture::Severity;
 use ringtap_skeleton::Skeleton;
 
 use crate::args::{FilterAction, FilterArgs, Form};
-use crate::atomic_file::AtomicFile;
+use crate::atomic_file::{AtomicFile, Existing};
 use crate::json::json;
-use crate::{live as interfaces, sandbox, signals, source};
+use crate::privileges::CapabilitySet;
+use crate::roles::Roles;
+use crate::{live as interfaces, privileges, sandbox, signals, source};
 use ringtap_base::text::shown_lines;
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
@@ -56,6 +58,14 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
             "nothing to filter: use -r trace.pcap -w passed.pcap, or -i eth0 -o eth1",
         ));
     }
+    let mut roles = Roles::default();
+    roles.reads("--read", &args.read).reads("--rules", &args.rules);
+    roles.reads("--control-key", &args.control_key);
+    roles.writes("--write", &args.write).writes("--drops", &args.drops);
+    if let Some(socket) = &args.control {
+        roles.other(&format!("--control {}", socket.display()), socket);
+    }
+    roles.check(existing(args))?;
     let plan = plan(args)?;
     if args.dry_run {
         let text = match args.report {
@@ -64,14 +74,15 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
         };
         return console::print_plain(&text).map(|()| ExitCode::SUCCESS);
     }
-    let same =
-        |path: &&PathBuf| Some(*path) == args.write.as_ref() && path.as_os_str() != "/dev/null";
-    if args.drops.as_ref().filter(same).is_some() {
-        return Err(Usage::of("--write and --drops name the same file"));
-    }
     let auth = auth(args)?;
     let outputs = [&args.write, &args.drops, &args.control];
-    sandbox::enter(outputs.into_iter().flatten().map(PathBuf::as_path))?;
+    let outputs = || outputs.into_iter().flatten().map(PathBuf::as_path);
+    sandbox::enter(outputs(), !args.interface.is_empty())?;
+    privileges::forbid_new();
+    if args.interface.is_empty() {
+        let inputs = args.read.iter().map(PathBuf::as_path);
+        privileges::drop_capabilities(CapabilitySet::empty(), inputs, outputs())?;
+    }
     let duration = args.duration.map(Duration::from_nanos);
     let report = signals::stoppable_for(&WATCH, duration, || match args.interface.first() {
         Some(interface) => live::run(args, interface, plan, rules, auth),
@@ -90,7 +101,9 @@ fn captures(
     auth: Option<ControlAuth>,
 ) -> anyhow::Result<FilterReport> {
     let files = source::files(&args.read, &WATCH)?;
-    let (passed, drops) = (Output::open(args.write.as_ref())?, Output::open(args.drops.as_ref())?);
+    let existing = existing(args);
+    let passed = Output::open(args.write.as_ref(), existing)?;
+    let drops = Output::open(args.drops.as_ref(), existing)?;
     let ((passed, to_passed), (drops, to_drops)) = (passed, drops);
     let outputs = Outputs { passed: to_passed, drops: to_drops };
     let mut report = filter_files(plan, FilterFiles { files, rules, auth, outputs }, &WATCH)?;
@@ -100,14 +113,23 @@ fn captures(
     Ok(report)
 }
 
+/// What becomes of files that exist.
+fn existing(args: &FilterArgs) -> Existing {
+    Existing::of(args.force, !args.interface.is_empty())
+}
+
 /// A capture file that is renamed when complete.
 struct Output(Option<AtomicFile>);
 
 impl Output {
-    fn open(path: Option<&PathBuf>) -> anyhow::Result<(Self, Option<Box<dyn Write + Send>>)> {
+    fn open(
+        path: Option<&PathBuf>,
+        existing: Existing,
+    ) -> anyhow::Result<(Self, Option<Box<dyn Write + Send>>)> {
         let Some(path) = path else { return Ok((Self(None), None)) };
-        let mut file = AtomicFile::new(path.clone());
-        let out = file.begin().with_context(|| format!("opening {}", path.display()))?;
+        let doing = || format!("opening {}", path.display());
+        let mut file = AtomicFile::claim(path.clone(), existing).with_context(doing)?;
+        let out = file.begin().with_context(doing)?;
         Ok((Self(Some(file)), Some(out)))
     }
 

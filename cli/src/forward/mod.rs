@@ -21,6 +21,7 @@ use crate::console::Rate;
 use crate::http::Listening;
 use crate::json::json;
 use crate::listener::listen;
+use crate::privileges::CapabilitySet;
 use crate::{notify, open_files, privileges, sandbox, signals};
 use metrics::{Latest, Metrics};
 use ringtap_terminal::Usage;
@@ -65,14 +66,20 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
         print_message("warning", &warning);
     }
     let user = args.user.as_deref().map(privileges::user).transpose()?;
-    sandbox::enter(unix.iter().map(|unix| unix.path.as_path()))?;
+    let socket = unix.as_ref().map(|unix| unix.path.clone());
+    sandbox::enter(socket.as_deref().into_iter(), true)?;
+    privileges::forbid_new();
     let unix = unix.map(|unix| listen(&unix.path, unix.mode)).transpose()?;
     let (listener, _file) = unix.unzip();
     let listening = args.metrics.map(|at| Listening::at("--metrics", at)).transpose()?;
     let mut relay = Relay::open(plan, listener, env!("CARGO_PKG_VERSION"))?;
     relay.take_warnings().iter().for_each(|warning| print_message("warning", warning));
-    if let Some(user) = &user {
-        privileges::become_user(user)?;
+    match &user {
+        Some(user) => privileges::become_user(user)?,
+        // Faces on Ethernets may be created later.
+        None => {
+            privileges::drop_capabilities(CapabilitySet::NET_RAW, [], socket.as_deref())?;
+        }
     }
     let latest = Latest::default();
     let serve = |listening: Listening| listening.serve_metrics(Metrics::new(latest.clone()));

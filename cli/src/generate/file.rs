@@ -11,7 +11,7 @@ use ringtap_wire::LinkType;
 
 use super::WATCH;
 use super::stamps::Stamps;
-use crate::atomic_file::AtomicFile;
+use crate::atomic_file::{AtomicFile, Existing};
 use ringtap_base::Clock;
 use ringtap_terminal::console::print_message;
 use ringtap_terminal::numbers::{bytes, count, rate};
@@ -22,15 +22,22 @@ struct Written {
     octets: u64,
 }
 
+/// Creates an output, so that no other process takes its name.
+pub(super) fn claim(path: &Path, existing: Existing) -> anyhow::Result<AtomicFile> {
+    AtomicFile::claim(path.to_owned(), existing)
+        .with_context(|| format!("writing {}", path.display()))
+}
+
 /// Writes all frames of `generator`; `-` is stdout. Stamps have no send time, because nothing is
 /// sent.
 pub(super) fn write(
     generator: &mut Generator,
     mut stamps: Option<Stamps>,
-    path: &Path,
+    file: AtomicFile,
 ) -> anyhow::Result<()> {
     let clock = Clock::start();
-    let written = check_written(path, write_frames(generator, stamps.as_mut(), path))?;
+    let path = file.path().to_owned();
+    let written = check_written(&path, write_frames(generator, stamps.as_mut(), file))?;
     if let Some(written) = written {
         summary(&written, clock.seconds());
     }
@@ -41,16 +48,16 @@ pub(super) fn write(
 }
 
 /// Writes the ground truth of the frames so far; `-` is stdout.
-pub(super) fn write_truth(truth: &Truth, path: &Path) -> anyhow::Result<()> {
-    let write = || {
-        let mut file = AtomicFile::new(path.to_owned());
+pub(super) fn write_truth(truth: &Truth, mut file: AtomicFile) -> anyhow::Result<()> {
+    let path = file.path().to_owned();
+    let mut write = || {
         let mut out = io::BufWriter::new(file.begin()?);
         serde_json::to_writer_pretty(&mut out, truth)?;
         out.write_all(b"\n")?;
         out.flush()?;
         file.finish()
     };
-    check_written(path, write()).map(drop)
+    check_written(&path, write()).map(drop)
 }
 
 /// Adds context to the error of a write. Returns `None` if the reader of stdout closed it, which is
@@ -67,11 +74,10 @@ fn check_written<T>(path: &Path, result: io::Result<T>) -> anyhow::Result<Option
 fn write_frames(
     generator: &mut Generator,
     mut stamps: Option<&mut Stamps>,
-    path: &Path,
+    mut file: AtomicFile,
 ) -> io::Result<Written> {
     let snaplen = generator.profile().snaplen;
     let mut written = Written { packets: 0, octets: 0 };
-    let mut file = AtomicFile::new(path.to_owned());
     // The writer has its own buffer.
     let mut writer = PcapWriter::new(file.begin()?, LinkType::ETHERNET, snaplen);
     let mut copy = Vec::new();

@@ -32,8 +32,11 @@ pub(crate) use profile::named as profile;
 pub(crate) use rate::Rate;
 
 use crate::args::{Form, GenerateArgs, SendMethod};
+use crate::atomic_file::Existing;
 use crate::json::json;
-use crate::{live as interfaces, signals};
+use crate::privileges::CapabilitySet;
+use crate::roles::Roles;
+use crate::{live as interfaces, privileges, sandbox, signals};
 use counts::Counts;
 use frames::Frames;
 use live::Template;
@@ -72,6 +75,17 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     }
     let reason = "generate sends on one interface";
     let interface = interfaces::only("-i", &args.interface, reason)?;
+    let existing = Existing::of(args.force, false);
+    let mut roles = Roles::default();
+    roles.reads("--read", &args.read).writes("--write", &args.write).writes("--truth", &args.truth);
+    let file = args.profile.as_ref().filter(|name| Profile::named(name).is_none());
+    roles.reads("--profile", file).check(existing)?;
+    let outputs = || [&args.write, &args.truth].into_iter().flatten().map(PathBuf::as_path);
+    sandbox::enter(outputs(), interface.is_some())?;
+    privileges::forbid_new();
+    if interface.is_none() {
+        privileges::drop_capabilities(CapabilitySet::empty(), [], outputs())?;
+    }
     let run = || match interface {
         Some(name) => to_interface(args, name),
         None => to_file(args),
@@ -101,10 +115,13 @@ fn to_file(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     }
     let Some(path) = &args.write else { return Ok(ExitCode::SUCCESS) };
     let mut generator = generator(args, &profile::of_flags(args)?)?;
+    let existing = Existing::of(args.force, false);
+    let frames = file::claim(path, existing)?;
+    let truth = args.truth.as_deref().map(|path| file::claim(path, existing)).transpose()?;
     let stamps = args.stamp.then(|| Stamps::new(args.seed as u16));
-    file::write(&mut generator, stamps, path)?;
-    if let Some(path) = &args.truth {
-        file::write_truth(&generator.truth(), path)?;
+    file::write(&mut generator, stamps, frames)?;
+    if let Some(file) = truth {
+        file::write_truth(&generator.truth(), file)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -147,16 +164,19 @@ fn to_interface(args: &GenerateArgs, name: &str) -> anyhow::Result<ExitCode> {
         SendMethod::AfPacket => Method::Packet,
         SendMethod::AfXdp => Method::Xdp,
     };
+    let existing = Existing::of(args.force, false);
+    let truth = args.truth.as_deref().map(|path| file::claim(path, existing)).transpose()?;
     let mut frames = frames(args)?;
     let queue = args.queue.unwrap_or(0);
     let sender = send::open(name, &SendOptions { method: how, queue, ..SendOptions::default() })?;
+    opened(args)?;
     let stamps = args.stamp.then(Stamps::random);
     let treatment = Treatment { rate: args.rate, macs, stamps };
     let result = send::send(&mut frames, sender, treatment, &WATCH, &mut counts);
     report(args, &mut counts)?;
     let complete = frames.print_notices();
-    if let (Frames::Profile(generator), Some(path)) = (&frames, &args.truth) {
-        file::write_truth(&generator.truth(), path)?;
+    if let (Frames::Profile(generator), Some(file)) = (&frames, truth) {
+        file::write_truth(&generator.truth(), file)?;
         if counts.sent < counts.frames {
             print_message("warning", "the truth includes frames that were not sent");
         }
@@ -171,6 +191,17 @@ fn to_interface(args: &GenerateArgs, name: &str) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(signals::INTERRUPTED));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Drops rights once the interface is open.
+fn opened(args: &GenerateArgs) -> anyhow::Result<()> {
+    let inputs = args.read.iter().map(PathBuf::as_path);
+    let kept = match args.method {
+        // A socket is opened again when its link has changed.
+        Some(SendMethod::AfXdp) => privileges::XDP,
+        _ => CapabilitySet::empty(),
+    };
+    privileges::drop_capabilities(kept, inputs, args.truth.as_deref())
 }
 
 /// Sends copies of one frame with `--method live`.
@@ -216,6 +247,7 @@ fn copies(
         (None, None) => Template::Frame(live::datagram(0)),
     };
     let sender = live::open(name, template, macs, flows)?;
+    opened(args)?;
     let count = args.packets.unwrap_or(LIVE_FRAMES);
     let result = live::send(sender, count, args.rate, &WATCH, &mut counts);
     report(args, &mut counts)?;

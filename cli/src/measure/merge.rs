@@ -13,7 +13,9 @@ use crate::args::{MergeArgs, ReportForm};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console;
 
+use crate::atomic_file::Existing;
 use crate::merge::WATCH;
+use crate::roles::Roles;
 use crate::{sandbox, source};
 
 /// The largest measurement file, in bytes.
@@ -25,7 +27,14 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
             "invalid threshold {threshold}: use a share of the total, above 0 and at most 1"
         )));
     }
-    sandbox::enter(args.write.iter().map(|file| file.path.as_path()))?;
+    let existing = Existing::of(args.force, false);
+    let mut roles = Roles::default();
+    roles
+        .reads("the input", &args.files)
+        .writes("--write", args.write.iter().map(|file| &file.path));
+    roles.check(existing)?;
+    sandbox::enter(args.write.iter().map(|file| file.path.as_path()), false)?;
+    let claimed = write::claim(&args.write, existing)?;
     let mut images =
         args.files.iter().map(|path| read(path)).collect::<anyhow::Result<Vec<_>>>()?;
     if let Some(threshold) = args.threshold {
@@ -37,7 +46,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
         ReportForm::Html => unreachable!("refused before"),
         ReportForm::Json => merged.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
     })?;
-    write::write(&args.write, &merged)?;
+    write::write(&args.write, claimed, &merged)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,6 +4,7 @@ mod merge;
 mod text;
 mod write;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,9 +19,12 @@ use ringtap_measure::run::{
 };
 use ringtap_traffic::{Generator, Profile};
 
-use crate::args::{Form, MeasureArgs};
+use crate::args::{Capture, Form, MeasureArgs};
+use crate::atomic_file::Existing;
 use crate::json::json;
-use crate::{generate, live, sandbox, signals, source};
+use crate::privileges::CapabilitySet;
+use crate::roles::Roles;
+use crate::{generate, live, privileges, sandbox, signals, source};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, note, print_message};
 
@@ -40,6 +44,11 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
         return Err(Usage::of("--packets with a capture needs --rate"));
     }
     write::check(&args.write, &plan)?;
+    let existing = Existing::of(args.force, !args.interface.is_empty());
+    let mut roles = Roles::default();
+    roles.reads("--read", &args.read).writes("--write", args.write.iter().map(|file| &file.path));
+    let profile = args.profile.as_ref().filter(|name| Profile::named(name).is_none());
+    roles.reads("--profile", profile).check(existing)?;
     if args.dry_run {
         let plan = match args.report {
             Form::Text => text::plan(&plan),
@@ -47,9 +56,16 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
         };
         return console::print_plain(&plan).map(|()| ExitCode::SUCCESS);
     }
-    if args.interface.is_empty() {
-        sandbox::enter(args.write.iter().map(|file| file.path.as_path()))?;
+    let outputs = || args.write.iter().map(|file| file.path.as_path());
+    if args.capture != Capture::Dpdk {
+        sandbox::enter(outputs(), !args.interface.is_empty())?;
     }
+    privileges::forbid_new();
+    if args.interface.is_empty() {
+        let inputs = args.read.iter().map(PathBuf::as_path);
+        privileges::drop_capabilities(CapabilitySet::empty(), inputs, outputs())?;
+    }
+    let claimed = write::claim(&args.write, existing)?;
     let duration = args.duration.map(Duration::from_nanos);
     signals::stoppable_for(&WATCH, duration, || {
         if args.advise {
@@ -68,7 +84,7 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
             Form::Text => text::report(&outcome),
             Form::Json => outcome.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
         })?;
-        write::write(&args.write, &outcome.merged)?;
+        write::write(&args.write, claimed, &outcome.merged)?;
         Ok(exit_code(args, &outcome))
     })
     .context("handling signals")?
@@ -83,6 +99,10 @@ fn measure(args: &MeasureArgs, plan: &Plan<Options>) -> anyhow::Result<MeasureOu
             ..capture_options(args)
         };
         let receivers = live::open_with(interface, &options)?;
+        if args.capture != Capture::Dpdk {
+            let outputs = args.write.iter().map(|file| file.path.as_path());
+            privileges::drop_capabilities(CapabilitySet::empty(), [], outputs)?;
+        }
         live::announce(&receivers);
         return Ok(run_interface(plan, receivers, &WATCH)?);
     }

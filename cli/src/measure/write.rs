@@ -6,7 +6,7 @@ use ringtap_measure::Kind;
 use ringtap_measure::run::{Merged, Options};
 
 use crate::args::{SketchFile, SketchForm};
-use crate::atomic_file::AtomicFile;
+use crate::atomic_file::{AtomicFile, Existing};
 use ringtap_terminal::Usage;
 
 /// Checks the outputs before the run.
@@ -17,11 +17,6 @@ pub(super) fn check(files: &[SketchFile], plan: &Plan<Options>) -> anyhow::Resul
             "--write apache:PATH with --structure {kind}: use --structure mg"
         )));
     }
-    let twice =
-        |(at, file): (usize, &SketchFile)| files[..at].iter().any(|one| one.path == file.path);
-    if files.iter().enumerate().any(twice) {
-        return Err(Usage::of("--write names the same file twice"));
-    }
     Ok(())
 }
 
@@ -30,9 +25,22 @@ pub(super) fn needs_distinct(files: &[SketchFile]) -> bool {
     files.iter().any(|file| file.form == SketchForm::Hll)
 }
 
-/// Writes all outputs.
-pub(super) fn write(files: &[SketchFile], merged: &Merged) -> anyhow::Result<()> {
-    files.iter().try_for_each(|output| {
+/// Creates all outputs, so that no other process takes their names.
+pub(super) fn claim(files: &[SketchFile], existing: Existing) -> anyhow::Result<Vec<AtomicFile>> {
+    let claim = |output: &SketchFile| {
+        AtomicFile::claim(output.path.clone(), existing)
+            .with_context(|| format!("writing {}", output.path.display()))
+    };
+    files.iter().map(claim).collect()
+}
+
+/// Writes all outputs, which were claimed.
+pub(super) fn write(
+    files: &[SketchFile],
+    claimed: Vec<AtomicFile>,
+    merged: &Merged,
+) -> anyhow::Result<()> {
+    files.iter().zip(claimed).try_for_each(|(output, mut file)| {
         let doing = || format!("writing {}", output.path.display());
         let none =
             || Usage::of("no distinct keys were counted: use --distinct, with at least one packet");
@@ -41,7 +49,6 @@ pub(super) fn write(files: &[SketchFile], merged: &Merged) -> anyhow::Result<()>
             SketchForm::Apache => merged.frequent_items.as_ref().map_err(Usage::of)?,
             SketchForm::Hll => merged.distinct.as_ref().ok_or_else(none)?,
         };
-        let mut file = AtomicFile::new(output.path.clone());
         let mut out = file.begin().with_context(doing)?;
         out.write_all(bytes).and_then(|()| out.flush()).with_context(doing)?;
         drop(out);

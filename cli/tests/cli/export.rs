@@ -648,7 +648,7 @@ fn an_endless_run_sends_flows_as_they_end_and_the_rest_when_interrupted() {
 fn a_hangup_starts_another_file() {
     let folder = tempfile::tempdir().unwrap();
     let monitor = Waiting::new(folder.path(), &["--export", "ipfix-file:flows.ipfix"]);
-    let (first, second) = (folder.path().join("flows.ipfix"), folder.path().join("flows.ipfix.1"));
+    let (first, second) = (folder.path().join("flows.ipfix"), folder.path().join("flows.1.ipfix"));
     monitor.send(Signal::HUP);
     wait_until("the first file is complete", || first.exists());
     monitor.send(Signal::INT);

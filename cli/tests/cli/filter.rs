@@ -89,7 +89,7 @@ fn the_arrangement_does_not_change_the_result() {
     };
     let reference = run("reference.pcap", &["--sequential"]);
     for workers in ["1", "2", "5"] {
-        assert!(run("farm.pcap", &["--workers", workers]) == reference, "{workers}");
+        assert!(run(&format!("{workers}.pcap"), &["--workers", workers]) == reference, "{workers}");
     }
     assert!(!frames(&reference.0).is_empty());
     // With the capture on stdout, the report goes to stderr.

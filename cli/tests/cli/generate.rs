@@ -12,7 +12,8 @@ use crate::common::{json, office, on_small_disk, output_of, ringtap};
 
 fn generate(folder: &Path, flags: &[&str]) -> Value {
     let mut command = ringtap();
-    command.current_dir(folder).args(["generate", "-w", "t.pcap", "--truth", "t.json"]).args(flags);
+    command.current_dir(folder).args(["generate", "--force", "-w", "t.pcap", "--truth", "t.json"]);
+    command.args(flags);
     let (out, errors, code) = output_of(&mut command);
     assert_eq!((out.as_str(), code), ("", 0), "{errors}");
     assert!(errors.contains(" packets, ") && errors.contains("packets/s"), "{errors}");
@@ -163,7 +164,7 @@ fn an_interrupted_run_leaves_the_existing_file_unchanged() {
     generate(folder.path(), &["--profile", "mix", "--packets", "10"]);
     let before = fs::read(folder.path().join("t.pcap")).unwrap();
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_ringtap"))
-        .args(["generate", "-w", "t.pcap", "--profile", "mix", "--packets", "1G"])
+        .args(["generate", "--force", "-w", "t.pcap", "--profile", "mix", "--packets", "1G"])
         .current_dir(&folder)
         .stderr(Stdio::piped())
         .spawn()

@@ -45,6 +45,7 @@ mod ndn_keys;
 mod net;
 mod origins;
 mod outputs;
+mod overwrite;
 mod page;
 mod parts;
 mod records;

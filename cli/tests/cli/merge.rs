@@ -76,7 +76,7 @@ fn monitor(path: &Path, state: &Path, seed: usize, flags: &[&str]) -> Value {
     let mut command = ringtap();
     command.args(["monitor", "--report", "json", "--digest", "-q", "--memory", "512M", "-r"]);
     command.arg(path).arg("--state").arg(state).args(["--seed", &seed.to_string()]).args(flags);
-    command.args(["--workers", &workers, "--skeleton", "farm"]);
+    command.args(["--force", "--workers", &workers, "--skeleton", "farm"]);
     let (out, errors, code) = output_of(&mut command);
     assert_eq!(code, 0, "{}: {errors}", path.display());
     serde_json::from_str(&out).unwrap()
@@ -317,17 +317,28 @@ fn states_that_do_not_belong_together_are_an_error() {
 }
 
 #[test]
-fn a_state_may_replace_one_that_it_was_merged_of() {
+fn a_merged_state_replaces_no_input_and_an_earlier_one_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let [all, more] = ["all", "more"].map(|name| folder.path().join(name));
     monitor(&office(), &all, 1, &[]);
     monitor(&office(), &more, 2, &[]);
-    let mut command = ringtap();
-    command.args(["merge", "--report", "json"]).args([&all, &more]).arg("--state").arg(&all);
-    let (out, errors, code) = output_of(&mut command);
+    let into = |into: &Path, flags: &[&str]| {
+        let mut command = ringtap();
+        command.args(["merge", "--report", "json"]).args([&all, &more]).arg("--state").arg(into);
+        output_of(command.args(flags))
+    };
+    let before = std::fs::read(&all).unwrap();
+    let (_, errors, code) = into(&all, &["--force"]);
+    assert!(code == 2 && errors.contains("name the same file"), "{errors}");
+    assert!(std::fs::read(&all).unwrap() == before);
+    let merged = folder.path().join("merged");
+    std::fs::write(&merged, "earlier").unwrap();
+    let (_, errors, code) = into(&merged, &[]);
+    assert!(code == 2 && errors.contains("use another name, or --force"), "{errors}");
+    let (out, errors, code) = into(&merged, &["--force"]);
     assert_eq!((errors.as_str(), code), ("", 0));
     let printed: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(printed["packets"], report(&[&all])["packets"]);
+    assert_eq!(printed["packets"], report(&[&merged])["packets"]);
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn with_another_user_outputs_are_writable_and_rotate_or_the_run_does_not_start()
     let (out, errors, code) = monitor.end();
     check_frames(&report(&out, &errors));
     assert_eq!(code, 0, "{errors}");
-    let lines = ["flows.json", "flows.json.1"].map(|name| folder.path().join(name));
+    let lines = ["flows.json", "flows.1.json"].map(|name| folder.path().join(name));
     let lines = lines.iter().filter_map(|file| fs::read_to_string(file).ok());
     assert_eq!(lines.map(|text| text.lines().count() as u64).sum::<u64>(), FLOWS);
     assert!(folder.path().join("flows.ipfix").exists());

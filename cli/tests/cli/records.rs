@@ -21,7 +21,7 @@ fn files_have_every_record_and_no_temporary_files_remain() {
     fs::write(folder.path().join("flows.csv"), "of an earlier run").unwrap();
     let mut command = ringtap();
     command.current_dir(&folder).args(["monitor", "-q", "--report", "json", "-r"]).arg(office());
-    command.args(["--write", "json:flows.json", "--write", "csv:flows.csv"]);
+    command.args(["--force", "--write", "json:flows.json", "--write", "csv:flows.csv"]);
     let (report, errors, code) = output_of(&mut command);
     assert_eq!((errors.as_str(), code), ("", 0));
     let report: Value = serde_json::from_str(&report).unwrap();
@@ -58,7 +58,7 @@ fn a_run_that_does_not_start_changes_no_file() {
     fs::write(folder.path().join("flows.json"), "of an earlier run").unwrap();
     let mut command = ringtap();
     command.current_dir(&folder).args(["monitor", "-q", "-r"]).arg(office());
-    command.args(["--write", "json:flows.json", "--write", "csv:no/such/flows.csv"]);
+    command.args(["--force", "--write", "json:flows.json", "--write", "csv:no/such/flows.csv"]);
     let (out, errors, code) = output_of(&mut command);
     assert_eq!((out.as_str(), code), ("", 1), "{errors}");
     assert_eq!(names(folder.path()), ["flows.json"]);

@@ -175,7 +175,7 @@ fn the_monitor_works_under_the_restrictions_of_its_unit() {
         let report: Value = serde_json::from_slice(&report).unwrap();
         assert_eq!(report["packets"]["received"], 500);
         assert_eq!(place.denied(), "", "{capture}: system calls that the unit does not list");
-        for name in ["flows.json", "flows.json.1", "flows.ipfix", "flows.ipfix.1", "flows.parquet"]
+        for name in ["flows.json", "flows.1.json", "flows.ipfix", "flows.1.ipfix", "flows.parquet"]
         {
             fs::remove_file(place.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
         }

@@ -21,8 +21,8 @@ use ringtap_testkit::send_all;
 
 /// A monitor that has read the bundled capture on stdin except its last bytes, and waits for more.
 pub(crate) struct Waiting {
-    child: Child,
-    errors: BufReader<std::process::ChildStderr>,
+    pub(crate) child: Child,
+    pub(crate) errors: BufReader<std::process::ChildStderr>,
 }
 
 impl Waiting {
@@ -125,7 +125,7 @@ fn a_hangup_finishes_the_files_and_starts_new_ones() {
     assert_eq!(code, Some(130), "{errors}");
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     for format in FORMATS {
-        let second = folder.path().join(format!("flows.{format}.1"));
+        let second = folder.path().join(format!("flows.1.{format}"));
         let [before, after] = [first(format), second].map(|file| records(format, &file));
         assert!(before > 0 && after > 0, "{format}: {before} and {after}");
         assert_eq!(before + after, report["flows"]["records"].as_u64().unwrap(), "{format}");
@@ -285,7 +285,7 @@ fn an_interrupt_ends_the_run_although_an_output_is_blocked() {
     assert!(errors.contains("error: writing to json:-: it accepts no data"), "{errors}");
     assert!(errors.contains("json:-: ") && errors.contains(" flow records lost"), "{errors}");
     assert!(errors.contains("\"residual\": 0"), "the report is missing: {errors}");
-    let whole = ["flows.csv", "flows.csv.1"].map(|name| folder.path().join(name));
+    let whole = ["flows.csv", "flows.1.csv"].map(|name| folder.path().join(name));
     let whole = whole.iter().filter(|file| file.exists()).map(|file| records("csv", file));
     assert_eq!(whole.sum::<u64>(), 1_921, "the other output lacks records");
 }

@@ -22,6 +22,7 @@ mod alerts;
 mod batches;
 mod block;
 mod collector;
+mod cut;
 pub mod encode;
 mod events;
 mod exporter;
@@ -49,6 +50,7 @@ pub use alerts::{AlertOutput, Alerts, InvalidAlertOutput, MOST_RUNNING, Notice, 
 #[cfg(feature = "arrow")]
 pub use batches::Batches;
 pub use collector::{Collector, Protocol, Transport, UnknownCollector};
+pub use cut::Cut;
 pub use events::{EventFormat, UnknownEventFormat};
 pub use exports::{Exports, Handle, LINGER, Prepared, StartError};
 pub use metered::{Meter, Metered};

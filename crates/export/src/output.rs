@@ -14,7 +14,7 @@ use crate::batches::Batches;
 use crate::kafka::WRITER_BYTES;
 #[cfg(feature = "parquet")]
 use crate::rows::FILE_BYTES;
-use crate::{AlertOutput, Collector, Transport};
+use crate::{AlertOutput, Collector, Cut, Transport};
 
 /// One output of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +123,25 @@ impl Output {
             Self::File(file) => Some(&file.path),
             Self::Events(file) => Some(&file.path),
             Self::Alerts(output) => output.path(),
+            #[cfg(feature = "arrow")]
+            Self::Batches(_) => None,
+        }
+    }
+
+    /// Where a file can be cut whose process ended early; `None` if the output is appended to in place, or not a file.
+    pub fn cut(&self) -> Option<Cut> {
+        match self {
+            Self::Collector(collector) => match collector.transport() {
+                Transport::File(_) => Some(Cut::Message),
+                _ => None,
+            },
+            Self::File(file) if file.format.text().is_some() => Some(Cut::Line),
+            #[cfg(feature = "parquet")]
+            Self::File(_) => Some(Cut::RowGroup),
+            #[cfg(not(feature = "parquet"))]
+            Self::File(_) => None,
+            Self::Events(_) => Some(Cut::Line),
+            Self::Alerts(_) => None,
             #[cfg(feature = "arrow")]
             Self::Batches(_) => None,
         }

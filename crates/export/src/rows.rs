@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::formats::{Columns, GROUP_ROWS, ParquetFile, Rows};
+use crate::formats::{Columns, GROUP_BYTES, GROUP_ROWS, GROUPS_MOST, ParquetFile, Rows};
 use ringtap_flow::FlowRecord;
 
 use crate::block::{Block, Encode, Payload};
@@ -22,9 +22,12 @@ fn is_group(rows: &Rows) -> bool {
 }
 
 /// Memory of the writer of a Parquet file besides the blocks: a row group with as much memory of facts, whose encoded form
-/// is much smaller.
-/// The metadata of written groups is added to it until the file is finished.
-pub(crate) const FILE_BYTES: usize = GROUP_ROWS * ROW_BYTES * 2;
+/// is much smaller; and the metadata of written groups.
+pub(crate) const FILE_BYTES: usize = GROUP_ROWS * ROW_BYTES * 2 + GROUPS_MOST * GROUP_BYTES;
+
+/// Seconds after which rows become a row group of a file, though it is a small one: a process that is killed loses no
+/// more records.
+const SECONDS: u32 = 5;
 
 impl Payload for Rows {
     fn len(&self) -> usize {
@@ -65,7 +68,7 @@ impl Encode for RowEncoder {
     }
 }
 
-/// Writes a Parquet file. A row group counts as sent when it is written, and as lost if the file does not get its
+/// Writes Parquet files: after [`GROUPS_MOST`] row groups another one is begun. A row group counts as sent when it is written, and as lost if the file does not get its
 /// footer, because the file cannot be read without it.
 pub(crate) struct RowSink {
     columns: Columns,
@@ -77,6 +80,8 @@ pub(crate) struct RowSink {
     flows: RecordTotals,
     /// The counts of the row groups in the current file.
     in_file: RecordTotals,
+    /// Seconds since the last row group.
+    seconds: u32,
     /// The file is complete, but could not be renamed.
     unnamed: bool,
     /// Why nothing is written any more.
@@ -87,7 +92,17 @@ impl RowSink {
     pub(crate) fn new(columns: Columns, store: Box<dyn Store>) -> Self {
         let (rows, flows, in_file) =
             (Rows::new(columns), RecordTotals::default(), RecordTotals::default());
-        Self { columns, store, file: None, rows, flows, in_file, unnamed: false, over: None }
+        Self {
+            columns,
+            store,
+            file: None,
+            rows,
+            flows,
+            in_file,
+            seconds: 0,
+            unnamed: false,
+            over: None,
+        }
     }
 
     /// Writes the rows as a row group.
@@ -96,13 +111,32 @@ impl RowSink {
         let failed = |error: io::Error| failed(&error, shared);
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(ParquetFile::new(self.columns).map_err(failed)?),
+            none => {
+                let file = ParquetFile::new(self.columns).map_err(failed)?;
+                none.insert(if self.store.is_regular() { file.with_trailers() } else { file })
+            }
         };
         let bytes = file.group(&mut self.rows).map_err(failed)?;
         self.persist(&bytes, shared)?;
         let flows = std::mem::take(&mut self.flows);
         self.in_file += flows;
+        self.seconds = 0;
         shared.send(Sent { flows, messages: 1, message_octets: bytes.len() as u64 });
+        Ok(())
+    }
+
+    /// Writes the rows as a row group. Begins another file if this one has as many as it may have; in a pipe, that is
+    /// the end.
+    fn next_group(&mut self, shared: &Shared) -> Result<(), Reason> {
+        self.group(shared)?;
+        if self.file.as_ref().is_some_and(|file| file.groups() < GROUPS_MOST) {
+            return Ok(());
+        }
+        self.end(shared)?;
+        if !self.store.is_regular() {
+            self.over = Some(Reason::Failed);
+            shared.set_failure(format!("a pipe takes {GROUPS_MOST} row groups: write to a file"));
+        }
         Ok(())
     }
 
@@ -164,7 +198,20 @@ impl Sink for RowSink {
         self.flows += block.flows;
         if is_group(&self.rows)
             && self.name(shared).is_ok()
-            && let Err(reason) = self.group(shared)
+            && let Err(reason) = self.next_group(shared)
+        {
+            self.give_up(reason, shared);
+        }
+    }
+
+    fn tick(&mut self, shared: &Shared) {
+        self.seconds += 1;
+        if self.seconds >= SECONDS
+            && !self.rows.is_empty()
+            && self.over.is_none()
+            && self.store.is_regular()
+            && self.name(shared).is_ok()
+            && let Err(reason) = self.next_group(shared)
         {
             self.give_up(reason, shared);
         }

@@ -1,7 +1,7 @@
 //! Alerts as JSON lines in a file. Unlike a file of records, it has its name from the start and is appended to, so that each
 //! alert can be read at once.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,18 @@ struct AppendedFile {
 impl AppendedFile {
     fn file(&mut self) -> io::Result<&mut File> {
         if self.file.is_none() {
-            self.file = Some(File::options().append(true).create(true).open(&self.path)?);
+            let is_link = std::fs::symlink_metadata(&self.path).is_ok_and(|data| data.is_symlink());
+            if is_link && !self.path.starts_with("/dev") && !self.path.starts_with("/proc") {
+                return Err(io::Error::other("it is a symbolic link, which is not followed"));
+            }
+            let file = File::options().append(true).create(true).open(&self.path)?;
+            // Only files: several processes may write to one pipe.
+            if file.metadata().is_ok_and(|data| data.is_file())
+                && let Err(TryLockError::WouldBlock) = file.try_lock()
+            {
+                return Err(io::Error::other("another process is writing it: use another name"));
+            }
+            self.file = Some(file);
         }
         self.file.as_mut().ok_or_else(|| ErrorKind::NotFound.into())
     }
@@ -154,6 +165,19 @@ mod tests {
         let mut store = AppendedFile { path: path.clone(), file: None, torn_at: Some(6) };
         store.write(b"next\n").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "next\n");
+    }
+
+    #[test]
+    fn one_process_appends_to_a_file_and_no_link_is_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("alerts");
+        let _first = FileTarget::open(&path).unwrap();
+        let error = FileTarget::open(&path).err().unwrap();
+        assert!(error.to_string().contains("another process"), "{error}");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(folder.path().join("victim"), &link).unwrap();
+        assert!(FileTarget::open(&link).is_err());
+        assert!(!folder.path().join("victim").exists());
     }
 
     #[test]

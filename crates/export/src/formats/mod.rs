@@ -42,7 +42,9 @@ pub use origins::Origins;
 #[cfg(feature = "arrow")]
 pub(crate) use parquet::GrowingBatch;
 #[cfg(feature = "parquet")]
-pub use parquet::{GROUP_ROWS, ParquetFile, Rows};
+pub(crate) use parquet::finish as finish_parquet;
+#[cfg(feature = "parquet")]
+pub use parquet::{GROUP_BYTES, GROUP_ROWS, GROUPS_MOST, ParquetFile, Rows};
 use ringtap_flow::FlowRecord;
 
 /// A text format of flow records or events: a head, one line an item, and a tail. Each function appends to its first

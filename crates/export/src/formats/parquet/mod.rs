@@ -6,14 +6,15 @@
 //! ```
 //!
 //! [`ParquetFile`] returns the bytes to append and writes nothing itself, so the caller handles write errors. The file
-//! is written in one pass, so it can be a pipe. Memory is bounded by the row group and the footer's data of each group:
-//! some 30 KB, kept until the end. Numbers are unsigned with their own width, times are milliseconds in UTC, and
+//! is written in one pass, so it can be a pipe. Memory is bounded by the row group and the footer's data of each group,
+//! [`GROUP_BYTES`] kept until the end, of at most [`GROUPS_MOST`] groups. Numbers are unsigned with their own width, times are milliseconds in UTC, and
 //! addresses are text, which every reader can show, compare and convert.
 
 #[cfg(feature = "arrow")]
 mod arrow;
 mod column;
 mod columns;
+mod recover;
 
 use std::io;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
+pub(crate) use recover::finish;
 use ringtap_flow::FlowRecord;
 
 use crate::formats::Columns;
@@ -36,8 +38,20 @@ pub(super) const FORMAT: Option<super::TextFormat> = None;
 /// Rows in a group: enough to compress well and to be read in parallel; some tens of megabytes in memory.
 pub const GROUP_ROWS: usize = 1 << 16;
 
+/// The most row groups of a file: the memory for its footer is bounded.
+pub const GROUPS_MOST: usize = 512;
+
+/// Memory for the footer's data of a row group, bytes.
+pub const GROUP_BYTES: usize = 40 << 10;
+
+/// The program, as named in the footer.
+const CREATED_BY: &str = concat!("ringtap ", env!("CARGO_PKG_VERSION"));
+
 /// One Parquet file, encoded in memory piece by piece.
-pub struct ParquetFile(SerializedFileWriter<Vec<u8>>);
+pub struct ParquetFile {
+    writer: SerializedFileWriter<Vec<u8>>,
+    has_trailers: bool,
+}
 
 impl ParquetFile {
     /// Creates an empty file, for rows that were [created](Rows::new) with the same argument.
@@ -46,7 +60,19 @@ impl ParquetFile {
     /// The error of the Parquet library.
     pub fn new(columns: Columns) -> io::Result<Self> {
         let schema = Rows::new(columns).schema().map_err(error)?;
-        SerializedFileWriter::new(Vec::new(), schema, properties()).map(Self).map_err(error)
+        let writer = SerializedFileWriter::new(Vec::new(), schema, properties()).map_err(error)?;
+        Ok(Self { writer, has_trailers: false })
+    }
+
+    /// The same, with metadata behind each row group, from which the footer can be made if the file does not get it.
+    #[must_use]
+    pub fn with_trailers(self) -> Self {
+        Self { has_trailers: true, ..self }
+    }
+
+    /// Number of row groups so far.
+    pub fn groups(&self) -> usize {
+        self.writer.flushed_row_groups().len()
     }
 
     /// Encodes `rows` as a row group, clears them and returns the bytes to append to the file.
@@ -55,10 +81,16 @@ impl ParquetFile {
     /// The error of the Parquet library.
     pub fn group(&mut self, rows: &mut Rows) -> io::Result<Vec<u8>> {
         if !rows.is_empty() {
-            rows.write_to(&mut self.0).map_err(error)?;
+            rows.write_to(&mut self.writer).map_err(error)?;
+            if let (true, Some(group)) =
+                (self.has_trailers, self.writer.flushed_row_groups().last())
+            {
+                let trailer = recover::trailer(group)?;
+                self.writer.write_all(&trailer)?;
+            }
         }
-        self.0.flush()?;
-        Ok(std::mem::take(self.0.inner_mut()))
+        self.writer.flush()?;
+        Ok(std::mem::take(self.writer.inner_mut()))
     }
 
     /// The last bytes of the file: the footer.
@@ -66,7 +98,7 @@ impl ParquetFile {
     /// # Errors
     /// The error of the Parquet library.
     pub fn end(self) -> io::Result<Vec<u8>> {
-        self.0.into_inner().map_err(error)
+        self.writer.into_inner().map_err(error)
     }
 }
 
@@ -85,7 +117,7 @@ pub(crate) fn file(records: &[FlowRecord], columns: Columns) -> io::Result<Vec<u
 /// Times and record identifiers differ in every row, so a dictionary has no benefit for them.
 fn properties() -> WriterPropertiesPtr {
     let mut properties = WriterProperties::builder()
-        .set_created_by(concat!("ringtap ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_created_by(CREATED_BY.to_owned())
         .set_compression(Compression::SNAPPY)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true);
@@ -101,4 +133,118 @@ fn properties() -> WriterPropertiesPtr {
 
 fn error(error: ParquetError) -> io::Error {
     io::Error::other(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Seek, Write};
+
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use ringtap_flow::{FlowKey, FlowRecord, IpVersion};
+
+    use super::*;
+    use crate::cut::Cut;
+
+    fn record() -> FlowRecord {
+        FlowRecord::new(FlowKey {
+            version: IpVersion::V4,
+            src: [1; 16],
+            dst: [2; 16],
+            src_port: 1,
+            dst_port: 2,
+            protocol: 6,
+        })
+    }
+
+    /// A file of `groups` groups of growing size: the bytes that are written, and the rows until then.
+    fn pieces(groups: usize) -> (Vec<(Vec<u8>, i64)>, Vec<u8>) {
+        let columns = Columns::default();
+        let mut file = ParquetFile::new(columns).unwrap().with_trailers();
+        let mut rows = Rows::new(columns);
+        let mut total = 0;
+        let all = (1..=groups).map(|number| {
+            (0..number).for_each(|_| rows.push(&record()));
+            total += number as i64;
+            (file.group(&mut rows).unwrap(), total)
+        });
+        (all.collect(), file.end().unwrap())
+    }
+
+    fn joined(pieces: &[(Vec<u8>, i64)]) -> Vec<u8> {
+        pieces.iter().flat_map(|(bytes, _)| bytes.clone()).collect()
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_keeps_its_whole_row_groups() {
+        let (pieces, footer) = pieces(3);
+        let whole = [joined(&pieces), footer].concat();
+        let mut ends = vec![(0, 0)];
+        for (bytes, rows) in &pieces {
+            ends.push((ends[ends.len() - 1].0 + bytes.len(), *rows));
+        }
+        let of_interest = |len: &usize| {
+            len % 1_009 == 0
+                || ends.iter().any(|(end, _)| len.abs_diff(*end) < 20)
+                || *len == whole.len()
+        };
+        for len in (0..=whole.len()).filter(of_interest) {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&whole[..len]).unwrap();
+            let end = Cut::RowGroup.finish(&mut file).unwrap();
+            let (expected, rows) = *ends.iter().rfind(|(end, _)| *end <= len).unwrap();
+            assert_eq!(end as usize, expected, "{len}");
+            if rows > 0 {
+                file.rewind().unwrap();
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes).unwrap();
+                let read = SerializedFileReader::new(file).unwrap();
+                assert_eq!(read.metadata().file_metadata().num_rows(), rows);
+                assert_eq!(read.get_row_iter(None).unwrap().count() as i64, rows);
+                if rows == 6 {
+                    assert!(bytes == whole, "the footer is that of a finished file");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_row_group_is_an_error() {
+        let (pieces, _) = pieces(2);
+        let mut bytes = joined(&pieces);
+        let first = pieces[0].0.len();
+        bytes[first - 1] ^= 1;
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        let error = Cut::RowGroup.finish(&mut file).unwrap_err();
+        assert!(error.to_string().contains("damaged"), "{error}");
+    }
+
+    #[test]
+    fn the_memory_of_the_footer_is_bounded() {
+        let columns = Columns::default();
+        let mut file = ParquetFile::new(columns).unwrap().with_trailers();
+        let mut rows = Rows::new(columns);
+        for _ in 0..8 {
+            rows.push(&record());
+            file.group(&mut rows).unwrap();
+        }
+        let bytes: usize = file.writer.flushed_row_groups().iter().map(memory).sum();
+        assert!(bytes / 8 <= GROUP_BYTES, "{} bytes a row group", bytes / 8);
+    }
+
+    /// The memory of a row group's metadata.
+    fn memory(group: &parquet::file::metadata::RowGroupMetaData) -> usize {
+        let alone = parquet::file::metadata::ParquetMetaData::new(
+            parquet::file::metadata::FileMetaData::new(
+                1,
+                1,
+                None,
+                None,
+                group.schema_descr_ptr(),
+                None,
+            ),
+            vec![group.clone()],
+        );
+        alone.memory_size()
+    }
 }
