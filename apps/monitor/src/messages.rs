@@ -17,11 +17,13 @@ impl Messages {
         Self { paths: Arc::clone(paths), event: Event::default() }
     }
 
-    /// Calls `found` for each message in the attachments of these packets, in order.
+    /// Calls `found` for each message in the attachments of these packets, in order. `sides` are those of
+    /// [`FlowTable::sides`](ringtap_flow::FlowTable::sides).
     pub(crate) fn each(
         &mut self,
         packets: &[PacketRecord],
         attachments: &Attachments,
+        sides: &[(usize, bool)],
         mut found: impl FnMut(&Event),
     ) {
         let mut cursor = attachments.cursor();
@@ -37,7 +39,12 @@ impl Messages {
             event.time_ns = packet.ts_ns;
             event.ingress = self.paths.get(packet.path).ingress;
             while let Some((kind, value)) = cursor.take(item) {
-                let Some(kind) = Kind::from_number(kind) else { continue };
+                let Some(mut kind) = Kind::from_number(kind) else { continue };
+                if kind.of_side(true) != kind.of_side(false)
+                    && let Some(&(_, client)) = sides.iter().find(|side| side.0 == item)
+                {
+                    kind = kind.of_side(client);
+                }
                 if kind == Kind::Protocol {
                     if !event.values.is_empty() {
                         found(event);
@@ -70,16 +77,18 @@ mod tests {
         };
         let packets = [packet(1), packet(2), packet(3), PacketRecord::EMPTY];
         let mut attachments = Attachments::default();
-        let facts: [(usize, Kind, &[u8]); 6] = [
+        let facts: [(usize, Kind, &[u8]); 8] = [
             (0, Kind::Protocol, b"dns"),
             (0, Kind::DnsQueryName, b"a"),
             (0, Kind::Protocol, b"dns"),
             (0, Kind::DnsQueryName, b"b"),
             (2, Kind::Protocol, b"tls"),
+            (2, Kind::Protocol, b"ssh"),
+            (2, Kind::SshClient, b"SSH-2.0-x"),
             (3, Kind::Protocol, b"ssh"),
         ];
         for (item, kind, value) in facts {
-            if item == 2 {
+            if item == 2 && value == b"tls" {
                 // A packet with a segment only, and one with a segment and a message.
                 assert!(attachments.push(1, Segment::KIND, &[0; 14]));
                 assert!(attachments.push(2, Segment::KIND, &[0; 14]));
@@ -88,11 +97,15 @@ mod tests {
         }
         let mut found = Vec::new();
         let mut messages = Messages::new(&Arc::new(Paths::new()));
-        messages.each(&packets, &attachments, |event| {
-            let name = event.values.first(Kind::DnsQueryName).unwrap_or_default();
+        let sides = [(1, false), (2, false)];
+        messages.each(&packets, &attachments, &sides, |event| {
+            let name = event.values.first(Kind::DnsQueryName);
+            let name = name.or(event.values.first(Kind::SshServer)).unwrap_or_default();
             found.push((event.key.src_port, event.protocol().to_vec(), name.to_vec()));
         });
         let event = |port, protocol: &[u8], name: &[u8]| (port, protocol.to_vec(), name.to_vec());
-        assert_eq!(found, [event(1, b"dns", b"a"), event(1, b"dns", b"b"), event(3, b"tls", b"")]);
+        let ssh = event(3, b"ssh", b"SSH-2.0-x");
+        let events = [event(1, b"dns", b"a"), event(1, b"dns", b"b"), event(3, b"tls", b""), ssh];
+        assert_eq!(found, events);
     }
 }

@@ -311,13 +311,15 @@ impl Worker for MonitorWorker {
         if let Some(since) = self.events.saver.as_mut().and_then(|saver| saver.since()) {
             since.on_packets(metered);
         }
-        if !facts.is_empty() {
-            self.events.report_messages(metered, facts);
-        }
         if let Some(table) = &mut self.flow_table {
             let observer =
                 &mut FlowObserver { events: &mut self.events, noted: tunnelled, keep_ended: true };
             table.burst(metered, facts, observer);
+        }
+        if !facts.is_empty() {
+            // The flow table knows the sides of their flows.
+            let sides = self.flow_table.as_ref().map_or(&[][..], |table| table.sides());
+            self.events.report_messages(metered, facts, sides);
         }
         self.events.settle();
     }
@@ -433,11 +435,16 @@ impl FlowEvents {
 
     /// Passes the messages in payloads to the analyses and the output for events.
     #[cold]
-    fn report_messages(&mut self, packets: &[PacketRecord], attachments: &Attachments) {
+    fn report_messages(
+        &mut self,
+        packets: &[PacketRecord],
+        attachments: &Attachments,
+        sides: &[(usize, bool)],
+    ) {
         let Self { messages, analyses, saver, sinks, stage, .. } = self;
         let Some(messages) = messages else { return };
         let mut since = saver.as_mut().and_then(|saver| saver.since());
-        messages.each(packets, attachments, |event| {
+        messages.each(packets, attachments, sides, |event| {
             analyses.on_event(event);
             since.iter_mut().for_each(|since| since.on_event(event));
             if let Some(sink) = &mut sinks.events {

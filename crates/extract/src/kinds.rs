@@ -135,6 +135,16 @@ impl Kind {
     /// The kinds that flows keep, in order of their numbers.
     pub const KEPT: [Self; KEPT] = *Self::ALL.first_chunk().unwrap();
 
+    /// The kind of a value whose sender is known to be the client, or the server.
+    #[must_use]
+    pub const fn of_side(self, client: bool) -> Self {
+        match (self, client) {
+            (Self::SshClient | Self::SshServer, true) => Self::SshClient,
+            (Self::SshClient | Self::SshServer, false) => Self::SshServer,
+            _ => self,
+        }
+    }
+
     /// The kind with this number.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()

@@ -53,6 +53,7 @@ pub use payloads::{Counts, Payloads};
 pub use protocols::quic::fuzz::fuzz_quic;
 
 use opening::Opening;
+use protocols::http::Switch;
 
 /// Longest time between the first packet of an incomplete message, a question or a connection, and another packet that
 /// belongs to it, nanoseconds; by the times of both packets. [`Payloads::turn`] is called at most this often.
@@ -79,6 +80,10 @@ pub(crate) enum Progress {
     Other,
     /// All messages in the payload were read.
     Done,
+    /// The same, and this number of bytes behind the payload belong to the last message.
+    Body(u64),
+    /// The same, and another protocol follows in both directions.
+    Switched(Switch),
     /// The message that begins at this position continues in the next segment. Earlier messages were passed on,
     /// nothing of this one.
     More(usize),

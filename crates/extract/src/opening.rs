@@ -37,6 +37,12 @@ impl Bytes {
         Self(set)
     }
 
+    /// The values of both sets.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        let (Self([a, b, c, d]), Self([e, f, g, h])) = (self, other);
+        Self([a | e, b | f, c | g, d | h])
+    }
+
     /// Whether the set has this value.
     pub(crate) const fn contains(&self, value: u8) -> bool {
         self.0[value as usize / 64] >> (value % 64) & 1 != 0
@@ -50,12 +56,19 @@ pub(crate) struct Opening {
     pub(crate) third: Bytes,
     pub(crate) sixth: Bytes,
     pub(crate) eighth: Bytes,
+    /// The source port; `None`: any.
+    pub(crate) from: Option<u16>,
 }
 
 impl Opening {
     /// Any bytes, for the fields that an opening does not restrict.
-    pub(crate) const ANY: Self =
-        Self { first: Bytes::ANY, third: Bytes::ANY, sixth: Bytes::ANY, eighth: Bytes::ANY };
+    pub(crate) const ANY: Self = Self {
+        first: Bytes::ANY,
+        third: Bytes::ANY,
+        sixth: Bytes::ANY,
+        eighth: Bytes::ANY,
+        from: None,
+    };
 }
 
 /// The number of payload bytes that a look needs.
@@ -69,17 +82,25 @@ pub(crate) struct Table {
     bits: [[u32; 256]; 4],
     protocols: [u8; OPENINGS_MAX],
     len: usize,
+    /// The openings from one source port, and that port.
+    from_port: u32,
+    port: u16,
 }
 
 impl Table {
     pub(crate) const EMPTY: Self =
-        Self { bits: [[0; 256]; 4], protocols: [0; OPENINGS_MAX], len: 0 };
+        Self { bits: [[0; 256]; 4], protocols: [0; OPENINGS_MAX], len: 0, from_port: 0, port: 0 };
 
     /// The table with the openings of a further protocol, given by its position in the list.
     pub(crate) const fn with(mut self, openings: &[Opening], protocol: u8) -> Self {
         let mut next = 0;
         while next < openings.len() {
-            let Opening { first, third, sixth, eighth } = openings[next];
+            let Opening { first, third, sixth, eighth, from } = openings[next];
+            if let Some(port) = from {
+                assert!(self.from_port == 0 || self.port == port, "one port is compared");
+                self.from_port |= 1 << self.len;
+                self.port = port;
+            }
             let sets = [first, third, sixth, eighth];
             let mut place = 0;
             while place < sets.len() {
@@ -99,14 +120,31 @@ impl Table {
         self
     }
 
-    /// The openings that a payload with these first bytes can have.
+    /// The openings that a payload with these first bytes from this port can have.
     #[inline(always)]
-    pub(crate) fn look(&self, head: &[u8; LOOKED_AT]) -> u32 {
+    pub(crate) fn look(&self, head: &[u8; LOOKED_AT], from: u16) -> u32 {
         let [first, third, sixth, eighth] = &self.bits;
         first[usize::from(head[0])]
             & third[usize::from(head[2])]
             & sixth[usize::from(head[5])]
             & eighth[usize::from(head[7])]
+            & self.from(from)
+    }
+
+    /// The openings that a payload with fewer bytes can have.
+    #[inline(always)]
+    pub(crate) fn look_at_start(&self, start: &[u8], from: u16) -> u32 {
+        let place = |place: usize, at: usize| match start.get(at) {
+            Some(&byte) => self.bits[place][usize::from(byte)],
+            None => !0,
+        };
+        let any = u32::from(!start.is_empty()).wrapping_neg();
+        any & place(0, 0) & place(1, 2) & place(2, 5) & place(3, 7) & self.from(from)
+    }
+
+    #[inline(always)]
+    fn from(&self, port: u16) -> u32 {
+        !self.from_port | u32::from(port == self.port).wrapping_neg()
     }
 
     /// The protocols of these openings, a bit for each position in the list.
@@ -177,10 +215,22 @@ mod tests {
         const DIGITS: &[Opening] =
             &[Opening { first: Bytes::range(b'0', b'9'), sixth: Bytes::of(b"\n"), ..Opening::ANY }];
         const TABLE: Table = Table::EMPTY.with(GREETINGS, 1).with(&[], 2).with(DIGITS, 4);
-        let look = |head: &[u8; 8]| TABLE.protocols(TABLE.look(head));
+        let look = |head: &[u8; 8]| TABLE.protocols(TABLE.look(head, 1));
         assert_eq!((look(b"Hello..."), look(b"bye byes"), look(b"bye bye!")), (2, 0, 2));
         assert_eq!((look(b"12345\n.."), look(b"12345 .."), look(b"h234l\n.!")), (16, 0, 0));
         assert_eq!((TABLE.openings(2), TABLE.openings(16), TABLE.openings(4)), (3, 4, 0));
+        let start = |start: &[u8]| TABLE.protocols(TABLE.look_at_start(start, 1));
+        assert_eq!((start(b""), start(b"he"), start(b"hex"), start(b"b")), (0, 2, 0, 2));
+        assert_eq!((start(b"12345"), start(b"12345 ")), (16, 0));
+    }
+
+    #[test]
+    fn an_opening_may_have_a_source_port() {
+        const GREETING: &[Opening] =
+            &[Opening { first: Bytes::of(b"w"), from: Some(22), ..Opening::ANY }];
+        const TABLE: Table = Table::EMPTY.with(GREETING, 0).with(&[Opening::ANY], 1);
+        assert_eq!((TABLE.look(b"welcome ", 22), TABLE.look(b"welcome ", 23)), (3, 2));
+        assert_eq!((TABLE.look_at_start(b"we", 22), TABLE.look_at_start(b"we", 21)), (3, 2));
     }
 
     #[test]

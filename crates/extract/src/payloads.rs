@@ -109,7 +109,7 @@ impl Payloads {
         let short = frame.len() < at + LOOKED_AT;
         let last = frame.len().saturating_sub(LOOKED_AT);
         let openings = match frame.get(at.min(last)..).and_then(|rest| rest.first_chunk()) {
-            Some(head) => OPENINGS[usize::from(tcp)].look(head),
+            Some(head) => OPENINGS[usize::from(tcp)].look(head, record.src_port),
             None => 0,
         } & self.openings[usize::from(tcp)];
         // Over TCP the length in front of a DNS message may be a segment of its own.
@@ -127,8 +127,8 @@ impl Payloads {
         let by_port = PORTS.look(record.src_port) | PORTS.look(record.dst_port);
         let table = &OPENINGS[usize::from(tcp)];
         let (by_content, by_port) = match payload.first_chunk::<LOOKED_AT>() {
-            Some(head) if tcp => (table.protocols(table.look(head)), 0),
-            Some(head) => (table.protocols(table.look(head)), by_port),
+            Some(head) if tcp => (table.protocols(table.look(head, record.src_port)), 0),
+            Some(head) => (table.protocols(table.look(head, record.src_port)), by_port),
             // Short segments are of interest to protocols over TCP alone.
             None if tcp => (0, by_port & table.protocols(table.openings(u16::MAX))),
             None => (0, by_port),
@@ -177,7 +177,7 @@ impl Payloads {
             match self.parse(protocol, payload, found) {
                 Ok(Progress::Other) => {}
                 Ok(Progress::More(from)) => return self.open(protocol, from, payload),
-                Ok(Progress::Done) => return,
+                Ok(Progress::Done | Progress::Body(_) | Progress::Switched(_)) => return,
                 // Only the port says that it is this protocol: it may be another one.
                 Err((why, 0)) if look.by_content >> protocol & 1 == 0 => {
                     failed = failed.or(Some((protocol, why)));
@@ -251,7 +251,7 @@ impl Payloads {
             }
             // It turned out to be of another protocol.
             Ok(Progress::Other) => Unread::Malformed,
-            Ok(Progress::Done) => {
+            Ok(Progress::Done | Progress::Body(_) | Progress::Switched(_)) => {
                 return self.streams.finish(payload.record, &stream, ended(&mut self.unread));
             }
             Err((why, _)) => why,

@@ -168,6 +168,17 @@ impl<E: Ends> Entry<E> {
         ((same || reversed) && self.protocol == key.protocol).then_some(usize::from(!same))
     }
 
+    /// Whether the sender of a direction opened the TCP connection; `None`: no SYN was seen.
+    pub(crate) fn is_client(&self, direction: usize, uniflow: bool) -> Option<bool> {
+        const UNKNOWN: u8 = Initiator::FirstPacket as u8;
+        match self.state >> INITIATOR {
+            // Of a uniflow, the first packet is not the answer of a known initiator.
+            UNKNOWN if uniflow && self.tcp_flags[0] & SYN != 0 => Some(false),
+            UNKNOWN => None,
+            _ => Some(direction == 0),
+        }
+    }
+
     /// Its class.
     pub(crate) fn class(&self) -> Class {
         let number = usize::from(self.state & CLASS);

@@ -353,6 +353,18 @@ impl<E: Ends> Shelf<E> {
         Some(at)
     }
 
+    /// Whether the sender of a packet of the flow at a position opened its TCP connection; `None`: no SYN was seen.
+    pub(crate) fn is_client(
+        &self,
+        at: usize,
+        arrival: &Arrival<'_>,
+        rules: &Rules,
+    ) -> Option<bool> {
+        let entry = self.entries.get(at)?;
+        let key = Key::of(arrival.packet, arrival.ports);
+        entry.is_client(entry.direction(&key, rules.uniflow)?, rules.uniflow)
+    }
+
     /// Adds a fact to the flow at a position, if it takes at most `room` bytes; `None`: not enough
     /// room.
     pub(crate) fn add_fact(

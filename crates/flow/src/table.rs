@@ -96,6 +96,8 @@ pub struct FlowTable {
     vlans: Option<Vlans>,
     hash_key: HashKey,
     facts: FactCounts,
+    /// Items of the last burst with facts whose kind depends on the side, and whether the client sent them.
+    sides: Vec<(usize, bool)>,
     /// Bytes that the facts of live flows may take.
     fact_room: usize,
     /// Whether the current sweep has finished IPv4.
@@ -118,6 +120,7 @@ impl FlowTable {
             rules: Rules::new(&metering.timeouts, metering.uniflow, paths),
             hash_key,
             facts: FactCounts::default(),
+            sides: Vec::new(),
             fact_room: usize::MAX,
             swept_v4: false,
         }
@@ -144,6 +147,12 @@ impl FlowTable {
         self
     }
 
+    /// Items of the last burst with facts whose kind depends on the side, of flows whose SYN was seen, in order; and
+    /// whether the client sent them.
+    pub fn sides(&self) -> &[(usize, bool)] {
+        &self.sides
+    }
+
     /// Counters of facts so far.
     pub fn fact_counts(&self) -> &FactCounts {
         &self.facts
@@ -168,6 +177,7 @@ impl FlowTable {
         attachments: &Attachments,
         observer: &mut impl Observer,
     ) {
+        self.sides.clear();
         let mut facts = attachments.cursor();
         if let (0, Some(first)) = (self.rules.calm_until_ns, packets.first()) {
             self.rules.calm_until_ns = first.ts_ns.saturating_add(self.rules.tick_ns);
@@ -227,7 +237,7 @@ impl FlowTable {
             segment: None,
             alike: &[],
         };
-        let Self { v4, v6, rules, vlans, .. } = self;
+        let Self { v4, v6, rules, vlans, sides, .. } = self;
         let mut vlan = |path| vlans.as_mut().map(|vlans| vlans.of(path));
         let wanted = vlan(packet.path);
         let same = |path| vlan(path) == wanted;
@@ -239,7 +249,17 @@ impl FlowTable {
         };
         while let Some((kind, value)) = facts.take(item) {
             // The others are in events alone.
-            let Some(kind) = Kind::KEPT.get(usize::from(kind)).copied() else { continue };
+            let Some(mut kind) = Kind::KEPT.get(usize::from(kind)).copied() else { continue };
+            if kind.of_side(true) != kind.of_side(false) {
+                let client = place.and_then(|at| match is_v6 {
+                    true => v6.is_client(at, arrival, rules),
+                    false => v4.is_client(at, arrival, rules),
+                });
+                if let Some(client) = client {
+                    kind = kind.of_side(client);
+                    sides.push((item, client));
+                }
+            }
             let room = self.fact_room.saturating_sub(v4.fact_bytes + v6.fact_bytes);
             let added = place.and_then(|at| match is_v6 {
                 true => v6.add_fact(at, (kind, value), room),

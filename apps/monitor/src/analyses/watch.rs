@@ -175,7 +175,8 @@ fn client(event: &Event) -> IpAddr {
     let is_answer =
         [(Kind::DnsKind, "answer"), (Kind::HttpKind, "response"), (Kind::TlsKind, "server")]
             .iter()
-            .any(|(kind, answer)| values.first(*kind) == Some(answer.as_bytes()));
+            .any(|(kind, answer)| values.first(*kind) == Some(answer.as_bytes()))
+            || values.first(Kind::SshServer).is_some();
     if is_answer { event.key.destination() } else { event.key.source() }
 }
 

@@ -7,50 +7,43 @@
 //!                                text                      body
 //! ```
 //!
-//! A message is recognised by its start line, on any port. After a body whose length is known and that ends within the
-//! payload, the next message is read; a chunked body, or one without a length, ends the reading of the payload.
+//! A message is recognised by its start line, on any port. The body is skipped if its length is known: from
+//! Content-Length, also across segments, and from chunks that end within the payload. Then the next message is read. A
+//! body of another length ends the reading of the payload. After `101 Switching Protocols` nothing is read, after the
+//! success of CONNECT no HTTP.
 //!
-//! The parser accepts what clients and servers accept: lines without carriage return, spaces around names, bytes above
-//! 127, and lines without a colon, which are ignored. It also reads a header of which only the beginning is there. A
-//! method, a target and a version are needed in any case.
+//! ```text
+//! client    | GET | HEAD |                     requests without a final response are kept, because the
+//! server                  | 200 | 200 |        response to HEAD has no body, and that to CONNECT no HTTP after it
+//! ```
+//!
+//! The parser accepts what clients and servers accept: empty lines before a message, lines without carriage return,
+//! spaces around names, bytes above 127, and lines without a colon, which are ignored. It also reads a header of which
+//! only the beginning is there. A method, a target and a version are needed in any case. The method may be any token
+//! (RFC 9110, section 9.1) that begins with an upper-case letter.
 
 use memchr::{memchr, memchr_iter};
 use ringtap_wire::Flags;
 
 use crate::opening::{Bytes, Opening};
 use crate::streams::STREAM_MAX;
-use crate::{Extractor, Found, Kind, Payload, Progress, Unread};
+use crate::{Extractor, Found, Kind, Payload, Progress, State, Unread};
 
 const TCP: u8 = 6;
 /// Most bytes of a target.
 const TARGET_MAX: usize = 1_024;
 /// Most bytes of a user agent, and of a host.
 const FIELD_MAX: usize = 512;
+/// Most bytes of a method; the longest registered one has 17.
+const METHOD_MAX: usize = 24;
 
-/// Registered methods (IANA, Hypertext Transfer Protocol Method Registry), those of UPnP, and of Microsoft Exchange and
-/// RPC over HTTP.
-#[rustfmt::skip]
-const METHODS: &[&str] = &[
-    "GET", "POST", "HEAD", "PUT", "OPTIONS", "CONNECT", "DELETE", "PATCH", "TRACE", "PROPFIND", "PROPPATCH",
-    "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "SEARCH", "REPORT", "NOTIFY", "SUBSCRIBE", "UNSUBSCRIBE",
-    "M-SEARCH", "QUERY", "ACL", "BASELINE-CONTROL", "BIND", "CHECKIN", "CHECKOUT", "LABEL", "LINK", "MERGE",
-    "MKACTIVITY", "MKCALENDAR", "MKREDIRECTREF", "MKWORKSPACE", "ORDERPATCH", "REBIND", "UNBIND", "UNCHECKOUT",
-    "UNLINK", "UPDATE", "UPDATEREDIRECTREF", "VERSION-CONTROL", "BCOPY", "BDELETE", "BMOVE", "BPROPFIND",
-    "BPROPPATCH", "POLL", "PURGE", "CCM_POST", "RPC_CONNECT", "RPC_IN_DATA", "RPC_OUT_DATA",
-];
-
-/// Length of the longest method.
-const METHOD_MAX: usize = {
-    let (mut longest, mut at) = (0, 0);
-    while at < METHODS.len() {
-        if METHODS[at].len() > longest {
-            longest = METHODS[at].len();
-        }
-        at += 1;
-    }
-    longest
-};
-
+/// The bytes of a method of which the end is not there.
+const USUAL: Bytes = Bytes::range(b'A', b'Z').and(Bytes::of(b"-_"));
+/// The bytes of a token (RFC 9110, section 5.6.2).
+const TOKEN: Bytes = Bytes::range(b'A', b'Z')
+    .and(Bytes::range(b'a', b'z'))
+    .and(Bytes::range(b'0', b'9'))
+    .and(Bytes::of(b"!#$%&'*+-.^_`|~"));
 /// The first letters of the names of fields that are kept.
 const INITIALS: Bytes = Bytes::of(b"hHuUcCtT");
 
@@ -58,13 +51,22 @@ const INITIALS: Bytes = Bytes::of(b"hHuUcCtT");
 pub(crate) struct Http;
 
 impl Extractor for Http {
-    // The first and third letters of the methods and of `HTTP/1`.
-    const TCP: &'static [Opening] = &[Opening {
-        first: letters(0),
-        third: letters(2),
-        sixth: Bytes::range(b' ', b'~'),
-        ..Opening::ANY
-    }];
+    const TCP: &'static [Opening] = &[
+        // A method, or `HTTP/1`.
+        Opening {
+            first: Bytes::range(b'A', b'Z'),
+            third: TOKEN.and(Bytes::of(b" ")),
+            sixth: Bytes::range(b' ', b'~'),
+            ..Opening::ANY
+        },
+        // Empty lines before it.
+        Opening {
+            first: Bytes::of(b"\r\n"),
+            third: Bytes::range(b'A', b'Z').and(Bytes::of(b"\r\n")),
+            sixth: Bytes::range(b' ', b'~'),
+            ..Opening::ANY
+        },
+    ];
     // `M-SEARCH`, `NOTIFY` and `HTTP/1`.
     const UDP: &'static [Opening] = &[Opening {
         first: Bytes::of(b"MNH"),
@@ -73,24 +75,31 @@ impl Extractor for Http {
         ..Opening::ANY
     }];
 
-    type State = ();
+    type State = Exchange;
 
-    fn read((): &mut (), payload: &Payload<'_>, found: Found<'_>) -> Result<Progress, Unread> {
+    fn read(
+        exchange: &mut Exchange,
+        payload: &Payload<'_>,
+        found: Found<'_>,
+    ) -> Result<Progress, Unread> {
         let Payload { record, bytes, .. } = *payload;
         let over_udp = record.protocol != TCP;
         let cut = record.flags.contains(Flags::TRUNCATED)
             || over_udp && record.flags.contains(Flags::FRAGMENT);
-        let mut at = 0;
+        let mut at = if over_udp { 0 } else { empty_lines(bytes) };
+        let mut any = false;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let start = match StartLine::read(rest) {
-                Line::Other => return Ok(if at == 0 { Progress::Other } else { Progress::Done }),
+                Line::Other => break,
                 // A line of a whole datagram has an end.
-                Line::Part(_) if over_udp && !cut => return Ok(Progress::Other),
+                Line::Part(_) if over_udp && !cut => break,
+                Line::Part(StartLine::Request([], _)) if cut => break,
                 Line::Part(start) | Line::Whole(start) => start,
             };
             if over_udp && !start.is_discovery() {
-                return Ok(Progress::Other);
+                break;
             }
+            any = true;
             let head = Head::read(start, rest);
             // The header of a datagram ends with it.
             if !head.complete && (cut || !over_udp) {
@@ -105,32 +114,143 @@ impl Extractor for Http {
                 return Err(why);
             }
             head.pass(over_udp, found);
-            let Some(body) = head.body().filter(|_| !over_udp) else { break };
-            at = at.saturating_add(head.len).saturating_add(body);
-            // Empty lines in front of a request are ignored (RFC 9112, section 2.2).
-            while bytes.get(at..).is_some_and(|rest| rest.starts_with(b"\r\n")) {
-                at += 2;
+            if over_udp {
+                break;
             }
+            at = at.saturating_add(head.len);
+            let behind = bytes.get(at..).unwrap_or_default();
+            match head.body(exchange) {
+                Body::Length(len) => match len.checked_sub(behind.len() as u64) {
+                    None | Some(0) => at += len as usize,
+                    Some(more) => return Ok(Progress::Body(more)),
+                },
+                Body::Chunked => match chunks(behind) {
+                    Some(len) => at += len,
+                    None => break,
+                },
+                Body::Unknown => break,
+                Body::Switched(switch) => return Ok(Progress::Switched(switch)),
+            }
+            at += empty_lines(bytes.get(at..).unwrap_or_default());
         }
-        Ok(Progress::Done)
+        Ok(if any { Progress::Done } else { Progress::Other })
     }
 }
 
-/// The letters at a position of the methods, and of `HTTP/1`.
-const fn letters(position: usize) -> Bytes {
-    let (mut all, mut at) = ([b"HTTP/1"[position]; 64], 0);
-    while at < METHODS.len() {
-        all[at] = METHODS[at].as_bytes()[position];
-        at += 1;
+/// The length of the empty lines at the beginning, which are ignored (RFC 9112, section 2.2).
+fn empty_lines(bytes: &[u8]) -> usize {
+    const MOST: usize = 8;
+    let upto = &bytes[..bytes.len().min(MOST)];
+    upto.iter().position(|byte| !b"\r\n".contains(byte)).unwrap_or(upto.len())
+}
+
+/// The length of a chunked body that ends within these bytes (RFC 9112, section 7.1).
+fn chunks(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let rest = bytes.get(at..)?;
+        let line = &rest[..memchr(b'\n', rest)?];
+        at += line.len() + 1;
+        let digits = line.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(line.len());
+        let size = std::str::from_utf8(&line[..digits]).ok()?;
+        match usize::from_str_radix(size, 16).ok()? {
+            // Trailer fields end with an empty line, as those of a header do.
+            0 => loop {
+                let rest = bytes.get(at..)?;
+                let end = memchr(b'\n', rest)?;
+                at += end + 1;
+                if matches!(&rest[..end], [] | [b'\r']) {
+                    return Some(at);
+                }
+            },
+            size => {
+                at = at.checked_add(size)?;
+                let end = bytes.get(at..)?;
+                at += match end {
+                    [b'\r', b'\n', ..] => 2,
+                    [b'\n', ..] => 1,
+                    _ => return None,
+                };
+            }
+        }
     }
-    Bytes::of(&all)
+}
+
+/// What follows when a connection changes its protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Switch {
+    /// Unknown frames: nothing is read.
+    Opaque,
+    /// Another connection within this one: no HTTP is read.
+    Tunnel,
+}
+
+/// The requests of a connection whose final response was not read, the oldest in the lowest two bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Requests(u64);
+
+/// A request, by what its response means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Unknown,
+    Usual,
+    Head,
+    Connect,
+}
+
+impl Requests {
+    const BITS: u32 = 2;
+    /// There were too many.
+    const LOST: u64 = u64::MAX;
+
+    fn push(&mut self, method: &[u8]) {
+        let asked = match method {
+            b"HEAD" => Asked::Head,
+            b"CONNECT" => Asked::Connect,
+            _ => Asked::Usual,
+        };
+        let used = (u64::BITS - self.0.leading_zeros()).next_multiple_of(Self::BITS);
+        self.0 = match (asked as u64).checked_shl(used) {
+            Some(bits) => self.0 | bits,
+            None => Self::LOST,
+        };
+    }
+
+    fn pop(&mut self) -> Asked {
+        if self.0 == Self::LOST {
+            return Asked::Unknown;
+        }
+        let oldest = self.0 & 3;
+        self.0 >>= Self::BITS;
+        match oldest {
+            1 => Asked::Usual,
+            2 => Asked::Head,
+            3 => Asked::Connect,
+            _ => Asked::Unknown,
+        }
+    }
+}
+
+/// The requests of the connection that is read. The caller keeps them for each connection.
+#[derive(Default)]
+pub(crate) struct Exchange {
+    /// Those of the packet's direction.
+    pub(crate) own: Requests,
+    /// Those of the other direction, which responses in this one answer.
+    pub(crate) other: Requests,
+}
+
+impl State for Exchange {
+    fn new(_memory: usize) -> Self {
+        Self::default()
+    }
 }
 
 /// The first line of a message.
 #[derive(Clone, Copy)]
 enum StartLine<'a> {
     /// Method and target; the target is empty if the line is not complete, and the method if it is not.
-    Request(&'static str, &'a [u8]),
+    Request(&'a [u8], &'a [u8]),
     /// The status code, three digits; empty if the line is not complete.
     Response(&'a [u8]),
 }
@@ -158,27 +278,28 @@ impl<'a> StartLine<'a> {
             let (rest, whole) = line_behind(VERSION);
             return Self::response(rest, whole);
         }
-        let beginning = &bytes[..bytes.len().min(METHOD_MAX + 1)];
-        if let Some(end) = beginning.iter().position(|&byte| byte == b' ') {
-            let word = &bytes[..end];
-            let Some(method) = METHODS.iter().find(|method| method.as_bytes() == word) else {
-                return Line::Other;
-            };
-            let (rest, whole) = line_behind(word);
-            return Self::request(method, rest.trim_ascii_start(), whole);
+        if VERSION.starts_with(bytes) {
+            return Line::Part(Self::Response(&[]));
         }
-        let is_part = |word: &[u8]| word.starts_with(bytes);
-        if is_part(VERSION) {
-            Line::Part(Self::Response(&[]))
-        } else if METHODS.iter().any(|method| is_part(method.as_bytes())) {
-            Line::Part(Self::Request("", &[]))
-        } else {
-            Line::Other
+        if !bytes.first().is_some_and(u8::is_ascii_uppercase) {
+            return Line::Other;
+        }
+        let beginning = &bytes[..bytes.len().min(METHOD_MAX + 1)];
+        match beginning.iter().position(|&byte| !TOKEN.contains(byte)) {
+            Some(end) if bytes[end] == b' ' => {
+                let (method, _) = bytes.split_at(end);
+                let (rest, whole) = line_behind(method);
+                Self::request(method, rest.trim_ascii_start(), whole)
+            }
+            None if bytes.len() <= METHOD_MAX && bytes.iter().all(|&byte| USUAL.contains(byte)) => {
+                Line::Part(Self::Request(&[], &[]))
+            }
+            _ => Line::Other,
         }
     }
 
     /// `rest` is the line behind the method.
-    fn request(method: &'static str, rest: &'a [u8], whole: bool) -> Line<'a> {
+    fn request(method: &'a [u8], rest: &'a [u8], whole: bool) -> Line<'a> {
         // Without an early end, so that many bytes are compared at a time.
         if rest.iter().fold(false, |any, byte| any | byte.is_ascii_control()) {
             return Line::Other;
@@ -196,7 +317,7 @@ impl<'a> StartLine<'a> {
         }
         // The forms of a target (RFC 9112, section 3.2), as far as it is there.
         let absolute = |scheme: &[u8]| rest.starts_with(scheme) || scheme.starts_with(rest);
-        let target = method == "CONNECT"
+        let target = method == b"CONNECT"
             || matches!(rest, [] | [b'/' | b'*', ..])
             || absolute(b"http://")
             || absolute(b"https://");
@@ -223,7 +344,7 @@ impl<'a> StartLine<'a> {
 
     /// True for the messages of SSDP.
     fn is_discovery(&self) -> bool {
-        matches!(self, Self::Request("M-SEARCH" | "NOTIFY", _) | Self::Response(_))
+        matches!(self, Self::Request(b"M-SEARCH" | b"NOTIFY", _) | Self::Response(_))
     }
 }
 
@@ -236,6 +357,7 @@ struct Head<'a> {
     length: Option<&'a [u8]>,
     /// Whether there is a Transfer-Encoding.
     encoded: bool,
+    upgrade: &'a [u8],
     /// Length with the empty line.
     len: usize,
     /// Whether the empty line is there.
@@ -251,6 +373,7 @@ impl<'a> Head<'a> {
             agent: &[],
             length: None,
             encoded: false,
+            upgrade: &[],
             len: 0,
             complete: false,
         };
@@ -289,6 +412,7 @@ impl<'a> Head<'a> {
         };
         match name.len() {
             4 if name.eq_ignore_ascii_case(b"host") => first(&mut self.host),
+            7 if name.eq_ignore_ascii_case(b"upgrade") => first(&mut self.upgrade),
             10 if name.eq_ignore_ascii_case(b"user-agent") => first(&mut self.agent),
             14 if name.eq_ignore_ascii_case(b"content-length") => {
                 self.length.get_or_insert(value);
@@ -309,7 +433,7 @@ impl<'a> Head<'a> {
         match self.start {
             StartLine::Request(method, target) => {
                 pass(Kind::HttpKind, b"request");
-                pass(Kind::HttpMethod, method.as_bytes());
+                pass(Kind::HttpMethod, method);
                 let host = if self.host.is_empty() && self.complete {
                     authority(method, target)
                 } else {
@@ -326,25 +450,56 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// The length of the body; `None`: unknown, or another protocol follows.
-    fn body(&self) -> Option<usize> {
-        let length = |value: &[u8]| {
-            std::str::from_utf8(value).ok().and_then(|digits| digits.parse::<usize>().ok())
+    /// The body of the message, which belongs to an exchange of the connection.
+    fn body(&self, exchange: &mut Exchange) -> Body {
+        let known = match self.start {
+            StartLine::Request(method, _) => {
+                exchange.own.push(method);
+                Some(0)
+            }
+            // Another response follows.
+            StartLine::Response(status @ [b'1', ..]) if status != b"101" => {
+                return Body::Length(0);
+            }
+            StartLine::Response(status) => match (exchange.other.pop(), status) {
+                (_, b"101") if self.upgrade.starts_with(b"TLS") => {
+                    return Body::Switched(Switch::Tunnel);
+                }
+                (_, b"101") => return Body::Switched(Switch::Opaque),
+                (Asked::Connect, [b'2', ..]) => return Body::Switched(Switch::Tunnel),
+                (Asked::Head, _) | (_, b"204" | b"304") => return Body::Length(0),
+                _ => None,
+            },
         };
-        match (self.start, self.length) {
-            (StartLine::Request("CONNECT", _) | StartLine::Response(b"101"), _) => None,
-            (StartLine::Response([b'1', ..] | b"204" | b"304"), _) => Some(0),
-            _ if self.encoded => None,
-            (_, Some(value)) => length(value),
-            (StartLine::Request(..), None) => Some(0),
-            (StartLine::Response(_), None) => None,
+        if self.encoded {
+            return Body::Chunked;
         }
+        let length = match self.length {
+            Some(value) if value.iter().all(u8::is_ascii_digit) => {
+                std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok())
+            }
+            Some(_) => None,
+            None => known,
+        };
+        length.map_or(Body::Unknown, Body::Length)
     }
 }
 
+/// What follows a header.
+enum Body {
+    /// A body of this length.
+    Length(u64),
+    /// A body with a transfer encoding, which is chunked as a rule.
+    Chunked,
+    /// A body whose end is unknown.
+    Unknown,
+    /// Another protocol.
+    Switched(Switch),
+}
+
 /// The authority of a target: all of it for CONNECT, and what follows the scheme of an absolute target.
-fn authority<'a>(method: &str, target: &'a [u8]) -> &'a [u8] {
-    if method == "CONNECT" {
+fn authority<'a>(method: &[u8], target: &'a [u8]) -> &'a [u8] {
+    if method == b"CONNECT" {
         return target;
     }
     let Some(scheme) = target.windows(3).position(|part| part == b"://") else { return &[] };
@@ -459,7 +614,8 @@ mod tests {
             b"OPTIONS rtsp://example.org/x RTSP/1.0\r\n\r\n",
             b"OPTIONS rtsp://example.org/x",
             b"GET /\r\n",
-            b"GETTER / HTTP/1.1\r\n\r\n",
+            b"G\0T / HTTP/1.1\r\n\r\n",
+            b"INVITE sip:a@example.org",
             b"GET HTTP/1.1\r\n\r\n",
             b"GET / HTTP/2.0\r\n\r\n",
             b"get / HTTP/1.1\r\n\r\n",
@@ -478,14 +634,24 @@ mod tests {
     }
 
     #[test]
-    fn every_method_passes_the_first_look() {
-        for method in METHODS {
-            let facts = tcp(format!("{method} / HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
+    fn any_token_is_a_method() {
+        for method in ["GET", "M-SEARCH", "VERSION-CONTROL", "CCM_POST", "BREW", "GO", "Ab1!#"] {
+            let facts = tcp(format!("{method} /pot HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
             assert_eq!(
                 facts,
-                format!("protocol=http kind=request method={method} host=h target=/")
+                format!("protocol=http kind=request method={method} host=h target=/pot")
             );
         }
+        let long = "X".repeat(METHOD_MAX + 1);
+        assert_eq!(tcp(format!("{long} / HTTP/1.1\r\n\r\n").as_bytes()), "");
+    }
+
+    #[test]
+    fn empty_lines_before_a_message_are_ignored() {
+        for lines in ["\r\n", "\n", "\r\n\r\n"] {
+            assert_eq!(tcp(&[lines.as_bytes(), GET].concat()), GOT);
+        }
+        assert_eq!(tcp(b"\r\n\r\n\r\n\r\n"), "");
     }
 
     #[test]
@@ -512,9 +678,17 @@ mod tests {
         let nothing = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 900\r\n\r\n";
         let facts = tcp(&[&next[..], nothing, OK, OK].concat());
         assert_eq!(facts.matches("protocol=http").count(), 4);
-        // A chunked body, one of unknown length, and one that continues end the reading.
-        for head in
-            ["Transfer-Encoding: chunked", "X: y", "Content-Length: 99999", "Content-Length: 1, 1"]
+        // A body in chunks that end within the payload.
+        let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        for body in ["0\r\n\r\n", "5;a=b\r\nhello\r\nA\n0123456789\n0\r\nX: y\r\n\r\n"] {
+            let facts = tcp(&[&head[..], body.as_bytes(), OK].concat());
+            assert_eq!(facts, [WAS_OK, WAS_OK].join(" "));
+        }
+        for body in ["5\r\nhello", "5\r\nhello12\r\n0\r\n\r\n", "x\r\n", "fffffffffffffffff\r\n"] {
+            assert_eq!(tcp(&[&head[..], body.as_bytes(), OK].concat()), WAS_OK);
+        }
+        // A body of unknown length, and one that continues end the reading.
+        for head in ["X: y", "Content-Length: 99999", "Content-Length: 1, 1", "Content-Length: +1"]
         {
             let head = format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n");
             assert_eq!(tcp(&[head.as_bytes(), OK].concat()), WAS_OK);

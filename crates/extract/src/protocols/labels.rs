@@ -77,6 +77,7 @@ impl Extractor for Labels {
             third: Bytes::of(b"PVKENTGABFSD01LlEeTO"),
             sixth: TEXT,
             eighth: TEXT,
+            from: None,
         },
         Opening { first: Bytes::of(&[19]), third: Bytes::of(b"i"), ..Opening::ANY },
         STUN,
@@ -94,7 +95,13 @@ impl Extractor for Labels {
     ];
     // SIP; BitTorrent, and its trackers; STUN; WireGuard; OpenVPN; SNMP.
     const UDP: &'static [Opening] = &[
-        Opening { first: Bytes::of(b"SIABCOREPNUM"), third: TEXT, sixth: TEXT, eighth: TEXT },
+        Opening {
+            first: Bytes::of(b"SIABCOREPNUM"),
+            third: TEXT,
+            sixth: TEXT,
+            eighth: TEXT,
+            from: None,
+        },
         Opening { first: Bytes::of(b"d"), third: Bytes::of(b":"), ..Opening::ANY },
         Opening { first: Bytes::of(b"d"), third: Bytes::of(b"i"), ..Opening::ANY },
         Opening {
@@ -102,6 +109,7 @@ impl Extractor for Labels {
             third: Bytes::of(&[4]),
             sixth: Bytes::of(&[16]),
             eighth: Bytes::of(&[128]),
+            from: None,
         },
         STUN,
         Opening { first: Bytes::range(1, 4), third: Bytes::of(&[0]), ..Opening::ANY },

@@ -147,6 +147,51 @@ fn facts_leave_with_their_flow() {
     assert_eq!(table.v4.fact_bytes, 0);
 }
 
+/// The client is the sender of the SYN, whatever the ports and whatever the reader assumed.
+#[test]
+fn the_side_of_a_fact_follows_from_the_syn() {
+    let key = HashKey::from_seed(9);
+    let to_server = |ts_ns, flags| packet(key, ts_ns, 1, 2, (40_000, 50_022), flags);
+    let to_client = |ts_ns, flags| packet(key, ts_ns, 2, 1, (50_022, 40_000), flags);
+    let [syn, answer] = [to_server(1, SYN), to_client(2, SYN | ACK)];
+    let lines = [to_client(4, ACK), to_server(6, ACK)];
+    let run = |packets: &[PacketRecord], uniflow: bool| {
+        let mut attachments = Attachments::default();
+        // As by the ports.
+        let lines = [(Kind::SshServer, b"client"), (Kind::SshClient, b"server")];
+        for (item, packet) in packets.iter().enumerate().filter(|(_, packet)| packet.ts_ns > 2) {
+            let (kind, line) = lines[usize::from(packet.src_port == 50_022)];
+            assert!(attachments.push(item, kind as u8, line));
+        }
+        let metering = Metering { uniflow, ..Metering::default() };
+        let mut table = FlowTable::new(10, &metering, key, Arc::default());
+        let mut records = Records::default();
+        table.burst(packets, &attachments, &mut records);
+        let sides = table.sides().to_vec();
+        while !table.is_empty() {
+            table.drain(0, 1, &mut records);
+        }
+        let mut facts: Vec<_> = records
+            .0
+            .iter()
+            .flat_map(|record| record.facts.all().map(|(kind, line)| (kind, line.to_vec())))
+            .collect();
+        facts.sort();
+        (facts, sides)
+    };
+    let by_syn = vec![(Kind::SshClient, b"client".to_vec()), (Kind::SshServer, b"server".to_vec())];
+    let by_ports =
+        vec![(Kind::SshClient, b"server".to_vec()), (Kind::SshServer, b"client".to_vec())];
+    for uniflow in [false, true] {
+        let all = [syn, answer, lines[0], lines[1]];
+        let sides = vec![(2, false), (3, true)];
+        assert_eq!(run(&all, uniflow), (by_syn.clone(), sides));
+        assert_eq!(run(&lines, uniflow), (by_ports.clone(), vec![]));
+    }
+    assert_eq!(run(&[syn, lines[0], lines[1]], false).0, by_syn);
+    assert_eq!(run(&[answer, lines[0], lines[1]], false).0, by_syn);
+}
+
 /// A live flow by the definitions alone.
 struct Live {
     record: FlowRecord,

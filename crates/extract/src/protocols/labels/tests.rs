@@ -9,7 +9,7 @@ static TABLES: [Table; 2] = [Table::EMPTY.with(Labels::UDP, 0), Table::EMPTY.wit
 /// The label of a payload from and to these ports.
 fn label_between(protocol: u8, [src_port, dst_port]: [u16; 2], bytes: &[u8]) -> Option<String> {
     let head = bytes.first_chunk::<LOOKED_AT>()?;
-    if TABLES[usize::from(protocol == 6)].look(head) == 0 {
+    if TABLES[usize::from(protocol == 6)].look(head, 40_000) == 0 {
         return None;
     }
     let record = &PacketRecord { protocol, src_port, dst_port, ..PacketRecord::EMPTY };
