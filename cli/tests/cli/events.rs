@@ -50,6 +50,96 @@ fn every_message_is_an_event_in_any_arrangement() {
     }
 }
 
+/// The protocol of each event, and its values that tell messages apart.
+fn told(folder: &Path) -> Vec<String> {
+    let told = |line: &String| {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let text = |name: &str| match &event[name] {
+            Value::Array(values) => values
+                .iter()
+                .map(|own| own.as_str().map_or(own.to_string(), str::to_owned))
+                .collect(),
+            Value::String(value) => value.clone(),
+            Value::Null => String::new(),
+            other => other.to_string(),
+        };
+        let names = [
+            "event",
+            "httpMethod",
+            "httpHost",
+            "httpTarget",
+            "httpStatus",
+            "tlsServerName",
+            "sshClient",
+            "sshServer",
+            "dnsKind",
+            "dnsQueryName",
+        ];
+        let values = names.map(text).into_iter().filter(|value| !value.is_empty());
+        values.collect::<Vec<_>>().join(" ")
+    };
+    // In the order of their times.
+    lines(&folder.join("all.json")).iter().map(told).collect()
+}
+
+#[test]
+fn messages_of_difficult_connections() {
+    let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces/found");
+    if !captures.is_dir() {
+        eprintln!(
+            "SKIPPED: no folder of difficult captures next to the project (shared/traces/found)"
+        );
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (name, events) in [
+        ("retransmitted-http", &["http GET r.example /r"][..]),
+        ("retransmitted-tls", &["tls r.example"]),
+        ("http-split-2", &["http GET split2.example /split2"]),
+        ("hello-split-1", &["tls split1.example"]),
+        ("hello-split-5", &["tls split5.example"]),
+        ("dns-tcp-split-1", &["dns query cut1.example", "dns answer cut1.example"]),
+        ("http-unknown-method", &["http BREW method.example /pot", "http 418"]),
+        ("http-leading-crlf", &["http GET crlf.example /crlf"]),
+        ("http-body-looks-like-request", &["http POST up.example /upload", "http 200"]),
+        ("http-tls-hello-in-body", &["http POST g.example /u", "http 200"]),
+        ("http-upgrade-then-text", &["http GET ws.example /ws", "http 101"]),
+        (
+            "http-response-mid-segment",
+            &["http GET g.example /1", "http GET g.example /2", "http 200", "http 302"],
+        ),
+        (
+            "http-pipelined-behind-chunked",
+            &["http GET h.example /a", "http GET h.example /b", "http 200", "http 404"],
+        ),
+        ("ssh-prelude-same-segment", &["ssh SSH-2.0-OpenSSH_9.6", "ssh SSH-2.0-PuTTY_0.80"]),
+        ("ssh-utf8-comment", &["ssh SSH-2.0-Go", "ssh SSH-2.0-OpenSSH_8.0 caf"]),
+        (
+            "ssh-server-port-above-client-port",
+            &["ssh SSH-2.0-ServerSoft", "ssh SSH-2.0-ClientSoft"],
+        ),
+    ] {
+        let capture = captures.join(name).with_extension("pcap");
+        for flags in [&["--sequential"][..], &["-w", "3"]] {
+            let report = monitored(&capture, folder.path(), &["json:all.json"], flags);
+            assert_eq!(told(folder.path()), events, "{name}");
+            assert_eq!(report["unread_payloads"], Value::Null, "{name}");
+        }
+        if name.starts_with("ssh-") {
+            let all = fs::read_to_string(folder.path().join("all.json")).unwrap();
+            let side = |line: &str| line.contains("\"sshServer\":\"SSH-2.0-");
+            let port = |line: &str| {
+                let event: Value = serde_json::from_str(line).unwrap();
+                event["sourceTransportPort"].as_u64().unwrap()
+            };
+            assert!(all.lines().all(|line| side(line) == (port(line) != 40_000)), "{all}");
+        }
+    }
+    let capture = captures.join("http-4-chunked-responses-in-a-segment.pcap");
+    let report = monitored(&capture, folder.path(), &["json:all.json"], &[]);
+    assert_eq!(report["payload_messages"], json!({"http": 8}));
+}
+
 #[test]
 fn eve_events_match_the_schema_of_suricata() {
     const SCRIPT: &str = "

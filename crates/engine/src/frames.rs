@@ -20,6 +20,8 @@ use crate::packet_source::FeedCounts;
 use crate::source::Table;
 use crate::{AppOptions, Plan, Watch};
 
+const SYN: u8 = 2;
+
 /// A frame while its source lends it.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'a> {
@@ -188,10 +190,11 @@ impl Frames {
         // The decoder has the place of an outermost packet's data, and not that of an inner packet's.
         let look = |(at, end): (usize, usize)| {
             let data = &frame.data[..end.min(frame.data.len())];
-            self.payloads.may_read(record, data, at)
+            let sequence = || self.decoder.plain_sequence(data);
+            self.payloads.may_read(record, data, at, sequence)
         };
-        // Of other frames the headers are parsed again, if data follow.
-        let other = || record.flags.contains(Flags::DATA);
+        // Of other frames the headers are parsed again, if data follow or a connection begins.
+        let other = || record.flags.contains(Flags::DATA) || record.tcp_flags & SYN != 0;
         if self.decoder.plain_data().map_or_else(other, look) {
             self.extract(frame, record, at, attachments);
         }

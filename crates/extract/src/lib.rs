@@ -4,6 +4,7 @@
 //! frame ─▶ Decoder ─▶ record ───────────────────────────▶ worker: flow table ─▶ flow record
 //!            └─ payload ─▶ Payloads ─▶ kind, value … ──▶         └─ Facts of the flow ┘
 //!                            ├─ opening: which protocols are possible, by ports and three bytes
+//!                            ├─ positions: what was read, and bodies, are skipped
 //!                            ├─ streams: messages longer than a segment
 //!                            └─ protocols/: one parser each
 //! ```
@@ -30,6 +31,7 @@ mod kinds;
 mod numbers;
 mod opening;
 mod payloads;
+mod positions;
 mod protocols;
 mod streams;
 #[cfg(test)]

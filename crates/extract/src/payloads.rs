@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use ringtap_wire::{Flags, PacketRecord};
 
 use crate::opening::LOOKED_AT;
-use crate::protocols::{OPENINGS, PORTS, States};
+use crate::positions::{Place, Positions};
+use crate::protocols::{HTTP, OPENINGS, PORTS, States, http};
 use crate::streams::{Fed, STREAM_MAX, Stream, Streams};
 use crate::{Extractors, Found, Kind, Payload, Progress, Unread};
 
@@ -65,6 +66,7 @@ pub struct Payloads {
     /// The openings of `set` over UDP and TCP.
     openings: [u32; 2],
     streams: Streams,
+    positions: Positions,
     states: States,
     /// Messages read, by extractor.
     read: [u64; Extractors::NAMES.len()],
@@ -73,12 +75,13 @@ pub struct Payloads {
 }
 
 impl Payloads {
-    /// The extractors of `set`. Incomplete messages take at most about `memory` bytes.
+    /// The extractors of `set`. Incomplete messages, and what is known of connections, take at most about `memory` bytes.
     pub fn new(set: Extractors, memory: usize) -> Self {
         Self {
             set,
             openings: [OPENINGS[0].openings(set.0), OPENINGS[1].openings(set.0)],
-            streams: Streams::new(memory / 2),
+            streams: Streams::new(memory / 8 * 3),
+            positions: Positions::new(memory / 8),
             states: States::new(memory / 2),
             read: [0; Extractors::NAMES.len()],
             unread: [[0; Unread::ALL.len()]; Extractors::NAMES.len()],
@@ -101,24 +104,51 @@ impl Payloads {
         self.set != Extractors::NONE
     }
 
-    /// Whether the payload of a packet may be of interest: the bytes of `frame` from `at` on. Without branches that
-    /// depend on the packet, because packets of all kinds mix at random.
+    /// Whether a packet may be of interest: its payload, the bytes of `frame` from `at` on, or its SYN. `sequence` is
+    /// called for connections with a body, and returns the number in the TCP header if it is known. Few branches depend
+    /// on the packet, because packets of all kinds mix at random: those for short segments, for bodies and for SYNs.
     #[inline(always)]
-    pub fn may_read(&self, record: &PacketRecord, frame: &[u8], at: usize) -> bool {
+    pub fn may_read(
+        &self,
+        record: &PacketRecord,
+        frame: &[u8],
+        at: usize,
+        sequence: impl FnOnce() -> Option<u32>,
+    ) -> bool {
         let tcp = record.protocol == TCP;
+        let data = record.flags.contains(Flags::DATA);
         let short = frame.len() < at + LOOKED_AT;
+        if short & tcp & data {
+            return self.may_begin(record, frame.get(at..).unwrap_or_default());
+        }
         let last = frame.len().saturating_sub(LOOKED_AT);
         let openings = match frame.get(at.min(last)..).and_then(|rest| rest.first_chunk()) {
             Some(head) => OPENINGS[usize::from(tcp)].look(head, record.src_port),
             None => 0,
         } & self.openings[usize::from(tcp)];
-        // Over TCP the length in front of a DNS message may be a segment of its own.
         let ports = PORTS.has(record.src_port) | PORTS.has(record.dst_port);
-        let found = (!short & (openings != 0)) | (ports & (!tcp | short));
-        record.flags.contains(Flags::DATA) & (found | (tcp & self.streams.may_have(record)))
+        let found = (!short & (openings != 0)) | (ports & !tcp);
+        let joins = self.streams.may_have(record)
+            || self.positions.may_have_body(record)
+                && sequence().is_none_or(|sequence| {
+                    self.positions.may_end_body(record, sequence, frame.len().saturating_sub(at))
+                });
+        let begins = record.tcp_flags & SYN != 0
+            && self.positions.may_know(record) | self.streams.may_have(record);
+        data & (found | (tcp & joins)) | tcp & begins
     }
 
-    /// Looks at the ports and the first bytes of a payload.
+    /// Whether a short segment may be of interest.
+    #[cold]
+    fn may_begin(&self, record: &PacketRecord, start: &[u8]) -> bool {
+        let openings = OPENINGS[1].look_at_start(start, record.src_port) & self.openings[1];
+        openings != 0 && !record.flags.contains(Flags::TRUNCATED)
+            || self.streams.may_have(record)
+            || self.positions.may_have_body(record)
+            || record.tcp_flags & SYN != 0
+    }
+
+    /// Looks at the ports and the first bytes of a payload. Over TCP, what has fewer bytes may begin a message, too.
     pub(crate) fn look(&self, record: &PacketRecord, payload: &[u8]) -> Look {
         let (tcp, udp) = (record.protocol == TCP, record.protocol == UDP);
         if payload.is_empty() || !(tcp | udp) {
@@ -126,15 +156,17 @@ impl Payloads {
         }
         let by_port = PORTS.look(record.src_port) | PORTS.look(record.dst_port);
         let table = &OPENINGS[usize::from(tcp)];
-        let (by_content, by_port) = match payload.first_chunk::<LOOKED_AT>() {
-            Some(head) if tcp => (table.protocols(table.look(head, record.src_port)), 0),
-            Some(head) => (table.protocols(table.look(head, record.src_port)), by_port),
-            // Short segments are of interest to protocols over TCP alone.
-            None if tcp => (0, by_port & table.protocols(table.openings(u16::MAX))),
-            None => (0, by_port),
+        let openings = match payload.first_chunk::<LOOKED_AT>() {
+            Some(head) => table.look(head, record.src_port),
+            // What was cut when it was captured shows too little.
+            None if tcp && !record.flags.contains(Flags::TRUNCATED) => {
+                table.look_at_start(payload, record.src_port)
+            }
+            None => 0,
         };
+        let by_content = table.protocols(openings);
         Look {
-            protocols: (by_content | by_port) & self.set.0,
+            protocols: (by_content | if tcp { 0 } else { by_port }) & self.set.0,
             by_content,
             stream: tcp && self.streams.may_have(record),
         }
@@ -142,12 +174,40 @@ impl Payloads {
 
     /// Reads a payload, if it is of interest; passes the facts in it to `found`, which returns false if it has no room.
     pub fn read(&mut self, payload: &Payload<'_>, found: &mut impl FnMut(Kind, &[u8]) -> bool) {
-        let look = self.look(payload.record, payload.bytes);
-        if look.is_interesting() {
-            // A SYN takes a number itself.
-            let syn = u32::from(payload.record.tcp_flags & SYN != 0);
-            let sequence = payload.sequence.wrapping_add(syn);
-            self.read_as(look, &Payload { sequence, ..*payload }, found);
+        let Payload { record, bytes, mut sequence } = *payload;
+        let mut look = self.look(record, bytes);
+        if record.protocol != TCP {
+            if look.is_interesting() {
+                self.read_as(look, payload, found);
+            }
+            return;
+        }
+        if record.tcp_flags & SYN != 0 {
+            self.positions.begin(record);
+            self.streams.begin(record, ended(&mut self.unread));
+            // It takes a number itself.
+            sequence = sequence.wrapping_add(1);
+        }
+        let ends_body = self.positions.may_end_body(record, sequence, bytes.len());
+        if bytes.is_empty() || !(look.is_interesting() || ends_body) {
+            return;
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let place = self.positions.place(record, sequence, rest.len());
+            let (Place::New(len) | Place::Known(len)) = place;
+            let (bytes, behind) = rest.split_at(len.clamp(1, rest.len()));
+            if let Place::New(_) = place {
+                // Of a whole segment, it is known.
+                if bytes.len() < payload.bytes.len() {
+                    look = self.look(record, bytes);
+                }
+                if look.is_interesting() {
+                    self.read_as(look, &Payload { record, bytes, sequence }, found);
+                }
+            }
+            sequence = sequence.wrapping_add(bytes.len() as u32);
+            rest = behind;
         }
     }
 
@@ -166,9 +226,30 @@ impl Payloads {
                 Fed::Exceeded(protocol) => {
                     return self.lose(protocol, Unread::TooMuch);
                 }
-                Fed::Grew(stream) => return self.read_stream(stream, payload, found),
+                Fed::Grew(stream) => {
+                    if self.read_stream(stream, payload, found) {
+                        return;
+                    }
+                }
             }
         }
+        match self.attempt(look, payload, found) {
+            Some((protocol, Ok(Progress::More(from)))) => self.open(protocol, from, payload),
+            Some((protocol, read)) => {
+                let Payload { record, bytes, sequence } = *payload;
+                self.finish(record, protocol, (sequence, bytes.len()), read);
+            }
+            None => {}
+        }
+    }
+
+    /// Reads a payload with the parsers of `look`, in order: the protocol and its result, unless it is of none of them.
+    fn attempt(
+        &mut self,
+        look: Look,
+        payload: &Payload<'_>,
+        found: &mut impl FnMut(Kind, &[u8]) -> bool,
+    ) -> Option<(usize, Result<Progress, Unread>)> {
         let mut rest = look.protocols;
         let mut failed = None;
         while rest != 0 {
@@ -176,17 +257,41 @@ impl Payloads {
             rest &= rest - 1;
             match self.parse(protocol, payload, found) {
                 Ok(Progress::Other) => {}
-                Ok(Progress::More(from)) => return self.open(protocol, from, payload),
-                Ok(Progress::Done | Progress::Body(_) | Progress::Switched(_)) => return,
+                Ok(progress) => return Some((protocol, Ok(progress))),
                 // Only the port says that it is this protocol: it may be another one.
                 Err((why, 0)) if look.by_content >> protocol & 1 == 0 => {
-                    failed = failed.or(Some((protocol, why)));
+                    failed = failed.or(Some((protocol, Err(why))));
                 }
-                Err((why, _)) => return self.lose(protocol, why),
+                Err((why, _)) => return Some((protocol, Err(why))),
             }
         }
-        if let Some((protocol, why)) = failed {
-            self.lose(protocol, why);
+        failed
+    }
+
+    /// A payload, or a stream, of this many bytes from a sequence number on was read.
+    fn finish(
+        &mut self,
+        record: &PacketRecord,
+        protocol: usize,
+        (start, len): (u32, usize),
+        read: Result<Progress, Unread>,
+    ) {
+        if record.protocol == TCP {
+            let body = if let Ok(Progress::Body(body)) = read { body } else { 0 };
+            let exchange = self.states.exchange();
+            let requests = (protocol == HTTP).then_some(exchange.own);
+            let ended = ended(&mut self.unread);
+            self.positions.advance(record, protocol, (start, len, body), requests, ended);
+            if protocol == HTTP && exchange.answered {
+                self.positions.answer(record, exchange.other);
+            }
+        }
+        match read {
+            Ok(Progress::Switched(switch)) => {
+                self.positions.switch(record, protocol, switch, ended(&mut self.unread));
+            }
+            Ok(_) => {}
+            Err(why) => self.lose(protocol, why),
         }
     }
 
@@ -198,6 +303,15 @@ impl Payloads {
         payload: &Payload<'_>,
         found: &mut impl FnMut(Kind, &[u8]) -> bool,
     ) -> Result<Progress, (Unread, u64)> {
+        if protocol == HTTP && payload.record.protocol == TCP {
+            if !http::begins(payload.bytes) {
+                return Ok(Progress::Other);
+            }
+            let Some([own, other]) = self.positions.exchange(payload.record) else {
+                return Ok(Progress::Other);
+            };
+            *self.states.exchange() = http::Exchange { own, other, answered: false };
+        }
         let (mut messages, mut omitted, mut room) = (0, 0, true);
         let each: Found<'_> = &mut |kind, value| {
             let begins = u64::from(kind == Kind::Protocol);
@@ -215,10 +329,13 @@ impl Payloads {
         read.map_err(|why| (why, messages))
     }
 
-    /// A message continues beyond its first packet.
+    /// A message continues beyond its first packet. What is before it was read.
     fn open(&mut self, protocol: usize, from: usize, payload: &Payload<'_>) {
-        let record = payload.record;
+        let Payload { record, sequence, .. } = *payload;
         let bytes = payload.bytes.get(from..).unwrap_or_default();
+        if record.protocol == TCP && from > 0 {
+            self.finish(record, protocol, (sequence, from), Ok(Progress::Done));
+        }
         if record.protocol != TCP || record.flags.contains(Flags::TRUNCATED) {
             return self.lose(protocol, Unread::Truncated);
         }
@@ -226,37 +343,55 @@ impl Payloads {
             return self.lose(protocol, Unread::TooMuch);
         }
         let ended = ended(&mut self.unread);
-        let sequence = payload.sequence.wrapping_add(from as u32);
-        self.streams.open(record, sequence, bytes, protocol, ended);
+        let sequence = sequence.wrapping_add(from as u32);
+        let decided = payload.bytes.len() >= LOOKED_AT;
+        self.streams.open(record, sequence, bytes, (protocol, decided), ended);
     }
 
-    /// Reads the message of a stream that grew.
+    /// Reads the message of a stream that grew. A stream with less than [`LOOKED_AT`] bytes may be of several protocols;
+    /// returns false if it is of none: then the segment may begin a message itself.
     fn read_stream(
         &mut self,
         mut stream: Stream,
         payload: &Payload<'_>,
         found: &mut impl FnMut(Kind, &[u8]) -> bool,
-    ) {
-        let whole = Payload { bytes: &stream.bytes, sequence: 0, ..*payload };
-        let why = match self.parse(stream.protocol, &whole, found) {
-            Ok(Progress::More(from)) => {
-                stream.bytes.drain(..from.min(stream.bytes.len()));
+    ) -> bool {
+        let Payload { record, .. } = *payload;
+        let whole = Payload { record, bytes: &stream.bytes, sequence: stream.start };
+        let read = if stream.decided {
+            let read = self.parse(stream.protocol, &whole, found);
+            if read == Ok(Progress::Other) {
+                // It turned out to be of another protocol.
+                self.lose(stream.protocol, Unread::Malformed);
+                return false;
+            }
+            (stream.protocol, read.map_err(|(why, _)| why))
+        } else {
+            let mut look = self.look(record, &stream.bytes);
+            look.protocols |= 1 << stream.protocol;
+            let Some(read) = self.attempt(look, &whole, found) else { return false };
+            read
+        };
+        match read {
+            (protocol, Ok(Progress::More(from))) => {
+                let from = from.min(stream.bytes.len());
+                if from > 0 {
+                    self.finish(record, protocol, (stream.start, from), Ok(Progress::Done));
+                }
+                stream.skip(from, protocol);
                 if stream.bytes.len() >= STREAM_MAX {
-                    Unread::TooMuch
-                } else if payload.record.flags.contains(Flags::TRUNCATED) {
-                    Unread::Truncated
+                    self.lose(protocol, Unread::TooMuch);
+                } else if record.flags.contains(Flags::TRUNCATED) {
+                    self.lose(protocol, Unread::Truncated);
                 } else {
-                    return self.streams.put(payload.record, stream, ended(&mut self.unread));
+                    self.streams.put(record, stream, ended(&mut self.unread));
                 }
             }
-            // It turned out to be of another protocol.
-            Ok(Progress::Other) => Unread::Malformed,
-            Ok(Progress::Done | Progress::Body(_) | Progress::Switched(_)) => {
-                return self.streams.finish(payload.record, &stream, ended(&mut self.unread));
+            (protocol, read) => {
+                self.finish(record, protocol, (stream.start, stream.bytes.len()), read);
             }
-            Err((why, _)) => why,
-        };
-        self.lose(stream.protocol, why);
+        }
+        true
     }
 
     fn lose(&mut self, protocol: usize, why: Unread) {
@@ -267,13 +402,14 @@ impl Payloads {
     /// stream that depend on the packets alone, at least [`LIFETIME_NS`](crate::LIFETIME_NS) of packet time apart.
     pub fn turn(&mut self) {
         self.streams.turn(ended(&mut self.unread));
+        self.positions.turn(ended(&mut self.unread));
         self.states.turn();
     }
 
     /// Bytes that incomplete messages and the like take now, of those given to [`Payloads::new`].
     #[cfg(test)]
     pub(crate) fn memory(&self) -> usize {
-        self.streams.memory() + self.states.memory()
+        self.streams.memory() + self.positions.memory() + self.states.memory()
     }
 
     /// The counters so far; at the end, `end` is true, and incomplete messages are counted.
@@ -298,3 +434,6 @@ impl Payloads {
         &self.counts
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@
 //!
 //! Bounds: [`STREAM_MAX`] bytes and [`EARLY_MAX`] early segments a stream, [`LIFETIME_NS`] by the times of its own
 //! packets, and the memory given to [`Streams::new`] for all. A stream that exceeds a bound ends, and is counted under a
-//! reason; so is a message that was read and is evicted for lack of room.
+//! reason.
 //!
 //! Invariants: the result depends on the packets of the connection and on the places of [`Streams::turn`] alone, as long
 //! as nothing ends for lack of room. The memory is bounded, whatever is opened, finished and left open.
@@ -21,6 +21,7 @@ use ringtap_base::Aged;
 use ringtap_wire::PacketRecord;
 
 use crate::hashing::Hashing;
+use crate::opening::LOOKED_AT;
 use crate::{LIFETIME_NS, Unread};
 
 /// Most bytes of a stream: a TLS record and its header.
@@ -34,10 +35,6 @@ const PARSES_MAX: u32 = 64;
 const WINDOW: i32 = 1 << 17;
 /// Most streams at a time.
 const STREAMS_MAX: usize = 16_384;
-/// Most messages that were read and are stored at a time, and their part of the memory.
-const READ_MAX: usize = 1 << 18;
-const READ_PART: usize = 4;
-const SYN: u8 = 2;
 /// Slots of the filter that is asked before the map.
 const SLOTS: usize = 4_096;
 
@@ -108,19 +105,20 @@ pub(crate) struct Stream {
     slot: u16,
     parses: u32,
     /// The sequence number of its first byte.
-    start: u32,
-}
-
-/// A message that was read: a segment of it that is sent again does not begin another stream.
-struct Read {
-    start: u32,
-    end: u32,
-    start_ns: u64,
-    slot: u16,
-    protocol: u16,
+    pub(crate) start: u32,
+    /// False if its first bytes were too few to know the protocol.
+    pub(crate) decided: bool,
 }
 
 impl Stream {
+    /// Drops messages that were read; the next one is of this protocol.
+    pub(crate) fn skip(&mut self, len: usize, protocol: usize) {
+        self.decided |= len > 0 || self.bytes.len() >= LOOKED_AT;
+        self.protocol = protocol;
+        self.bytes.drain(..len);
+        self.start = self.start.wrapping_add(len as u32);
+    }
+
     /// Bytes beside its place in the table.
     fn memory(&self) -> usize {
         let early: usize = self.early.iter().map(|(_, bytes)| bytes.capacity()).sum();
@@ -184,14 +182,11 @@ pub(crate) enum Fed {
 type Table<V> = Aged<Direction, V, Hashing>;
 
 const STREAM_BYTES: usize = Table::<Stream>::ENTRY_BYTES;
-const READ_BYTES: usize = Table::<Read>::ENTRY_BYTES;
 
 /// The streams of a reader.
 pub(crate) struct Streams {
     all: Table<Stream>,
-    /// Messages that were read: of each direction the last one.
-    read: Table<Read>,
-    /// Number of streams and messages in each slot.
+    /// Number of streams in each slot.
     slots: Box<[u32; SLOTS]>,
     hashing: Hashing,
     /// Bytes of all streams beside the table.
@@ -201,14 +196,11 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// No streams; all together take at most `memory_max` bytes.
-    pub(crate) fn new(memory_max: usize) -> Self {
-        let read_most = (memory_max / READ_PART / READ_BYTES).min(READ_MAX);
-        let bytes_max = memory_max - read_most * READ_BYTES;
+    /// No streams; all together take at most `bytes_max` bytes.
+    pub(crate) fn new(bytes_max: usize) -> Self {
         let hashing = Hashing::default();
         Self {
             all: Aged::new((bytes_max / STREAM_BYTES).min(STREAMS_MAX), hashing.clone()),
-            read: Aged::new(read_most, hashing.clone()),
             slots: Box::new([0; SLOTS]),
             hashing,
             bytes: 0,
@@ -219,8 +211,7 @@ impl Streams {
     /// False if there is certainly no stream for the packet.
     #[inline(always)]
     pub(crate) fn may_have(&self, record: &PacketRecord) -> bool {
-        !(self.all.is_empty() && self.read.is_empty())
-            && self.slots[usize::from(self.slot(record))] > 0
+        !self.all.is_empty() && self.slots[usize::from(self.slot(record))] > 0
     }
 
     /// The slot of a direction in the filter.
@@ -231,10 +222,10 @@ impl Streams {
         (self.hashing.word(word) >> 32) as u16 % SLOTS as u16
     }
 
-    /// Bytes that streams and messages take.
+    /// Bytes that streams take.
     #[cfg(test)]
     pub(crate) fn memory(&self) -> usize {
-        self.bytes + self.all.len() * STREAM_BYTES + self.read.len() * READ_BYTES
+        self.bytes + self.all.len() * STREAM_BYTES
     }
 
     /// Passes a segment to its stream. Calls `ended` as [`Streams::open`] does.
@@ -246,9 +237,7 @@ impl Streams {
         mut ended: impl FnMut(usize, Unread),
     ) -> Fed {
         let direction = Direction::of(record);
-        let Some(stream) = self.all.get_mut(&direction) else {
-            return self.repeated(direction, record, sequence, segment.len());
-        };
+        let Some(stream) = self.all.get_mut(&direction) else { return Fed::NoStream };
         let old = record.ts_ns.saturating_sub(stream.start_ns) > LIFETIME_NS;
         if old || !(-WINDOW..WINDOW).contains(&stream.offset(sequence)) {
             if let Some(stream) = self.take(&direction) {
@@ -271,6 +260,13 @@ impl Streams {
         }
     }
 
+    /// A SYN begins another connection: ends the stream of the direction. Calls `ended` as [`Streams::open`] does.
+    pub(crate) fn begin(&mut self, record: &PacketRecord, mut ended: impl FnMut(usize, Unread)) {
+        if let Some(stream) = self.take(&Direction::of(record)) {
+            ended(stream.protocol, Unread::Incomplete);
+        }
+    }
+
     fn take(&mut self, direction: &Direction) -> Option<Stream> {
         let stream = self.all.remove(direction)?;
         self.subtract(&stream);
@@ -283,14 +279,14 @@ impl Streams {
         self.bytes -= stream.memory();
     }
 
-    /// Opens a stream with the segment that begins a message. Calls `ended` with the protocol of each stream that
-    /// ends by this, and the reason.
+    /// Opens a stream with the segment that begins a message; `decided` if it is certainly of this protocol. Calls
+    /// `ended` with the protocol of each stream that ends by this, and the reason.
     pub(crate) fn open(
         &mut self,
         record: &PacketRecord,
         sequence: u32,
         segment: &[u8],
-        protocol: usize,
+        (protocol, decided): (usize, bool),
         ended: impl FnMut(usize, Unread),
     ) {
         let stream = Stream {
@@ -302,6 +298,7 @@ impl Streams {
             slot: self.slot(record),
             parses: 1,
             start: sequence,
+            decided,
         };
         self.put(record, stream, ended);
     }
@@ -337,58 +334,12 @@ impl Streams {
         }
     }
 
-    /// Stores that the message of a stream was read. Calls `ended` with the protocol of a message that is evicted by
-    /// this.
-    pub(crate) fn finish(
-        &mut self,
-        record: &PacketRecord,
-        stream: &Stream,
-        mut ended: impl FnMut(usize, Unread),
-    ) {
-        let Stream { start, next: end, start_ns, slot, protocol, .. } = *stream;
-        let read = Read { start, end, start_ns, slot, protocol: protocol as u16 };
-        self.slots[usize::from(slot)] += 1;
-        let (replaced, evicted) = self.read.insert(Direction::of(record), read);
-        if let Some(read) = replaced {
-            self.slots[usize::from(read.slot)] -= 1;
-        }
-        if let Some((_, read)) = evicted {
-            self.slots[usize::from(read.slot)] -= 1;
-            ended(read.protocol.into(), Unread::Evicted);
-        }
-    }
-
-    /// Ignores a segment of a message that was read; any other one drops it.
-    fn repeated(
-        &mut self,
-        direction: Direction,
-        record: &PacketRecord,
-        sequence: u32,
-        len: usize,
-    ) -> Fed {
-        let Some(&Read { start, end, start_ns, slot, .. }) = self.read.get(&direction) else {
-            return Fed::NoStream;
-        };
-        let upto = sequence.wrapping_sub(start) as usize + len;
-        let recent = record.ts_ns.saturating_sub(start_ns) <= LIFETIME_NS;
-        if recent && record.tcp_flags & SYN == 0 && upto <= end.wrapping_sub(start) as usize {
-            return Fed::Waits;
-        }
-        self.read.remove(&direction);
-        self.slots[usize::from(slot)] -= 1;
-        Fed::NoStream
-    }
-
     /// Ends what has been here, without growing, for a whole turn. Calls `ended` as [`Streams::open`] does.
     pub(crate) fn turn(&mut self, mut ended: impl FnMut(usize, Unread)) {
         self.all.turn();
         while let Some((_, stream)) = self.all.pop_old() {
             self.subtract(&stream);
             ended(stream.protocol, Unread::Incomplete);
-        }
-        self.read.turn();
-        while let Some((_, read)) = self.read.pop_old() {
-            self.slots[usize::from(read.slot)] -= 1;
         }
     }
 
@@ -397,9 +348,6 @@ impl Streams {
         while let Some((_, stream)) = self.all.pop_oldest() {
             self.subtract(&stream);
             ended(stream.protocol);
-        }
-        while let Some((_, read)) = self.read.pop_oldest() {
-            self.slots[usize::from(read.slot)] -= 1;
         }
     }
 }
@@ -421,7 +369,7 @@ mod tests {
         let base = u32::MAX - 150;
         let mut streams = Streams::new(usize::MAX);
         let record = packet(1, 5);
-        streams.open(&record, base, &segment(&(0, 100)), 3, |_, _| panic!("nothing ends"));
+        streams.open(&record, base, &segment(&(0, 100)), (3, true), |_, _| panic!("nothing ends"));
         for part in segments {
             match streams.feed(&record, base.wrapping_add(part.0), &segment(part), |_, _| {}) {
                 Fed::Grew(stream) => streams.put(&record, stream, |_, _| panic!("nothing ends")),
@@ -450,22 +398,22 @@ mod tests {
 
     #[test]
     fn streams_end_by_turns_and_by_memory() {
-        let mut streams = Streams::new(14_000);
+        let mut streams = Streams::new(10_500);
         let mut ended = Vec::new();
         for port in 0..20 {
             let record = packet(port, 1);
             assert!(!streams.may_have(&packet(port, 1)) || port > 0);
-            streams.open(&record, 7, &[0; 1_000], usize::from(port), |own, why| {
+            streams.open(&record, 7, &[0; 1_000], (usize::from(port), true), |own, why| {
                 ended.push((own, why))
             });
-            assert!(streams.may_have(&record) && streams.memory() <= 14_000);
+            assert!(streams.may_have(&record) && streams.memory() <= 10_500);
         }
         let no_room = |(at, own): (usize, &(usize, Unread))| *own == (at, Unread::NoRoom);
         assert!(ended.len() > 10 && ended.iter().enumerate().all(no_room));
         // The time of another connection ends nothing.
         let mut live = streams.all.len();
         let late = packet(100, 9 * LIFETIME_NS);
-        streams.open(&late, 7, &[], 100, |_, _| live -= 1);
+        streams.open(&late, 7, &[], (100, true), |_, _| live -= 1);
         assert_eq!(streams.all.len(), live + 1);
         ended.clear();
         streams.turn(|_, _| panic!("nothing ends"));
@@ -497,48 +445,9 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_was_read_does_not_begin_again() {
-        let mut streams = Streams::new(usize::MAX);
-        let record = packet(1, 5);
-        let nothing_ends = |_, _| panic!("nothing ends");
-        streams.open(&record, 7, b"abc", 0, nothing_ends);
-        let Fed::Grew(stream) = streams.feed(&record, 10, b"de", nothing_ends) else {
-            panic!("no growth")
-        };
-        streams.finish(&record, &stream, nothing_ends);
-        for (sequence, segment) in [(7, &b"abc"[..]), (10, b"de"), (7, b"abcde")] {
-            assert!(matches!(streams.feed(&record, sequence, segment, nothing_ends), Fed::Waits));
-        }
-        assert!(streams.may_have(&record) && streams.all.is_empty() && streams.bytes == 0);
-        // The next message, a new connection, and the same bytes too late are read.
-        let again = PacketRecord { tcp_flags: SYN, ..record };
-        let late = packet(1, LIFETIME_NS + 6);
-        for (record, sequence) in [(record, 12), (again, 7), (late, 7), (record, 6)] {
-            streams.finish(&record, &stream, nothing_ends);
-            let fed = streams.feed(&record, sequence, b"f", nothing_ends);
-            assert!(matches!(fed, Fed::NoStream) && streams.read.is_empty());
-            assert!(!streams.may_have(&record));
-        }
-        // They take no place from streams, and those that are evicted are counted.
-        let (mut streams, mut evicted) = (Streams::new(100_000), 0);
-        streams.open(&packet(2, 5), 7, b"abc", 0, nothing_ends);
-        for port in 0..1_000 {
-            streams.finish(&packet(port, 5), &stream, |_, why| {
-                evicted += usize::from(why == Unread::Evicted)
-            });
-        }
-        assert_eq!((streams.read.len() + evicted, streams.all.len()), (1_000, 1));
-        assert!(evicted > 500 && streams.memory() < 50_000);
-        streams.turn(nothing_ends);
-        streams.turn(|_, why| assert_eq!(why, Unread::Incomplete));
-        assert_eq!(streams.memory(), 0);
-        assert!(streams.slots.iter().all(|number| *number == 0));
-    }
-
-    #[test]
     fn a_stream_is_of_one_direction_and_one_time() {
         let mut streams = Streams::new(usize::MAX);
-        streams.open(&packet(1, 5), 7, b"abc", 0, |_, _| {});
+        streams.open(&packet(1, 5), 7, b"abc", (0, true), |_, _| {});
         assert!(matches!(streams.feed(&packet(2, 5), 10, b"d", |_, _| {}), Fed::NoStream));
         let reversed = PacketRecord { src_port: 443, dst_port: 1, ..packet(1, 5) };
         assert!(matches!(streams.feed(&reversed, 10, b"d", |_, _| {}), Fed::NoStream));
@@ -548,7 +457,7 @@ mod tests {
         // A late segment, and one of a later connection, end it.
         for (sequence, ts_ns) in [(11, LIFETIME_NS + 6), (1 << 30, 6)] {
             let mut ended = 0;
-            streams.open(&packet(3, 5), 7, b"abc", 0, |_, _| {});
+            streams.open(&packet(3, 5), 7, b"abc", (0, true), |_, _| {});
             let fed = streams.feed(&packet(3, ts_ns), sequence, b"d", |_, why| {
                 ended += u32::from(why == Unread::Incomplete);
             });
@@ -560,7 +469,7 @@ mod tests {
     fn held_segments_and_parses_are_bounded() {
         let (mut streams, mut ended) = (Streams::new(1 << 20), 0);
         for port in 0..100 {
-            streams.open(&packet(port, 5), 0, b"abc", 0, |_, _| ended += 1);
+            streams.open(&packet(port, 5), 0, b"abc", (0, true), |_, _| ended += 1);
         }
         for part in 1..=EARLY_MAX as u32 {
             for port in 0..100 {
@@ -570,7 +479,7 @@ mod tests {
         }
         assert!(ended > 10 && streams.all.len() + ended == 100);
         let record = packet(200, 5);
-        streams.open(&record, 0, b"a", 0, |_, _| {});
+        streams.open(&record, 0, b"a", (0, true), |_, _| {});
         let mut parses = 1;
         while let Fed::Grew(stream) = streams.feed(&record, parses, b"a", |_, _| {}) {
             streams.put(&record, stream, |_, _| {});

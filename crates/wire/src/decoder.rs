@@ -139,6 +139,18 @@ impl Decoder {
         (at > 0).then_some((at as usize, end as usize))
     }
 
+    /// The sequence number in the TCP header of the last decoded frame, if [`Decoder::plain_data`] has the place of its
+    /// data.
+    #[inline(always)]
+    pub fn plain_sequence(&self, frame: &[u8]) -> Option<u32> {
+        const IPV4: usize = 14 + 20;
+        const IPV6: usize = 14 + 40;
+        const SEQUENCE: usize = 4;
+        let header = if frame.get(12) == Some(&0x86) { IPV6 } else { IPV4 };
+        let bytes = frame.get(header + SEQUENCE..)?.first_chunk()?;
+        (self.data.at > 0).then_some(u32::from_be_bytes(*bytes))
+    }
+
     /// What a TCP or UDP packet carries, as far as it was captured. `record` is that of the last decoded frame or of the packet in
     /// its tunnel, `link` and `frame` are the arguments of that call. `None` for other protocols, for later fragments,
     /// and if the header was not captured.

@@ -137,6 +137,11 @@ impl Extractor for Http {
     }
 }
 
+/// Whether a message may begin with these bytes.
+pub(crate) fn begins(bytes: &[u8]) -> bool {
+    !matches!(StartLine::read(&bytes[empty_lines(bytes)..]), Line::Other)
+}
+
 /// The length of the empty lines at the beginning, which are ignored (RFC 9112, section 2.2).
 fn empty_lines(bytes: &[u8]) -> usize {
     const MOST: usize = 8;
@@ -231,13 +236,23 @@ impl Requests {
     }
 }
 
-/// The requests of the connection that is read. The caller keeps them for each connection.
+/// The requests of the connection that is read; [`Positions`](crate::positions::Positions) keeps those of all.
 #[derive(Default)]
 pub(crate) struct Exchange {
     /// Those of the packet's direction.
     pub(crate) own: Requests,
     /// Those of the other direction, which responses in this one answer.
     pub(crate) other: Requests,
+    /// Whether one of them was answered.
+    pub(crate) answered: bool,
+}
+
+impl Exchange {
+    /// Removes the request that a response answers.
+    fn answer(&mut self) -> Asked {
+        self.answered = true;
+        self.other.pop()
+    }
 }
 
 impl State for Exchange {
@@ -461,7 +476,7 @@ impl<'a> Head<'a> {
             StartLine::Response(status @ [b'1', ..]) if status != b"101" => {
                 return Body::Length(0);
             }
-            StartLine::Response(status) => match (exchange.other.pop(), status) {
+            StartLine::Response(status) => match (exchange.answer(), status) {
                 (_, b"101") if self.upgrade.starts_with(b"TLS") => {
                     return Body::Switched(Switch::Tunnel);
                 }
@@ -658,8 +673,7 @@ mod tests {
     fn a_header_can_be_split_anywhere() {
         for (bytes, facts) in [(GET, GOT), (&OK[..OK.len() - 5], WAS_OK)] {
             let record = packet(TCP, 8_080);
-            // A first segment of less than eight bytes is not looked at.
-            for at in LOOKED_AT..bytes.len() {
+            for at in 1..bytes.len() {
                 let parts = [(1, &bytes[..at]), (1 + at, &bytes[at..])];
                 assert_eq!(read_segments(&record, &parts), (facts.into(), vec![]), "{at}");
                 let next = (at + 3).min(bytes.len());

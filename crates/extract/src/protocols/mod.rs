@@ -47,6 +47,11 @@ macro_rules! extractors {
         }
 
         impl States {
+            /// That of HTTP.
+            pub(crate) fn exchange(&mut self) -> &mut http::Exchange {
+                &mut self.http
+            }
+
             /// The states, each with its part of the memory.
             pub(crate) fn new(memory: usize) -> Self {
                 let each = memory / Extractors::NAMES.len();
@@ -84,6 +89,9 @@ macro_rules! extractors {
         }
     };
 }
+
+/// The position of HTTP in the list.
+pub(crate) const HTTP: usize = 3;
 
 // In the order in which they are tried, each with its position.
 extractors! {

@@ -8,8 +8,7 @@
 //! question with a printable name and a registered type, and records that end where the message ends.
 //!
 //! Over TCP a stream is recognised by the beginning of a segment: a length, and a header that is possible (ports 53 and
-//! 5355) or as above. There, the first segment of a message must have 14 bytes, on the known ports 2; a segment of one
-//! byte may be a keep-alive.
+//! 5355) or as above. There, the first segment of a message must have 14 bytes, on the known ports 1.
 //!
 //! A message that is cut (a first fragment, a short capture) is reported as far as it is there, and counted. NetBIOS
 //! name service has the same format but other names, so its ports are left out.
@@ -182,8 +181,7 @@ fn stream(
 /// Looks at the next message of a stream. On a known port it need not be an ordinary one.
 fn next(rest: &[u8], known: bool, first: bool) -> Next<'_> {
     let Some((&prefix, behind)) = rest.split_first_chunk() else {
-        // One byte at the beginning of a segment may be a keep-alive.
-        return if first {
+        return if first && !known {
             Next::Other
         } else {
             Next::Part(Message { bytes: &[], cut: true }, HEADER)

@@ -371,11 +371,11 @@ fn an_answer_has_the_time_since_its_question() {
         let mut reader = Reader::new();
         let (asks, answers) = (bytes(query()), bytes(response()));
         reader.take(&packet(protocol, 53, 1_000), 1, &asks);
-        reader.take(&packet(protocol, 53, 2_001_000), 1, &asks);
+        reader.take(&packet(protocol, 53, 2_001_000), 1_001, &asks);
         reader.take(&reply(protocol, 53, 5_001_999), 1, &answers);
         let all = format!("{ASKED} {ASKED} {ANSWERED} time=5000");
         assert_eq!(reader.facts(), all);
-        reader.take(&reply(protocol, 53, 6_000_000), 1, &answers);
+        reader.take(&reply(protocol, 53, 6_000_000), 1_001, &answers);
         assert_eq!((reader.facts(), reader.unread()), (ANSWERED.into(), vec![]));
     }
     // The case of letters may differ, the type may not.

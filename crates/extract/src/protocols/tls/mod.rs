@@ -112,10 +112,17 @@ impl crate::State for State {
 fn segment(bytes: &[u8], recent: &mut Recent, found: Found<'_>) -> Result<Progress, Unread> {
     let mut rest = bytes;
     let first = loop {
-        let Ok(record) = Record::read(rest) else { return Ok(Progress::Other) };
+        let record = match Record::read(rest) {
+            Ok(record) => record,
+            // What precedes a hello may be alone in its segment.
+            Err(progress) if !rest.is_empty() => return Ok(progress),
+            Err(_) => return Ok(Progress::Other),
+        };
         match (record.kind, record.fragment) {
             (HANDSHAKE, _) => break record,
             (CHANGE_CIPHER_SPEC, [1]) | (ALERT, [_, _]) if !record.cut => rest = record.rest,
+            (CHANGE_CIPHER_SPEC, []) if record.len == 1 => return Ok(Progress::More(0)),
+            (ALERT, _) if record.cut && record.len == 2 => return Ok(Progress::More(0)),
             _ => return Ok(Progress::Other),
         }
     };
@@ -156,7 +163,9 @@ struct Record<'a> {
     kind: u8,
     /// The captured bytes of the fragment.
     fragment: &'a [u8],
-    /// Whether the fragment is longer than `fragment`.
+    /// The length of the fragment.
+    len: usize,
+    /// Whether that is more than there is.
     cut: bool,
     rest: &'a [u8],
 }
@@ -167,7 +176,8 @@ impl<'a> Record<'a> {
     /// # Errors
     /// `More`: the header is not complete. `Other`: it is not a record.
     fn read(bytes: &'a [u8]) -> Result<Self, Progress> {
-        if !b"\x03".starts_with(bytes.get(1..2).unwrap_or_default()) {
+        let kind = bytes.first().is_none_or(|kind| (CHANGE_CIPHER_SPEC..=HANDSHAKE).contains(kind));
+        if !kind || !b"\x03".starts_with(bytes.get(1..2).unwrap_or_default()) {
             return Err(Progress::Other);
         }
         let Some((&[kind, _, minor, high, low], rest)) = bytes.split_first_chunk::<RECORD_HEADER>()
@@ -179,7 +189,7 @@ impl<'a> Record<'a> {
             return Err(Progress::Other);
         }
         let (fragment, rest) = rest.split_at(len.min(rest.len()));
-        Ok(Self { kind, fragment, cut: fragment.len() < len, rest })
+        Ok(Self { kind, fragment, len, cut: fragment.len() < len, rest })
     }
 }
 
