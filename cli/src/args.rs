@@ -311,7 +311,7 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "anonymise",
         help_heading = "Output")]
     pub(crate) state: Option<PathBuf>,
-    /// Name this machine or link in its states [default: the host name]
+    /// Name this machine or link in its states, and in messages of Kafka [default: the host name]
     #[arg(long, value_name = "NAME", help_heading = "Output")]
     pub(crate) probe: Option<String>,
     /// Write flow records as json, csv, eve (Suricata), zeek (conn.log) or parquet; if PATH is

@@ -416,6 +416,7 @@ pub(crate) fn settings(
         refresh: args.template_refresh,
         tls: Tls { authorities: args.tls_ca.clone(), identity },
         vlan_in_key: args.vlan_in_key,
+        probe: Some(probe(args)),
         live: !interfaces.is_empty(),
         prompt: args.read.is_empty() || !args.read.iter().all(|path| path.is_file()),
         interfaces,
@@ -658,29 +659,34 @@ fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> 
         let flag = if is_exported { "--export …?format=state" } else { "--state" };
         return Err(Usage::of(format!("{flag} needs the analyses flows, volumes and talkers")));
     }
-    if !is_complete || !(keep || is_wanted) {
-        return match args.probe {
-            Some(_) => Err(Usage::of(
-                "--probe names a state: use it with --state, or --export …?format=state",
-            )),
-            None => Ok(None),
-        };
-    }
     if let Some(name) = args.probe.as_ref().filter(|name| !is_probe(name)) {
         return Err(Usage::of(format!(
             "--probe {name:?}: use at most {MOST_PROBE} bytes without control characters"
         )));
     }
-    let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if !is_complete || !(keep || is_wanted) {
+        return match args.probe {
+            Some(_) if !outputs::has_topic(&args.export) => Err(Usage::of(
+                "--probe names states and messages of Kafka: use it with --state, or --export kafka://…",
+            )),
+            _ => Ok(None),
+        };
+    }
     Ok(Some(Identity {
         // The standard library's random keys.
         run: RandomState::new().hash_one(std::process::id()),
-        probe: args.probe.clone().unwrap_or_else(|| host().trim_end().to_owned()),
+        probe: probe(args),
         in_parts: match &args.state {
             Some(path) => states::is_folder(path),
             None => is_exported && has_intervals,
         },
     }))
+}
+
+/// The name of this machine or link.
+fn probe(args: &MonitorArgs) -> String {
+    let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    args.probe.clone().unwrap_or_else(|| host().trim_end().to_owned())
 }
 
 /// The list of names: of the file, or the built-in one.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ringtap_export::Summary as Exported;
 use ringtap_export::{
     AlertOutput, Alerts, Collector, EventOutput, Exports, FileOutput, Handle, Output, Prepared,
-    Protocol, States, Store,
+    Protocol, States, Store, Transport,
 };
 use ringtap_flow::Sinks;
 
@@ -48,6 +48,11 @@ pub(crate) fn named(
 /// Whether a collector receives states.
 pub(crate) fn takes_states(collectors: &[Collector]) -> bool {
     collectors.iter().any(|collector| collector.protocol() == Protocol::States)
+}
+
+/// Whether a topic of Kafka is among these.
+pub(crate) fn has_topic(collectors: &[Collector]) -> bool {
+    collectors.iter().any(|collector| matches!(collector.transport(), Transport::Kafka(_)))
 }
 
 /// Whether both are the same place for alerts other than a file.

@@ -233,7 +233,7 @@ fn a_state_needs_its_analyses_and_addresses() {
             "needs the analyses flows, volumes and talkers",
         ),
         (&["--export", url, "--anonymise", key], "--anonymise cannot be used with"),
-        (&["--probe", "a"], "--probe names a state: use it with --state, or --export"),
+        (&["--probe", "a"], "--probe names states and messages of Kafka: use it with --state, or"),
     ] {
         let (_, errors, code) = monitor(flags);
         assert!(code == 2 && errors.contains(words), "{errors}");

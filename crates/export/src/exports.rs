@@ -326,8 +326,9 @@ impl Launch<'_> {
         if protocol == Protocol::States {
             return self.states(access);
         }
-        let sink = TopicSink::new(access, protocol)?;
-        let encoder = || RecordEncoder::new(protocol, self.settings);
+        let sampler = access.sampler();
+        let sink = TopicSink::new(access, protocol, self.settings)?;
+        let encoder = || RecordEncoder::new(protocol, self.settings, sampler);
         self.records(WaitPolicy::Collector, encoder, sink)
     }
 

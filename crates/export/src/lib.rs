@@ -79,6 +79,8 @@ pub struct Settings {
     pub tls: Tls,
     /// True if packets of different VLANs belong to different flows.
     pub vlan_in_key: bool,
+    /// The name of the probe, for messages of Kafka.
+    pub probe: Option<String>,
     /// The interfaces of the flows, for records; empty for files.
     pub interfaces: Interfaces,
     /// The sampling of packets, if any.
@@ -101,6 +103,7 @@ impl Default for Settings {
             refresh: Refresh::default(),
             tls: Tls::default(),
             vlan_in_key: false,
+            probe: None,
             interfaces: Interfaces::default(),
             sampling: None,
             meter: None,

@@ -78,6 +78,8 @@ pub(crate) struct Shared {
     messages: AtomicU64,
     message_octets: AtomicU64,
     lost: [Counts; Reason::ALL.len()],
+    /// Records that were lost before they were in a block.
+    unnumbered: AtomicU64,
     /// Bytes in blocks that wait for the writer.
     queued: AtomicU64,
     /// Increases once a second and when the writer is idle: each worker then hands over its block at its next mark.
@@ -116,6 +118,7 @@ impl Shared {
             messages: AtomicU64::new(0),
             message_octets: AtomicU64::new(0),
             lost: Default::default(),
+            unnumbered: AtomicU64::new(0),
             queued: AtomicU64::new(0),
             round: AtomicU32::new(1),
             interrupted: AtomicU64::new(0),
@@ -163,7 +166,14 @@ impl Shared {
     /// A worker dropped records that are in no block.
     pub(crate) fn drop_made(&self, reason: Reason, flows: RecordTotals) {
         self.made.add(flows);
+        self.unnumbered.fetch_add(flows.records, Ordering::Relaxed);
         self.lose(reason, flows);
+    }
+
+    /// Records so far that the writer did not get, because they were in no block.
+    #[cfg(feature = "kafka")]
+    pub(crate) fn unnumbered(&self) -> u64 {
+        self.unnumbered.load(Ordering::Relaxed)
     }
 
     pub(crate) fn lose(&self, reason: Reason, flows: RecordTotals) {

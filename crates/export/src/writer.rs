@@ -22,6 +22,12 @@ pub(crate) trait Sink: Send + 'static {
     /// Writes a block, and counts its records as sent or lost.
     fn write(&mut self, block: &mut Block<Self::Payload>, shared: &Shared);
 
+    /// Waits, up to this time, while there is nothing to write. Returns true if all that was written is done.
+    fn rest(&mut self, time: Duration, _shared: &Shared) -> bool {
+        park_timeout(time);
+        true
+    }
+
     /// Called once a second.
     fn tick(&mut self, _shared: &Shared) {}
 
@@ -69,8 +75,7 @@ pub(crate) fn run<S: Sink>(mut sink: S, mut inboxes: Vec<Inbox<S::Payload>>, sha
         } else if closed {
             break;
         } else {
-            park_timeout(nap);
-            if !shared.is_failing() {
+            if sink.rest(nap, &shared) && !shared.is_failing() {
                 shared.note_progress();
             }
             if nap < NAP_MAX {

@@ -6,6 +6,7 @@
 //! | 3 | `sampling_rate` | N, if one of N packets is sampled; 1 without sampling |
 //! | 6, 7 | `src_addr`, `dst_addr` | 4 or 16 octets |
 //! | 9, 10 | `bytes`, `packets` | layer 3 octets and packets of this direction |
+//! | 11 | `sampler_address` | the probe's name, if it is an address; or this machine's address towards the broker |
 //! | 14, 15 | `src_as`, `dst_as` | autonomous systems, with origins |
 //! | 18 | `in_if` | the interface that received the flow's first packet, in its direction |
 //! | 20 | `proto` | IP protocol |
@@ -21,6 +22,8 @@
 //! | 81 | `mpls_label` | top label |
 //! | 110 | `time_received_ns` | as `time_flow_end_ns`: there is no separate receiver |
 //! | 111, 112 | `time_flow_start_ns`, `time_flow_end_ns` | earliest and latest packet of the whole flow |
+
+use std::net::IpAddr;
 
 use ringtap_flow::{FlowKey, FlowRecord, IpVersion};
 
@@ -44,6 +47,8 @@ pub(crate) struct FlowMessage {
     bytes: u64,
     #[prost(uint64, tag = "10")]
     packets: u64,
+    #[prost(bytes = "vec", tag = "11")]
+    sampler_address: Vec<u8>,
     #[prost(uint32, tag = "14")]
     src_as: u32,
     #[prost(uint32, tag = "15")]
@@ -90,8 +95,13 @@ pub(crate) struct FlowMessage {
 
 impl FlowMessage {
     /// A message with the fields that are equal in all.
-    pub(crate) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings, sampler: Option<IpAddr>) -> Self {
+        let octets = |address| match address {
+            IpAddr::V4(address) => address.octets().to_vec(),
+            IpAddr::V6(address) => address.octets().to_vec(),
+        };
         Self {
+            sampler_address: sampler.map(octets).unwrap_or_default(),
             sampling_rate: settings.sampling.map_or(1, |sampling| sampling.of().into()),
             observation_domain_id: settings.observation_domain,
             ..Self::default()
@@ -231,7 +241,7 @@ mod tests {
     fn message(record: &FlowRecord, direction: usize) -> FlowMessage {
         let sampling = Some(Sampling::Random(100));
         let settings = Settings { observation_domain: 42, sampling, ..Settings::default() };
-        let mut message = FlowMessage::new(&settings);
+        let mut message = FlowMessage::new(&settings, "192.0.2.1".parse().ok());
         message.fill(record, direction);
         message
     }
@@ -247,6 +257,7 @@ mod tests {
             (7, octets(&[10, 0, 0, 2])),
             (9, number(0x102)),
             (10, number(3)),
+            (11, octets(&[192, 0, 2, 1])),
             (14, number(64_500)),
             (15, number(64_501)),
             (18, number(5)),

@@ -6,25 +6,28 @@
 //! state of a part ─▶ PartSender ─ ring ─▶ PartSink: chunks ────────────────────────────┘
 //! ```
 //!
-//! A [`Producer`] delivers any messages: it numbers them, chooses partitions, and repeats what is not acknowledged.
-//! The Kafka protocol is that of rskafka, on a runtime of the writer's thread, which runs only while the writer waits
-//! for brokers.
+//! A [`Producer`](producer::Producer) delivers any messages: it numbers them, chooses partitions, and repeats what is not
+//! acknowledged. The connections are those of rskafka, on a runtime of the writer's thread, which runs while the writer
+//! waits.
 //!
 //! Invariants: messages with the same key are in one partition, in the order of their numbers, as long as the topic has
 //! the same partitions. A message counts as sent when all replicas in sync have it.
 
+mod batch;
 mod flow_message;
 mod partition;
 mod producer;
-mod quota;
 mod records;
+mod requests;
 mod runtime;
 mod session;
 mod states;
+mod statistics;
 
 pub(crate) use records::{RecordEncoder, TopicSink};
 pub(crate) use session::Access;
 pub(crate) use states::{PartEncoder, PartSender, PartSink};
 
-/// Memory of the writer besides the blocks, in bytes: the messages of a block as a request, and answers.
-pub(crate) const WRITER_BYTES: usize = 2 << 20;
+/// Memory of the writer besides the blocks, in bytes: messages without an answer, the same as requests that the system
+/// has not taken yet, and answers.
+pub(crate) const WRITER_BYTES: usize = 2 * producer::HELD_MAX + (1 << 20);

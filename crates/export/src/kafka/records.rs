@@ -1,6 +1,8 @@
 //! Flow records as messages of a topic.
 
 use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
 
 use prost::Message as _;
 use ringtap_flow::FlowRecord;
@@ -47,7 +49,7 @@ impl Messages {
             key: &self.bytes[begin..part.key_end],
             value: &self.bytes[part.key_end..part.end],
             headers,
-            flows: part.flows,
+            flows: Some(part.flows),
         })
     }
 }
@@ -69,12 +71,24 @@ pub(crate) struct RecordEncoder {
     protocol: Protocol,
     interfaces: Interfaces,
     message: FlowMessage,
+    /// The end of a line with the probe's name, instead of `}`.
+    end: Vec<u8>,
 }
 
 impl RecordEncoder {
-    pub(crate) fn new(protocol: Protocol, settings: &Settings) -> Self {
-        let (interfaces, message) = (settings.interfaces.clone(), FlowMessage::new(settings));
-        Self { protocol, interfaces, message }
+    /// `sampler` is the address of this program.
+    pub(crate) fn new(protocol: Protocol, settings: &Settings, sampler: Option<IpAddr>) -> Self {
+        let (interfaces, message) =
+            (settings.interfaces.clone(), FlowMessage::new(settings, sampler));
+        let probe = settings.probe.as_ref().and_then(|name| serde_json::to_string(name).ok());
+        let end = probe.map_or("}".into(), |name| format!(",\"probe\":{name}}}"));
+        Self { protocol, interfaces, message, end: end.into() }
+    }
+
+    /// The value of a message about the run, for readers that take every value as a flow: one without packets.
+    pub(crate) fn empty(&self) -> Option<Vec<u8>> {
+        let is_binary = self.protocol == Protocol::FlowMessages;
+        is_binary.then(|| self.message.encode_length_delimited_to_vec())
     }
 }
 
@@ -98,8 +112,9 @@ impl Encode for RecordEncoder {
             messages.bytes.extend_from_slice(id.as_bytes());
             let key_end = messages.bytes.len();
             json::line(&mut messages.bytes, record, &self.interfaces);
-            // Without the line feed.
-            messages.bytes.pop();
+            // Without the bracket and the line feed.
+            messages.bytes.truncate(messages.bytes.len() - 2);
+            messages.bytes.extend_from_slice(&self.end);
             messages.end(key_end, as_biflow(record));
         } else {
             for direction in directions(record) {
@@ -132,9 +147,10 @@ impl TopicSink {
     ///
     /// # Errors
     /// The error of the system if it has no resources for the connections.
-    pub(crate) fn new(access: Access, protocol: Protocol) -> io::Result<Self> {
+    pub(crate) fn new(access: Access, protocol: Protocol, settings: &Settings) -> io::Result<Self> {
         let format: &[u8] = if protocol == Protocol::FlowMessages { b"protobuf" } else { b"json" };
-        Ok(Self { format, producer: Producer::new(access)? })
+        let about = RecordEncoder::new(protocol, settings, access.sampler()).empty();
+        Ok(Self { format, producer: Producer::new(access)?.with_statistics(about) })
     }
 }
 
@@ -142,10 +158,16 @@ impl Sink for TopicSink {
     type Payload = Messages;
 
     fn write(&mut self, block: &mut Block<Messages>, shared: &Shared) {
-        let headers = [("format", self.format)];
-        let messages: Vec<_> = block.payload.iter(&headers).collect();
-        // Each message is counted by its flows.
-        let _ = self.producer.deliver(&messages, shared);
+        let probe = self.producer.probe().map(str::to_owned);
+        let probe = probe.as_ref().map(|name| ("probe", name.as_bytes()));
+        let headers: Vec<_> = [("format", self.format)].into_iter().chain(probe).collect();
+        for message in block.payload.iter(&headers) {
+            self.producer.push(&message, shared);
+        }
+    }
+
+    fn rest(&mut self, time: Duration, shared: &Shared) -> bool {
+        self.producer.rest(time, shared)
     }
 
     fn tick(&mut self, shared: &Shared) {
@@ -175,7 +197,7 @@ mod tests {
     }
 
     fn encoded(protocol: Protocol, records: &[FlowRecord]) -> (Messages, RecordTotals) {
-        let mut encoder = RecordEncoder::new(protocol, &Settings::default());
+        let mut encoder = RecordEncoder::new(protocol, &Settings::default(), None);
         let (mut messages, mut flows) = (encoder.payload(0), RecordTotals::default());
         for record in records {
             encoder.add(record, &mut messages, &mut flows).unwrap();
@@ -185,7 +207,7 @@ mod tests {
 
     fn sum(messages: &Messages) -> RecordTotals {
         let mut sum = RecordTotals::default();
-        messages.iter(&[]).for_each(|message| sum += message.flows);
+        messages.iter(&[]).for_each(|message| sum += message.flows.unwrap());
         sum
     }
 
@@ -210,7 +232,7 @@ mod tests {
         let all: Vec<_> = messages.iter(&[]).collect();
         assert_eq!((all.len() as u64, flows.records), (3, 3));
         assert_eq!(sum(&messages), flows);
-        let mut expected = FlowMessage::new(&Settings::default());
+        let mut expected = FlowMessage::new(&Settings::default(), None);
         for (message, direction) in all.iter().zip([0, 0, 1]) {
             expected.fill(&record(1), direction);
             let mut value = message.value;
@@ -218,5 +240,25 @@ mod tests {
             assert!(value.is_empty(), "the length is that of the rest");
             assert_eq!(message.key, all[0].key);
         }
+    }
+
+    #[test]
+    fn a_record_has_its_probe() {
+        let settings = Settings { probe: Some("site \"a\"".into()), ..Settings::default() };
+        let lines = Protocol::Lines(Format::Json);
+        let mut encoder = RecordEncoder::new(lines, &settings, None);
+        let (mut messages, mut flows) = (encoder.payload(0), RecordTotals::default());
+        encoder.add(&record(0), &mut messages, &mut flows).unwrap();
+        let value = messages.iter(&[]).next().unwrap().value;
+        let value: serde_json::Value = serde_json::from_slice(value).unwrap();
+        assert_eq!(value["probe"], "site \"a\"");
+        assert!(value["sourceIPv6Address"].is_string(), "{value}");
+        assert_eq!(encoder.empty(), None);
+        // Statistics of a binary topic are a flow without packets.
+        let sampler = "192.0.2.1".parse().ok();
+        let encoder = RecordEncoder::new(Protocol::FlowMessages, &settings, sampler);
+        let empty = encoder.empty().unwrap();
+        let empty = FlowMessage::decode_length_delimited(&empty[..]).unwrap();
+        assert_eq!(empty, FlowMessage::new(&settings, sampler));
     }
 }

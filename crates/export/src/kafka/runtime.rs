@@ -6,20 +6,17 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 use tokio::time::timeout;
-use tracing::Dispatch;
 
-use super::quota::Watch;
 use crate::shared::{Shared, now};
 
 /// One wait, after which the end is checked.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// A runtime without threads.
-pub(crate) struct Runtime {
-    /// `None` while it is dropped.
-    tokio: Option<tokio::runtime::Runtime>,
-    watch: Dispatch,
-}
+/// How often tasks get their turn, without waiting: to begin, to write, to read an answer, to return it.
+const TURNS: usize = 4;
+
+/// A runtime without threads. `None` while it is dropped.
+pub(crate) struct Runtime(Option<tokio::runtime::Runtime>);
 
 impl Runtime {
     /// Creates a runtime.
@@ -27,8 +24,7 @@ impl Runtime {
     /// # Errors
     /// The error of the system if it has no resources for the connections.
     pub(crate) fn new() -> io::Result<Self> {
-        let tokio = Builder::new_current_thread().enable_io().enable_time().build()?;
-        Ok(Self { tokio: Some(tokio), watch: Dispatch::new(Watch) })
+        Ok(Self(Some(Builder::new_current_thread().enable_io().enable_time().build()?)))
     }
 
     /// Runs `future`. `None`: it took longer than the limit, or the output is not waited for any more.
@@ -42,22 +38,38 @@ impl Runtime {
         let slices = async {
             let mut future = pin!(future);
             loop {
-                match timeout(SLICE, future.as_mut()).await {
+                let left = end.saturating_duration_since(now());
+                match timeout(left.min(SLICE), future.as_mut()).await {
                     Ok(output) => return Some(output),
                     Err(_) if shared.over() || now() >= end => return None,
                     Err(_) => {}
                 }
             }
         };
-        let tokio = self.tokio.as_ref()?;
-        tracing::dispatcher::with_default(&self.watch, || tokio.block_on(slices))
+        self.0.as_ref()?.block_on(slices)
+    }
+
+    /// Runs tasks that need not wait.
+    pub(crate) fn turn(&self) {
+        if let Some(tokio) = &self.0 {
+            tokio.block_on(async {
+                for _ in 0..TURNS {
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+    }
+
+    /// While this is held, tasks can be started and dropped.
+    pub(crate) fn enter(&self) -> Option<tokio::runtime::EnterGuard<'_>> {
+        self.0.as_ref().map(tokio::runtime::Runtime::enter)
     }
 }
 
 impl Drop for Runtime {
     fn drop(&mut self) {
         // A name that is still being resolved is not waited for.
-        if let Some(tokio) = self.tokio.take() {
+        if let Some(tokio) = self.0.take() {
             tokio.shutdown_background();
         }
     }

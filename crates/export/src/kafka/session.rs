@@ -1,35 +1,53 @@
 //! The connections to the brokers of a topic: reading its partitions, and sending batches to their leaders.
+//!
+//! Each broker has one connection, without Nagle's delay. Requests are sent without waiting for answers, which brokers
+//! give in the order of the requests. Framing, versions and logins are those of rskafka; its own client has the delay,
+//! and sends one batch for each answer.
 
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
-use rskafka::BackoffConfig;
-use rskafka::client::error::{Error, ProtocolError};
-use rskafka::client::partition::{Compression as Codec, PartitionClient, UnknownTopicHandling};
-use rskafka::client::{Client, ClientBuilder, Credentials, SaslConfig};
-use rskafka::record::Record;
+use rskafka::client::{Credentials, SaslConfig};
+use rskafka::messenger::{Messenger, RequestError};
+use rskafka::protocol::error::Error as ProtocolError;
+use rskafka::protocol::messages::{
+    MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponsePartition,
+};
+use rskafka::protocol::primitives::{Boolean, String_};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use super::quota::unless_over_quota;
+use super::batch::ProducerId;
+use super::requests::{InitProducer, Produce};
 use crate::{Compression, KafkaTopic, Login, Mechanism, Settings};
 
-/// Most bytes of an answer: the list of all topics of a large cluster takes less.
-const ANSWER_MAX: usize = 16 << 20;
+/// Most bytes of an answer. Those about a topic of many partitions take less.
+const ANSWER_MAX: usize = 1 << 20;
 
-/// Most partitions of a topic: each that is used has a connection.
+/// Most partitions of a topic.
 const PARTITIONS_MAX: usize = 512;
 
 /// Most bytes that are read from a file with a password.
 const PASSWORD_MAX: u64 = 4 << 10;
 
+/// The name of this program for brokers.
+const CLIENT: &str = "ringtap";
+
+/// A connection to a broker.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+type Connection = Messenger<Box<dyn Stream>>;
+
 /// A topic, and all that is needed to connect.
 pub(crate) struct Access {
     topic: KafkaTopic,
+    probe: Option<String>,
     sasl: Option<SaslConfig>,
     #[cfg(feature = "tls")]
     tls: Option<Arc<rustls::ClientConfig>>,
@@ -41,8 +59,6 @@ impl Access {
     /// # Errors
     /// A file cannot be read, or does not contain them.
     pub(crate) fn new(topic: &KafkaTopic, settings: &Settings) -> io::Result<Self> {
-        #[cfg(not(feature = "tls"))]
-        let _ = settings;
         #[cfg(feature = "tls")]
         let tls = if topic.tls {
             let mut tls = settings.tls.clone();
@@ -53,28 +69,90 @@ impl Access {
         };
         Ok(Self {
             topic: topic.clone(),
+            probe: settings.probe.clone(),
             sasl: topic.login.as_ref().map(sasl).transpose()?,
             #[cfg(feature = "tls")]
             tls,
         })
     }
 
-    fn builder(&self) -> ClientBuilder {
-        // One attempt: the producer repeats it, because it reports the error and may stop.
-        let once = BackoffConfig { deadline: Some(Duration::ZERO), ..BackoffConfig::default() };
-        let builder = ClientBuilder::new(self.topic.brokers.clone())
-            .client_id("ringtap")
-            .max_message_size(ANSWER_MAX)
-            .backoff_config(once);
-        #[cfg(feature = "tls")]
-        let builder = match &self.tls {
-            Some(config) => builder.tls_config(Arc::clone(config)),
-            None => builder,
-        };
-        match &self.sasl {
-            Some(sasl) => builder.sasl_config(sasl.clone()),
-            None => builder,
+    /// The compression of batches.
+    pub(crate) fn compression(&self) -> Compression {
+        self.topic.compression
+    }
+
+    /// The name of the probe.
+    pub(crate) fn probe(&self) -> Option<&str> {
+        self.probe.as_deref()
+    }
+
+    /// The address that stands for this probe: its name, if that is one, or else the one from which this machine reaches
+    /// a broker whose address is given.
+    pub(crate) fn sampler(&self) -> Option<IpAddr> {
+        let named = self.probe.as_ref().and_then(|name| name.parse().ok());
+        let address = |broker: &String| broker.parse::<SocketAddr>().ok();
+        named.or_else(|| {
+            let broker = self.topic.brokers.iter().find_map(address)?;
+            let any: IpAddr = if broker.is_ipv4() {
+                Ipv4Addr::UNSPECIFIED.into()
+            } else {
+                Ipv6Addr::UNSPECIFIED.into()
+            };
+            // Nothing is sent.
+            let socket = UdpSocket::bind((any, 0)).ok()?;
+            socket.connect(broker).ok()?;
+            socket.local_addr().ok().map(|own| own.ip())
+        })
+    }
+
+    /// Connects to a broker, and logs in.
+    async fn connect(&self, broker: &str) -> Result<Connection, String> {
+        let stream = self
+            .stream(broker)
+            .await
+            .map_err(|error| in_words(format!("error connecting to broker {broker:?}: {error}")))?;
+        let mut connection = Messenger::new(stream, ANSWER_MAX, CLIENT.into());
+        connection.sync_versions().await.map_err(|error| with_advice(words(&error)))?;
+        if let Some(sasl) = &self.sasl {
+            connection.do_sasl(sasl.clone()).await.map_err(|error| words(&error))?;
         }
+        Ok(connection)
+    }
+
+    async fn stream(&self, broker: &str) -> io::Result<Box<dyn Stream>> {
+        let stream = TcpStream::connect(broker).await?;
+        stream.set_nodelay(true)?;
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            let host = broker.rsplit_once(':').map_or(broker, |(host, _)| host);
+            let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+            let host = rustls::pki_types::ServerName::try_from(host).map_err(io::Error::other)?;
+            let connector = tokio_rustls::TlsConnector::from(Arc::clone(tls));
+            return Ok(Box::new(connector.connect(host, stream).await?));
+        }
+        Ok(Box::new(stream))
+    }
+
+    /// Connects to one of the brokers of the URL, and reads what it says about the topic.
+    async fn first(&self) -> Result<(Connection, MetadataResponse), String> {
+        let mut last = String::new();
+        for broker in &self.topic.brokers {
+            let topics =
+                Some(vec![MetadataRequestTopic { name: String_(self.topic.name.clone()) }]);
+            let request =
+                MetadataRequest { topics, allow_auto_topic_creation: Some(Boolean(false)) };
+            let opened = async {
+                let connection = self.connect(broker).await?;
+                let answer = connection.request(request).await;
+                let answer = answer.map_err(|error| with_advice(words(&error)))?;
+                Ok((connection, answer))
+            };
+            match opened.await {
+                Ok(opened) => return Ok(opened),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
     }
 }
 
@@ -101,7 +179,7 @@ fn password(path: &Path) -> io::Result<String> {
 }
 
 /// The result of sending a batch.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// All replicas in sync have it.
     Taken,
@@ -109,49 +187,75 @@ pub(crate) enum Outcome {
     TooLarge,
     /// The topic will never take it.
     Refused(String),
-    /// It was taken or not, which will never be known.
-    OverQuota,
+    /// A batch before it was not taken.
+    OutOfOrder,
+    /// The broker does not know the producer any more.
+    UnknownProducer,
     /// Connect and send again.
     Broken(String),
 }
 
+/// An answer of a broker.
+pub(crate) struct Answer {
+    /// The index of the partition.
+    pub(crate) lane: usize,
+    /// The number of the batch.
+    pub(crate) number: u64,
+    pub(crate) outcome: Outcome,
+    /// The time for which the broker then reads nothing, because of a quota.
+    pub(crate) throttle_ms: u64,
+}
+
+/// A partition: its number, and the number of the broker that leads it.
+struct Partition {
+    number: i32,
+    leader: i32,
+}
+
 /// Connections to the brokers.
 pub(crate) struct Session {
-    client: Arc<Client>,
-    topic: String,
-    /// The numbers of the partitions.
-    partitions: Vec<i32>,
-    /// The connections to leaders of partitions.
-    leaders: BTreeMap<usize, Arc<PartitionClient>>,
-    codec: Codec,
+    topic: Arc<str>,
+    partitions: Vec<Partition>,
+    leaders: BTreeMap<i32, Arc<Connection>>,
+    producer: ProducerId,
+    /// Batches without an answer.
+    requests: JoinSet<Answer>,
 }
 
 impl Session {
-    /// Connects to a broker, and reads the partitions of the topic.
+    /// Connects to a broker, reads the partitions of the topic, and connects to all leaders. `producer` is the number
+    /// from an earlier session.
     ///
     /// # Errors
     /// Why this failed, for people.
-    pub(crate) async fn open(access: Arc<Access>) -> Result<Self, String> {
-        let name = access.topic.name.as_str();
+    pub(crate) async fn open(
+        access: Arc<Access>,
+        producer: Option<ProducerId>,
+    ) -> Result<Self, String> {
         // In a task: a panic is an error.
         let mut task = JoinSet::new();
-        let builder = access.builder();
-        task.spawn(async move {
-            let client = builder.build().await?;
-            let topics = client.list_topics().await?;
-            Ok::<_, Error>((client, topics))
-        });
-        let (client, topics) = match task.join_next().await {
-            Some(Ok(opened)) => opened.map_err(|error| match words(&error) {
-                closed if closed == CLOSED => format!("{CLOSED}; is tls=true missing, or a login?"),
-                other => other,
-            })?,
-            _ => return Err(MALFORMED.into()),
-        };
-        let topic = topics.into_iter().find(|topic| topic.name == name);
-        let partitions: Vec<_> = topic.into_iter().flat_map(|topic| topic.partitions).collect();
+        task.spawn(Self::try_open(access, producer));
+        match task.join_next().await {
+            Some(Ok(opened)) => opened,
+            _ => Err(MALFORMED.into()),
+        }
+    }
+
+    async fn try_open(access: Arc<Access>, producer: Option<ProducerId>) -> Result<Self, String> {
+        let name = access.topic.name.as_str();
+        let (connection, metadata) = access.first().await?;
+        let topic = metadata.topics.into_iter().find(|topic| topic.name.0 == name);
+        let Some(topic) = topic else { return Err(no_topic(name)) };
+        match topic.error {
+            None => {}
+            Some(ProtocolError::UnknownTopicOrPartition) => return Err(no_topic(name)),
+            Some(error) => return Err(of_protocol(error)),
+        }
+        let mut partitions =
+            topic.partitions.iter().map(partition).collect::<Result<Vec<_>, _>>()?;
+        partitions.sort_unstable_by_key(|partition| partition.number);
         if partitions.is_empty() {
-            return Err(format!("the topic {name} does not exist, or we may not see it"));
+            return Err(no_topic(name));
         }
         if partitions.len() > PARTITIONS_MAX {
             let count = partitions.len();
@@ -159,13 +263,32 @@ impl Session {
                 "the topic {name} has {count} partitions, {PARTITIONS_MAX} at most"
             ));
         }
-        let codec = match access.topic.compression {
-            Compression::None => Codec::NoCompression,
-            Compression::Gzip => Codec::Gzip,
-            Compression::Snappy => Codec::Snappy,
+        let producer = match producer {
+            Some(producer) => producer,
+            None => new_producer(&connection).await?,
         };
-        let (client, topic) = (Arc::new(client), name.to_owned());
-        Ok(Self { client, topic, partitions, leaders: BTreeMap::new(), codec })
+
+        let mut connecting = JoinSet::new();
+        for broker in metadata.brokers {
+            let number = broker.node_id.0;
+            if partitions.iter().any(|partition| partition.leader == number) {
+                let access = Arc::clone(&access);
+                let (host, port) = (broker.host.0, broker.port.0);
+                let host = if host.contains(':') { format!("[{host}]") } else { host };
+                let connect =
+                    async move { access.connect(&format!("{host}:{port}")).await.map(Arc::new) };
+                connecting.spawn(async move { (number, connect.await) });
+            }
+        }
+        let mut leaders = BTreeMap::new();
+        while let Some(joined) = connecting.join_next().await {
+            let (number, connection) = joined.map_err(|_| MALFORMED)?;
+            leaders.insert(number, connection?);
+        }
+        if partitions.iter().any(|partition| !leaders.contains_key(&partition.leader)) {
+            return Err(of_protocol(ProtocolError::LeaderNotAvailable));
+        }
+        Ok(Self { topic: name.into(), partitions, leaders, producer, requests: JoinSet::new() })
     }
 
     /// The number of partitions, at least 1.
@@ -173,97 +296,123 @@ impl Session {
         self.partitions.len()
     }
 
-    /// Sends a batch to each of these partitions, by index, at the same time. Adds the result of each to `outcomes` as
-    /// soon as it is known.
-    pub(crate) async fn produce(
-        &mut self,
-        batches: Vec<(usize, Vec<Record>)>,
-        outcomes: &mut BTreeMap<usize, Outcome>,
-    ) {
-        let mut tasks = JoinSet::new();
-        for (index, records) in batches {
-            let (client, topic, codec) = (Arc::clone(&self.client), self.topic.clone(), self.codec);
-            let (leader, partition) = (self.leaders.get(&index).cloned(), self.partitions[index]);
-            tasks.spawn(async move {
-                let leader = match leader {
-                    Some(leader) => leader,
-                    None => {
-                        let unknown = UnknownTopicHandling::Error;
-                        match client.partition_client(topic, partition, unknown).await {
-                            Ok(leader) => Arc::new(leader),
-                            Err(error) => return (index, None, outcome(&error)),
-                        }
-                    }
-                };
-                let outcome = match unless_over_quota(leader.produce(records, codec)).await {
-                    Some(Ok(_)) => Outcome::Taken,
-                    Some(Err(error)) => outcome(&error),
-                    None => Outcome::OverQuota,
-                };
-                (index, Some(leader), outcome)
-            });
+    /// The number of the producer.
+    pub(crate) fn producer(&self) -> ProducerId {
+        self.producer
+    }
+
+    /// Sends an encoded batch to a partition, by index, after those before it. In the context of the runtime.
+    pub(crate) fn send(&mut self, lane: usize, number: u64, batch: Vec<u8>) {
+        let Partition { number: partition, leader } = self.partitions[lane];
+        let Some(leader) = self.leaders.get(&leader).cloned() else { return };
+        let (topic, batch) = (Arc::clone(&self.topic), Mutex::new(batch));
+        self.requests.spawn(async move {
+            let answer = leader.request(Produce { topic, partition, batch }).await;
+            let (outcome, throttle_ms) = match answer {
+                Err(error) => (Outcome::Broken(words(&error)), 0),
+                Ok(answer) => {
+                    let throttle_ms = answer.throttle_time_ms.map_or(0, |time| time.0.max(0));
+                    let mut all = answer.responses.iter().flat_map(|one| &one.partition_responses);
+                    let own = all.find(|own| own.index.0 == partition);
+                    let outcome = match own.map(|own| own.error) {
+                        Some(error) => outcome(error),
+                        None => Outcome::Broken(MALFORMED.into()),
+                    };
+                    (outcome, throttle_ms as u64)
+                }
+            };
+            Answer { lane, number, outcome, throttle_ms }
+        });
+    }
+
+    /// The next answer. `None`: a request panicked.
+    pub(crate) async fn answer(&mut self) -> Option<Answer> {
+        match self.requests.join_next().await {
+            Some(answer) => answer.ok(),
+            // Nothing was sent.
+            None => std::future::pending().await,
         }
-        while let Some(joined) = tasks.join_next().await {
-            // Without a result, as after a panic, the batch is sent again.
-            if let Ok((index, leader, outcome)) = joined {
-                outcomes.insert(index, outcome);
-                self.leaders.extend(leader.map(|leader| (index, leader)));
-            }
-        }
+    }
+
+    /// The answers that are there.
+    pub(crate) fn more_answers(&mut self) -> impl Iterator<Item = Answer> {
+        std::iter::from_fn(|| self.requests.try_join_next()?.ok())
     }
 }
 
-/// What to do after an error.
-fn outcome(error: &Error) -> Outcome {
+fn no_topic(name: &str) -> String {
+    format!("the topic {name} does not exist, or we may not see it")
+}
+
+fn partition(partition: &MetadataResponsePartition) -> Result<Partition, String> {
+    match partition.error {
+        None | Some(ProtocolError::ReplicaNotAvailable) => {
+            Ok(Partition { number: partition.partition_index.0, leader: partition.leader_id.0 })
+        }
+        Some(error) => Err(of_protocol(error)),
+    }
+}
+
+/// A new number of a producer; [`ProducerId::NONE`] if the cluster has none for us.
+async fn new_producer(connection: &Connection) -> Result<ProducerId, String> {
+    match connection.request(InitProducer).await {
+        Ok(answer) => match answer.error {
+            None => Ok(answer.id),
+            Some(ProtocolError::ClusterAuthorizationFailed) => Ok(ProducerId::NONE),
+            Some(error) => Err(of_protocol(error)),
+        },
+        Err(RequestError::NoVersionMatch { .. }) => Ok(ProducerId::NONE),
+        Err(error) => Err(words(&error)),
+    }
+}
+
+/// What to do after an answer.
+fn outcome(error: Option<ProtocolError>) -> Outcome {
     use ProtocolError::*;
-    match protocol_error(error) {
+    match error {
+        None | Some(DuplicateSequenceNumber) => Outcome::Taken,
         Some(MessageTooLarge | RecordListTooLarge) => Outcome::TooLarge,
-        Some(InvalidRecord | InvalidTimestamp | UnsupportedForMessageFormat) => {
-            Outcome::Refused(words(error))
+        Some(error @ (InvalidRecord | InvalidTimestamp | UnsupportedForMessageFormat)) => {
+            Outcome::Refused(of_protocol(error))
         }
-        _ => Outcome::Broken(words(error)),
+        Some(OutOfOrderSequenceNumber) => Outcome::OutOfOrder,
+        Some(UnknownProducerId | InvalidProducerEpoch) => Outcome::UnknownProducer,
+        Some(error) => Outcome::Broken(of_protocol(error)),
     }
 }
 
-/// All errors from the outermost to the cause.
-fn chain(error: &Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
-    let outermost: &(dyn StdError + 'static) = error;
-    std::iter::successors(Some(outermost), |&error| error.source())
-}
-
-/// The broker's error, if it answered with one.
-fn protocol_error(error: &Error) -> Option<ProtocolError> {
-    chain(error).find_map(|error| match error.downcast_ref::<Error>() {
-        Some(Error::ServerError { protocol_error, .. }) => Some(*protocol_error),
-        _ => None,
-    })
-}
-
-/// The error for people.
-fn words(error: &Error) -> String {
+/// The broker's error, for people.
+fn of_protocol(error: ProtocolError) -> String {
     use ProtocolError::*;
-    let known = match protocol_error(error) {
-        Some(UnknownTopicOrPartition) => "the topic does not exist",
-        Some(TopicAuthorizationFailed) => "we may not write to the topic",
-        Some(ClusterAuthorizationFailed) => "we may not use this cluster",
-        Some(NotEnoughReplicas | NotEnoughReplicasAfterAppend) => "too few replicas are in sync",
-        Some(LeaderNotAvailable) => "a partition has no leader",
-        Some(NotLeaderOrFollower) => "a partition has another leader now",
-        Some(RequestTimedOut) => "the replicas did not take the messages in time",
-        Some(other) => return format!("the broker refused the messages: {other:?}"),
-        None => {
-            let cause = chain(error).last().map(ToString::to_string).unwrap_or_default();
-            return in_words(cause);
-        }
+    let known = match error {
+        UnknownTopicOrPartition => "the topic does not exist",
+        TopicAuthorizationFailed => "we may not write to the topic",
+        ClusterAuthorizationFailed => "we may not use this cluster",
+        NotEnoughReplicas | NotEnoughReplicasAfterAppend => "too few replicas are in sync",
+        LeaderNotAvailable => "a partition has no leader",
+        NotLeaderOrFollower => "a partition has another leader now",
+        RequestTimedOut => "the replicas did not take the messages in time",
+        other => return format!("the broker refused the messages: {other:?}"),
     };
     known.into()
+}
+
+/// The error of a connection, for people: its innermost cause.
+fn words(error: &(dyn StdError + 'static)) -> String {
+    let chain = std::iter::successors(Some(error), |&error| error.source());
+    in_words(chain.last().map(ToString::to_string).unwrap_or_default())
 }
 
 /// A connection was closed.
 const CLOSED: &str = "a broker closed the connection";
 
+/// Why a broker may close a new connection.
+fn with_advice(error: String) -> String {
+    if error == CLOSED { format!("{CLOSED}; is tls=true missing, or a login?") } else { error }
+}
+
 /// The contents of an answer are shorter than they should be, or the library panics.
-const MALFORMED: &str = "an answer of a broker is malformed";
+pub(crate) const MALFORMED: &str = "an answer of a broker is malformed";
 
 /// Words of the library that say nothing about the cause.
 const LAYERS: [&str; 7] = [
@@ -301,17 +450,10 @@ fn in_words(cause: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rskafka::client::error::RequestContext;
-
-    fn error(protocol_error: ProtocolError) -> Error {
-        let request = RequestContext::Topic("flows".into());
-        let (error_message, response) = (None, None);
-        Error::ServerError { protocol_error, error_message, request, response, is_virtual: false }
-    }
 
     #[test]
     fn an_error_decides_whether_a_batch_is_sent_again() {
-        let of = |code| outcome(&error(code));
+        let of = |error| outcome(Some(error));
         assert_eq!(of(ProtocolError::MessageTooLarge), Outcome::TooLarge);
         assert!(matches!(of(ProtocolError::InvalidRecord), Outcome::Refused(_)));
         let missing = of(ProtocolError::UnknownTopicOrPartition);
@@ -319,6 +461,9 @@ mod tests {
         assert!(matches!(of(ProtocolError::NotEnoughReplicas), Outcome::Broken(_)));
         let other = of(ProtocolError::KafkaStorageError);
         assert!(matches!(other, Outcome::Broken(text) if text.contains("KafkaStorageError")));
+        // A repetition of what the broker has.
+        assert_eq!(of(ProtocolError::DuplicateSequenceNumber), Outcome::Taken);
+        assert_eq!(outcome(None), Outcome::Taken);
     }
 
     #[test]

@@ -180,14 +180,18 @@ impl PartSink {
             let mut headers: Vec<_> =
                 texts.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
             headers.push(("chunk", number.as_bytes()));
-            let flows = RecordTotals::default();
-            let message = Message { key: key.as_bytes(), value, headers: &headers, flows };
-            // Without this chunk the others are useless.
-            if let Some(reason) = self.producer.deliver(&[message], shared) {
-                return shared.lose(reason, ONE);
+            let flows = Some(RecordTotals::default());
+            self.producer
+                .push(&Message { key: key.as_bytes(), value, headers: &headers, flows }, shared);
+            // Without one chunk the others are useless.
+            if self.producer.has_lost() {
+                break;
             }
         }
-        shared.send(Sent { flows: ONE, messages: 0, message_octets: 0 });
+        match self.producer.drain(shared) {
+            Some(reason) => shared.lose(reason, ONE),
+            None => shared.send(Sent { flows: ONE, messages: 0, message_octets: 0 }),
+        }
     }
 }
 
@@ -203,6 +207,10 @@ impl Sink for PartSink {
         for part in &block.payload.0 {
             self.send(part, shared);
         }
+    }
+
+    fn rest(&mut self, time: Duration, shared: &Shared) -> bool {
+        self.producer.rest(time, shared)
     }
 
     fn tick(&mut self, shared: &Shared) {

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 #![allow(clippy::print_stderr, reason = "skipped tests are reported on stderr")]
 
+#[cfg(feature = "kafka")]
+mod broker;
 mod collectors;
 mod common;
 mod decode;
