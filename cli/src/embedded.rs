@@ -9,7 +9,6 @@ use std::fmt;
 use std::io::{self, Read};
 use std::sync::{Arc, OnceLock};
 
-use anyhow::Context;
 use arrow_array::RecordBatch;
 use clap::{CommandFactory, Parser};
 use ringtap_base::text::shown;
@@ -133,7 +132,9 @@ fn merge_all(states: &[Vec<u8>], flags: &Table, stop: &Stop) -> anyhow::Result<F
     merge::check(&args)?;
     let mut state = Vec::new();
     let inputs = states.iter().map(|bytes| Stoppable { bytes, stop }).collect();
-    ringtap_monitor::state::merge_states(inputs, &mut state).context("merging")?;
+    ringtap_monitor::state::merge_states(inputs, &mut state)
+        .map_err(|error| merge::failed(error, &[]))?;
+    let args = crate::args::MergeArgs { files: Vec::new(), ..args };
     let merged = merge::merged(&args, vec![Stoppable { bytes: &state, stop }])?;
     Ok(Finished {
         report: merged.to_json(env!("CARGO_PKG_VERSION"))?,
@@ -156,7 +157,9 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
         return Err(Usage::of("alerts are sent by the command: the report has all scans"));
     }
     source::check(&args.read)?;
-    let batches = kept.flows.then(Batches::default);
+    // Without flows there are no records.
+    let has_flows = args.analyses.is_none_or(|on| on.flows);
+    let batches = (kept.flows && has_flows).then(Batches::default);
     let mut named = monitor::outputs(&args)?;
     let existing = Existing::of(args.force, false);
     monitor::roles(&args, &named)?.check(existing)?;
@@ -233,8 +236,8 @@ mod tests {
     fn a_stop_ends_a_merge() {
         let stop = Stop::default();
         let error = |stop| merge(&[vec![0; 100]], &Table::new(), stop).unwrap_err().to_string();
-        assert_eq!(error(&stop), "merging: this is not a state");
+        assert_eq!(error(&stop), "merging: state 1: this is not a state");
         stop.request();
-        assert_eq!(error(&stop), "merging: the merge was stopped");
+        assert_eq!(error(&stop), "merging: state 1: the merge was stopped");
     }
 }

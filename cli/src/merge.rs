@@ -131,7 +131,9 @@ fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
         let states = open(&args.files)?;
         let doing = || format!("writing {}", path.display());
         let file = AtomicFile::claim(path.clone(), existing).with_context(doing)?;
-        write_state(file, |out| merge_states(states, out).context("merging").map(drop))?;
+        write_state(file, |out| {
+            merge_states(states, out).map(drop).map_err(|error| failed(error, &args.files))
+        })?;
     }
     if !has_report {
         return Ok(ExitCode::SUCCESS);
@@ -159,10 +161,22 @@ pub(crate) fn merged<R: Read>(args: &MergeArgs, states: Vec<R>) -> anyhow::Resul
         names: monitor::names(args.names.as_deref())?,
         memory_bytes: args.memory,
     };
-    report(states, &choices).map_err(|error| match error {
+    // States in memory have no paths.
+    let files = if states.len() == args.files.len() { &args.files[..] } else { &[] };
+    report(states, &choices).map_err(|error| failed(error, files))
+}
+
+/// The error of a merge, with the path of the state that is the cause.
+pub(crate) fn failed(error: MergeError, files: &[PathBuf]) -> anyhow::Error {
+    match error {
         MergeError::Plan(error) => Usage::of(error),
+        MergeError::Input { input, probe, error } if input < files.len() => {
+            let of = if probe.is_empty() { String::new() } else { format!(" of {probe}") };
+            let context = format!("merging {}{of}", files[input].display());
+            anyhow::Error::from(*error).context(context)
+        }
         other => anyhow::Error::from(other).context("merging"),
-    })
+    }
 }
 
 /// Why there is no digest, if one was requested.

@@ -273,15 +273,18 @@ fn states_that_do_not_belong_together_are_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
     monitor(&office(), &one, 1, &[]);
-    monitor(&office(), &other, 2, &["--interval", "60s"]);
+    monitor(&office(), &other, 2, &["--interval", "60s", "--probe", "site b"]);
     let error = |files: &[&Path], flags: &[&str]| {
         let (out, errors, code) = output_of(ringtap().arg("merge").args(files).args(flags));
         assert_eq!(out, "");
         (errors, code)
     };
-    let different = "error: merging: the states were made with different settings: interval_ns is null in one and \
-                     60000000000 in another\n";
-    assert_eq!(error(&[&one, &other], &[]), (different.into(), 1));
+    let different = format!(
+        "error: merging {} of site b: the states were made with different settings: interval_ns is null in the first \
+         and 60000000000 in this one\n",
+        other.display()
+    );
+    assert_eq!(error(&[&one, &other], &[]), (different, 1));
     let (twice, code) = error(&[&one, &one], &[]);
     assert!(code == 1 && twice.contains("is in two of the states, and it counts once"), "{twice}");
     let (mixed, code) = error(&[&one, &office()], &[]);
@@ -289,11 +292,16 @@ fn states_that_do_not_belong_together_are_an_error() {
     let (wrong, code) = error(&[&one], &["--threshold", "0.1"]);
     assert!(code == 2 && wrong.contains("--threshold cannot be used with states"), "{wrong}");
     // Every damage is an error, whatever it concerns.
-    let bytes = std::fs::read(&one).unwrap();
+    monitor(&office(), &other, 3, &["--probe", "site b"]);
+    let bytes = std::fs::read(&other).unwrap();
     for cut in [13, 100, bytes.len() / 2, bytes.len() - 1] {
         std::fs::write(&other, &bytes[..cut]).unwrap();
-        let (truncated, code) = error(&[&other], &[]);
+        let (truncated, code) = error(&[&one, &other], &[]);
         assert!(code == 1 && truncated.contains("the state is truncated"), "{cut}: {truncated}");
+        let named = format!("merging {}", other.display());
+        assert!(truncated.contains(&named), "{cut}: {truncated}");
+        // The names of probes are known when the header is there.
+        assert_eq!(truncated.contains(" of site b: "), cut > bytes.len() / 3, "{cut}: {truncated}");
     }
     std::fs::write(&other, [&bytes[..], b"more"].concat()).unwrap();
     assert!(error(&[&other], &[]).0.contains("the state is damaged: bytes behind its end"));

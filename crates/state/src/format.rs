@@ -77,6 +77,21 @@ impl From<io::Error> for Error {
     }
 }
 
+/// An error of one of several images.
+#[derive(Debug)]
+pub struct ImageError {
+    /// The position of the image.
+    pub image: usize,
+    /// The error.
+    pub error: Error,
+}
+
+impl From<ImageError> for Error {
+    fn from(error: ImageError) -> Self {
+        error.error
+    }
+}
+
 /// The CRC-32 of bytes.
 pub(crate) fn checksum(bytes: &[u8]) -> u32 {
     let mut crc = flate2::Crc::new();

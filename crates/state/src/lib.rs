@@ -30,7 +30,7 @@ mod tails;
 mod transpose;
 mod writer;
 
-pub use format::{Error, MAGIC, VERSION};
+pub use format::{Error, ImageError, MAGIC, VERSION};
 #[cfg(any(test, feature = "fuzz"))]
 pub use mend::mend;
 pub use merge::merge;

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::io::Read;
 
-use crate::format::Error;
+use crate::format::ImageError;
 use crate::rows::combine;
 use crate::{Reader, Row};
 
@@ -13,7 +13,7 @@ use crate::{Reader, Row};
 ///
 /// # Errors
 /// If an image cannot be read or is damaged, or `each` fails.
-pub fn merge<R: Read, E: From<Error>>(
+pub fn merge<R: Read, E: From<ImageError>>(
     images: &mut [Reader<R>],
     table: usize,
     mut each: impl FnMut(usize, &Row<'_>) -> Result<(), E>,
@@ -27,7 +27,7 @@ pub fn merge<R: Read, E: From<Error>>(
         let first = tree.first.image;
         if schema.many || tree.is_alone(images, table) {
             each(first, &row)?;
-            images[first].advance()?;
+            advance(images, first)?;
             tree.replay(images, table);
             continue;
         }
@@ -35,18 +35,24 @@ pub fn merge<R: Read, E: From<Error>>(
         fixed.extend_from_slice(row.fixed);
         tail.clear();
         tail.extend_from_slice(row.tail);
-        images[first].advance()?;
+        advance(images, first)?;
         tree.replay(images, table);
         while let Some(more) = images[tree.first.image].row(table)
             && (Row { fixed: &fixed, key: schema.key, tail: &tail }).order(&more) == Ordering::Equal
         {
             combine(schema, &mut fixed, more.fixed);
-            images[tree.first.image].advance()?;
+            advance(images, tree.first.image)?;
             tree.replay(images, table);
         }
         each(first, &Row { fixed: &fixed, key: schema.key, tail: &tail })?;
     }
     Ok(())
+}
+
+/// Goes to the next row of an image.
+#[inline]
+fn advance<R: Read>(images: &mut [Reader<R>], image: usize) -> Result<(), ImageError> {
+    images[image].advance().map_err(|error| ImageError { image, error })
 }
 
 /// An image, and the first bytes of its row: most comparisons need no more, and no cache miss.

@@ -260,14 +260,14 @@ pub struct Header {
 pub enum MergeError {
     /// They were made with other settings.
     #[error(
-        "the states were made with different settings: {name} is {one} in one and {other} in another"
+        "the states were made with different settings: {name} is {one} in the first and {other} in this one"
     )]
     Settings {
         /// The name of the setting.
         name: String,
-        /// Its value in one state.
+        /// Its value in the first state.
         one: String,
-        /// Its value in another.
+        /// Its value in this one.
         other: String,
     },
     /// They were made with another list of names than that of the report.
@@ -282,12 +282,55 @@ pub enum MergeError {
     /// Reading or writing a state failed.
     #[error(transparent)]
     State(#[from] ringtap_state::Error),
+    /// One of several states is the cause.
+    #[error("{}: {error}", named(*.input, .probe))]
+    Input {
+        /// The position of the state, from 0.
+        input: usize,
+        /// The names of its probes; empty if they are not known.
+        probe: String,
+        /// The error.
+        error: Box<MergeError>,
+    },
     /// The settings are too large for the memory.
     #[error(transparent)]
     Plan(#[from] ringtap_engine::PlanError),
 }
 
+/// The name of a state without a path.
+fn named(input: usize, probe: &str) -> String {
+    let number = input + 1;
+    if probe.is_empty() { format!("state {number}") } else { format!("state {number} of {probe}") }
+}
+
+impl MergeError {
+    /// The same, of a state at this position.
+    pub(super) fn of(self, input: usize) -> Self {
+        match self {
+            Self::Input { .. } => self,
+            other => Self::Input { input, probe: String::new(), error: Box::new(other) },
+        }
+    }
+}
+
+impl From<ringtap_state::ImageError> for MergeError {
+    fn from(error: ringtap_state::ImageError) -> Self {
+        Self::State(error.error).of(error.image)
+    }
+}
+
 impl Header {
+    /// The names of its probes, for people.
+    pub(super) fn probes(&self) -> String {
+        let mut names: Vec<_> = self.runs.values().map(|run| run.probe.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        match names.len() {
+            0..4 => names.join(", "),
+            more => format!("{} and {} more", names[..2].join(", "), more - 2),
+        }
+    }
+
     /// Reads a header.
     ///
     /// # Errors

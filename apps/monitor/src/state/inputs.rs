@@ -18,6 +18,8 @@ pub(super) struct Inputs<R> {
     pub(super) header: Header,
     pub(super) tables: Vec<&'static Schema>,
     images: Vec<Reader<R>>,
+    /// For each image the names of its probes.
+    probes: Vec<String>,
     /// For each image the runs of which another has a later part, sorted: their live flows are taken from that one.
     superseded: Vec<Vec<u64>>,
 }
@@ -28,22 +30,35 @@ impl<R: Read> Inputs<R> {
         let known = tables_of(crate::Analyses { tcp: true, ..crate::Analyses::ALL });
         let mut merged: Option<Header> = None;
         let (mut images, mut headers) = (Vec::new(), Vec::new());
-        for input in inputs {
-            let image = Reader::open(input, &known)?;
-            let header = Header::read(image.header())?;
-            if header.settings.tables().ok().as_deref() != Some(image.tables()) {
-                return Err(MergeError::Damaged("its tables are not those of its analyses"));
-            }
-            match &mut merged {
-                Some(merged) => merged.merge(&header)?,
-                none => *none = Some(header.clone()),
-            }
+        let mut probes = Vec::new();
+        for (number, input) in inputs.into_iter().enumerate() {
+            let opened = Self::image(input, &known).map_err(|error| error.of(number))?;
+            let (image, header) = opened;
+            probes.push(header.probes());
+            let joined = match &mut merged {
+                Some(merged) => merged.merge(&header),
+                none => {
+                    *none = Some(header.clone());
+                    Ok(())
+                }
+            };
+            joined.map_err(|error| with_probe(error.of(number), &probes))?;
             images.push(image);
             headers.push(header);
         }
         let header = merged.ok_or(MergeError::Damaged("there is none"))?;
         let superseded = headers.iter().map(|own| own.superseded(&header)).collect();
-        Ok(Self { tables: header.settings.tables()?, header, images, superseded })
+        Ok(Self { tables: header.settings.tables()?, header, images, probes, superseded })
+    }
+
+    /// Opens a state.
+    fn image(input: R, known: &[&'static Schema]) -> Result<(Reader<R>, Header), MergeError> {
+        let image = Reader::open(input, known)?;
+        let header = Header::read(image.header())?;
+        if header.settings.tables().ok().as_deref() != Some(image.tables()) {
+            return Err(MergeError::Damaged("its tables are not those of its analyses"));
+        }
+        Ok((image, header))
     }
 
     /// Calls `each` with the rows of a table, merged.
@@ -52,14 +67,19 @@ impl<R: Read> Inputs<R> {
         at: usize,
         mut each: impl FnMut(&Row<'_>) -> Result<(), MergeError>,
     ) -> Result<(), MergeError> {
-        let Self { images, superseded, .. } = self;
-        if *self.tables[at] != LIVE {
-            return merge(images, at, |_, row| each(row));
-        }
-        merge(images, at, |image, row| {
-            let run = Live::run_of(row).ok_or(MergeError::Damaged("a row is impossible"))?;
-            if superseded[image].binary_search(&run).is_ok() { Ok(()) } else { each(row) }
-        })
+        let Self { images, superseded, probes, .. } = self;
+        let is_live = *self.tables[at] == LIVE;
+        let merged = merge(images, at, |image, row| {
+            let of = |error: MergeError| error.of(image);
+            if is_live {
+                let run = Live::run_of(row).ok_or(MergeError::Damaged("a row is impossible"));
+                if superseded[image].binary_search(&run.map_err(of)?).is_ok() {
+                    return Ok(());
+                }
+            }
+            each(row).map_err(of)
+        });
+        merged.map_err(|error| with_probe(error, probes))
     }
 
     fn write<W: Write>(mut self, out: W) -> Result<(Header, W), MergeError> {
@@ -71,6 +91,18 @@ impl<R: Read> Inputs<R> {
             writer.end_table()?;
         }
         Ok((self.header, writer.finish()?))
+    }
+}
+
+/// An error with the names of the probes of its state.
+fn with_probe(error: MergeError, probes: &[String]) -> MergeError {
+    match error {
+        MergeError::Input { input, error, .. } => MergeError::Input {
+            input,
+            probe: probes.get(input).cloned().unwrap_or_default(),
+            error,
+        },
+        other => other,
     }
 }
 
@@ -121,5 +153,6 @@ pub(super) fn write_images<W: Write>(
     let images: Vec<_> =
         all.map(|image| Reader::open(&image[..], &tables)).collect::<Result<_, _>>()?;
     let superseded = vec![Vec::new(); images.len()];
-    Ok(Inputs { header, tables, images, superseded }.write(out)?.1)
+    let probes = Vec::new();
+    Ok(Inputs { header, tables, images, probes, superseded }.write(out)?.1)
 }
