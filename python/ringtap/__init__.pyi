@@ -29,7 +29,7 @@ class Run:
         """The report, as in the JSON of ``ringtap monitor --report json``."""
     @property
     def flows(self) -> Optional[Flows]:
-        """The flow records; None with ``flows=False``."""
+        """The flow records; None with ``flows=False``, or if ``analyses`` has no flows."""
     @property
     def state(self) -> Optional[bytes]:
         """The state for ``merge``; None with ``state=False``, and if the flags leave it incomplete."""

@@ -157,14 +157,16 @@ def test_an_interval_is_complete_once_after_the_watermark(spark, broker, states,
     assert len(everything.report["runs"]) == 4
 
 
-def test_states_with_different_settings_are_an_error_of_their_interval(spark, broker, office, tmp_path):
-    one, other = ringtap.monitor(office, probe="a").state, ringtap.monitor(office, probe="b", interval="60s").state
-    send(spark, broker, messages(one, "a", "1" * 16, 0) + messages(other, "b", "2" * 16, 0))
+def test_a_probe_with_other_settings_is_named_and_the_others_are_merged(spark, broker, states, office, tmp_path):
+    parts, digest = states
+    other = ringtap.monitor(office, probe="c", interval="60s").state
+    both = [message for (state, _), name, run in zip(parts, "ab", "12") for message in messages(state, name, run * 16, 0)]
+    send(spark, broker, both + messages(other, "c", "3" * 16, 0))
     query = Query(spark, broker, tmp_path, "update")
     rows = query.wait(lambda rows: rows and of(rows, 0).errors)
     row = of(rows, 0)
-    assert (row.report, row.state, row.probes, row.missing) == (None, None, [], [])
-    assert "different settings: interval_ns" in row.errors[0]
+    assert (json.loads(row.report)["digest"], row.probes) == (digest, ["a", "b"])
+    assert row.errors[0].startswith(f"c, run {'3' * 16}, part 0: other settings: interval_ns")
     query.stop()
 
 

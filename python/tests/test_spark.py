@@ -14,10 +14,8 @@ def test_captures_in_tasks_give_the_report_of_one_run(spark, office, tmp_path):
     assert len(run.report["runs"]) == 2 and run.flows is None
 
 
-def test_errors_of_tasks_are_errors(spark, office):
-    with pytest.raises(Exception, match="unexpected argument '--tops'"):
-        ringtap.spark.monitor(spark, [office], tops=1)
-    with pytest.raises(ringtap.Error, match="incomplete"):
-        ringtap.spark.monitor(spark, [office], analyses="flows")
-    with pytest.raises(ringtap.Error, match="nothing to read"):
-        ringtap.spark.monitor(spark, [])
+def test_a_bad_capture_is_named_and_the_others_are_in_the_report(spark, office, tmp_path):
+    captures = split(office, tmp_path) + [tmp_path / "missing.pcap"]
+    with pytest.raises(ringtap.Error, match="missing.pcap") as caught:
+        ringtap.spark.monitor(spark, captures, digest=True)
+    assert caught.value.run.report["digest"] == ringtap.monitor(office, digest=True).report["digest"]
