@@ -137,7 +137,8 @@ mod tests {
     #[test]
     fn packets_leave_at_the_second_turn() {
         let mut table = Duplicates::new(HashKey::from_seed(3), 10, 100);
-        let see = |table: &mut Duplicates, id| table.is_duplicate(LinkType::RAW, 7, &packet(id), 28);
+        let see =
+            |table: &mut Duplicates, id| table.is_duplicate(LinkType::RAW, 7, &packet(id), 28);
         assert!(!see(&mut table, 1));
         table.turn();
         assert!(see(&mut table, 1) && !see(&mut table, 2));

@@ -11,6 +11,7 @@ use std::io::{self, Read as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rskafka::client::{Credentials, SaslConfig};
 use rskafka::messenger::{Messenger, RequestError};
@@ -35,6 +36,9 @@ const PARTITIONS_MAX: usize = 512;
 
 /// Most bytes that are read from a file with a password.
 const PASSWORD_MAX: u64 = 4 << 10;
+
+/// Time between requests to a broker that is still starting.
+const COORDINATOR_PAUSE: Duration = Duration::from_millis(100);
 
 /// The name of this program for brokers.
 const CLIENT: &str = "ringtap";
@@ -355,14 +359,21 @@ fn partition(partition: &MetadataResponsePartition) -> Result<Partition, String>
 
 /// A new number of a producer; [`ProducerId::NONE`] if the cluster has none for us.
 async fn new_producer(connection: &Connection) -> Result<ProducerId, String> {
-    match connection.request(InitProducer).await {
-        Ok(answer) => match answer.error {
-            None => Ok(answer.id),
-            Some(ProtocolError::ClusterAuthorizationFailed) => Ok(ProducerId::NONE),
-            Some(error) => Err(of_protocol(error)),
-        },
-        Err(RequestError::NoVersionMatch { .. }) => Ok(ProducerId::NONE),
-        Err(error) => Err(words(&error)),
+    loop {
+        let answer = match connection.request(InitProducer).await {
+            Ok(answer) => answer,
+            Err(RequestError::NoVersionMatch { .. }) => return Ok(ProducerId::NONE),
+            Err(error) => return Err(words(&error)),
+        };
+        match answer.error {
+            None => return Ok(answer.id),
+            Some(ProtocolError::ClusterAuthorizationFailed) => return Ok(ProducerId::NONE),
+            // For some seconds after the start of a broker. The caller limits the time of connecting.
+            Some(
+                ProtocolError::CoordinatorLoadInProgress | ProtocolError::CoordinatorNotAvailable,
+            ) => tokio::time::sleep(COORDINATOR_PAUSE).await,
+            Some(error) => return Err(of_protocol(error)),
+        }
     }
 }
 
