@@ -102,7 +102,7 @@ impl Roles {
     }
 
     /// # Errors
-    /// A file has two roles; an output exists, unless it may; an output is no file that can be written.
+    /// A file has two roles; an output exists, unless it may; an output is not a file that can be written.
     pub(crate) fn check(&self, existing: Existing) -> anyhow::Result<()> {
         let identities: Vec<_> = self.files.iter().map(Role::identity).collect();
         for (at, (role, identity)) in self.files.iter().zip(&identities).enumerate() {

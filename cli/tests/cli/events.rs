@@ -50,9 +50,9 @@ fn every_message_is_an_event_in_any_arrangement() {
     }
 }
 
-/// The protocol of each event, and its values that tell messages apart.
-fn told(folder: &Path) -> Vec<String> {
-    let told = |line: &String| {
+/// The protocol of each event, and its values by which messages differ.
+fn facts_of(folder: &Path) -> Vec<String> {
+    let facts = |line: &String| {
         let event: Value = serde_json::from_str(line).unwrap();
         let text = |name: &str| match &event[name] {
             Value::Array(values) => values
@@ -79,7 +79,7 @@ fn told(folder: &Path) -> Vec<String> {
         values.collect::<Vec<_>>().join(" ")
     };
     // In the order of their times.
-    lines(&folder.join("all.json")).iter().map(told).collect()
+    lines(&folder.join("all.json")).iter().map(facts).collect()
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn messages_of_difficult_connections() {
         let capture = captures.join(name).with_extension("pcap");
         for flags in [&["--sequential"][..], &["-w", "3"]] {
             let report = monitored(&capture, folder.path(), &["json:all.json"], flags);
-            assert_eq!(told(folder.path()), events, "{name}");
+            assert_eq!(facts_of(folder.path()), events, "{name}");
             assert_eq!(report["unread_payloads"], Value::Null, "{name}");
         }
         if name.starts_with("ssh-") {

@@ -178,7 +178,7 @@ fn an_interrupted_run_leaves_the_existing_file_unchanged() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let mut errors = String::new();
     std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut errors).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(errors.contains("writing t.pcap: interrupted after "), "{errors}");
     assert_eq!((names(), fs::read(folder.path().join("t.pcap")).unwrap()), (2, before));
 }

@@ -196,7 +196,7 @@ fn each_command_that_reads_files_says_that_it_was_interrupted() {
         &["monitor", "-r", "pipe", "--fail-on-drop"][..],
         &["monitor", "-r", "pipe", "--sequential"],
         &["filter", "-r", "pipe", "--fail-on-drop"],
-        &["filter", "-r", "pipe", "--sequential", "-w", "passed"],
+        &["filter", "-r", "pipe", "--sequential", "-w", "passed", "--force"],
         &["measure", "-r", "pipe", "--fail-on-drop"],
         &["measure", "-r", "pipe", "--rate", "1M"],
     ] {

@@ -1,6 +1,6 @@
 //! Addresses, networks and lists of them as users write them: the one parser of all lists.
 //!
-//! An IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2) is the IPv4 address, and `::ffff:0:0/96` and longer prefixes are
+//! An IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2) is the IPv4 address, and prefixes longer than `::ffff:0:0/96` are
 //! IPv4 networks: packets do not carry mapped addresses, so such an entry would never match. An address in a packet's own
 //! header stays what it is.
 
@@ -56,7 +56,9 @@ impl FromStr for Network {
         let (address, length) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
         let written: IpAddr = address.parse().map_err(|_| NotANetwork::Address)?;
         let address = written.to_canonical();
-        let least = if written == address { 0 } else { MAPPED };
+        let is_mapped = written != address;
+        // A list of networks that are not routed may have `::ffff:0:0/96`, and does not mean all of IPv4.
+        let least = if is_mapped { MAPPED + 1 } else { 0 };
         let most = if written.is_ipv4() { 32 } else { 128 };
         let length = match length {
             None => most,
@@ -65,7 +67,7 @@ impl FromStr for Network {
                 length.ok_or(NotANetwork::Length(least, most))?
             }
         };
-        let network = Self::around(address, length - least);
+        let network = Self::around(address, length - if is_mapped { MAPPED } else { 0 });
         if network.address == address { Ok(network) } else { Err(NotANetwork::HostBits(network)) }
     }
 }
@@ -123,7 +125,7 @@ mod tests {
             ("::FFFF:c000:20a", "192.0.2.10"),
             ("::ffff:192.0.2.10/128", "192.0.2.10/32"),
             ("::ffff:192.0.2.0/120", "192.0.2.0/24"),
-            ("::ffff:0:0/96", "0.0.0.0/0"),
+            ("::ffff:128.0.0.0/97", "128.0.0.0/1"),
         ] {
             assert_eq!(network(mapped), network(plain), "{mapped}");
             assert!(network(mapped).is_ok());
@@ -132,7 +134,9 @@ mod tests {
         let around = network("192.0.2.0/24").unwrap();
         assert_eq!(network("::ffff:192.0.2.1/120"), Err(NotANetwork::HostBits(around)));
         // The length of the IPv4 network is not that of the mapped one.
-        assert_eq!(network("::ffff:192.0.2.0/24"), Err(NotANetwork::Length(96, 128)));
+        assert_eq!(network("::ffff:192.0.2.0/24"), Err(NotANetwork::Length(97, 128)));
+        // All of IPv4 is written as such.
+        assert_eq!(network("::ffff:0:0/96"), Err(NotANetwork::Length(97, 128)));
         // IPv4-compatible and translated addresses are IPv6 addresses.
         for other in ["::192.0.2.10", "64:ff9b::192.0.2.10", "::fffe:0:0/95"] {
             assert!(network(other).unwrap().address.is_ipv6(), "{other}");

@@ -63,7 +63,7 @@ pub(crate) fn wrong_network(wrong: NotANetwork) -> Option<&'static str> {
         NotANetwork::Length(0, 32) => Some("invalid length of a network: use 0 to 32"),
         NotANetwork::Length(0, _) => Some("invalid length of a network: use 0 to 128"),
         NotANetwork::Length(..) => {
-            Some("invalid length of an IPv4-mapped network: use the IPv4 network, or 96 to 128")
+            Some("invalid length of an IPv4-mapped network: use the IPv4 network, or 97 to 128")
         }
     }
 }

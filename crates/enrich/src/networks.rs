@@ -78,7 +78,7 @@ mod tests {
         assert_eq!((name("10.2.0.1"), name("10.1.0.1")), (Some("all"), Some("office")));
         assert_eq!((name("2001:db8::1"), name("192.0.2.1")), (Some("lab"), None));
         let list =
-            "\u{feff}::ffff:10.1.0.0/112 office \t\r\n; all of IPv4\n::ffff:0:0/96 others ; text\n";
+            "\u{feff}::ffff:10.1.0.0/112 office \t\r\n; all of IPv4\n0.0.0.0/0 others ; text\n";
         let networks = Networks::parse(list.as_bytes()).unwrap();
         let name = |address: &str| networks.name(address.parse().unwrap()).map(|name| &**name);
         assert_eq!((name("10.1.0.1"), name("10.2.0.1")), (Some("office"), Some("others")));
@@ -91,6 +91,6 @@ mod tests {
         assert!(error("10.0.0.0/8\n").starts_with("line 1: the name is missing"));
         assert!(error("office 10.0.0.0/8").contains("use a network and a name"));
         assert!(error("10.0.0.1/8 x").contains("are not 0"));
-        assert!(error("::ffff:10.0.0.0/8 x").contains("use the IPv4 network, or 96 to 128"));
+        assert!(error("::ffff:10.0.0.0/8 x").contains("use the IPv4 network, or 97 to 128"));
     }
 }

@@ -371,7 +371,7 @@ impl Positions {
         let (replaced, evicted) = self.all.insert(key, position);
         let evicted = evicted.map(|(_, position)| position);
         for position in replaced.iter().chain(&evicted) {
-            self.forget(position);
+            self.remove(position);
         }
         if let Some(position) = evicted {
             ended(position.protocol.into(), Unread::Evicted);
@@ -379,7 +379,7 @@ impl Positions {
     }
 
     /// A position left the table.
-    fn forget(&mut self, position: &Position) {
+    fn remove(&mut self, position: &Position) {
         self.slots[position.hash as usize % SLOTS] -= 1;
         self.count_body(position.hash, position.body, None);
     }
@@ -400,10 +400,10 @@ impl Positions {
         };
     }
 
-    /// A SYN begins another connection: forgets the direction.
+    /// A SYN begins another connection: removes the direction.
     pub(crate) fn begin(&mut self, record: &PacketRecord) {
         if let Some(position) = self.all.remove(&Direction::of(record).without_path()) {
-            self.forget(&position);
+            self.remove(&position);
         }
     }
 
@@ -412,7 +412,7 @@ impl Positions {
     pub(crate) fn turn(&mut self, mut ended: impl FnMut(usize, Unread)) {
         self.all.turn();
         while let Some((key, mut position)) = self.all.pop_old() {
-            self.forget(&position);
+            self.remove(&position);
             let long = position.body.is_some() || position.switch.is_some();
             let requests = position.requests != Requests::default();
             position.turns += u8::from(!position.touched);
