@@ -269,7 +269,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("flows");
         for further in ["", "next\n"] {
-            let mut file = RecordFile::open(AtomicFile::new(path.clone(), Existing::Next)).unwrap();
+            let mut file =
+                RecordFile::open(AtomicFile::new(path.clone(), Existing::Replace)).unwrap();
             file.write(b"whole\n").unwrap();
             let part = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
             let part = part.into_iter().find(|name| *name != path).unwrap();

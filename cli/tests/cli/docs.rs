@@ -257,6 +257,20 @@ fn the_commands_shown_run() {
             true => format!("{} --packets 1k", run.split(" --packets").next().unwrap()),
             false => run,
         };
+        // Commands of different pages write files of the same name.
+        let writes = ["-w ", "--write ", "--state ", "--events ", "ipfix-file:", " json:"];
+        let run = match writes.iter().any(|flag| run.contains(flag)) {
+            true => ["monitor -r", "filter -r", "measure -r", "generate", "merge"].iter().fold(
+                run,
+                |run, begin| {
+                    run.replace(
+                        &format!("ringtap {begin} "),
+                        &format!("ringtap {begin} --force ").replace("-r --force", "--force -r"),
+                    )
+                },
+            ),
+            false => run,
+        };
         eprintln!("{run}");
         let Some(words) = ready(&run) else {
             let output = shell(&run).output().unwrap();

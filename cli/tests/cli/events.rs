@@ -12,7 +12,10 @@ use crate::formats::{python, tool};
 /// Writes the events of a capture to `output` in a folder; returns the JSON report.
 fn monitored(capture: &Path, folder: &Path, outputs: &[&str], flags: &[&str]) -> Value {
     let mut command = ringtap();
-    command.current_dir(folder).args(["monitor", "-q", "--report", "json", "-r"]).arg(capture);
+    command
+        .current_dir(folder)
+        .args(["monitor", "-q", "--force", "--report", "json", "-r"])
+        .arg(capture);
     outputs.iter().for_each(|output| {
         command.args(["--events", output]);
     });

@@ -79,13 +79,16 @@ fn with_an_input_that_cannot_be_opened_nothing_is_read_or_written() {
     fs::write(folder.path().join("old"), "kept").unwrap();
     let wrong = ["missing", "folder", "link"];
     for (before, after) in [
-        (&["monitor", "-r", office][..], &["--write", "json:old", "--events", "json:new"][..]),
-        (&["monitor", "-r", office], &["--state", "old", "--report", "json"]),
-        (&["filter", "-r", office], &["-w", "old", "--drops", "new"]),
-        (&["measure", "-r", office], &["--write", "sketch:old"]),
-        (&["measure", "-r", office], &["--rate", "1M", "--write", "sketch:old"]),
+        (
+            &["monitor", "-r", office][..],
+            &["--force", "--write", "json:old", "--events", "json:new"][..],
+        ),
+        (&["monitor", "-r", office], &["--force", "--state", "old", "--report", "json"]),
+        (&["filter", "-r", office], &["--force", "-w", "old", "--drops", "new"]),
+        (&["measure", "-r", office], &["--force", "--write", "sketch:old"]),
+        (&["measure", "-r", office], &["--force", "--rate", "1M", "--write", "sketch:old"]),
         (&["measure", "-r", office], &["--advise"]),
-        (&["merge", office], &["--write", "sketch:old"]),
+        (&["merge", office], &["--force", "--write", "sketch:old"]),
     ] {
         let mut command = ringtap();
         command.current_dir(&folder).args(before);

@@ -101,7 +101,7 @@ fn two_measurements_merge_into_one() {
     let refused = [
         (path("other"), "the key differs: source and destination"),
         (office(), "not a measurement"),
-        (path("none"), "No such file"),
+        (path("none"), "no such file"),
     ];
     for (file, words) in refused {
         let (_, errors, code) = output_of(ringtap().arg("merge").args([path("a"), file]));
