@@ -245,12 +245,14 @@ def flags(rng):
         (0.3, "--tunnels outer", "--tunnels both"),
         (0.2, "--sample 1:2", "--sample 1:10"),
         (0.2, "--idle-timeout 10ms", "--idle-timeout 1s", "--active-timeout 1s", "--timeouts zeek", "--timeouts yaf"),
-        (0.2, "--scan-threshold 2"),
         (0.2, "--filter tcp", "--filter udp or icmp", "--filter not port 53"),
     ]:
         if rng.random() < probability:
             name, _, value = rng.choice(choices).partition(" ")
             chosen += [name, value] if value else [name]
+    # A flag without an effect is an error.
+    if "flows" not in chosen and rng.random() < 0.2:
+        chosen += ["--scan-threshold", "2"]
     return chosen
 
 
