@@ -63,7 +63,7 @@ enum Ready {
     /// The link to a collector.
     Link(Box<dyn Link>),
     /// The access to a topic of Kafka.
-    Topic(Access),
+    Topic(Box<Access>),
     /// A place for alerts that is not a file or a program.
     Target(Box<dyn Target>),
 }
@@ -207,7 +207,7 @@ fn ready(output: &Output, settings: &Settings) -> io::Result<Ready> {
             Box::new(TcpLink::new(transports::resolve(host, *port)?, Some(client)))
         }
         Transport::File(_) => return Ok(Ready::File),
-        Transport::Kafka(topic) => return Access::new(topic, settings).map(Ready::Topic),
+        Transport::Kafka(topic) => return Access::new(topic, settings).map(Box::new).map(Ready::Topic),
     };
     Ok(Ready::Link(link))
 }
@@ -246,7 +246,7 @@ impl Launch<'_> {
         match output {
             Output::Collector(collector) => match (collector.transport(), ready) {
                 (_, Ready::Link(link)) => self.collector(&collector, link, WaitPolicy::Collector),
-                (_, Ready::Topic(access)) => self.topic(access, collector.protocol()),
+                (_, Ready::Topic(access)) => self.topic(*access, collector.protocol()),
                 (Transport::File(path), Ready::File) => {
                     let store = open(path)?;
                     let wait_policy = wait_policy(&*store);

@@ -117,7 +117,7 @@ fn experiment(section: &Section, facts: &Facts) -> String {
         html += "<p class=\"none\">Not measured in this run.</p>";
     } else {
         if let Some(svg) = svg {
-            let _ = write!(html, "<figure>{svg}</figure>\n");
+            let _ = writeln!(html, "<figure>{svg}</figure>");
         }
         html += &absent(section);
         if let Some(model) = &experiment.model {

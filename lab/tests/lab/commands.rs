@@ -148,7 +148,7 @@ fn a_full_disk_leaves_no_incomplete_file_of_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let (disk, left) = (folder.path().join("disk"), folder.path().join("left"));
     fs::create_dir(&disk).unwrap();
-    let script = "mount -t tmpfs -o size=56k tmpfs \"$1\" || exit 77; cd \"$1\" || exit 77
+    let script = "mount -t tmpfs -o size=36k tmpfs \"$1\" || exit 77; cd \"$1\" || exit 77
                   \"$3\" run rings/cache-misses --quick; code=$?; cp -a . \"$2\"; exit $code";
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", script, "sh"]).args([&disk, &left]);

@@ -41,7 +41,8 @@ pub(crate) fn measure(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let builds = programs.builds(&all)?;
     let folder = RunFolder::open(&args.runs.folder, &machine, args.quick, builds)?;
-    note(&format!("{}\n{}", machine.describe(), folder.path.display()));
+    note(&machine.describe());
+    note(&folder.path.display().to_string());
     let meter = Meter::new();
     let mut runner = Runner {
         programs: &programs,
