@@ -399,6 +399,22 @@ mod tests {
         made
     }
 
+    /// Workers return the packets of streams, so these are no reason to hand a shard over.
+    #[test]
+    fn only_packets_of_datagram_faces_count_for_the_workers() {
+        let neighbour = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut run = Run::new();
+        run.route("/p", neighbour.local_addr().unwrap());
+        run.interest(1, "/p/1");
+        assert_eq!((run.core.received, run.core.received_shared), (1, 0));
+        let name: NameBuf = "/p/2".parse().unwrap();
+        let mut wire = Vec::new();
+        NewInterest::new(name.as_name(), 7).write(&mut wire);
+        let Run { faces, intake, core, .. } = &mut run;
+        intake.frame(faces, core.now_ns, neighbour.local_addr().map_err(|_| 0), &wire, core);
+        assert_eq!((run.core.received, run.core.received_shared), (2, 1));
+    }
+
     #[test]
     fn requests_in_a_loop_have_a_budget_and_one_data_set_a_second() {
         // And the status at the end.

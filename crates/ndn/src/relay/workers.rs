@@ -141,7 +141,7 @@ impl Workers {
 
     /// Whether a worker has a shard, or is returning it.
     pub(crate) fn is_any_away(&self) -> bool {
-        self.seats.iter().any(|seat| !matches!(seat.place, Place::Home(_)))
+        self.seats.iter().any(Seat::is_away)
     }
 
     #[cfg(test)]
@@ -337,9 +337,9 @@ impl Workers {
         match self.load.turn(waited, packets) {
             None => {}
             Some(Move::HandOver) => {
-                let is_home = |seat: &&(usize, &Seat)| matches!(seat.1.place, Place::Home(_));
                 let seats = self.seats.iter().enumerate();
-                let busiest = seats.filter(|seat| is_home(&seat)).max_by_key(|seat| seat.1.packets);
+                let home = seats.filter(|(_, seat)| !seat.is_away());
+                let busiest = home.max_by_key(|(_, seat)| seat.packets);
                 if let Some((at, _)) = busiest {
                     self.hand_over(at);
                 }
