@@ -207,7 +207,9 @@ fn ready(output: &Output, settings: &Settings) -> io::Result<Ready> {
             Box::new(TcpLink::new(transports::resolve(host, *port)?, Some(client)))
         }
         Transport::File(_) => return Ok(Ready::File),
-        Transport::Kafka(topic) => return Access::new(topic, settings).map(Box::new).map(Ready::Topic),
+        Transport::Kafka(topic) => {
+            return Access::new(topic, settings).map(Box::new).map(Ready::Topic);
+        }
     };
     Ok(Ready::Link(link))
 }

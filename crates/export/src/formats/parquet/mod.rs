@@ -230,7 +230,7 @@ mod tests {
             file.group(&mut rows).unwrap();
         }
         let groups = file.writer.flushed_row_groups();
-        let all = groups.iter().map(|group| group.as_ref().clone()).collect();
+        let all = groups.to_vec();
         let bytes = memory(&groups[0], all) - memory(&groups[0], Vec::new());
         assert!(bytes / 8 <= GROUP_BYTES, "{} bytes a row group", bytes / 8);
     }

@@ -14,7 +14,8 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{
-    FileMetaData, ParquetMetaData, ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData,
+    FileMetaData, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader,
+    ParquetMetaDataWriter, RowGroupMetaData,
 };
 
 use super::error;
@@ -89,7 +90,10 @@ fn read(file: &mut File, end: u64) -> io::Result<Option<Found>> {
     let mut bytes = vec![0; octets as usize];
     file.seek(SeekFrom::Start(from - octets))?;
     file.read_exact(&mut bytes)?;
-    let Ok(metadata) = ParquetMetaDataReader::decode_metadata(&bytes) else { return Ok(None) };
+    // All of it is written again.
+    let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
+    let decoded = ParquetMetaDataReader::decode_metadata_with_options(&bytes, Some(&options));
+    let Ok(metadata) = decoded else { return Ok(None) };
     let [group] = metadata.row_groups() else { return Ok(None) };
     let ranges = || group.columns().iter().map(|column| column.byte_range());
     let start = ranges().map(|(start, _)| start).min();
