@@ -474,7 +474,11 @@ fn a_program_that_asks_in_a_loop_delays_neither_packets_nor_the_end() {
         let report = std::thread::scope(|scope| {
             scope.spawn(|| {
                 // It ends when the forwarder does.
-                while !stop.load(Ordering::Relaxed) && program.0.write_all(&asked).is_ok() {}
+                while !stop.load(Ordering::Relaxed) {
+                    if program.0.write_all(&asked).is_err() {
+                        break;
+                    }
+                }
             });
             let consumer = neighbour();
             for number in 0..50 {

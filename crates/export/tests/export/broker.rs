@@ -65,10 +65,10 @@ impl Broker {
         change(&mut broker);
         let broker = Arc::new(broker);
         let own = Arc::clone(&broker);
-        std::thread::spawn(move || {
+        spawn(move || {
             for stream in listener.incoming().flatten() {
                 let own = Arc::clone(&own);
-                std::thread::spawn(move || own.serve(stream));
+                spawn(move || own.serve(stream));
             }
         });
         broker
@@ -87,9 +87,9 @@ impl Broker {
     /// Reads requests. Batches are answered by another thread, so requests are read meanwhile.
     fn serve(self: Arc<Self>, stream: TcpStream) {
         stream.set_nodelay(true).unwrap();
-        let (to, answers) = std::sync::mpsc::channel::<Vec<u8>>();
+        let (to, answers) = std::sync::mpsc::sync_channel::<Vec<u8>>(1 << 16);
         let (mut writer, own) = (stream.try_clone().unwrap(), Arc::clone(&self));
-        std::thread::spawn(move || {
+        spawn(move || {
             for answer in answers {
                 let holds = own.holds.lock().unwrap();
                 drop(own.answers.wait_while(holds, |holds| *holds).unwrap());
@@ -194,6 +194,11 @@ impl Broker {
         body.extend([0; 24 + 4]);
         Some(framed(number, &body))
     }
+}
+
+/// Starts a thread that ends with the test program.
+fn spawn(work: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new().spawn(work).unwrap();
 }
 
 fn producer() -> Vec<u8> {

@@ -157,7 +157,7 @@ fn a_message_that_is_sent_again_is_not_read_again() {
         assert_eq!(own.syn(CLIENT).send(CLIENT, &bytes).facts(), facts);
         assert_eq!(own.at(CLIENT, START[0], &bytes).facts(), "");
         // The other direction has its own positions.
-        assert_eq!(own.at(SERVER, START[0], &bytes).facts().is_empty(), false);
+        assert!(!own.at(SERVER, START[0], &bytes).facts().is_empty());
     }
 }
 

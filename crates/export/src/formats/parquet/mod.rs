@@ -184,7 +184,7 @@ mod tests {
             ends.push((ends[ends.len() - 1].0 + bytes.len(), *rows));
         }
         let of_interest = |len: &usize| {
-            len % 1_009 == 0
+            len.is_multiple_of(1_009)
                 || ends.iter().any(|(end, _)| len.abs_diff(*end) < 20)
                 || *len == whole.len()
         };
