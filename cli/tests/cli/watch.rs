@@ -23,13 +23,18 @@ fn alerts(errors: &str) -> Vec<&str> {
     errors.lines().filter(|line| line.contains(" seen by ")).collect()
 }
 
-/// The alerts at their ends, with the numbers of hosts, sorted. Changes before may differ between arrangements, as marks do.
+/// The alerts at their ends, with the numbers of hosts, sorted. Changes before may differ between arrangements, as marks do, and
+/// so may the flow that an alert shows: it is the first one at the mark at which the alert began.
 fn ends(errors: &str) -> Vec<&str> {
     let lines = alerts(errors).into_iter().filter_map(|line| line.split_once(" ends: "));
-    let mut ends: Vec<_> =
-        lines.map(|(_, text)| text.split(", first ").next().unwrap_or(text)).collect();
+    let mut ends: Vec<_> = lines.map(|(_, text)| without_flow(text)).collect();
     ends.sort_unstable();
     ends
+}
+
+fn without_flow(text: &str) -> &str {
+    let text = text.split(", first ").next().unwrap_or(text);
+    text.split(": ").next().unwrap_or(text)
 }
 
 /// Whether not all alerts are shown.
