@@ -11,7 +11,7 @@
 //! ```
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use ringtap_terminal::console::note;
+use rustix::io::Errno;
 use tempfile::{PathPersistError, TempPath};
 
 use crate::{leftovers, named_pipe};
@@ -86,6 +87,18 @@ impl Target {
             return Err(io::Error::other("it is a block device: use a file"));
         }
         Ok(Self::Direct)
+    }
+}
+
+/// The error of the system, without the temporary name, which is of no use to people.
+fn without_path(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::NotFound => Errno::NOENT.into(),
+        ErrorKind::PermissionDenied => Errno::ACCESS.into(),
+        ErrorKind::NotADirectory => Errno::NOTDIR.into(),
+        ErrorKind::ReadOnlyFilesystem => Errno::ROFS.into(),
+        ErrorKind::StorageFull => Errno::NOSPC.into(),
+        _ => error,
     }
 }
 
@@ -183,7 +196,7 @@ impl AtomicFile {
                 if !std::mem::take(&mut self.claimed) {
                     self.create()?;
                 }
-                let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
+                let file = self.file.as_ref().ok_or(ErrorKind::NotFound)?;
                 file.try_clone()
             }
         }
@@ -199,7 +212,8 @@ impl AtomicFile {
             .rand_bytes(RANDOM)
             // As of any new file; the process's mask removes rights.
             .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder(&self.path))?;
+            .tempfile_in(folder(&self.path))
+            .map_err(without_path)?;
         let (file, path) = part.into_parts();
         // Some file systems have no locks.
         let _ = file.try_lock();
@@ -264,7 +278,7 @@ pub(crate) fn persist(mut part: TempPath, path: &Path) -> Result<PathBuf, PathPe
         }
         match part.persist_noclobber(&name) {
             Ok(()) => return Ok(name),
-            Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(failed) if failed.error.kind() == ErrorKind::AlreadyExists => {
                 part = failed.path;
             }
             Err(failed) => return Err(failed),
@@ -311,7 +325,7 @@ struct Checked {
 
 impl Checked {
     fn check<T>(&self, result: io::Result<T>) -> io::Result<T> {
-        if result.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted) {
+        if result.as_ref().is_err_and(|error| error.kind() != ErrorKind::Interrupted) {
             self.failed.store(true, Ordering::Relaxed);
         }
         result

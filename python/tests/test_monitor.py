@@ -100,8 +100,10 @@ def test_a_mistake_has_the_message_of_the_command(flags, command, office):
 
 
 def shown(printed):
-    """The command's messages without their kind and the hints on its usage."""
-    text = printed.stderr.decode()
+    """The command's errors without their kind and the hints on its usage."""
+    lines = printed.stderr.decode().splitlines()
+    # The command says which rights it keeps; a module keeps those of its program.
+    text = "\n".join(line for line in lines if not line.startswith("capabilities: "))
     text = text.split("\n\nUsage:")[0].split("\n\nFor more information")[0].strip()
     assert text.startswith("error: ")
     return text.removeprefix("error: ").replace("\nerror: ", "\n")
