@@ -65,11 +65,7 @@ impl Roles {
         flag: &str,
         paths: impl IntoIterator<Item = P>,
     ) -> &mut Self {
-        for path in paths {
-            let name = format!("{flag} {}", path.as_ref().display());
-            self.add(name, path.as_ref(), Kind::Input);
-        }
-        self
+        self.add_all(flag, paths, Kind::Input)
     }
 
     /// Adds files that are written; `-` is stdout.
@@ -78,11 +74,7 @@ impl Roles {
         flag: &str,
         paths: impl IntoIterator<Item = P>,
     ) -> &mut Self {
-        for path in paths {
-            let name = format!("{flag} {}", path.as_ref().display());
-            self.add(name, path.as_ref(), Kind::Output);
-        }
-        self
+        self.add_all(flag, paths, Kind::Output)
     }
 
     /// Adds a file that is written, by a name.
@@ -94,6 +86,19 @@ impl Roles {
     /// Adds a file that is continued in place, or a socket, by a name.
     pub(crate) fn other(&mut self, name: &dyn Display, path: &Path) -> &mut Self {
         self.add(name.to_string(), path, Kind::Other);
+        self
+    }
+
+    fn add_all<P: AsRef<Path>>(
+        &mut self,
+        flag: &str,
+        paths: impl IntoIterator<Item = P>,
+        kind: Kind,
+    ) -> &mut Self {
+        for path in paths {
+            let name = format!("{flag} {}", path.as_ref().display());
+            self.add(name, path.as_ref(), kind);
+        }
         self
     }
 

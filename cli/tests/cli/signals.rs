@@ -250,7 +250,7 @@ fn a_pipe_without_a_reader_does_not_delay_the_end() {
 #[test]
 fn an_interrupted_generator_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
-    // The truth is written at the end, which an interrupt within so many frames prevents.
+    // The truth is written after the last of a billion frames; the interrupt comes before.
     let mut child = Command::new(env!("CARGO_BIN_EXE_ringtap"))
         .args(["generate", "--packets", "1G", "-w", "frames", "--truth", "truth"])
         .current_dir(&folder)
