@@ -210,7 +210,8 @@ impl ForwardReport {
         let refused = RefusedCommand::ALL;
         let refused =
             by_reason(refused.map(|one| (one.name(), self.managed.refused[one as usize])));
-        let dropped = by_reason(Drop::ALL.map(|one| (one.name(), counters.dropped(one))));
+        let dropped = Drop::ALL.map(|one| (one.name(), counters.dropped(one)));
+        let dropped = by_reason(dropped.into_iter().chain([("worker-full", self.worker_full)]));
         let frames_lost: u64 = Lost::ALL
             .into_iter()
             .filter(|reason| reason.is_incoming())
@@ -294,7 +295,7 @@ fn link(counters: &LinkCounters) -> Map<String, Value> {
     row
 }
 
-fn by_reason<const N: usize>(reasons: [(&str, u64); N]) -> Value {
+fn by_reason<'a>(reasons: impl IntoIterator<Item = (&'a str, u64)>) -> Value {
     let nonzero = reasons.into_iter().filter(|(_, number)| *number > 0);
     Value::Object(nonzero.map(|(name, number)| (name.to_owned(), number.into())).collect())
 }
@@ -312,5 +313,16 @@ mod tests {
         let [one, other] = [1, 2].map(|ns| ForwardReport::new(&plan, &faces, &core, 0, 0, ns));
         assert!(Arc::ptr_eq(&one.plan, &other.plan));
         assert_eq!(other.to_json("test")["plan"], plan.to_json());
+    }
+
+    #[test]
+    fn packets_for_which_a_worker_has_no_room_are_named() {
+        let plan = ForwardPlan::default();
+        let faces = Faces::open(Settings::default()).unwrap();
+        let core = Core::start(&plan, 0, "test").unwrap();
+        let mut report = ForwardReport::new(&plan, &faces, &core, 0, 0, 1);
+        report.worker_full = 7;
+        let dropped = &report.to_json("test")["packets"]["dropped"];
+        assert_eq!(*dropped, json!({ "worker-full": 7 }));
     }
 }

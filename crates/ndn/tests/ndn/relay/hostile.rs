@@ -40,7 +40,7 @@ struct Sent {
 /// An exchange between two programs. The Interest is sent again until its Data arrives.
 fn exchange(consumer: &mut Client, producer: &mut Client, number: u32, sent: &mut Sent) {
     let text = format!("/served/{number}");
-    for attempt in 1..=20 {
+    for attempt in 1..=100 {
         consumer.send(&Headers::NONE, &interest(&text, number << 8 | attempt, 2_000));
         sent.interests += 1;
         let Some((headers, packet)) = producer.receive(WAIT) else { continue };
@@ -103,11 +103,17 @@ fn a_flood_of_long_lived_interests_takes_only_its_share() {
         });
         let report = relay.end();
         let counts = report.forwarder;
-        assert_eq!(u64::from(FLOOD) + sent.interests, counts.interests_in + report.kernel_drops);
-        assert_eq!(counts.data_in, sent.data, "{report:?}");
+        // A worker that gets no processor drops packets of all faces.
+        let (packets, full) = (counts.interests_in + counts.data_in, report.worker_full);
+        let all = u64::from(FLOOD) + sent.interests + sent.data;
+        assert_eq!(all, packets + full + report.kernel_drops, "{report:?}");
+        assert!((counts.data_in..=counts.data_in + full).contains(&sent.data), "{report:?}");
         assert!(counts.dropped(Drop::FaceShare) > 0, "{report:?}");
+        // An Interest that was sent again may join the entry of an earlier attempt.
         let dropped = counts.dropped(Drop::FaceShare) + counts.dropped(Drop::PitFull);
-        assert_eq!(counts.satisfied + counts.unsatisfied + dropped, counts.interests_in);
+        let ends = counts.satisfied + counts.unsatisfied + dropped;
+        let again = sent.interests - u64::from(number);
+        assert!((ends..=ends + again).contains(&counts.interests_in), "{report:?}");
         assert_eq!((counts.dropped(Drop::PitFull), report.pending), (0, 0), "{report:?}");
     }
 }
