@@ -14,12 +14,13 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueHint};
 #[cfg(feature = "pages")]
 use clap_complete::Shell;
 use ringtap_export::{Collector, EventOutput, FileOutput, Refresh};
 use ringtap_extract::Extractors;
-use ringtap_monitor::Analyses;
+use ringtap_monitor::{Analyses, TOP_MOST};
 use ringtap_skeleton::Skeleton;
 use ringtap_terminal::Usage;
 use ringtap_wire::Tunnels;
@@ -125,6 +126,7 @@ pub(crate) enum Command {
 
 const FLAGS_MONITOR: &str = "\
 Times: 30, 30s, 500ms, 1h30m. Counts: 100k, 5M (powers of 1000). Sizes: 512M, 4G (powers of 1024).
+A flag that is given twice has its last value, or it adds to a list.
 Exit codes: 0 success; 1 reading, writing or exporting failed; 2 usage error;
 3 losses with --fail-on-drop; 130 interrupted before the end of the files, or twice.
 Signals: INT and TERM stop reading and print the report; USR1 prints statistics; HUP starts new
@@ -141,14 +143,14 @@ pub(crate) struct MonitorArgs {
     pub(crate) read: Vec<PathBuf>,
     /// Capture on interfaces, until an interrupt or for --duration; up to 16 (-i a,b or -i a -i b)
     /// are read as one stream of packets
-    #[arg(short, long, value_name = "IFACE", conflicts_with = "read", help_heading = "Source")]
+    #[arg(short, long, value_name = "IFACE", value_parser = NonEmptyStringValueParser::new(), conflicts_with = "read", help_heading = "Source")]
     pub(crate) interface: Vec<String>,
     /// Select packets with a pcap-filter(7) expression, as in tcpdump: 'tcp port 80 and not net
     /// 10.0.0.0/8'
-    #[arg(short, long, value_name = "EXPR", help_heading = "Source")]
+    #[arg(short, long, value_name = "EXPR", value_parser = NonEmptyStringValueParser::new(), help_heading = "Source")]
     pub(crate) filter: Option<String>,
     /// Filter expression as separate words; put it after -- if files precede it
-    #[arg(value_name = "EXPR", conflicts_with = "filter", help_heading = "Source")]
+    #[arg(value_name = "EXPR", value_parser = NonEmptyStringValueParser::new(), conflicts_with = "filter", help_heading = "Source")]
     pub(crate) words: Vec<String>,
     /// Capture method: auto (af-packet), af-packet (copies; the host also receives the frames),
     /// af-xdp (the host receives none; one reader queue per queue of the interface) or dpdk (IFACE
@@ -169,7 +171,7 @@ pub(crate) struct MonitorArgs {
         conflicts_with = "read", help_heading = "Source")]
     pub(crate) dpdk_args: Option<Words>,
     /// Stop after this time
-    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, conflicts_with = "read",
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, conflicts_with = "read",
         help_heading = "Source")]
     pub(crate) duration: Option<u64>,
     /// Under overload, drop all packets of some address pairs (counted and reported) instead of
@@ -177,10 +179,10 @@ pub(crate) struct MonitorArgs {
     #[arg(long, conflicts_with = "read", help_heading = "Source")]
     pub(crate) shed: bool,
     /// Switch to this user once the interfaces are open; needs root
-    #[arg(long, value_name = "NAME", conflicts_with = "read", help_heading = "Source")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), conflicts_with = "read", help_heading = "Source")]
     pub(crate) user: Option<String>,
     /// Do not use promiscuous mode: receive only frames for this host
-    #[arg(long, help_heading = "Source")]
+    #[arg(long, conflicts_with = "read", help_heading = "Source")]
     pub(crate) no_promiscuous: bool,
     /// Read flags from a TOML file, with flag names as keys; the command line has priority
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Source")]
@@ -222,10 +224,10 @@ pub(crate) struct MonitorArgs {
     )]
     pub(crate) tunnels: Tunnels,
     /// End a flow after this idle time, in packet time [default: 30s]
-    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, help_heading = "Analyses")]
     pub(crate) idle_timeout: Option<u64>,
     /// Split a flow that has lasted this long, in packet time [default: 120s]
-    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, help_heading = "Analyses")]
     pub(crate) active_timeout: Option<u64>,
     /// Use the timeouts of nprobe, nfdump, yaf, zeek, cisco or softflowd, and set single ones:
     /// tcp=, tcp.fin=, tcp.rst=, udp=, icmp=, general=, maxlife= [default: nprobe]
@@ -239,10 +241,10 @@ pub(crate) struct MonitorArgs {
     pub(crate) vlan_in_key: bool,
     /// Report at this interval of packet time [default: the whole run; 60s on interfaces; 5s with
     /// --tui]
-    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, help_heading = "Analyses")]
     pub(crate) interval: Option<u64>,
     /// Report a source as a scanner above this number of failed attempts [default: 20]
-    #[arg(long, value_name = "N", help_heading = "Analyses")]
+    #[arg(long, value_name = "N", value_parser = units::number_in(0..=u32::MAX), help_heading = "Analyses")]
     pub(crate) scan_threshold: Option<u32>,
     /// Print an alert when a host reaches a limit in an interval: dst-pps= or dst-bps= (average
     /// packets or bits received per second), src-peers= (distinct hosts that it sent to) or
@@ -250,7 +252,7 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "NAME=N", value_parser = units::limit, help_heading = "Analyses")]
     pub(crate) alert: Vec<Limit>,
     /// Show this many rows in each list of talkers [default: 10]
-    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Analyses")]
+    #[arg(long, value_name = "N", value_parser = units::number_in(0..=TOP_MOST), help_heading = "Analyses")]
     pub(crate) top: Option<usize>,
     /// Leave out IP packets with the same content as one seen at most this long before, as two
     /// interfaces or a mirror port deliver them [default: 0, which leaves out none]
@@ -260,11 +262,11 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "1:N", value_parser = units::sample, help_heading = "Analyses")]
     pub(crate) sample: Option<u32>,
     /// Limit live flows; beyond the limit, old flows end early [default: from the memory limit]
-    #[arg(long, value_name = "N", value_parser = units::count, help_heading = "Analyses")]
+    #[arg(long, value_name = "N", value_parser = units::positive_count, help_heading = "Analyses")]
     pub(crate) max_flows: Option<u64>,
     /// Limit the memory of the run, which bounds the number of flows [default: a quarter of the
     /// machine's memory]
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "Analyses")]
+    #[arg(long, value_name = "SIZE", value_parser = units::positive_bytes, help_heading = "Analyses")]
     pub(crate) memory: Option<u64>,
 
     #[arg(
@@ -280,15 +282,15 @@ pub(crate) struct MonitorArgs {
     pub(crate) sequential: bool,
     /// Read packets through this many queues, sharded by address pair [default: by the number
     /// of free cores]
-    #[arg(long, value_name = "N", help_heading = "Threads")]
+    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Threads")]
     pub(crate) queues: Option<usize>,
     /// Use this many workers per queue [default: by the number of free cores]
-    #[arg(short, long, value_name = "N", help_heading = "Threads")]
+    #[arg(short, long, value_name = "N", value_parser = units::index_count, help_heading = "Threads")]
     pub(crate) workers: Option<usize>,
     #[command(flatten)]
     pub(crate) threads: Threads,
     /// Seed the hash tables with this number [default: random]
-    #[arg(long, value_name = "N", help_heading = "Threads")]
+    #[arg(long, value_name = "N", value_parser = units::number_in(0..=u64::MAX), help_heading = "Threads")]
     pub(crate) seed: Option<u64>,
     /// Print the plan and exit
     #[arg(long, help_heading = "Threads")]
@@ -312,7 +314,7 @@ pub(crate) struct MonitorArgs {
         help_heading = "Output")]
     pub(crate) state: Option<PathBuf>,
     /// Name this machine or link in its states, and in messages of Kafka [default: the host name]
-    #[arg(long, value_name = "NAME", help_heading = "Output")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Output")]
     pub(crate) probe: Option<String>,
     /// Write flow records as json, csv, eve (Suricata), zeek (conn.log) or parquet; if PATH is
     /// - (stdout), the report goes to stderr
@@ -354,6 +356,7 @@ pub(crate) struct MonitorArgs {
     #[arg(
         long,
         value_name = "N",
+        value_parser = units::number_in(0..=u32::MAX),
         default_value_t = 0,
         requires = "export",
         help_heading = "Output"
@@ -374,7 +377,7 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) anonymise: Option<PathBuf>,
     /// Print a progress line on stderr at this interval, with the rate since the line before [default: a progress bar, on a terminal]
-    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Output")]
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, help_heading = "Output")]
     pub(crate) stats: Option<u64>,
     /// Serve Prometheus metrics at http://ADDR/metrics; a port alone listens on 127.0.0.1
     #[arg(long, value_name = "ADDR", value_parser = units::listening, help_heading = "Output")]

@@ -58,6 +58,11 @@ use std::process::ExitCode;
 
 use args::Command;
 
+/// The definition of the command line, from which help, man pages and completions are made.
+pub fn definition() -> clap::Command {
+    <args::Cli as clap::CommandFactory>::command()
+}
+
 /// The program: parses the command line, runs the subcommand and returns its exit code.
 pub fn main() -> ExitCode {
     run().unwrap_or_else(|error| ringtap_terminal::exit_code(&error))

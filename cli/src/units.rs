@@ -6,7 +6,10 @@ use std::time::Duration;
 use ringtap_export::Refresh;
 use ringtap_flow::Timeouts;
 use ringtap_monitor::Limits;
-pub(crate) use ringtap_terminal::units::{Cores, bytes, cores, count, duration_ns, index_count};
+pub(crate) use ringtap_terminal::units::{
+    Cores, bytes, cores, count, duration_ns, index_count, number_in, positive_bytes,
+    positive_count, positive_duration_ns, share,
+};
 
 /// A listen address: `127.0.0.1:9464`, `[::]:9464`, or a port of the loopback address, `9464` or `localhost:9464`.
 pub(crate) fn listening(text: &str) -> Result<SocketAddr, String> {
@@ -24,6 +27,12 @@ pub(crate) fn sample(text: &str) -> Result<u32, String> {
     number.and_then(|count| u32::try_from(count).ok()).filter(|&count| count > 0).ok_or_else(|| {
         format!("invalid sampling rate {text:?}: use 1:100 for one packet in a hundred")
     })
+}
+
+/// An exponent of a Zipf distribution.
+pub(crate) fn exponent(text: &str) -> Result<f64, String> {
+    let exponent = text.parse().ok().filter(|exponent| (0.0..=10.0).contains(exponent));
+    exponent.ok_or_else(|| format!("invalid exponent {text:?}: use 0 to 10"))
 }
 
 /// Resending of templates: `600s`, or with a number of messages, `600s,4096`.
@@ -83,7 +92,7 @@ pub(crate) fn timeouts(text: &str) -> Result<TimeoutList, String> {
                 list.set.push((name.into(), u64::MAX));
             }
             Some((name, time)) if Timeouts::default().set(name, 0) => {
-                list.set.push((name.into(), duration_ns(time)?));
+                list.set.push((name.into(), positive_duration_ns(time)?));
             }
             None => list.preset = Some(Timeouts::preset(word).ok_or_else(unknown)?),
             Some(_) => return Err(unknown()),
@@ -102,7 +111,7 @@ pub(crate) fn limit(text: &str) -> Result<Limit, String> {
         .split_once('=')
         .ok_or_else(|| format!("invalid alert {text:?}: use NAME=NUMBER, as in dst-pps=100k"))?;
     Limits::default().set(name, 0).map_err(|error| error.to_string())?;
-    Ok((name.into(), count(number)?))
+    Ok((name.into(), positive_count(number)?))
 }
 
 /// A list of words.

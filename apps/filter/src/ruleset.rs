@@ -9,8 +9,8 @@ use crate::policy::Policy;
 use crate::span::Span;
 use crate::statement::{LineError, Rule, Statement, parse};
 
-/// The most bans under any limits: their sums have 32 bits.
-const BANS_MOST: usize = 1 << 30;
+/// The most rules, and the most bans, of any limits: sums of bans have 32 bits.
+pub const RULES_MOST: usize = 1 << 30;
 
 /// An immutable set of rules and bans of one revision, with its look-ups.
 #[derive(Clone, Debug)]
@@ -385,7 +385,7 @@ impl BansDraft {
         let change = changes.entry(span).or_insert_with(|| Change::none(base.get(span)));
         if change.after.is_some() {
             counts.already_banned += 1;
-        } else if *bans >= most.min(BANS_MOST) {
+        } else if *bans >= most.min(RULES_MOST) {
             return false;
         } else {
             change.after = Some(revision);

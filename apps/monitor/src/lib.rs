@@ -43,7 +43,7 @@ pub use app::{
     Totals,
 };
 pub use merger::MonitorMerger;
-pub use options::{Options, Setup};
+pub use options::{Options, Setup, TOP_MOST};
 pub use report::Report;
 pub use run::{Outcome, run, run_app, run_live};
 pub use series::{Series, Step};

@@ -25,6 +25,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 const SCAN_THRESHOLD: u32 = 20;
 /// Rows in each list of talkers.
 const TOP: usize = 10;
+/// The most of them.
+pub const TOP_MOST: usize = 100_000;
 /// Default limit of live flows.
 const MOST_FLOWS_DEFAULT: u64 = 16 << 20;
 
@@ -258,7 +260,7 @@ impl AppOptions for Options {
         if !(flows || applications || names || watch || self.events) {
             self.extract = Extractors::NONE;
         }
-        within("number of rows", self.top as u64, 0, 100_000)?;
+        within("number of rows", self.top as u64, 0, TOP_MOST as u64)?;
         if let Some(state) = &mut self.state {
             state.in_parts &= self.interval_ns.is_some() || memory.live;
         }

@@ -4,9 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use ringtap_filter::Policy;
 use ringtap_filter::run::NotIp;
+use ringtap_filter::{Policy, RULES_MOST};
 
 use super::{Capture, Form, Moved};
 use crate::units;
@@ -40,6 +41,7 @@ pub(crate) struct FilterArgs {
         short,
         long,
         value_name = "IFACE",
+        value_parser = NonEmptyStringValueParser::new(),
         conflicts_with = "read",
         requires = "output",
         help_heading = "Input and output"
@@ -50,6 +52,7 @@ pub(crate) struct FilterArgs {
         short,
         long,
         value_name = "IFACE",
+        value_parser = NonEmptyStringValueParser::new(),
         requires = "interface",
         conflicts_with = "read",
         help_heading = "Input and output"
@@ -92,7 +95,7 @@ pub(crate) struct FilterArgs {
     )]
     pub(crate) send: Sending,
     /// Stop after this time
-    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, requires = "interface", conflicts_with = "read",
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, requires = "interface", conflicts_with = "read",
         help_heading = "Input and output")]
     pub(crate) duration: Option<u64>,
 
@@ -107,11 +110,11 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "WHAT", default_value_t, help_heading = "Rules")]
     pub(crate) not_ip: NotIp,
     /// Limit the number of rules and the number of bans, each
-    #[arg(long, value_name = "N", default_value = "4M", value_parser = units::index_count,
+    #[arg(long, value_name = "N", default_value = "4M", value_parser = units::number_in(1..=RULES_MOST),
         help_heading = "Rules")]
     pub(crate) max_rules: usize,
     /// Limit the memory of look-up tables, for each of IPv4 and IPv6 and each revision in use
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::bytes,
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::positive_bytes,
         help_heading = "Rules")]
     pub(crate) memory: u64,
     /// Listen for 'ringtap filter ctl' on this socket, as in unix:/run/filter.sock
@@ -120,7 +123,7 @@ pub(crate) struct FilterArgs {
     pub(crate) control: Option<PathBuf>,
     /// Accept control packets on this UDP port; they change the rules at their position in the
     /// stream
-    #[arg(long, value_name = "PORT", requires = "control_key", help_heading = "Rules")]
+    #[arg(long, value_name = "PORT", value_parser = units::number_in(1..=u16::MAX), requires = "control_key", help_heading = "Rules")]
     pub(crate) control_port: Option<u16>,
     /// Read the key of control packets from a file, at least 16 bytes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "control_port",
@@ -135,13 +138,14 @@ pub(crate) struct FilterArgs {
     #[arg(long, conflicts_with_all = ["workers", "interface"], help_heading = "Threads")]
     pub(crate) sequential: bool,
     /// Filter captures with this many worker threads [default: by the number of free cores]
-    #[arg(long, value_name = "N", conflicts_with = "interface", help_heading = "Threads")]
+    #[arg(long, value_name = "N", value_parser = units::index_count, conflicts_with = "interface", help_heading = "Threads")]
     pub(crate) workers: Option<usize>,
     /// Receive from this many queues of the interface, one worker each [default: 1; with af-xdp,
     /// all]
     #[arg(
         long,
         value_name = "N",
+        value_parser = units::number_in(1..=u16::MAX),
         requires = "interface",
         conflicts_with = "read",
         help_heading = "Threads"

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueHint};
 use ringtap_ndn::packets::NameBuf;
 use ringtap_ndn::relay::Sharing;
@@ -33,16 +34,16 @@ pub(crate) struct ForwardArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
     /// Use this number of threads for the tables [default: [workers] of the file, or 1]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(short, long, value_name = "N", value_parser = units::number_in(1..=256_u16))]
     pub(crate) workers: Option<u16>,
     /// How the workers share the tables; others than shards are for comparison
     #[arg(long, value_name = "DESIGN", default_value = "shards")]
     pub(crate) tables: Sharing,
     /// Stop after this time
-    #[arg(long, value_name = "TIME", value_parser = units::duration_ns)]
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns)]
     pub(crate) duration: Option<u64>,
     /// Switch to this user once everything is open; needs root
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) user: Option<String>,
     /// Check the configuration, print the plan and exit
     #[arg(long)]
@@ -50,7 +51,7 @@ pub(crate) struct ForwardArgs {
     #[command(flatten)]
     pub(crate) output: Output,
     /// Print statistics on stderr at this interval, at least 1s, with the rate since the line before
-    #[arg(long, value_name = "TIME", value_parser = units::duration_ns)]
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns)]
     pub(crate) stats: Option<u64>,
     /// Serve metrics (OpenMetrics) at http://ADDR/metrics; a port alone listens on 127.0.0.1
     #[arg(long, value_name = "ADDR", value_parser = units::listening)]
@@ -85,10 +86,10 @@ pub(crate) enum ForwardCtl {
         /// udp://HOST:PORT, tcp://HOST:PORT, ether://IFACE, or the number of a face
         to: String,
         /// Cost of the route; lower costs are preferred
-        #[arg(long, value_name = "N", default_value_t = 0)]
+        #[arg(long, value_name = "N", value_parser = units::number_in(0..=u64::MAX), default_value_t = 0)]
         cost: u64,
         /// Remove the route after this time
-        #[arg(long, value_name = "TIME", value_parser = units::duration_ns)]
+        #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns)]
         expires: Option<u64>,
     },
     /// Remove a route that was registered or configured
@@ -104,7 +105,7 @@ pub(crate) enum ForwardCtl {
     /// Print events of faces as they happen: created, destroyed, up, down
     Events {
         /// Stop after this many events
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = units::positive_count)]
         count: Option<u64>,
     },
     /// Close a face

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 
 use super::Form;
@@ -26,14 +27,14 @@ pub(crate) struct GenerateArgs {
     #[arg(long, help_heading = "Destination")]
     pub(crate) force: bool,
     /// Send on this interface
-    #[arg(short, long, value_name = "IFACE", help_heading = "Destination")]
+    #[arg(short, long, value_name = "IFACE", value_parser = NonEmptyStringValueParser::new(), help_heading = "Destination")]
     pub(crate) interface: Vec<String>,
     /// Send method: af-packet, af-xdp (one queue) or live (the kernel copies the first frame;
     /// fastest) [default: af-packet]
     #[arg(long, value_name = "METHOD", hide_possible_values = true, help_heading = "Destination")]
     pub(crate) method: Option<SendMethod>,
     /// Send on this hardware queue with af-xdp [default: 0]
-    #[arg(long, value_name = "N", help_heading = "Destination")]
+    #[arg(long, value_name = "N", value_parser = units::number_in(0..=u32::MAX), help_heading = "Destination")]
     pub(crate) queue: Option<u32>,
     /// Send at this rate: packets per second, bits per second or by timestamps (see below) [default:
     /// as fast as possible]. With -w: packets per second of packet time [default: the profile's].
@@ -44,22 +45,22 @@ pub(crate) struct GenerateArgs {
 
     /// Generate a named profile (w1, w2, w3, mix, scans, steady, flood, applications) or the profile in a TOML or
     /// JSON file [default: mix]
-    #[arg(long, value_name = "NAME|FILE", help_heading = "Traffic")]
+    #[arg(long, value_name = "NAME|FILE", value_parser = NonEmptyStringValueParser::new(), help_heading = "Traffic")]
     pub(crate) profile: Option<String>,
     /// Number of frames
-    #[arg(long, value_name = "N", value_parser = units::count, help_heading = "Traffic")]
+    #[arg(long, value_name = "N", value_parser = units::positive_count, help_heading = "Traffic")]
     pub(crate) packets: Option<u64>,
     /// Background conversations; with --method live distinct flows, a power of two [default: 65536]
     #[arg(long, value_name = "N", value_parser = units::count, help_heading = "Traffic")]
     pub(crate) flows: Option<u64>,
     /// Exponent of the Zipf distribution of flow sizes, 0 (all equal) to 10
-    #[arg(long, value_name = "S", help_heading = "Traffic")]
+    #[arg(long, value_name = "S", value_parser = units::exponent, help_heading = "Traffic")]
     pub(crate) zipf: Option<f64>,
     /// Size on the wire of frames with data, in bytes: 64 to 9018, or imix
     #[arg(long, value_name = "N|imix", help_heading = "Traffic")]
     pub(crate) size: Option<ringtap_traffic::Size>,
     /// Seed of the generator; the same seed and profile give the same bytes
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Traffic")]
+    #[arg(long, value_name = "N", value_parser = units::number_in(0..=u64::MAX), default_value_t = 1, help_heading = "Traffic")]
     pub(crate) seed: u64,
     /// Send the frames of capture files (pcap, pcapng; also compressed with gzip or zstd); - is
     /// stdin

@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args, ValueHint};
 use ringtap_measure::run::Design;
 use ringtap_measure::{CountBy, Kind, State, Weight};
 
 use super::{Capture, Form, Threads};
 use crate::units;
+
+/// The most workers of any design.
+const WORKERS_MOST: usize = 512;
 
 const AFTER: &str = "\
 Structures: cms, cms-cu (counters without keys: heavy keys need --check), cms-keys, sht, rs,
@@ -25,23 +29,23 @@ pub(crate) struct MeasureArgs {
         help_heading = "Source")]
     pub(crate) read: Vec<PathBuf>,
     /// Capture on this interface, until an interrupt or for --duration
-    #[arg(short, long, value_name = "IFACE", help_heading = "Source")]
+    #[arg(short, long, value_name = "IFACE", value_parser = NonEmptyStringValueParser::new(), help_heading = "Source")]
     pub(crate) interface: Vec<String>,
     /// Measure the traffic of a profile or a profile file, generated in memory as by 'ringtap
     /// generate'
-    #[arg(long, value_name = "NAME|FILE", help_heading = "Source")]
+    #[arg(long, value_name = "NAME|FILE", value_parser = NonEmptyStringValueParser::new(), help_heading = "Source")]
     pub(crate) profile: Option<String>,
     /// Offer this many packets per second: the first 2 M of the source, repeated; a full queue
     /// drops them [default: as fast as they are handled]
-    #[arg(long, value_name = "N", value_parser = units::count, conflicts_with = "interface",
+    #[arg(long, value_name = "N", value_parser = units::positive_count, conflicts_with = "interface",
         help_heading = "Source")]
     pub(crate) rate: Option<u64>,
     /// Offer this many packets; for a capture only with --rate [default: all of the source]
-    #[arg(long, value_name = "N", value_parser = units::count, conflicts_with = "interface",
+    #[arg(long, value_name = "N", value_parser = units::positive_count, conflicts_with = "interface",
         help_heading = "Source")]
     pub(crate) packets: Option<u64>,
     /// Stop after this time
-    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, requires = "interface",
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, requires = "interface",
         conflicts_with_all = ["read", "profile"],
         help_heading = "Source")]
     pub(crate) duration: Option<u64>,
@@ -64,13 +68,13 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "WEIGHT", help_heading = "Measurement")]
     pub(crate) weight: Option<Weight>,
     /// Report keys with at least this share of the total as heavy [default: 0.0001]
-    #[arg(long, value_name = "SHARE", help_heading = "Measurement")]
+    #[arg(long, value_name = "SHARE", value_parser = units::share, help_heading = "Measurement")]
     pub(crate) threshold: Option<f64>,
     /// Use this structure (see below) [default: mg]
     #[arg(long, value_name = "NAME", help_heading = "Measurement")]
     pub(crate) structure: Option<Kind>,
     /// Memory of one structure, for each IP version [default: 1M; for exact 256M]
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "Measurement")]
+    #[arg(long, value_name = "SIZE", value_parser = units::positive_bytes, help_heading = "Measurement")]
     pub(crate) memory: Option<u64>,
     /// Also compute the exact answer, and report the structure's error
     #[arg(long, help_heading = "Measurement")]
@@ -89,16 +93,16 @@ pub(crate) struct MeasureArgs {
     pub(crate) state: Option<State>,
     /// Read packets through this many queues, sharded by address pair [default: by the number
     /// of free cores]
-    #[arg(long, value_name = "N", help_heading = "Design")]
+    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Design")]
     pub(crate) queues: Option<usize>,
     /// Use this many workers [default: by the number of free cores]
-    #[arg(short, long, value_name = "N", help_heading = "Design")]
+    #[arg(short, long, value_name = "N", value_parser = units::number_in(1..=WORKERS_MOST), help_heading = "Design")]
     pub(crate) workers: Option<usize>,
     #[command(flatten)]
     pub(crate) threads: Threads,
     /// Seed of the hash functions; use the same one on all machines whose measurements are merged
     /// [default: random]
-    #[arg(long, value_name = "N", help_heading = "Design")]
+    #[arg(long, value_name = "N", value_parser = units::number_in(0..=u64::MAX), help_heading = "Design")]
     pub(crate) seed: Option<u64>,
     /// Measure the designs on a sample of this traffic and recommend one
     #[arg(long, conflicts_with_all = ["check", "write", "dry_run", "rate"], help_heading = "Design")]

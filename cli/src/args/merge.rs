@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
+use ringtap_monitor::TOP_MOST;
+
 use super::{ReportForm, SketchFile};
 use crate::units;
 
@@ -35,20 +37,20 @@ pub(crate) struct MergeArgs {
     #[arg(long, help_heading = "States")]
     pub(crate) digest: bool,
     /// Report a source as a scanner above this number of failed attempts [default: 20]
-    #[arg(long, value_name = "N", help_heading = "States")]
+    #[arg(long, value_name = "N", value_parser = units::number_in(0..=u32::MAX), help_heading = "States")]
     pub(crate) scan_threshold: Option<u32>,
     /// Show this many rows in each list [default: 10]
-    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "States")]
+    #[arg(long, value_name = "N", value_parser = units::number_in(0..=TOP_MOST), help_heading = "States")]
     pub(crate) top: Option<usize>,
     /// Label applications by the names in this file, the same as when the states were made
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "States")]
     pub(crate) names: Option<PathBuf>,
     /// Limit the memory of the report [default: a quarter of the machine's memory]
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = "States")]
+    #[arg(long, value_name = "SIZE", value_parser = units::positive_bytes, help_heading = "States")]
     pub(crate) memory: Option<u64>,
 
     /// Report keys with at least this share of the total as heavy [default: that of the first file]
-    #[arg(long, value_name = "SHARE", help_heading = "Measurements")]
+    #[arg(long, value_name = "SHARE", value_parser = units::share, help_heading = "Measurements")]
     pub(crate) threshold: Option<f64>,
     /// Write the merged measurement, in the forms of 'ringtap measure --write'
     #[arg(long, value_name = "FORMAT:PATH", help_heading = "Measurements")]

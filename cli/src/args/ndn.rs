@@ -47,13 +47,13 @@ pub(crate) struct PingArgs {
     #[arg(long, value_name = "URL", default_value = "udp://127.0.0.1:6363")]
     pub(crate) to: Url,
     /// Send this many Interests [default: until an interrupt]
-    #[arg(short, long, value_name = "N", value_parser = units::count)]
+    #[arg(short, long, value_name = "N", value_parser = units::positive_count)]
     pub(crate) count: Option<u64>,
     /// Time between Interests
-    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = units::duration_ns)]
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = units::positive_duration_ns)]
     pub(crate) interval: u64,
     /// Lifetime of the Interests; later answers count as lost
-    #[arg(short = 'W', long, value_name = "TIME", default_value = "4s", value_parser = units::duration_ns)]
+    #[arg(short = 'W', long, value_name = "TIME", default_value = "4s", value_parser = units::positive_duration_ns)]
     pub(crate) timeout: u64,
     /// Do not print a line for each answer
     #[arg(short, long)]
@@ -85,10 +85,10 @@ pub(crate) struct ServerArgs {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration_ns)]
     pub(crate) freshness: u64,
     /// Stop after this number of answers
-    #[arg(short, long, value_name = "N", value_parser = units::count)]
+    #[arg(short, long, value_name = "N", value_parser = units::positive_count)]
     pub(crate) count: Option<u64>,
     /// Stop after this time
-    #[arg(long, value_name = "TIME", value_parser = units::duration_ns)]
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns)]
     pub(crate) duration: Option<u64>,
     #[command(flatten)]
     pub(crate) output: Output,
@@ -106,28 +106,28 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "CHOICE", default_value = "unique", value_parser = names)]
     pub(crate) names: Names,
     /// Number of names to choose from; ignored with unique
-    #[arg(long, value_name = "N", default_value = "1M", value_parser = units::count)]
+    #[arg(long, value_name = "N", default_value = "1M", value_parser = units::positive_count)]
     pub(crate) population: u64,
     /// Keep at most this many Interests in flight [default: 64; with --rate 65536]
     #[arg(short, long, value_name = "N", value_parser = units::index_count)]
     pub(crate) window: Option<usize>,
     /// Send this many Interests per second [default: as the window allows]
-    #[arg(long, value_name = "N", value_parser = units::count)]
+    #[arg(long, value_name = "N", value_parser = units::positive_count)]
     pub(crate) rate: Option<u64>,
     /// Stop after this number of Interests
-    #[arg(short, long, value_name = "N", value_parser = units::count)]
+    #[arg(short, long, value_name = "N", value_parser = units::positive_count)]
     pub(crate) count: Option<u64>,
     /// Stop after this time [default: 10s, unless --count is given]
-    #[arg(long, value_name = "TIME", value_parser = units::duration_ns)]
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns)]
     pub(crate) duration: Option<u64>,
     /// Lifetime of the Interests; later answers count as lost
-    #[arg(short = 'W', long, value_name = "TIME", default_value = "4s", value_parser = units::duration_ns)]
+    #[arg(short = 'W', long, value_name = "TIME", default_value = "4s", value_parser = units::positive_duration_ns)]
     pub(crate) timeout: u64,
     /// Set MustBeFresh in the Interests
     #[arg(long)]
     pub(crate) must_be_fresh: bool,
     /// Seed of the names
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", value_parser = units::number_in(0..=u64::MAX), default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) output: Output,
@@ -140,7 +140,7 @@ pub(crate) struct SigningArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) key: Option<PathBuf>,
     /// Name of the key in signatures, by which the forwarder finds its [[anchor]]
-    #[arg(long, value_name = "NAME", requires = "key")]
+    #[arg(long, value_name = "NAME", value_parser = key_name, requires = "key")]
     pub(crate) key_name: Option<NameBuf>,
 }
 
@@ -193,6 +193,13 @@ pub(crate) enum Names {
     Unique,
     /// Random names.
     Drawn(Popularity),
+}
+
+fn key_name(text: &str) -> Result<NameBuf, String> {
+    if text.is_empty() {
+        return Err("the name of the key is empty: use one as /owner/KEY/1".into());
+    }
+    text.parse().map_err(|error| format!("{error}"))
 }
 
 fn names(text: &str) -> Result<Names, String> {

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     }
     let copies = args.method == Some(SendMethod::Live);
     if !args.read.is_empty() && !copies && args.flows.is_some() {
-        return Err(Usage::of("--flows applies to profiles, not to captures"));
+        return Err(Usage::of("--flows applies to profiles, not to captures: omit it"));
     }
     let reason = "generate sends on one interface";
     let interface = interfaces::only("-i", &args.interface, reason)?;

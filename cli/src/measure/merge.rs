@@ -10,7 +10,6 @@ use ringtap_measure::run::merge;
 
 use super::{text, write};
 use crate::args::{MergeArgs, ReportForm};
-use ringtap_terminal::Usage;
 use ringtap_terminal::console;
 
 use crate::atomic_file::Existing;
@@ -22,11 +21,6 @@ use crate::{sandbox, source};
 const MOST_BYTES: u64 = 4 << 30;
 
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
-    if let Some(threshold) = args.threshold.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
-        return Err(Usage::of(format!(
-            "invalid threshold {threshold}: use a share of the total, above 0 and at most 1"
-        )));
-    }
     let existing = Existing::of(args.force, false);
     let mut roles = Roles::default();
     roles

@@ -22,7 +22,7 @@ fn a_flag_without_effect_is_refused() {
         ("monitor -r A --timeouts nprobe --timeouts zeek", "two presets"),
         ("monitor -r A --timeouts tcp=1,tcp=2", "tcp= twice"),
         ("monitor -r A --timeouts tcp=1 --timeouts tcp=2", "tcp= twice"),
-        ("monitor -r A --top 0.0000001", "use 4096"),
+        ("monitor -r A --top 0.0000001", "use 0 to 100000"),
         ("monitor -r A --memory 18446744073709551615", "at most 256T"),
         ("filter -r A --output nosuch", "--read"),
         ("filter -r A --both-ways", "--read"),

@@ -216,7 +216,7 @@ fn invalid_lists_of_interfaces_are_usage_errors() {
         (&["monitor", "-i", "lo", "-i", "lo"][..], "-i names lo twice"),
         (&["monitor", "-i", "lo,eth9,lo"], "-i names lo twice"),
         (&["monitor", "-i", "lo,"], "missing name"),
-        (&["monitor", "-i", ""], "missing name"),
+        (&["monitor", "-i", ""], "a value is required for '--interface <IFACE>'"),
         (&["monitor", "-i", &many], "-i names 17 interfaces: use at most 16"),
         (&["monitor", "-i", "lo", "-i", "x", "-r", "y"], "cannot be used with"),
         (&["monitor", "--capture", "dpdk", "-i", "a", "-i", "b"], "-i is given 2 times (a, b)"),

@@ -19,6 +19,7 @@ mod expressions;
 mod filter;
 mod filter_live;
 mod filter_offload;
+mod flag_table;
 mod flags;
 mod formats;
 mod forward;

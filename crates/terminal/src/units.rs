@@ -7,6 +7,9 @@
 //! | size | `512M`, `4G`, `64KiB` | k M G, also with B or iB: powers of 1024 |
 //! | cores | `0,2`, `0-3` | |
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
 const SECOND: f64 = 1e9;
 
 /// The largest size: more than the address space of a process.
@@ -18,7 +21,7 @@ pub fn duration_ns(text: &str) -> Result<u64, String> {
     let mut rest = text;
     let mut total = 0.0;
     while !rest.is_empty() {
-        let (number, after) = number(rest).ok_or_else(example)?;
+        let (number, after) = decimal(rest).ok_or_else(example)?;
         let letters = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
         let unit = match &after[..letters] {
             "ns" => 1.0,
@@ -39,11 +42,46 @@ pub fn duration_ns(text: &str) -> Result<u64, String> {
     if text.is_empty() || vanishes { Err(example()) } else { whole(total).ok_or_else(example) }
 }
 
+/// As [`duration_ns`], but not 0.
+pub fn positive_duration_ns(text: &str) -> Result<u64, String> {
+    positive(duration_ns(text)?, || {
+        format!("invalid duration {text:?}: use more than 0, as in 30s")
+    })
+}
+
 /// A number of things, with powers of 1000.
 pub fn count(text: &str) -> Result<u64, String> {
     let error = || format!("invalid count {text:?}: use 4096, 100k, 5M or 1G");
     let exact = |number: f64| (number - number.round()).abs() <= number * 1e-9;
     scaled(text, 1_000.0, &["", "k", "M", "G", "T"], exact).ok_or_else(error)
+}
+
+/// As [`count`], but not 0.
+pub fn positive_count(text: &str) -> Result<u64, String> {
+    positive(count(text)?, || format!("invalid count {text:?}: use 1 or more"))
+}
+
+/// A number of this range; as [`count`], it may have a unit letter.
+pub fn number_in<T: TryFrom<u64> + PartialOrd + Display>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    RangeInclusive<T>: Clone,
+{
+    move |text| {
+        let number = count(text).ok().and_then(|count| T::try_from(count).ok());
+        number.filter(|number| range.contains(number)).ok_or_else(|| {
+            format!("invalid number {text:?}: use {} to {}", range.start(), range.end())
+        })
+    }
+}
+
+/// A share of a total, more than 0 and at most 1.
+pub fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| {
+        format!("invalid share {text:?}: use more than 0 and at most 1, as in 0.001")
+    })
 }
 
 /// As [`count`], for indices.
@@ -58,6 +96,15 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     let some = |number: f64| number == 0.0 || number >= 1.0;
     let size = scaled(bare, 1_024.0, &["", "k", "M", "G", "T"], some);
     size.filter(|&bytes| bytes <= MOST_BYTES).ok_or_else(error)
+}
+
+/// As [`bytes`], but not 0.
+pub fn positive_bytes(text: &str) -> Result<u64, String> {
+    positive(bytes(text)?, || format!("invalid size {text:?}: use more than 0, as in 512M"))
+}
+
+fn positive(number: u64, error: impl Fn() -> String) -> Result<u64, String> {
+    if number == 0 { Err(error()) } else { Ok(number) }
 }
 
 /// Core numbers, in order.
@@ -85,14 +132,14 @@ fn scaled(text: &str, step: f64, letters: &[&str], is_valid: impl Fn(f64) -> boo
     if let Ok(exact) = text.parse() {
         return Some(exact);
     }
-    let (number, letter) = number(text)?;
+    let (number, letter) = decimal(text)?;
     let power = letters.iter().position(|known| known.eq_ignore_ascii_case(letter))?;
     let product = number * step.powi(power as i32);
     if is_valid(product) { whole(product) } else { None }
 }
 
 /// A decimal number and the text after it.
-fn number(text: &str) -> Option<(f64, &str)> {
+fn decimal(text: &str) -> Option<(f64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     Some((text[..end].parse().ok()?, &text[end..]))
 }
@@ -145,6 +192,23 @@ mod tests {
         }
         for wrong in ["0.1", "257T", "18446744073709551615"] {
             assert!(bytes(wrong).is_err_and(|e| e.contains("at most 256T")), "{wrong}");
+        }
+    }
+    #[test]
+    fn values_without_a_meaning_are_refused() {
+        assert_eq!((positive_count("1"), number_in(1..=64_u16)("64")), (Ok(1), Ok(64)));
+        assert_eq!(number_in(0..=u64::MAX)("18446744073709551615"), Ok(u64::MAX));
+        assert_eq!((share("1"), share("0.001")), (Ok(1.0), Ok(0.001)));
+        for wrong in ["0", "", "-1"] {
+            assert!(positive_count(wrong).is_err_and(|error| error.contains("use ")), "{wrong}");
+            assert!(positive_bytes(wrong).is_err_and(|error| error.contains("use ")), "{wrong}");
+            assert!(positive_duration_ns(wrong).is_err_and(|error| error.contains("30s")));
+        }
+        for wrong in ["0", "", "65", "65536", "18446744073709551616"] {
+            assert!(number_in(1..=64_u16)(wrong).is_err_and(|e| e.ends_with("use 1 to 64")));
+        }
+        for wrong in ["0", "", "1.1", "-0.1", "nan", "inf"] {
+            assert!(share(wrong).is_err_and(|error| error.contains("at most 1")), "{wrong}");
         }
     }
 }
