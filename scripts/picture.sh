@@ -11,6 +11,6 @@ trap 'rm -rf "$folder"' EXIT
 cargo run --quiet --profile quick --no-default-features --locked -- monitor -r examples/office.pcap --quiet --seed 1 \
     --report html >"$folder/report.html"
 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars \
-    --user-data-dir="$folder/browser" --window-size=1100,900 --screenshot="$folder/report.png" \
+    --user-data-dir="$folder/browser" --window-size=1280,1000 --screenshot="$folder/report.png" \
     "file://$folder/report.html"
 mv "$folder/report.png" docs/report.png
