@@ -1,11 +1,11 @@
 //! Tests of `--web` in a browser, with live traffic between namespaces, and by single requests.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ringtap_io::live::SendOptions;
@@ -356,17 +356,23 @@ fn a_certificate_makes_the_page_encrypted() {
     let monitor = Waiting::new(folder.path(), &flags);
     let curl = |more: &[&str], path: &str| {
         let mut command = Command::new("curl");
-        command.args(["-s", "--max-time", "20", "--cacert", &certificate]).args(more);
-        let output = command.arg(format!("https://{address}{path}")).output().unwrap();
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        command.args(["-s", "--max-time", "60", "--cacert", &certificate]).args(more);
+        command.arg(format!("https://{address}{path}"));
+        command
     };
-    let page = curl(&[], "/");
+    let answer = |mut command: Command| {
+        String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned()
+    };
+    let page = answer(curl(&[], "/"));
     assert!(page.contains("<h2>Packets</h2>"), "{page}");
-    let metrics = curl(&["--tls-max", "1.2"], "/metrics");
+    let metrics = answer(curl(&["--tls-max", "1.2"], "/metrics"));
     assert!(metrics.contains("ringtap_packets_total"), "{metrics}");
-    // Two events, a second apart.
-    let events = curl(&["--max-time", "3"], "/events");
-    assert!(events.matches("data: {").count() >= 2, "{events}");
+    let mut stream = curl(&["--no-buffer"], "/events").stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(stream.stdout.take().unwrap()).lines();
+    let events = lines.map_while(Result::ok).filter(|line| line.starts_with("data: {"));
+    assert_eq!(events.take(2).count(), 2);
+    stream.kill().unwrap();
+    stream.wait().unwrap();
     // Clients that are not of TLS are closed.
     let mut plain = TcpStream::connect(address).unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
