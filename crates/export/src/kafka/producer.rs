@@ -5,9 +5,10 @@
 //!                                      ▲ acknowledged? ─ no ─▶ all of the lane again, in their order
 //! ```
 //!
-//! A batch is sent when it is full, or when no more messages wait. Batches of a partition have numbers for the broker
-//! (an idempotent producer), which takes each once and in their order, also after errors and on other connections. A
-//! cluster that gives no such numbers gets one batch at a time. All messages have these headers after their own:
+//! A batch is sent when it is full, or when no more messages wait, and does not change then. Batches of a partition have
+//! numbers for the broker (an idempotent producer), which takes each once and in their order, also after errors and on
+//! other connections. A cluster that gives no such numbers gets one batch at a time. All messages have these headers
+//! after their own:
 //!
 //! | header | is |
 //! |---|---|
@@ -177,7 +178,6 @@ impl Producer {
         let counts = message.flows.is_some();
         let numbers = if counts { &numbers[..] } else { &[] };
         let lane = &mut self.lanes[at];
-        let grows = lane.batches.len() > lane.sent;
         let (batch_max, scratch) = (self.batch_max, &mut self.scratch);
         let mut add = |batch: &mut Batch, held: &mut usize| {
             let before = batch.memory();
@@ -185,9 +185,9 @@ impl Producer {
             *held += batch.memory() - before;
             fits
         };
-        let growing = lane.batches.back_mut().filter(|_| grows);
-        let fits = growing.is_some_and(|batch| add(batch, &mut self.held));
-        if !fits {
+        let growing = lane.batches.back_mut().filter(|batch| !batch.is_sealed);
+        let fits = growing.map(|batch| add(batch, &mut self.held));
+        if fits != Some(true) {
             let mut batch = Batch::new(self.next_batch, now_ms());
             self.next_batch += 1;
             add(&mut batch, &mut self.held);
@@ -195,7 +195,7 @@ impl Producer {
         }
         lane.next += u64::from(counts);
         self.numbered += u64::from(counts);
-        if grows && !fits {
+        if fits == Some(false) {
             // A batch is full.
             self.work(false, Duration::ZERO, shared);
         }
@@ -279,8 +279,9 @@ impl Producer {
             let growing = usize::from(!flush);
             let ready = lane.batches.len().saturating_sub(growing).min(most);
             let mut sequence = lane.sequence;
-            for (place, batch) in lane.batches.iter().enumerate().take(ready) {
+            for (place, batch) in lane.batches.iter_mut().enumerate().take(ready) {
                 if place >= lane.sent {
+                    batch.is_sealed = true;
                     let encoded = batch.encode(producer, sequence as i32, self.codec)?;
                     session.send(at, batch.number, encoded);
                     if place == 0 {
@@ -538,6 +539,7 @@ mod tests {
             producer.push(&Message { key, value: b"123456789", headers, flows }, &shared);
         }
         producer.lanes[0].sent = sent;
+        producer.lanes[0].batches.iter_mut().take(sent).for_each(|batch| batch.is_sealed = true);
         (producer, shared)
     }
 
@@ -586,6 +588,25 @@ mod tests {
         assert_eq!((waiting(&producer), producer.lanes[0].sent), (vec![0, 1, 2, 3, 4], 0));
         assert_eq!(shared.last_error().as_deref(), Some("reset"));
         assert_eq!(shared.not_sent().records, 0);
+    }
+
+    /// A broker that has it recognises it by its numbers, so it would not take the messages that were added.
+    #[test]
+    fn a_batch_that_was_sent_does_not_grow() {
+        let (mut producer, shared) = producer(1, BATCH_MAX, 1);
+        let message = Message { key: b"a", value: b"", headers: &[], flows: None };
+        let lens = |producer: &Producer| -> Vec<_> {
+            producer.lanes[0].batches.iter().map(Batch::len).collect()
+        };
+        producer.push(&message, &shared);
+        assert_eq!(lens(&producer), [5, 1]);
+        answer(&mut producer, &shared, 0, Outcome::Broken("reset".into()));
+        producer.push(&message, &shared);
+        assert_eq!(lens(&producer), [5, 2]);
+        // Only this one was sent.
+        producer.lanes[0].batches.pop_back();
+        producer.push(&message, &shared);
+        assert_eq!(lens(&producer), [5, 1]);
     }
 
     #[test]
