@@ -66,9 +66,9 @@ fn free_port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Waits up to ten seconds for a condition.
+/// Waits up to a minute for a condition.
 fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    for _ in 0..500 {
+    for _ in 0..3_000 {
         if condition() {
             return;
         }

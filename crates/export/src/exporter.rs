@@ -245,7 +245,8 @@ impl Sink for Exporter {
     }
 
     fn tick(&mut self, shared: &Shared) {
-        if self.in_doubt.messages > 0 {
+        // A late refusal counts for no message, but the collector needs the templates again.
+        if self.link.repeats_templates() {
             self.settle(shared);
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
-use ringtap_export::{Notice, Output, Prepared, Settings, Summary, Tls};
+use ringtap_export::{Handle, Notice, Output, Prepared, Settings, Summary, Tls};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
@@ -91,7 +91,7 @@ fn settings(folder: &tempfile::TempDir, known: &Authority, own: Option<&Identity
 
 /// Exports to a collector that handles each connection with `serve`, until there are no more.
 fn export_to(settings: &Settings, count: u64, serve: impl Fn(TcpStream) + Send + Sync) -> Summary {
-    export_halves_to(settings, count, serve, || {})
+    export_halves_to(settings, count, serve, |_| {})
 }
 
 /// The same; calls `half_time` between the first and the second half of the records.
@@ -99,7 +99,7 @@ fn export_halves_to(
     settings: &Settings,
     count: u64,
     serve: impl Fn(TcpStream) + Send + Sync,
-    half_time: impl FnOnce(),
+    half_time: impl FnOnce(&Handle),
 ) -> Summary {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -148,7 +148,7 @@ fn tls_carries_the_same_data_as_tcp() {
             listener.accept().unwrap().0.read_to_end(&mut octets).unwrap();
             octets
         });
-        export_with(&Settings::default(), &url, 20_000, || {});
+        export_with(&Settings::default(), &url, 20_000, |_| {});
         reader.join().unwrap()
     });
     assert!(over_tls == over_tcp, "octet by octet");
@@ -230,7 +230,7 @@ fn a_tls_collector_that_restarts_is_found_again() {
         }
         received.lock().unwrap().push(decrypted(stream, &server).unwrap());
     };
-    let summary = export_halves_to(&settings(&folder, &authority, None), 30_000, serve, || {
+    let summary = export_halves_to(&settings(&folder, &authority, None), 30_000, serve, |_| {
         wait_until(|| cut.load(Ordering::SeqCst));
     });
     assert_eq!((summary.lost(), &summary.failure), (0, &None), "{summary:?}");
