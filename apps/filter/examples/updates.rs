@@ -4,7 +4,7 @@
 //! ```text
 //! updates [--rules N] [--bans N] [--seconds N]
 //!
-//! single    first, without packets: transactions of one ban or one rule each, added to the rules and bans
+//! single    first, without packets: transactions of one ban, one rule or one removal each
 //! data      one thread judges bursts of 256 packets and takes the newest rules between bursts
 //! control   the other makes a transaction of bans and unbans every 10 ms, or when the last one is done
 //! latency   from the call until the data thread uses the new revision
@@ -67,10 +67,10 @@ fn main() {
         networks.map(|first| format!("ban {}/24\n", Ipv4Addr::from_bits(first))).collect();
     let set = RuleSet::new(Policy::Deny, Limits::default());
     let start = now();
-    let set = set.transact(&(text + &banned)).expect("rules and bans");
+    let set = set.transact(&(text.clone() + &banned)).expect("rules and bans");
     let (took, memory) = (start.elapsed().as_secs_f64(), set.memory_bytes() >> 20);
     println!("{rules} rules, {bans} bans: built in {took:.2} s, {memory} MiB for look-ups");
-    singles(&set);
+    singles(&set, &text);
     let packets: Vec<(IpAddr, IpAddr)> = (0..1 << 16)
         .map(|_| (Ipv4Addr::from_bits(draw()).into(), Ipv4Addr::from_bits(draw()).into()))
         .collect();
@@ -112,24 +112,40 @@ fn main() {
     }
 }
 
-/// Prints quantiles of the time of a transaction of one ban, and of one rule.
-fn singles(set: &RuleSet) {
+/// Prints quantiles of the time of a transaction of one ban, of one rule, and of the removal of one rule of
+/// `text`; and the peak of memory.
+fn singles(set: &RuleSet, text: &str) {
     for (name, statement) in [("bans", "ban"), ("rules", "deny from")] {
-        singles_of(set, name, statement);
+        let one =
+            |n: u32| format!("{statement} {}", Ipv4Addr::from_bits(n.wrapping_mul(0x9e37_79b1)));
+        singles_of(set, name, (0..SINGLES).map(one));
     }
+    let rules: Vec<&str> = text.lines().collect();
+    let one =
+        |n: usize| Some(format!("remove {}", rules.get(n * (rules.len() / SINGLES as usize))?));
+    let peak = ringtap_base::Usage::now().peak_rss_bytes;
+    singles_of(set, "removals", (0..SINGLES as usize).filter_map(one));
+    let after = ringtap_base::Usage::now().peak_rss_bytes;
+    println!(
+        "peak of memory: {} MB, and {} MB after the removals",
+        peak / 1_000_000,
+        after / 1_000_000
+    );
 }
 
-fn singles_of(set: &RuleSet, name: &str, statement: &str) {
+fn singles_of(set: &RuleSet, name: &str, statements: impl Iterator<Item = String>) {
     let publisher = RulePublisher::new(set.clone(), 0);
-    let mut times: Vec<_> = (0..SINGLES)
-        .map(|n| {
-            let text = format!("{statement} {}", Ipv4Addr::from_bits(n.wrapping_mul(0x9e37_79b1)));
+    let mut times: Vec<_> = statements
+        .map(|text| {
             let start = now();
             publisher.transact(|set| set.transact(&text)).expect("a change");
             start.elapsed().as_secs_f64() * 1e3
         })
         .collect();
     times.sort_unstable_by(f64::total_cmp);
+    if times.is_empty() {
+        return;
+    }
     let at = |part: usize| times[part * (times.len() - 1) / 100];
     println!("single {name}: p50 {:.3} ms, p90 {:.3} ms, p99 {:.3} ms", at(50), at(90), at(99));
 }

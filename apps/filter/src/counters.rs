@@ -31,7 +31,7 @@ pub struct Row {
 impl Counters {
     /// For the rules of a revision.
     pub fn new(set: &RuleSet) -> Self {
-        Self { rules: vec![0; set.rule_count()], ..Self::default() }
+        Self { rules: vec![0; set.positions()], ..Self::default() }
     }
 
     /// Counts a verdict by the rules of the revision in use.
@@ -52,10 +52,10 @@ impl Counters {
     /// Switches to another revision: counters follow the numbers of the rules.
     pub fn change(&mut self, old: &RuleSet, new: &RuleSet) {
         if old.is_extended_by(new) {
-            return self.rules.resize(new.rule_count(), 0);
+            return self.rules.resize(new.positions(), 0);
         }
         self.settle(old);
-        self.rules = vec![0; new.rule_count()];
+        self.rules = vec![0; new.positions()];
     }
 
     /// Adds the counters of another worker; each with the revision it used.
@@ -110,7 +110,7 @@ impl Counters {
     }
 
     fn settle(&mut self, set: &RuleSet) {
-        for (packets, entry) in self.rules.iter_mut().zip(set.rules()) {
+        for (packets, entry) in self.rules.iter_mut().zip(set.placed()) {
             if *packets > 0 {
                 *self.before.entry(entry.number).or_default() += std::mem::take(packets);
             }

@@ -18,6 +18,7 @@ mod bans;
 mod blocks;
 mod counters;
 mod levels;
+mod overlaps;
 mod plane;
 mod policy;
 mod publisher;

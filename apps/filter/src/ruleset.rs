@@ -92,7 +92,7 @@ impl fmt::Display for BanCounts {
 pub struct Verdict {
     /// Whether it passes.
     pub passed: bool,
-    /// The reason; positions are those in [`RuleSet::rules`].
+    /// The reason.
     pub reason: Reason,
 }
 
@@ -101,7 +101,7 @@ pub struct Verdict {
 pub enum Reason {
     /// The source is banned.
     Banned,
-    /// The rule at this position.
+    /// The rule at this position; removed rules keep theirs for a time.
     Rule(u32),
     /// No rule matched.
     Default,
@@ -239,14 +239,24 @@ impl RuleSet {
         self.rules.len()
     }
 
+    /// Number of positions of rules.
+    pub(crate) fn positions(&self) -> usize {
+        self.rules.positions()
+    }
+
+    /// The rules of all positions, removed ones included.
+    pub(crate) fn placed(&self) -> impl Iterator<Item = &Entry> {
+        self.rules.placed()
+    }
+
     /// The rule with a number, if it exists.
     pub fn rule(&self, number: u64) -> Option<&Entry> {
         self.rules.place_of(number).map(|place| self.rules.entry(place))
     }
 
-    /// Whether a later revision has all these rules at the same positions.
+    /// Whether all rules of a later revision that are here, too, have the same positions.
     pub fn is_extended_by(&self, later: &Self) -> bool {
-        self.moved_at == later.moved_at && self.rules.len() <= later.rules.len()
+        self.moved_at == later.moved_at && self.positions() <= later.positions()
     }
 
     /// Number of bans.

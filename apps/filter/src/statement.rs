@@ -21,7 +21,7 @@ use super::span::{Span, SpanError};
 use crate::policy::Policy;
 
 /// A rule by source and destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rule {
     /// Whether packets pass.
     pub allow: bool,

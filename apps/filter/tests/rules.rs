@@ -431,6 +431,105 @@ fn long_sequences_of_changes_equal_plain_lists() {
     }
 }
 
+/// A large level that shrinks and grows by single statements, compared with plain lists.
+#[test]
+fn random_changes_of_a_large_set_equal_plain_lists() {
+    for seed in 1..=3 {
+        let dice = &mut Dice(seed);
+        let mut plain = Plain::default();
+        let span = |dice: &mut Dice, v6| loop {
+            let span = dice.span();
+            let is_v6 = matches!(span, Span::V6(..));
+            if span == Span::Any || is_v6 == v6 {
+                return span;
+            }
+        };
+        let rule = |dice: &mut Dice| {
+            let v6 = dice.below(3) == 0;
+            Rule { allow: dice.below(2) == 0, from: span(dice, v6), to: span(dice, v6) }
+        };
+        let first: Vec<_> = (1..3_000).map(|line| (line, Statement::Add(rule(dice)))).collect();
+        let mut set = RuleSet::new(Policy::Allow, Limits::default()).apply(&first).unwrap();
+        first.iter().for_each(|(_, statement)| plain.take(1, statement));
+        let mut counters = Counters::new(&set);
+        let mut kept = Vec::new();
+        let mut judged = 0;
+        for turn in 0..300 {
+            plain.counts = BanCounts::default();
+            let statements: Vec<_> = (0..=dice.below(3) as usize)
+                .map(|line| {
+                    let statement = match dice.below(10) {
+                        0..=4 => {
+                            let at = dice.below(plain.rules.len() as u64) as usize;
+                            Statement::Remove(plain.rules[at])
+                        }
+                        5..=6 => Statement::Add(rule(dice)),
+                        7..=8 => Statement::Ban(loop {
+                            // Not most addresses.
+                            match dice.span() {
+                                Span::V4(first, last) if first == last => {
+                                    break Span::V4(first, last);
+                                }
+                                Span::V6(first, last) if first == last => {
+                                    break Span::V6(first, last);
+                                }
+                                _ => {}
+                            }
+                        }),
+                        _ if !plain.bans.is_empty() => Statement::Unban(
+                            plain.bans[dice.below(plain.bans.len() as u64) as usize].1,
+                        ),
+                        _ => Statement::Default(Policy::Allow),
+                    };
+                    plain.take(set.revision() + 1, &statement);
+                    (line, statement)
+                })
+                .collect();
+            let next = set.apply(&statements).unwrap();
+            counters.change(&set, &next);
+            set = next;
+            assert!(set.rules().map(|entry| entry.rule).eq(plain.rules.iter().copied()), "{turn}");
+            assert_eq!(set.rule_count(), plain.rules.len());
+            plain.check(&set, dice);
+            // Within rules that exist and within some that were removed, both at their edges.
+            for _ in 0..60 {
+                let Rule { from, to, .. } = match dice.below(2) {
+                    0 => plain.rules[dice.below(plain.rules.len() as u64) as usize],
+                    _ => match first[dice.below(first.len() as u64) as usize].1 {
+                        Statement::Add(rule) => rule,
+                        _ => continue,
+                    },
+                };
+                let mut within = |span: Span, v6: bool| match span {
+                    Span::V4(first, last) => [first, last][dice.below(2) as usize].into(),
+                    Span::V6(first, last) => [first, last][dice.below(2) as usize].into(),
+                    Span::Any if v6 => ip("2001:db8::1"),
+                    Span::Any => ip("192.0.2.1"),
+                };
+                let v6 = [from, to].iter().any(|span| matches!(span, Span::V6(..)));
+                let (source, destination) = (within(from, v6), within(to, v6));
+                let verdict = set.verdict(source, destination);
+                assert_eq!(
+                    verdict.passed,
+                    plain.passes(source, destination),
+                    "{source} → {destination}"
+                );
+                counters.count(&verdict);
+                judged += 1;
+            }
+            if turn % 60 == 0 {
+                kept.push((set.clone(), plain.clone()));
+            }
+        }
+        let by_rule: u64 = counters.rows(&set).iter().map(|row| row.packets).sum();
+        assert_eq!(by_rule + counters.banned() + counters.by_default(), judged);
+        // Earlier revisions are unchanged.
+        for (set, plain) in kept {
+            plain.check(&set, dice);
+        }
+    }
+}
+
 #[test]
 fn verdicts_are_explained() {
     let set = empty().transact("allow from 192.0.2.0/24 to 10.0.0.0/8").unwrap();
