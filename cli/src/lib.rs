@@ -21,6 +21,7 @@ mod generate;
 mod http;
 mod json;
 mod leftovers;
+mod links;
 mod listener;
 mod live;
 mod loads;

@@ -8,6 +8,7 @@ use ringtap_io::live::{
 use ringtap_skeleton::Skeleton;
 
 use crate::args::MonitorArgs;
+use crate::links;
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{note, print_message};
 
@@ -123,11 +124,12 @@ fn options(args: &MonitorArgs) -> Options {
     }
 }
 
-/// Opens an interface and prints its notices.
+/// Opens an interface, prints its notices and follows its changes.
 pub(crate) fn open_with(interface: &str, options: &Options) -> anyhow::Result<Vec<Receiver>> {
     let mut receivers = ringtap_io::live::open(interface, options)?;
     let notices = receivers.iter_mut().flat_map(Receiver::take_notices);
     notices.for_each(|notice| print_message("warning", &notice.to_string()));
+    links::follow(&receivers);
     Ok(receivers)
 }
 

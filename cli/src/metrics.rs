@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use ringtap_base::text::shown;
-use ringtap_engine::Watch;
+use ringtap_engine::{LinkChange, Watch};
 use ringtap_export::Status;
 use ringtap_extract::Unread;
 use ringtap_monitor::{Shortage, Totals};
@@ -131,6 +131,20 @@ fn text(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -
         let gone = "1 if the interface was deleted or moved to another network namespace.";
         let samples = by_interface(&|place| of.is_gone(place).into(), 0);
         metric("interface_gone", "gauge", gone, &samples);
+        let up = "1 if the interface is up and has a carrier.";
+        metric("interface_up", "gauge", up, &by_interface(&|place| of.is_up(place).into(), 1));
+        let changes = "Changes of an interface: it went down or lost its carrier, or got another MTU or name.";
+        let samples: Vec<_> = interfaces
+            .iter()
+            .enumerate()
+            .flat_map(|(place, name)| {
+                LinkChange::ALL.map(|change| {
+                    let labels = format!("{{interface=\"{name}\",change=\"{}\"}}", change.name());
+                    (labels, of.changes(place, change).to_string())
+                })
+            })
+            .collect();
+        metric("interface_changes_total", "counter", changes, &samples);
     }
     let shed = "Packets dropped by shedding under overload.";
     metric("shed_packets_total", "counter", shed, &one(watch.shed.get()));
@@ -307,6 +321,8 @@ mod tests {
             "ringtap_bytes_total{interface=\"eth0\"} 0\n",
             "ringtap_dropped_packets_total{interface=\"eth0\"} 0\n",
             "ringtap_interface_gone{interface=\"eth0\"} 0\n",
+            "ringtap_interface_up{interface=\"eth0\"} 1\n",
+            "ringtap_interface_changes_total{interface=\"eth0\",change=\"mtu\"} 0\n",
         ] {
             assert!(text.contains(wanted), "{wanted:?} is not in {text}");
         }

@@ -23,7 +23,7 @@ use signal_hook::iterator::Signals;
 use crate::console::Console;
 use crate::outputs::Control;
 use crate::screen::Request;
-use crate::{notify, privileges};
+use crate::{links, notify, privileges};
 use ringtap_base::Clock;
 use ringtap_terminal::console::{note, print_message};
 
@@ -116,6 +116,7 @@ pub(crate) fn stoppable_for<T>(
             watch.stop();
         }
         notify::attend(watch);
+        links::turn(watch, |text| print_message("warning", text));
     };
     with_attendant(Signals::new([SIGINT, SIGTERM])?, on_signal, tick, work)
 }

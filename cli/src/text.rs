@@ -185,9 +185,9 @@ fn packets(page: &mut Page, counts: &Counts, report: &Report, tunnels: Tunnels) 
     page.table(table);
 }
 
-/// Counters of each interface, if there are several.
+/// Counters of each interface, if there are several or the only one has changed.
 fn interfaces(page: &mut Page, interfaces: &[InterfaceCounts], received: u64) {
-    if interfaces.len() < 2 {
+    if interfaces.len() < 2 && interfaces.iter().all(|one| interface_state(one).is_empty()) {
         return;
     }
     page.heading("Interfaces");
@@ -205,10 +205,26 @@ fn interfaces(page: &mut Page, interfaces: &[InterfaceCounts], received: u64) {
             Cell::count(one.packets).with("packets"),
             share(one.packets, received).into(),
             Cell::count(dropped).with("dropped"),
-            if one.gone { "gone before the end" } else { "" }.into(),
+            interface_state(one).into(),
         ]);
     }
     page.table(table);
+}
+
+/// What happened to an interface during the run.
+fn interface_state(one: &InterfaceCounts) -> String {
+    let times = |number: u64, what: &str| match number {
+        0 => None,
+        1 => Some(format!("{what} once")),
+        _ => Some(format!("{what} {} times", count(number))),
+    };
+    let parts = [
+        one.gone.then(|| "gone before the end".to_owned()),
+        times(one.times_down, "down"),
+        times(one.mtu_changes, "new MTU"),
+        times(one.name_changes, "renamed"),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn protocols(page: &mut Page, protocols: &BTreeMap<u8, Volume>) {

@@ -74,7 +74,7 @@ impl Net {
 
     /// Waits until an interface sends: the kernel activates it a while after its peer is up, and
     /// drops all frames until then.
-    fn wait_until_up(&self, end: End, interface: &str) {
+    pub fn wait_until_up(&self, end: End, interface: &str) {
         for _ in 0..IDLE_MAX {
             let show = ["-n", self.name(end), "link", "show", interface];
             let shown = Command::new("ip").args(show).output().unwrap();

@@ -21,6 +21,7 @@ pub(crate) use rate::Rate;
 
 use crate::alerts::AlertLines;
 use crate::args::Capture;
+use crate::links;
 use crate::metrics::RunStats;
 use crate::output_reporter::{Line, OutputReporter};
 use crate::screen::{Request, Screen};
@@ -201,6 +202,7 @@ impl Console {
         self.check_sharding();
         self.check_shedding();
         self.check_gone();
+        links::turn(self.watch, |text| self.warn(text));
         self.check_room();
         self.check_clock();
         let elapsed = self.begin.elapsed();

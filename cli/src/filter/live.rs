@@ -15,7 +15,7 @@ use super::control::Socket;
 use super::{Output, WATCH};
 use crate::args::{FilterArgs, Sending};
 use crate::privileges::CapabilitySet;
-use crate::{live, notify, privileges};
+use crate::{links, live, notify, privileges};
 use ringtap_terminal::console::note;
 
 /// Longest delay of frames by AF_PACKET's blocks.
@@ -71,6 +71,9 @@ pub(super) fn run(
 fn paths(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Path>> {
     let mut there = receivers(args, from)?;
     let mut back = if args.both_ways { receivers(args, to)? } else { Vec::new() };
+    if !args.both_ways {
+        links::follow_sender(to);
+    }
     // An AF_XDP queue that receives sends by the memory of its receiver.
     let (there_senders, back_senders) = (senders(&mut there)?, senders(&mut back)?);
     let mut paths = connect(args, there, to, back_senders)?;

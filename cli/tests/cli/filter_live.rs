@@ -255,6 +255,25 @@ fn after_the_reply_to_a_ban_no_packet_passes() {
     }
 }
 
+#[test]
+fn changes_of_both_interfaces_are_reported_and_the_filter_goes_on() {
+    let Some(mut filter) = LiveFilter::start(1, "", &["--default", "allow"]) else { return };
+    for (end, name) in [(Right, "right"), (Right, "out")] {
+        filter.net.ip(end, &format!("link set {name} down"));
+        filter.process.wait_for(&format!("warning: {name} is down"));
+        filter.net.ip(end, &format!("link set {name} up"));
+        filter.process.wait_for(&format!("warning: {name} is up"));
+        filter.net.ip(end, &format!("link set {name} mtu 1400"));
+        filter.process.wait_for(&format!("warning: the MTU of {name} is 1400 now"));
+    }
+    let mut far = filter.far();
+    filter.net.wait_until_up(Left, "left");
+    filter.send(&(0..20).map(|number| frame(1, number)).collect::<Vec<_>>());
+    assert_eq!(take(&mut far, 20).len(), 20);
+    let (report, code) = filter.end();
+    assert_eq!((code, &report["packets"]["passed"]), (0, &Value::from(20)));
+}
+
 /// While the link is down, AF_XDP keeps frames in its ring.
 #[test]
 fn after_the_reply_to_a_ban_no_packet_leaves_a_link_that_was_down() {

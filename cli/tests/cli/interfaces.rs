@@ -162,6 +162,7 @@ fn stats_metrics_and_report_have_counts_per_interface() {
         "\nringtap_bytes_total{interface=\"right2\"} 3000\n",
         "\nringtap_dropped_packets_total{interface=\"right2\"} 0\n",
         "\nringtap_interface_gone{interface=\"right\"} 0\n",
+        "\nringtap_interface_up{interface=\"right2\"} 1\n",
     ] {
         assert!(answer.contains(wanted), "{wanted:?} is not in {answer}");
     }
@@ -177,6 +178,63 @@ fn stats_metrics_and_report_have_counts_per_interface() {
 }
 
 #[test]
+fn changes_of_an_interface_are_reported_and_counted_and_the_run_goes_on() {
+    for (capture, queues) in [("af-packet", 1), ("af-packet", 2), ("af-xdp", 1)] {
+        let Some(net) = Net::new(1) else { return };
+        let queue = queues.to_string();
+        let flags = ["-i", "right", "--capture", capture, "--queues", &queue, "--report", "json"];
+        let mut monitor = monitor(&net, queues, &flags);
+        let mut expected = 0;
+        let mut send = |frames: &[Vec<u8>]| {
+            net.wait_until_up(Left, "left");
+            let sender = || Sender::open("left", &SendOptions::default()).unwrap();
+            send_all(&mut net.inside(Left, sender), frames);
+            expected += frames.len();
+        };
+        send(&datagrams(10));
+        net.ip(Right, "link set right down");
+        monitor.wait_for("warning: right is down");
+        net.ip(Right, "link set right up");
+        monitor.wait_for("warning: right is up");
+        send(&datagrams(20));
+        net.ip(Right, "link set right down");
+        net.ip(Right, "link set right name other");
+        monitor.wait_for("warning: right was renamed to other");
+        net.ip(Right, "link set other up");
+        monitor.wait_for("warning: right is up");
+        send(&datagrams(30));
+        net.ip(Left, "link set left mtu 3000");
+        net.ip(Right, "link set other mtu 3000");
+        let line = monitor.wait_for("warning: the MTU of right is 3000 now, it was 1500");
+        let drops = capture == "af-xdp";
+        assert_eq!(line.contains("more than 1792 bytes are dropped"), drops, "{line}");
+        let long = [&datagrams(1)[0][..], &[0; 2_000]].concat();
+        send(&[long]);
+        if !drops {
+            net.ip(Right, "link set other mtu 65535");
+            let line = monitor.wait_for("warning: the MTU of right is 65535 now, it was 3000");
+            assert!(line.contains("bytes may be truncated"), "{line}");
+        }
+        monitor.interrupt();
+        let (report, errors, code) = json(monitor);
+        assert_eq!(code, 0, "{errors}");
+        assert_eq!(report["packets"]["received"], expected, "{capture}");
+        let dropped =
+            if drops { serde_json::json!({ "too_long": 1 }) } else { serde_json::json!({}) };
+        assert_eq!(report["packets"]["dropped"], dropped);
+        assert_eq!(report["ledger"]["residual"], 0);
+        let interface = &report["interfaces"][0];
+        let mtu_changes = if drops { 1 } else { 2 };
+        assert_eq!(
+            [&interface["times_down"], &interface["name_changes"], &interface["mtu_changes"]],
+            [2, 1, mtu_changes],
+            "{capture}, {queues} queues"
+        );
+        assert_eq!(interface["name"], "right");
+    }
+}
+
+#[test]
 fn a_deleted_interface_is_reported_at_once_and_the_others_continue() {
     for capture in ["af-packet", "af-xdp"] {
         let Some(net) = two_links(1) else { return };
@@ -187,6 +245,8 @@ fn a_deleted_interface_is_reported_at_once_and_the_others_continue() {
         net.ip(Right, "link del right");
         let line = monitor.wait_for("the interface right is gone");
         assert!(line.starts_with("error: ") && line.contains("others"), "{line}");
+        net.ip(Right, "link add right type veth peer name other");
+        monitor.wait_for("there is an interface right again, which is not read");
         let mut sender =
             net.inside(Left, || Sender::open("left2", &SendOptions::default()).unwrap());
         send_all(&mut sender, &datagrams(30));

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use ringtap_io::live::{Dropped, Lost, MergedReceiver};
 use serde::Serialize;
 
-use crate::Watch;
+use crate::{LinkChange, Watch};
 
 /// Frames that the driver or the kernel dropped before any queue.
 const RX_DROPPED: &str = "rx_dropped";
@@ -31,18 +31,39 @@ pub struct InterfaceCounts {
     /// Whether it was deleted, or moved to another network namespace, during the run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
+    /// How often it went down or lost its carrier.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub times_down: u64,
+    /// How often its MTU changed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub mtu_changes: u64,
+    /// How often it was renamed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub name_changes: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl InterfaceCounts {
-    /// The interfaces of a reader, with the losses that belong to no queue.
-    pub(crate) fn all(receiver: &MergedReceiver, lost: &[Lost]) -> Vec<Self> {
-        let one = |((name, index), lost): (_, &Lost)| {
-            let mut one = Self { name, index, ..Self::default() };
+    /// The interfaces of a reader, with the losses that belong to no queue, and their changes.
+    pub(crate) fn all(receiver: &MergedReceiver, lost: &[Lost], watch: &Watch) -> Vec<Self> {
+        let one = |(place, ((name, index), lost)): (_, (_, &Lost))| {
+            let changes = |change| watch.interfaces.changes(place, change);
+            let mut one = Self {
+                name,
+                index,
+                times_down: changes(LinkChange::Down),
+                mtu_changes: changes(LinkChange::Mtu),
+                name_changes: changes(LinkChange::Name),
+                ..Self::default()
+            };
             one.lose("missed", lost.missed);
             one.lose(RX_DROPPED, lost.rx_dropped);
             one
         };
-        receiver.interfaces().into_iter().zip(lost).map(one).collect()
+        receiver.interfaces().into_iter().zip(lost).enumerate().map(one).collect()
     }
 
     /// `frames` frames are counted both by a queue and by the interface.

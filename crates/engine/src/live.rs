@@ -332,7 +332,7 @@ impl PacketSource for LiveFeed<'_> {
         if let Some(first) = feeds.first() {
             closed.split = first.watch.split.get();
             let lost = if first.lost.is_empty() { &first.receiver.lost() } else { &first.lost };
-            closed.interfaces = InterfaceCounts::all(&first.receiver, lost);
+            closed.interfaces = InterfaceCounts::all(&first.receiver, lost, first.watch);
             let sets = first.sets.get();
             first.watch.clock_set(sets.count, sets.last_ns);
             closed.clock = ClockChanges { set: sets.count, last_ns: sets.last_ns, strays: 0 };

@@ -6,7 +6,8 @@ use ringtap_base::Counter;
 use ringtap_extract::Unread;
 use ringtap_skeleton::MOST_QUEUES;
 
-/// Progress, written by the feeds alone, and the request to stop.
+/// Progress, written by the feeds, changes of interfaces, written by the attendant thread, and the
+/// request to stop.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// Packets read so far.
@@ -92,7 +93,7 @@ impl Watch {
 /// The most interfaces that are read as one stream.
 pub const MOST_INTERFACES: usize = 16;
 
-const _: () = assert!(MOST_INTERFACES <= u32::BITS as usize, "a bit of `gone` for each");
+const _: () = assert!(MOST_INTERFACES <= u32::BITS as usize, "a bit of `gone` and `down` for each");
 
 /// Counters by interface and queue; interfaces by their place in the list.
 #[derive(Debug)]
@@ -100,6 +101,34 @@ pub struct InterfaceGauges {
     parts: [[InterfacePart; MOST_QUEUES]; MOST_INTERFACES],
     /// A bit for each interface.
     gone: AtomicU32,
+    /// The same, of those that are down or without a carrier.
+    down: AtomicU32,
+    changes: [[Counter; LinkChange::ALL.len()]; MOST_INTERFACES],
+}
+
+/// A change of an interface during the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkChange {
+    /// It went down or lost its carrier.
+    Down,
+    /// It got another MTU.
+    Mtu,
+    /// It got another name.
+    Name,
+}
+
+impl LinkChange {
+    /// All changes.
+    pub const ALL: [Self; 3] = [Self::Down, Self::Mtu, Self::Name];
+
+    /// Its name in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Mtu => "mtu",
+            Self::Name => "name",
+        }
+    }
 }
 
 /// On its own cache line, written by the queue's thread alone.
@@ -120,7 +149,9 @@ impl InterfacePart {
 impl InterfaceGauges {
     const fn new() -> Self {
         let parts = [const { [const { InterfacePart::new() }; MOST_QUEUES] }; MOST_INTERFACES];
-        Self { parts, gone: AtomicU32::new(0) }
+        let changes =
+            [const { [const { Counter::new() }; LinkChange::ALL.len()] }; MOST_INTERFACES];
+        Self { parts, gone: AtomicU32::new(0), down: AtomicU32::new(0), changes }
     }
 
     pub(crate) fn add(&self, interface: usize, queue: usize, packets: u64, bytes: u64) {
@@ -137,6 +168,32 @@ impl InterfaceGauges {
     pub(crate) fn set_gone(&self, interface: usize) {
         // Relaxed: it carries no data.
         self.gone.fetch_or(1 << interface, Ordering::Relaxed);
+    }
+
+    /// Sets whether an interface is up with a carrier. Only one thread may call this and `add_changes`.
+    pub fn set_up(&self, interface: usize, is_up: bool) {
+        let bit = 1 << interface;
+        // Relaxed: it carries no data.
+        if is_up {
+            self.down.fetch_and(!bit, Ordering::Relaxed);
+        } else {
+            self.down.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts further changes of an interface.
+    pub fn add_changes(&self, interface: usize, change: LinkChange, more: u64) {
+        self.changes[interface][change as usize].add(more);
+    }
+
+    /// Whether an interface is up with a carrier.
+    pub fn is_up(&self, interface: usize) -> bool {
+        self.down.load(Ordering::Relaxed) >> interface & 1 == 0
+    }
+
+    /// Changes of an interface so far.
+    pub fn changes(&self, interface: usize, change: LinkChange) -> u64 {
+        self.changes[interface][change as usize].get()
     }
 
     /// Packets read so far by an interface.

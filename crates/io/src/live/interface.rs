@@ -21,6 +21,17 @@ pub enum State {
     Gone,
 }
 
+impl State {
+    /// The state of an interface with these flags `IFF_…`.
+    pub(crate) fn of_flags(flags: i32) -> Self {
+        match (flags & libc::IFF_UP != 0, flags & libc::IFF_RUNNING != 0) {
+            (true, true) => Self::Up,
+            (true, false) => Self::NoCarrier,
+            (false, _) => Self::Down,
+        }
+    }
+}
+
 /// An interface in the network namespace in which it was opened.
 pub(crate) struct Interface {
     netlink: OwnedFd,
@@ -58,11 +69,7 @@ impl Interface {
         let Ok(flags) = name.and_then(|name| sys::interface::flags(&self.netlink, &name)) else {
             return State::Gone;
         };
-        match (flags & libc::IFF_UP != 0, flags & libc::IFF_RUNNING != 0) {
-            (true, true) => State::Up,
-            (true, false) => State::NoCarrier,
-            (false, _) => State::Down,
-        }
+        State::of_flags(flags)
     }
 
     /// Number of receive queues: from the driver, otherwise from sysfs, otherwise 1.

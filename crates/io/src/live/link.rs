@@ -10,13 +10,17 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use crate::live::interface::State;
 use crate::live::sys::socket;
 
 /// Buffer size for a reply, in bytes. It fits one interface, and the largest message of a list.
-const REPLY: usize = 64 << 10;
+pub(crate) const REPLY: usize = 64 << 10;
 
 const HEADER: usize = 16;
 const INFO: usize = 16;
+
+/// Longest segment that the kernel joins by default, in bytes.
+const JOINED_USUALLY: u32 = 1 << 16;
 
 /// `IFLA_GSO_MAX_SIZE`, `IFLA_GRO_MAX_SIZE`, `IFLA_GSO_IPV4_MAX_SIZE`, `IFLA_GRO_IPV4_MAX_SIZE`.
 const JOINED: [u16; 4] = [41, 58, 63, 64];
@@ -33,6 +37,8 @@ pub(crate) struct Link {
     pub(crate) name: String,
     /// Link type `ARPHRD_…`.
     pub(crate) hardware: u16,
+    /// Flags `IFF_…`.
+    pub(crate) flags: u32,
     pub(crate) mtu: u32,
     /// Longest packet that the kernel joins from several segments, received or sent, in bytes.
     pub(crate) joined: u32,
@@ -49,9 +55,71 @@ pub(crate) struct Link {
     pub(crate) xdp_program: Option<u32>,
 }
 
+impl Link {
+    pub(crate) fn state(&self) -> State {
+        State::of_flags(self.flags as i32)
+    }
+
+    /// Longest packet that a receiver may get, in bytes: that of the MTU, or one joined from more than the usual number
+    /// of segments.
+    pub(crate) fn longest_packet(&self) -> u32 {
+        if self.joined > JOINED_USUALLY { self.mtu.max(self.joined) } else { self.mtu }
+    }
+}
+
 /// Opens a socket for requests. It belongs to the current network namespace.
 pub(crate) fn open() -> io::Result<OwnedFd> {
     socket::open(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)
+}
+
+/// Opens a socket that receives the changes of all interfaces of the current network namespace.
+pub(crate) fn open_changes() -> io::Result<OwnedFd> {
+    let socket = open()?;
+    socket::bind_netlink(&socket, libc::RTMGRP_LINK as u32)?;
+    Ok(socket)
+}
+
+/// A change of an interface.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It has these properties now.
+    Is(Link),
+    /// The interface with this index is gone.
+    Gone(u32),
+}
+
+/// Reads a message of changes, without waiting. Returns `None` if none waits.
+///
+/// # Errors
+/// `ENOBUFS` if changes were lost for lack of room.
+pub(crate) fn changes(
+    socket: &OwnedFd,
+    message: &mut [u8],
+    mut each: impl FnMut(Change),
+) -> io::Result<Option<()>> {
+    let len = match socket::receive(socket, message, libc::MSG_DONTWAIT) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+        other => other?,
+    };
+    let mut rest = message.get(..len).unwrap_or_default();
+    while let Some(message) = Message::take(&mut rest) {
+        if let Some(change) = change(&message) {
+            each(change);
+        }
+    }
+    Ok(Some(()))
+}
+
+fn change(message: &Message<'_>) -> Option<Change> {
+    // A bridge reports changes of its ports under its own address family.
+    if message.body.first() != Some(&(libc::AF_UNSPEC as u8)) {
+        return None;
+    }
+    match message.kind {
+        libc::RTM_NEWLINK => parse(message.body).map(Change::Is),
+        libc::RTM_DELLINK => word(message.body, 4).map(Change::Gone),
+        _ => None,
+    }
 }
 
 /// The interface called `name`, `None` if there is none.
@@ -141,7 +209,8 @@ impl<'a> Message<'a> {
 }
 
 fn parse(body: &[u8]) -> Option<Link> {
-    let mut link = Link { hardware: half(body, 2)?, index: word(body, 4)?, ..Link::default() };
+    let (hardware, index, flags) = (half(body, 2)?, word(body, 4)?, word(body, 8)?);
+    let mut link = Link { hardware, index, flags, ..Link::default() };
     for (kind, value) in attributes(body.get(INFO..)?) {
         match kind {
             libc::IFLA_IFNAME => {
@@ -211,6 +280,7 @@ mod tests {
         let mut body = vec![0; INFO];
         body[2..4].copy_from_slice(&772_u16.to_ne_bytes());
         body[4..8].copy_from_slice(&7_u32.to_ne_bytes());
+        body[8..12].copy_from_slice(&((libc::IFF_UP | libc::IFF_RUNNING) as u32).to_ne_bytes());
         body.extend(attribute(libc::IFLA_IFNAME, b"probe0\0"));
         body.extend(attribute(libc::IFLA_MTU, &1500_u32.to_ne_bytes()));
         body.extend(attribute(58, &185_000_u32.to_ne_bytes()));
@@ -227,9 +297,22 @@ mod tests {
         let link = parse(&body()).unwrap();
         assert_eq!((link.index, link.name.as_str(), link.hardware), (7, "probe0", 772));
         assert_eq!((link.mtu, link.xdp_program), (1500, Some(41)));
-        assert_eq!(link.joined, 185_000);
+        assert_eq!((link.joined, link.longest_packet()), (185_000, 185_000));
+        assert_eq!(link.state(), State::Up);
         assert_eq!((link.tx_packets, link.rx_missed), (101, 114 + 115));
         assert_eq!(link.rx_dropped, 106);
+    }
+
+    #[test]
+    fn a_change_is_one_of_the_interface_itself() {
+        let mut body = body();
+        let of = |kind, body: &[u8]| change(&Message { kind, body });
+        assert_eq!(of(libc::RTM_NEWLINK, &body), parse(&body).map(Change::Is));
+        assert_eq!(of(libc::RTM_DELLINK, &body), Some(Change::Gone(7)));
+        assert_eq!(of(libc::RTM_NEWADDR, &body), None);
+        body[0] = libc::AF_BRIDGE as u8;
+        assert_eq!(of(libc::RTM_DELLINK, &body), None, "it left a bridge");
+        assert_eq!(of(libc::RTM_NEWLINK, &[]), None);
     }
 
     #[test]

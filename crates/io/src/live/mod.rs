@@ -10,7 +10,8 @@
 //! [`open`] returns a [`Receiver`] for each queue. One queue receives all frames between two addresses: both directions
 //! and all fragments of a datagram. With AF_XDP and DPDK this requires that the network card distributes frames
 //! symmetrically. A [`MergedReceiver`] reads several interfaces as one stream. [`Counters`] count received and dropped
-//! frames. Diagnostics about an interface are [`Notice`]s. [`Sender`] and [`LiveSender`] send. A [`Port`] receives and sends
+//! frames. Diagnostics about an interface are [`Notice`]s. A [`LinkFollower`]
+//! reports its changes. [`Sender`] and [`LiveSender`] send. A [`Port`] receives and sends
 //! the frames of one EtherType.
 //!
 //! ```no_run
@@ -43,6 +44,7 @@ mod description;
 mod dpdk;
 mod drain;
 mod error;
+mod follower;
 mod frame;
 mod interface;
 mod link;
@@ -64,6 +66,7 @@ pub use counters::{Counters, Dropped};
 pub use description::{Description, Path};
 pub use drain::Drain;
 pub use error::OpenError;
+pub use follower::{LinkChanges, LinkFollower};
 pub use frame::Frame;
 pub use interface::State;
 pub use merged::MergedReceiver;

@@ -10,6 +10,7 @@ use crate::live::counters::Counters;
 use crate::live::description::Description;
 use crate::live::dpdk::{self, DpdkReceiver};
 use crate::live::error::OpenError;
+use crate::live::follower::Room;
 use crate::live::frame::Frame;
 use crate::live::interface::{Interface, State};
 use crate::live::link::Link;
@@ -304,6 +305,15 @@ impl Receiver {
             Kind::Packet(one, _) => one.counted_twice(),
             Kind::Xdp(one, _) => one.counters().dropped.total(),
             Kind::Dpdk(_) => 0,
+        }
+    }
+
+    /// The interface, unless it is a DPDK device, and the room for a frame.
+    pub(crate) fn interface(&self) -> Option<(&Interface, Room)> {
+        match &self.kind {
+            Kind::Packet(one, interface) => Some((interface, Room::Block(one.longest_whole()))),
+            Kind::Xdp(one, interface) => Some((interface, Room::Buffer(one.longest()))),
+            Kind::Dpdk(_) => None,
         }
     }
 

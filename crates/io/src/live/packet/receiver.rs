@@ -24,6 +24,8 @@ pub(crate) struct PacketReceiver {
     pub(super) snap: usize,
     pub(super) hardware_time: bool,
     pub(super) memory: usize,
+    /// Bytes of a frame that surely fit a block.
+    pub(super) whole: usize,
     pub(super) counters: Counters,
     /// Frames that the kernel has counted, dropped ones included.
     pub(super) counted: u64,
@@ -166,6 +168,11 @@ impl PacketReceiver {
 
     pub(crate) fn backlog(&self) -> (usize, usize) {
         self.ring.backlog()
+    }
+
+    /// Longest frame that is not truncated for lack of room, in bytes, at least.
+    pub(crate) fn longest_whole(&self) -> usize {
+        self.whole
     }
 
     pub(crate) fn link(&self) -> LinkType {

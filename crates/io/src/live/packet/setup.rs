@@ -34,8 +34,8 @@ const BLOCK_MOST: usize = 1 << 20;
 /// Upper bound of the headers in a block before and between its frames, including the block's own
 /// header.
 const BLOCK_HEADS: usize = 256;
-/// Longest segment that the kernel joins by default, in bytes.
-const JOINED_USUALLY: u32 = 1 << 16;
+/// Bytes of the Ethernet header.
+const ETHERNET: usize = 14;
 /// Fewest blocks of a ring: one can be read while the other is filled.
 const BLOCKS_LEAST: usize = 2;
 /// The kernel counts the bytes of a ring in 32 bits.
@@ -87,6 +87,7 @@ pub(crate) fn open(
             snap: options.snap.map_or(usize::MAX, |snap| snap as usize),
             hardware_time,
             memory: shape.block * shape.blocks,
+            whole: shape.block - BLOCK_HEADS - HEADROOM,
             counters: Counters::default(),
             counted: 0,
             unhandled: 0,
@@ -134,10 +135,7 @@ fn link_type(interface: &Interface) -> Result<LinkType, OpenError> {
 
 /// Longest frame that a block should hold as a whole.
 fn longest(interface: &Interface, options: &Options) -> usize {
-    const ETHERNET: usize = 14;
-    let joined = Some(interface.link.joined).filter(|&joined| joined > JOINED_USUALLY);
-    let packet = interface.link.mtu.max(joined.unwrap_or(0)) as usize;
-    let whole = packet.saturating_add(ETHERNET + HEADROOM);
+    let whole = (interface.link.longest_packet() as usize).saturating_add(ETHERNET + HEADROOM);
     options.snap.map_or(whole, |snap| whole.min(snap as usize))
 }
 

@@ -151,6 +151,15 @@ pub(crate) fn bind_xdp_shared(
     )
 }
 
+/// Binds a netlink socket to groups of messages. Without an address of its own it would get none.
+pub(crate) fn bind_netlink(socket: &OwnedFd, groups: u32) -> io::Result<()> {
+    // SAFETY: zeros are a valid value of this struct of integers.
+    let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+    address.nl_family = libc::AF_NETLINK as u16;
+    address.nl_groups = groups;
+    bind(socket, &address)
+}
+
 fn bind<T>(socket: &OwnedFd, address: &T) -> io::Result<()> {
     // SAFETY: the kernel reads as many bytes as the address has.
     check(unsafe {

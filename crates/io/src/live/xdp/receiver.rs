@@ -21,6 +21,8 @@ pub(crate) struct XdpReceiver {
     pub(super) rings: XskReceive,
     pub(super) socket: Arc<OwnedFd>,
     pub(super) snap: usize,
+    /// Longest frame that fits a buffer, in bytes.
+    pub(super) longest: usize,
     pub(super) zero_copy: bool,
     pub(super) busy_poll: bool,
     /// Offload of every frame: `Unknown`, or `Done` if the caller did not request offload data.
@@ -121,6 +123,11 @@ impl XdpReceiver {
 
     pub(crate) fn backlog(&self) -> (usize, usize) {
         self.rings.backlog()
+    }
+
+    /// Longest frame that is not dropped for its length, in bytes.
+    pub(crate) fn longest(&self) -> usize {
+        self.longest
     }
 
     pub(crate) fn describe(&self) -> (Path, usize) {

@@ -148,6 +148,7 @@ fn open_queues(
             rings,
             socket,
             snap: options.snap.map_or(usize::MAX, |snap| snap as usize),
+            longest: room(shift),
             zero_copy,
             busy_poll,
             offload: if options.offload { Offload::Unknown } else { Offload::Done },
@@ -168,7 +169,12 @@ fn open_queues(
 
 /// The longest frame, in bytes, that the interface sends and that fits into a receive buffer.
 fn longest_of_port(interface: &Interface, shift: u32) -> usize {
-    (interface.link.mtu.saturating_add(ETHERNET)).min((1 << shift) - HEADROOM) as usize
+    (interface.link.mtu.saturating_add(ETHERNET) as usize).min(room(shift))
+}
+
+/// Bytes of a frame that fit a buffer of this size.
+fn room(shift: u32) -> usize {
+    ((1 << shift) - HEADROOM) as usize
 }
 
 /// Size of a buffer for frames of this interface, as a power of two.

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use ringtap_io::live::{Drain, Method, Notice, Options, Receiver, SendOptions, State, Wake, open};
+use ringtap_io::live::{
+    Drain, LinkFollower, Method, Notice, Options, Receiver, SendOptions, State, Wake, open,
+};
 
 use super::frames::assorted;
 use ringtap_testkit::{Net, Right, account, send_all, take};
@@ -113,6 +115,36 @@ fn a_link_without_carrier_is_reported() {
     let mut receivers = net.receivers(&Options::default());
     net.ip(ringtap_testkit::Left, "link set left down");
     assert_eq!(wait_for(&mut receivers[0], State::NoCarrier), Wake::Nothing(State::NoCarrier));
+}
+
+#[test]
+fn changes_of_an_interface_are_followed_and_counted() {
+    let Some(net) = Net::new(1) else { return };
+    let mut receivers = net.receivers(&Options::default());
+    let receiver = &mut receivers[0];
+    let mut follower = net.inside(Right, move || {
+        let mut follower = LinkFollower::new().unwrap();
+        follower.add_receiver(receiver).unwrap();
+        follower
+    });
+    let first = follower.turn().remove(0);
+    assert_eq!((first.interface, first.state, first.texts.len()), (0, State::Up, 0));
+    // The kernel has reported a change when the command that makes it ends.
+    for (change, state, counts) in [
+        ("right down", State::Down, [1, 0, 0]),
+        ("right mtu 3000", State::Down, [0, 1, 0]),
+        ("right name other", State::Down, [0, 0, 1]),
+    ] {
+        net.ip(Right, &format!("link set {change}"));
+        let change = follower.turn().remove(0);
+        assert_eq!(change.state, state);
+        assert_eq!([change.downs, change.mtu_changes, change.renames], counts, "{change:?}");
+        assert_eq!(change.texts.len(), 1, "{change:?}");
+    }
+    net.ip(Right, "link del other");
+    let gone = follower.turn().remove(0);
+    assert_eq!((gone.state, gone.texts.len()), (State::Gone, 0));
+    assert_eq!(follower.turn(), []);
 }
 
 #[test]
