@@ -1,7 +1,9 @@
 //! Tests of `monitor -i` over veth pairs in new network namespaces.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 
 use ringtap_io::live::{Method, SendOptions};
 use rustix::process::Signal;
@@ -142,6 +144,76 @@ fn intervals_are_printed_as_they_end_also_on_a_quiet_link() {
     assert_eq!(rows.iter().map(|row| row["packets"]["handled"].as_u64().unwrap()).sum::<u64>(), 3);
 }
 
+/// Frames and bytes that the kernel has received at the right end.
+fn received_by_kernel(net: &Net) -> [u64; 2] {
+    let show = ["-n", net.name(Right), "-j", "-s", "link", "show", "right"];
+    let shown = Command::new("ip").args(show).output().unwrap();
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    ["packets", "bytes"].map(|name| shown[0]["stats64"]["rx"][name].as_u64().unwrap())
+}
+
+/// The kernel passes TCP in frames of up to 185,000 bytes, beyond what the length field of IPv6 holds.
+#[test]
+fn ipv6_frames_beyond_64_kib_are_counted_with_all_their_octets() {
+    const SENT: usize = 42_000_000;
+    const ETHERNET: u64 = 14;
+    // IPv6 and TCP, without options.
+    const HEADERS: u64 = 60;
+    let Some(net) = Net::new(1) else { return };
+    for (end, name, address) in [(Left, "left", "fd00::1"), (Right, "right", "fd00::2")] {
+        let sizes = ["link", "set", name, "gso_max_size", "185000", "gro_max_size", "185000"];
+        let set = Command::new("ip").args(["-n", net.name(end)]).args(sizes).output().unwrap();
+        let has_ipv6 = net.inside(end, || {
+            let _ = fs::write("/proc/sys/net/ipv4/tcp_timestamps", "0");
+            fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "0").is_ok()
+        });
+        if !set.status.success() || !has_ipv6 {
+            eprintln!(
+                "SKIPPED: no frames beyond 64 KiB: kernel or iproute2 is too old, or without IPv6"
+            );
+            return;
+        }
+        net.ip(end, &format!("-6 addr add {address}/64 dev {name} nodad"));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("flows");
+    let write = format!("json:{}", path.display());
+    let before = received_by_kernel(&net);
+    let flags = ["monitor", "-i", "right", "--queues", "1", "--report", "json", "--write", &write];
+    let command = net.ringtap(Right, &[&flags[..], &["--duration", "300s"]].concat());
+    let monitor = Background::start(command, "listening: ");
+    let listener = net.inside(Right, || TcpListener::bind("[fd00::2]:5001").unwrap());
+    let mut sender = net.inside(Left, || TcpStream::connect("[fd00::2]:5001").unwrap());
+    let (mut receiver, _) = listener.accept().unwrap();
+    let sending =
+        std::thread::Builder::new().spawn(move || sender.write_all(&vec![7; SENT])).unwrap();
+    assert_eq!(std::io::copy(&mut receiver, &mut std::io::sink()).unwrap(), SENT as u64);
+    sending.join().unwrap().unwrap();
+    drop(receiver);
+    monitor.interrupt();
+    let (code, report) = end(monitor);
+    let [packets, bytes] = received_by_kernel(&net);
+    assert_eq!((code, &report["ledger"]["residual"]), (0, &Value::from(0)));
+    let flows = fs::read_to_string(&path).unwrap();
+    let flows: Vec<Value> = flows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let is_own = |flow: &&Value| flow["destinationTransportPort"] == 5001;
+    let numbers = |name: &str| {
+        let of = |flow: &Value| flow[name].as_u64().unwrap();
+        flows.iter().filter(is_own).map(of).collect::<Vec<_>>()
+    };
+    if numbers("maximumIpTotalLength").iter().max() != Some(&u16::MAX.into()) {
+        eprintln!("SKIPPED: this kernel sends no frames beyond 64 KiB");
+        return;
+    }
+    let [octets, own]: [u64; 2] =
+        ["octetDeltaCount", "packetDeltaCount"].map(|name| numbers(name).iter().sum());
+    assert!(octets >= SENT as u64 + HEADERS * own, "{octets} in {own} packets");
+    // What else the kernel received are some packets of ICMPv6.
+    let all = (bytes - before[1]) - ETHERNET * (packets - before[0]);
+    assert!((octets..octets + 20_000).contains(&all), "{octets} of {all}");
+    assert_eq!(report["packets"]["truncated"], 0);
+}
+
 #[test]
 fn the_run_ends_after_its_duration() {
     let Some(net) = Net::new(1) else { return };
@@ -215,7 +287,7 @@ fn dropped_packets_are_reported_and_count_as_losses() {
     assert_eq!(report["packets"]["handled"], 300_000 - dropped);
     // The count is also exported to collectors (RFC 5101, section 4.2).
     if have("tshark") {
-        let mut tshark = std::process::Command::new("tshark");
+        let mut tshark = Command::new("tshark");
         let output = tshark
             .arg("-r")
             .arg(&file)
