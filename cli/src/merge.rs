@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use ringtap_engine::Watch;
+use ringtap_engine::{INTERRUPTED, Watch};
 use ringtap_monitor::state::{Choices, MAGIC, MergeError, Merged, merge_states, report};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
@@ -131,9 +131,16 @@ fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
         let states = open(&args.files)?;
         let doing = || format!("writing {}", path.display());
         let file = AtomicFile::claim(path.clone(), existing).with_context(doing)?;
+        let mut interrupted = false;
         write_state(file, |out| {
-            merge_states(states, out).map(drop).map_err(|error| failed(error, &args.files))
+            let header = merge_states(states, out).map_err(|error| failed(error, &args.files))?;
+            interrupted = header.is_interrupted();
+            Ok(())
         })?;
+        // The report says it, too.
+        if interrupted && !has_report {
+            print_message("warning", INTERRUPTED);
+        }
     }
     if !has_report {
         return Ok(ExitCode::SUCCESS);
@@ -179,12 +186,13 @@ pub(crate) fn failed(error: MergeError, files: &[PathBuf]) -> anyhow::Error {
     }
 }
 
-/// Why there is no digest, if one was requested.
+/// That a run was interrupted, and why there is no digest, if one was requested.
 pub(crate) fn warnings(args: &MergeArgs, merged: &Merged) -> Vec<String> {
+    let interrupted = merged.header.is_interrupted().then(|| INTERRUPTED.to_owned());
     let inexact = if args.digest { merged.inexact() } else { Default::default() };
     let text =
         |(what, number)| format!("no digest, because the merge is not exact: {what}: {number}");
-    inexact.into_iter().map(text).collect()
+    interrupted.into_iter().chain(inexact.into_iter().map(text)).collect()
 }
 
 /// Checks that a state can be written to a file, as far as that is known before the run.

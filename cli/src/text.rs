@@ -92,12 +92,19 @@ pub(crate) fn merged(merged: &Merged) -> Page {
     page
 }
 
-/// The parts of a run, if it is not whole.
+/// The parts of a run, if it is not whole, and whether it was interrupted.
 fn parts(run: &Run) -> String {
-    let end = if run.ended { "" } else { ", not ended" };
+    let end = match (run.interrupted, run.ended) {
+        (true, _) => ", interrupted",
+        (false, true) => "",
+        (false, false) => ", not ended",
+    };
     let all: Vec<_> = run.parts.iter().take(SPANS).map(numbers).collect();
     let more = if run.parts.len() > SPANS { ", …" } else { "" };
-    if run.is_whole() { String::new() } else { format!("{}{more}{end}", all.join(", ")) }
+    match run.is_whole() {
+        true => end.trim_start_matches(", ").to_owned(),
+        false => format!("{}{more}{end}", all.join(", ")),
+    }
 }
 
 fn numbers(span: &Span) -> String {

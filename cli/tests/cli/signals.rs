@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use ringtap_engine::INTERRUPTED;
 use ringtap_io::live::SendOptions;
 
-use crate::common::office;
+use crate::common::{office, output_of, ringtap};
 use crate::formats::records;
 use crate::net::{Background, Net, NetCommands, Right};
 use ringtap_testkit::send_all;
@@ -218,6 +218,42 @@ fn each_command_that_reads_files_says_that_it_was_interrupted() {
         assert!(errors.starts_with("error: "), "{errors}");
     }
     assert!(!folder.path().join("all").exists());
+}
+
+/// A whole run, and one in parts.
+#[test]
+fn the_state_of_an_interrupted_run_says_so_and_its_merge_too() {
+    let folder = tempfile::tempdir().unwrap();
+    named_pipe(folder.path());
+    let bytes = fs::read(office()).unwrap();
+    let all = ["merge", "a.state", "b.state"];
+    let run = |words: &[&str]| output_of(ringtap().current_dir(folder.path()).args(words));
+    for parts in [&[][..], &["--interval", "1m"]] {
+        let flags =
+            [&["monitor", "-r", "pipe", "--state", "a.state", "--force"][..], parts].concat();
+        let (code, _, errors) = interrupted(folder.path(), &flags, &bytes[..bytes.len() - 10]);
+        assert_eq!(code, Some(130), "{errors}");
+        let office = office().display().to_string();
+        let flags = [&["monitor", "-r", &office, "--state", "b.state", "--force"][..], parts];
+        let (_, errors, code) = run(&flags.concat());
+        assert_eq!(code, 0, "{errors}");
+
+        let (text, errors, code) = run(&all);
+        assert_eq!(code, 0, "{errors}");
+        assert!(errors.contains(&format!("warning: {INTERRUPTED}\n")), "{errors}");
+        assert!(text.contains(INTERRUPTED) && text.contains("  interrupted\n"), "{text}");
+        let (_, errors, code) = run(&[&all[..], &["--state", "c.state", "--force"]].concat());
+        assert!(code == 0 && errors.contains(INTERRUPTED), "{errors}");
+        for (states, expected) in [(&all[1..], true), (&["c.state"], true), (&["b.state"], false)] {
+            let (report, _, _) = run(&[&["merge", "--report", "json"][..], states].concat());
+            let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+            let runs = report["runs"].as_array().unwrap();
+            let interrupted = |one: &serde_json::Value| one["interrupted"] == true;
+            assert_eq!(interrupted(&report), expected, "{states:?}: {report}");
+            assert_eq!(runs.iter().filter(|run| interrupted(run)).count(), usize::from(expected));
+            assert!(runs.iter().all(|run| run["ended"] == true));
+        }
+    }
 }
 
 /// The pipe of an output has no reader: the first signal ends the run.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringtap_base::text::json_document;
+use ringtap_engine::INTERRUPTED;
 use serde::Serialize;
 
 use super::canonical::{self, Canonical};
@@ -26,6 +27,8 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     inexact_reasons: BTreeMap<&'a str, u64>,
     joined_flows: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    interrupted: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,6 +42,8 @@ struct Run<'a> {
     run: &'a str,
     parts: Vec<[u64; 2]>,
     ended: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    interrupted: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing: Vec<Missing>,
 }
@@ -64,6 +69,7 @@ impl<'a> Run<'a> {
             run: number,
             parts: run.parts.iter().map(numbers).collect(),
             ended: run.ended,
+            interrupted: run.interrupted,
             missing: run.missing().iter().map(missing).collect(),
         }
     }
@@ -98,7 +104,8 @@ impl Merged {
     /// What the numbers of a merge mean that do not mean it in the report of a whole run.
     pub fn notes(&self) -> Vec<&'static str> {
         let is_whole = self.header.runs.values().all(state::Run::is_whole);
-        if is_whole { Vec::new() } else { vec![WHERE_FLOWS_COUNT] }
+        let notes = [(self.header.is_interrupted(), INTERRUPTED), (!is_whole, WHERE_FLOWS_COUNT)];
+        notes.into_iter().filter_map(|(holds, note)| holds.then_some(note)).collect()
     }
 
     /// The digest of the report, if it is exact.
@@ -122,6 +129,7 @@ impl Merged {
             exact: inexact_reasons.is_empty(),
             inexact_reasons,
             joined_flows: self.joined_flows,
+            interrupted: self.header.is_interrupted(),
             notes: self.notes(),
             digest: self.digest(),
         })

@@ -161,7 +161,8 @@ impl Outcome {
             ("origins of hosts, which are not in the state", u64::from(has_origins && has_packets)),
         ];
         lacks.extend(more);
-        state::write_state(&self.plan, saved, &self.counts, lacks, earlier, out)
+        let end = state::RunEnd { interrupted: self.run.interrupted };
+        state::write_state(&self.plan, saved, &self.counts, lacks, end, earlier, out)
     }
 
     /// Losses for lack of sound input, room or memory, with their numbers; empty if the report is

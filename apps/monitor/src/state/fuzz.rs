@@ -43,7 +43,7 @@ fn rows(mut script: &[u8]) -> Vec<u8> {
     let plan = Plan::new(ringtap_engine::Options::default(), options, &Machine::this())
         .expect("a plan of the defaults");
     let span = Span { first: 0, last: 0, from_ns: 0, until_ns: 0 };
-    let run = Run { probe: "fuzz".to_owned(), parts: vec![span], ended: true };
+    let run = Run { probe: "fuzz".to_owned(), parts: vec![span], ended: true, interrupted: false };
     let header = Header {
         settings: Settings::of(&plan),
         runs: BTreeMap::from([(format!("{:016x}", 0), run)]),

@@ -129,6 +129,9 @@ pub struct Run {
     pub parts: Vec<Span>,
     /// Whether the last of them is the end of the run.
     pub ended: bool,
+    /// Whether a stop was requested before the end of the files that it read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
 }
 
 /// A run in any version.
@@ -141,6 +144,9 @@ enum AnyRun {
         probe: String,
         parts: Vec<Span>,
         ended: bool,
+        /// Absent in older states, and in those of runs that were not interrupted.
+        #[serde(default)]
+        interrupted: bool,
     },
 }
 
@@ -149,9 +155,11 @@ impl From<AnyRun> for Run {
         match run {
             AnyRun::Whole(probe) => {
                 let span = Span { first: 0, last: 0, from_ns: 0, until_ns: 0 };
-                Self { probe, parts: vec![span], ended: true }
+                Self { probe, parts: vec![span], ended: true, interrupted: false }
             }
-            AnyRun::Parts { probe, parts, ended } => Self { probe, parts, ended },
+            AnyRun::Parts { probe, parts, ended, interrupted } => {
+                Self { probe, parts, ended, interrupted }
+            }
         }
     }
 }
@@ -238,6 +246,7 @@ impl Run {
         }
         self.parts = merged;
         self.ended |= other.ended;
+        self.interrupted |= other.interrupted;
         !both_ended && !beyond
     }
 }
@@ -348,6 +357,11 @@ impl Header {
         }
     }
 
+    /// Whether a run was interrupted before the end of its files.
+    pub fn is_interrupted(&self) -> bool {
+        self.runs.values().any(|run| run.interrupted)
+    }
+
     /// The runs of which a merged header has a later part, sorted.
     pub(super) fn superseded(&self, merged: &Self) -> Vec<u64> {
         let later = |(number, run): &(&String, &Run)| {
@@ -402,7 +416,21 @@ mod tests {
 
     fn run(parts: &[[u64; 2]], ended: bool) -> Run {
         let span = |&[first, last]: &[u64; 2]| Span { first, last, from_ns: first, until_ns: last };
-        Run { probe: "a".into(), parts: parts.iter().map(span).collect(), ended }
+        let parts = parts.iter().map(span).collect();
+        Run { probe: "a".into(), parts, ended, interrupted: false }
+    }
+
+    #[test]
+    fn a_merge_keeps_that_a_run_was_interrupted_and_older_states_say_nothing_of_it() {
+        let interrupted = Run { interrupted: true, ..run(&[[1, 1]], true) };
+        let mut all = run(&[[0, 0]], false);
+        assert!(all.merge(&interrupted));
+        assert!(all.interrupted);
+        let text = |run: &Run| serde_json::to_string(run).unwrap();
+        assert_eq!(serde_json::from_str::<Run>(&text(&all)).unwrap(), all);
+        let old = run(&[[0, 0]], true);
+        assert!(!text(&old).contains("interrupted"));
+        assert_eq!(serde_json::from_str::<Run>(&text(&old)).unwrap(), old);
     }
 
     #[test]

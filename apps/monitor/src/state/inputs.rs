@@ -8,7 +8,7 @@ use ringtap_state::{Reader, Row, Schema, Writer, merge};
 
 use super::header::{Header, MergeError, Span};
 use super::live::{LIVE, Live};
-use super::parts::{self, Earlier};
+use super::parts::{self, Earlier, RunEnd};
 use super::tables::SUMS;
 use super::{Counts, SavedParts, image, tables_of};
 use crate::Options;
@@ -123,12 +123,13 @@ pub(crate) fn write_state<W: Write>(
     saved: &SavedParts,
     counts: &Counts,
     lacks: BTreeMap<&'static str, u64>,
+    end: RunEnd,
     earlier: &mut Earlier,
     out: W,
 ) -> Result<W, MergeError> {
     let &SavedParts { part, from_ns, until_ns, .. } = saved;
     let span = Span { first: part, last: part, from_ns, until_ns };
-    let header = parts::header(plan, span, true, until_ns, earlier.lacks(lacks))?;
+    let header = parts::header(plan, span, Some(end), until_ns, earlier.lacks(lacks))?;
     let image = |image: &Result<Vec<u8>, String>| {
         image.clone().map_err(|_| MergeError::Damaged("a row is too long"))
     };

@@ -40,7 +40,7 @@ use crate::analyses::Parts;
 
 pub(crate) use self::header::saved;
 pub(crate) use self::inputs::write_state;
-pub(crate) use self::parts::{Collector, PACKETS_DROPPED};
+pub(crate) use self::parts::{Collector, PACKETS_DROPPED, RunEnd};
 pub(crate) use self::saver::{Metered, Saver, WorkerRows, WorkerState, part_bytes};
 pub(crate) use self::tables::{CONVERSATIONS_LOST, INTERVALS, PROTOCOLS, STATE_FLOW_BYTES};
 

@@ -96,21 +96,33 @@ impl StatePart {
         let images: Vec<Vec<u8>> = self.workers.iter_mut().map(sort).collect::<Result<_, _>>()?;
         let Self { number, from_ns, until_ns, .. } = self;
         let span = Span { first: number, last: number, from_ns, until_ns };
-        let header = header(plan, span, false, until_ns, lacks)?;
+        let header = header(plan, span, None, until_ns, lacks)?;
         write_images(header, &images, &sums, out)
     }
 }
 
-/// The header of a part of a run.
+/// How a run ended.
+#[derive(Clone, Copy)]
+pub(crate) struct RunEnd {
+    /// Whether a stop was requested before the end of its files.
+    pub(crate) interrupted: bool,
+}
+
+/// The header of a part of a run; with `end`, of the last one.
 pub(super) fn header(
     plan: &Plan<Options>,
     span: Span,
-    ended: bool,
+    end: Option<RunEnd>,
     until_ns: u64,
     lacks: BTreeMap<String, u64>,
 ) -> Result<Header, MergeError> {
     let identity = plan.app.state.as_ref().ok_or(MergeError::Damaged("the run has none"))?;
-    let run = Run { probe: identity.probe.clone(), parts: vec![span], ended };
+    let run = Run {
+        probe: identity.probe.clone(),
+        parts: vec![span],
+        ended: end.is_some(),
+        interrupted: end.is_some_and(|end| end.interrupted),
+    };
     let runs = BTreeMap::from([(format!("{:016x}", identity.run), run)]);
     Ok(Header { settings: Settings::of(plan), runs, until_ns, lacks })
 }
