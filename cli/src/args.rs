@@ -121,6 +121,9 @@ pub(crate) enum Command {
         /// The output directory
         #[arg(value_hint = ValueHint::DirPath)]
         directory: PathBuf,
+        /// Replace man pages that exist [default: an error]
+        #[arg(long)]
+        force: bool,
     },
 }
 

@@ -89,7 +89,7 @@ fn run() -> anyhow::Result<ExitCode> {
         #[cfg(feature = "pages")]
         Some(Command::Completions { shell }) => pages::completions(shell),
         #[cfg(feature = "pages")]
-        Some(Command::Man { directory }) => pages::man(&directory),
+        Some(Command::Man { directory, force }) => pages::man(&directory, force),
         #[cfg(not(feature = "pages"))]
         Some(Command::Completions(absent) | Command::Man(absent)) => Err(absent.without("pages")),
     }

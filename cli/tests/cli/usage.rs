@@ -195,7 +195,19 @@ fn completions_and_man_pages_list_the_flags() {
     ringtap().arg("man").arg(folder.path()).assert().success();
     let page = std::fs::read_to_string(folder.path().join("ringtap-monitor.1")).unwrap();
     assert!(page.contains("ring\\-capacity") && page.contains(".TH"), "{page}");
-    assert!(folder.path().join("ringtap.1").is_file());
+    let program = folder.path().join("ringtap.1");
+    assert!(program.is_file());
+    // Nothing is written if one page exists.
+    std::fs::write(&program, "of another program").unwrap();
+    std::fs::remove_file(folder.path().join("ringtap-monitor.1")).unwrap();
+    let man = |force: &[&str]| output_of(ringtap().arg("man").arg(folder.path()).args(force));
+    let (_, errors, code) = man(&[]);
+    let advice = ".1: the file exists: use another name, or --force to replace it";
+    assert!(code == 2 && errors.contains(advice), "{errors}");
+    assert_eq!(std::fs::read(&program).unwrap(), b"of another program");
+    assert!(!folder.path().join("ringtap-monitor.1").exists());
+    assert_eq!(man(&["--force"]).2, 0);
+    assert!(std::fs::read_to_string(&program).unwrap().contains(".TH"));
 }
 
 #[test]
