@@ -19,7 +19,7 @@ pub(super) struct AnchorRow {
     name: Option<Parsed<NameBuf>>,
     #[serde(rename = "type")]
     of: Parsed<Type>,
-    key: Option<PathBuf>,
+    pub(super) key: Option<PathBuf>,
     #[serde(default = "rib")]
     allow: Vec<Parsed<ModuleName>>,
     prefix: Option<Parsed<NameBuf>>,

@@ -36,6 +36,8 @@ const NOTHING: &str = "no neighbours and no programs: add [udp], [tcp], [websock
 pub(super) struct Config {
     pub(super) plan: ForwardPlan,
     pub(super) unix: Option<UnixSocket>,
+    /// The files of the keys of `[[anchor]]`.
+    pub(super) keys: Vec<PathBuf>,
 }
 
 /// The socket of programs, and its access rights.
@@ -116,6 +118,7 @@ fn parse(text: &str) -> Result<Config, String> {
             return Err(format!("invalid {key} {given} of [workers]: use 1 to {most}"));
         }
     }
+    let keys = file.anchor.iter().filter_map(|row| row.key.clone()).collect();
     let trust = TrustSettings {
         anchors: anchors::read(file.anchor)?,
         sign_local: matches!(file.management.local, Local::Signed),
@@ -168,7 +171,7 @@ fn parse(text: &str) -> Result<Config, String> {
         unix: unix.as_ref().map(|unix| unix.path.display().to_string()),
         trust,
     };
-    Ok(Config { plan, unix })
+    Ok(Config { plan, unix, keys })
 }
 
 #[derive(Deserialize)]

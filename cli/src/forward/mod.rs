@@ -17,11 +17,13 @@ use ringtap_engine::Watch;
 use ringtap_ndn::relay::{ForwardReport, Relay};
 
 use crate::args::{Form, ForwardAction, ForwardArgs};
+use crate::atomic_file::Existing;
 use crate::console::Rate;
 use crate::http::Listening;
 use crate::json::json;
 use crate::listener::listen;
 use crate::privileges::CapabilitySet;
+use crate::roles::Roles;
 use crate::{notify, open_files, privileges, sandbox, signals};
 use metrics::{Latest, Metrics};
 use ringtap_terminal::Usage;
@@ -52,7 +54,13 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
             "nothing to forward: use --config ndn.toml ('ringtap forward --help' shows one)",
         ));
     };
-    let config::Config { mut plan, unix } = config::read(path)?;
+    let config::Config { mut plan, unix, keys } = config::read(path)?;
+    let mut roles = Roles::default();
+    roles.reads("--config", [path]).reads("the key of [[anchor]]", &keys);
+    if let Some(unix) = &unix {
+        roles.other(&format!("listen of [unix] {}", unix.path.display()), &unix.path);
+    }
+    roles.check(Existing::Refuse)?;
     plan.workers = args.workers.map_or(plan.workers, usize::from);
     plan.sharing = args.tables;
     if args.dry_run {
