@@ -115,7 +115,7 @@ pub(crate) struct AtomicFile {
     part: Part,
     /// The current file, if it is regular. It holds the lock.
     file: Option<File>,
-    /// The file was created by [`claim`](Self::claim) and not begun yet.
+    /// The file was created to hold the lock, and not begun yet.
     claimed: bool,
     /// Set when a write to the current file fails.
     failed: Arc<AtomicBool>,
@@ -202,8 +202,35 @@ impl AtomicFile {
         }
     }
 
+    /// Like [`finish`](Self::finish), for an output that goes on: the next temporary file is created before this one is
+    /// renamed, so that at no time another process finds the name free.
+    pub(crate) fn finish_and_claim(&mut self) -> io::Result<bool> {
+        // A process that looks for parts meanwhile could miss both.
+        let _guard = leftovers::guard(folder(&self.path));
+        // If this fails, the next file is created when there is something to write.
+        let next = self.temporary();
+        let finished = self.finish()?;
+        if let (Ok((file, path)), true) = (next, finished) {
+            self.hold(file, path);
+            self.claimed = true;
+        }
+        Ok(finished)
+    }
+
     /// Creates the temporary file.
     fn create(&mut self) -> io::Result<()> {
+        let (file, path) = self.temporary()?;
+        self.hold(file, path);
+        Ok(())
+    }
+
+    fn hold(&mut self, file: File, path: TempPath) {
+        self.file = Some(file);
+        *self.part.lock() = Some(path);
+    }
+
+    /// A new temporary file, with the lock.
+    fn temporary(&self) -> io::Result<(File, TempPath)> {
         let mut prefix = leftovers::prefix(&self.path);
         prefix.push(format!("{}-", std::process::id()));
         let part = tempfile::Builder::new()
@@ -217,9 +244,7 @@ impl AtomicFile {
         let (file, path) = part.into_parts();
         // Some file systems have no locks.
         let _ = file.try_lock();
-        self.file = Some(file);
-        *self.part.lock() = Some(path);
-        Ok(())
+        Ok((file, path))
     }
 
     /// Whether the current file is a regular one, which is renamed when complete.

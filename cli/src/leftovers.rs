@@ -105,7 +105,7 @@ pub(crate) fn finish(outputs: &[Output]) {
 }
 
 /// The lock of a folder, if it can be had soon.
-fn guard(folder: &Path) -> Option<File> {
+pub(crate) fn guard(folder: &Path) -> Option<File> {
     let folder = File::open(folder).ok()?;
     for _ in 0..TRIES {
         match folder.try_lock() {

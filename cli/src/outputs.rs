@@ -227,11 +227,11 @@ impl Store for RecordFile {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        if !self.file.is_regular() {
+        if !self.file.is_regular() || self.out.is_none() {
             return Ok(());
         }
         self.truncate_torn()?;
-        self.file.finish()?;
+        self.file.finish_and_claim()?;
         self.out = None;
         Ok(())
     }
@@ -262,6 +262,26 @@ fn write_all(out: &mut File, mut octets: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn between_two_files_the_name_is_not_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flows");
+        let claim = || AtomicFile::claim(path.clone(), Existing::Next);
+        let mut file = RecordFile::open(claim().unwrap()).unwrap();
+        for _ in 0..2 {
+            file.write(b"record\n").unwrap();
+            // The second time there is no record between.
+            for _ in 0..2 {
+                file.finish().unwrap();
+                let error = claim().err().unwrap().to_string();
+                assert!(error.contains("is writing it"), "{error}");
+            }
+        }
+        drop(file);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+        assert!(claim().is_ok());
+    }
 
     /// Both the write and the truncation fail; the next call truncates.
     #[test]

@@ -1,8 +1,9 @@
 //! Alerts as JSON lines in a file. Unlike a file of records, it has its name from the start and is appended to, so that each
 //! alert can be read at once.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::{Notice, Target, count_lost, count_sent};
@@ -19,8 +20,7 @@ impl FileTarget {
     /// Opens the file. A pipe is opened later, because that waits for its reader.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let mut store = AppendedFile { path: path.to_owned(), file: None, torn_at: None };
-        let is_file = || std::fs::metadata(path).is_ok_and(|data| data.is_file());
-        if !store.may_abandon() && (!path.exists() || is_file()) {
+        if store.opens_at_once() {
             store.file()?;
         }
         Ok(Self { store, reader_gone: false })
@@ -46,9 +46,7 @@ impl Target for FileTarget {
     }
 
     fn renew(&mut self, _shared: &Shared) {
-        // The next line opens it again.
-        self.store.file = None;
-        self.store.torn_at = None;
+        self.store.open_again();
     }
 }
 
@@ -61,6 +59,30 @@ struct AppendedFile {
 }
 
 impl AppendedFile {
+    /// Whether opening cannot wait for a reader.
+    fn opens_at_once(&self) -> bool {
+        let is_file = || std::fs::metadata(&self.path).is_ok_and(|data| data.is_file());
+        !self.may_abandon() && (!self.path.exists() || is_file())
+    }
+
+    /// Opens the file that has the path now, and only then closes the one before, so that the lock is free at no time.
+    fn open_again(&mut self) {
+        let identity = |data: io::Result<Metadata>| {
+            let data = data.ok().filter(Metadata::is_file)?;
+            Some((data.dev(), data.ino()))
+        };
+        let before = self.file.as_ref().and_then(|file| identity(file.metadata()));
+        if before.is_some() && before == identity(std::fs::metadata(&self.path)) {
+            return;
+        }
+        let _before = self.file.take();
+        self.torn_at = None;
+        if self.opens_at_once() {
+            // The next line tries it again, and reports the error.
+            let _ = self.file();
+        }
+    }
+
     fn file(&mut self) -> io::Result<&mut File> {
         if self.file.is_none() {
             let is_link = std::fs::symlink_metadata(&self.path).is_ok_and(|data| data.is_symlink());
@@ -139,7 +161,12 @@ mod tests {
         std::fs::rename(&path, folder.path().join("old")).unwrap();
         target.deliver(&notice("two"), &shared);
         target.renew(&shared);
+        let is_free = || FileTarget::open(&path).is_ok();
+        assert!(!is_free(), "before the next line");
         target.deliver(&notice("three"), &shared);
+        // The same file.
+        target.renew(&shared);
+        assert!(!is_free());
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
         let line = |text: &str| notice(text).json + "\n";
         assert_eq!(read("old"), format!("before\n{}{}", line("one"), line("two")));
