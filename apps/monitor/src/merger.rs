@@ -7,9 +7,9 @@ use ringtap_flow::EndReason;
 use ringtap_stage::{Mark, Merger, Shard};
 
 use crate::alerts::Tracker;
-use crate::analyses::Mergers;
 use crate::analyses::activity::ActivityMerger;
 use crate::analyses::volumes::Volumes;
+use crate::analyses::{Found, Mergers};
 use crate::digest::RecordDigest;
 use crate::report::activity::Activity;
 use crate::report::{Conversations, Facts, Flows, Report};
@@ -47,8 +47,11 @@ pub struct MonitorMerger {
     mergers: Mergers,
     /// Live flows at marks that not all workers have reached: number of workers, and their sum.
     active: BTreeMap<u64, (usize, u64)>,
-    /// The latest mark of each worker.
-    reached: Vec<u64>,
+    /// The number after the latest mark of each worker.
+    passed: Vec<u64>,
+    /// What workers handed over at marks that not all have passed, by mark and worker. It is merged in that order, so
+    /// alerts do not depend on which worker is faster.
+    held: BTreeMap<(u64, usize), Found>,
     active_peak: u64,
     /// Of the workers, if a state is saved.
     state: Option<SavedParts>,
@@ -80,7 +83,8 @@ impl MonitorMerger {
             flows: FlowCounts { digest, ..FlowCounts::default() },
             mergers: Mergers::new(setup),
             active: BTreeMap::new(),
-            reached: Vec::new(),
+            passed: Vec::new(),
+            held: BTreeMap::new(),
             active_peak: 0,
             state: options.state.as_ref().map(|_| SavedParts::default()),
             digest: options.digest,
@@ -157,14 +161,22 @@ impl MonitorMerger {
             self.active_peak = self.active_peak.max(*sum);
             self.active.remove(&mark);
         }
+        self.passed.resize(shard.count, 0);
+        self.passed[shard.index] = mark.saturating_add(1);
+        let oldest = self.passed.iter().copied().min().unwrap_or(0);
         // Queues with their own time may skip marks; marks that all have passed stay incomplete.
-        self.reached.resize(shard.count, 0);
-        self.reached[shard.index] = mark;
-        let oldest = self.reached.iter().copied().min().unwrap_or(0);
         while self.active.first_key_value().is_some_and(|(&mark, _)| mark < oldest) {
             self.active.pop_first();
         }
+        self.merge_held(oldest);
         all
+    }
+
+    /// Merges what was handed over at marks before this one.
+    fn merge_held(&mut self, end: u64) {
+        while let Some(first) = self.held.first_entry().filter(|first| first.key().0 < end) {
+            self.mergers.merge(first.remove());
+        }
     }
 
     fn on_findings(&mut self, findings: Findings) {
@@ -182,7 +194,7 @@ impl MonitorMerger {
             self.conversations.exact &= exact;
         }
         self.flows.merge(&findings.flows);
-        self.mergers.merge(findings.found);
+        self.mergers.merge_end(findings.found);
     }
 }
 
@@ -220,7 +232,7 @@ impl Merger for MonitorMerger {
                 if let (Some(parts), Some(rows)) = (&mut self.parts, part) {
                     parts.add(shard, number, mark.time_ns(), rows);
                 }
-                self.mergers.merge(found);
+                self.held.insert((number, shard.index), found);
                 if let Some(volumes) = over {
                     self.over.merge(*volumes);
                 }
@@ -241,6 +253,7 @@ impl Merger for MonitorMerger {
     }
 
     fn finish(mut self) -> Report {
+        self.merge_held(u64::MAX);
         self.volumes.merge(std::mem::replace(&mut self.over, Volumes::new(None, 0)));
         let mut sections = {
             let emit = &mut alert_handler(&mut self.on_alert, &mut self.stage);
@@ -301,6 +314,94 @@ impl Merger for MonitorMerger {
             sections,
             state: self.state,
             series: self.series,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use ringtap_enrich::WatchList;
+    use ringtap_wire::{Flags, HashKey, PacketRecord, Tunnels};
+
+    use super::*;
+    use crate::Options;
+    use crate::alerts::{AlertState, Subject};
+    use crate::analyses::Parts;
+    use ringtap_flow::FlowKey;
+
+    fn setup() -> Setup {
+        let list = WatchList::parse(b"10.0.0.0/8").unwrap();
+        let analyses = Analyses { watch: true, ..Analyses::NONE };
+        let options = Options {
+            analyses,
+            watch: Some(Arc::new(list)),
+            max_flows: Some(100),
+            ..Options::default()
+        };
+        Setup {
+            options,
+            tunnels: Tunnels::Inner,
+            hash_key: HashKey::from_seed(5),
+            paths: Arc::default(),
+            shares: Vec::new(),
+            suspects: Arc::default(),
+        }
+    }
+
+    /// A packet from a host to the watched network.
+    fn packet(host: u8, ts_ns: u64) -> PacketRecord {
+        let mut packet = PacketRecord { flags: Flags::IPV4, ts_ns, ..PacketRecord::EMPTY };
+        packet.src[..4].copy_from_slice(&[192, 0, 2, host]);
+        packet.dst[..4].copy_from_slice(&[10, 0, 0, host]);
+        packet
+    }
+
+    /// The alerts of two workers whose partial results of two marks arrive in this order.
+    fn alerts(order: [usize; 4]) -> Vec<(AlertState, u64, u64, FlowKey)> {
+        let (setup, all) = (setup(), Arc::new(Mutex::new(Vec::new())));
+        let (parts, sink) =
+            (|shard| Parts::new(setup.options.analyses, &setup, shard), all.clone());
+        let alert = move |alert: &Alert| {
+            let Subject::Watched { flow, .. } = &alert.subject else { panic!("{alert:?}") };
+            sink.lock().unwrap().push((alert.state, alert.number, alert.time.0, *flow));
+        };
+        let receivers = Receivers { alert: Some(Box::new(alert)), ..Receivers::default() };
+        let mut merger = MonitorMerger::new(&setup, receivers);
+        let shards = [0, 1].map(|index| Shard { index, count: 2 });
+        let mut workers = shards.map(|shard| (parts(shard), 0));
+        let packets = [[packet(1, 10), packet(3, 30)], [packet(2, 5), packet(4, 20)]];
+        for index in order {
+            let (worker, number) = &mut workers[index];
+            worker.on_packets(&[packets[index][*number as usize]]);
+            let summary = TickSummary {
+                active: 0,
+                over: None,
+                found: worker.on_tick(0),
+                totals: Totals::default(),
+                part: None,
+            };
+            let mark = Mark::Tick { number: *number, time_ns: 100 * (*number + 1) };
+            merger.on_partial(shards[index], &mark, Partial::Tick(Box::new(summary)));
+            *number += 1;
+        }
+        let found = all.lock().unwrap();
+        found.clone()
+    }
+
+    #[test]
+    fn alerts_do_not_depend_on_which_worker_is_faster() {
+        let reference = alerts([0, 1, 0, 1]);
+        let changes: Vec<_> = reference.iter().map(|one| (one.0, one.1, one.2)).collect();
+        let expected = [
+            (AlertState::Begins, 1, 5),
+            (AlertState::Continues, 2, 10),
+            (AlertState::Continues, 4, 30),
+        ];
+        assert_eq!(changes, expected);
+        for order in [[0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 1, 0]] {
+            assert_eq!(alerts(order), reference, "{order:?}");
         }
     }
 }

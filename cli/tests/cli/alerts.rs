@@ -65,6 +65,16 @@ fn the_report_counts_the_alerts_of_each_output() {
     assert_eq!((&written["records"], &written["not_written"]), (&json!(8), &json!({})));
 }
 
+/// The changes of watched entries, without the numbers of the alerts, which scans share.
+fn watched(all: &[Value]) -> Vec<Value> {
+    let own = all.iter().filter(|alert| alert["kind"] == "watched").cloned();
+    own.map(|mut alert| {
+        alert.as_object_mut().unwrap().remove("id");
+        alert
+    })
+    .collect()
+}
+
 /// The last state and number of each scan. Only the marks at which they change may differ between arrangements; and floods are
 /// bounds.
 fn last_states(all: &[Value]) -> BTreeMap<String, (String, u64)> {
@@ -72,28 +82,39 @@ fn last_states(all: &[Value]) -> BTreeMap<String, (String, u64)> {
         ["kind", "source", "target", "port"].map(|name| alert[name].to_string()).join(" ")
     };
     let last = |alert: &Value| (alert["state"].to_string(), alert["number"].as_u64().unwrap());
-    let scans = all.iter().filter(|alert| alert["kind"] != "flood");
+    let is_scan =
+        |alert: &&Value| alert["kind"].as_str().is_some_and(|kind| kind.ends_with("_scan"));
+    let scans = all.iter().filter(is_scan);
     scans.map(|alert| (subject(alert), last(alert))).collect()
 }
 
 #[test]
 fn alerts_are_equal_in_every_arrangement() {
-    let mut scans = 0;
+    let (mut scans, mut changes) = (0, 0);
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("list");
+    fs::write(&list, "10.0.0.0/8\n192.168.0.0/16\n0.0.0.0/0\nexample.com\n").unwrap();
+    let watch = format!("--watch={}", list.display());
     for capture in captures().into_iter().take(20) {
         // The sources of a flood are counted by a hash.
         let flags = ["-q", "--scan-threshold=5", "--alert=dst-pps=50", "--interval=1s", "--seed=5"];
+        let flags = [&flags[..], &[&watch]].concat();
         let of = |more: &[&str]| alerts(&capture, &[&flags[..], more].concat()).0;
         let reference = of(&["--sequential"]);
         assert_eq!(of(&["--sequential"]), reference, "{}", capture.display());
         // The first is the same sequence of marks for one worker.
         assert_eq!(of(&["--skeleton=farm", "-w=1"]), reference, "{}", capture.display());
-        scans += reference.len();
-        for more in [&["--queues=3"][..], &["--skeleton=farm", "-w=3"]] {
+        scans += last_states(&reference).len();
+        changes += watched(&reference).len();
+        for more in
+            [&["--queues=3"][..], &["--skeleton=farm", "-w=3"], &["--skeleton=pipeline", "-w=3"]]
+        {
             let others = of(more);
+            assert_eq!(watched(&others), watched(&reference), "{}", capture.display());
             assert_eq!(last_states(&others), last_states(&reference), "{}", capture.display());
         }
     }
-    assert!(scans >= 8, "{scans}");
+    assert!(scans >= 4 && changes >= 8, "{scans}, {changes}");
 }
 
 #[test]

@@ -107,8 +107,14 @@ pub trait Merge<A: Analysis>: Sized {
     /// An empty result.
     fn new(setup: &Setup) -> Self;
 
-    /// Adds a worker's partial result.
+    /// Adds a worker's partial result of a mark that all workers have passed.
     fn merge(&mut self, found: A::Found);
+
+    /// Adds a worker's partial result of the end. Other workers may not have passed the last marks, so it must not change
+    /// what `on_time` reports.
+    fn merge_end(&mut self, found: A::Found) {
+        self.merge(found);
+    }
 
     /// All workers have handed over everything before this time.
     fn on_time(&mut self, _time_ns: u64, _signals: Signals<'_>) {}
@@ -170,7 +176,7 @@ macro_rules! analyses {
                 Self { flows: true, volumes: true, $($name: <$part as Analysis>::IN_ALL,)* };
 
             /// The empty set, for parsing.
-            const NONE: Self = Self { flows: false, volumes: false, $($name: false,)* };
+            pub(crate) const NONE: Self = Self { flows: false, volumes: false, $($name: false,)* };
 
             /// All names, in alphabetical order.
             pub fn known() -> Vec<&'static str> {
@@ -303,6 +309,12 @@ macro_rules! analyses {
             pub(crate) fn merge(&mut self, found: Found) {
                 $(if let (Some(own), Some(found)) = (&mut self.$name, found.$name) {
                     own.merge(found);
+                })*
+            }
+
+            pub(crate) fn merge_end(&mut self, found: Found) {
+                $(if let (Some(own), Some(found)) = (&mut self.$name, found.$name) {
+                    own.merge_end(found);
                 })*
             }
 

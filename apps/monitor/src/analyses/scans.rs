@@ -196,6 +196,8 @@ pub struct ScanMerger {
     threshold: u32,
     /// Reported when all workers have reached a mark, so that they are in order.
     signals: Vec<Signal>,
+    /// Of the end.
+    last_signals: Vec<Signal>,
     v4: Sums<[u8; 4]>,
     v6: Sums<[u8; 16]>,
     vertical: Vec<VerticalScan>,
@@ -217,6 +219,7 @@ impl Merge<ScanTable> for ScanMerger {
         Self {
             threshold: setup.options.scan_threshold,
             signals: Vec::new(),
+            last_signals: Vec::new(),
             v4: Sums::new(setup.hash_key),
             v6: Sums::new(setup.hash_key),
             vertical: Vec::new(),
@@ -227,10 +230,14 @@ impl Merge<ScanTable> for ScanMerger {
     }
 
     fn merge(&mut self, found: Box<ScanFindings>) {
-        let found = *found;
         self.signals.extend(found.signals);
         self.v4.add(found.v4_changes);
         self.v6.add(found.v6_changes);
+    }
+
+    fn merge_end(&mut self, found: Box<ScanFindings>) {
+        let found = *found;
+        self.last_signals.extend(found.signals);
         self.vertical.extend(found.vertical);
         self.v4_sweeps.extend((!found.v4.is_empty()).then_some(found.v4));
         self.v6_sweeps.extend((!found.v6.is_empty()).then_some(found.v6));
@@ -245,6 +252,7 @@ impl Merge<ScanTable> for ScanMerger {
 
     fn end(self, signals: Signals<'_>) -> Scans {
         let Self { threshold, signals: mut changes, v4, v6, mut vertical, .. } = self;
+        changes.extend(self.last_signals);
         let mut horizontal = Vec::new();
         v4.scans(&self.v4_sweeps, threshold, &mut horizontal, &mut changes);
         v6.scans(&self.v6_sweeps, threshold, &mut horizontal, &mut changes);

@@ -38,8 +38,8 @@ const LISTED: usize = 10_000;
 const SHOWN: usize = 50;
 /// Most columns of an entry and its label.
 const TITLE: usize = 36;
-/// Pairs whose addresses were looked up; a power of two.
-const PAIRS: usize = 1 << 13;
+/// Places for pairs whose addresses were looked up; a power of two.
+const PAIRS: usize = 1 << 12;
 
 /// An entry and a host.
 type Key = (u32, IpAddr);
@@ -78,11 +78,26 @@ struct Row {
     matches: u64,
 }
 
+/// A pair whose addresses were looked up. Later packets of it are no earlier sight, so whether it is still there does not
+/// change the result.
+#[derive(Clone, Copy)]
+struct Recent {
+    /// The lower address first.
+    pair: [[u8; 16]; 2],
+    is_v4: bool,
+    /// Of the earliest packet that was looked up since the pair is here.
+    time_ns: u64,
+}
+
+impl Recent {
+    const NONE: Self = Self { pair: [[0; 16]; 2], is_v4: false, time_ns: u64::MAX };
+}
+
 /// The matches of one shard.
 pub struct WatchTable {
     list: Arc<WatchList>,
-    /// Hashes of pairs whose addresses were looked up.
-    recent: Box<[u32; PAIRS]>,
+    /// Pairs whose addresses were looked up, by the hash of the pair.
+    recent: Box<[Recent]>,
     networks: bool,
     rows: HashMap<Key, Row>,
     /// Rows whose alert was not handed over.
@@ -106,7 +121,7 @@ impl WatchTable {
     fn new(list: &Arc<WatchList>) -> Self {
         Self {
             list: Arc::clone(list),
-            recent: Box::new([0; PAIRS]),
+            recent: vec![Recent::NONE; PAIRS].into_boxed_slice(),
             networks: list.count(EntryKind::Network) > 0,
             rows: HashMap::new(),
             sights: HashMap::new(),
@@ -150,11 +165,23 @@ impl WatchTable {
         }
     }
 
+    /// Whether an earlier packet between both addresses was looked up.
     #[inline(always)]
     fn is_recent(&mut self, packet: &PacketRecord) -> bool {
         let place = &mut self.recent[packet.pair_hash as usize % PAIRS];
-        // The lowest bit marks a used place.
-        std::mem::replace(place, packet.pair_hash | 1) == packet.pair_hash | 1
+        let [src, dst] = packet.addresses();
+        let new = Recent {
+            pair: if src <= dst { [src, dst] } else { [dst, src] },
+            is_v4: packet.flags.contains(Flags::IPV4),
+            time_ns: packet.ts_ns,
+        };
+        if new.pair != place.pair || new.is_v4 != place.is_v4 {
+            *place = new;
+            return false;
+        }
+        let is_later = new.time_ns > place.time_ns;
+        place.time_ns = place.time_ns.min(new.time_ns);
+        is_later
     }
 }
 
@@ -185,7 +212,7 @@ impl Analysis for WatchTable {
     const IN_ALL: bool = false;
     const TAKES_RECORDS: bool = true;
     const TAKES_EVENTS: bool = true;
-    const WORKER_BYTES: u64 = ROWS as u64 * ROW_BYTES + 4 * PAIRS as u64;
+    const WORKER_BYTES: u64 = ROWS as u64 * ROW_BYTES + (PAIRS * size_of::<Recent>()) as u64;
 
     type Found = Box<WatchFindings>;
     type Merger = WatchMerger;
@@ -200,9 +227,9 @@ impl Analysis for WatchTable {
             return;
         }
         for packet in packets {
-            if !self.is_recent(packet)
-                && packet.is_ip()
+            if packet.is_ip()
                 && !packet.flags.contains(Flags::BAD_HEADER)
+                && !self.is_recent(packet)
             {
                 let flow = FlowKey::of(packet);
                 for (key, field) in self.ends(&flow) {
@@ -259,12 +286,15 @@ impl Analysis for WatchTable {
 /// Adds up the workers' matches.
 pub struct WatchMerger {
     list: Arc<WatchList>,
-    /// Reported when all workers have reached a mark.
+    /// Reported when all workers have passed a mark.
     sights: HashMap<Key, Sight>,
+    /// Of the end.
+    last_sights: Vec<(Key, Sight)>,
     alerted: HashSet<Key>,
     /// Hosts of each entry so far.
     hosts: HashMap<u32, u64>,
     full: bool,
+    last_full: bool,
     rows: HashMap<Key, Row>,
     ignored: u64,
 }
@@ -274,11 +304,20 @@ impl WatchMerger {
         Self {
             list,
             sights: HashMap::new(),
+            last_sights: Vec::new(),
             alerted: HashSet::new(),
             hosts: HashMap::new(),
             full: false,
+            last_full: false,
             rows: HashMap::new(),
             ignored: 0,
+        }
+    }
+
+    fn add_sights(&mut self, sights: Vec<(Key, Sight)>) {
+        for (key, sight) in sights {
+            let own = self.sights.entry(key).or_insert(sight);
+            *own = sight.min(*own);
         }
     }
 
@@ -312,10 +351,13 @@ impl Merge<WatchTable> for WatchMerger {
     }
 
     fn merge(&mut self, found: Box<WatchFindings>) {
-        for (key, sight) in found.sights {
-            let own = self.sights.entry(key).or_insert(sight);
-            *own = sight.min(*own);
-        }
+        self.add_sights(found.sights);
+        self.full |= found.full;
+    }
+
+    fn merge_end(&mut self, found: Box<WatchFindings>) {
+        self.last_sights.extend(found.sights);
+        self.last_full |= found.full;
         for (key, row) in found.rows {
             match self.rows.get_mut(&key) {
                 Some(own) => own.add(&row),
@@ -324,7 +366,6 @@ impl Merge<WatchTable> for WatchMerger {
                 }
             }
         }
-        self.full |= found.full;
         self.ignored += found.ignored;
     }
 
@@ -333,6 +374,9 @@ impl Merge<WatchTable> for WatchMerger {
     }
 
     fn end(mut self, signals: Signals<'_>) -> Watched {
+        let last = std::mem::take(&mut self.last_sights);
+        self.add_sights(last);
+        self.full |= self.last_full;
         self.report_alerts(signals);
         let list = self.list;
         let row = |((entry, host), row): (Key, Row)| {
@@ -459,7 +503,7 @@ mod tests {
 
     fn merged(list: &Arc<WatchList>, parts: Vec<WatchTable>) -> (Watched, Vec<Signal>) {
         let mut merger = WatchMerger::new(Arc::clone(list));
-        parts.into_iter().for_each(|part| merger.merge(part.end()));
+        parts.into_iter().for_each(|part| merger.merge_end(part.end()));
         let mut alerts = Vec::new();
         let section = merger.end(&mut |signal| alerts.push(signal));
         (section, alerts)
@@ -530,8 +574,60 @@ mod tests {
             merger.on_time(0, &mut |_| alerts += 1);
         }
         assert_eq!(alerts, 1);
-        merger.merge(table.end());
+        merger.merge_end(table.end());
         assert_eq!(merger.end(&mut |_| panic!("a second alert")).rows[0].matches, 3);
+    }
+
+    /// The place of a pair may be taken by another pair at any packet.
+    #[test]
+    fn a_sight_is_the_earliest_packet_whatever_pairs_are_recent() {
+        let list = list("10.0.0.0/8");
+        let packet = |source: u8, ts_ns, src_port| {
+            let flags = Flags(Flags::IPV4.0 | Flags::PORTS.0);
+            let mut packet = PacketRecord { flags, ts_ns, src_port, ..PacketRecord::EMPTY };
+            packet.src[..4].copy_from_slice(&[192, 0, 2, source]);
+            packet.dst[..4].copy_from_slice(&[10, 0, 0, source]);
+            packet
+        };
+        let own =
+            [packet(1, 7, 5), packet(1, 9, 4), packet(1, 3, 6), packet(1, 3, 2), packet(1, 8, 1)];
+        // The same hash: they take each other's place.
+        let other = packet(2, 4, 1);
+        let sights = |packets: &[PacketRecord]| {
+            let mut table = WatchTable::new(&list);
+            table.on_packets(packets);
+            let mut sights = table.on_tick(0).unwrap().sights;
+            sights.sort_unstable();
+            sights
+        };
+        let expected = sights(&[&own[..], &[other]].concat());
+        assert_eq!(expected.len(), 2);
+        assert_eq!((expected[0].1.time_ns, expected[0].1.flow.src_port), (3, 2));
+        for at in 0..own.len() {
+            let (before, after) = own.split_at(at);
+            assert_eq!(sights(&[before, &[other], after].concat()), expected, "{at}");
+        }
+        let each: Vec<_> = own.iter().flat_map(|packet| [*packet, other]).collect();
+        assert_eq!(sights(&each), expected);
+        // A damaged header does not hide the pair.
+        let damaged = PacketRecord { flags: Flags(own[0].flags.0 | Flags::BAD_HEADER.0), ..own[0] };
+        assert_eq!(sights(&[&[damaged], &own[..], &[other]].concat()), expected);
+    }
+
+    #[test]
+    fn what_a_worker_hands_over_at_its_end_is_reported_at_the_end() {
+        let list = list("10.0.0.9");
+        let table = || {
+            let mut table = WatchTable::new(&list);
+            table.on_record(&FlowRecord::new(key(1, 9)));
+            table
+        };
+        let mut merger = WatchMerger::new(Arc::clone(&list));
+        merger.merge_end(table().end());
+        merger.on_time(0, &mut |signal| panic!("{signal:?}"));
+        let mut signals = 0;
+        merger.end(&mut |_| signals += 1);
+        assert_eq!(signals, 1);
     }
 
     #[test]

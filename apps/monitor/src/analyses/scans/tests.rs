@@ -90,7 +90,7 @@ impl Watched {
 
     fn finish(mut self) -> (Scans, Vec<Signal>) {
         for table in self.tables.into_iter().rev() {
-            self.merger.merge(table.end());
+            self.merger.merge_end(table.end());
         }
         let scans = Merge::end(self.merger, &mut |signal| self.signals.push(signal));
         (scans, self.signals)
