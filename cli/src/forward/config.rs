@@ -417,7 +417,7 @@ mod tests {
             use = "multicast"
             "#,
         );
-        let Config { plan, unix } = config.unwrap();
+        let Config { plan, unix, .. } = config.unwrap();
         assert!(plan.faces.udp.len() == 2 && !plan.faces.udp_offload);
         assert_eq!(plan.faces.tcp, ["0.0.0.0:6363".parse().unwrap()]);
         let [first, second] = &plan.faces.multicast[..] else { panic!() };
