@@ -114,7 +114,8 @@ fn connect(
 ) -> anyhow::Result<Vec<Path>> {
     let senders = senders.into_iter().chain(std::iter::repeat_with(|| None));
     let path = |((queue, receiver), sender): ((u32, Receiver), Option<Sender>)| {
-        let options = SendOptions { method: sending(args), queue, ..SendOptions::default() };
+        let own = SendOptions::default();
+        let options = SendOptions { method: sending(args), marks: true, queue, ..own };
         let sender = sender.map_or_else(|| Sender::open(to, &options), Ok)?;
         Ok(Path { receiver, sender })
     };

@@ -13,13 +13,13 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use ringtap_io::live::{Options, open};
-use serde_json::Value;
+use ringtap_io::live::{Frame, Options, Receiver, Segments, complete, open};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::common::have;
 use crate::net::{Background, End, Left, Net, NetCommands, Right};
-use ringtap_testkit::{Killed, take};
+use ringtap_testkit::Killed;
 
 /// The longest wait for a peer.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -213,11 +213,34 @@ fn tcp_and_udp_from_senders_with_checksum_offload_arrive_intact() {
         let report = path.end();
         let octets = report["packets"]["octets"].as_u64().unwrap();
         assert!(octets > 32 * MIB as u64, "{report}");
-        // The filter received super-frames and sent them in segments.
-        if flags[1] == "af-packet" {
-            assert!(arrived > received + received / 2, "{arrived} frames of {received}");
+        let [whole, cut, segments] = super_frames(&report);
+        // A veth takes super-frames, AF_XDP does not, and receives none.
+        match (flags[1], flags[3]) {
+            ("af-packet", "af-packet") => assert!(whole > 100 && segments > 2 * whole, "{report}"),
+            ("af-packet", _) => {
+                assert!(whole == 0 && cut > 100 && segments > 2 * cut, "{report}");
+                assert!(arrived > received + received / 2, "{arrived} frames of {received}");
+            }
+            _ => assert_eq!([whole, cut, segments], [0; 3], "{report}"),
         }
     }
+}
+
+/// The counters of super-frames: sent whole, cut, and the segments of both.
+fn super_frames(report: &Value) -> [u64; 3] {
+    ["whole", "cut", "segments"].map(|name| report["super_frames"][name].as_u64().unwrap())
+}
+
+#[test]
+fn an_output_that_refuses_super_frames_gets_segments() {
+    let Some(path) = Path::start(&[]) else { return };
+    // As a network card that cuts only shorter ones: checked when a frame is sent.
+    path.client.ip(Right, "link set out gso_max_size 20000");
+    exchange(&path, "10.7.0.2", 8 * MIB);
+    exchange(&path, "fd07::2", 8 * MIB);
+    let report = path.end();
+    let [_, cut, segments] = super_frames(&report);
+    assert!(cut > 50 && segments > 14 * cut, "{report}");
 }
 
 #[test]
@@ -255,7 +278,10 @@ fn a_udp_super_frame_leaves_as_its_datagrams() {
             // Sent again if the filter lost some on a busy machine.
             assert!((0..5).any(|_| send_and_receive() == sent), "{at}");
         }
-        path.end();
+        let report = path.end();
+        let [whole, cut, segments] = super_frames(&report);
+        let (mine, other) = if flags[3] == "af-packet" { (whole, cut) } else { (cut, whole) };
+        assert!(mine >= 2 && other == 0 && segments == 21 * mine, "{report}");
     }
 }
 
@@ -299,23 +325,44 @@ fn sum(bytes: &[u8]) -> u32 {
     sum
 }
 
+/// The number of tagged frames that arrive, and `expected` or more packets that the network card would make of them.
+fn take_tagged(receiver: &mut Receiver, expected: usize) -> (usize, Vec<Vec<u8>>) {
+    let (mut frames, mut all, mut idle) = (0, Vec::new(), 0);
+    while idle < if all.len() < expected { 1_500 } else { 30 } {
+        let taken = receiver.burst(64, |Frame { data, offload, .. }| {
+            if data[12..16] != [0x81, 0, 0, 9] || data[18] != 0x45 {
+                return;
+            }
+            frames += 1;
+            let Some(segments) = Segments::of(data, offload).unwrap() else {
+                let mut one = data.to_vec();
+                complete(&mut one, offload).unwrap();
+                return all.push(one);
+            };
+            for index in 0..segments.count() {
+                let mut one = Vec::new();
+                segments.append(data, index, &mut one);
+                all.push(one);
+            }
+        });
+        idle = if taken == 0 { idle + 1 } else { 0 };
+        receiver.wait(Duration::from_millis(20));
+    }
+    (frames, all)
+}
+
 #[test]
-fn tagged_super_frames_leave_as_tagged_segments() {
+fn tagged_super_frames_leave_whole_or_as_tagged_segments() {
     if !have("python3") {
         return;
     }
     for send in ["af-packet", "af-xdp"] {
         let Some(path) = Path::start(&["--send", send]) else { return };
-        let options = Options { outgoing: false, ..Options::default() };
+        let options = Options { outgoing: false, offload: true, ..Options::default() };
         let mut far = path.server.inside(Left, || open("far", &options).unwrap());
         let output = path.client.program(Left, "python3").args(["-c", RAW]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let tagged = |frame: &[u8]| frame[12..16] == [0x81, 0, 0, 9] && frame[18] == 0x45;
-        let received: Vec<Vec<u8>> = take(&mut far, 3 * 30 + 3 + 60)
-            .into_iter()
-            .map(|(_, frame, _)| frame)
-            .filter(|frame| tagged(frame))
-            .collect();
+        let (frames, received) = take_tagged(&mut far[0], 93);
         let payload: Vec<u8> = (0..30_000).map(|place| ((place * 31) >> 3) as u8).collect();
         // Two TCP super-frames and one of UDP, 30 segments each.
         assert_eq!(received.len(), 93, "{send}");
@@ -338,7 +385,11 @@ fn tagged_super_frames_leave_as_tagged_segments() {
         assert_eq!(whole.iter().map(|frame| frame[27]).collect::<Vec<_>>(), [6, 17, 132]);
         // SCTP needs its CRC32c, not the sum of the pseudo header.
         assert_eq!(whole[2][46..50], SCTP_CRC, "{send}");
-        path.end();
+        let report = path.end();
+        let (expected, whole) = if send == "af-packet" { (6, 3) } else { (93, 0) };
+        assert_eq!(frames, expected, "{send}");
+        let counters = json!({ "whole": whole, "cut": 3 - whole, "segments": 90 });
+        assert_eq!(report["super_frames"], counters, "{report}");
     }
 }
 

@@ -14,6 +14,7 @@ use crate::RulePublisher;
 use ringtap_base::Usage;
 use ringtap_skeleton::{Node, RunError, Wait, seats};
 
+use super::batch::SuperFrames;
 use super::control::ControlAuth;
 use super::counters::{Changes, PacketCounters};
 use super::drops::DropsWriter;
@@ -81,11 +82,12 @@ fn report(
     let mut changes = Changes::default();
     let mut handed = Handed { written: 0, lost: BTreeMap::new() };
     let (mut lost, mut missed) = (BTreeMap::new(), BTreeMap::new());
-    let mut failure = None;
+    let (mut failure, mut super_frames) = (None, SuperFrames::default());
     for (own, made, link) in ends {
         counters.add(own);
         changes.add(made);
         handed.written += link.sent;
+        super_frames.add(link.super_frames);
         for (reason, packets) in link.not_sent {
             *handed.lost.entry(reason).or_default() += packets;
         }
@@ -99,6 +101,7 @@ fn report(
     lost.insert("missed", missed.values().sum());
     let mut report = FilterReport::new(plan, &counters, changes, handed, before);
     report.add_stage("interface", lost);
+    report.super_frames = Some(super_frames);
     report.failure = failure;
     report
 }

@@ -24,6 +24,7 @@ mod sink;
 mod snapshot;
 mod worker;
 
+pub use batch::SuperFrames;
 pub use control::{ControlAuth, ControlKey, ControlKeyError};
 pub use files::{FilterFiles, Outputs, filter_files};
 pub use judge::NotIp;

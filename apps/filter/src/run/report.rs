@@ -10,6 +10,7 @@ use ringtap_io::capture::{Notice, Severity};
 use ringtap_skeleton::Skeleton;
 use serde::{Serialize, Serializer};
 
+use super::batch::SuperFrames;
 use super::counters::{Changes, PacketCounters};
 use super::judge::NotIp;
 use ringtap_engine::{LedgerReport, Performance};
@@ -58,6 +59,9 @@ pub struct FilterReport {
     /// The ledger: in = out + dropped at each stage.
     #[serde(serialize_with = "ledger_json")]
     pub ledger: Ledger,
+    /// Super-frames that were sent; on interfaces. Each is a packet in all other counters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub super_frames: Option<SuperFrames>,
     /// The speed.
     pub performance: Performance,
     /// SHA-256 over one byte for each packet, 1 if it passed, in the order of the input; if
@@ -196,6 +200,7 @@ impl FilterReport {
             plan,
             stats,
             ledger: Ledger { stages },
+            super_frames: None,
             performance: Performance::since(before, packets.packets),
             verdicts_sha256: None,
             notices: Vec::new(),

@@ -24,7 +24,7 @@ use ringtap_io::live::{Drain, Receiver, SendError, Sender, State};
 use ringtap_ring::Producer;
 use ringtap_skeleton::{Node, Step};
 
-use super::batch::{BURST, Batch, Progress};
+use super::batch::{BURST, Batch, Progress, SuperFrames};
 use super::control::{ControlAuth, ControlFrame};
 use super::counters::{Changes, PacketCounters};
 use super::drops::Dropped;
@@ -64,6 +64,7 @@ pub(super) struct Shared<'a> {
 pub(super) struct LinkCounters {
     pub(super) interface: String,
     pub(super) sent: u64,
+    pub(super) super_frames: SuperFrames,
     pub(super) not_sent: BTreeMap<&'static str, u64>,
     /// Dropped by the kernel before they could be read.
     pub(super) lost: BTreeMap<&'static str, u64>,
@@ -269,6 +270,7 @@ impl<'a> Worker<'a> {
         self.link.not_sent.insert("superseded", superseded);
         self.link.lost = self.receiver.counters().dropped.by_reason().into();
         self.link.missed = self.receiver.missed().unwrap_or(0);
+        self.link.super_frames = self.batch.counters();
         // If one has failed, all end.
         if self.link.failure.is_some() {
             watch.stop();

@@ -71,7 +71,7 @@ pub use frame::Frame;
 pub use interface::State;
 pub use merged::MergedReceiver;
 pub use notice::Notice;
-pub use offload::{Offload, OffloadError, Segments, complete};
+pub use offload::{Marks, Offload, OffloadError, Segments, complete};
 pub use options::{Attach, Method, Options};
 pub use port::{Port, PortSender};
 pub use receiver::{Lost, Receiver, Wake, interface_index, open, required_queues};

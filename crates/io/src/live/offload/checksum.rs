@@ -7,7 +7,7 @@ use super::{Offload, OffloadError};
 /// Offset of the checksum in the transport header.
 pub(super) const AT_TCP: usize = 16;
 pub(super) const AT_UDP: usize = 6;
-const AT_SCTP: usize = 8;
+pub(super) const AT_SCTP: usize = 8;
 
 /// Computes the checksum of a frame, if it is missing.
 ///
@@ -209,7 +209,8 @@ pub(super) mod tests {
             assert_eq!(complete(&mut after, offload), Err(OffloadError), "{start} {offset}");
             assert_eq!(after, frame);
         }
-        for offload in [Offload::Segments { size: 1, tcp: true }, Offload::Unsupported] {
+        let segments = Offload::Segments { size: 1, tcp: true, ecn: false, checksum: None };
+        for offload in [segments, Offload::Unsupported] {
             assert_eq!(complete(&mut frame.clone(), offload), Err(OffloadError));
         }
     }

@@ -12,17 +12,21 @@
 //! ```
 //!
 //! Code that forwards such a frame computes the checksum ([`complete`]) or cuts the segments
-//! ([`Segments`]). Source of the header: Virtual I/O Device (VIRTIO) 1.2, section 5.1.6.
+//! ([`Segments`]), or leaves that to the kernel: it sends the frame with [`Marks`], a virtio header that
+//! is made from the frame's own headers. Source of the header: Virtual I/O Device (VIRTIO) 1.2,
+//! section 5.1.6.
 //!
 //! Invariant: no input causes a panic. A frame that cannot be completed is an error and is not
 //! changed.
 
 mod checksum;
 mod headers;
+mod marks;
 mod segments;
 mod sum;
 
 pub use checksum::complete;
+pub use marks::Marks;
 pub use segments::Segments;
 
 /// Bytes of the virtio header.
@@ -60,6 +64,11 @@ pub enum Offload {
         size: u16,
         /// True for TCP, false for UDP.
         tcp: bool,
+        /// Only the first segment has the CWR flag.
+        ecn: bool,
+        /// Start and offset of the missing checksum, as in [`Offload::Checksum`]; `None` if none
+        /// is missing.
+        checksum: Option<(u32, u32)>,
     },
     /// The frame is a super-frame of a kind that is not supported.
     Unsupported,
@@ -74,15 +83,18 @@ impl Offload {
     /// Parses a virtio header in the byte order of the machine.
     pub(crate) fn from_virtio(header: [u8; VIRTIO]) -> Self {
         let [flags, kind, _, _, s0, s1, c0, c1, o0, o1] = header;
-        match kind & !ECN {
-            NONE if flags & NEEDS_CHECKSUM == 0 => Self::Done,
-            NONE => Self::Checksum {
-                start: u16::from_ne_bytes([c0, c1]).into(),
-                offset: u16::from_ne_bytes([o0, o1]).into(),
+        let (start, offset) =
+            (u16::from_ne_bytes([c0, c1]).into(), u16::from_ne_bytes([o0, o1]).into());
+        let checksum = (flags & NEEDS_CHECKSUM != 0).then_some((start, offset));
+        match (kind & !ECN, checksum) {
+            (NONE, None) => Self::Done,
+            (NONE, Some((start, offset))) => Self::Checksum { start, offset },
+            (one @ (TCP_V4 | TCP_V6 | UDP), checksum) => Self::Segments {
+                size: u16::from_ne_bytes([s0, s1]),
+                tcp: one != UDP,
+                ecn: kind & ECN != 0,
+                checksum,
             },
-            kind @ (TCP_V4 | TCP_V6 | UDP) => {
-                Self::Segments { size: u16::from_ne_bytes([s0, s1]), tcp: kind != UDP }
-            }
             _ => Self::Unsupported,
         }
     }
@@ -92,6 +104,10 @@ impl Offload {
     pub(crate) fn shifted(self, more: u32) -> Self {
         match self {
             Self::Checksum { start, offset } => Self::Checksum { start: start + more, offset },
+            Self::Segments { size, tcp, ecn, checksum } => {
+                let checksum = checksum.map(|(start, offset)| (start + more, offset));
+                Self::Segments { size, tcp, ecn, checksum }
+            }
             other => other,
         }
     }
@@ -115,14 +131,17 @@ pub(crate) mod tests {
     #[test]
     fn virtio_headers_are_parsed() {
         let checksum = Offload::Checksum { start: 34, offset: 16 };
+        let segments = |size, tcp, ecn, checksum| Offload::Segments { size, tcp, ecn, checksum };
         for (header, offload) in [
             (virtio(0, 0, 0, 0, 0), Offload::Done),
             // Checked by the hardware: nothing is missing.
             (virtio(2, 0, 0, 0, 0), Offload::Done),
             (virtio(1, 0, 0, 34, 16), checksum),
-            (virtio(1, 1, 1448, 34, 16), Offload::Segments { size: 1448, tcp: true }),
-            (virtio(1, 0x84, 1428, 54, 16), Offload::Segments { size: 1428, tcp: true }),
-            (virtio(1, 5, 1200, 34, 6), Offload::Segments { size: 1200, tcp: false }),
+            (virtio(1, 1, 1448, 34, 16), segments(1448, true, false, Some((34, 16)))),
+            (virtio(1, 0x84, 1428, 54, 16), segments(1428, true, true, Some((54, 16)))),
+            (virtio(1, 5, 1200, 34, 6), segments(1200, false, false, Some((34, 6)))),
+            // Joined by the network card, which has checked the checksum.
+            (virtio(2, 1, 1448, 0, 0), segments(1448, true, false, None)),
             // Unsupported: fragments of UDP, and tunnels.
             (virtio(1, 3, 1400, 34, 6), Offload::Unsupported),
             (virtio(1, 0x21, 1400, 84, 16), Offload::Unsupported),
@@ -130,6 +149,8 @@ pub(crate) mod tests {
             assert_eq!(Offload::from_virtio(header), offload);
         }
         assert_eq!(checksum.shifted(4), Offload::Checksum { start: 38, offset: 16 });
+        let shifted = segments(9, true, false, Some((34, 16))).shifted(4);
+        assert_eq!(shifted, segments(9, true, false, Some((38, 16))));
         assert_eq!(Offload::Unknown.shifted(4), Offload::Unknown);
     }
 }

@@ -10,6 +10,7 @@
 
 use super::checksum::{AT_TCP, AT_UDP, put_sum};
 use super::headers::{Headers, TCP, UDP};
+use super::marks::{Marks, kind};
 use super::sum::{fold, sum};
 use super::{Offload, OffloadError};
 
@@ -29,8 +30,11 @@ pub struct Segments {
     /// Offset of the payload.
     payload: usize,
     size: usize,
+    ecn: bool,
     /// UDP without a checksum.
     unchecked: bool,
+    /// The packet fills the frame, and the length in the UDP header is that of the packet.
+    exact: bool,
 }
 
 impl Segments {
@@ -40,7 +44,14 @@ impl Segments {
     /// If its kind is not supported, or the headers do not match it.
     pub fn of(frame: &[u8], offload: Offload) -> Result<Option<Self>, OffloadError> {
         match offload {
-            Offload::Segments { size, tcp } => Self::new(frame, size.into(), tcp).map(Some),
+            Offload::Segments { size, tcp, ecn, checksum } => {
+                let segments = Self::new(frame, size.into(), tcp)?;
+                // A checksum elsewhere: that of a packet within a tunnel.
+                match checksum.is_none_or(|place| place == segments.checksum()) {
+                    true => Ok(Some(Self { ecn, ..segments })),
+                    false => Err(OffloadError),
+                }
+            }
             Offload::Unsupported => Err(OffloadError),
             _ => Ok(None),
         }
@@ -51,18 +62,44 @@ impl Segments {
         let headers = Headers::find(frame).filter(|found| found.protocol == protocol);
         let headers = headers.ok_or(OffloadError)?;
         let transport = frame.get(headers.transport..headers.end).ok_or(OffloadError)?;
-        let (len, unchecked) = if tcp {
+        let whole = headers.end == frame.len();
+        let (len, unchecked, exact) = if tcp {
             let header = transport.first_chunk::<TCP_HEADER>().ok_or(OffloadError)?;
-            (usize::from(header[12] >> 4) * 4, false)
+            (usize::from(header[12] >> 4) * 4, false, whole)
         } else {
             let header = transport.first_chunk::<UDP_HEADER>().ok_or(OffloadError)?;
-            (UDP_HEADER, header[AT_UDP..] == [0, 0])
+            let declared = usize::from(u16::from_be_bytes([header[4], header[5]]));
+            (UDP_HEADER, header[AT_UDP..] == [0, 0], whole && declared == transport.len())
         };
         let least = if tcp { TCP_HEADER } else { UDP_HEADER };
         if len < least || transport.len() <= len || size == 0 {
             return Err(OffloadError);
         }
-        Ok(Self { headers, payload: headers.transport + len, size, unchecked })
+        let payload = headers.transport + len;
+        Ok(Self { headers, payload, size, ecn: false, unchecked, exact })
+    }
+
+    /// Start and offset of the checksum.
+    fn checksum(&self) -> (u32, u32) {
+        let at = if self.headers.protocol == TCP { AT_TCP } else { AT_UDP };
+        (self.headers.transport as u32, at as u32)
+    }
+
+    /// Prepares `frame`, the super-frame given to [`Segments::of`], so that the kernel cuts it: the
+    /// checksum field gets the sum of the pseudo header. `None`, and no change: the kernel would
+    /// take padding for payload, compute a checksum that the sender has omitted, or compute it with
+    /// a wrong length of the UDP header.
+    pub fn mark(&self, frame: &mut [u8]) -> Option<Marks> {
+        let Self { headers, payload, size, ecn, unchecked, exact } = *self;
+        if unchecked || !exact {
+            return None;
+        }
+        let (start, offset) = self.checksum();
+        let kind = kind(headers.protocol == TCP, headers.v6, ecn);
+        let marks = Marks::new(kind, payload, size, start, offset)?;
+        let pseudo = fold(headers.pseudo(frame, headers.end - headers.transport));
+        put(frame, (start + offset) as usize, u16::from_be_bytes(pseudo.to_ne_bytes()));
+        Some(marks)
     }
 
     /// Number of segments; at least one.
@@ -192,8 +229,12 @@ pub(super) mod tests {
         frame(tags, v6, UDP, &transport)
     }
 
+    fn offload(size: u16, tcp: bool) -> Offload {
+        Offload::Segments { size, tcp, ecn: false, checksum: None }
+    }
+
     fn cut(frame: &[u8], size: u16, tcp: bool) -> Vec<Vec<u8>> {
-        let segments = Segments::of(frame, Offload::Segments { size, tcp }).unwrap().unwrap();
+        let segments = Segments::of(frame, offload(size, tcp)).unwrap().unwrap();
         let cut: Vec<_> = (0..segments.count())
             .map(|index| {
                 let mut one = Vec::new();
@@ -251,9 +292,65 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_marked_super_frame_has_the_header_that_its_own_headers_give() {
+        let ecn = |size, tcp, ecn| Offload::Segments { size, tcp, ecn, checksum: None };
+        for (tags, v6, more) in [(&[][..], false, 0), (&[0x8100], true, 24), (&[0x8100], false, 4)]
+        {
+            for tcp in [true, false] {
+                let make = if tcp { self::tcp } else { udp };
+                let mut frame = make(tags, v6, 5_000);
+                let (start, offset) = (34 + more, if tcp { 16 } else { 6 });
+                let header = start + if tcp { 24 } else { 8 };
+                let kind = [[5, 5], [1, 4]][usize::from(tcp)][usize::from(v6)] | 0x80;
+                let segments = Segments::of(&frame, ecn(1_000, tcp, true)).unwrap().unwrap();
+                let before: Vec<Vec<u8>> = (0..5)
+                    .map(|index| {
+                        let mut one = Vec::new();
+                        segments.append(&frame, index, &mut one);
+                        one
+                    })
+                    .collect();
+                let marks = segments.mark(&mut frame).unwrap();
+                let mut expected = vec![1, kind];
+                for number in [header, 1_000, start, offset] {
+                    expected.extend((number as u16).to_ne_bytes());
+                }
+                assert_eq!(marks.bytes()[..], expected, "{tags:?} {v6} {tcp}");
+                let found = Headers::find(&frame).unwrap();
+                let pseudo = fold(found.pseudo(&frame, found.end - found.transport));
+                let place = start + offset;
+                assert_eq!(frame[place..place + 2], pseudo.to_ne_bytes());
+                // It can still be cut.
+                for (index, whole) in before.iter().enumerate() {
+                    let mut one = Vec::new();
+                    segments.append(&frame, index, &mut one);
+                    assert_eq!(one, *whole);
+                }
+            }
+        }
+        // Cut here: padding, and UDP without a checksum or with a wrong length.
+        let padded = &mut [&tcp(&[], false, 5_000)[..], &[0; 3]].concat();
+        let mut unchecked = udp(&[], false, 5_000);
+        unchecked[40..42].fill(0);
+        let mut long = udp(&[], false, 5_000);
+        long[39] += 1;
+        for (frame, tcp) in [(padded, true), (&mut unchecked, false), (&mut long, false)] {
+            let before = frame.clone();
+            let segments = Segments::of(frame, offload(1_000, tcp)).unwrap().unwrap();
+            assert_eq!((segments.mark(frame), &*frame), (None, &before));
+        }
+        // Metadata that do not match the headers: those of another packet within.
+        for (checksum, is_right) in [((34, 16), true), ((35, 16), false), ((34, 6), false)] {
+            let offload =
+                Offload::Segments { size: 9, tcp: true, ecn: false, checksum: Some(checksum) };
+            assert_eq!(Segments::of(&tcp(&[], false, 100), offload).is_ok(), is_right);
+        }
+    }
+
+    #[test]
     fn an_invalid_super_frame_is_an_error_and_never_a_panic() {
         let good = tcp(&[], false, 100);
-        let of = |frame: &[u8], size, tcp| Segments::of(frame, Offload::Segments { size, tcp });
+        let of = |frame: &[u8], size, tcp| Segments::of(frame, offload(size, tcp));
         assert_eq!(of(&good, 0, true), Err(OffloadError));
         assert_eq!(of(&good, 10, false), Err(OffloadError));
         assert_eq!(Segments::of(&good, Offload::Unsupported), Err(OffloadError));

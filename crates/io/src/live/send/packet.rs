@@ -8,41 +8,68 @@ use super::Sent;
 use crate::live::capability::Capability;
 use crate::live::error::OpenError;
 use crate::live::interface::Interface;
+use crate::live::offload::Marks;
 use crate::live::sys::socket;
 
-/// Refusals in a row after which the call returns.
+/// Refusals in a row after which the call returns. A super-frame is not tried again: the caller may
+/// cut it.
 const MAX_REFUSALS: u32 = 64;
 
 /// Longest sleep for room in the socket.
 const ROOM: Duration = Duration::from_millis(1);
 
+/// Requested room in the socket for super-frames on their way, in bytes.
+const MARKED_BYTES: i32 = 4 << 20;
+
 pub(super) struct PacketSender {
     socket: OwnedFd,
+    /// Whether each frame has a virtio header.
+    marked: bool,
     sent: Sent,
 }
 
 impl PacketSender {
-    pub(super) fn open(interface: &Interface, bypass: bool) -> Result<Self, OpenError> {
+    pub(super) fn open(
+        interface: &Interface,
+        bypass: bool,
+        marked: bool,
+    ) -> Result<Self, OpenError> {
         let open = || {
             // Protocol 0: this socket receives nothing.
             let socket = socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
             socket::bind_packet(&socket, interface.link.index, 0)?;
             socket::set(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &i32::from(bypass))?;
+            if marked {
+                socket::set(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
+                let set = |name| socket::set(&socket, libc::SOL_SOCKET, name, &MARKED_BYTES);
+                // Beyond the system's limit if the process has the right.
+                let _ = set(libc::SO_SNDBUFFORCE).or_else(|_| set(libc::SO_SNDBUF));
+            }
             Ok(socket)
         };
         let socket = open().map_err(OpenError::at(
             "opening an AF_PACKET socket for sending",
             Capability::PACKET,
         ))?;
-        Ok(Self { socket, sent: Sent::default() })
+        Ok(Self { socket, marked, sent: Sent::default() })
+    }
+
+    /// Whether frames may have marks.
+    pub(super) fn takes_marks(&self) -> bool {
+        self.marked
     }
 
     /// Sends frames until the kernel refuses too often; returns how many the kernel accepted.
     /// Returns an error only if the first frame fails for a lasting reason.
-    pub(super) fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
+    pub(super) fn send<'a>(
+        &mut self,
+        frames: impl ExactSizeIterator<Item = (Marks, &'a [u8])> + Clone,
+    ) -> io::Result<usize> {
         let (mut accepted, mut refusals) = (0, 0);
-        while let Some(rest) = frames.get(accepted..).filter(|rest| !rest.is_empty()) {
-            match socket::send_many(&self.socket, rest) {
+        while accepted < frames.len() {
+            let rest = frames.clone().skip(accepted);
+            let first = rest.clone().next().is_some_and(|(marks, _)| marks.is_super_frame());
+            match self.send_some(rest) {
                 Ok(count) => {
                     accepted += count;
                     self.sent.accepted += count as u64;
@@ -56,7 +83,7 @@ impl PacketSender {
                     }
                     self.sent.refused += u64::from(temporary);
                     refusals += 1;
-                    if !temporary || refusals == MAX_REFUSALS {
+                    if !temporary || refusals == MAX_REFUSALS || first && !room {
                         break;
                     }
                     if room {
@@ -69,6 +96,21 @@ impl PacketSender {
             }
         }
         Ok(accepted)
+    }
+
+    fn send_some<'a>(&self, frames: impl Iterator<Item = (Marks, &'a [u8])>) -> io::Result<usize> {
+        if !self.marked {
+            return socket::send_many(&self.socket, frames.map(|(_, frame)| [&[][..], frame]));
+        }
+        let mut headers = [Marks::default(); socket::SEND_MOST];
+        let mut bodies = [&[][..]; socket::SEND_MOST];
+        let mut count = 0;
+        for ((marks, frame), (header, body)) in frames.zip(headers.iter_mut().zip(&mut bodies)) {
+            (*header, *body) = (marks, frame);
+            count += 1;
+        }
+        let parts = headers.iter().zip(bodies).take(count);
+        socket::send_many(&self.socket, parts.map(|(header, body)| [&header.bytes()[..], body]))
     }
 
     pub(super) fn counters(&self) -> Sent {

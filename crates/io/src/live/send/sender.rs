@@ -8,6 +8,7 @@ use super::packet::PacketSender;
 use super::xdp::XdpSender;
 use crate::live::error::OpenError;
 use crate::live::interface::{Interface, State};
+use crate::live::offload::Marks;
 use crate::live::options::Method;
 
 /// Bytes of the Ethernet header, and of a VLAN tag, which the kernel allows in addition to the MTU.
@@ -25,6 +26,8 @@ pub struct SendOptions {
     /// which is faster. True by default. A capture on the sending interface does not see such
     /// frames.
     pub bypass: bool,
+    /// AF_PACKET: whether frames may have [`Marks`]. False by default.
+    pub marks: bool,
     /// AF_XDP: number of the hardware queue.
     pub queue: u32,
     /// AF_XDP: bytes of buffers for pending frames, rounded down to a power of two. 4 MiB by
@@ -34,7 +37,7 @@ pub struct SendOptions {
 
 impl Default for SendOptions {
     fn default() -> Self {
-        Self { method: Method::Packet, bypass: true, queue: 0, memory: 4 << 20 }
+        Self { method: Method::Packet, bypass: true, marks: false, queue: 0, memory: 4 << 20 }
     }
 }
 
@@ -79,7 +82,10 @@ impl Sender {
         let most = Self::most(&interface)?;
         let [_, tagged] = most;
         let (kind, most) = match options.method {
-            Method::Packet => (Kind::Packet(PacketSender::open(&interface, options.bypass)?), most),
+            Method::Packet => {
+                let sender = PacketSender::open(&interface, options.bypass, options.marks)?;
+                (Kind::Packet(sender), most)
+            }
             Method::Xdp => {
                 let sender = XdpSender::open(&interface, options, tagged)?;
                 let most = most.map(|most| most.min(sender.max_frame_len()));
@@ -123,8 +129,30 @@ impl Sender {
         }
         let frames = frames.get(..good).unwrap_or_default();
         let sent = match &mut self.kind {
-            Kind::Packet(one) => one.send(frames),
+            Kind::Packet(one) => one.send(frames.iter().map(|frame| (Marks::default(), *frame))),
             Kind::Xdp(one) => one.send(frames),
+        };
+        sent.map_err(|error| self.to_send_error(error))
+    }
+
+    /// Whether [`Sender::send_marked`] can be used.
+    pub fn takes_marks(&self) -> bool {
+        matches!(&self.kind, Kind::Packet(one) if one.takes_marks())
+    }
+
+    /// As [`Sender::send`], with the marks of each frame. The lengths of super-frames are not
+    /// checked. The call ends at a super-frame that the kernel refuses: the interface does not
+    /// take it whole, or has no room.
+    ///
+    /// # Errors
+    /// If the first frame cannot be sent for a lasting reason, or marks are not taken.
+    pub fn send_marked<'a>(
+        &mut self,
+        frames: impl ExactSizeIterator<Item = (Marks, &'a [u8])> + Clone,
+    ) -> Result<usize, SendError> {
+        let sent = match &mut self.kind {
+            Kind::Packet(one) if one.takes_marks() => one.send(frames),
+            _ => Err(std::io::ErrorKind::Unsupported.into()),
         };
         sent.map_err(|error| self.to_send_error(error))
     }

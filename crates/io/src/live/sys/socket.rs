@@ -208,21 +208,27 @@ pub(crate) fn receive(socket: &OwnedFd, message: &mut [u8], flags: c_int) -> io:
     usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sends up to [`SEND_MOST`] frames in one call, without waiting. Returns the number of frames that the kernel took. An
-/// error is that of the first frame.
-pub(crate) fn send_many(socket: &OwnedFd, frames: &[&[u8]]) -> io::Result<usize> {
-    let count = frames.len().min(SEND_MOST);
+/// Sends up to [`SEND_MOST`] frames in one call, without waiting. A frame has two parts; the first may be empty. Returns
+/// the number of frames that the kernel took. An error is that of the first frame.
+pub(crate) fn send_many<'a>(
+    socket: &OwnedFd,
+    frames: impl Iterator<Item = [&'a [u8]; 2]>,
+) -> io::Result<usize> {
     // SAFETY: zeros are valid values of these structs: null pointers, and counts of 0.
-    let (mut parts, mut headers): ([libc::iovec; SEND_MOST], [libc::mmsghdr; SEND_MOST]) =
+    let (mut parts, mut headers): ([[libc::iovec; 2]; SEND_MOST], [libc::mmsghdr; SEND_MOST]) =
         unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-    for ((frame, part), header) in frames.iter().zip(&mut parts).zip(&mut headers) {
-        part.iov_base = frame.as_ptr().cast_mut().cast();
-        part.iov_len = frame.len();
-        header.msg_hdr.msg_iov = part;
-        header.msg_hdr.msg_iovlen = 1;
+    let mut count = 0;
+    for ((frame, parts), header) in frames.zip(&mut parts).zip(&mut headers) {
+        for (part, bytes) in parts.iter_mut().zip(frame) {
+            part.iov_base = bytes.as_ptr().cast_mut().cast();
+            part.iov_len = bytes.len();
+        }
+        header.msg_hdr.msg_iov = parts.as_mut_ptr();
+        header.msg_hdr.msg_iovlen = 2;
+        count += 1;
     }
-    // SAFETY: the first `count` headers point to one part each, and each part to a frame; all of them live longer than
-    // the call, and the kernel only reads the frames.
+    // SAFETY: the first `count` headers point to two parts each, and each part to bytes of a frame; all of them live
+    // longer than the call, and the kernel only reads the frames.
     let sent = check(unsafe {
         libc::sendmmsg(
             socket.as_raw_fd(),
