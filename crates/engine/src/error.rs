@@ -19,7 +19,7 @@ pub enum PlanError {
     },
     /// The program itself needs more memory than the limit.
     #[error(
-        "invalid memory limit {}: use at least {}M for this arrangement",
+        "invalid memory limit {}: use at least {}M for this arrangement, or fewer queues and workers",
         size(*given),
         least.div_ceil(1 << 20)
     )]
