@@ -118,7 +118,7 @@ if [ "${RINGTAP_FULL:-}" = 1 ]; then
 fi
 
 # Spark, likewise.
-if [ "${RINGTAP_FULL:-}" = 1 ] && [ ! -e "$tools/python/with-spark" ]; then
-    "$tools/python/bin/pip" install --quiet pyspark==4.0.0
-    touch "$tools/python/with-spark"
+if [ "${RINGTAP_FULL:-}" = 1 ] && [ ! -e "$tools/python/with-spark-pandas" ]; then
+    "$tools/python/bin/pip" install --quiet pyspark==4.0.0 'pandas<3'
+    touch "$tools/python/with-spark-pandas"
 fi

@@ -31,7 +31,7 @@ def main():
 
     spark = session(args)
     probes = [name for name in args.probes.split(",") if name]
-    options = {"brokers": args.brokers, "topic": args.topic, "probes": probes}
+    options = {"brokers": args.brokers, "topic": args.topic, "probes": probes, "mode": "update"}
     rows = ringtap.spark.merge_stream(spark, options | {"interval": args.interval, "watermark": args.watermark})
     (args.folder / "reports").mkdir(parents=True, exist_ok=True)
     query = rows.writeStream.outputMode("update").trigger(processingTime="1 second")
@@ -49,6 +49,8 @@ def session(args):
         "spark.sql.session.timeZone": "UTC",
         # A state store for each: few are enough for few probes.
         "spark.sql.shuffle.partitions": "2",
+        # Spark 4.0 needs it with new versions of pyarrow.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
     }
     builder = SparkSession.builder.appName("network").master(args.master)
     for name, value in settings.items():
@@ -64,6 +66,9 @@ def save(batch, folder, probes):
     if not rows:
         return
     for row in rows:
+        if row.late or row.ahead:
+            print(f"in no report: late {row.late or {}}, ahead of the clock {row.ahead or {}}", file=sys.stderr)
+            continue
         name = f"{row.start:%Y-%m-%dT%H:%M:%S.%f}"
         columns = row.asDict() | {"start": row.start.isoformat(), "end": row.end.isoformat(), "report": None, "state": None}
         columns["report"] = json.loads(row.report) if row.report else None

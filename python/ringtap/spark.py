@@ -10,9 +10,12 @@ The executors need this package. Address pairs that several captures or probes h
 
 import json
 import os
+import pickle
 import re
 import struct
 import tempfile
+from collections import Counter
+from typing import NamedTuple
 
 from . import Error, merge
 from . import monitor as monitor_here
@@ -32,13 +35,19 @@ _OF_REPORTS = ("digest", "top", "scan_threshold")
 _OF_MERGES = (*_OF_REPORTS, "names", "memory")
 _OF_SOURCES = ("startingOffsets", "startingTimestamp", "maxOffsetsPerTrigger", "minPartitions", "failOnDataLoss")
 
-# A state has fewer chunks; and the time by which a probe's clock may be ahead of Spark's.
+# A state has fewer chunks; the most texts in a list, and probes with a count; the most that a probe's clock may be ahead.
 _CHUNKS_MAX = 1 << 16
-_AHEAD = "1 hour"
+_LISTED_MAX = 100
+_AHEAD_MAX = "1 minute"
 
-_REPORT = (
-    "report string, state binary, probes array<string>, missing array<string>, incomplete array<string>, errors array<string>"
+# The probe that stands for those without a count of their own.
+_OTHERS = "(others)"
+
+_ROW = (
+    "start bigint, end bigint, report string, state binary, probes array<string>, missing array<string>, "
+    "incomplete array<string>, errors array<string>, late map<string, bigint>, ahead map<string, bigint>"
 )
+_COLUMNS = [column.split()[0] for column in _ROW.replace("<string, bigint>", "").split(", ")]
 
 
 def monitor(spark, paths, **flags):
@@ -122,6 +131,7 @@ def merge_stream(spark, options):
     brokers, topic: where `ringtap monitor --export kafka://BROKERS/TOPIC?format=state` sends states.
     interval: the time of a report, such as "60s"; a multiple of the probes' interval.
     watermark: how long a late state is waited for, in packet time; by default the interval.
+    mode: "append" (the default) or "update", the output mode of the query.
     probes: the names of the expected probes, a list, or None.
     settings_of: the name of a probe: states with other settings than its are left out. By default the settings that most
         probes have.
@@ -129,7 +139,7 @@ def merge_stream(spark, options):
     kafka.NAME: settings of the connection, such as "kafka.security.protocol".
     startingOffsets ("earliest"), startingTimestamp, maxOffsetsPerTrigger, minPartitions, failOnDataLoss: as in Spark.
 
-    Returns a streaming DataFrame with a row for each interval, in the output modes append and update, and the columns:
+    Returns a streaming DataFrame with a row for each interval, and the columns:
 
     start, end: the interval.
     report: the report as JSON; None if there is no state that can be merged.
@@ -138,6 +148,10 @@ def merge_stream(spark, options):
     missing: the names of the expected probes without a complete state.
     incomplete: states of which chunks are missing, as texts.
     errors: states that are not in the report, as texts: damaged ones, and those with other settings.
+    late: None, or in a further row of an interval that is over: the number of states that came too late, by probe.
+    ahead: None, or in a further row: the number of states whose time is ahead of Spark's clock, by probe.
+
+    States in `late` and `ahead` are in no report.
     """
     from pyspark.sql import functions as f
 
@@ -145,6 +159,9 @@ def merge_stream(spark, options):
     brokers, topic, interval = (_required(options, name) for name in ("brokers", "topic", "interval"))
     interval = _spark_time(interval)
     watermark = _spark_time(options.pop("watermark", None) or interval)
+    mode = options.pop("mode", None) or "append"
+    if mode not in ("append", "update"):
+        raise Error(f"invalid mode {mode!r}: use 'append' or 'update', the output mode of the query")
     probes = list(options.pop("probes", None) or [])
     settings_of = options.pop("settings_of", None)
     flags = {name: options.pop(name) for name in _OF_MERGES if name in options}
@@ -157,6 +174,7 @@ def merge_stream(spark, options):
     if options:
         raise Error(f"unknown option {min(options)!r} of merge_stream")
     _check(flags)
+    _check_session(spark)
 
     messages = spark.readStream.format("kafka").options(**source)
     messages = messages.option("kafka.bootstrap.servers", brokers).option("subscribe", topic).load()
@@ -168,34 +186,47 @@ def merge_stream(spark, options):
     def number(name):
         return header(name).try_cast("bigint")
 
+    def time(name):
+        return f.timestamp_micros(f.call_function("div", number(name), f.lit(1000)))
+
+    # The broker's clock, if it stamps messages, else that of this batch.
+    clock = f.when(f.col("timestampType") == 1, f.col("timestamp")).otherwise(f.current_timestamp())
     chunks = messages.select(
         header("probe").alias("probe"),
         header("run").alias("run"),
         number("part").alias("part"),
         number("chunk").alias("chunk"),
         number("chunks").alias("chunks"),
-        f.timestamp_micros(f.call_function("div", number("from"), f.lit(1000))).alias("from"),
+        time("from").alias("from"),
+        time("until").alias("until"),
+        clock.alias("clock"),
         "value",
     ).where(header("format") == "state")
-    chunks = chunks.dropna().where(
-        f.col("chunk").between(0, f.col("chunks") - 1)
-        & (f.col("chunks") <= _CHUNKS_MAX)
-        # One probe with a wrong clock must not make the states of all others late.
-        & (f.col("from") < f.current_timestamp() + f.expr(f"INTERVAL {_AHEAD}"))
-    )
-    chunks = chunks.withWatermark("from", watermark).dropDuplicates(["run", "part", "chunk", "from"])
-    whole = f.struct("probe", "run", "part", "chunk", "chunks", "value")
-    intervals = chunks.groupBy(f.window("from", interval)).agg(f.collect_list(whole).alias("states"))
+    chunks = chunks.dropna().where(f.col("chunk").between(0, f.col("chunks") - 1) & (f.col("chunks") <= _CHUNKS_MAX))
+    # A probe with a fast clock must not make the states of all others late: what is ahead of the clock does not count for
+    # the watermark.
+    latest = f.greatest("from", "until")
+    ahead = [latest > f.col("clock") + f.expr(f"INTERVAL '{most}'") for most in (watermark, _AHEAD_MAX)]
+    chunks = chunks.withColumn("ahead", ahead[0] | ahead[1])
+    timed = f.when(f.col("ahead"), f.timestamp_micros(f.lit(0))).otherwise(f.col("from"))
+    chunks = chunks.withColumn("timed", timed).withWatermark("timed", watermark)
+    # Spark drops what is late by the column that is marked as the time of a watermark. This one is never late, so late
+    # states are counted. The watermark is that of the states.
+    now = f.current_timestamp().alias("now", metadata={"spark.watermarkDelayMs": 0})
+    # A state ahead belongs to no interval of its own time.
+    own = f.when(f.col("ahead"), f.col("clock")).otherwise(f.col("from"))
+    chunks = chunks.withColumn("window", f.window(own, interval))
+    chunks = chunks.select("*", now, *(f.unix_millis(f"window.{name}").alias(name) for name in ("start", "end")))
 
-    @f.udf(returnType=_REPORT)
-    def report(chunks):
+    def step(key, frames, state):
         # In a process of the executor.
-        from ringtap.spark import _report
+        from ringtap.spark import _on_interval, _report
 
-        return _report(chunks, probes, flags, settings_of)
+        return _on_interval(key, frames, state, mode, lambda chunks: _report(chunks, probes, flags, settings_of))
 
-    rows = intervals.select("window.start", "window.end", report("states").alias("row"))
-    return rows.select("start", "end", "row.*")
+    intervals = chunks.drop("window", "clock", "timed", "from", "until").groupBy("start", "end", "ahead")
+    rows = intervals.applyInPandasWithState(step, _ROW, "chunks binary", mode, "EventTimeTimeout")
+    return rows.select(*(f.timestamp_millis(name).alias(name) for name in ("start", "end")), *_COLUMNS[2:])
 
 
 def _check(flags):
@@ -208,6 +239,22 @@ def _check(flags):
             errors.append(error)
     if str(errors[0]) != str(errors[-1]):
         raise errors[-1]
+
+
+def _check_session(spark):
+    """Raises an error if Spark cannot pass states to Python with the settings of the session."""
+    try:
+        import pandas  # noqa: F401
+        import pyarrow
+    except ImportError as missing:
+        raise Error(f"merge_stream needs pandas and pyarrow on the driver and the executors: install {missing.name}") from None
+    # Spark 4.0 gives offsets of rows as floating-point numbers, if there are several rows.
+    try:
+        pyarrow.record_batch([[1]], names=["one"]).slice(0.0, 1.0)
+    except TypeError:
+        setting = "spark.sql.execution.arrow.maxRecordsPerBatch"
+        if spark.version.startswith("4.0.") and spark.conf.get(setting) != "1":
+            raise Error(f"pyspark {spark.version} fails with pyarrow {pyarrow.__version__}: set {setting} to 1") from None
 
 
 def _required(options, name):
@@ -226,11 +273,75 @@ def _spark_time(text):
     return f"{total} milliseconds"
 
 
+def _on_interval(key, frames, group, mode, report):
+    """The rows of an interval for new chunks of states, or for the end of its time. `group` is Spark's state: the chunks so
+    far, until the interval is over."""
+    import pandas
+
+    start_ms, end_ms, ahead = map(int, key)
+    new = [_Chunk(*row) for frame in frames for row in frame[list(_Chunk._fields)].itertuples(index=False)]
+    kept = pickle.loads(group.get[0]) if group.exists else None
+    kept, row = _step(kept, new, ahead, end_ms <= group.getCurrentWatermarkMs(), mode, report)
+    if kept is not None:
+        group.update((pickle.dumps(kept),))
+        # The watermark must be later than this time.
+        group.setTimeoutTimestamp(end_ms - 1)
+    elif group.exists:
+        group.remove()
+    if row is not None:
+        row = dict.fromkeys(_COLUMNS) | {"start": start_ms, "end": end_ms} | row
+        yield pandas.DataFrame({name: pandas.Series([value], dtype=object) for name, value in row.items()})
+
+
+class _Chunk(NamedTuple):
+    """A part of a state."""
+
+    probe: str
+    run: str
+    part: int
+    chunk: int
+    chunks: int
+    value: bytes
+
+
+def _step(kept, new, ahead, is_over, mode, report):
+    """The rules of an interval: its chunks after this step, or None, and a row without times, or None.
+
+    `kept` has the chunks before, None without any; `is_over` says that the watermark has passed the end of the interval.
+    States that are ahead of the clock, and those of an interval that is over, are counted and not kept.
+    """
+    if ahead or (is_over and kept is None):
+        counts = _counts(new)
+        return None, {"probes": [], "missing": [], "incomplete": [], "errors": [], "ahead" if ahead else "late": counts} if counts else None
+    kept = dict(kept or {})
+    for one in new:
+        # Messages may be repeated.
+        kept.setdefault((one.probe, one.run, one.part, one.chunks, one.chunk), one.value)
+    row = report(kept) if (new if mode == "update" else is_over) else None
+    return None if is_over else kept, row
+
+
+def _counts(chunks):
+    """The number of states by probe, of at most so many probes and the others together. A state is counted at its first
+    chunk."""
+    states = {(one.probe, one.run, one.part) for one in chunks if one.chunk == 0}
+    counts = Counter(probe for probe, _, _ in states)
+    named = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    others = sum(count for _, count in named[_LISTED_MAX:])
+    return dict(named[:_LISTED_MAX]) | ({_OTHERS: others} if others else {})
+
+
+def _listed(texts):
+    """At most so many texts, and the number of the others."""
+    others = len(texts) - _LISTED_MAX
+    return texts if others <= 0 else [*texts[:_LISTED_MAX], f"and {others} others"]
+
+
 def _report(chunks, expected, flags, settings_of=None):
-    """The columns of an interval after its times, for its chunks of states."""
+    """The columns of an interval after its times, for its chunks of states by probe, run, part, number of chunks and chunk."""
     parts = {}
-    for chunk in chunks:
-        parts.setdefault((chunk.probe, chunk.run, chunk.part, chunk.chunks), {})[chunk.chunk] = chunk.value
+    for (*state, chunk), value in chunks.items():
+        parts.setdefault(tuple(state), {})[chunk] = value
     states, incomplete = {}, []
     for key, values in sorted(parts.items()):
         probe, run, part, count = key
@@ -247,8 +358,8 @@ def _report(chunks, expected, flags, settings_of=None):
         "state": merged and merged.state,
         "probes": probes,
         "missing": [probe for probe in expected if probe not in probes],
-        "incomplete": incomplete,
-        "errors": others + errors,
+        "incomplete": _listed(incomplete),
+        "errors": _listed(others + errors),
     }
 
 

@@ -50,6 +50,8 @@ def spark():
         "spark.driver.host": "127.0.0.1",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        # merge_stream says why.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
         # The connector to Kafka.
         "spark.jars": ",".join(map(str, ROOT.glob("target/test-tools/spark/*.jar"))),
     }

@@ -1,6 +1,5 @@
 """The parts of `ringtap.spark` that run in tasks, without Spark."""
 
-from collections import namedtuple
 from functools import reduce
 
 import pytest
@@ -8,8 +7,6 @@ import ringtap
 import ringtap.spark
 
 from test_states import split
-
-Chunk = namedtuple("Chunk", "probe run part chunk chunks value")
 
 
 class Spark:
@@ -82,7 +79,7 @@ def test_flags_are_checked_before_a_task_starts(office, tmp_path):
 def chunks(probe, run, state, count=2):
     """The chunks of a state."""
     size = len(state) // count + 1
-    return [Chunk(probe, run * 16, 0, at, count, state[at * size : (at + 1) * size]) for at in range(count)]
+    return [ringtap.spark._Chunk(probe, run * 16, 0, at, count, state[at * size : (at + 1) * size]) for at in range(count)]
 
 
 @pytest.fixture
@@ -93,7 +90,8 @@ def states(office):
 
 
 def report(all_chunks, **options):
-    return ringtap.spark._report(all_chunks, ["a", "b", "c"], {"digest": True}, **options)
+    values = {(one.probe, one.run, one.part, one.chunks, one.chunk): one.value for one in all_chunks}
+    return ringtap.spark._report(values, ["a", "b", "c"], {"digest": True}, **options)
 
 
 def test_a_probe_with_other_settings_is_named_and_the_others_are_merged(states):

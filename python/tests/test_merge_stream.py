@@ -54,20 +54,24 @@ class Query:
     """A running query that collects its rows by the beginning of their interval."""
 
     def __init__(self, spark, broker, folder, mode, **options):
-        self.rows, self.batches = {}, 0
-        options = {"brokers": broker.address, "topic": kafka.TOPIC, "interval": "60s", "digest": True} | options
+        # Rows of intervals by their beginning, and those of states that are in none.
+        self.rows, self.counted = {}, []
+        options = {"brokers": broker.address, "topic": kafka.TOPIC, "interval": "60s", "mode": mode, "digest": True} | options
         frame = ringtap.spark.merge_stream(spark, options)
         writer = frame.writeStream.outputMode(mode).option("checkpointLocation", str(folder / "checkpoint"))
         self.query = writer.foreachBatch(self.take).start()
 
     def take(self, batch, _):
         for row in batch.collect():
-            self.rows.setdefault(row.start.replace(tzinfo=timezone.utc), []).append(row)
-            self.batches += 1
+            counted = {"late": row.late, "ahead": row.ahead}
+            if row.late or row.ahead:
+                self.counted.append((row.start.replace(tzinfo=timezone.utc), counted))
+            else:
+                self.rows.setdefault(row.start.replace(tzinfo=timezone.utc), []).append(row)
 
     def wait(self, is_done):
         """Returns the rows when `is_done(rows)`."""
-        for _ in range(1200):
+        for _ in range(6000):
             assert self.query.exception() is None, self.query.exception()
             if is_done(self.rows):
                 return self.rows
@@ -108,12 +112,13 @@ def test_intervals_have_one_report_each(spark, broker, states, office, tmp_path)
     # Repeated chunks, in any order.
     send(spark, broker, bad + a + b[::-1] + a[1:] + b)
     query = Query(spark, broker, tmp_path, "update", probes=["a", "b", "c"])
-    rows = query.wait(lambda rows: rows and of(rows, 0).probes == ["a", "b"])
+    rows = query.wait(lambda rows: query.counted and rows and of(rows, 0).probes == ["a", "b"])
     row = of(rows, 0)
     assert (row.missing, row.incomplete, row.errors) == (["c"], [], [])
     assert json.loads(row.report)["digest"] == digest
     assert ringtap.merge([row.state], digest=True).report["digest"] == digest
     assert list(rows) == [BEGIN]
+    assert [counted for _, counted in query.counted] == [{"late": None, "ahead": {"a": 1}}]
 
     one = messages(later[0], "a", "1" * 16, 2)
     other = messages(later[1], "b", "2" * 16, 2)
@@ -146,15 +151,41 @@ def test_an_interval_is_complete_once_after_the_watermark(spark, broker, states,
     rows = query.wait(lambda rows: BEGIN + timedelta(minutes=1) in rows)
     assert sorted(rows) == [BEGIN, BEGIN + timedelta(minutes=1)] and all(len(all_of) == 1 for all_of in rows.values())
     assert json.loads(of(rows, 0).report)["digest"] == digest
-    # Too late: the interval was complete.
+    # Too late: the interval was complete. A clock that was set back, too.
     send(spark, broker, messages(ringtap.monitor(office, probe="b").state, "b", "5" * 16, 0))
+    send(spark, broker, messages(ringtap.monitor(office, probe="a").state, "a", "7" * 16, -50))
     send(spark, broker, messages(ringtap.monitor(office, probe="a").state, "a", "6" * 16, 9))
     rows = query.wait(lambda rows: BEGIN + timedelta(minutes=4) in rows)
     assert len(rows) == 3 and all(len(all_of) == 1 for all_of in rows.values())
+    late = [(BEGIN + timedelta(minutes=-50), {"a": 1}), (BEGIN, {"b": 1})]
+    assert sorted((start, counted["late"]) for start, counted in query.counted) == late
     query.stop()
     # The report of the whole time.
     everything = ringtap.merge([of(rows, minute).state for minute in (0, 1, 4)])
     assert len(everything.report["runs"]) == 4
+
+
+def test_a_fast_clock_does_not_make_the_states_of_others_late(spark, broker, states, office, tmp_path):
+    parts, digest = states
+    a, b = (messages(state, name, run * 16, 0) for (state, _), name, run in zip(parts, "ab", "12"))
+    fast = round((time.time() - BEGIN.timestamp()) / 60) + 10
+    query = Query(spark, broker, tmp_path, "append")
+    send(spark, broker, a + messages(ringtap.monitor(office, probe="c").state, "c", "3" * 16, fast))
+    for _ in range(6000):
+        if query.counted:
+            break
+        time.sleep(0.1)
+    ((_, counted),) = query.counted
+    assert counted == {"late": None, "ahead": {"c": 1}}
+    send(spark, broker, b)
+    # These two are in different batches, if not these alone.
+    for minute in (3, 4):
+        send(spark, broker, messages(ringtap.monitor(office, probe="a").state, "a", str(minute) * 16, minute))
+    rows = query.wait(lambda rows: BEGIN in rows)
+    row = of(rows, 0)
+    assert (json.loads(row.report)["digest"], row.probes) == (digest, ["a", "b"])
+    assert len(query.counted) == 1
+    query.stop()
 
 
 def test_a_probe_with_other_settings_is_named_and_the_others_are_merged(spark, broker, states, office, tmp_path):
@@ -176,6 +207,7 @@ def test_invalid_options_are_errors(spark):
         ({"topic": None}, "needs the option 'topic'"),
         ({"tops": 3}, "unknown option 'tops'"),
         ({"top": "many"}, "invalid"),
+        ({"mode": "complete"}, "use 'append' or 'update'"),
         ({"checkpoint": "x"}, "belongs to the query"),
     ]:
         with pytest.raises(ringtap.Error, match=words):
@@ -191,7 +223,7 @@ def test_the_example_of_the_docs_runs(spark, broker, states, tmp_path):
     names = {"spark": spark}
     exec(block.replace("broker.example:9092", broker.address).replace("/data", str(tmp_path)), names)
     rows = []
-    for _ in range(600):
+    for _ in range(6000):
         # Spark reads the files of finished batches only.
         if (tmp_path / "reports/_spark_metadata").exists():
             columns = "probes array<string>, missing array<string>, report string"
