@@ -1,5 +1,5 @@
 from os import PathLike
-from typing import Any, Iterable, Optional, Sequence, Union, final
+from typing import Any, Iterable, Literal, Optional, Sequence, Union, final
 
 __all__ = ["Error", "Flows", "Run", "merge", "monitor", "read_state"]
 
@@ -16,6 +16,7 @@ class Error(Exception):
 class Flows:
     """The flow records of a run: a table for every library that reads Arrow streams."""
 
+    def __new__(cls, bytes: bytes) -> Flows: ...
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
     def __len__(self) -> int: ...
@@ -24,6 +25,9 @@ class Flows:
 class Run:
     """The result of a run."""
 
+    def __new__(
+        cls, report: dict[str, Any], flows: Optional[Flows], state: Optional[bytes], warnings: list[str]
+    ) -> Run: ...
     @property
     def report(self) -> dict[str, Any]:
         """The report, as in the JSON of ``ringtap monitor --report json``."""
@@ -42,6 +46,7 @@ def monitor(
     *,
     flows: bool = True,
     state: bool = True,
+    strings: Literal["plain", "view"] = "plain",
     **flags: Union[bool, _Scalar, Sequence[_Scalar], None],
 ) -> Run:
     """Report flows, port scans, top talkers and traffic volumes of capture files.

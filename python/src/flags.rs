@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -16,7 +17,10 @@ const REFUSED: [(&[&str], &str); 5] = [
         &["interface", "capture", "dpdk-args", "duration", "shed", "user", "no-promiscuous"],
         "interfaces are read by the command alone: ringtap monitor -i",
     ),
-    (&["tui", "stats", "metrics", "quiet"], "a run in Python shows no progress"),
+    (
+        &["tui", "stats", "metrics", "web", "web-token", "quiet"],
+        "a run in Python shows no progress",
+    ),
     (&["read"], "the captures are the first argument"),
     (&["state"], "it is in run.state"),
     (
@@ -24,6 +28,43 @@ const REFUSED: [(&[&str], &str); 5] = [
         "it is of the command alone; the report is in run.report",
     ),
 ];
+
+/// The text of the command with its flags as arguments: `--idle-timeout <TIME>` is `idle_timeout`.
+pub(crate) fn by_arguments(text: &str) -> String {
+    static FLAGS: LazyLock<Vec<String>> = LazyLock::new(flags);
+    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("--") {
+        let (before, flag) = rest.split_at(at);
+        let end = flag.find(|letter| !is_of_name(letter)).unwrap_or(flag.len());
+        let (name, after) = (flag[2..end].trim_end_matches('-'), &flag[end..]);
+        let begins = before.chars().next_back().is_none_or(|letter| !is_of_name(letter));
+        shown.push_str(before);
+        // The parser quotes flags, also unknown ones.
+        let is_quoted = before.ends_with('\'') && after.starts_with('\'');
+        if begins && (is_quoted || FLAGS.iter().any(|known| known == name)) {
+            shown.push_str(&name.replace('-', "_"));
+            // The parser names the kind of value.
+            let kind = after.strip_prefix(" <").and_then(|kind| kind.split_once('>'));
+            rest = kind.map_or(after, |(_, after)| after);
+        } else {
+            shown.push_str(&flag[..end]);
+            rest = after;
+        }
+    }
+    shown + rest
+}
+
+/// The long names of all flags that a function has.
+fn flags() -> Vec<String> {
+    let definition = ringtap_cli::definition();
+    let commands =
+        ["monitor", "merge"].into_iter().filter_map(|name| definition.find_subcommand(name));
+    let names =
+        commands.flat_map(|command| command.get_arguments()).filter_map(|arg| arg.get_long());
+    names.map(str::to_owned).collect()
+}
 
 /// One path or several.
 pub(crate) fn files(source: &Bound<'_, PyAny>) -> PyResult<Vec<OsString>> {

@@ -1,12 +1,17 @@
 //! Flow records as an Arrow table, by the Arrow PyCapsule interface. Consumers share the memory.
 
 use std::ffi::CStr;
+use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{RecordBatch, RecordBatchIterator};
+use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, RecordBatchIterator, StringViewArray};
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyBytes, PyCapsule, PyType};
 
 use crate::Error;
 
@@ -29,8 +34,72 @@ impl Flows {
     }
 }
 
+/// The batches with text as `string_view`, whose values are views of the same bytes.
+pub(crate) fn with_views(batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>, ArrowError> {
+    let viewed = |batch: RecordBatch| {
+        let columns: Vec<_> = batch.columns().iter().map(views).collect();
+        let fields = batch
+            .schema()
+            .fields()
+            .iter()
+            .zip(&columns)
+            .map(|(field, column)| of_type(field, column))
+            .collect::<Vec<_>>();
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+    };
+    batches.into_iter().map(viewed).collect()
+}
+
+/// The field with the type of `column`.
+fn of_type(field: &Field, column: &ArrayRef) -> Field {
+    field.clone().with_data_type(column.data_type().clone())
+}
+
+fn views(column: &ArrayRef) -> ArrayRef {
+    match column.data_type() {
+        DataType::Utf8 => Arc::new(StringViewArray::from(column.as_string::<i32>())),
+        DataType::List(_) => {
+            let (field, offsets, values, nulls) = column.as_list::<i32>().clone().into_parts();
+            let values = views(&values);
+            Arc::new(ListArray::new(Arc::new(of_type(&field, &values)), offsets, values, nulls))
+        }
+        _ => Arc::clone(column),
+    }
+}
+
+/// The error of a table that cannot be written or read as bytes.
+fn failed(error: impl std::fmt::Display) -> PyErr {
+    Error::new_err(format!("a pickled table of flows: {error}"))
+}
+
 #[pymethods]
 impl Flows {
+    /// A table of the bytes of an Arrow IPC stream, for pickle.
+    #[new]
+    fn from_ipc(bytes: &[u8]) -> PyResult<Self> {
+        let reader = StreamReader::try_new(bytes, None).map_err(failed)?;
+        let schema = reader.schema();
+        let mut batches = reader.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        if batches.is_empty() {
+            batches.push(RecordBatch::new_empty(schema));
+        }
+        Ok(Self { batches })
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyBytes>,))> {
+        let batches = &slf.get().batches;
+        let mut bytes = Vec::new();
+        let mut writer = StreamWriter::try_new(&mut bytes, &batches[0].schema()).map_err(failed)?;
+        for batch in batches {
+            writer.write(batch).map_err(failed)?;
+        }
+        writer.finish().map_err(failed)?;
+        drop(writer);
+        Ok((slf.get_type(), (PyBytes::new(slf.py(), &bytes),)))
+    }
+
     /// The table as a capsule with a C stream of record batches; can be called again and again.
     ///
     /// The stream has its own types, whatever `requested_schema` is; the interface allows that.

@@ -18,7 +18,7 @@ pyo3::create_exception!(
     ringtap,
     Error,
     pyo3::exceptions::PyException,
-    "A run that could not start, or that failed: the message of the command `ringtap monitor`.\n\n\
+    "A run that could not start, or that failed: the message of the command `ringtap monitor`, with the names of arguments.\n\n\
      `run` has the results if the run finished with errors, else None."
 );
 

@@ -6,10 +6,10 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyType};
 use ringtap_cli::embedded::{self, Failure, Finished, Kept, Stop};
 
-use crate::flows::Flows;
+use crate::flows::{self, Flows};
 use crate::{Error, flags};
 
 /// How often a waiting call checks for interrupts.
@@ -33,8 +33,35 @@ pub(crate) struct Run {
     warnings: Py<PyList>,
 }
 
+/// What [`Run::from_parts`] takes.
+type Parts<'py> = (
+    Bound<'py, PyDict>,
+    Option<Bound<'py, Flows>>,
+    Option<Bound<'py, PyBytes>>,
+    Bound<'py, PyList>,
+);
+
 #[pymethods]
 impl Run {
+    /// A run of its parts, for pickle.
+    #[new]
+    fn from_parts(
+        report: Py<PyDict>,
+        flows: Option<Py<Flows>>,
+        state: Option<Py<PyBytes>>,
+        warnings: Py<PyList>,
+    ) -> Self {
+        Self { report, flows, state, warnings }
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, Parts<'py>) {
+        let (py, run) = (slf.py(), slf.get());
+        let flows = run.flows.as_ref().map(|flows| flows.bind(py).clone());
+        let state = run.state.as_ref().map(|state| state.bind(py).clone());
+        let parts = (run.report.bind(py).clone(), flows, state, run.warnings.bind(py).clone());
+        (slf.get_type(), parts)
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let packets = self.report.bind(py).get_item("packets")?;
         let received = packets.map(|packets| packets.get_item("received")).transpose()?;
@@ -45,16 +72,21 @@ impl Run {
 
 impl Run {
     /// Also returns the messages of the run's errors.
-    fn new(py: Python<'_>, finished: Finished) -> PyResult<(Self, Vec<String>)> {
+    fn new(py: Python<'_>, finished: Finished, views: bool) -> PyResult<(Self, Vec<String>)> {
+        let warnings = finished.warnings.iter().map(|text| flags::by_arguments(text));
         let report = py.import("json")?.call_method1("loads", (finished.report,))?;
-        let flows = finished.flows.map(|batches| Py::new(py, Flows::new(batches))).transpose()?;
+        let text = |batches| if views { flows::with_views(batches) } else { Ok(batches) };
+        let batches = finished.flows.map(text).transpose();
+        let batches = batches.map_err(|error| Error::new_err(error.to_string()))?;
+        let flows = batches.map(|batches| Py::new(py, Flows::new(batches))).transpose()?;
         let run = Self {
             report: report.cast_into::<PyDict>()?.unbind(),
             flows,
             state: finished.state.map(|state| PyBytes::new(py, &state).unbind()),
-            warnings: PyList::new(py, finished.warnings)?.unbind(),
+            warnings: PyList::new(py, warnings.collect::<Vec<_>>())?.unbind(),
         };
-        Ok((run, finished.errors))
+        let errors = finished.errors.iter().map(|text| flags::by_arguments(text)).collect();
+        Ok((run, errors))
     }
 }
 
@@ -63,27 +95,40 @@ impl Run {
 /// `source` is the path of a capture (pcap or pcapng, also compressed), or a list of paths, which are read in order.
 /// The keyword arguments are the flags of the command `ringtap monitor`, with underscores: `interval="60s"`, `top=5`,
 /// `digest=True`, `write=["json:flows.json", "csv:flows.csv"]`. `ringtap monitor --help` lists them. `flows=False`
-/// collects no flow records, `state=False` no state.
+/// collects no flow records, `state=False` no state. `strings="view"` gives the flow records text of the type
+/// `string_view`, which Polars shares; with `"plain"`, the default, it copies text.
 ///
-/// Returns a `Run`. Raises `ringtap.Error` with the command's message if a flag is invalid, or if reading or writing
+/// Returns a `Run`. Raises `ringtap.Error` with the command's message if an argument is invalid, or if reading or writing
 /// fails; then its attribute `run` has the results so far. An interrupt (Ctrl-C) ends the run and raises
 /// KeyboardInterrupt.
 #[pyfunction]
-#[pyo3(signature = (source, *, flows=true, state=true, **flags))]
+#[pyo3(signature = (source, *, flows=true, state=true, strings="plain", **flags))]
 pub(crate) fn monitor(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     flows: bool,
     state: bool,
+    strings: &str,
     flags: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Run> {
     let (files, flags) = (flags::files(source)?, flags::table(flags)?);
+    if files.is_empty() {
+        return Err(Error::new_err("nothing to read: the list of captures is empty"));
+    }
+    let views = match strings {
+        "plain" => false,
+        "view" => true,
+        _ => {
+            let message = format!("invalid strings {strings:?}: use \"plain\" or \"view\"");
+            return Err(Error::new_err(message));
+        }
+    };
     let kept = Kept { flows, state };
     let stop = Stop::default();
     let own = stop.clone();
     let finished = attended(py, &stop, move || embedded::monitor(&files, &flags, kept, &own))?;
-    let finished = finished.map_err(|failure| Error::new_err(failure.to_string()))?;
-    let (run, errors) = Run::new(py, finished)?;
+    let finished = finished.map_err(failed)?;
+    let (run, errors) = Run::new(py, finished, views)?;
     if errors.is_empty() {
         return Ok(run);
     }
@@ -121,8 +166,13 @@ pub(crate) fn merge(
     let stop = Stop::default();
     let own = stop.clone();
     let finished = attended(py, &stop, move || embedded::merge(&states, &flags, &own))?;
-    let finished = finished.map_err(|failure| Error::new_err(failure.to_string()))?;
-    Ok(Run::new(py, finished)?.0)
+    let finished = finished.map_err(failed)?;
+    Ok(Run::new(py, finished, false)?.0)
+}
+
+/// The exception of a run that did not finish.
+fn failed(failure: Failure) -> PyErr {
+    Error::new_err(flags::by_arguments(&failure.to_string()))
 }
 
 /// Runs `work` in a thread. The calling thread waits without the interpreter's lock; after an interrupt it requests a

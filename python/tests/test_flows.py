@@ -1,10 +1,12 @@
 """Flow records as tables: equal to the command's CSV in each library that reads Arrow streams."""
 
 import csv
+import pickle
 
 import duckdb
 import polars
 import pyarrow
+import pytest
 import ringtap
 
 TIMES = ("flowStartMilliseconds", "flowEndMilliseconds")
@@ -102,3 +104,16 @@ def test_origins_are_columns(office, tmp_path):
 
 def test_flows_can_be_omitted(office):
     assert ringtap.monitor(office, flows=False).flows is None
+
+
+def test_text_can_be_views(office):
+    plain, views = (ringtap.monitor(office, sequential=True, strings=strings).flows for strings in ("plain", "view"))
+    types = pyarrow.schema(views).types
+    assert pyarrow.string_view() in types and pyarrow.string() not in types
+    lists = [own.value_type for own in types if pyarrow.types.is_list(own)]
+    assert pyarrow.string_view() in lists and pyarrow.string() not in lists
+    for library in (by_pyarrow, by_polars, by_duckdb):
+        assert library(views) == library(plain), library.__name__
+    assert pyarrow.table(pickle.loads(pickle.dumps(views))).equals(pyarrow.table(views))
+    with pytest.raises(ringtap.Error, match='use "plain" or "view"'):
+        ringtap.monitor(office, strings="views")

@@ -1,8 +1,13 @@
 """`ringtap.monitor`: flags, report, warnings and errors are those of the command."""
 
 import json
+import pickle
+import re
 import threading
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
+import pyarrow
 import pytest
 import ringtap
 
@@ -25,7 +30,7 @@ def test_the_report_and_its_digest_are_those_of_the_command(capture, command):
     assert without(run.report) == without(json.loads(printed.stdout))
     assert run.report["digest"].startswith("sha256:")
     warnings = [line.removeprefix("warning: ") for line in printed.stderr.decode().splitlines() if line.startswith("warning: ")]
-    assert run.warnings == warnings
+    assert run.warnings == list(map(by_arguments, warnings))
 
 
 def test_several_captures_are_one_run(office):
@@ -82,7 +87,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("flags", MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_has_the_message_of_the_command(flags, command, office):
+def test_a_mistake_has_the_message_of_the_command_with_the_names_of_arguments(flags, command, office):
     words = ["monitor", "-q", "-r", office]
     for name, value in flags.items():
         flag = "--" + name.replace("_", "-")
@@ -97,16 +102,23 @@ def test_a_mistake_has_the_message_of_the_command(flags, command, office):
         ringtap.monitor(office, flows=False, state=False, **flags)
     assert raised.value.run is None
     assert shown(printed) == str(raised.value)
+    assert "--" not in str(raised.value)
 
 
 def shown(printed):
-    """The command's errors without their kind and the hints on its usage."""
+    """The command's errors without their kind and the hints on its usage, and with arguments instead of flags."""
     lines = printed.stderr.decode().splitlines()
     # The command says which rights it keeps; a module keeps those of its program.
     text = "\n".join(line for line in lines if not line.startswith("capabilities: "))
     text = text.split("\n\nUsage:")[0].split("\n\nFor more information")[0].strip()
     assert text.startswith("error: ")
-    return text.removeprefix("error: ").replace("\nerror: ", "\n")
+    text = text.removeprefix("error: ").replace("\nerror: ", "\n")
+    return by_arguments(text)
+
+
+def by_arguments(text):
+    """A message of the command with arguments instead of flags."""
+    return re.sub(r"--([a-z][a-z-]*)(?: <[^>]*>)?", lambda flag: flag[1].replace("-", "_"), text)
 
 
 def test_a_file_that_is_no_capture_is_an_error_with_the_rest_of_the_run(command, office, tmp_path):
@@ -139,11 +151,11 @@ def test_losses_are_an_error_on_request(command, office):
     with pytest.raises(ringtap.Error) as raised:
         ringtap.monitor(office, fail_on_drop=True, **flags)
     errors = [line for line in printed.stderr.decode().splitlines() if line.startswith("error: ")]
-    assert errors == [f"error: {line}" for line in str(raised.value).splitlines()]
+    assert [by_arguments(line) for line in errors] == [f"error: {line}" for line in str(raised.value).splitlines()]
     assert raised.value.run.warnings == ringtap.monitor(office, **flags).warnings
 
 
-@pytest.mark.parametrize("name", ["interface", "dpdk_args", "config", "tui", "report", "dry_run", "read", "quiet", "metrics"])
+@pytest.mark.parametrize("name", ["interface", "dpdk_args", "config", "tui", "report", "dry_run", "read", "quiet", "metrics", "web"])
 def test_flags_of_a_terminal_are_refused(name, office):
     with pytest.raises(ringtap.Error, match=f"^{name} cannot be used in Python: "):
         ringtap.monitor(office, **{name: "x"})
@@ -180,3 +192,34 @@ def test_results_describe_themselves(office):
     received = run.report["packets"]["received"]
     assert repr(run) == f"<ringtap.Run: {received} packets>"
     assert repr(run.flows).startswith(f"<ringtap.Flows: {len(run.flows)} rows, ")
+
+
+def test_runs_and_errors_can_be_pickled(office, tmp_path):
+    run = ringtap.monitor(office, sequential=True)
+    again = pickle.loads(pickle.dumps(run))
+    assert (again.report, again.state, again.warnings) == (run.report, run.state, run.warnings)
+    assert pyarrow.table(again.flows).equals(pyarrow.table(run.flows)) and len(again.flows) > 0
+    assert ringtap.merge([again, pickle.loads(pickle.dumps(ringtap.monitor(office)))]).report["packets"]["received"] > 0
+    without_rows = ringtap.monitor(office, filter="host 192.0.2.77").flows
+    assert pyarrow.table(pickle.loads(pickle.dumps(without_rows))).equals(pyarrow.table(without_rows))
+    alone = pickle.loads(pickle.dumps(ringtap.monitor(office, flows=False, state=False)))
+    assert alone.flows is None and alone.state is None
+    text = tmp_path / "notes.txt"
+    text.write_text("hello, this is a text\n")
+    with pytest.raises(ringtap.Error) as raised:
+        ringtap.monitor([text, office])
+    error = pickle.loads(pickle.dumps(raised.value))
+    assert str(error) == str(raised.value) and error.run.report == raised.value.run.report
+    with pytest.raises(ringtap.Error, match="pickled table"):
+        type(run.flows)(b"no table")
+
+
+def test_a_run_of_another_process_comes_back(office):
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        run = pool.submit(ringtap.monitor, office, digest=True).result()
+    assert run.report["digest"] == ringtap.monitor(office, digest=True).report["digest"]
+
+
+def test_an_empty_list_of_captures_is_an_error():
+    with pytest.raises(ringtap.Error, match="the list of captures is empty"):
+        ringtap.monitor([])

@@ -56,8 +56,8 @@ def test_what_cannot_be_merged_is_an_error(office, command, tmp_path):
         ([b"text"], {}, "this is not a state"),
         ([ringtap.monitor(office, state=False)], {}, "a run without a state"),
         ([ringtap.monitor(office, analyses="flows")], {}, "a run without a state"),
-        ([run], {"tops": 3}, "unexpected argument '--tops'"),
-        ([run], {"write": "sketch:x"}, "--write cannot be used with states"),
+        ([run], {"tops": 3}, "unexpected argument 'tops'"),
+        ([run], {"write": "sketch:x"}, "write cannot be used with states"),
         ([], {}, "there is none"),
     ]
     for states, flags, message in mistakes:
