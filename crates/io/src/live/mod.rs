@@ -10,9 +10,8 @@
 //! [`open`] returns a [`Receiver`] for each queue. One queue receives all frames between two addresses: both directions
 //! and all fragments of a datagram. With AF_XDP and DPDK this requires that the network card distributes frames
 //! symmetrically. A [`MergedReceiver`] reads several interfaces as one stream. [`Counters`] count received and dropped
-//! frames. Diagnostics about an interface are [`Notice`]s. A [`LinkFollower`]
-//! reports its changes. [`Sender`] and [`LiveSender`] send. A [`Port`] receives and sends
-//! the frames of one EtherType.
+//! frames. Diagnostics about an interface are [`Notice`]s; a [`LinkFollower`] reports its changes. [`Sender`] and
+//! [`LiveSender`] send. A [`Port`] receives and sends the frames of one EtherType.
 //!
 //! ```no_run
 //! use std::time::Duration;
