@@ -8,6 +8,7 @@ The executors need this package. Address pairs that several captures or probes h
 (docs/NETWORK.md).
 """
 
+import hashlib
 import json
 import os
 import pickle
@@ -39,6 +40,14 @@ _OF_SOURCES = ("startingOffsets", "startingTimestamp", "maxOffsetsPerTrigger", "
 _CHUNKS_MAX = 1 << 16
 _LISTED_MAX = 100
 _AHEAD_MAX = "1 minute"
+
+# States whose repetitions are known: the most in an interval, or ahead of the clock; and how long after an interval is over, or
+# has its last late state, in packet time.
+_KNOWN_MAX = 10_000
+_KNOWN_MS = 600_000
+
+# Columns of chunks: the times of their row.
+_WINDOW = ("window_start", "window_end")
 
 # The probe that stands for those without a count of their own.
 _OTHERS = "(others)"
@@ -213,10 +222,13 @@ def merge_stream(spark, options):
     # Spark drops what is late by the column that is marked as the time of a watermark. This one is never late, so late
     # states are counted. The watermark is that of the states.
     now = f.current_timestamp().alias("now", metadata={"spark.watermarkDelayMs": 0})
-    # A state ahead belongs to no interval of its own time.
+    # A state ahead belongs to no interval of its own time. All of them are one group, which recognises repetitions at any time.
     own = f.when(f.col("ahead"), f.col("clock")).otherwise(f.col("from"))
     chunks = chunks.withColumn("window", f.window(own, interval))
-    chunks = chunks.select("*", now, *(f.unix_millis(f"window.{name}").alias(name) for name in ("start", "end")))
+    times = [f.unix_millis(f"window.{name}") for name in ("start", "end")]
+    groups = [f.when(f.col("ahead"), 0).otherwise(time) for time in times]
+    named = zip(("start", "end", *_WINDOW), groups + times)
+    chunks = chunks.select("*", now, *(time.alias(name) for name, time in named))
 
     def step(key, frames, state):
         # In a process of the executor.
@@ -274,22 +286,32 @@ def _spark_time(text):
 
 
 def _on_interval(key, frames, group, mode, report):
-    """The rows of an interval for new chunks of states, or for the end of its time. `group` is Spark's state: the chunks so
-    far, until the interval is over."""
+    """The rows of an interval, or of states ahead of the clock, for new chunks of states or for the end of its time. `group` is
+    Spark's state: what `_step` keeps."""
     import pandas
 
     start_ms, end_ms, ahead = map(int, key)
-    new = [_Chunk(*row) for frame in frames for row in frame[list(_Chunk._fields)].itertuples(index=False)]
+    columns = [*_WINDOW, *_Chunk._fields]
+    new = {}
+    for frame in frames:
+        for start, end, *chunk in frame[columns].itertuples(index=False):
+            new.setdefault((start, end), []).append(_Chunk(*chunk))
+    # The time of the known states is over.
     kept = pickle.loads(group.get[0]) if group.exists else None
-    kept, row = _step(kept, new, ahead, end_ms <= group.getCurrentWatermarkMs(), mode, report)
+    kept = None if group.hasTimedOut and isinstance(kept, list) else kept
+    watermark_ms, rows = group.getCurrentWatermarkMs(), []
+    for (start, end), chunks in sorted(new.items()) or [((start_ms, end_ms), [])]:
+        kept, row = _step(kept, chunks, ahead, end_ms <= watermark_ms, mode, report)
+        if row is not None:
+            rows.append(dict.fromkeys(_COLUMNS) | {"start": start, "end": end} | row)
     if kept is not None:
         group.update((pickle.dumps(kept),))
-        # The watermark must be later than this time.
-        group.setTimeoutTimestamp(end_ms - 1)
+        # The watermark must be later than this time. States ahead are known without end.
+        if not ahead:
+            group.setTimeoutTimestamp(watermark_ms + _KNOWN_MS if isinstance(kept, list) else end_ms - 1)
     elif group.exists:
         group.remove()
-    if row is not None:
-        row = dict.fromkeys(_COLUMNS) | {"start": start_ms, "end": end_ms} | row
+    for row in rows:
         yield pandas.DataFrame({name: pandas.Series([value], dtype=object) for name, value in row.items()})
 
 
@@ -303,30 +325,42 @@ class _Chunk(NamedTuple):
     chunks: int
     value: bytes
 
+    @property
+    def state(self):
+        """A short name of its state."""
+        return hashlib.blake2b(repr((self.probe, self.run, int(self.part))).encode(), digest_size=16).digest()
+
 
 def _step(kept, new, ahead, is_over, mode, report):
-    """The rules of an interval: its chunks after this step, or None, and a row without times, or None.
+    """The rules of an interval: what it keeps after this step, or None, and a row without times, or None.
 
-    `kept` has the chunks before, None without any; `is_over` says that the watermark has passed the end of the interval.
-    States that are ahead of the clock, and those of an interval that is over, are counted and not kept.
+    `kept` has what was kept before: a dict of the chunks of an interval that is not over, or a list of the names of known
+    states, which a row has. `is_over` says that the watermark has passed the end of the interval. States that are ahead of the
+    clock, and those of an interval that is over, are counted once and not kept.
     """
-    if ahead or (is_over and kept is None):
-        counts = _counts(new)
-        return None, {"probes": [], "missing": [], "incomplete": [], "errors": [], "ahead" if ahead else "late": counts} if counts else None
+    if ahead or isinstance(kept, list) or (is_over and kept is None):
+        known = dict.fromkeys(kept or [])
+        # A state is counted at its first chunk.
+        found = {one.state: one.probe for one in new if one.chunk == 0}
+        counts = _counts(probe for state, probe in found.items() if state not in known)
+        row = {"probes": [], "missing": [], "incomplete": [], "errors": [], "ahead" if ahead else "late": counts}
+        return _latest(known | found), row if counts else None
     kept = dict(kept or {})
     for one in new:
         # Messages may be repeated.
         kept.setdefault((one.probe, one.run, one.part, one.chunks, one.chunk), one.value)
     row = report(kept) if (new if mode == "update" else is_over) else None
-    return None if is_over else kept, row
+    return _latest(_Chunk(*key, b"").state for key in kept) if is_over else kept, row
 
 
-def _counts(chunks):
-    """The number of states by probe, of at most so many probes and the others together. A state is counted at its first
-    chunk."""
-    states = {(one.probe, one.run, one.part) for one in chunks if one.chunk == 0}
-    counts = Counter(probe for probe, _, _ in states)
-    named = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+def _latest(states):
+    """The names of the latest states, each once, or None without any."""
+    return list(dict.fromkeys(states))[-_KNOWN_MAX:] or None
+
+
+def _counts(probes):
+    """The number of states by probe, of at most so many probes and the others together."""
+    named = sorted(Counter(probes).items(), key=lambda one: (-one[1], one[0]))
     others = sum(count for _, count in named[_LISTED_MAX:])
     return dict(named[:_LISTED_MAX]) | ({_OTHERS: others} if others else {})
 

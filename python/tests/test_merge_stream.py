@@ -152,12 +152,18 @@ def test_an_interval_is_complete_once_after_the_watermark(spark, broker, states,
     assert sorted(rows) == [BEGIN, BEGIN + timedelta(minutes=1)] and all(len(all_of) == 1 for all_of in rows.values())
     assert json.loads(of(rows, 0).report)["digest"] == digest
     # Too late: the interval was complete. A clock that was set back, too.
-    send(spark, broker, messages(ringtap.monitor(office, probe="b").state, "b", "5" * 16, 0))
+    late_b = messages(ringtap.monitor(office, probe="b").state, "b", "5" * 16, 0)
+    send(spark, broker, late_b)
     send(spark, broker, messages(ringtap.monitor(office, probe="a").state, "a", "7" * 16, -50))
     send(spark, broker, messages(ringtap.monitor(office, probe="a").state, "a", "6" * 16, 9))
     rows = query.wait(lambda rows: BEGIN + timedelta(minutes=4) in rows)
     assert len(rows) == 3 and all(len(all_of) == 1 for all_of in rows.values())
     late = [(BEGIN + timedelta(minutes=-50), {"a": 1}), (BEGIN, {"b": 1})]
+    assert sorted((start, counted["late"]) for start, counted in query.counted) == late
+    # Repeated in a later batch, as is a state that is in the report.
+    send(spark, broker, late_b + a)
+    send(spark, broker, messages(ringtap.monitor(office, probe="a").state, "a", "8" * 16, 14))
+    query.wait(lambda rows: BEGIN + timedelta(minutes=9) in rows)
     assert sorted((start, counted["late"]) for start, counted in query.counted) == late
     query.stop()
     # The report of the whole time.
@@ -170,14 +176,16 @@ def test_a_fast_clock_does_not_make_the_states_of_others_late(spark, broker, sta
     a, b = (messages(state, name, run * 16, 0) for (state, _), name, run in zip(parts, "ab", "12"))
     fast = round((time.time() - BEGIN.timestamp()) / 60) + 10
     query = Query(spark, broker, tmp_path, "append")
-    send(spark, broker, a + messages(ringtap.monitor(office, probe="c").state, "c", "3" * 16, fast))
+    c = messages(ringtap.monitor(office, probe="c").state, "c", "3" * 16, fast)
+    send(spark, broker, a + c)
     for _ in range(6000):
         if query.counted:
             break
         time.sleep(0.1)
     ((_, counted),) = query.counted
     assert counted == {"late": None, "ahead": {"c": 1}}
-    send(spark, broker, b)
+    # The state ahead is repeated.
+    send(spark, broker, b + c)
     # These two are in different batches, if not these alone.
     for minute in (3, 4):
         send(spark, broker, messages(ringtap.monitor(office, probe="a").state, "a", str(minute) * 16, minute))
