@@ -1,5 +1,5 @@
 from os import PathLike
-from typing import Any, Iterable, Literal, Optional, Sequence, Union, final
+from typing import Any, Dict, Iterable, Literal, Optional, Sequence, Union, final
 
 __all__ = ["Error", "Flows", "Run", "merge", "monitor", "read_state"]
 
@@ -11,6 +11,9 @@ class Error(Exception):
 
     run: Optional[Run]
     """The run as far as it went, or None if it did not finish."""
+
+    errors: Dict[str, str]
+    """Only of ``ringtap.spark.monitor``: the errors by capture."""
 
 @final
 class Flows:

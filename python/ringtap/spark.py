@@ -36,6 +36,9 @@ _OF_REPORTS = ("digest", "top", "scan_threshold")
 _OF_MERGES = (*_OF_REPORTS, "names", "memory")
 _OF_SOURCES = ("startingOffsets", "startingTimestamp", "maxOffsetsPerTrigger", "minPartitions", "failOnDataLoss")
 
+# Most states that a task joins.
+_FAN_IN = 4
+
 # A state has fewer chunks; the most texts in a list, and probes with a count; the most that a probe's clock may be ahead.
 _CHUNKS_MAX = 1 << 16
 _LISTED_MAX = 100
@@ -64,8 +67,9 @@ def monitor(spark, paths, **flags):
 
     `spark` is a SparkSession; `paths` is a list of paths, which are the same on all executors. The keyword arguments are
     those of `ringtap.monitor`, but for outputs. Flags are checked here first, so files that they name must be here, too.
-    Returns a `Run` without flows. If captures cannot be read, raises `ringtap.Error` with a line for each; its attribute
-    `run` has the results of the others, or None if there are none.
+    Returns a `Run` without flows; its warnings are those of all captures. If captures cannot be read, raises `ringtap.Error`
+    with a line for each. Its attribute `errors` has the lines by path, and `run` the results of the others, or None if there
+    are none.
     """
     paths = [os.fspath(path) for path in paths]
     if not paths:
@@ -83,17 +87,19 @@ def monitor(spark, paths, **flags):
 
         return _state(path, flags)
 
-    def join(one, other):
+    def join(found):
         from ringtap.spark import _join
 
-        return _join(one, other, of_merges)
+        return [_join(list(found), of_merges)]
 
     found = spark.sparkContext.parallelize(paths, len(paths)).map(state)
-    joined, errors = found.treeReduce(join, depth=_depth(len(paths)))
+    ((joined, errors, warnings),) = _tree(found, len(paths), join).collect()
     run = merge([joined], **of_report, **of_merges) if joined else None
+    if run:
+        run.warnings.extend(text for _, text in sorted(warnings))
     if errors:
         error = Error("\n".join(text for _, text in sorted(errors)))
-        error.run = run
+        error.run, error.errors = run, dict(sorted(errors))
         raise error
     return run
 
@@ -109,27 +115,33 @@ def _check_monitor(flags):
 
 
 def _state(path, flags):
-    """The state of a capture, or None, and a list of errors as pairs of the path and a text."""
+    """The state of a capture, or None, and lists of errors and warnings as pairs of the path and a text."""
+    errors = []
     try:
-        return monitor_here(path, flows=False, **flags).state, []
+        run = monitor_here(path, flows=False, **flags)
     except Exception as error:
-        text = str(error)
-        named = text if path in text else f"{path}: {text}"
         run = getattr(error, "run", None)
-        return run and run.state, [(path, named)]
+        errors = [str(error)]
+    named = lambda texts: [(path, text if path in text else f"{path}: {text}") for text in texts]
+    return run and run.state, named(errors), named(run.warnings if run else [])
 
 
-def _join(one, other, flags):
-    """One state of two, with the errors of both."""
-    (state, errors), (other_state, other_errors) = one, other
-    states = [each for each in (state, other_state) if each is not None]
-    joined = merge(states, **flags).state if len(states) == 2 else (states or [None])[0]
-    return joined, errors + other_errors
+def _join(found, flags):
+    """One state of several, with the errors and warnings of all."""
+    states = [state for state, _, _ in found if state is not None]
+    joined = merge(states, **flags).state if len(states) > 1 else (states or [None])[0]
+    errors = [error for _, errors, _ in found for error in errors]
+    return joined, errors, [warning for _, _, warnings in found for warning in warnings]
 
 
-def _depth(count):
-    """The levels of a tree in which a task joins a few states."""
-    return max(1, (count.bit_length() + 1) // 2)
+def _tree(tasks, count, join):
+    """The tasks of a tree: `tasks` are its leaves, a partition each, and the last level is one partition. The driver does not
+    join anything, unlike in Spark's treeReduce."""
+    while count > 1:
+        count = -(-count // _FAN_IN)
+        numbered = tasks.mapPartitionsWithIndex(lambda at, found: [(at // _FAN_IN, one) for one in found])
+        tasks = numbered.partitionBy(count, int).values().mapPartitions(join)
+    return tasks
 
 
 def merge_stream(spark, options):

@@ -1,7 +1,5 @@
 """The parts of `ringtap.spark` that run in tasks, without Spark."""
 
-from functools import reduce
-
 import pytest
 import ringtap
 import ringtap.spark
@@ -17,16 +15,29 @@ class Spark:
 
     def parallelize(self, items, count):
         assert len(items) == count
-        return Tasks(items)
+        return Tasks([item] for item in items)
 
 
 class Tasks(list):
-    def map(self, work):
-        return Tasks(map(work, self))
+    """Partitions, each a list."""
 
-    def treeReduce(self, join, depth):
-        assert depth >= 1
-        return reduce(join, self)
+    def map(self, work):
+        return Tasks(list(map(work, items)) for items in self)
+
+    def mapPartitions(self, work):
+        return Tasks(list(work(iter(items))) for items in self)
+
+    def mapPartitionsWithIndex(self, work):
+        return Tasks(list(work(at, iter(items))) for at, items in enumerate(self))
+
+    def partitionBy(self, count, number):
+        return Tasks([pair for items in self for pair in items if number(pair[0]) % count == at] for at in range(count))
+
+    def values(self):
+        return self.map(lambda pair: pair[1])
+
+    def collect(self):
+        return [item for items in self for item in items]
 
 
 class NoTasks:
@@ -52,11 +63,31 @@ def test_a_bad_capture_is_named_and_the_others_are_in_the_report(office, tmp_pat
         ringtap.spark.monitor(Spark(), [one, tmp_path / "missing.pcap", other, bad], digest=True)
     lines = str(caught.value).splitlines()
     assert len(lines) == 2 and "bad.pcap" in lines[0] and "missing.pcap" in lines[1]
+    assert caught.value.errors == dict(zip([str(bad), str(tmp_path / "missing.pcap")], lines))
     assert caught.value.run.report["digest"] == ringtap.monitor(office, digest=True).report["digest"]
     with pytest.raises(ringtap.Error, match="bad.pcap") as caught:
         ringtap.spark.monitor(Spark(), [bad])
     run = caught.value.run
     assert run is None or run.report["packets"]["received"] == 0
+
+
+def test_states_are_joined_in_a_tree_of_tasks():
+    for count in range(1, 70):
+        joins = []
+
+        def join(found):
+            found = list(found)
+            joins.append(len(found))
+            return [sum(found, [])]
+
+        leaves = Tasks([[number]] for number in range(count))
+        (joined,) = ringtap.spark._tree(leaves, count, join).collect()
+        assert joined == list(range(count))
+        levels = 0
+        while ringtap.spark._FAN_IN**levels < count:
+            levels += 1
+        assert max(joins, default=0) <= ringtap.spark._FAN_IN
+        assert len(joins) == sum(-(-count // ringtap.spark._FAN_IN**level) for level in range(1, levels + 1))
 
 
 def test_flags_are_checked_before_a_task_starts(office, tmp_path):
