@@ -107,7 +107,8 @@ pub(crate) fn open(
         seed: plan.options.seed,
         ..options(args)
     };
-    let receivers = interfaces.iter().map(|name| open_with(name, &options));
+    let receivers =
+        interfaces.iter().enumerate().map(|(place, name)| open_with(place, name, &options));
     Ok(MergedReceiver::distribute(
         receivers.collect::<anyhow::Result<_>>()?,
         plan.arrangement.queues,
@@ -124,12 +125,17 @@ fn options(args: &MonitorArgs) -> Options {
     }
 }
 
-/// Opens an interface, prints its notices and follows its changes.
-pub(crate) fn open_with(interface: &str, options: &Options) -> anyhow::Result<Vec<Receiver>> {
+/// Opens an interface, prints its notices and follows its changes. `place` is its place in the list
+/// of the command's interfaces.
+pub(crate) fn open_with(
+    place: usize,
+    interface: &str,
+    options: &Options,
+) -> anyhow::Result<Vec<Receiver>> {
     let mut receivers = ringtap_io::live::open(interface, options)?;
     let notices = receivers.iter_mut().flat_map(Receiver::take_notices);
     notices.for_each(|notice| print_message("warning", &notice.to_string()));
-    links::follow(&receivers);
+    links::follow(place, &receivers);
     Ok(receivers)
 }
 

@@ -52,7 +52,7 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let options = Options { method: args.method.method(), outgoing: false, ..Options::default() };
     sandbox::enter([].into_iter(), true)?;
     privileges::forbid_new();
-    let mut receivers = live::open_with(interface, &options)?;
+    let mut receivers = live::open_with(0, interface, &options)?;
     privileges::drop_capabilities(CapabilitySet::empty(), [], [])?;
     if receivers.iter().any(|receiver| receiver.link() != LinkType::ETHERNET) {
         bail!("{interface} is not an Ethernet interface: stamps need Ethernet frames");

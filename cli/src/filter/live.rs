@@ -21,6 +21,10 @@ use ringtap_terminal::console::note;
 /// Longest delay of frames by AF_PACKET's blocks.
 const BLOCK_TIMEOUT: Duration = Duration::from_millis(1);
 
+/// Places of both interfaces in the gauges.
+const FROM: usize = 0;
+const TO: usize = 1;
+
 pub(super) fn run(
     args: &FilterArgs,
     interface: &str,
@@ -69,10 +73,10 @@ pub(super) fn run(
 
 /// The paths from one interface to another, one for each queue, and those back if requested.
 fn paths(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Path>> {
-    let mut there = receivers(args, from)?;
-    let mut back = if args.both_ways { receivers(args, to)? } else { Vec::new() };
+    let mut there = receivers(args, FROM, from)?;
+    let mut back = if args.both_ways { receivers(args, TO, to)? } else { Vec::new() };
     if !args.both_ways {
-        links::follow_sender(to);
+        links::follow_sender(TO, to);
     }
     // An AF_XDP queue that receives sends by the memory of its receiver.
     let (there_senders, back_senders) = (senders(&mut there)?, senders(&mut back)?);
@@ -82,7 +86,7 @@ fn paths(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Path>> {
 }
 
 /// The receivers of an interface, one for each queue.
-fn receivers(args: &FilterArgs, from: &str) -> anyhow::Result<Vec<Receiver>> {
+fn receivers(args: &FilterArgs, place: usize, from: &str) -> anyhow::Result<Vec<Receiver>> {
     let options = Options {
         method: args.capture.method(),
         queues: args.queues,
@@ -92,7 +96,7 @@ fn receivers(args: &FilterArgs, from: &str) -> anyhow::Result<Vec<Receiver>> {
         sends: args.both_ways && sending(args) == Method::Xdp,
         ..Options::default()
     };
-    let receivers = live::open_with(from, &options)?;
+    let receivers = live::open_with(place, from, &options)?;
     live::announce(&receivers);
     if receivers.iter().any(|receiver| receiver.link() != LinkType::ETHERNET) {
         bail!("{from} is not an Ethernet interface");

@@ -98,7 +98,7 @@ fn measure(args: &MeasureArgs, plan: &Plan<Options>) -> anyhow::Result<MeasureOu
             seed: plan.options.seed,
             ..capture_options(args)
         };
-        let receivers = live::open_with(interface, &options)?;
+        let receivers = live::open_with(0, interface, &options)?;
         if args.capture != Capture::Dpdk {
             let outputs = args.write.iter().map(|file| file.path.as_path());
             privileges::drop_capabilities(CapabilitySet::empty(), [], outputs)?;

@@ -38,8 +38,8 @@ pub(crate) enum Room {
 /// Changes of an interface since the turn before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkChanges {
-    /// Index of the interface, in the order in which they were added.
-    pub interface: usize,
+    /// Place of the interface, as the caller gave it.
+    pub place: usize,
     /// Its state now.
     pub state: State,
     /// How often it went down or lost its carrier.
@@ -53,6 +53,7 @@ pub struct LinkChanges {
 }
 
 struct Followed {
+    place: usize,
     /// Name when it was added.
     name: String,
     /// `None` if it only sends.
@@ -82,32 +83,33 @@ impl LinkFollower {
         Ok(Self { changes, requests, links: Vec::new(), message: vec![0; link::REPLY] })
     }
 
-    /// Adds the interface of this receiver. A DPDK device has no link of the kernel and is not followed.
+    /// Adds the interface of this receiver, which is at `place` in the caller's list. A DPDK device has no link of the kernel and is not followed.
     ///
     /// # Errors
     /// If its properties cannot be read.
-    pub fn add_receiver(&mut self, receiver: &Receiver) -> io::Result<()> {
+    pub fn add_receiver(&mut self, place: usize, receiver: &Receiver) -> io::Result<()> {
         let Some((interface, room)) = receiver.interface() else { return Ok(()) };
         let now = interface.current_link()?;
-        self.add(now.unwrap_or_else(|| interface.link.clone()), Some(room));
+        self.add(place, now.unwrap_or_else(|| interface.link.clone()), Some(room));
         Ok(())
     }
 
-    /// Adds the interface called `name`, which sends.
+    /// Adds the interface called `name`, which sends and is at `place` in the caller's list.
     ///
     /// # Errors
     /// If its properties cannot be read.
-    pub fn add_sender(&mut self, name: &str) -> io::Result<()> {
+    pub fn add_sender(&mut self, place: usize, name: &str) -> io::Result<()> {
         if let Some(now) = link::by_name(&self.requests, name)? {
-            self.add(now, None);
+            self.add(place, now, None);
         }
         Ok(())
     }
 
-    fn add(&mut self, now: Link, room: Option<Room>) {
+    fn add(&mut self, place: usize, now: Link, room: Option<Room>) {
         // Earlier changes are no news of this interface, but of the others.
         self.read();
         self.links.push(Followed {
+            place,
             name: now.name.clone(),
             room,
             reported: now.clone(),
@@ -126,8 +128,7 @@ impl LinkFollower {
     /// Returns the interfaces that have changed since the turn before; in the first turn, all.
     pub fn turn(&mut self) -> Vec<LinkChanges> {
         self.read();
-        let turn = |(interface, link): (usize, &mut Followed)| link.turn(interface);
-        self.links.iter_mut().enumerate().filter_map(turn).collect()
+        self.links.iter_mut().filter_map(Followed::turn).collect()
     }
 
     /// Reads the changes that wait.
@@ -169,7 +170,7 @@ impl Followed {
         }
     }
 
-    fn turn(&mut self, interface: usize) -> Option<LinkChanges> {
+    fn turn(&mut self) -> Option<LinkChanges> {
         let state = if self.gone { State::Gone } else { self.now.state() };
         let is_first = std::mem::take(&mut self.is_new);
         let was_gone = std::mem::replace(&mut self.gone_reported, self.gone);
@@ -187,7 +188,7 @@ impl Followed {
             ));
         }
         let changes = LinkChanges {
-            interface,
+            place: self.place,
             state,
             downs: std::mem::take(&mut self.downs),
             mtu_changes: std::mem::take(&mut self.mtu_changes),
@@ -269,7 +270,7 @@ mod tests {
 
     fn follower(room: Room) -> LinkFollower {
         let mut follower = LinkFollower::new().unwrap();
-        follower.add(link(UP, 1_500, "probe"), Some(room));
+        follower.add(0, link(UP, 1_500, "probe"), Some(room));
         assert_eq!(follower.turn().len(), 1, "the first turn has the state");
         assert_eq!(follower.turn(), []);
         follower
@@ -297,9 +298,24 @@ mod tests {
     }
 
     #[test]
+    fn a_change_has_the_place_of_its_interface_in_any_order_of_adding() {
+        let mut follower = LinkFollower::new().unwrap();
+        let other = Link { index: 8, ..link(UP, 1_500, "other") };
+        follower.add(5, link(UP, 1_500, "probe"), None);
+        follower.add(2, other.clone(), None);
+        let places = |changes: Vec<LinkChanges>| -> Vec<_> {
+            changes.iter().map(|one| (one.place, one.downs)).collect()
+        };
+        assert_eq!(places(follower.turn()), [(5, 0), (2, 0)]);
+        let down = Change::Is(Link { flags: 0, ..other });
+        follower.links.iter_mut().for_each(|link| link.see(&down));
+        assert_eq!(places(follower.turn()), [(2, 1)]);
+    }
+
+    #[test]
     fn a_change_before_the_first_turn_is_reported() {
         let mut follower = LinkFollower::new().unwrap();
-        follower.add(link(UP, 1_500, "probe"), None);
+        follower.add(0, link(UP, 1_500, "probe"), None);
         let down = changes(&mut follower, &[Change::Is(link(0, 1_500, "probe"))]);
         assert_eq!((down.state, down.downs, down.texts.len()), (State::Down, 1, 1));
     }

@@ -124,11 +124,11 @@ fn changes_of_an_interface_are_followed_and_counted() {
     let receiver = &mut receivers[0];
     let mut follower = net.inside(Right, move || {
         let mut follower = LinkFollower::new().unwrap();
-        follower.add_receiver(receiver).unwrap();
+        follower.add_receiver(3, receiver).unwrap();
         follower
     });
     let first = follower.turn().remove(0);
-    assert_eq!((first.interface, first.state, first.texts.len()), (0, State::Up, 0));
+    assert_eq!((first.place, first.state, first.texts.len()), (3, State::Up, 0));
     // The kernel has reported a change when the command that makes it ends.
     for (change, state, counts) in [
         ("right down", State::Down, [1, 0, 0]),
