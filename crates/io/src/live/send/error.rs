@@ -23,6 +23,12 @@ pub enum SendError {
     /// The interface is down or gone; holds its state.
     #[error("the interface is {}", if *.0 == State::Gone { "gone" } else { "down" })]
     Interface(State),
+    /// The kernel refuses a super-frame.
+    #[error("the interface does not accept a super-frame")]
+    SuperFrame {
+        /// The reason may also be that the device's queue is full: both have the same error.
+        or_full: bool,
+    },
     /// Any other error of the kernel.
     #[error("sending: {0}")]
     System(#[from] io::Error),

@@ -11,8 +11,7 @@ use crate::live::interface::Interface;
 use crate::live::offload::Marks;
 use crate::live::sys::socket;
 
-/// Refusals in a row after which the call returns. A super-frame is not tried again: the caller may
-/// cut it.
+/// Refusals in a row after which the call returns.
 const MAX_REFUSALS: u32 = 64;
 
 /// Longest sleep for room in the socket.
@@ -60,7 +59,8 @@ impl PacketSender {
     }
 
     /// Sends frames until the kernel refuses too often; returns how many the kernel accepted.
-    /// Returns an error only if the first frame fails for a lasting reason.
+    /// Returns an error only if the first frame fails for a lasting reason, or is a super-frame with
+    /// `ENOBUFS`: then the device's queue is full or the interface does not take its kind.
     pub(super) fn send<'a>(
         &mut self,
         frames: impl ExactSizeIterator<Item = (Marks, &'a [u8])> + Clone,
@@ -77,13 +77,14 @@ impl PacketSender {
                 }
                 Err(error) => {
                     let room = matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR));
-                    let temporary = room || error.raw_os_error() == Some(libc::ENOBUFS);
+                    let full = error.raw_os_error() == Some(libc::ENOBUFS);
+                    let temporary = room || full && !first;
                     if !temporary && accepted == 0 {
                         return Err(error);
                     }
                     self.sent.refused += u64::from(temporary);
                     refusals += 1;
-                    if !temporary || refusals == MAX_REFUSALS || first && !room {
+                    if !temporary || refusals == MAX_REFUSALS {
                         break;
                     }
                     if room {

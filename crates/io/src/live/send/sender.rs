@@ -141,20 +141,26 @@ impl Sender {
     }
 
     /// As [`Sender::send`], with the marks of each frame. The lengths of super-frames are not
-    /// checked. The call ends at a super-frame that the kernel refuses: the interface does not
-    /// take it whole, or has no room.
+    /// checked. If the socket has no room for the first frame, the result is 0.
     ///
     /// # Errors
-    /// If the first frame cannot be sent for a lasting reason, or marks are not taken.
+    /// If the first frame cannot be sent for a lasting reason, or marks are not taken. For a
+    /// super-frame that the kernel refuses: [`SendError::SuperFrame`].
     pub fn send_marked<'a>(
         &mut self,
         frames: impl ExactSizeIterator<Item = (Marks, &'a [u8])> + Clone,
     ) -> Result<usize, SendError> {
+        let first = frames.clone().next().is_some_and(|(marks, _)| marks.is_super_frame());
         let sent = match &mut self.kind {
             Kind::Packet(one) if one.takes_marks() => one.send(frames),
             _ => Err(std::io::ErrorKind::Unsupported.into()),
         };
-        sent.map_err(|error| self.to_send_error(error))
+        sent.map_err(|error| match self.to_send_error(error) {
+            SendError::System(error) if first => {
+                SendError::SuperFrame { or_full: error.raw_os_error() == Some(libc::ENOBUFS) }
+            }
+            other => other,
+        })
     }
 
     /// Whether the interface accepts a frame of this length.
