@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::bail;
 use ringtap_filter::run::{
-    ControlAuth, FilterLive, FilterPlan, FilterReport, Path, Requests, StatsSnapshot, filter_live,
+    Buffers, ControlAuth, FilterLive, FilterPlan, FilterReport, Path, Requests, StatsSnapshot,
+    filter_live,
 };
 use ringtap_filter::{RulePublisher, RuleSet};
 use ringtap_io::live::{Method, Options, Receiver, SendOptions, Sender};
@@ -46,7 +47,9 @@ pub(super) fn run(
         Sending::AfPacket => CapabilitySet::empty(),
     };
     privileges::drop_capabilities(kept, [], outputs.map(|path| path.as_path()))?;
+    // AF_XDP has as many queues as the interface.
     plan.workers = paths.len();
+    plan.buffers = Some(buffers(args, paths.len()));
     let publisher = RulePublisher::new(rules, paths.len());
     let snapshot = StatsSnapshot::new(paths.len());
     let done = AtomicBool::new(false);
@@ -87,7 +90,16 @@ fn paths(args: &FilterArgs, from: &str, to: &str) -> anyhow::Result<Vec<Path>> {
 
 /// The receivers of an interface, one for each queue.
 fn receivers(args: &FilterArgs, place: usize, from: &str) -> anyhow::Result<Vec<Receiver>> {
-    let options = Options {
+    let receivers = live::open_with(place, from, &options(args))?;
+    live::announce(&receivers);
+    if receivers.iter().any(|receiver| receiver.link() != LinkType::ETHERNET) {
+        bail!("{from} is not an Ethernet interface");
+    }
+    Ok(receivers)
+}
+
+fn options(args: &FilterArgs) -> Options {
+    Options {
         method: args.capture.method(),
         queues: args.queues,
         outgoing: false,
@@ -95,13 +107,17 @@ fn receivers(args: &FilterArgs, place: usize, from: &str) -> anyhow::Result<Vec<
         block_timeout: BLOCK_TIMEOUT,
         sends: args.both_ways && sending(args) == Method::Xdp,
         ..Options::default()
-    };
-    let receivers = live::open_with(place, from, &options)?;
-    live::announce(&receivers);
-    if receivers.iter().any(|receiver| receiver.link() != LinkType::ETHERNET) {
-        bail!("{from} is not an Ethernet interface");
     }
-    Ok(receivers)
+}
+
+fn send_options(args: &FilterArgs, queue: u32) -> SendOptions {
+    SendOptions { method: sending(args), marks: true, queue, ..SendOptions::default() }
+}
+
+/// The memory for frames of as many `paths`, of both directions together.
+pub(super) fn buffers(args: &FilterArgs, paths: usize) -> Buffers {
+    let directions = 1 + usize::from(args.both_ways);
+    Buffers::new(directions, paths, &options(args), &send_options(args, 0))
 }
 
 /// The senders on the queues of these receivers.
@@ -118,9 +134,8 @@ fn connect(
 ) -> anyhow::Result<Vec<Path>> {
     let senders = senders.into_iter().chain(std::iter::repeat_with(|| None));
     let path = |((queue, receiver), sender): ((u32, Receiver), Option<Sender>)| {
-        let own = SendOptions::default();
-        let options = SendOptions { method: sending(args), marks: true, queue, ..own };
-        let sender = sender.map_or_else(|| Sender::open(to, &options), Ok)?;
+        let open = || Sender::open(to, &send_options(args, queue));
+        let sender = sender.map_or_else(open, Ok)?;
         Ok(Path { receiver, sender })
     };
     (0..).zip(receivers).zip(senders).map(path).collect()

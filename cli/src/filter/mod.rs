@@ -202,15 +202,18 @@ fn plan(args: &FilterArgs) -> anyhow::Result<FilterPlan> {
             (args.read.iter().map(shown).collect(), args.write.as_ref().map(shown), skeleton)
         }
     };
+    let between = !args.interface.is_empty();
+    let paths = usize::from(args.queues.unwrap_or(1)) * if args.both_ways { 2 } else { 1 };
     Ok(FilterPlan {
         source,
         output,
         drops: args.drops.as_ref().map(shown),
         not_ip: args.not_ip,
         skeleton,
-        workers: if !args.interface.is_empty() { args.queues.unwrap_or(1).into() } else { workers },
+        workers: if between { paths } else { workers },
         control_port: args.control_port,
         digest: args.digest,
+        buffers: between.then(|| live::buffers(args, paths)),
     })
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use ringtap_engine::INTERRUPTED;
 use ringtap_filter::Policy;
 use ringtap_filter::RuleSet;
-use ringtap_filter::run::{FilterPlan, FilterReport};
+use ringtap_filter::run::{Buffers, FilterPlan, FilterReport};
 
 use ringtap_terminal::numbers::{bytes, count, of, rate};
 use ringtap_terminal::table::{Lean, Table};
@@ -33,6 +33,15 @@ pub(super) fn plan(plan: &FilterPlan, rules: &RuleSet) -> String {
         plan.skeleton,
         of(plan.workers as u64, "worker"),
     );
+    if let Some(Buffers { received, passed, sent }) = plan.buffers {
+        let _ = writeln!(
+            text,
+            "buffers: {} for received frames, {} for passed ones, {} to send",
+            bytes(received),
+            bytes(passed),
+            bytes(sent)
+        );
+    }
     text
 }
 

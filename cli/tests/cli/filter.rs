@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::common::{have, office, output_of, ringtap};
 use crate::net::frames;
@@ -120,6 +120,36 @@ fn verdicts_are_explained_and_rules_checked_without_packets() {
     let dry = ["filter", "-r", "none.pcap", "-w", "none", "--rules", &path, "--dry-run"];
     let (plan, _, code) = output_of(ringtap().args(dry));
     assert!(code == 0 && plan.contains("rules: 1 rule, 1 ban, default deny"), "{plan}");
+    assert!(!plan.contains("buffers"), "{plan}");
+}
+
+#[test]
+fn a_plan_between_interfaces_has_the_memory_for_frames() {
+    for (flags, workers, shown, mebibytes) in [
+        (&[][..], "1 worker", ["64.0", "16.0", "8.00"], [64_u64, 16, 8]),
+        (&["--queues", "3"], "3 workers", ["64.0", "48.0", "24.0"], [64, 48, 24]),
+        (&["--queues", "3", "--both-ways"], "6 workers", ["128", "96.0", "48.0"], [128, 96, 48]),
+        (&["--send", "af-xdp", "--both-ways"], "2 workers", ["128", "32.0", "8.00"], [128, 32, 8]),
+    ] {
+        let plan = |form: &[&str]| {
+            let dry = ["filter", "-i", "in", "-o", "out", "--dry-run"];
+            let (plan, errors, code) = output_of(ringtap().args(dry).args(flags).args(form));
+            assert_eq!(code, 0, "{errors}");
+            plan
+        };
+        let [received, passed, sent] = shown;
+        let text = format!(
+            "{workers}\nbuffers: {received} MiB for received frames, {passed} MiB for passed ones, {sent} MiB to send"
+        );
+        let shown = plan(&[]);
+        assert!(shown.contains(&text), "{shown}");
+        let [received, passed, sent] = mebibytes.map(|mebibytes| mebibytes << 20);
+        let plan: Value = serde_json::from_str(&plan(&["--report", "json"])).unwrap();
+        assert_eq!(
+            plan["buffers"],
+            json!({ "received": received, "passed": passed, "sent": sent })
+        );
+    }
 }
 
 #[test]

@@ -149,6 +149,7 @@ fn filter(
         workers: workers.unwrap_or(1),
         control_port: None,
         digest: true,
+        buffers: None,
     };
     let rules = RuleSet::new(Policy::Deny, Limits::default()).transact(rules).unwrap();
     let (passed, drops) = (Bytes::default(), Bytes::default());

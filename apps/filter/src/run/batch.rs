@@ -26,6 +26,9 @@ use serde::Serialize;
 /// Frames of a burst.
 pub(super) const BURST: usize = 256;
 
+/// Bytes of a burst of the longest frames, which are super-frames of 64 KiB.
+pub(super) const BURST_BYTES: usize = BURST << 16;
+
 /// Segments staged at a time.
 const STAGED: usize = 64;
 

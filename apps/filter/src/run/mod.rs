@@ -29,7 +29,7 @@ pub use control::{ControlAuth, ControlKey, ControlKeyError};
 pub use files::{FilterFiles, Outputs, filter_files};
 pub use judge::NotIp;
 pub use live::{FilterLive, filter_live};
-pub use report::{Control, FilterPlan, FilterReport, FilterStats, Packets, Row, Rules};
+pub use report::{Buffers, Control, FilterPlan, FilterReport, FilterStats, Packets, Row, Rules};
 pub use requests::{Done, RequestError, Requests, bans_line};
 pub use sink::FilterError;
 pub use snapshot::StatsSnapshot;

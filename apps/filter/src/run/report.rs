@@ -7,10 +7,11 @@ use crate::RuleSet;
 use ringtap_base::text::json_document;
 use ringtap_base::{Ledger, Stage, Usage};
 use ringtap_io::capture::{Notice, Severity};
+use ringtap_io::live::{Options, SendOptions};
 use ringtap_skeleton::Skeleton;
 use serde::{Serialize, Serializer};
 
-use super::batch::SuperFrames;
+use super::batch::{BURST_BYTES, SuperFrames};
 use super::counters::{Changes, PacketCounters};
 use super::judge::NotIp;
 use ringtap_engine::{LedgerReport, Performance};
@@ -35,6 +36,32 @@ pub struct FilterPlan {
     pub control_port: Option<u16>,
     /// Whether a digest of all verdicts is made.
     pub digest: bool,
+    /// Memory for frames; on interfaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffers: Option<Buffers>,
+}
+
+/// Most memory for frames between interfaces, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Buffers {
+    /// Received frames that wait for a worker.
+    pub received: u64,
+    /// Passed frames of the workers' bursts.
+    pub passed: u64,
+    /// Frames on their way out, in sockets.
+    pub sent: u64,
+}
+
+impl Buffers {
+    /// Of as many `directions`, and `paths` of all directions together.
+    pub fn new(directions: usize, paths: usize, received: &Options, sent: &SendOptions) -> Self {
+        let all = |each: usize, number: usize| (each as u64).saturating_mul(number as u64);
+        Self {
+            received: all(received.memory, directions),
+            passed: all(BURST_BYTES, paths),
+            sent: all(sent.memory_most(), paths),
+        }
+    }
 }
 
 fn name<S: Serializer>(skeleton: &Skeleton, serializer: S) -> Result<S::Ok, S::Error> {

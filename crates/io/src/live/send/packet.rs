@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::Sent;
+use super::{SendOptions, Sent};
 use crate::live::capability::Capability;
 use crate::live::error::OpenError;
 use crate::live::interface::Interface;
@@ -17,9 +17,6 @@ const MAX_REFUSALS: u32 = 64;
 /// Longest sleep for room in the socket.
 const ROOM: Duration = Duration::from_millis(1);
 
-/// Requested room in the socket for super-frames on their way, in bytes.
-const MARKED_BYTES: i32 = 4 << 20;
-
 pub(super) struct PacketSender {
     socket: OwnedFd,
     /// Whether each frame has a virtio header.
@@ -28,11 +25,8 @@ pub(super) struct PacketSender {
 }
 
 impl PacketSender {
-    pub(super) fn open(
-        interface: &Interface,
-        bypass: bool,
-        marked: bool,
-    ) -> Result<Self, OpenError> {
+    pub(super) fn open(interface: &Interface, options: &SendOptions) -> Result<Self, OpenError> {
+        let SendOptions { bypass, marks: marked, memory, .. } = *options;
         let open = || {
             // Protocol 0: this socket receives nothing.
             let socket = socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
@@ -40,7 +34,8 @@ impl PacketSender {
             socket::set(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &i32::from(bypass))?;
             if marked {
                 socket::set(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
-                let set = |name| socket::set(&socket, libc::SOL_SOCKET, name, &MARKED_BYTES);
+                let room = i32::try_from(memory).unwrap_or(i32::MAX);
+                let set = |name| socket::set(&socket, libc::SOL_SOCKET, name, &room);
                 // Beyond the system's limit if the process has the right.
                 let _ = set(libc::SO_SNDBUFFORCE).or_else(|_| set(libc::SO_SNDBUF));
             }

@@ -30,14 +30,26 @@ pub struct SendOptions {
     pub marks: bool,
     /// AF_XDP: number of the hardware queue.
     pub queue: u32,
-    /// AF_XDP: bytes of buffers for pending frames, rounded down to a power of two. 4 MiB by
-    /// default.
+    /// AF_XDP: bytes of buffers for pending frames, rounded down to a power of two. AF_PACKET with
+    /// marks: requested room in the socket. 4 MiB by default.
     pub memory: usize,
 }
 
 impl Default for SendOptions {
     fn default() -> Self {
         Self { method: Method::Packet, bypass: true, marks: false, queue: 0, memory: 4 << 20 }
+    }
+}
+
+impl SendOptions {
+    /// Most bytes of buffers for frames on their way, in AF_PACKET with marks and AF_XDP. Linux allows
+    /// twice the requested room in a socket, because it counts its own overhead there
+    /// (socket(7)).
+    pub fn memory_most(&self) -> usize {
+        match self.method {
+            Method::Packet => self.memory.saturating_mul(2),
+            Method::Xdp | Method::Dpdk => self.memory,
+        }
     }
 }
 
@@ -83,7 +95,7 @@ impl Sender {
         let [_, tagged] = most;
         let (kind, most) = match options.method {
             Method::Packet => {
-                let sender = PacketSender::open(&interface, options.bypass, options.marks)?;
+                let sender = PacketSender::open(&interface, options)?;
                 (Kind::Packet(sender), most)
             }
             Method::Xdp => {
