@@ -49,6 +49,42 @@ fn frames_are_selected_by_their_contents() {
     }
 }
 
+/// libpcap compares only the next header in the IPv6 header itself, whatever the lengths.
+#[test]
+fn a_transport_behind_an_extension_header_needs_protochain() {
+    let packet = |declared: u16, next: u8, extension: &[u8]| {
+        let addresses = [[1; 16], [2; 16]].concat();
+        let mut frame = [&[2; 12][..], &[0x86, 0xdd, 0x60, 0, 0, 0]].concat();
+        frame.extend(declared.to_be_bytes());
+        frame.extend([next, 64]);
+        frame.extend(addresses);
+        frame.extend(extension);
+        frame.extend([0, 9, 0, 80, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 1, 0, 0, 0, 0, 0]);
+        frame.resize(frame.len() + usize::from(declared == 0) * 70_000, 7);
+        frame
+    };
+    let jumbo = [&[6, 0, 0xc2, 4][..], &70_028_u32.to_be_bytes()].concat();
+    let frames = [
+        packet(20, 6, &[]),
+        packet(0, 6, &[]),
+        packet(28, 0, &[6, 0, 1, 4, 0, 0, 0, 0]),
+        packet(0, 0, &jumbo),
+    ];
+    for (text, selected) in [
+        ("tcp", [true, true, false, false]),
+        ("tcp port 80", [true, true, false, false]),
+        ("tcp or ip6 protochain 6", [true; 4]),
+        ("udp or ip6 protochain 17", [false; 4]),
+    ] {
+        let Some(expression) = expression(text) else { return };
+        let expression = expression.unwrap();
+        let selects = frames.each_ref().map(|frame| {
+            expression.selects(LinkType::ETHERNET, frame, frame.len() as u32).unwrap()
+        });
+        assert_eq!(selects, selected, "{text}");
+    }
+}
+
 #[test]
 fn each_link_type_has_its_own_program() {
     let Some(expression) = expression("udp dst port 53") else { return };
