@@ -21,6 +21,43 @@ use crate::{
     Shortage, Totals,
 };
 
+/// Most memory of partial results that wait until all workers have passed their mark, bytes.
+pub(crate) const HELD_BYTES: u64 = 4 << 20;
+
+/// Partial results of marks that not all workers have passed. They are merged in the order of marks, so alerts do not
+/// depend on which worker is faster. If they have no room, the earliest are merged at once.
+#[derive(Default)]
+struct Held {
+    /// By mark and worker.
+    all: BTreeMap<(u64, usize), Found>,
+    bytes: usize,
+}
+
+impl Held {
+    /// Memory of one besides its items.
+    const ROW_BYTES: usize = 2 * size_of::<((u64, usize), Found)>();
+
+    fn bytes_of(found: &Found) -> usize {
+        Self::ROW_BYTES + found.waiting_bytes()
+    }
+
+    fn insert(&mut self, mark: u64, worker: usize, found: Found) {
+        self.bytes += Self::bytes_of(&found);
+        self.all.insert((mark, worker), found);
+    }
+
+    /// Takes the earliest, if its mark is before this one or there is no room for it.
+    fn take(&mut self, end: u64) -> Option<Found> {
+        let first = self.all.first_entry()?;
+        if first.key().0 >= end && self.bytes <= HELD_BYTES as usize {
+            return None;
+        }
+        let found = first.remove();
+        self.bytes -= Self::bytes_of(&found);
+        Some(found)
+    }
+}
+
 /// Merges the workers' results into the report.
 pub struct MonitorMerger {
     analyses: Analyses,
@@ -49,9 +86,7 @@ pub struct MonitorMerger {
     active: BTreeMap<u64, (usize, u64)>,
     /// The number after the latest mark of each worker.
     passed: Vec<u64>,
-    /// What workers handed over at marks that not all have passed, by mark and worker. It is merged in that order, so
-    /// alerts do not depend on which worker is faster.
-    held: BTreeMap<(u64, usize), Found>,
+    held: Held,
     active_peak: u64,
     /// Of the workers, if a state is saved.
     state: Option<SavedParts>,
@@ -84,7 +119,7 @@ impl MonitorMerger {
             mergers: Mergers::new(setup),
             active: BTreeMap::new(),
             passed: Vec::new(),
-            held: BTreeMap::new(),
+            held: Held::default(),
             active_peak: 0,
             state: options.state.as_ref().map(|_| SavedParts::default()),
             digest: options.digest,
@@ -174,8 +209,8 @@ impl MonitorMerger {
 
     /// Merges what was handed over at marks before this one.
     fn merge_held(&mut self, end: u64) {
-        while let Some(first) = self.held.first_entry().filter(|first| first.key().0 < end) {
-            self.mergers.merge(first.remove());
+        while let Some(found) = self.held.take(end) {
+            self.mergers.merge(found);
         }
     }
 
@@ -228,11 +263,14 @@ impl Merger for MonitorMerger {
         };
         match partial {
             Partial::Tick(summary) => {
-                let TickSummary { active, over, found, totals, part } = *summary;
+                let TickSummary { active, over, mut found, totals, part } = *summary;
                 if let (Some(parts), Some(rows)) = (&mut self.parts, part) {
                     parts.add(shard, number, mark.time_ns(), rows);
                 }
-                self.held.insert((number, shard.index), found);
+                self.mergers.merge_at_once(&mut found);
+                if found.waiting_bytes() > 0 {
+                    self.held.insert(number, shard.index, found);
+                }
                 if let Some(volumes) = over {
                     self.over.merge(*volumes);
                 }
@@ -351,11 +389,24 @@ mod tests {
     }
 
     /// A packet from a host to the watched network.
-    fn packet(host: u8, ts_ns: u64) -> PacketRecord {
+    fn packet(host: u16, ts_ns: u64) -> PacketRecord {
         let mut packet = PacketRecord { flags: Flags::IPV4, ts_ns, ..PacketRecord::EMPTY };
-        packet.src[..4].copy_from_slice(&[192, 0, 2, host]);
-        packet.dst[..4].copy_from_slice(&[10, 0, 0, host]);
+        let [high, low] = host.to_be_bytes();
+        packet.src[..4].copy_from_slice(&[192, 0, high, low]);
+        packet.dst[..4].copy_from_slice(&[10, 0, 0, 1]);
         packet
+    }
+
+    /// What a worker hands over at a mark after these packets.
+    fn tick(worker: &mut Parts, packets: &[PacketRecord]) -> Partial {
+        worker.on_packets(packets);
+        Partial::Tick(Box::new(TickSummary {
+            active: 0,
+            over: None,
+            found: worker.on_tick(0),
+            totals: Totals::default(),
+            part: None,
+        }))
     }
 
     /// The alerts of two workers whose partial results of two marks arrive in this order.
@@ -374,16 +425,9 @@ mod tests {
         let packets = [[packet(1, 10), packet(3, 30)], [packet(2, 5), packet(4, 20)]];
         for index in order {
             let (worker, number) = &mut workers[index];
-            worker.on_packets(&[packets[index][*number as usize]]);
-            let summary = TickSummary {
-                active: 0,
-                over: None,
-                found: worker.on_tick(0),
-                totals: Totals::default(),
-                part: None,
-            };
+            let partial = tick(worker, &[packets[index][*number as usize]]);
             let mark = Mark::Tick { number: *number, time_ns: 100 * (*number + 1) };
-            merger.on_partial(shards[index], &mark, Partial::Tick(Box::new(summary)));
+            merger.on_partial(shards[index], &mark, partial);
             *number += 1;
         }
         let found = all.lock().unwrap();
@@ -403,5 +447,27 @@ mod tests {
         for order in [[0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 1, 0]] {
             assert_eq!(alerts(order), reference, "{order:?}");
         }
+    }
+
+    #[test]
+    fn what_waits_for_a_slow_worker_has_bounded_memory_and_is_reported() {
+        const MARKS: u16 = 30_000;
+        let (setup, last) = (setup(), Arc::new(Mutex::new(0)));
+        let sink = Arc::clone(&last);
+        let alert = move |alert: &Alert| *sink.lock().unwrap() = alert.number;
+        let receivers = Receivers { alert: Some(Box::new(alert)), ..Receivers::default() };
+        let mut merger = MonitorMerger::new(&setup, receivers);
+        let shard = Shard { index: 0, count: 2 };
+        let mut worker = Parts::new(setup.options.analyses, &setup, shard);
+        let mut most = 0;
+        for number in 0..MARKS {
+            let mark = Mark::Tick { number: number.into(), time_ns: number.into() };
+            merger.on_partial(shard, &mark, tick(&mut worker, &[packet(number, number.into())]));
+            most = most.max(merger.held.bytes);
+        }
+        let limit = HELD_BYTES as usize;
+        assert!(most > limit / 2 && most <= limit, "{most}");
+        merger.finish();
+        assert_eq!(*last.lock().unwrap(), u64::from(MARKS));
     }
 }

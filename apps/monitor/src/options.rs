@@ -16,6 +16,7 @@ use crate::analyses::activity::{Limits, row_bytes};
 use crate::analyses::applications;
 use crate::analyses::scans::Suspects;
 use crate::analyses::volumes::{MOST_INTERVALS, ROW_UNITS};
+use crate::merger::HELD_BYTES;
 use crate::state::{Identity, STATE_FLOW_BYTES, part_bytes};
 
 /// The default interval of an interface.
@@ -277,6 +278,7 @@ impl AppOptions for Options {
         let flow_bytes = self.flow_bytes();
         let least = intervals.least_bytes()
             + self.application_bytes(memory.workers)
+            + if memory.workers > 1 { HELD_BYTES } else { 0 }
             + self.enrichment.memory()
             + self.watch.as_ref().map_or(0, |list| list.memory());
         let rest = memory.beside(least + flow_bytes)? + flow_bytes;

@@ -107,8 +107,16 @@ pub trait Merge<A: Analysis>: Sized {
     /// An empty result.
     fn new(setup: &Setup) -> Self;
 
-    /// Adds a worker's partial result of a mark that all workers have passed.
+    /// Whether what `on_time` reports depends on the order in which partial results of marks are merged.
+    const IN_ORDER: bool = false;
+
+    /// Adds a worker's partial result of a mark: if `IN_ORDER`, of one that all workers have passed.
     fn merge(&mut self, found: A::Found);
+
+    /// Memory of a partial result that waits until it may be merged, bytes; only if `IN_ORDER`.
+    fn bytes(_found: &A::Found) -> usize {
+        0
+    }
 
     /// Adds a worker's partial result of the end. Other workers may not have passed the last marks, so it must not change
     /// what `on_time` reports.
@@ -300,10 +308,31 @@ macro_rules! analyses {
             $(pub(crate) $name: Option<<$part as Analysis>::Merger>,)*
         }
 
+        impl Found {
+            /// Memory of what must wait until all workers have passed the mark, bytes.
+            pub(crate) fn waiting_bytes(&self) -> usize {
+                0 $(+ match &self.$name {
+                    Some(own) if <<$part as Analysis>::Merger as Merge<$part>>::IN_ORDER => {
+                        <<$part as Analysis>::Merger as Merge<$part>>::bytes(own)
+                    }
+                    _ => 0,
+                })*
+            }
+        }
+
         impl Mergers {
             pub(crate) fn new(setup: &Setup) -> Self {
                 let on = setup.options.analyses;
                 Self { $($name: on.$name.then(|| Merge::new(setup)),)* }
+            }
+
+            /// Merges what need not wait until all workers have passed the mark.
+            pub(crate) fn merge_at_once(&mut self, found: &mut Found) {
+                $(if !<<$part as Analysis>::Merger as Merge<$part>>::IN_ORDER
+                    && let (Some(own), Some(found)) = (&mut self.$name, found.$name.take())
+                {
+                    own.merge(found);
+                })*
             }
 
             pub(crate) fn merge(&mut self, found: Found) {

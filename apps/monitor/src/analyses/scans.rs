@@ -215,6 +215,9 @@ fn report(changes: &mut Vec<Signal>, signals: Signals<'_>) {
 impl Merge<ScanTable> for ScanMerger {
     type Section = Scans;
 
+    /// Alerts have the numbers of their mark.
+    const IN_ORDER: bool = true;
+
     fn new(setup: &Setup) -> Self {
         Self {
             threshold: setup.options.scan_threshold,
@@ -233,6 +236,14 @@ impl Merge<ScanTable> for ScanMerger {
         self.signals.extend(found.signals);
         self.v4.add(found.v4_changes);
         self.v6.add(found.v6_changes);
+    }
+
+    fn bytes(found: &Box<ScanFindings>) -> usize {
+        let ScanFindings { signals, v4_changes, v6_changes, .. } = &**found;
+        size_of::<ScanFindings>()
+            + size_of_val(&**signals)
+            + size_of_val(&**v4_changes)
+            + size_of_val(&**v6_changes)
     }
 
     fn merge_end(&mut self, found: Box<ScanFindings>) {

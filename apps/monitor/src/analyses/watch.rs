@@ -346,6 +346,9 @@ impl WatchMerger {
 impl Merge<WatchTable> for WatchMerger {
     type Section = Watched;
 
+    /// Alerts begin and continue in the order in which hosts are first seen.
+    const IN_ORDER: bool = true;
+
     fn new(setup: &Setup) -> Self {
         Self::new(setup.options.watch.clone().unwrap_or_default())
     }
@@ -353,6 +356,10 @@ impl Merge<WatchTable> for WatchMerger {
     fn merge(&mut self, found: Box<WatchFindings>) {
         self.add_sights(found.sights);
         self.full |= found.full;
+    }
+
+    fn bytes(found: &Box<WatchFindings>) -> usize {
+        size_of::<WatchFindings>() + size_of_val(&*found.sights)
     }
 
     fn merge_end(&mut self, found: Box<WatchFindings>) {
