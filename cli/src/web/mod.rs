@@ -30,6 +30,7 @@ use ringtap_export::Status;
 use ringtap_flow::Sinks;
 use ringtap_terminal::chart::STYLE as CHARTS;
 use ringtap_terminal::html::{self, STYLE};
+use rustix::time::{ClockId, clock_gettime};
 
 pub(crate) use access::Access;
 pub(crate) use notes::Reporter;
@@ -88,6 +89,13 @@ struct Now {
     memory_bytes: Option<u64>,
     loads: Vec<ThreadLoad>,
     outputs: Vec<Status>,
+}
+
+/// CPU time of this thread so far, nanoseconds. Rendering is measured by it: on a busy machine most of the time between
+/// two clock readings may be that of other threads.
+fn spent_ns() -> u64 {
+    let spent = clock_gettime(ClockId::ThreadCPUTime);
+    spent.tv_sec as u64 * SECOND_NS + spent.tv_nsec as u64
 }
 
 impl Now {
@@ -255,13 +263,12 @@ impl Web {
 
     /// A reply that needs rendering.
     fn rendered(&mut self, render: impl FnOnce(&Self) -> Reply) -> Reply {
-        let before_ns = self.clock.now_ns();
-        if !self.pace.has_time_for_reply(before_ns) {
+        if !self.pace.has_time_for_reply(self.clock.now_ns()) {
             return Reply::None("503 Service Unavailable", "too many requests\n".into());
         }
+        let before_ns = spent_ns();
         let reply = render(self);
-        let now_ns = self.clock.now_ns();
-        self.pace.took_for_reply(now_ns.saturating_sub(before_ns), now_ns);
+        self.pace.took_for_reply(spent_ns() - before_ns, self.clock.now_ns());
         reply
     }
 
@@ -334,7 +341,7 @@ impl Site for Web {
         if let Some(event) = self.rendered.get(&key) {
             return event.clone();
         }
-        let before_ns = self.clock.now_ns();
+        let before_ns = spent_ns();
         let status = self.time_of(view.as_ref().unwrap_or(&View::default()));
         let event = serde_json::json!({
             "content": self.content(&view),
@@ -342,7 +349,7 @@ impl Site for Web {
             "ended": self.ended,
         })
         .to_string();
-        self.pace.took_for_event(self.clock.now_ns().saturating_sub(before_ns));
+        self.pace.took_for_event(spent_ns() - before_ns);
         self.rendered.insert(key, event.clone());
         event
     }

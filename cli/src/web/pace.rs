@@ -1,4 +1,4 @@
-//! How much time rendering may take, whatever the clients do.
+//! How much CPU time rendering may take, whatever the clients do.
 
 /// Time between two samples, and the shortest time between two events.
 pub(super) const SECOND_NS: u64 = 1_000_000_000;

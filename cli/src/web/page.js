@@ -79,10 +79,11 @@ button.addEventListener("click", pause);
 document.addEventListener("visibilitychange", () => { document.hidden ? leave() : follow(); });
 document.addEventListener("selectionchange", update);
 document.addEventListener("pointerdown", () => { pressed = true; });
-["pointerup", "pointercancel"].forEach((name) => document.addEventListener(name, () => {
-    // After the click.
-    setTimeout(() => { pressed = false; update(); }, 0);
-}));
+const release = () => { pressed = false; update(); };
+// After the click.
+["pointerup", "pointercancel"].forEach((name) => document.addEventListener(name, () => { setTimeout(release, 0); }));
+// A button may be released where the page does not see it.
+document.addEventListener("pointermove", (move) => { if (pressed && move.buttons === 0) release(); });
 document.addEventListener("keydown", (key) => {
     const typing = ["INPUT", "SELECT"].includes(document.activeElement.tagName);
     if (typing || key.ctrlKey || key.altKey || key.metaKey) return;

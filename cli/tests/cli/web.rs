@@ -212,7 +212,7 @@ fn all_of_the_page_can_be_read_on_desktop_and_phone_in_light_and_dark() {
         ADDRESSES
         return faults;"
         .replace("ADDRESSES", ADDRESSES);
-    for (width, height) in [(1280, 900), (390, 844), (360, 740)] {
+    for (width, height) in [(1280, 900), (1100, 800), (390, 844), (360, 740)] {
         for dark in [false, true] {
             browser.emulate(width, height, dark);
             assert_eq!(browser.run(&script), serde_json::json!([]), "{width} wide");
