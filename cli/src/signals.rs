@@ -30,6 +30,9 @@ use ringtap_terminal::console::{note, print_message};
 /// The polling interval, and the longest delay of the second interrupt.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// How long an exit waits until stderr has taken its message.
+const SAID_WITHIN: Duration = Duration::from_millis(500);
+
 /// The exit code that shells expect after an interrupt.
 pub(crate) const INTERRUPTED: u8 = 130;
 
@@ -192,7 +195,15 @@ impl Interrupts {
     }
 }
 
+/// Says so and exits; also if stderr is a pipe or terminal that is not read.
 fn exit_at_once() -> ! {
-    print_message("error", "interrupted twice: no report");
+    let (said, is_said) = std::sync::mpsc::sync_channel(1);
+    let say = move || {
+        print_message("error", "interrupted twice: no report");
+        let _ = said.send(());
+    };
+    if std::thread::Builder::new().spawn(say).is_ok() {
+        let _ = is_said.recv_timeout(SAID_WITHIN);
+    }
     std::process::exit(INTERRUPTED.into())
 }

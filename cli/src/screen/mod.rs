@@ -67,7 +67,7 @@ impl Screen {
         }
         let context = || "opening the terminal view";
         let keyboard = Keyboard::open().with_context(context)?;
-        let terminal = Terminal::new(Ansi::default()).with_context(context)?;
+        let terminal = Terminal::new(keyboard.ansi()).with_context(context)?;
         let (view, loads) = (View::new(title, queues, max_flows), Loads::new(threads));
         Ok(Self { terminal, keyboard, size: None, view, frozen: None, loads, drawn: 0 })
     }
@@ -137,7 +137,11 @@ impl Screen {
         self.draw();
     }
 
+    /// Draws the view, unless the terminal has not taken the last drawing yet: then the next drawing shows the changes.
     fn draw(&mut self) {
+        if self.terminal.backend().is_behind() {
+            return;
+        }
         // Ignore the error: the run continues without its terminal.
         let view = self.frozen.as_ref().unwrap_or(&self.view);
         let _ = self.terminal.draw(|frame| draw::draw(view, frame));

@@ -1,9 +1,13 @@
-//! The terminal: writes cells and styles as escape sequences (ECMA-48) to stderr, and reads single
-//! keys.
+//! The terminal: writes cells and styles as escape sequences (ECMA-48) to the terminal of
+//! stderr, and reads single keys.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::time::Duration;
 
 use ratatui_core::backend::{Backend, ClearType, WindowSize};
 use ratatui_core::buffer::Cell;
@@ -25,10 +29,52 @@ pub(super) enum Key {
     Interrupt,
 }
 
+/// How long restoring waits for a terminal that is not read.
+const LEAVE_WITHIN: Duration = Duration::from_millis(200);
+
+/// Most buffers that wait to be written, more than one drawing, its beginning and its end need.
+const BUFFERS: usize = 8;
+
 /// The keyboard in raw mode; dropping it restores the terminal.
 pub(super) struct Keyboard {
     tty: File,
     before: Termios,
+    writer: Option<Writer>,
+    /// Disconnected when everything is written.
+    written: Receiver<()>,
+}
+
+/// Passes bytes to a thread that writes them to stderr, so that a terminal that is not read holds only that thread.
+#[derive(Clone)]
+struct Writer {
+    bytes: SyncSender<Vec<u8>>,
+    /// Buffers that are not written yet.
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Writer {
+    /// Starts the thread. What it returns second is disconnected when all writers are gone and their bytes are written.
+    fn start() -> io::Result<(Self, Receiver<()>)> {
+        let (bytes, received) = mpsc::sync_channel::<Vec<u8>>(BUFFERS);
+        let (ending, written) = mpsc::sync_channel(0);
+        let own = Self { bytes, waiting: Arc::default() };
+        let waiting = Arc::clone(&own.waiting);
+        std::thread::Builder::new().name("screen".into()).spawn(move || {
+            let _ending: SyncSender<()> = ending;
+            for bytes in received {
+                // Ignore the error: the run continues without its terminal.
+                let _ = io::stderr().write_all(&bytes);
+                waiting.fetch_sub(1, Ordering::Relaxed);
+            }
+        })?;
+        Ok((own, written))
+    }
+
+    fn write(&self, bytes: Vec<u8>) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        // There is room: a drawing waits for the one before.
+        let _ = self.bytes.try_send(bytes);
+    }
 }
 
 impl Keyboard {
@@ -39,13 +85,18 @@ impl Keyboard {
         } else {
             File::open("/dev/tty")?
         };
+        let (writer, written) = Writer::start()?;
         let before = tcgetattr(&tty)?;
         let mut raw = before.clone();
         raw.make_raw();
         tcsetattr(&tty, OptionalActions::Now, &raw)?;
-        let own = Self { tty, before };
-        io::stderr().write_all(ENTER)?;
-        Ok(own)
+        writer.write(ENTER.to_vec());
+        Ok(Self { tty, before, writer: Some(writer), written })
+    }
+
+    /// A backend for the same terminal.
+    pub(super) fn ansi(&self) -> Ansi {
+        Ansi { writer: self.writer.clone(), out: Vec::new() }
     }
 
     /// Keys pressed since the last call.
@@ -69,8 +120,9 @@ impl Keyboard {
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
-        // Ignore errors: a closed terminal cannot be restored.
-        let _ = io::stderr().write_all(LEAVE);
+        // Ignore errors: a terminal that is closed or not read cannot be restored.
+        self.writer.take().into_iter().for_each(|writer| writer.write(LEAVE.to_vec()));
+        let _ = self.written.recv_timeout(LEAVE_WITHIN);
         let _ = tcsetattr(&self.tty, OptionalActions::Now, &self.before);
     }
 }
@@ -95,13 +147,19 @@ fn keys_of(bytes: &[u8]) -> Vec<Key> {
     keys
 }
 
-/// A backend that buffers escape sequences for stderr.
+/// A backend that buffers escape sequences for the terminal. It never waits.
 #[derive(Default)]
 pub(super) struct Ansi {
+    writer: Option<Writer>,
     out: Vec<u8>,
 }
 
 impl Ansi {
+    /// Whether the terminal has not taken everything yet.
+    pub(super) fn is_behind(&self) -> bool {
+        self.writer.as_ref().is_some_and(|writer| writer.waiting.load(Ordering::Relaxed) > 0)
+    }
+
     fn push(&mut self, sequence: &str) {
         self.out.extend_from_slice(sequence.as_bytes());
     }
@@ -215,9 +273,13 @@ impl Backend for Ansi {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let written = io::stderr().write_all(&self.out);
-        self.out.clear();
-        written
+        let out = std::mem::take(&mut self.out);
+        if let Some(writer) = &self.writer
+            && !out.is_empty()
+        {
+            writer.write(out);
+        }
+        Ok(())
     }
 }
 

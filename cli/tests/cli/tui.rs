@@ -134,6 +134,23 @@ fn an_interrupt_after_the_key_loses_no_records() {
     assert!(folder.path().join("flows.csv").exists());
 }
 
+/// More is drawn than the terminal takes.
+#[test]
+fn a_terminal_that_is_not_read_does_not_hold_the_run() {
+    let Some(net) = Net::new(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (mut terminal, mut child) = start(&net, folder.path(), &["--report", "json"]);
+    terminal.wait_for("Busiest hosts");
+    // Help appears and goes away.
+    terminal.press(&b"?x".repeat(1_000));
+    terminal.press(b"\x03");
+    let mut report = Vec::new();
+    child.0.stdout.take().unwrap().read_to_end(&mut report).unwrap();
+    assert_eq!(child.0.wait().unwrap().code(), Some(0));
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    assert!(report["packets"]["received"].is_u64(), "{report}");
+}
+
 #[test]
 fn an_output_that_fails_is_shown() {
     let Some(net) = Net::new(1) else { return };
