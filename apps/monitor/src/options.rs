@@ -244,8 +244,8 @@ impl AppOptions for Options {
     /// be expensive.
     fn tick_ns(&self) -> u64 {
         let tick_ns = self.metering.timeouts.tick_ns();
-        match self.interval_ns.filter(|_| self.saves_parts()) {
-            // A part ends with its interval.
+        match self.interval_ns.filter(|_| self.saves_parts() || self.on().activity) {
+            // A part ends with its interval, and activity has few intervals at a time.
             Some(interval_ns) => (interval_ns / interval_ns.div_ceil(tick_ns)).max(SECOND_NS),
             None => tick_ns,
         }

@@ -6,6 +6,7 @@
 //! or threads.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ringtap_io::capture::{Files, Place};
 use ringtap_skeleton::ShardMap;
@@ -21,6 +22,10 @@ use crate::{AppOptions, Plan, Watch};
 /// Packets prefetched ahead.
 const AHEAD: usize = 8;
 
+/// Marks that a queue may be ahead of the slowest one: what it handed over at them waits until all queues have passed.
+/// The slowest queue never waits, because it has every chunk that another one is in.
+const MARKS_AHEAD: u64 = 64;
+
 /// The decoded packets of one queue of a capture, with marks.
 pub struct PacketFeed<'a> {
     source: Source<'a>,
@@ -32,6 +37,8 @@ pub struct PacketFeed<'a> {
     load: Option<Arc<SortedChunk>>,
     places: usize,
     marks: usize,
+    /// Marks that each queue has handed out.
+    passed: Arc<[AtomicU64]>,
     frames: Frames,
 }
 
@@ -55,6 +62,7 @@ impl<'a> PacketFeed<'a> {
                 .with_segments(plan.app.segments())
                 .with_fragments(datagrams, regions)
         };
+        let passed: Arc<[_]> = inboxes.iter().map(|_| AtomicU64::new(0)).collect();
         let feed = |(queue, inbox)| Self {
             source: source.clone(),
             inbox,
@@ -65,6 +73,7 @@ impl<'a> PacketFeed<'a> {
             load: None,
             places: 0,
             marks: 0,
+            passed: Arc::clone(&passed),
         };
         inboxes.into_iter().enumerate().map(feed).collect()
     }
@@ -89,6 +98,9 @@ impl<'a> PacketFeed<'a> {
             }
             if self.places == upto {
                 let (_, sign) = mark?;
+                if matches!(sign, Sign::Mark(_)) && !self.may_pass() {
+                    return Some(Fed::Idle);
+                }
                 self.marks += 1;
                 match sign {
                     Sign::Mark(mark) => return Some(Fed::Mark(*mark)),
@@ -96,6 +108,18 @@ impl<'a> PacketFeed<'a> {
                 }
             }
         }
+    }
+
+    /// Counts a mark, unless this queue is too far ahead of another one.
+    fn may_pass(&self) -> bool {
+        // Relaxed: they order no other data.
+        let of = |queue: &AtomicU64| queue.load(Ordering::Relaxed);
+        let own = of(&self.passed[self.queue]);
+        let may = self.passed.iter().all(|other| own <= of(other) + MARKS_AHEAD);
+        if may {
+            self.passed[self.queue].store(own + 1, Ordering::Relaxed);
+        }
+        may
     }
 
     /// Appends the packets at `places` that belong to this queue and are selected and sampled,

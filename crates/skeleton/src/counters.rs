@@ -22,6 +22,8 @@ pub(crate) struct RunCounters<R> {
     /// By queue.
     pub(crate) dispatched: Vec<Counter>,
     pub(crate) handled: Vec<Counter>,
+    /// Marks that each worker has finished.
+    pub(crate) marks: Vec<Counter>,
     report: Mutex<Option<R>>,
 }
 
@@ -31,6 +33,7 @@ impl<R> RunCounters<R> {
         Self {
             dispatched: counters(shards.queues()),
             handled: counters(shards.workers()),
+            marks: counters(shards.workers()),
             report: Mutex::new(None),
         }
     }

@@ -18,8 +18,8 @@
 //! No wake-up is lost: a merge node that holds the lock polls all rings, and its seat polls once
 //! more before it sleeps (`idle.rs`); a merge node without the lock leaves them to the holder.
 //!
-//! No deadlock: a queue waits for its feed, which waits for no worker, and for the merger, which
-//! never waits.
+//! No deadlock: a queue waits for its feed, which waits at most for slower queues of its source, and for the merger,
+//! which never waits.
 
 use std::sync::{Arc, Mutex};
 

@@ -29,6 +29,8 @@ pub(crate) struct Owner<'a, A: Application> {
     mark: Option<Mark>,
     ended: bool,
     handled: &'a Counter,
+    /// Marks that the worker has finished.
+    marks: &'a Counter,
 }
 
 /// Makes the owners of all shards, and their merger.
@@ -39,18 +41,23 @@ pub(crate) fn owners<'a, A: Application>(
 ) -> Result<(Vec<Owner<'a, A>>, MergerNode<'a, A>), RunError> {
     let count = options.shards.workers();
     let (mut owners, mut receivers) = (Vec::new(), Vec::new());
-    for (index, handled) in counters.handled.iter().enumerate() {
+    for (index, counters) in counters.handled.iter().zip(&counters.marks).enumerate() {
         let (sender, receiver) = ring(options.ring, options.report_capacity, 1)?;
-        owners.push(Owner::new(app, Shard { index, count }, sender, handled));
+        owners.push(Owner::new(app, Shard { index, count }, sender, counters));
         receivers.push(receiver);
     }
     Ok((owners, MergerNode::new(app, receivers, counters)))
 }
 
 impl<'a, A: Application> Owner<'a, A> {
-    fn new(app: &A, shard: Shard, reports: Producer<Report<A>>, handled: &'a Counter) -> Self {
+    fn new(
+        app: &A,
+        shard: Shard,
+        reports: Producer<Report<A>>,
+        (handled, marks): (&'a Counter, &'a Counter),
+    ) -> Self {
         let (worker, outbox) = (app.worker(shard), RingOutbox::new(reports));
-        Self { worker, shard, outbox, mark: None, ended: false, handled }
+        Self { worker, shard, outbox, mark: None, ended: false, handled, marks }
     }
 
     /// Continues unfinished work. `None`: it may be given more; otherwise the result of the step.
@@ -95,6 +102,7 @@ impl<'a, A: Application> Owner<'a, A> {
             None => self.mark = Some(mark),
             Some(partial) => {
                 self.outbox.post(Report::Partial(mark, partial));
+                self.marks.add(1);
                 self.mark = None;
                 self.ended = matches!(mark, Mark::End { .. });
             }

@@ -292,7 +292,7 @@ impl Read for Pipe {
         let len = record.min(self.bytes.len() - self.at).min(out.len());
         out[..len].copy_from_slice(&self.bytes[self.at..self.at + len]);
         self.at += len;
-        self.given.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.given.fetch_add(1, Ordering::Relaxed);
         Ok(len)
     }
 }
@@ -313,7 +313,7 @@ fn no_read_while_packets_are_left() {
                 if feed.next(&mut burst) == Fed::Items {
                     handed += burst.len();
                     // The file header, and each packet returned so far.
-                    let read = given.load(std::sync::atomic::Ordering::Relaxed);
+                    let read = given.load(Ordering::Relaxed);
                     assert_eq!((burst.len(), read), (1, 1 + handed));
                     burst.clear();
                 }

@@ -4,8 +4,13 @@ use ringtap_base::Counter;
 use ringtap_stage::{Application, Burst, Fed, Feed, Mark};
 
 use super::lane::LaneTx;
+use crate::counters::RunCounters;
 use crate::node::{Node, Step};
 use crate::{BURST, ShardMap};
+
+/// Marks that a worker may be ahead of the slowest one: the merger keeps what it handed over at them until all have
+/// passed.
+const MARKS_AHEAD: u64 = 64;
 
 pub(super) struct Dispatcher<'a, A: Application, F> {
     app: &'a A,
@@ -19,6 +24,9 @@ pub(super) struct Dispatcher<'a, A: Application, F> {
     at: usize,
     /// A mark being distributed, and the first lane that lacks it.
     mark: Option<(Mark, usize)>,
+    /// Marks that all lanes have, and those that each worker has finished.
+    marks: u64,
+    finished: &'a [Counter],
     dispatched: &'a Counter,
 }
 
@@ -29,10 +37,19 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
         shards: ShardMap,
         queue: usize,
         lanes: Vec<LaneTx<A::Item>>,
-        dispatched: &'a Counter,
+        counters: &'a RunCounters<A::Report>,
     ) -> Self {
         let burst = Burst::with_capacity(BURST);
-        Self { app, feed, shards, queue, lanes, burst, at: 0, mark: None, dispatched }
+        let finished = &counters.marks[queue * lanes.len()..][..lanes.len()];
+        let dispatched = &counters.dispatched[queue];
+        let (at, mark, marks) = (0, None, 0);
+        Self { app, feed, shards, queue, lanes, burst, at, mark, marks, finished, dispatched }
+    }
+
+    /// Whether the slowest worker has so many marks before it that no other may be given more.
+    fn is_ahead(&self) -> bool {
+        let slowest = self.finished.iter().map(Counter::get).min();
+        self.lanes.len() > 1 && slowest.is_some_and(|slowest| self.marks > slowest + MARKS_AHEAD)
     }
 
     /// Hands over as much of the burst as has room, and publishes it to the workers, because the
@@ -85,6 +102,7 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
             }
         }
         self.mark = None;
+        self.marks += 1;
         true
     }
 
@@ -116,6 +134,10 @@ impl<A: Application, F: Feed<Item = A::Item> + Send> Node for Dispatcher<'_, A, 
             }
         }
         let Some((mark, from)) = self.mark else { return Step::Idle };
+        if from == 0 && self.is_ahead() {
+            self.flush();
+            return Step::Idle;
+        }
         if !self.spread(mark, from) {
             let further = self.mark.is_some_and(|(_, lane)| lane > from);
             return if further { Step::Worked } else { Step::Idle };

@@ -13,7 +13,7 @@
 //! With several queues each has its own dispatcher and workers; the merger receives from all.
 //!
 //! No deadlock: the merger polls every ring and never waits, so each worker's reports find room, so
-//! each worker takes further items, so the dispatcher finds room. The graph has no cycle;
+//! each worker takes further items, so the dispatcher finds room, and marks are finished. The graph has no cycle;
 //! `tests/simulation.rs` searches for a counter-example.
 
 mod dispatcher;
@@ -46,8 +46,8 @@ pub(crate) fn nodes<'a, A: Application>(
             let worker = worker::WorkerNode { owner, lane: from };
             nodes.push((Role::Worker(queue * each + place), Box::new(worker)));
         }
-        let (shards, dispatched) = (options.shards.clone(), &counters.dispatched[queue]);
-        let dispatcher = dispatcher::Dispatcher::new(app, feed, shards, queue, lanes, dispatched);
+        let shards = options.shards.clone();
+        let dispatcher = dispatcher::Dispatcher::new(app, feed, shards, queue, lanes, counters);
         nodes.push((Role::Dispatcher(queue), Box::new(dispatcher)));
     }
     nodes.push((Role::Merger, Box::new(merger)));

@@ -108,12 +108,15 @@ impl ActivityTable {
         self.flush();
         self.over = self.over.max(self.number(time_ns));
         let later = self.open.split_off(&self.over);
-        std::mem::replace(&mut self.open, later)
+        let mut taken = std::mem::replace(&mut self.open, later);
+        taken.values_mut().for_each(|sketches| sketches.close());
+        taken
     }
 
     /// Hands over everything.
     pub(crate) fn finish(mut self) -> BTreeMap<u64, Box<Sketches>> {
         self.flush();
+        self.open.values_mut().for_each(|sketches| sketches.close());
         self.open
     }
 

@@ -32,7 +32,7 @@ pub struct Sketches {
     pub(super) sources: Option<Distinct<Host>>,
     pub(super) destinations: Option<Distinct<Host>>,
     seen: Seen,
-    /// Pairs of other shards.
+    /// Pairs of this shard once it is closed, and of other shards.
     pairs: u64,
 }
 
@@ -84,6 +84,13 @@ impl Sketches {
                 self.destinations.iter_mut().for_each(|hosts| hosts.update(&destination));
             }
         }
+    }
+
+    /// No packets follow: frees the memory that only they need, a third of all, because many intervals may wait for the
+    /// slowest worker.
+    pub(super) fn close(&mut self) {
+        self.pairs = self.pairs();
+        self.seen = Seen { bits: Vec::new(), set: 0 };
     }
 
     /// Joins two shards' sketches of an interval.
