@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Most memory of partial results that wait until all workers have passed their mark, bytes.
-pub(crate) const HELD_BYTES: u64 = 4 << 20;
+pub(crate) const HELD_BYTES: u64 = 1 << 20;
 
 /// Partial results of marks that not all workers have passed. They are merged in the order of marks, so alerts do not
 /// depend on which worker is faster. If they have no room, the earliest are merged at once.
