@@ -33,9 +33,15 @@ from measure import SEED, machine
 
 JARS = Path(__file__).resolve().parent.parent / "target/test-tools/kafka"
 CHUNK = 256 << 10
+FORMATS = {
+    "JSON": "format=json",
+    "JSON, snappy": "format=json&compression=snappy",
+    "protobuf": "format=protobuf",
+}
 KCAT = {
     "kcat": [],
     "kcat, large batches": ["-X", "linger.ms=50", "-X", "batch.size=900000", "-X", "batch.num.messages=100000"],
+    "kcat, snappy": ["-z", "snappy"],
 }
 
 
@@ -192,9 +198,9 @@ def main():
         # Function of an address and a topic: a command, and the number of messages that it adds.
         candidates = {}
         for name, path in programs.items():
-            for format in ("json", "protobuf"):
-                candidates[f"{name}, {format}"] = lambda address, topic, path=path, format=format: monitor(
-                    path, capture, "--probe", "site", "--export", f"kafka://{address}/{topic}?format={format}"
+            for label, query in FORMATS.items():
+                candidates[f"{name}, {label}"] = lambda address, topic, path=path, query=query: monitor(
+                    path, capture, "--probe", "site", "--export", f"kafka://{address}/{topic}?{query}"
                 )
         for name, more in KCAT.items():
             words = ["-P", "-K", "\t", "-X", "enable.idempotence=true", "-X", "acks=all", *more, "-l", lines]

@@ -187,6 +187,8 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         let mut outcome = run_plan(&plan, source, &console, sinks, on_part, alerts)?;
         let saved = states.finish(&outcome);
         (outcome.export, outcome.write) = outputs.finish();
+        // An output may have recovered since the last turn of the attendant.
+        console.tick();
         for all in [&outcome.export, &outcome.write] {
             for (kind, text) in outputs::messages(all) {
                 print_message(kind, &text);

@@ -197,6 +197,7 @@ impl Console {
     /// Shows the progress, at its interval, and returns the user's requests.
     pub(crate) fn tick(&self) -> Vec<Request> {
         if self.closed.load(Ordering::Relaxed) {
+            self.check_outputs(self.begin.elapsed());
             return Vec::new();
         }
         self.check_sharding();
@@ -277,13 +278,15 @@ impl Console {
         self.warn("overload: the packets of some address pairs are dropped and counted as shed");
     }
 
-    /// Reports outputs that fail, lose records or recover.
+    /// Reports outputs that fail, lose records or recover; once the console is closed only those that recover, because the
+    /// end of the run reports the others.
     fn check_outputs(&self, elapsed: Duration) {
         let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = outputs.check(elapsed);
         drop(outputs);
         for line in lines {
             match line {
+                Line::Warning(_) if self.closed.load(Ordering::Relaxed) => {}
                 Line::Warning(text) => self.warn(&text),
                 Line::Note(text) if is_wanted(Level::Info) => self.print_line(&shown(&text)),
                 Line::Note(_) => {}
