@@ -2,11 +2,17 @@
 """Prints the packages of the workspace by layer, and the packages that each uses.
 
 Exits with 1 if a package is not in the table of layers in docs/ARCHITECTURE.md, if it uses a
-package of a higher layer, or if there is a cycle.
+package of a higher layer, or if there is a cycle. The files of a package must not import each other
+in a circle, either, except those in the table CIRCLES. An import through a re-export counts as one of the
+file that defines the item; a declaration (`mod`), a re-export and tests do not count.
 
-Usage: scripts/graph.py
+Usage: scripts/graph.py [--circles]
+
+With --circles, prints each circle among files and the imports that cause it.
 """
 
+import collections
+import glob
 import json
 import os
 import re
@@ -14,6 +20,61 @@ import subprocess
 import sys
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), ".."))
+
+# The circles among files that remain: one file of each, and the number of its files.
+CIRCLES = {
+    "apps/filter/src/levels.rs": 2,
+    "apps/monitor/src/alerts.rs": 37,
+    "cli/src/alerts/helper.rs": 7,
+    "cli/src/args.rs": 4,
+    "cli/src/console/mod.rs": 2,
+    "cli/src/filter/ctl.rs": 3,
+    "cli/src/forward/ctl.rs": 3,
+    "cli/src/generate/file.rs": 4,
+    "cli/src/merge.rs": 3,
+    "cli/src/ndn/generate_key.rs": 6,
+    "cli/src/web/content.rs": 2,
+    "crates/export/src/alerts/file.rs": 34,
+    "crates/export/src/collector.rs": 2,
+    "crates/export/src/cut.rs": 5,
+    "crates/export/src/encode/facts.rs": 3,
+    "crates/export/src/events/eve.rs": 4,
+    "crates/extract/src/lib.rs": 3,
+    "crates/extract/src/protocols/dns/message.rs": 2,
+    "crates/extract/src/protocols/tls/dtls.rs": 5,
+    "crates/flow/src/entry.rs": 3,
+    "crates/flow/src/shelf.rs": 2,
+    "crates/io/src/dpdk/device.rs": 4,
+    "crates/io/src/live/follower.rs": 4,
+    "crates/io/src/live/interface.rs": 2,
+    "crates/io/src/live/offload/checksum.rs": 4,
+    "crates/io/src/live/packet/receiver.rs": 2,
+    "crates/io/src/live/send/packet.rs": 3,
+    "crates/ndn/src/faces/channel.rs": 10,
+    "crates/ndn/src/faces/intake.rs": 2,
+    "crates/ndn/src/faces/stream.rs": 2,
+    "crates/ndn/src/forwarder/notice.rs": 3,
+    "crates/ndn/src/forwarder/tables/access.rs": 2,
+    "crates/ndn/src/forwarder/tables/buckets/held.rs": 2,
+    "crates/ndn/src/forwarder/tables/content/blocks.rs": 2,
+    "crates/ndn/src/packets/signature/key.rs": 3,
+    "crates/ndn/src/relay/announce.rs": 4,
+    "crates/ndn/src/relay/batch.rs": 2,
+    "crates/ring/src/flavors/fastforward.rs": 6,
+    "crates/skeleton/src/pipeline/mod.rs": 3,
+    "crates/skeleton/src/stream/feedback/emitter.rs": 3,
+    "crates/state/src/block.rs": 4,
+    "crates/traffic/src/exchanges/messages.rs": 3,
+    "crates/wire/src/ip/length.rs": 24,
+    "lab/src/bin/ringtap-lab/ndn/live.rs": 3,
+    "lab/src/programs.rs": 2,
+    "lab/src/report/figure.rs": 3,
+}
+
+# Comments, strings, characters and lifetimes; names; path separators; all else, one by one.
+TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|b?r(?P<hash>\#*)".*?"(?P=hash)|[bc]?"(?:\\.|[^"\\])*"|b?'(?:\\[^\n]*?|[^'\\\n])'|'\w+
+    |(?P<token>[A-Za-z_]\w*|::|=>|->|\S)""", re.S | re.X)
+DEFINES = {"struct", "enum", "union", "trait", "type", "fn", "const", "static"}
 
 
 def layers():
@@ -27,7 +88,244 @@ def layers():
     return found
 
 
+class Module:
+    """The names that a module defines or imports, and the paths that its code has."""
+
+    def __init__(self):
+        self.files, self.names, self.globs, self.paths = [], collections.defaultdict(list), [], []
+        self.words = collections.defaultdict(set)
+
+
+class Sources:
+    """The modules of one target, read from its root file."""
+
+    def __init__(self, root):
+        self.modules = collections.defaultdict(Module)
+        self.read((), root, os.path.dirname(root))
+
+    def read(self, name, path, folder):
+        with open(path) as file:
+            text = file.read()
+        # Strings are kept for the attribute `path`.
+        tokens = [match[0] for match in TOKEN.finditer(text) if match["token"] or match[0][0] == '"']
+        self.module(name, path, folder, tokens)
+
+    def module(self, name, path, folder, tokens):
+        """Reads the tokens of a module. `folder` has the files of its children."""
+        module = self.modules[name]
+        module.files.append(path)
+        at, depth, attributes, public = 0, 0, [], False
+        # The depth of brackets is 0 outside all items.
+        while at < len(tokens):
+            token = tokens[at]
+            if token == "#" and tokens[at + 1:at + 2] == ["["]:
+                end = closing(tokens, at + 1)
+                attributes.append(tokens[at + 2:end])
+                at = end + 1
+                continue
+            if token == "pub":
+                public = True
+                at = closing(tokens, at + 1) + 1 if tokens[at + 1] == "(" else at + 1
+                continue
+            if attributes and any(one[0] == "cfg" and "test" in one and "not" not in one for one in attributes):
+                at, attributes, public = past(tokens, at), [], False
+                continue
+            before = tokens[at - 1] if at else ""
+            follows = tokens[at + 1] if at + 1 < len(tokens) else ""
+            step = 1
+            if token == "mod" and re.match(r"\w", follows):
+                child = name + (follows,)
+                module.names[follows].append(("module", path, child))
+                if tokens[at + 2] == "{":
+                    end = closing(tokens, at + 2)
+                    self.module(child, path, os.path.join(folder, follows), tokens[at + 3:end])
+                    step = end + 1 - at
+                else:
+                    self.children(child, path, folder, follows, attributes)
+                    step = 3
+            elif token == "use" and follows != "<":
+                end = tokens.index(";", at)
+                for used, alias in tree(tokens[at + 1:end], []):
+                    if used[-1] == "*":
+                        module.globs.append((path, used[:-1], public))
+                    else:
+                        module.names[alias].append(("use", path, used))
+                        module.paths.append((path, used, alias if public else None))
+                step = end + 1 - at
+            elif token in DEFINES and depth == 0 and re.match(r"\w", follows) and follows not in DEFINES:
+                module.names[tokens[at + 2] if follows == "mut" else follows].append(("item", path, None))
+            elif token == "macro_rules":
+                module.names[tokens[at + 2]].append(("item", path, None))
+            elif re.match(r"[A-Za-z_]", token) and before not in ("::", "."):
+                end = at + 1
+                while end + 1 < len(tokens) and tokens[end] == "::" and re.match(r"[A-Za-z_]", tokens[end + 1]):
+                    end += 2
+                if end > at + 1:
+                    module.paths.append((path, tokens[at:end:2], None))
+                module.words[path].add(token)
+                step = end - at
+            if token in "{([":
+                depth += 1
+            elif token in "})]":
+                depth -= 1
+            attributes, public = [], False
+            at += step
+
+    def children(self, child, path, folder, name, attributes):
+        """Reads the file of a child, or both where a feature selects one."""
+        found = [os.path.join(folder, name + ".rs"), os.path.join(folder, name, "mod.rs")]
+        given = [one[one.index("path") + 2].strip('"') for one in attributes if "path" in one]
+        if given:
+            # Relative to the folder of the file with the declaration.
+            given = [os.path.normpath(os.path.join(os.path.dirname(path), one)) for one in given]
+            found = given + (found if any(one[0] == "cfg_attr" for one in attributes) else [])
+        for file in found:
+            if os.path.exists(file):
+                inner = os.path.dirname(file) if file.endswith("/mod.rs") else os.path.join(folder, name)
+                self.read(child, file, inner)
+
+    def resolve(self, name, path, seen=()):
+        """The files that define what `path` means in module `name`, or None if that is another crate's."""
+        first, rest = path[0], path[1:]
+        if first == "crate":
+            return self.within((), rest, seen)
+        if first == "self":
+            return self.within(name, rest, seen)
+        if first == "super":
+            return self.within(name[:-1], rest, seen) if name else None
+        return self.within(name, path, seen)
+
+    def within(self, name, path, seen):
+        while path and path[0] in ("super", "self"):
+            name, path = name[:-1] if path[0] == "super" else name, path[1:]
+        if not path:
+            return set()
+        if (name, path[0]) in seen or name not in self.modules:
+            return None
+        seen += ((name, path[0]),)
+        module, files = self.modules[name], None
+        for kind, file, target in module.names.get(path[0], ()):
+            if kind == "item":
+                found = {file}
+            elif kind == "module":
+                found = self.within(target, path[1:], seen)
+            else:
+                found = self.resolve(name, list(target) + path[1:], seen)
+            files = files if found is None else (files or set()) | found
+        if files is None:
+            for _, target, _ in module.globs:
+                found = self.resolve(name, target + path, seen)
+                files = files if found is None else (files or set()) | found
+        return files
+
+    def imports(self):
+        """Maps each pair of files to the paths by which the first imports the second."""
+        found = collections.defaultdict(set)
+        for name, module in self.modules.items():
+            for file, path, reexport in module.paths:
+                if reexport is None or reexport in module.words[file]:
+                    for other in self.resolve(name, path) or ():
+                        found[file, other].add("::".join(path))
+            for file, path, _ in module.globs:
+                for word in module.words[file] - set(module.names):
+                    for other in self.resolve(name, path + [word]) or ():
+                        found[file, other].add("::".join(path + [word]))
+        return {pair: paths for pair, paths in found.items() if pair[0] != pair[1]}
+
+
+def closing(tokens, at):
+    """The place of the bracket that closes the one at `at`."""
+    depth = 0
+    for place in range(at, len(tokens)):
+        depth += (tokens[place] in "{([") - (tokens[place] in "})]")
+        if depth == 0:
+            return place
+    return len(tokens)
+
+
+def past(tokens, at):
+    """The place after the item at `at`."""
+    while at < len(tokens) and tokens[at] not in ";,})]":
+        if tokens[at] == "{":
+            return closing(tokens, at) + 1
+        at = closing(tokens, at) + 1 if tokens[at] in "([" else at + 1
+    return at + 1 if at < len(tokens) and tokens[at] in ";," else at
+
+
+def tree(tokens, prefix):
+    """The paths of a `use`, each with the name that it gives."""
+    path, at = list(prefix), 0
+    while at < len(tokens):
+        if tokens[at] == "{":
+            start, depth = at + 1, 0
+            for place in range(at + 1, len(tokens)):
+                if depth == 0 and tokens[place] in ",}":
+                    if place > start:
+                        yield from tree(tokens[start:place], path)
+                    start = place + 1
+                depth += (tokens[place] == "{") - (tokens[place] == "}")
+            return
+        if tokens[at] == "as":
+            yield path, tokens[at + 1]
+            return
+        if tokens[at] == "self" and path:
+            yield path, tokens[at + 2] if tokens[at + 1:at + 2] == ["as"] else path[-1]
+            return
+        if tokens[at] != "::":
+            path.append(tokens[at])
+        at += 1
+    yield path, path[-1]
+
+
+def circles(imports):
+    """The sets of files that import each other, directly or through others."""
+    uses, order, low, stack, found = collections.defaultdict(list), {}, {}, [], []
+    for file, other in sorted(imports):
+        uses[file].append(other)
+
+    def visit(file):
+        order[file] = low[file] = len(order)
+        stack.append(file)
+        for other in uses[file]:
+            if other not in order:
+                visit(other)
+            if other in stack:
+                low[file] = min(low[file], low[other])
+        if low[file] == order[file]:
+            at = stack.index(file)
+            if len(stack) - at > 1:
+                found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for file in sorted(uses):
+        if file not in order:
+            visit(file)
+    return found
+
+
+def file_faults(folders):
+    """The circles among the files of each package that the table lacks, and what the table has in excess."""
+    faults, left = [], dict(CIRCLES)
+    for folder in folders:
+        roots = [one for shape in ("lib.rs", "main.rs", "bin/*.rs", "bin/*/main.rs") for one in glob.glob(f"{folder}/src/{shape}")]
+        for root in sorted(roots):
+            imports = Sources(root).imports()
+            for files in circles(imports):
+                causes = [f"    {file} → {other}: {', '.join(sorted(imports[file, other]))}"
+                          for file, other in sorted(imports) if file in files and other in files]
+                if "--circles" in sys.argv:
+                    print("\n".join([f"{len(files)} files of {folder} import each other:"] + causes))
+                known = [file for file in files if file in left]
+                allowed = sum(left.pop(file) for file in known)
+                if len(known) != 1 and allowed or len(files) < allowed:
+                    faults.append(f"CIRCLES has {allowed} files for {', '.join(known)}, but the circle has {len(files)}")
+                elif len(files) > allowed:
+                    faults.append("\n".join([f"{len(files)} files of {folder} import each other in a circle (CIRCLES allows {allowed}):"] + causes))
+    return faults + [f"{file} is in CIRCLES, but in no circle" for file in left]
+
+
 def main():
+    os.chdir(ROOT)
     command = ["cargo", "metadata", "--no-deps", "--format-version", "1", "--locked"]
     metadata = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout)
     folders = {one["name"]: os.path.relpath(os.path.dirname(one["manifest_path"]), ROOT) for one in metadata["packages"]}
@@ -55,6 +353,7 @@ def main():
     for name in sorted(uses, key=lambda name: (-layer.get(folders[name], 9), folders[name])):
         print(f"{layer.get(folders[name], '-')}  {folders[name]:18} {', '.join(folders[other] for other in uses[name]) or '–'}")
     print(f"{len(folders)} packages")
+    faults += file_faults(sorted(folders.values()))
     if faults:
         sys.exit("\n".join(sorted(set(faults))))
 
