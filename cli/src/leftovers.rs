@@ -40,7 +40,7 @@ enum State {
     Written,
     /// Its process ended. The open file holds the lock.
     Left(File),
-    /// It belongs to another user, or is something else.
+    /// The file belongs to another user, or is something else.
     Foreign,
 }
 

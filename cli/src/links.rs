@@ -24,7 +24,7 @@ pub(crate) fn follow(place: usize, receivers: &[Receiver]) {
     }
 }
 
-/// The same for the interface called `name`, which sends.
+/// Follows the interface called `name`, which sends, from now on.
 pub(crate) fn follow_sender(place: usize, name: &str) {
     follow_by(|follower| follower.add_sender(place, name));
 }

@@ -186,7 +186,7 @@ pub(crate) fn failed(error: MergeError, files: &[PathBuf]) -> anyhow::Error {
     }
 }
 
-/// That a run was interrupted, and why there is no digest, if one was requested.
+/// Warnings that a run was interrupted, and why there is no digest, if one was requested.
 pub(crate) fn warnings(args: &MergeArgs, merged: &Merged) -> Vec<String> {
     let interrupted = merged.header.is_interrupted().then(|| INTERRUPTED.to_owned());
     let inexact = if args.digest { merged.inexact() } else { Default::default() };

@@ -73,7 +73,7 @@ pub struct Placement {
 }
 
 impl Machine {
-    /// This machine.
+    /// Describes the machine on which the program runs.
     pub fn this() -> Self {
         let mut usable = Vec::new();
         if let Ok(set) = rustix::thread::sched_getaffinity(None) {

@@ -64,7 +64,7 @@ pub struct Row {
 pub enum State {
     /// The trial succeeded.
     Ok,
-    /// It ran with more threads than cores, so its values do not measure scaling.
+    /// The trial ran with more threads than cores, so its values do not measure scaling.
     Oversubscribed,
     /// Its result differs from that of the other trials.
     Wrong,

@@ -131,7 +131,7 @@ impl Levels {
         self.0.iter().rev().find_map(find)
     }
 
-    /// The same for IPv6.
+    /// Returns the position and the action of the rule that decides, for IPv6.
     #[inline]
     pub(super) fn topmost_v6(&self, source: u128, destination: u128) -> Option<(u32, bool)> {
         let find = |level: &Level| level.topmost(|planes| planes.v6.topmost(source, destination));

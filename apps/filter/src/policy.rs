@@ -3,8 +3,8 @@
 /// The default of a rule set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// They pass.
+    /// Packets that match no rule pass.
     Allow,
-    /// They are dropped.
+    /// Packets that match no rule are dropped.
     Deny,
 }

@@ -160,7 +160,7 @@ impl RuleSet {
         self.apply(&parse(text)?)
     }
 
-    /// The same for parsed statements with their lines.
+    /// Applies parsed statements with their lines, as [`transact`](Self::transact) does with those of a text.
     pub fn apply(&self, statements: &[(usize, Statement)]) -> Result<Self, TransactionError> {
         let mut draft = Draft::of(self);
         for (line, statement) in statements {

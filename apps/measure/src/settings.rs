@@ -58,7 +58,7 @@ ringtap_base::choices! {
         Cms = "cms",
         /// Count-Min with conservative update; stores no keys.
         CmsCu = "cms-cu",
-        /// The same, with candidate keys.
+        /// Count-Min with conservative update, with candidate keys.
         CmsKeys = "cms-keys",
         /// The simple hash table; the first key of a slot stays.
         Sht = "sht",

@@ -12,7 +12,7 @@ use crate::size::{Size, size};
 
 /// Step budget of a search for keys in [`Reversible`], about a second: a step visits many entries.
 const SET_STEPS: u64 = 200_000;
-/// The same for [`ReversibleModular`].
+/// Step budget of a search for keys in [`ReversibleModular`].
 const MODULAR_STEPS: u64 = 20_000_000;
 
 #[derive(Clone, Debug)]

@@ -43,13 +43,13 @@ pub struct Alert {
 /// A change of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AlertState {
-    /// It is new.
+    /// The alert is new.
     Begins,
     /// Its size has doubled since it was last reported.
     Continues,
-    /// It is over.
+    /// The alert is over.
     Ends,
-    /// It was no scan: late answers left too few failed attempts.
+    /// No scan after all: late answers left too few failed attempts.
     Withdrawn,
 }
 

@@ -43,10 +43,10 @@ const CONVERSATION_BYTES: u64 = 100;
 /// million names.
 const FACTS_PART: u64 = 8;
 const MOST_FACT_BYTES: u64 = 512 << 20;
-/// The same for the lists of names.
+/// Part of the memory for tables that the lists of names may use, and their default limit.
 const NAMES_PART: u64 = 32;
 const MOST_NAME_BYTES: u64 = 128 << 20;
-/// The same for messages that are spread over several packets.
+/// Part of the memory for tables that messages spread over several packets may use, and their default limit.
 const PAYLOADS_PART: u64 = 32;
 const MOST_PAYLOAD_BYTES: u64 = 64 << 20;
 

@@ -235,7 +235,7 @@ pub struct Talkers {
     pub by_packets: Rankings,
     /// No octet count in the rankings is too low by more than this; 0 means exact.
     pub error_bound: u64,
-    /// The same for counts of packets.
+    /// No packet count in the rankings is too low by more than this; 0 means exact.
     #[serde(skip_serializing_if = "is_zero")]
     pub packets_error_bound: u64,
 }
@@ -451,7 +451,7 @@ pub struct Names {
     pub servers: Vec<NameRow>,
     /// Names that DNS looked up, by flow records.
     pub dns: Vec<DnsNameRow>,
-    /// Those that failed, by failures.
+    /// Names whose look-ups failed, by failures.
     pub dns_failed: Vec<DnsNameRow>,
     /// Distinct server names.
     pub server_names: u64,

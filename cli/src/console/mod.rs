@@ -122,7 +122,7 @@ impl Console {
         }
     }
 
-    /// The same, which also reports to a page.
+    /// Makes the console report to a page, too.
     pub(crate) fn with_page(self, page: Option<Reporter>) -> Self {
         Self { page, ..self }
     }

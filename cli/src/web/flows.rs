@@ -319,7 +319,7 @@ pub(super) mod tests {
         record
     }
 
-    /// The same with a name of a server, and a lookup that failed.
+    /// A TCP flow with a name of a server, and a lookup that failed.
     pub(crate) fn named(last_s: u64, from: u8, to: (u8, u16), name: &str) -> FlowRecord {
         let mut record = record(last_s, from, to);
         let mut add = |kind, value: &str| {

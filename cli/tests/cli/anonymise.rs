@@ -266,7 +266,7 @@ fn the_key_comes_from_a_file_that_others_cannot_read() {
     assert!(plan.contains("anonymised  addresses and names, in all outputs"), "{plan}");
 }
 
-/// It may have addresses.
+/// Filters may contain addresses.
 #[test]
 fn the_filter_is_not_shown() {
     let folder = with_key(4);

@@ -119,7 +119,7 @@ fn records_and_talkers_have_origins() {
     );
 }
 
-/// They are those of the original addresses, and equal in every arrangement.
+/// Origins are those of the original addresses, and equal in every arrangement.
 #[test]
 fn origins_are_found_before_addresses_are_replaced() {
     let folder = folder();

@@ -10,7 +10,7 @@ use crate::net;
 
 /// C1 controls, a line separator, an override of the writing direction, a tag and a format character.
 const NAME: &str = "a\u{9b}2J\u{85}\u{2028}\u{202e}moc\u{e0041}\u{ad}.example";
-/// The same with C0 controls, for file names and labels.
+/// C0 and C1 controls, an override of the writing direction and a tag, for file names and labels.
 const FILE: &str = "a\u{1b}[2J\u{7}\u{7f}\u{9b}\u{202e}\u{e0041}";
 
 /// Fails if a letter of the text acts. Line feeds, and tabs of Zeek's columns, are the format's own.

@@ -39,12 +39,12 @@ impl Clock {
         self.0.elapsed()
     }
 
-    /// The same, nanoseconds.
+    /// The time since the start, nanoseconds.
     pub fn now_ns(&self) -> u64 {
         self.elapsed().as_nanos() as u64
     }
 
-    /// The same, seconds.
+    /// The time since the start, seconds.
     pub fn seconds(&self) -> f64 {
         self.elapsed().as_secs_f64()
     }

@@ -35,7 +35,7 @@ pub trait AppOptions: Clone + Serialize {
     /// Distance between marks in packet time, nanoseconds.
     fn tick_ns(&self) -> u64;
 
-    /// The same on interfaces.
+    /// Distance between marks on interfaces, nanoseconds.
     fn live_tick_ns(&self) -> u64 {
         self.tick_ns()
     }

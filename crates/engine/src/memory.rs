@@ -28,7 +28,7 @@ const FRAGMENTS_PART: u64 = 64;
 const LEAST_DATAGRAMS: u64 = 4_096;
 const MOST_DATAGRAMS: u64 = 1 << 20;
 
-/// The same for packets that are stored to find duplicates. The most: 0.4 s at 10 million a second.
+/// Packets that are stored to find duplicates: this part, these bounds. The most: 0.4 s at 10 million a second.
 const DUPLICATES_PART: u64 = 16;
 const LEAST_DUPLICATES: u64 = 4_096;
 const MOST_DUPLICATES: u64 = 4 << 20;

@@ -20,7 +20,7 @@ pub struct Watch {
     pub shed: Gauge,
     /// Packets that arrived in another queue than earlier packets of the same address pair.
     pub split: Gauge,
-    /// The same for each interface.
+    /// Gauges of each interface.
     pub interfaces: InterfaceGauges,
     /// First fragments evicted so far for lack of room; their later fragments may lack ports.
     pub fragments_forgotten: Gauge,
@@ -101,7 +101,7 @@ pub struct InterfaceGauges {
     parts: [[InterfacePart; MOST_QUEUES]; MOST_INTERFACES],
     /// A bit for each interface.
     gone: AtomicU32,
-    /// The same, of those that are down or without a carrier.
+    /// A bit for each interface that is down or without a carrier.
     down: AtomicU32,
     changes: [[Counter; LinkChange::ALL.len()]; MOST_INTERFACES],
 }
@@ -109,11 +109,11 @@ pub struct InterfaceGauges {
 /// A change of an interface during the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkChange {
-    /// It went down or lost its carrier.
+    /// The interface went down or lost its carrier.
     Down,
-    /// It got another MTU.
+    /// The interface got another MTU.
     Mtu,
-    /// It got another name.
+    /// The interface got another name.
     Name,
 }
 
@@ -201,7 +201,7 @@ impl InterfaceGauges {
         self.parts[interface].iter().map(|part| part.packets.get()).sum()
     }
 
-    /// The same in each of the first queues.
+    /// Packets so far of an interface, in each of its first queues.
     pub fn queue_packets(&self, interface: usize, queues: usize) -> Vec<u64> {
         self.parts[interface].iter().take(queues).map(|part| part.packets.get()).collect()
     }

@@ -36,7 +36,7 @@ enum Class {
     Public,
     /// A name or an address.
     Name,
-    /// The same, perhaps with a port.
+    /// A name or an address, perhaps with a port.
     Host,
     /// Any text.
     Text,
@@ -125,7 +125,7 @@ impl Anonymiser {
         self.push_labels(name, out);
     }
 
-    /// The same for the name of a server; a port behind it remains.
+    /// Appends the replacement of the name of a server; a port behind it remains.
     pub fn push_host(&self, name: &[u8], out: &mut Vec<u8>) {
         let text = std::str::from_utf8(name).unwrap_or_default();
         let (host, port) = split_port(text);

@@ -22,7 +22,7 @@ pub enum InvalidDatabase {
     /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] std::io::Error),
-    /// It is not a database.
+    /// The file is not a database.
     #[error("not a MaxMind database (MMDB): {0}")]
     Format(maxminddb::MaxMindDbError),
     /// No record has a field that is read.

@@ -21,7 +21,7 @@ pub enum InvalidKey {
     /// Its permissions are too wide.
     #[error("every user can read it: chmod 600 {0}")]
     Readable(String),
-    /// It has another size.
+    /// The file has another size.
     #[error("not a key: use 32 bytes or 64 hexadecimal digits, as from head -c 32 /dev/urandom")]
     Size,
 }

@@ -11,7 +11,7 @@ pub enum InvalidList {
     /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] std::io::Error),
-    /// It is too large.
+    /// The file is too large.
     #[error("more than 1 GiB")]
     TooLarge,
     /// An entry is wrong.

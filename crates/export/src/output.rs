@@ -93,7 +93,7 @@ pub enum InvalidFile {
     /// The format or the path is missing.
     #[error("invalid output {0:?}: use FORMAT:PATH, as in json:flows.json or csv:-")]
     Incomplete(String),
-    /// The same for events.
+    /// The format or the path of a file of events is missing.
     #[error("invalid output {0:?}: use FORMAT:PATH, as in json:events.json or zeek:FOLDER")]
     IncompleteEvents(String),
     /// A format of several files needs a folder.

@@ -42,7 +42,7 @@ pub(crate) fn wait_policy(store: &dyn Store) -> WaitPolicy {
 /// Why octets were not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unwritten {
-    /// They are lost, for this reason.
+    /// The octets are lost, for this reason.
     Lost(Reason),
     /// Another file must be started first: nothing could be written to this one. Only with [`Retry::UntilRenewal`].
     Renewal,

@@ -69,7 +69,7 @@ pub enum Mechanism {
     Plain,
     /// RFC 7677.
     ScramSha256,
-    /// The same with SHA-512.
+    /// RFC 7677 with SHA-512.
     ScramSha512,
 }
 

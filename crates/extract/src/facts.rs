@@ -11,9 +11,9 @@ use crate::{Keep, Kind};
 pub enum Added {
     /// The flow already has it.
     Known,
-    /// It was added and takes this many bytes.
+    /// The value was added and takes this many bytes.
     New(usize),
-    /// It replaced another value: the bytes that it takes more, below 0 if less.
+    /// The value replaced another one: the bytes that it takes more, below 0 if less.
     Replaced(isize),
     /// The flow has the maximum number of this kind.
     Beyond,

@@ -82,9 +82,9 @@ pub(crate) enum Progress {
     Other,
     /// All messages in the payload were read.
     Done,
-    /// The same, and this number of bytes behind the payload belong to the last message.
+    /// All messages in the payload were read, and this number of bytes behind it belong to the last one.
     Body(u64),
-    /// The same, and another protocol follows in both directions.
+    /// All messages in the payload were read, and another protocol follows in both directions.
     Switched(Switch),
     /// The message that begins at this position continues in the next segment. Earlier messages were passed on,
     /// nothing of this one.
@@ -141,17 +141,17 @@ impl State for () {
 /// Why a payload could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unread {
-    /// It contradicts its protocol.
+    /// The payload contradicts its protocol.
     Malformed,
-    /// It continues beyond the captured bytes.
+    /// The payload continues beyond the captured bytes.
     Truncated,
-    /// It has more values than are kept of one packet, or is longer than a stream may be.
+    /// The payload has more values than are kept of one packet, or is longer than a stream may be.
     TooMuch,
     /// Its rest did not arrive within 10 s, by the times of its packets, or before the end.
     Incomplete,
     /// The memory for incomplete messages was used up.
     NoRoom,
-    /// It was read, and evicted because the memory was used up: if it is sent again, it is read again.
+    /// The payload was read, and evicted because the memory was used up: if it is sent again, it is read again.
     Evicted,
 }
 

@@ -47,7 +47,7 @@ type UnreadCounts = [[u64; Unread::ALL.len()]; Extractors::NAMES.len()];
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) protocols: u16,
-    /// Those that the first bytes allow.
+    /// The protocols that the first bytes allow.
     pub(crate) by_content: u16,
     pub(crate) stream: bool,
 }

@@ -126,7 +126,7 @@ impl History {
         own
     }
 
-    /// These letters, then those of later events; `turned`: the other direction is the initiator's there.
+    /// Appends the letters of later events; `turned`: the other direction is the initiator's there.
     #[must_use]
     pub fn with(mut self, later: Self, turned: bool) -> Self {
         for at in 0..Self::MOST {

@@ -115,7 +115,7 @@ impl Timeouts {
         }
     }
 
-    /// These timeouts with the idle timeout of all open flows set to `idle_ns`.
+    /// Sets the idle timeouts of all open flows to `idle_ns`.
     pub const fn idle(self, idle_ns: u64) -> Self {
         Self { tcp_ns: idle_ns, udp_ns: idle_ns, icmp_ns: idle_ns, general_ns: idle_ns, ..self }
     }

@@ -127,7 +127,7 @@ pub trait Worker {
 pub enum Resumed {
     /// No item waited.
     Done,
-    /// It handled at least one of them; call again.
+    /// At least one of the items was handled; call again.
     Moved,
     /// All of them still wait.
     Waiting,

@@ -43,7 +43,7 @@ pub(crate) const END: u8 = u8::MAX;
 /// Why an image cannot be read, written or merged.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It does not begin with [`MAGIC`].
+    /// The image does not begin with [`MAGIC`].
     #[error("this is not a state")]
     NotAState,
     /// A later version.
@@ -54,7 +54,7 @@ pub enum Error {
     /// The image has a table that the reader does not know.
     #[error("the state has an unknown table {0:?}")]
     UnknownTable(String),
-    /// It ends early.
+    /// The image ends early.
     #[error("the state is truncated")]
     Truncated,
     /// A checksum differs, or a length or a row is impossible.

@@ -19,7 +19,7 @@ pub enum Form {
     Json,
 }
 
-/// The same where a report can be a page, too.
+/// The form of a report that can be a page, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReportForm {
     /// For people.

@@ -44,14 +44,14 @@ impl Cell {
         Self { text: text.into(), exact: Some(number), link: None }
     }
 
-    /// The same with further words: `12,345 packets`.
+    /// Appends further words: `12,345 packets`.
     pub fn with(mut self, words: &str) -> Self {
         self.text.push(' ');
         self.text += words;
         self
     }
 
-    /// The same as a link, in HTML only.
+    /// Makes the text a link, in HTML only.
     pub fn to(mut self, link: String) -> Self {
         self.link = Some(link);
         self

@@ -50,7 +50,7 @@ pub struct Truth {
     pub protocols: Protocols,
     /// Distinct pairs of (address, port), regardless of the initiator.
     pub conversations: Conversations,
-    /// The same with a direction: a conversation with both directions counts twice.
+    /// Distinct pairs of (address, port) with a direction: a conversation with both directions counts twice.
     pub one_way_flows: Conversations,
     /// Sources with more failed attempts than this are scans in `scans`.
     pub scan_threshold: u32,
@@ -171,7 +171,7 @@ pub(crate) struct Counts {
 
 /// The senders of the frames.
 pub(crate) struct Members<'a, F> {
-    /// Those that sent something.
+    /// The flows that sent something.
     pub(crate) flows: F,
     pub(crate) actors: &'a [Actor],
     pub(crate) exchanges: Option<&'a Exchanges>,

@@ -86,7 +86,7 @@ impl PathCache {
         (same & (known.port == link.port)).then_some(known.number)
     }
 
-    /// The same for any addresses. Call it once for each packet, because it may count a loss.
+    /// The number of the path with any MAC addresses. Call it once for each packet, because it may count a loss.
     fn of_macs(&mut self, macs: &[u8; 12]) -> u16 {
         self.met(macs).unwrap_or_else(|| self.new_link(macs))
     }

@@ -61,7 +61,7 @@ fn plain(key: &HashKey, frame: &[u8]) -> Option<u32> {
     Some(key.pair(&src, &dst))
 }
 
-/// The same for IPv6.
+/// The common case of IPv6, like [`plain`].
 #[inline(always)]
 fn plain6(key: &HashKey, frame: &[u8]) -> Option<u32> {
     let h = frame.first_chunk::<58>()?;

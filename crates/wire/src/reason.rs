@@ -41,7 +41,7 @@ pub enum NonIp {
     UnsupportedLink(u16),
     /// The capture ends inside this layer's header.
     Truncated(Layer),
-    /// This layer's header is inconsistent.
+    /// The layer's header is inconsistent.
     Malformed(Layer),
 }
 

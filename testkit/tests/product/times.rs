@@ -130,7 +130,7 @@ fn two_captures_with_skewed_clocks_are_read_as_each_alone() {
     all_are_read("skewed", &packets, CONVERSATIONS);
 }
 
-/// The same with generated connections, messages of all extractors, and copies that are left out.
+/// Generated connections under skewed clocks, with messages of all extractors, and copies that are left out.
 #[test]
 fn generated_captures_with_skewed_clocks_agree() {
     let mut packets: Vec<(u64, usize, Stamped)> = Vec::new();

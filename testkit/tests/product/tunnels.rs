@@ -99,7 +99,7 @@ fn ours(path: &Path) -> Vec<Option<Ends>> {
     all
 }
 
-/// The same from tshark: the last IP layer of each frame before a packet quoted by an ICMP error.
+/// The ends according to tshark: of the last IP layer before a packet quoted by an ICMP error, by frame.
 fn theirs(path: &Path) -> Vec<Option<Ends>> {
     const LAYERS: [&str; 4] = ["ip", "ipv6", "tcp", "udp"];
     const UDP_TUNNELS: [&str; 4] = ["vxlan", "geneve", "gtp", "teredo"];

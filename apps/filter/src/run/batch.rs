@@ -46,7 +46,7 @@ pub(super) trait Output {
     /// Sends frames that have no marks; returns how many were accepted, counted from the first.
     fn send(&mut self, frames: &[&[u8]]) -> Result<usize, SendError>;
 
-    /// The same with marks, and an error for a super-frame that is refused.
+    /// Sends frames with marks, as [`send`](Self::send) does without; an error for a super-frame that is refused.
     fn send_marked(&mut self, frames: &[(Marks, &[u8])]) -> Result<usize, SendError>;
 
     /// How often it had no room.

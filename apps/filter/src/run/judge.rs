@@ -19,10 +19,10 @@ ringtap_base::choices! {
     #[derive(Default, Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum NotIp: "choice for frames that are not IP" {
-        /// They pass.
+        /// The frames pass.
         #[default]
         Pass = "pass",
-        /// They are dropped.
+        /// The frames are dropped.
         Drop = "drop",
     }
 }

@@ -60,7 +60,7 @@ struct Scan {
     open: bool,
     /// Failed attempts; after the end, those that do not count for the next one.
     number: u64,
-    /// Those of the last change.
+    /// The failed attempts at the last change.
     reported: u64,
     since: Time,
     /// When the number grew last.
@@ -73,7 +73,7 @@ struct Host {
     /// In the last interval.
     number: u64,
     flood: Option<Flood>,
-    /// Those of the last change.
+    /// The number and the flood at the last change.
     reported: (u64, Option<Flood>),
     since: Time,
     /// The end of the last interval over a limit.
@@ -86,7 +86,7 @@ struct Watch {
     subject: Subject,
     /// Hosts.
     number: u64,
-    /// Those of the last change.
+    /// The hosts at the last change.
     reported: u64,
     since: Time,
     /// When the last host was new.

@@ -147,7 +147,7 @@ pub trait Section: Clone + Debug + PartialEq + Serialize {
         Vec::new()
     }
 
-    /// The same as warnings, with the remedy.
+    /// Losses for lack of memory as warnings, with the remedy.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
@@ -393,7 +393,7 @@ macro_rules! analyses {
                 all
             }
 
-            /// The same as warnings, with the remedy.
+            /// Losses for lack of memory as warnings, with the remedy.
             pub fn warnings(&self) -> Vec<String> {
                 let mut all = Vec::new();
                 $(all.extend(self.$name.iter().flat_map(Section::warnings));)*

@@ -225,7 +225,7 @@ fn ip(version: IpVersion, address: [u8; 16]) -> IpAddr {
 }
 
 impl Analysis for TcpTable {
-    /// It doubles the memory of a flow.
+    /// False: the analysis doubles the memory of a flow.
     const IN_ALL: bool = false;
     const TAKES_RECORDS: bool = true;
     const FLOW_BYTES: u64 = TCP_BYTES + 2 * ROW_BYTES;

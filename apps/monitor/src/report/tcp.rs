@@ -25,7 +25,7 @@ pub struct Tcp {
 pub struct TcpTotals {
     /// Flow records with TCP segments.
     pub records: u64,
-    /// Those with a complete handshake.
+    /// Flow records with a complete handshake.
     pub handshakes: u64,
     /// Sum of their handshakes' round-trip times, microseconds.
     pub handshake_rtt_sum_us: u64,

@@ -58,7 +58,7 @@ struct Findings<'a> {
 }
 
 impl<'a> Canonical<'a> {
-    /// That of a report.
+    /// Returns the canonical form of a report.
     pub(crate) fn of(counts: &'a Counts, report: &'a Report) -> Self {
         Self {
             packets: Packets {

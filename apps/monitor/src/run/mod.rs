@@ -37,7 +37,7 @@ pub fn run(
     run_app(plan, &app, &paths, files, watch)
 }
 
-/// The same with any application that has the monitor's report, for tests. The application looks up
+/// Runs `plan` with any application that has the monitor's report, for tests. The application looks up
 /// `paths`.
 ///
 /// # Errors

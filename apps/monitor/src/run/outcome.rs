@@ -24,7 +24,7 @@ pub struct Outcome {
     pub counts: Counts,
     /// Counters of exported records, by collector; outside the digest.
     pub export: Vec<Summary>,
-    /// The same for record files.
+    /// Counters of written records, by record file; outside the digest.
     pub write: Vec<Summary>,
     /// Packets, including inner ones, with encapsulations beyond the limit; outside the digest.
     pub packets_without_path: u64,

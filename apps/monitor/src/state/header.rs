@@ -39,7 +39,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Those of a run.
+    /// Returns the settings of a run.
     pub(crate) fn of(plan: &Plan<Options>) -> Self {
         let (run, app) = (&plan.options, &plan.app);
         let named = app.metering.timeouts.named().into_iter();
@@ -267,7 +267,7 @@ pub struct Header {
 /// Why states cannot be merged.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    /// They were made with other settings.
+    /// The states were made with other settings.
     #[error(
         "the states were made with different settings: {name} is {one} in the first and {other} in this one"
     )]
@@ -279,10 +279,10 @@ pub enum MergeError {
         /// Its value in this one.
         other: String,
     },
-    /// They were made with another list of names than that of the report.
+    /// The states were made with another list of names than that of the report.
     #[error("the states were made with another list of names: use the same --names")]
     Names,
-    /// The same part of a run is in two of them.
+    /// One part of a run is in two of the states.
     #[error("the same run of probe {0:?} is in two of the states, and it counts once")]
     Twice(String),
     /// The contents of a state are impossible.
@@ -313,7 +313,7 @@ fn named(input: usize, probe: &str) -> String {
 }
 
 impl MergeError {
-    /// The same, of a state at this position.
+    /// Adds the position of the state to the error.
     pub(super) fn of(self, input: usize) -> Self {
         match self {
             Self::Input { .. } => self,

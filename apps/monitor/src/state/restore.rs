@@ -41,7 +41,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Those of a run.
+    /// Returns the counts of a run.
     pub fn of(run: &ringtap_engine::Outcome<Report>) -> Self {
         let owned = |counts: &BTreeMap<&'static str, u64>| {
             counts.iter().map(|(&name, &count)| (name.to_owned(), count)).collect()

@@ -83,7 +83,7 @@ pub(crate) struct Metered<'a> {
 }
 
 impl Saver {
-    /// That of a worker, if states are saved.
+    /// Returns a worker's saver, if states are saved.
     pub(crate) fn new(setup: &Setup, shard: Shard) -> Option<Self> {
         let options = &setup.options;
         let identity = options.state.clone()?;

@@ -214,7 +214,7 @@ const MOST: usize = 1 + 2 * FACTS.len();
 enum Values {
     /// One field, for the first value.
     First,
-    /// The same, and a list of the further values.
+    /// One field for the first value, and a list of the further values.
     FirstAndFurther,
     /// A list of all.
     Lists,
@@ -385,7 +385,7 @@ fn put_variable(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-/// The same with the longer form of the length, which may have any value.
+/// Appends what `put` appends, with the longer form of its length, which may have any value.
 fn put_variable_long(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[u8::MAX, 0, 0]);

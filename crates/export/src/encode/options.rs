@@ -43,7 +43,7 @@ pub(crate) const SYSTEMATIC: Options = Options {
     scope: (302, 8),
     elements: &[(304, 2), (34, 4), (35, 1), (305, 4), (306, 4)],
 };
-/// The same, with samplingProbability.
+/// selectorId; selectorAlgorithm, samplingInterval and samplingAlgorithm; samplingProbability.
 pub(crate) const RANDOM: Options =
     Options { id: 325, scope: (302, 8), elements: &[(304, 2), (34, 4), (35, 1), (311, 8)] };
 

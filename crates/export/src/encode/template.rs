@@ -42,7 +42,7 @@ groups! {
     /// IPv4-in-IPv4 packet, the first sourceIPv4Address Information Element occurrence should be the IPv4 address of
     /// the outer header, while the second occurrence should be the address of the inner header."
     OuterV4 = [OuterSourceV4, OuterDestinationV4, OuterProtocol];
-    /// The same with IPv6.
+    /// The outer header of a tunnel, IPv6.
     OuterV6 = [OuterSourceV6, OuterDestinationV6, OuterProtocol];
     /// The tunnel's identifier, by kind; 0 for other kinds.
     TunnelId = [Segment, GreKey, GtpTeid];
@@ -63,7 +63,7 @@ groups! {
     IcmpOfV6 = [Protocol, IcmpV6];
     /// First and last time, and the end reason.
     Span = [EndReason, Start, End];
-    /// The same with times in milliseconds of uptime.
+    /// First and last time in milliseconds of uptime, and the end reason.
     SpanOfUptime = [EndReason, FirstSwitched, LastSwitched];
     /// The counters of one direction.
     Counts = [Packets, Octets, Tos, MinTtl, MaxTtl, MinLength, MaxLength];

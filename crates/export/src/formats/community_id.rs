@@ -128,7 +128,7 @@ const fn icmp_counterpart(icmp_type: u8) -> Option<u8> {
     })
 }
 
-/// The same for ICMPv6.
+/// The counterpart of an ICMPv6 type: its answer or its request.
 const fn icmpv6_counterpart(icmp_type: u8) -> Option<u8> {
     Some(match icmp_type {
         128 => 129, // echo

@@ -172,7 +172,7 @@ fn number(line: &mut Vec<u8>, number: impl Into<u64>) {
     line.push(b',');
 }
 
-/// The same; an empty field if the flow has no value.
+/// Appends a field and a comma; the field is empty if the flow has no value.
 #[inline(always)]
 fn perhaps(line: &mut Vec<u8>, number: Option<impl Into<u64>>) {
     if let Some(number) = number {

@@ -140,7 +140,7 @@ impl Interfaces {
         self.list.is_empty()
     }
 
-    /// The same, with columns for origins.
+    /// Adds columns for origins.
     #[must_use]
     pub fn with(self, origins: Origins) -> Self {
         Self { origins, ..self }
@@ -182,7 +182,7 @@ pub enum UnknownFormat {
     /// There is no such format.
     #[error("unknown record format {0:?}: use {names}", names = names())]
     Name(String),
-    /// This program was built without it.
+    /// The program was built without the format.
     #[error("this program was built without the feature {0}, so it does not write {0}")]
     NotBuilt(Format),
 }

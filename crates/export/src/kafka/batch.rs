@@ -53,7 +53,7 @@ struct Part {
 pub(crate) struct Batch {
     /// Different for each batch of a producer.
     pub(crate) number: u64,
-    /// It was sent, so it has all of its messages.
+    /// The batch was sent, so it has all of its messages.
     pub(crate) is_sealed: bool,
     /// What the broker answered when it was last sent.
     pub(crate) answer: Option<Outcome>,

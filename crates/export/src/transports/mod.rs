@@ -97,7 +97,7 @@ pub(crate) enum Delivery {
 pub(crate) enum Trouble {
     /// The connection is broken; open it again.
     Broken,
-    /// This message will never be sent.
+    /// The message will never be sent.
     Lost(Reason),
 }
 

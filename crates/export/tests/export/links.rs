@@ -57,7 +57,7 @@ fn export(url: &str, count: u64, half_time: impl FnOnce(&Handle)) -> Summary {
     export_with(&Settings::default(), url, count, half_time)
 }
 
-/// The same with settings.
+/// Exports to one collector with settings, as [`export`] does without.
 pub(crate) fn export_with(
     settings: &Settings,
     url: &str,

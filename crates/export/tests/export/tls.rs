@@ -94,7 +94,7 @@ fn export_to(settings: &Settings, count: u64, serve: impl Fn(TcpStream) + Send +
     export_halves_to(settings, count, serve, |_| {})
 }
 
-/// The same; calls `half_time` between the first and the second half of the records.
+/// Exports to a collector; calls `half_time` between the first and the second half of the records.
 fn export_halves_to(
     settings: &Settings,
     count: u64,

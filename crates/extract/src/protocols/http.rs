@@ -239,9 +239,9 @@ impl Requests {
 /// The requests of the connection that is read; [`Positions`](crate::positions::Positions) keeps those of all.
 #[derive(Default)]
 pub(crate) struct Exchange {
-    /// Those of the packet's direction.
+    /// The requests of the packet's direction.
     pub(crate) own: Requests,
-    /// Those of the other direction, which responses in this one answer.
+    /// The requests of the other direction, which responses in the packet's direction answer.
     pub(crate) other: Requests,
     /// Whether one of them was answered.
     pub(crate) answered: bool,
@@ -272,11 +272,11 @@ enum StartLine<'a> {
 
 /// A line that may be a start line.
 enum Line<'a> {
-    /// It is none.
+    /// Not a start line.
     Other,
     /// The bytes end within the line; so far it is one.
     Part(StartLine<'a>),
-    /// It is one.
+    /// A start line.
     Whole(StartLine<'a>),
 }
 

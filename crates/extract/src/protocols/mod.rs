@@ -47,7 +47,7 @@ macro_rules! extractors {
         }
 
         impl States {
-            /// That of HTTP.
+            /// Returns the state of HTTP.
             pub(crate) fn exchange(&mut self) -> &mut http::Exchange {
                 &mut self.http
             }

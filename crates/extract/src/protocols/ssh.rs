@@ -75,7 +75,7 @@ fn prelude(bytes: &[u8]) -> usize {
 enum Line<'a> {
     /// Not a version line.
     Other,
-    /// It continues in the next segment.
+    /// The line continues in the next segment.
     Unfinished,
     /// The line without its end.
     Version(&'a [u8]),

@@ -48,9 +48,9 @@ pub enum ExpressionError {
 
 /// A filter expression in the language of pcap-filter(7).
 pub struct Expression {
-    /// As it is compiled.
+    /// The text that is compiled.
     source: String,
-    /// As plans and reports show it.
+    /// The text that plans and reports show.
     text: String,
     library: Arc<Library>,
     /// Compiled at the first frame of the link type; Ethernet at once. `None`: invalid for the link type.

@@ -52,7 +52,7 @@ pub(crate) struct Walk {
 pub(crate) enum Next {
     /// The buffer must hold this number of bytes, counted from the first byte that is not completed.
     Need(usize),
-    /// This number of bytes must be skipped.
+    /// Skip a number of bytes.
     Skip(u64),
     /// Nothing behind this position can be read.
     Stop(NoticeKind),

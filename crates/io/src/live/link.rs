@@ -82,7 +82,7 @@ pub(crate) fn open_changes() -> io::Result<OwnedFd> {
 /// A change of an interface.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// It has these properties now.
+    /// The interface has these properties now.
     Is(Link),
     /// The interface with this index is gone.
     Gone(u32),

@@ -4,7 +4,7 @@ use ringtap_io::dpdk::{Options, Queues, SendError, open, queues};
 
 use crate::frames::{assorted, small, take};
 
-/// These devices have 16 queues.
+/// Options for the devices of these tests, which have 16 queues.
 fn roomy() -> Options {
     Options { memory: 20 << 20, ..Options::default() }
 }

@@ -56,7 +56,7 @@ pub struct Anchor {
     pub key: VerifyingKey,
     /// The modules whose commands it may sign.
     pub allow: Vec<Module>,
-    /// It may register and configure only this prefix and longer ones.
+    /// The prefix that it may register and configure, like all longer ones.
     pub prefix: NameBuf,
     /// The first and last moment at which it is accepted, in milliseconds since 1970.
     pub valid_ms: (u64, u64),
@@ -100,7 +100,7 @@ impl Module {
 pub enum RefusedCommand {
     /// The sender or the key may not use the command.
     NotAllowed,
-    /// It has no signature.
+    /// The command has no signature.
     Unsigned,
     /// The elements of its signature are malformed.
     Malformed,
@@ -118,7 +118,7 @@ pub enum RefusedCommand {
     TooMany,
     /// The signature is not of the anchor's key, or the command was changed.
     BadSignature,
-    /// It concerns another face than the sender's.
+    /// The command concerns another face than the sender's.
     OtherFace,
     /// The key may not register this prefix.
     Prefix,

@@ -368,7 +368,7 @@ impl Workers {
         }
     }
 
-    /// The same, of workers that have no request.
+    /// Requests reports of workers that have no request.
     pub(crate) fn request_reports(&mut self) {
         for seat in self.seats.iter_mut().filter(|seat| seat.is_away() && seat.requested == 0) {
             seat.request_report();

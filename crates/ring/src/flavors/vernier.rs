@@ -56,7 +56,7 @@ pub struct Vernier;
 struct Shared<T> {
     /// Items filled in so far; written by the producer with every single push, rarely by bursts.
     fine: CacheLine<AtomicUsize>,
-    /// The same; written by the producer once a burst or batch of pushes. The larger one counts.
+    /// Items filled in so far; written by the producer once a burst or batch of pushes. The larger one counts.
     coarse: CacheLine<AtomicUsize>,
     /// Items taken out and freed so far; written by the consumer.
     taken: CacheLine<AtomicUsize>,
@@ -220,7 +220,7 @@ impl<T> Shared<T> {
         self.slots.prefetch_for_write(first, n);
     }
 
-    /// The same before a burst of `n` into `slot`, in a ring so small that the consumer has just
+    /// Prefetches lines before a burst of `n` into `slot`, in a ring so small that the consumer has just
     /// read those lines. In a larger one they have left its cache by then.
     #[inline(always)]
     fn fetch_for_burst(&self, slot: usize, n: usize) {
@@ -271,7 +271,7 @@ impl<T> Shared<T> {
         head.place.end = head.place.slot + run;
     }
 
-    /// The same for a consumer that takes single items.
+    /// The next run of a consumer that takes single items; empty if nothing is visible.
     #[cold]
     #[inline(never)]
     fn consumers_next_run(&self, mut head: Head) -> Head {

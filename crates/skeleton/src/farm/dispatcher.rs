@@ -80,7 +80,7 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
         rest.iter().take_while(push).count()
     }
 
-    /// The same for items of which some have attachments.
+    /// Pushes items of which some have attachments; returns their number.
     fn push_with_attachments(&mut self) -> usize {
         let (app, shards, lanes) = (self.app, &self.shards, &mut self.lanes);
         let (queue, first) = (self.queue, self.queue * lanes.len());

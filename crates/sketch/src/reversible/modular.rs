@@ -130,7 +130,7 @@ impl Sketch for ReversibleModular {
         self.verify.update_burst(burst);
     }
 
-    /// That of the Count-Min, or lower if one of the other counters is lower.
+    /// The estimate of the Count-Min, or lower if one of the other counters is lower.
     fn estimate(&self, key: &[u8; 4]) -> Estimate {
         let indices = self.indices(key);
         let least = (0..ROWS).map(|row| self.counters[row * WIDTH + index(indices, row)]).min();

@@ -26,7 +26,7 @@ impl Axis {
         Self { low, high, log, from, to }
     }
 
-    /// The same with a smaller margin if the axis is logarithmic.
+    /// An axis that covers all `values`, with a smaller margin if it is logarithmic.
     pub fn close(values: impl Iterator<Item = f64>, log: bool, from: f64, to: f64) -> Self {
         let mut axis = Self::new(values, log, from, to);
         if log {

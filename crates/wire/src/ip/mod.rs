@@ -51,7 +51,7 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// The same behind a header of this length.
+    /// The positions behind a header of this length.
     #[inline(always)]
     pub(crate) fn behind(self, header_len: usize) -> Self {
         Self { at: self.at + header_len as u32, end: self.end + header_len as u32 }
@@ -64,7 +64,7 @@ struct Fragment {
     key: DatagramKey,
     /// Its offset is not 0.
     later: bool,
-    /// It is not the last one.
+    /// Whether further fragments follow.
     more: bool,
 }
 

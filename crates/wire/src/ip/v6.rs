@@ -105,7 +105,7 @@ pub(super) fn payload_len(h: &[u8; 40], rest: Span<'_>) -> u32 {
     effective(declared(h), h[6], rest)
 }
 
-/// The same from the fields of the header. A packet without a payload has none, also in a longer frame.
+/// The payload length from the fields of the header. A packet without a payload has none, also in a longer frame.
 fn effective(declared: u32, next: u8, rest: Span<'_>) -> u32 {
     match (declared, next) {
         (0, NO_NEXT_HEADER) => 0,

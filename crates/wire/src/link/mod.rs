@@ -94,7 +94,7 @@ impl LinkType {
     pub const NFLOG: Self = Self(239);
     /// Hilscher's netANALYZER.
     pub const NETANALYZER: Self = Self(240);
-    /// The same in transparent mode.
+    /// Hilscher's netANALYZER in transparent mode.
     pub const NETANALYZER_TRANSPARENT: Self = Self(241);
     /// IP over InfiniBand.
     pub const IPOIB: Self = Self(242);

@@ -472,9 +472,9 @@ const FAR_NS: u64 = 60_000_000_000;
 /// The clock after a packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Time {
-    /// It advances, or stays.
+    /// The clock advances, or stays.
     On(u64),
-    /// It is set back.
+    /// The clock is set back.
     Back(u64),
 }
 

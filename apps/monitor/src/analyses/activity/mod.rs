@@ -211,7 +211,7 @@ fn mix(word: u64, seed: u64) -> u64 {
 }
 
 impl Analysis for ActivityTable {
-    /// It costs more than all others together.
+    /// False: the analysis costs more than all others together.
     const IN_ALL: bool = false;
     /// Sketches evict in the order of arrival.
     const EXACT: bool = false;

@@ -107,7 +107,7 @@ pub(super) fn source_hash<A: Address>(source: A, key: &HashKey) -> u32 {
 struct Reported {
     /// The number reported last.
     attempts: u32,
-    /// It was found again at this mark.
+    /// Whether the scan was found again at this mark.
     found: bool,
 }
 

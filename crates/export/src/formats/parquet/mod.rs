@@ -64,7 +64,7 @@ impl ParquetFile {
         Ok(Self { writer, has_trailers: false })
     }
 
-    /// The same, with metadata behind each row group, from which the footer can be made if the file does not get it.
+    /// Adds metadata behind each row group, from which the footer can be made if the file does not get it.
     #[must_use]
     pub fn with_trailers(self) -> Self {
         Self { has_trailers: true, ..self }

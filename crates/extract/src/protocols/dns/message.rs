@@ -50,7 +50,7 @@ const STATEFUL: u16 = 6;
 pub(super) enum Fault {
     /// The bytes end.
     Short,
-    /// It contradicts the format.
+    /// The bytes contradict the format.
     Wrong,
 }
 

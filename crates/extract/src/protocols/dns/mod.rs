@@ -137,9 +137,9 @@ fn datagram(
 enum Next<'a> {
     /// There is none.
     Other,
-    /// It begins here, and is not complete.
+    /// A message begins here, and is not complete.
     Part(Message<'a>, usize),
-    /// It is complete.
+    /// A complete message.
     Whole(Message<'a>),
 }
 

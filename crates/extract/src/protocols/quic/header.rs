@@ -20,7 +20,7 @@ const FIXED: u8 = 0x40;
 /// How a version differs from version 1, other than by its salt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
-    /// It does not.
+    /// Version 1, or one that does not differ.
     Ietf,
     /// Version 2: other packet types and labels.
     Two,

@@ -25,7 +25,7 @@ pub(crate) struct Recent {
     hashing: Hashing,
     clients: Table<Digests>,
     servers: Table<[u8; 32]>,
-    /// Those of the current hello.
+    /// The numbers of the current hello.
     numbers: Numbers,
 }
 
@@ -88,7 +88,7 @@ struct Numbers {
 impl Numbers {
     const NONE: Self = Self { bytes: [0; 2 * NUMBERS_MAX], len: 0 };
 
-    /// Those of a client; `None`: there are too many.
+    /// Stores the numbers of a client; `None`: there are too many.
     fn set_client(&mut self, hello: &ClientHello<'_>) -> Option<()> {
         self.len = 0;
         self.push(hello.version)?;
@@ -99,7 +99,7 @@ impl Numbers {
         self.list(hello.signature_algorithms())
     }
 
-    /// Those of a server; `None`: there are too many.
+    /// Stores the numbers of a server; `None`: there are too many.
     fn set_server(&mut self, hello: &ServerHello<'_>) -> Option<()> {
         self.len = 0;
         self.push(hello.version)?;

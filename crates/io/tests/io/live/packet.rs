@@ -141,7 +141,7 @@ fn queues_by_number(came: &[(usize, Vec<u8>, u32)]) -> HashMap<u8, usize> {
     queues
 }
 
-/// As above, and each of two queues has some of the numbers.
+/// All frames of a number arrived in one queue, and each of two queues has some of the numbers.
 fn assert_distributed(came: &[(usize, Vec<u8>, u32)]) {
     let queues = queues_by_number(came);
     let to_first = queues.values().filter(|&&queue| queue == 0).count();

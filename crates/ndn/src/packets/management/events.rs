@@ -11,9 +11,9 @@ const EVENT_KIND: u32 = 0xc1;
 /// What happened to a face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaceEventKind {
-    /// It was created.
+    /// The face was created.
     Created,
-    /// It was closed.
+    /// The face was closed.
     Destroyed,
     /// Its connection was established.
     Up,

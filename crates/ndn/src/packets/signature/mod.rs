@@ -69,7 +69,7 @@ impl SignatureType {
 /// Why a key cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// This program was built without the feature `signatures`.
+    /// The program was built without the feature `signatures`.
     #[error("this program was built without signatures: build it with --features signatures")]
     Unsupported,
     /// The public key is not a SubjectPublicKeyInfo of a supported type.

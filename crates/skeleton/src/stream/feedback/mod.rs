@@ -51,7 +51,7 @@ const OFFERS: usize = 2;
 /// The result of dividing a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Divided<S, I> {
-    /// It was small enough to be solved at once.
+    /// The solution: the problem was small enough to be solved at once.
     Solved(S),
     /// Problems whose solutions are to be combined. An array costs no allocation.
     Split(I),
