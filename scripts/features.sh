@@ -6,6 +6,6 @@ have_dpdk() {
     pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null
 }
 
-features=(--features ringtap-testkit/full,ringtap-extract/fuzz,ringtap-io/fuzz,ringtap-monitor/fuzz,ringtap-io/zstd,ringtap-export/arrow,ringtap-ndn/fuzz,ringtap-ring/arbiter,ringtap-ring/model,ringtap-wire/fuzz)
+features=(--features ringtap-testkit/full,ringtap-extract/fuzz,ringtap-io/fuzz,ringtap-monitor/fuzz,ringtap-io/zstd,ringtap-export/arrow,ringtap-ndn/fuzz,ringtap-ring/model,ringtap-wire/fuzz)
 all_features=("${features[@]}" --features ringtap/embedded)
 ! have_dpdk || all_features+=(--features ringtap/dpdk,ringtap-io/dpdk)

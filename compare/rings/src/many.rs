@@ -9,6 +9,7 @@
 //! its producer and its number. Each consumer checks that the items of a producer arrive in order;
 //! the number and sum of all items are checked at the end.
 
+mod arbiter;
 mod race;
 
 use crate::rounds::Plan;

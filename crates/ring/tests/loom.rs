@@ -11,23 +11,14 @@
 
 use loom::sync::atomic::Ordering;
 use loom::thread;
-use ringtap_ring::{
-    Consumer, Edge, Kind, Producer,
-    arbiter::{Step, mpmc},
-    ring, weaken,
-};
+use ringtap_ring::{Consumer, Edge, Kind, Producer, ring, weaken};
 use std::time::Duration;
 
 /// Explores all interleavings with up to three forced switches, which is enough for bugs of two
 /// threads, and ends for spinning threads.
 fn check(scenario: impl Fn() + Send + Sync + 'static) {
-    check_bounded(3, scenario);
-}
-
-/// With fewer switches, for more threads.
-fn check_bounded(switches: usize, scenario: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(switches);
+    model.preemption_bound = Some(3);
     model.max_branches = 5_000;
     model.check(scenario);
 }
@@ -277,64 +268,6 @@ fn no_wake_up_is_lost() {
             // Not joined: a late wake-up would find this thread in loom's join, which reports it as
             // a fault.
             drop(thread);
-        });
-    }
-}
-
-/// Two producers, and the arbiter run by the consumer.
-#[test]
-fn many_to_one() {
-    for kind in Kind::ALL {
-        check_bounded(2, move || {
-            let (producers, mut arbiter, mut consumers) = mpmc(kind, 2, 1, 1, 1).expect("small");
-            let threads: Vec<_> = producers
-                .into_iter()
-                .zip([10, 20])
-                .map(|(mut producer, item)| {
-                    thread::spawn(move || push_all(&mut producer, item..item + 1))
-                })
-                .collect();
-            let mut sum = 0;
-            loop {
-                let step = arbiter.step();
-                while let Some(item) = consumers[0].pop() {
-                    sum += item;
-                }
-                match step {
-                    Step::Done => break,
-                    Step::Idle => thread::yield_now(),
-                    Step::Moved(_) => {}
-                }
-            }
-            assert_eq!(sum, 30);
-            threads.into_iter().for_each(|thread| thread.join().expect("producer"));
-        });
-    }
-}
-
-/// The arbiter run by the producer, and two consumers that poll twice each; the remaining items are
-/// there at the end.
-#[test]
-fn one_to_many() {
-    for kind in Kind::ALL {
-        check_bounded(2, move || {
-            let (mut producers, mut arbiter, consumers) = mpmc(kind, 1, 2, 2, 1).expect("small");
-            let threads = consumers.into_iter().map(|mut consumer| {
-                thread::spawn(move || {
-                    let early = [consumer.pop(), consumer.pop()];
-                    (early.into_iter().flatten().sum::<usize>(), consumer)
-                })
-            });
-            let threads: Vec<_> = threads.collect();
-            assert_eq!(producers[0].push_burst(&[1, 2]), 2);
-            producers.clear();
-            while arbiter.step() != Step::Done {}
-            let sums = threads.into_iter().map(|thread| {
-                let (early, mut consumer) = thread.join().expect("consumer");
-                assert!(consumer.is_closed());
-                early + std::iter::from_fn(|| consumer.pop()).sum::<usize>()
-            });
-            assert_eq!(sums.sum::<usize>(), 3);
         });
     }
 }

@@ -2,10 +2,8 @@
 //! checked.
 
 use super::CAPACITY;
-use ringtap_ring::{
-    Kind,
-    arbiter::{self, Step},
-};
+use super::arbiter::{self, Step};
+use ringtap_ring::Kind;
 use std::{
     hint::spin_loop,
     sync::{

