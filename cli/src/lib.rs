@@ -18,11 +18,9 @@ pub mod embedded;
 mod filter;
 mod forward;
 mod generate;
-mod http;
 mod json;
 mod leftovers;
 mod links;
-mod listener;
 mod live;
 mod loads;
 mod measure;
@@ -45,13 +43,10 @@ mod screen;
 #[cfg(not(feature = "tui"))]
 #[path = "no_screen.rs"]
 mod screen;
-mod server;
 mod signals;
 mod source;
 mod states;
 mod text;
-#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
-mod tls;
 mod units;
 mod web;
 

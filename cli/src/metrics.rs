@@ -9,7 +9,7 @@ use ringtap_export::Status;
 use ringtap_extract::Unread;
 use ringtap_monitor::{Shortage, Totals};
 
-use crate::http::{Get, Reply, Site};
+use ringtap_serve::{Get, Reply, Site};
 
 /// The type of the format.
 const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -26,7 +26,6 @@ use crate::alerts::{self, notice};
 use crate::args::{Capture, MonitorArgs, ReportForm};
 use crate::atomic_file::Existing;
 use crate::console::{Console, Extent};
-use crate::http::Listening;
 use crate::json::json;
 use crate::metrics::Metrics;
 use crate::outputs::{self, Outputs};
@@ -38,6 +37,7 @@ use crate::states::{self, States};
 use crate::units::TimeoutList;
 use crate::web::{self, Web};
 use crate::{live, notify, privileges, sandbox, signals, source, text};
+use ringtap_serve::Listening;
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
 use ringtap_terminal::html::html;
@@ -379,7 +379,8 @@ impl Page {
         let access = web::Access::new(address, args.web_token.as_deref())?;
         let mut listening = Listening::at("--web", address)?;
         if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
-            listening = listening.with_tls(certificate, key).map_err(Usage::of)?;
+            let files = [("--tls-cert", &**certificate), ("--tls-key", &**key)];
+            listening = listening.with_tls(files[0], files[1]).map_err(Usage::of)?;
         }
         if let (Some(url), false) = (listening.url(), args.quiet) {
             console::note(&format!("page: {url}"));

@@ -8,7 +8,7 @@
 //! are built, workers continue with the old ones.
 //!
 //! Invariant: no request ends the run. An idle or slow client delays no other (see
-//! [`crate::server`]).
+//! [`ringtap_serve::Server`]).
 
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -17,9 +17,9 @@ use std::time::Duration;
 use ringtap_filter::run::{Done, Requests, bans_line};
 
 use super::message::{BYTES_PER_SECOND, Message, POLL_INTERVAL, TEXT_MOST};
-use crate::listener::{SocketFile, listen};
-use crate::server::{After, Limits, Next, Protocol, Refusal, Server};
 use ringtap_base::Clock;
+use ringtap_serve::{After, Limits, Next, Protocol, Refusal, Server};
+use ringtap_serve::{SocketFile, listen};
 
 /// Longest wait until all workers use a revision, or report their counters.
 const WORKERS_NS: u64 = 10_000_000_000;

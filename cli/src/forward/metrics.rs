@@ -15,8 +15,8 @@ use ringtap_ndn::forwarder::{Drop, FaceUse};
 use ringtap_ndn::packets::NackReason;
 use ringtap_ndn::relay::{FaceReport, ForwardReport, RefusedCommand};
 
-use crate::http::{Get, Reply, Site};
 use crate::metrics::label_value;
+use ringtap_serve::{Get, Reply, Site};
 
 /// The type of the format.
 const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -19,13 +19,13 @@ use ringtap_ndn::relay::{ForwardReport, Relay};
 use crate::args::{Form, ForwardAction, ForwardArgs};
 use crate::atomic_file::Existing;
 use crate::console::Rate;
-use crate::http::Listening;
 use crate::json::json;
-use crate::listener::listen;
 use crate::privileges::CapabilitySet;
 use crate::roles::Roles;
 use crate::{notify, open_files, privileges, sandbox, signals};
 use metrics::{Latest, Metrics};
+use ringtap_serve::Listening;
+use ringtap_serve::listen;
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, note, print_message, print_to_stderr};
 

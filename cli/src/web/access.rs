@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ringtap_terminal::Usage;
 
-use crate::http::{Get, Reply};
+use ringtap_serve::{Get, Reply};
 
 /// The shortest token, bytes.
 const SHORTEST: usize = 16;

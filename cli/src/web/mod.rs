@@ -6,7 +6,7 @@
 //! Watch, Console ──▶ Now ──▶ History ┘
 //! ```
 //!
-//! All of it belongs to one thread of the lowest priority, which serves the clients (see [`crate::http`]).
+//! All of it belongs to one thread of the lowest priority, which serves the clients (see [`ringtap_serve`]).
 //!
 //! Invariant: memory is bounded, and the run never waits: what the page cannot take in time is lost for the page alone.
 
@@ -36,7 +36,6 @@ pub(crate) use access::Access;
 pub(crate) use notes::Reporter;
 
 use crate::console::shortages;
-use crate::http::{Get, Reply, Site};
 use crate::loads::{Loads, ThreadLoad};
 use crate::metrics::{Metrics, RunStats};
 use content::Shown;
@@ -44,6 +43,7 @@ use flows::Flows;
 use history::{History, Sample};
 use notes::Notes;
 use pace::{Pace, SECOND_NS};
+use ringtap_serve::{Get, Reply, Site};
 use shell::Times;
 use view::View;
 

@@ -14,26 +14,30 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use crate::server::Listener;
 
 /// A listening socket with a certificate.
-pub(crate) struct TlsListener {
+pub struct TlsListener {
     listener: TcpListener,
     config: Arc<ServerConfig>,
 }
 
 impl TlsListener {
-    /// With the certificate and the private key in these PEM files.
-    pub(crate) fn new(listener: TcpListener, certificate: &Path, key: &Path) -> io::Result<Self> {
+    /// With the certificate and the private key in these PEM files; errors name the flag of each.
+    pub fn new(
+        listener: TcpListener,
+        (certificate_flag, certificate): (&str, &Path),
+        (key_flag, key): (&str, &Path),
+    ) -> io::Result<Self> {
         let of = |flag: &str, path: &Path, what: &dyn std::fmt::Display| {
             io::Error::other(format!("{flag} {}: {what}", path.display()))
         };
         let chain = CertificateDer::pem_file_iter(certificate)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        let chain = chain.map_err(|error| of("--tls-cert", certificate, &error))?;
+        let chain = chain.map_err(|error| of(certificate_flag, certificate, &error))?;
         let secret =
-            PrivateKeyDer::from_pem_file(key).map_err(|error| of("--tls-key", key, &error))?;
+            PrivateKeyDer::from_pem_file(key).map_err(|error| of(key_flag, key, &error))?;
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
         let config = builder.with_no_client_auth().with_single_cert(chain, secret);
-        let config = config.map_err(|error| of("--tls-cert", certificate, &error))?;
+        let config = config.map_err(|error| of(certificate_flag, certificate, &error))?;
         Ok(Self { listener, config: Arc::new(config) })
     }
 }
@@ -62,7 +66,7 @@ impl Listener for TlsListener {
 }
 
 /// A client. A handshake is part of the first read.
-pub(crate) struct TlsStream(StreamOwned<ServerConnection, TcpStream>);
+pub struct TlsStream(StreamOwned<ServerConnection, TcpStream>);
 
 impl AsFd for TlsStream {
     fn as_fd(&self) -> BorrowedFd<'_> {

@@ -10,11 +10,14 @@ use rustix::fs::Mode;
 use rustix::process::umask;
 
 /// The file of a listening socket; removed on drop.
-pub(crate) struct SocketFile(PathBuf);
+pub struct SocketFile(PathBuf);
 
 /// Listens at `path` with the access rights `mode`. A stale socket of an ended program is replaced;
 /// the socket of a running one is not.
-pub(crate) fn listen(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFile)> {
+///
+/// # Errors
+/// If another file or a running program is there, or the file system refuses; the error names the path.
+pub fn listen(path: &Path, mode: u32) -> anyhow::Result<(UnixListener, SocketFile)> {
     let shown = path.display();
     match fs::symlink_metadata(path) {
         Ok(data) if !data.file_type().is_socket() => {

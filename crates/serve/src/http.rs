@@ -5,7 +5,7 @@
 //!                                       ◀── publish: events (text/event-stream) for those who follow a topic
 //! ```
 //!
-//! Invariant: no client delays the run, the attendant thread or another client (see [`crate::server`]).
+//! Invariant: no client delays the run, the attendant thread or another client (see [`Server`]).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -56,23 +56,23 @@ const POLICY: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff
 
 /// A request for a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Get<'a> {
+pub struct Get<'a> {
     /// Without the query.
-    pub(crate) path: &'a str,
+    pub path: &'a str,
     /// What follows the question mark.
-    pub(crate) query: &'a str,
+    pub query: &'a str,
     /// The name of the server, and its port, as the client knows them.
-    pub(crate) host: &'a str,
+    pub host: &'a str,
     /// The credentials.
-    pub(crate) authorization: &'a str,
+    pub authorization: &'a str,
     /// Whether a page of another site asks for it, other than by a link that is followed.
-    pub(crate) is_foreign: bool,
+    pub is_foreign: bool,
 }
 
 impl Get<'_> {
     /// Refuses requests that pages of other sites make. On the loopback address, `is_local`, the name of the server must
     /// also be an address or `localhost`: a page of another name that leads to this address may not read this one.
-    pub(crate) fn check_site(&self, is_local: bool) -> Result<(), Reply> {
+    pub fn check_site(&self, is_local: bool) -> Result<(), Reply> {
         let refused = |why: &str| Err(Reply::None("403 Forbidden", format!("{why}\n")));
         if self.is_foreign {
             refused("not for pages of other sites")
@@ -95,11 +95,23 @@ fn is_local_name(host: &str) -> bool {
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub enum Reply {
     /// A resource.
-    Resource { kind: &'static str, body: Vec<u8> },
+    Resource {
+        /// Its media type.
+        kind: &'static str,
+        /// Its bytes.
+        body: Vec<u8>,
+    },
     /// A resource to be saved as a file of this name.
-    File { name: &'static str, kind: &'static str, body: Vec<u8> },
+    File {
+        /// The name of the file.
+        name: &'static str,
+        /// Its media type.
+        kind: &'static str,
+        /// Its bytes.
+        body: Vec<u8>,
+    },
     /// Events of this topic follow.
     Events(String),
     /// None; the status and what it means here.
@@ -108,13 +120,14 @@ pub(crate) enum Reply {
 
 impl Reply {
     /// The resource does not exist.
-    pub(crate) fn missing(hint: &str) -> Self {
+    pub fn missing(hint: &str) -> Self {
         Self::None("404 Not Found", format!("{hint}\n"))
     }
 }
 
 /// What a server serves.
-pub(crate) trait Site {
+pub trait Site {
+    /// Answers a request.
     fn get(&mut self, request: &Get<'_>) -> Reply;
 
     /// Time until [`Site::publishes`] is called, at the latest.
@@ -158,14 +171,15 @@ impl<S: Site> Site for Checked<S> {
 }
 
 /// A listening socket.
-pub(crate) enum Listening {
+pub enum Listening {
+    /// Without encryption.
     Plain(TcpListener),
-    /// Its address, and the socket.
+    /// With TLS: its address, and the socket.
     Tls(Option<SocketAddr>, TlsListener),
 }
 
 /// The serving thread; stops when dropped.
-pub(crate) struct Serving {
+pub struct Serving {
     /// Closing it wakes the thread, which then ends.
     wake: Option<UnixStream>,
     /// Closed when the thread has ended.
@@ -174,15 +188,21 @@ pub(crate) struct Serving {
 
 impl Listening {
     /// Listens at the `address` that the `flag` gives.
-    pub(crate) fn at(flag: &str, address: SocketAddr) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// If the address cannot be used; the error names the flag.
+    pub fn at(flag: &str, address: SocketAddr) -> anyhow::Result<Self> {
         let context = || format!("{flag} {address}");
         let listener = TcpListener::bind(address).with_context(context)?;
         listener.set_nonblocking(true).with_context(context)?;
         Ok(Self::Plain(listener))
     }
 
-    /// The same with TLS, by the certificate and the private key in these files.
-    pub(crate) fn with_tls(self, certificate: &Path, key: &Path) -> io::Result<Self> {
+    /// Encrypts the connections, by the certificate and the private key in these PEM files. Errors name the flag of each.
+    ///
+    /// # Errors
+    /// If a file cannot be read or holds something else, or TLS is not built in.
+    pub fn with_tls(self, certificate: (&str, &Path), key: (&str, &Path)) -> io::Result<Self> {
         let address = self.address();
         match self {
             Self::Plain(listener) => {
@@ -193,7 +213,7 @@ impl Listening {
     }
 
     /// The local address of the socket.
-    pub(crate) fn address(&self) -> Option<SocketAddr> {
+    pub fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Plain(listener) => listener.local_addr().ok(),
             Self::Tls(address, _) => *address,
@@ -201,23 +221,25 @@ impl Listening {
     }
 
     /// The URL of its root.
-    pub(crate) fn url(&self) -> Option<String> {
+    pub fn url(&self) -> Option<String> {
         let scheme = if matches!(self, Self::Tls(..)) { "https" } else { "http" };
         self.address().map(|address| format!("{scheme}://{address}/"))
     }
 
     /// Serves metrics, which may be read by all who reach the address, but not by pages of other sites.
-    pub(crate) fn serve_metrics(self, site: impl Site + Send + 'static) -> anyhow::Result<Serving> {
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn serve_metrics(self, site: impl Site + Send + 'static) -> anyhow::Result<Serving> {
         let is_local = self.address().is_none_or(|address| address.ip().is_loopback());
         self.serve("metrics", Checked { site, is_local })
     }
 
     /// Serves the site, in a thread of this name, which yields to all others.
-    pub(crate) fn serve(
-        self,
-        name: &str,
-        site: impl Site + Send + 'static,
-    ) -> anyhow::Result<Serving> {
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn serve(self, name: &str, site: impl Site + Send + 'static) -> anyhow::Result<Serving> {
         let (wake, woken) = UnixStream::pair()?;
         let (ending, ended) = sync_channel::<()>(0);
         let serve = move || {

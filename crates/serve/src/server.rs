@@ -38,28 +38,28 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Limits of clients.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Connections at a time.
-    pub(crate) connections: usize,
+    pub connections: usize,
     /// Connections that follow a topic, at a time.
-    pub(crate) followers: usize,
+    pub followers: usize,
     /// Answers to a client in each turn.
-    pub(crate) requests: usize,
+    pub requests: usize,
     /// Longest time from the first byte of a request (for the first one, from the connection) to
     /// its last.
-    pub(crate) request: Duration,
+    pub request: Duration,
     /// Longest time to read an answer.
-    pub(crate) response: Duration,
+    pub response: Duration,
     /// Longest time between an answer and the next request.
-    pub(crate) idle: Duration,
+    pub idle: Duration,
     /// A deadline is extended by one second for each this many bytes transferred.
-    pub(crate) bytes_per_second: u64,
+    pub bytes_per_second: u64,
     /// Most bytes of all buffered requests, and of all buffered answers.
-    pub(crate) buffered_bytes: usize,
+    pub buffered_bytes: usize,
 }
 
 /// The application protocol.
-pub(crate) trait Protocol {
+pub trait Protocol {
     /// Takes a complete request out of `received` and executes it. `ended` is set when the client
     /// sends no more.
     fn read(&mut self, received: &mut Vec<u8>, ended: bool) -> Next;
@@ -75,7 +75,7 @@ pub(crate) trait Protocol {
 
 /// The result of reading received bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub enum Next {
     /// The request is not complete.
     More,
     /// The answer to a request.
@@ -86,9 +86,10 @@ pub(crate) enum Next {
 
 /// What follows an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum After {
+pub enum After {
     /// The client may send another request.
     KeepOpen,
+    /// The server closes the connection.
     Close,
     /// Events of the connection's topic.
     Events,
@@ -96,7 +97,7 @@ pub(crate) enum After {
 
 /// Why a request is abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// It was not complete in time.
     Late,
     /// Too many bytes of requests are buffered, or too many clients follow a topic.
@@ -104,7 +105,8 @@ pub(crate) enum Refusal {
 }
 
 /// A listening socket.
-pub(crate) trait Listener: AsFd {
+pub trait Listener: AsFd {
+    /// A connection.
     type Stream: Read + Write + AsFd;
 
     /// The next client, as a non-blocking socket.
@@ -145,7 +147,7 @@ impl Listener for UnixListener {
 }
 
 /// A listening socket and its clients.
-pub(crate) struct Server<L: Listener> {
+pub struct Server<L: Listener> {
     listener: L,
     limits: Limits,
     clock: Clock,
@@ -193,7 +195,7 @@ enum State {
 
 impl<L: Listener> Server<L> {
     /// A server of `listener`, which must be non-blocking.
-    pub(crate) fn new(listener: L, limits: Limits) -> Self {
+    pub fn new(listener: L, limits: Limits) -> Self {
         Self {
             listener,
             limits,
@@ -208,7 +210,7 @@ impl<L: Listener> Server<L> {
 
     /// Waits until a client can be served, `wake` is readable or closed, or `most` is over; then
     /// serves the clients that are ready. Returns whether `wake` ended the wait.
-    pub(crate) fn turn(
+    pub fn turn(
         &mut self,
         most: Duration,
         wake: Option<BorrowedFd<'_>>,
@@ -237,7 +239,7 @@ impl<L: Listener> Server<L> {
 
     /// Sends the next event to clients that follow a topic and have read the one before, in turn, until this time is over.
     /// Returns whether all of them were reached.
-    pub(crate) fn publish(&mut self, most: Duration, protocol: &mut impl Protocol) -> bool {
+    pub fn publish(&mut self, most: Duration, protocol: &mut impl Protocol) -> bool {
         let end_ns = self.clock.now_ns().saturating_add(most.as_nanos() as u64);
         let waiting = |server: &Self| {
             let waits = |one: &Connection<L::Stream>| {
