@@ -159,14 +159,19 @@ fn nfcapd_counts_every_template() {
         });
         assert!(tries.count() < 3_000, "nfcapd listens");
         let summary = export(&format!("{scheme}://127.0.0.1:{port}"), None);
-        // All data are in its buffer now: it is stopped when it has read them.
+        // All data are in its buffer now: it is stopped when it has read them, and its threads wait for more.
         let has_read = format!("{listens} 07 00000000:00000000");
+        let threads = || std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
+        let waits = |thread: std::fs::DirEntry| {
+            std::fs::read_to_string(thread.path().join("stat"))
+                .is_ok_and(|stat| stat.contains(") S "))
+        };
         let tries = (0..3_000).take_while(|_| {
             std::thread::sleep(Duration::from_millis(20));
-            !std::fs::read_to_string("/proc/net/udp").unwrap().contains(&has_read)
+            let table = std::fs::read_to_string("/proc/net/udp").unwrap();
+            !table.contains(&has_read) || !threads().all(waits)
         });
         assert!(tries.count() < 3_000, "nfcapd reads the data");
-        std::thread::sleep(Duration::from_millis(300));
         output("kill", &["-INT", &child.id().to_string()]);
         child.wait().unwrap();
         let text = output("nfdump", &["-I", "-R", &folder.path().display().to_string()]);

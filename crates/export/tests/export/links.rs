@@ -147,19 +147,23 @@ fn udp_without_a_listener_counts_refusals_and_is_not_a_failure() {
 
 #[test]
 fn a_udp_collector_that_restarts_gets_templates_before_data() {
-    let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut again = None;
-    let summary = export(&format!("ipfix://{address}"), 1000, |handle| {
-        wait_until(|| handle.status()[0].sent + handle.status()[0].lost_total() == 500);
-        // On a busy machine refusals are late: they are noticed once a second.
-        std::thread::sleep(Duration::from_secs(4));
-        again = Some(UdpSocket::bind(address).unwrap());
-    });
-    let received = flows(&receive(&again.unwrap()));
-    assert!(summary.failure.is_none() && summary.not_sent.len() == 1, "{summary:?}");
-    let refused = summary.not_sent["refused"].records;
-    assert!((1..=500).contains(&refused), "{summary:?}");
-    assert_eq!(received, 500);
+    for _ in 0..20 {
+        let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut again = None;
+        let summary = export(&format!("ipfix://{address}"), 1000, |handle| {
+            wait_until(|| handle.status()[0].sent + handle.status()[0].lost_total() == 500);
+            // On a busy machine refusals may be late. One that comes after data of the second half is too late for
+            // the templates.
+            let all_refused = handle.status()[0].lost_total() == 500;
+            again = all_refused.then(|| UdpSocket::bind(address).unwrap());
+        });
+        let Some(again) = again else { continue };
+        assert!(summary.failure.is_none() && summary.not_sent.len() == 1, "{summary:?}");
+        assert_eq!(summary.not_sent["refused"].records, 500, "{summary:?}");
+        assert_eq!(flows(&receive(&again)), 500);
+        return;
+    }
+    panic!("refusals were always late");
 }
 
 #[test]
@@ -593,6 +597,7 @@ fn an_interrupt_ends_the_run_in_any_state_of_the_output() {
     struct Stuck;
     impl Store for Stuck {
         fn write(&mut self, _: &[u8]) -> io::Result<()> {
+            // Time itself: longer than the test.
             std::thread::sleep(Duration::from_secs(600));
             Ok(())
         }
@@ -643,6 +648,7 @@ fn an_idle_output_accepts_the_flush_after_an_early_interrupt() {
         let file = Small::new(usize::MAX, io::ErrorKind::StorageFull, false);
         let (mut sinks, exports) = file.start(output, 1, Settings::default());
         exports.handle().interrupt();
+        // Time itself: longer than an output may accept nothing after an interrupt.
         std::thread::sleep(Duration::from_secs(1));
         records(20).for_each(|record| sinks[0].take(&record));
         sinks[0].ending();
