@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Rejects words that make the project's texts hard to read: riddles, personified code, archaic forms. Reads all tracked
-text files, identifiers included. Prints `path:line: word: advice` for each occurrence; `--list` prints the allowed
-occurrences too. Exit code 1 if a word occurs outside the allow list."""
+"""Rejects words that make the project's texts hard to read: riddles, personified code, archaic forms, and doc comments
+that begin with a reference to another item. Reads all tracked text files, identifiers included. Prints
+`path:line: word: advice` for each occurrence; `--list` prints the allowed occurrences too. Exit code 1 if a word occurs
+outside the allow list."""
 
 import re
 import subprocess
@@ -46,6 +47,12 @@ ANY = re.compile("|".join(rf"\b(?:{word})\b" for word, _ in WORDS), re.IGNORECAS
 # A doc comment of one line that only refers to another place.
 POINTER = re.compile(r"\s*//[/!] See (?:the )?[^.]*\.?$")
 DOC = re.compile(r"\s*//[/!]")
+# A doc comment that begins with a reference to another item. A sentence may have "the same" before a noun.
+REFERENCE = re.compile(
+    r"\s*//[/!]\s+(?:(?:It|They|This|That|These|Those|Ditto|Likewise)\b"
+    r"|(?:Like|As) (?:the )?(?:above|before|that|this|it|them)\b"
+    r"|The same(?: (?:again|also|as|at|behind|before|but|by|for|from|if|in|of|on|to|when|where|with|without)\b|[,;:.]))"
+)
 
 
 def spaced(line):
@@ -67,6 +74,8 @@ def occurrences(lines):
             around = lines[number - 2 : number - 1] + lines[number : number + 1]
             if not any(DOC.match(other) for other in around):
                 yield number, line.strip(), "say what the item does"
+        if (match := REFERENCE.match(line)) and not (number > 1 and DOC.match(lines[number - 2])):
+            yield number, match[0].strip(), "say what the item is or does"
 
 
 def reason(path, line):

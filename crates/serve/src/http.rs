@@ -157,7 +157,7 @@ pub trait Site {
 /// A site without a rule of its own who may see it.
 struct Checked<S> {
     site: S,
-    /// It listens on the loopback address.
+    /// Whether the site listens on the loopback address.
     is_local: bool,
 }
 

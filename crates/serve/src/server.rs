@@ -98,7 +98,7 @@ pub enum After {
 /// Why a request is abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It was not complete in time.
+    /// The request was not complete in time.
     Late,
     /// Too many bytes of requests are buffered, or too many clients follow a topic.
     Full,
@@ -169,7 +169,7 @@ struct Connection<S> {
     received: Vec<u8>,
     /// The client sends no more.
     ended: bool,
-    /// It got all its answers of the last turn; the buffer may have further requests.
+    /// Whether it got all its answers of the last turn; the buffer may have further requests.
     waits: bool,
     answer: Vec<u8>,
     sent: usize,
