@@ -10,7 +10,6 @@ mod merge;
 mod ndn;
 mod threads;
 
-use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -22,7 +21,6 @@ use ringtap_export::{Collector, EventOutput, FileOutput, Refresh};
 use ringtap_extract::Extractors;
 use ringtap_monitor::{Analyses, TOP_MOST};
 use ringtap_skeleton::Skeleton;
-use ringtap_terminal::Usage;
 use ringtap_wire::Tunnels;
 
 pub(crate) use capture::Capture;
@@ -91,9 +89,6 @@ pub(crate) enum Command {
     Merge(MergeArgs),
     /// NDN tools: ping, server and load generator
     Ndn(Box<NdnArgs>),
-    /// Moved to ringtap-lab
-    #[command(hide = true, disable_help_flag = true)]
-    Lab(Moved),
     /// Show this machine's resources and give advice
     Doctor(DoctorArgs),
     /// Print a completion script
@@ -106,11 +101,11 @@ pub(crate) enum Command {
     /// Not in this build
     #[cfg(not(feature = "pages"))]
     #[command(hide = true, disable_help_flag = true)]
-    Completions(Moved),
+    Completions(NotBuilt),
     /// Not in this build
     #[cfg(not(feature = "pages"))]
     #[command(hide = true, disable_help_flag = true)]
-    Man(Moved),
+    Man(NotBuilt),
     /// Run a program for alerts of 'monitor', which starts this itself
     #[command(hide = true, name = HELPER_NAME)]
     RunForAlerts(HelperArgs),
@@ -419,23 +414,19 @@ pub(crate) struct DoctorArgs {
     pub(crate) output: Output,
 }
 
-/// Arguments of a command that is not here: moved to another program, or not built in.
+/// Arguments of a command that is not built in.
+#[cfg(not(feature = "pages"))]
 #[derive(Args)]
-pub(crate) struct Moved {
+pub(crate) struct NotBuilt {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    _words: Vec<OsString>,
+    _words: Vec<std::ffi::OsString>,
 }
 
-impl Moved {
-    /// Returns an error that names the new command.
-    pub(crate) fn to(&self, command: &str) -> anyhow::Error {
-        Usage::of(format!("this command moved: use {command}"))
-    }
-
+#[cfg(not(feature = "pages"))]
+impl NotBuilt {
     /// Returns an error that names the feature, and a build that has it.
-    #[cfg(not(feature = "pages"))]
     pub(crate) fn without(&self, feature: &str) -> anyhow::Error {
-        Usage::of(format!(
+        ringtap_terminal::Usage::of(format!(
             "this program was built without the feature {feature}: use 'make build', which makes target/release/ringtap"
         ))
     }

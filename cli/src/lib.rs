@@ -78,7 +78,6 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Measure(args)) => measure::run(&args),
         Some(Command::Merge(args)) => merge::run(&args),
         Some(Command::Ndn(args)) => ndn::run(&args),
-        Some(Command::Lab(moved)) => Err(moved.to("ringtap-lab")),
         Some(Command::RunForAlerts(args)) => alerts::run_helper(&args),
         Some(Command::Doctor(args)) => doctor::run(args.output.report),
         #[cfg(feature = "pages")]

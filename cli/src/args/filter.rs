@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use ringtap_filter::run::NotIp;
 use ringtap_filter::{Policy, RULES_MOST};
 
-use super::{Capture, Form, Moved};
+use super::{Capture, Form};
 use crate::units;
 
 const AFTER: &str = "\
@@ -176,9 +176,6 @@ pub(crate) struct FilterArgs {
 pub(crate) enum FilterAction {
     /// Change or query the rules of a running filter
     Ctl(CtlArgs),
-    /// Moved to ringtap-lab filter
-    #[command(hide = true, disable_help_flag = true)]
-    Bench(Moved),
 }
 
 #[derive(Args)]

@@ -8,7 +8,7 @@ use ringtap_ndn::packets::signature::SignatureType;
 use ringtap_ndn::packets::{NameBuf, UDP_PORT};
 use ringtap_traffic::Popularity;
 
-use super::{Moved, Output};
+use super::Output;
 use crate::units;
 
 const AFTER: &str = "\
@@ -33,9 +33,6 @@ pub(crate) enum NdnAction {
     Load(LoadArgs),
     /// Create keys for signed commands
     Key(KeyArgs),
-    /// Moved to ringtap-lab ndn
-    #[command(hide = true, disable_help_flag = true)]
-    Bench(Moved),
 }
 
 #[derive(Args)]

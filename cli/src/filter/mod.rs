@@ -43,7 +43,6 @@ static WATCH: Watch = Watch::new();
 pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
     match &args.action {
         Some(FilterAction::Ctl(args)) => return ctl::run(args),
-        Some(FilterAction::Bench(moved)) => return Err(moved.to("ringtap-lab filter")),
         None => {}
     }
     let rules = rules(args)?;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::anchors::{self, AnchorRow};
 use super::values::{
-    Count, FileMode, Group, Listen, Mtu, Number, Parsed, Renamed, StoreSize, StrategyName, Time,
+    Count, FileMode, Group, Listen, Mtu, Number, Parsed, StoreSize, StrategyName, Time,
 };
 use crate::config::toml_error;
 use ringtap_terminal::Usage;
@@ -287,8 +287,6 @@ struct Tables {
     pit: Number<Count>,
     pit_per_face: Option<Number<Count>>,
     content_store: StoreSize,
-    /// The size in earlier versions, refused with the new key.
-    content_store_memory: Option<Renamed>,
     dead_nonces: Number<Count>,
     lifetime_max: Number<Time>,
     unsolicited: OnUnsolicited,
@@ -345,7 +343,6 @@ impl Default for Tables {
             pit: Number::of(settings.pit_capacity as u64),
             pit_per_face: None,
             content_store: StoreSize(settings.cs_bytes as u64),
-            content_store_memory: None,
             dead_nonces: Number::of(settings.dead_nonces as u64),
             lifetime_max: Number::of(settings.lifetime_max_ms * 1_000_000),
             unsolicited: OnUnsolicited::default(),

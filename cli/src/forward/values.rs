@@ -47,18 +47,6 @@ impl<'de> Deserialize<'de> for StoreSize {
     }
 }
 
-/// A key that has another name now.
-pub(super) struct Renamed;
-
-impl<'de> Deserialize<'de> for Renamed {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Number::<Bytes>::deserialize(deserializer)?;
-        Err(D::Error::custom(format!(
-            "content-store-memory is content-store now, and there is no limit of Data: {STORE_FORM}"
-        )))
-    }
-}
-
 /// The largest MTU, in bytes: the longest IP packet.
 const MTU_MOST: usize = 65_535;
 

@@ -43,7 +43,6 @@ pub(crate) fn run(args: &NdnArgs) -> anyhow::Result<ExitCode> {
         NdnAction::Key(args) => match &args.action {
             KeyAction::Generate(args) => generate_key::run(args),
         },
-        NdnAction::Bench(moved) => Err(moved.to("ringtap-lab ndn")),
     }
 }
 
