@@ -26,7 +26,6 @@ CIRCLES = {
     "apps/filter/src/levels.rs": 2,
     "apps/monitor/src/alerts.rs": 37,
     "cli/src/alerts/helper.rs": 7,
-    "cli/src/args.rs": 4,
     "cli/src/console/mod.rs": 2,
     "cli/src/filter/ctl.rs": 3,
     "cli/src/forward/ctl.rs": 3,
