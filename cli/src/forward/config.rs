@@ -581,15 +581,11 @@ mod tests {
             ),
             ("[udp]\n[workers]\nnumber = 0", &["invalid number 0 of [workers]: use 1 to 256"]),
             ("[tables]\npit = -3", &["line 2", "invalid count"]),
-            // The forms of earlier versions.
+            // A size has a unit.
             ("[tables]\ncontent-store = 65536", &["line 2", "65536: use", "= \"128M\", or 0"]),
             ("[tables]\ncontent-store = \"64\"", &["line 2", "\"64\": use", "= \"128M\""]),
             ("[tables]\ncontent-store = \"9x\"", &["line 2", "9x"]),
             ("[tables]\ncontent-store = \"1000G\"", &["line 2", "at most \"256G\""]),
-            (
-                "[tables]\ncontent-store-memory = \"128M\"",
-                &["line 2", "content-store now", "content-store = \"128M\""],
-            ),
             ("[faces]\nidle-timeout = \"soon\"", &["line 2", "1h30m"]),
             ("[[route]]\nprefix = \"/a/%zz\"\nto = \"udp://1.2.3.4\"", &["line 2", "%zz"]),
             ("[[route]]\nprefix = \"/a\"\nto = \"sctp://1.2.3.4\"", &["line 3", "use udp://"]),
