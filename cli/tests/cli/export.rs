@@ -90,6 +90,16 @@ fn has_unread(port: u16) -> bool {
     is_bound(port) && !table.lines().any(|line| line.contains(&empty))
 }
 
+/// Whether all threads of a process and of its children wait.
+fn waits(process: &str) -> bool {
+    let Ok(mut threads) = fs::read_dir(format!("/proc/{process}/task")) else { return true };
+    threads.all(|thread| {
+        let thread = thread.unwrap().path();
+        let read = |name| fs::read_to_string(thread.join(name)).unwrap_or_default();
+        read("stat").contains(") S ") && read("children").split_whitespace().all(waits)
+    })
+}
+
 /// A collector process. [`Self::end`] interrupts it; drop kills it, for example if the test fails.
 struct Collector(Child);
 
@@ -106,8 +116,9 @@ impl Collector {
 
     /// Waits until the collector has read all datagrams, interrupts it and waits for its end.
     fn end(mut self, port: u16) {
-        wait_until("the collector has read everything", || !has_unread(port));
-        std::thread::sleep(Duration::from_millis(500));
+        wait_until("the collector has read everything", || {
+            !has_unread(port) && waits(&self.0.id().to_string())
+        });
         kill_process(Pid::from_child(&self.0), Signal::INT).unwrap();
         wait_until("the collector ends", || self.0.try_wait().unwrap().is_some());
     }
