@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use ringtap_testkit::kafka::{Broker, PASSWORD, USER};
@@ -13,6 +14,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::{office, output_of, ringtap};
+
+/// The longest wait for a line, which fails the test.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// The report of a run over the bundled capture with these flags, stderr and the exit code.
 pub(crate) fn monitor(flags: &[&str]) -> (Value, String, i32) {
@@ -215,37 +219,60 @@ fn logins_and_certificates_are_used_and_their_errors_reported() {
 }
 
 /// A monitor of stdin.
-pub(crate) struct Fed(Child);
+pub(crate) struct Fed {
+    child: Child,
+    /// The lines of stderr, from a thread that reads them.
+    lines: Receiver<String>,
+    /// The lines so far.
+    errors: String,
+}
 
 impl Fed {
     pub(crate) fn start(flags: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
         command.args(["monitor", "-r", "-", "--report", "json", "-w", "1"]).args(flags);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Self(command.spawn().unwrap())
+        let mut child = command.spawn().unwrap();
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            errors.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Self { child, lines, errors: String::new() }
+    }
+
+    /// Waits until a line of stderr contains `words`.
+    pub(crate) fn wait_for(&mut self, words: &str) {
+        let mut found = false;
+        while !found {
+            let line = self.lines.recv_timeout(LONGEST);
+            let line = line.unwrap_or_else(|_| panic!("no line with {words:?}: {}", self.errors));
+            found = line.contains(words);
+            self.errors += &(line + "\n");
+        }
     }
 
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
-        let input = self.0.stdin.as_mut().unwrap();
+        let input = self.child.stdin.as_mut().unwrap();
         input.write_all(bytes).unwrap();
         input.flush().unwrap();
     }
 
     /// Ends the input.
     pub(crate) fn close(&mut self) {
-        drop(self.0.stdin.take());
+        drop(self.child.stdin.take());
     }
 
     /// Whether it has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_some()
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// Ends the input, and returns the report, stderr and the exit code.
     pub(crate) fn end(mut self) -> (Value, String, i32) {
         self.close();
-        let output = self.0.wait_with_output().unwrap();
-        let errors = String::from_utf8(output.stderr).unwrap();
+        let output = self.child.wait_with_output().unwrap();
+        let errors = self.lines.iter().fold(self.errors, |errors, line| errors + &line + "\n");
         let report = serde_json::from_slice(&output.stdout).unwrap_or_default();
         (report, errors, output.status.code().unwrap())
     }
@@ -294,7 +321,7 @@ fn each_record_arrives_although_the_broker_is_killed() {
     check_fault(|broker, monitor, bytes| {
         broker.kill();
         monitor.feed(bytes);
-        std::thread::sleep(Duration::from_secs(1));
+        monitor.wait_for("trying again");
         broker.restart();
     });
 }
@@ -304,8 +331,8 @@ fn each_record_arrives_although_the_broker_does_not_answer_in_time() {
     check_fault(|broker, monitor, bytes| {
         broker.signal(Signal::STOP);
         monitor.feed(bytes);
-        // Longer than the limit of a request: it is repeated, and the broker may then take both.
-        std::thread::sleep(Duration::from_secs(13));
+        // A request has exceeded its limit: it is repeated, and the broker may then take both.
+        monitor.wait_for("trying again");
         broker.signal(Signal::CONT);
     });
 }

@@ -148,7 +148,7 @@ fn a_large_state_arrives_in_chunks_although_the_broker_is_killed() {
     monitor.feed(begin);
     broker.kill();
     monitor.feed(rest);
-    std::thread::sleep(Duration::from_secs(2));
+    monitor.wait_for("trying again");
     broker.restart();
     let (report, errors, code) = monitor.end();
     assert_eq!(code, 0, "{errors}");
@@ -202,6 +202,7 @@ fn a_state_is_complete_or_counts_as_lost_if_the_broker_is_killed_meanwhile() {
 fn a_state_is_complete_or_counts_as_lost_if_the_broker_pauses_meanwhile() {
     check_fault(|broker| {
         broker.signal(Signal::STOP);
+        // Time itself: shorter than the limit of a request, so the run reports nothing.
         std::thread::sleep(Duration::from_secs(2));
         broker.signal(Signal::CONT);
     });
