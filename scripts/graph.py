@@ -61,7 +61,6 @@ CIRCLES = {
     "crates/ring/src/flavors/fastforward.rs": 6,
     "crates/skeleton/src/pipeline/mod.rs": 3,
     "crates/skeleton/src/stream/feedback/emitter.rs": 3,
-    "crates/state/src/block.rs": 4,
     "crates/traffic/src/exchanges/messages.rs": 3,
     "crates/wire/src/ip/length.rs": 24,
     "lab/src/bin/ringtap-lab/ndn/live.rs": 3,

@@ -15,7 +15,7 @@ use flate2::write::DeflateEncoder;
 
 use crate::Row;
 use crate::column;
-use crate::format::{Error, MOST_BODY, MOST_TAIL};
+use crate::format::{Error, MOST_BODY, MOST_TAIL, take};
 use crate::tails::Tails;
 use crate::transpose::{SIDE, Word, into_columns, into_rows, words};
 
@@ -153,14 +153,6 @@ impl Block {
         }
         if body.is_empty() { Ok(()) } else { Err(Error::Damaged("a block that is too long")) }
     }
-}
-
-/// The next bytes of a body.
-pub(crate) fn take<'a>(from: &mut &'a [u8], length: usize) -> Result<&'a [u8], Error> {
-    let (taken, rest) =
-        from.split_at_checked(length).ok_or(Error::Damaged("a block that is too short"))?;
-    *from = rest;
-    Ok(taken)
 }
 
 fn take_length(from: &mut &[u8]) -> Result<usize, Error> {

@@ -12,8 +12,7 @@
 //! Rows are sorted, so the first columns of keys have runs; those of counters have few different bytes, and the lowest
 //! bytes of addresses and times hardly compress at all. These forms cost a few instructions a byte.
 
-use crate::block::take;
-use crate::format::Error;
+use crate::format::{Error, take};
 
 const CONSTANT: u8 = 0;
 const RAW: u8 = 1;

@@ -98,3 +98,11 @@ pub(crate) fn checksum(bytes: &[u8]) -> u32 {
     crc.update(bytes);
     crc.sum()
 }
+
+/// The next bytes of a body.
+pub(crate) fn take<'a>(from: &mut &'a [u8], length: usize) -> Result<&'a [u8], Error> {
+    let (taken, rest) =
+        from.split_at_checked(length).ok_or(Error::Damaged("a block that is too short"))?;
+    *from = rest;
+    Ok(taken)
+}

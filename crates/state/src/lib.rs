@@ -25,6 +25,7 @@ mod mend;
 mod merge;
 mod prefix;
 mod reader;
+mod row;
 mod rows;
 mod tails;
 mod transpose;
@@ -35,7 +36,8 @@ pub use format::{Error, ImageError, MAGIC, VERSION};
 pub use mend::mend;
 pub use merge::merge;
 pub use reader::Reader;
-pub use rows::{Row, Rows};
+pub use row::Row;
+pub use rows::Rows;
 pub use writer::Writer;
 
 /// How the numbers of rows with equal keys are combined.

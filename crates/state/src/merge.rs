@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::io::Read;
 
 use crate::format::ImageError;
-use crate::rows::combine;
+use crate::row::combine;
 use crate::{Reader, Row};
 
 /// Calls `each` with the rows of a table of all images, in order, and with the position of the image that a row is of;
