@@ -41,8 +41,6 @@ CIRCLES = {
     "crates/extract/src/lib.rs": 3,
     "crates/extract/src/protocols/dns/message.rs": 2,
     "crates/extract/src/protocols/tls/dtls.rs": 5,
-    "crates/flow/src/entry.rs": 3,
-    "crates/flow/src/shelf.rs": 2,
     "crates/io/src/live/follower.rs": 4,
     "crates/io/src/live/interface.rs": 2,
     "crates/io/src/live/offload/checksum.rs": 4,

@@ -17,13 +17,10 @@ use ringtap_extract::Facts;
 use ringtap_wire::{PacketRecord, Paths};
 
 use crate::ends::Ends;
+use crate::flags::{ACK, FIN, RST, SYN};
 use crate::timeouts::Class;
 use crate::{EndReason, FlowKey, FlowRecord, History, Initiator};
 
-pub(crate) const FIN: u8 = 1;
-pub(crate) const SYN: u8 = 2;
-pub(crate) const RST: u8 = 4;
-pub(crate) const ACK: u8 = 16;
 const TCP: u8 = 6;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;

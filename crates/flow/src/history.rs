@@ -9,10 +9,7 @@ use std::fmt::{self, Write as _};
 
 use ringtap_wire::{Flags, PacketRecord};
 
-const FIN: u8 = 1;
-const SYN: u8 = 2;
-const RST: u8 = 4;
-const ACK: u8 = 16;
+use crate::flags::{ACK, FIN, RST, SYN};
 
 /// Indexed by the lower five control bits and the presence of data.
 const LETTERS_OF: [u8; 64] = {

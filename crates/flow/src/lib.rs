@@ -13,9 +13,12 @@ mod dense;
 mod ends;
 mod entry;
 mod event;
+mod fields;
+mod flags;
 mod history;
 mod index;
 mod key;
+mod observer;
 mod origin;
 mod record;
 mod shelf;
@@ -29,6 +32,7 @@ pub use dense::Dense;
 pub use event::Event;
 pub use history::History;
 pub use key::{FlowKey, IpVersion};
+pub use observer::Observer;
 pub use origin::Origin;
 pub use record::{EndReason, FlowRecord, Initiator};
 pub use ringtap_extract::{
@@ -36,6 +40,6 @@ pub use ringtap_extract::{
 };
 pub use ringtap_wire::{Path, Paths, Tunnel, TunnelKind};
 pub use sink::{RecordSink, Sinks};
-pub use table::{FactCounts, FlowTable, Metering, Observer};
+pub use table::{FactCounts, FlowTable, Metering};
 pub use tcp::{TCP_BYTES, TcpPerformance};
 pub use timeouts::{Class, Timeouts};

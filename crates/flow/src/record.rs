@@ -4,6 +4,7 @@
 use ringtap_extract::{Application, Facts};
 use ringtap_wire::{Path, Tunnel, TunnelKind};
 
+use crate::fields::Fields;
 use crate::{FlowKey, History, IpVersion, Origin, TcpPerformance};
 
 /// Why a flow ended (IPFIX flowEndReason, element 136).
@@ -49,21 +50,6 @@ pub enum Initiator {
     Syn = 1,
     /// The receiver of the first packet, a SYN with ACK: it answers a SYN that was not seen.
     SynAck = 2,
-}
-
-/// Reads fields of fixed lengths; beyond the end there are zeros.
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
-
-impl Fields<'_> {
-    pub(crate) fn take<const N: usize>(&mut self) -> [u8; N] {
-        let (taken, rest) = self.0.split_first_chunk().map_or(([0; N], &[][..]), |(a, b)| (*a, b));
-        self.0 = rest;
-        taken
-    }
-
-    fn words<const N: usize>(&mut self) -> [u16; N] {
-        std::array::from_fn(|_| u16::from_le_bytes(self.take()))
-    }
 }
 
 /// One ended flow. Index 0 of each pair is the initiator's direction, index 1 the other; of a uniflow all of index 1

@@ -23,7 +23,7 @@ use crate::ends::{Ends, V4, V6};
 use crate::entry::Key;
 use crate::index::Index;
 use crate::shelf::{Arrival, Rules, Shelf};
-use crate::{Class, FlowKey, FlowRecord, Timeouts};
+use crate::{Class, FlowKey, FlowRecord, Observer, Timeouts};
 
 /// Packets whose cache misses overlap.
 const GROUP: usize = 32;
@@ -39,20 +39,6 @@ struct Stage {
 
 impl Stage {
     const EMPTY: Self = Self { ports: [0; GROUP], hashes: [0; GROUP], likely: [None; GROUP] };
-}
-
-/// Receives the events of the table.
-pub trait Observer {
-    /// A packet was counted on its flow, and no packet of the flow is later. `stamp` is the
-    /// observer's own word in the entry, 0 in a new one; it is kept when a flow is cut.
-    fn counted(&mut self, packet: &PacketRecord, stamp: &mut u16);
-
-    /// As `counted`, for a packet that is earlier than the flow's latest; the stamp cannot be
-    /// changed.
-    fn late(&mut self, packet: &PacketRecord, stamp: u16);
-
-    /// A flow, or a part of it, ended with this stamp.
-    fn ended(&mut self, record: &FlowRecord, stamp: u16);
 }
 
 /// Definition of a flow and its end.

@@ -24,8 +24,8 @@
 use ringtap_base::prefetch;
 use ringtap_wire::{PacketRecord, Segment};
 
-use crate::entry::{ACK, FIN, RST, SYN};
-use crate::record::Fields;
+use crate::fields::Fields;
+use crate::flags::{ACK, FIN, RST, SYN};
 
 /// Duplicate acknowledgments that ask for a segment; if it then fills a gap, it was sent again.
 const ASKED: u8 = 2;
