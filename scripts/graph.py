@@ -39,7 +39,6 @@ CIRCLES = {
     "crates/export/src/encode/facts.rs": 3,
     "crates/export/src/events/eve.rs": 4,
     "crates/extract/src/lib.rs": 3,
-    "crates/extract/src/protocols/dns/message.rs": 2,
     "crates/extract/src/protocols/tls/dtls.rs": 5,
     "crates/io/src/live/follower.rs": 4,
     "crates/io/src/live/interface.rs": 2,

@@ -16,11 +16,10 @@ use std::ops::Range;
 use crate::text::Text;
 use crate::{Kind, Unread};
 
+use super::format::{Fault, HEADER};
 use super::names::Name;
 use super::types::{OPT, code_name, is_usual_class, type_name};
 
-/// Length of the header.
-pub(super) const HEADER: usize = 12;
 /// Most questions read from a message; more than one is unusual.
 const QUESTIONS_MAX: usize = 15;
 /// Most answers read from a message.
@@ -44,15 +43,6 @@ const STATUS: u16 = 2;
 const NOTIFY: u16 = 4;
 const UPDATE: u16 = 5;
 const STATEFUL: u16 = 6;
-
-/// Why a part of a message could not be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// The bytes end.
-    Short,
-    /// The bytes contradict the format.
-    Wrong,
-}
 
 /// A message, as far as it is there.
 #[derive(Clone, Copy)]

@@ -13,6 +13,7 @@
 //! A message that is cut (a first fragment, a short capture) is reported as far as it is there, and counted. NetBIOS
 //! name service has the same format but other names, so its ports are left out.
 
+mod format;
 mod message;
 mod names;
 mod pending;
@@ -27,7 +28,8 @@ use crate::streams::STREAM_MAX;
 use crate::text::Text;
 use crate::{Extractor, Found, Kind, Payload, Progress, State, Unread};
 
-use message::{HEADER, Message, Outcome, Question, pass_code, pass_type};
+use format::HEADER;
+use message::{Message, Outcome, Question, pass_code, pass_type};
 use pending::{Asked, Pending};
 
 pub(crate) use types::{code_number, type_number};

@@ -10,7 +10,7 @@
 //!
 //! Invariant: pointers lead backwards only and are limited, so reading a name takes a bounded time.
 
-use super::message::{Fault, HEADER};
+use super::format::{Fault, HEADER};
 
 /// The longest name: 255 bytes with all lengths (RFC 1035, section 2.3.4), so 253 with dots between the labels.
 const LONGEST: usize = 253;
