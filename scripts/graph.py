@@ -56,8 +56,6 @@ CIRCLES = {
     "crates/ndn/src/relay/announce.rs": 4,
     "crates/ndn/src/relay/batch.rs": 2,
     "crates/ring/src/flavors/fastforward.rs": 6,
-    "crates/skeleton/src/pipeline/mod.rs": 3,
-    "crates/skeleton/src/stream/feedback/emitter.rs": 3,
     "crates/traffic/src/exchanges/messages.rs": 3,
     "crates/wire/src/ip/length.rs": 24,
     "lab/src/bin/ringtap-lab/ndn/live.rs": 3,

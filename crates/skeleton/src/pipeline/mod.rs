@@ -26,12 +26,14 @@
 //! only for the merger, which never waits, and for a message; the reader only for a message. No
 //! message gets stuck: the node that holds one passes it on in the same step.
 
+mod message;
 mod reader;
 mod worker;
 
-use ringtap_ring::{Consumer, Producer, ring};
-use ringtap_stage::{Application, Burst, Feed, Mark};
+use ringtap_ring::ring;
+use ringtap_stage::{Application, Burst, Feed};
 
+use self::message::{Inbox, Message, Outlet};
 use crate::counters::RunCounters;
 use crate::owner::owners;
 use crate::seats::Placed;
@@ -39,41 +41,6 @@ use crate::{BURST, Role, RunError, RunOptions};
 
 /// Most parts of all messages together: bounds the memory with many workers.
 const MOST_PARTS: usize = 1 << 14;
-
-/// A message: items for every worker, and the mark that follows them.
-struct Message<I> {
-    /// One for each worker.
-    parts: Box<[Burst<I>]>,
-    mark: Option<Mark>,
-}
-
-impl<I> Message<I> {
-    fn new(workers: usize, items: usize) -> Self {
-        Self { parts: (0..workers).map(|_| Burst::with_capacity(items)).collect(), mark: None }
-    }
-}
-
-/// The end of a ring from which messages are taken.
-struct Inbox<I: Send>(Consumer<Message<I>>);
-
-impl<I: Send> Inbox<I> {
-    fn take(&mut self) -> Option<Message<I>> {
-        let message = self.0.pop();
-        // The slot is freed before the message moves on: see the head of the file.
-        self.0.flush();
-        message
-    }
-}
-
-/// The end of a ring into which messages are put.
-struct Outlet<I: Send>(Producer<Message<I>>);
-
-impl<I: Send> Outlet<I> {
-    fn pass_on(&mut self, message: Message<I>) {
-        assert!(self.0.push(message).is_ok(), "a ring with room for all messages was full");
-        self.0.flush();
-    }
-}
 
 /// Number of messages, and items that each can hold: enough messages that every node can have one,
 /// if the capacity allows. No messages if the capacity is 0.

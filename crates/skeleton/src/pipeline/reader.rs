@@ -3,7 +3,7 @@
 use ringtap_base::Counter;
 use ringtap_stage::{Application, Burst, Fed, Feed, Mark};
 
-use super::{Inbox, Message, Outlet};
+use super::message::{Inbox, Message, Outlet};
 use crate::ShardMap;
 use crate::node::{Node, Step};
 

@@ -2,7 +2,7 @@
 
 use ringtap_stage::{Application, Burst};
 
-use super::{Inbox, Outlet};
+use super::message::{Inbox, Outlet};
 use crate::node::{Node, Step};
 use crate::owner::Owner;
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use ringtap_ring::{Consumer, Producer};
 
 use super::frames::Address;
+use super::parcel::{Parcel, Solution, Task};
 use super::worker::WorkerLoad;
-use super::{Parcel, Solution, Task};
 use crate::node::Step;
 use crate::stream::counts::Counts;
 use crate::stream::ends::{Inlet, Outlet, Taken};

@@ -31,12 +31,14 @@
 
 mod emitter;
 mod frames;
+mod parcel;
 mod worker;
+
+pub use self::parcel::Divided;
 
 use std::sync::Arc;
 
 use self::emitter::{Emitter, Lane};
-use self::frames::Address;
 use self::worker::{Worker, WorkerLoad};
 use super::ends::{Inlet, Outlet};
 use super::network::{HEAVY, LIGHT};
@@ -47,33 +49,6 @@ use crate::skeleton::check_workers;
 /// Offers of one worker that wait for an idle one. Few, because a worker that runs out of tasks
 /// gets its own back; more than one, because the emitter may be slow.
 const OFFERS: usize = 2;
-
-/// The result of dividing a problem.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Divided<S, I> {
-    /// The solution: the problem was small enough to be solved at once.
-    Solved(S),
-    /// Problems whose solutions are to be combined. An array costs no allocation.
-    Split(I),
-}
-
-/// A problem to solve, and the destination of its solution.
-struct Task<P> {
-    problem: P,
-    to: Address,
-}
-
-/// The solution of a part of a frame, or of a whole problem.
-struct Solution<S> {
-    to: Address,
-    solution: S,
-}
-
-/// A message from the emitter to a worker.
-enum Parcel<P, S> {
-    Task(Task<P>),
-    Solution(Solution<S>),
-}
 
 /// Solves one problem by divide and conquer, on the calling thread and others.
 ///

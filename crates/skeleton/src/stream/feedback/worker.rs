@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use ringtap_ring::{Consumer, Producer};
 
 use super::frames::{Address, Frames};
-use super::{Divided, Parcel, Solution, Task};
+use super::parcel::{Divided, Parcel, Solution, Task};
 use crate::node::Step;
 use crate::stream::counts::Counts;
 use crate::stream::network::Work;
