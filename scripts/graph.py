@@ -56,7 +56,6 @@ CIRCLES = {
     "crates/ndn/src/relay/announce.rs": 4,
     "crates/ndn/src/relay/batch.rs": 2,
     "crates/ring/src/flavors/fastforward.rs": 6,
-    "crates/traffic/src/exchanges/messages.rs": 3,
     "crates/wire/src/ip/length.rs": 24,
     "lab/src/bin/ringtap-lab/ndn/live.rs": 3,
     "lab/src/programs.rs": 2,

@@ -9,9 +9,9 @@ use std::fmt::{Display, Formatter};
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::exchange::{Exchange, Protocol};
 use super::names::Name;
 use super::quic::Initial;
-use super::{Exchange, Protocol};
 use crate::keyed::mix;
 
 /// Most bytes of a message.

@@ -12,6 +12,7 @@
 //! Invariant: memory depends on the number of exchanges and of those active at the same time, and is allocated at the
 //! start.
 
+mod exchange;
 mod messages;
 mod names;
 mod quic;
@@ -23,8 +24,8 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
+use self::exchange::{Exchange, Protocol};
 use self::messages::{Kind, LISTS, MESSAGE_MAX, RESPONSE_TIME};
-use self::names::Name;
 use self::script::{Count, Script, Step};
 use crate::address::{Address, Role};
 use crate::frame::{ACK, Body, FrameBuffer, Packet, SYN, Written};
@@ -36,59 +37,7 @@ use crate::profile::{Applications, Profile};
 const RESOLVERS: u32 = 4;
 const SITES: u32 = 1 << 16;
 
-/// The protocol of an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Protocol {
-    Tls,
-    Quic,
-    Http,
-    Ssh,
-    Dns,
-}
-
-/// The hosts and properties of an exchange.
-#[derive(Clone, Debug)]
-struct Exchange {
-    protocol: Protocol,
-    client: Address,
-    server: Address,
-    client_port: u16,
-    vlan: u16,
-    ipv6: bool,
-    name: u32,
-    /// A long hello or request; a name that does not exist.
-    special: bool,
-    /// From the observer to the client and back, and to the server and back.
-    rtt_ns: [u64; 2],
-    salt: u64,
-}
-
 impl Exchange {
-    fn name(&self) -> Name {
-        Name(self.name)
-    }
-
-    fn long(&self) -> bool {
-        self.special && self.protocol != Protocol::Dns
-    }
-
-    fn is_missing(&self) -> bool {
-        self.special && self.protocol == Protocol::Dns
-    }
-
-    fn is_tcp(&self) -> bool {
-        matches!(self.protocol, Protocol::Tls | Protocol::Http | Protocol::Ssh)
-    }
-
-    fn server_port(&self) -> u16 {
-        match self.protocol {
-            Protocol::Tls | Protocol::Quic => 443,
-            Protocol::Http => 80,
-            Protocol::Ssh => 22,
-            Protocol::Dns => 53,
-        }
-    }
-
     fn packet(&self, step: &Step, ident: usize) -> Packet {
         let client = (self.client, self.client_port);
         let server = (self.server, self.server_port());

@@ -26,8 +26,8 @@
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
 
+use super::exchange::{Exchange, Protocol};
 use super::messages::{Kind, MESSAGE_MAX};
-use super::{Exchange, Protocol};
 use crate::frame::{ACK, FIN, PSH, SYN, WINDOW};
 use crate::popularity::{below, unit};
 use crate::profile::Applications;
