@@ -29,11 +29,21 @@ use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use super::ruleset::Entry;
 use super::span::{Number, Span};
 use super::statement::Rule;
 use crate::overlaps::Overlaps;
 use crate::plane::{Plane, Rectangle};
+
+/// A rule of a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The rule.
+    pub rule: Rule,
+    /// The revision that added it.
+    pub revision: u64,
+    /// Its number, which is never reused.
+    pub number: u64,
+}
 
 /// A level with at most this many times the rules of what follows it is joined with that.
 const RATIO: usize = 16;

@@ -30,10 +30,9 @@ mod steps;
 
 pub use bans::Banned;
 pub use counters::{Counters, Row};
+pub use levels::Entry;
 pub use policy::Policy;
 pub use publisher::{Reader, RulePublisher};
-pub use ruleset::{
-    BanCounts, Entry, Limits, RULES_MOST, Reason, RuleSet, TransactionError, Verdict,
-};
+pub use ruleset::{BanCounts, Limits, RULES_MOST, Reason, RuleSet, TransactionError, Verdict};
 pub use span::{Span, SpanError};
 pub use statement::{LineError, Rule, Statement, StatementError, parse};

@@ -4,10 +4,10 @@ use std::fmt;
 use std::net::IpAddr;
 
 use super::bans::{Banned, Bans, Change};
-use crate::levels::{Levels, LevelsDraft};
+use crate::levels::{Entry, Levels, LevelsDraft};
 use crate::policy::Policy;
 use crate::span::Span;
-use crate::statement::{LineError, Rule, Statement, parse};
+use crate::statement::{LineError, Statement, parse};
 
 /// The most rules, and the most bans, of any limits: sums of bans have 32 bits.
 pub const RULES_MOST: usize = 1 << 30;
@@ -43,17 +43,6 @@ impl Default for Limits {
     fn default() -> Self {
         Self { rules: 4 << 20, memory_bytes: 1 << 30 }
     }
-}
-
-/// A rule of a revision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The rule.
-    pub rule: Rule,
-    /// The revision that added it.
-    pub revision: u64,
-    /// Its number, which is never reused.
-    pub number: u64,
 }
 
 /// Results of the `ban` and `unban` statements of a transaction.
