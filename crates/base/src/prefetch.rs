@@ -34,7 +34,7 @@ fn prefetch_line(address: *const i8) {
 pub fn prefetch_write<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: as in `prefetch`. Processors without the instruction do nothing.
-    // JUSTIFICATION: docs/BENCHMARKS.md, "Mutual exclusion in an NDN router"; the compiler's hint
+    // JUSTIFICATION: docs/LAB.md, "Mutual exclusion in an NDN router"; the compiler's hint
     // is a prefetch for reading.
     unsafe {
         std::arch::asm!("prefetchw [{0}]", in(reg) std::ptr::from_ref(value),

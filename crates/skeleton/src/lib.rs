@@ -39,7 +39,7 @@
 //! threads would step, and the same seed finds them again.
 //!
 //! Use rayon for loops over data that is complete, and channels for a few threads with rare
-//! messages; docs/SKELETONS.md has more on the choice.
+//! messages; docs/ENGINE.md has more on the choice.
 //!
 //! Invariants: no packets, applications or files here, and no clock that reaches a result. Every
 //! run ends: when all nodes are done, or with the first error or panic of one.

@@ -124,11 +124,11 @@ fn the_page_can_be_printed() {
 }
 
 /// The committed verdicts of a kept run follow from its rows and the current claims, and
-/// docs/PAPERS.md has their numbers.
+/// docs/LAB.md has their numbers.
 #[test]
 fn verdicts_of_kept_runs_match_the_current_claims() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let page = fs::read_to_string(root.join("docs/PAPERS.md")).unwrap();
+    let page = fs::read_to_string(root.join("docs/LAB.md")).unwrap();
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let experiments = ringtap_lab::catalogue::experiments().unwrap();
     let claims: usize = experiments.iter().map(|experiment| experiment.claims.len()).sum();
@@ -159,7 +159,7 @@ fn verdicts_of_kept_runs_match_the_current_claims() {
             assert!(
                 page.contains(&format!("The five papers make {claims} claims."))
                     && page.contains(&format!("`ringtap-lab run all` put {judged} of them")),
-                "docs/PAPERS.md should say: {judged} of {claims} claims"
+                "docs/LAB.md should say: {judged} of {claims} claims"
             );
             assert!(
                 readme.contains(&format!("the papers' {claims} claims")),
@@ -172,7 +172,7 @@ fn verdicts_of_kept_runs_match_the_current_claims() {
                 format!("and {open} have results within its noise"),
                 format!("- {apart} claims are counted separately"),
             ] {
-                assert!(page.contains(&sentence), "docs/PAPERS.md should say: {sentence}");
+                assert!(page.contains(&sentence), "docs/LAB.md should say: {sentence}");
             }
             quoted += 1;
         }

@@ -10,7 +10,7 @@
 //!
 //! Source: the skeletons of FastFlow, as in M. Danelutto, L. Deri, D. De Sensi, *Network
 //! Monitoring on Multicores with Algorithmic Skeletons* (2011), on the rings of `ringtap-ring`.
-//! docs/SKELETONS.md explains which skeleton to use.
+//! docs/ENGINE.md explains which skeleton to use.
 //!
 //! A [`Stream`] is a description; nothing runs before its [`Network`] does. Nodes are joined by
 //! single-producer/single-consumer rings, never block, and share as many threads as there are
