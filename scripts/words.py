@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Rejects words that make the project's texts hard to read: riddles, personified code, archaic forms, and doc comments
-that begin with a reference to another item. Reads all tracked text files, identifiers included. Prints
+"""Rejects what makes the project's texts hard to read: words (riddles, personified code, archaic forms), doc comments that
+begin with a reference to another item, and long cells of tables. Reads all tracked text files, identifiers included. Prints
 `path:line: word: advice` for each occurrence; `--list` prints the allowed occurrences too. Exit code 1 if a word occurs
 outside the allow list."""
 
@@ -54,6 +54,9 @@ REFERENCE = re.compile(
     r"|The same(?: (?:again|also|as|at|behind|before|but|by|for|from|if|in|of|on|to|when|where|with|without)\b|[,;:.]))"
 )
 
+# Most characters of a cell of a table.
+CELL = 200
+
 
 def spaced(line):
     """Separates the parts of identifiers: `tells_all` and `TellsAll` become words."""
@@ -76,6 +79,9 @@ def occurrences(lines):
                 yield number, line.strip(), "say what the item does"
         if (match := REFERENCE.match(line)) and not (number > 1 and DOC.match(lines[number - 2])):
             yield number, match[0].strip(), "say what the item is or does"
+        # Rows of tables: in source code, bars mean other things.
+        if line.startswith("| ") and (long := [cell for cell in line.split(" | ") if len(cell) > CELL]):
+            yield number, long[0].strip("| ")[:40], "a paragraph below the table is easier to read"
 
 
 def reason(path, line):
