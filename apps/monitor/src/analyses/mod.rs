@@ -113,7 +113,7 @@ pub trait Merge<A: Analysis>: Sized {
     /// Adds a worker's partial result of a mark: if `IN_ORDER`, of one that all workers have passed.
     fn merge(&mut self, found: A::Found);
 
-    /// Memory of a partial result that waits until it may be merged, bytes; only if `IN_ORDER`.
+    /// Memory of a partial result that waits until it may be merged, bytes: 0 unless `IN_ORDER`.
     fn bytes(_found: &A::Found) -> usize {
         0
     }
@@ -311,12 +311,7 @@ macro_rules! analyses {
         impl Found {
             /// Memory of what must wait until all workers have passed the mark, bytes.
             pub(crate) fn waiting_bytes(&self) -> usize {
-                0 $(+ match &self.$name {
-                    Some(own) if <<$part as Analysis>::Merger as Merge<$part>>::IN_ORDER => {
-                        <<$part as Analysis>::Merger as Merge<$part>>::bytes(own)
-                    }
-                    _ => 0,
-                })*
+                0 $(+ self.$name.as_ref().map_or(0, <<$part as Analysis>::Merger as Merge<$part>>::bytes))*
             }
         }
 
