@@ -129,6 +129,8 @@ fn the_page_can_be_printed() {
 fn verdicts_of_kept_runs_match_the_current_claims() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let page = fs::read_to_string(root.join("docs/LAB.md")).unwrap();
+    // Other sections name other runs.
+    let page = page.split("\n## ").find(|section| section.starts_with("Measured again")).unwrap();
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let experiments = ringtap_lab::catalogue::experiments().unwrap();
     let claims: usize = experiments.iter().map(|experiment| experiment.claims.len()).sum();
