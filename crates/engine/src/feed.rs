@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ringtap_io::capture::{Files, Place};
-use ringtap_skeleton::ShardMap;
+use ringtap_skeleton::{MARKS_AHEAD, ShardMap};
 use ringtap_stage::{Burst, Fed, Feed};
 use ringtap_wire::{Decoder, PacketRecord, Paths};
 
@@ -21,10 +21,6 @@ use crate::{AppOptions, Plan, Watch};
 
 /// Packets prefetched ahead.
 const AHEAD: usize = 8;
-
-/// Marks that a queue may be ahead of the slowest one: what it handed over at them waits until all queues have passed.
-/// The slowest queue never waits, because it has every chunk that another one is in.
-const MARKS_AHEAD: u64 = 64;
 
 /// The decoded packets of one queue of a capture, with marks.
 pub struct PacketFeed<'a> {
@@ -110,12 +106,13 @@ impl<'a> PacketFeed<'a> {
         }
     }
 
-    /// Counts a mark, unless this queue is too far ahead of another one.
+    /// Counts a mark, unless this queue is too far ahead of another one. The slowest queue never waits, because it has every
+    /// chunk that another one is in.
     fn may_pass(&self) -> bool {
         // Relaxed: they order no other data.
         let of = |queue: &AtomicU64| queue.load(Ordering::Relaxed);
         let own = of(&self.passed[self.queue]);
-        let may = self.passed.iter().all(|other| own <= of(other) + MARKS_AHEAD);
+        let may = self.passed.iter().all(|other| own < of(other) + MARKS_AHEAD);
         if may {
             self.passed[self.queue].store(own + 1, Ordering::Relaxed);
         }

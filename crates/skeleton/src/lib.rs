@@ -76,3 +76,7 @@ pub use skeleton::{Skeleton, UnknownSkeleton, run};
 /// Items handed over at once: enough to share the cost of a call, few enough for the L1 cache (256
 /// × 64 bytes).
 pub const BURST: usize = 256;
+
+/// Most marks that a worker or a queue may be ahead of the slowest one: the merger keeps what it handed over at them until
+/// all have passed.
+pub const MARKS_AHEAD: u64 = 64;

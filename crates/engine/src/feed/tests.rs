@@ -298,6 +298,26 @@ impl Read for Pipe {
 }
 
 #[test]
+fn a_queue_is_a_few_marks_ahead_of_the_slowest_one_at_most() {
+    let nothing: &[u8] = &[0; 60];
+    let bytes = file((1..500).map(|second| (second * TICK, nothing)));
+    let watch = Watch::new();
+    let mut feeds = feeds(2, files(bytes), &watch);
+    let mut passed = |queue: usize| {
+        let mut marks = 0;
+        loop {
+            match feeds[queue].next(&mut Burst::with_capacity(8)) {
+                Fed::Mark(_) => marks += 1,
+                Fed::Idle => return marks,
+                Fed::Items | Fed::Moved => {}
+            }
+        }
+    };
+    let turns = [passed(0), passed(1), passed(0), passed(0), passed(1)];
+    assert_eq!(turns, [1, 2, 2, 0, 2].map(|times| times * MARKS_AHEAD));
+}
+
+#[test]
 fn no_read_while_packets_are_left() {
     let frame = mixed(3, 1);
     let bytes = file((0..50).map(|n| (n, frame.as_slice())));

@@ -6,11 +6,7 @@ use ringtap_stage::{Application, Burst, Fed, Feed, Mark};
 use super::lane::LaneTx;
 use crate::counters::RunCounters;
 use crate::node::{Node, Step};
-use crate::{BURST, ShardMap};
-
-/// Marks that a worker may be ahead of the slowest one: the merger keeps what it handed over at them until all have
-/// passed.
-const MARKS_AHEAD: u64 = 64;
+use crate::{BURST, MARKS_AHEAD, ShardMap};
 
 pub(super) struct Dispatcher<'a, A: Application, F> {
     app: &'a A,
@@ -46,10 +42,10 @@ impl<'a, A: Application, F: Feed<Item = A::Item>> Dispatcher<'a, A, F> {
         Self { app, feed, shards, queue, lanes, burst, at, mark, marks, finished, dispatched }
     }
 
-    /// Whether the slowest worker has so many marks before it that no other may be given more.
+    /// Whether the slowest worker is too many marks behind to give another mark to any.
     fn is_ahead(&self) -> bool {
         let slowest = self.finished.iter().map(Counter::get).min();
-        self.lanes.len() > 1 && slowest.is_some_and(|slowest| self.marks > slowest + MARKS_AHEAD)
+        self.lanes.len() > 1 && slowest.is_some_and(|slowest| self.marks >= slowest + MARKS_AHEAD)
     }
 
     /// Hands over as much of the burst as has room, and publishes it to the workers, because the
