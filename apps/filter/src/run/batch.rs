@@ -348,9 +348,9 @@ mod tests {
     /// Its answer to the next call.
     #[derive(Clone, Copy)]
     enum Answer {
-        /// Accepts so many frames, those without marks without a pause.
+        /// Accepts at most this number of frames; for frames without marks it has room at once.
         Takes(usize),
-        /// Accepts so many frames after it had no room.
+        /// Accepts at most this number of frames, but has no room at first.
         TakesLater(usize),
         RefusesSuperFrame {
             or_full: bool,

@@ -53,7 +53,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Of as many `directions`, and `paths` of all directions together.
+    /// The memory for this number of `directions`, and of `paths` in all of them together.
     pub fn new(directions: usize, paths: usize, received: &Options, sent: &SendOptions) -> Self {
         let all = |each: usize, number: usize| (each as u64).saturating_mul(number as u64);
         Self {
