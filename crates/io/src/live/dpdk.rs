@@ -10,9 +10,9 @@ use crate::live::counters::{Counters, Dropped};
 use crate::live::description::Path;
 use crate::live::error::OpenError;
 use crate::live::frame::Frame;
-use crate::live::interface::State;
 use crate::live::offload::Offload;
 use crate::live::options::Options;
+use crate::live::state::State;
 
 /// Receives the frames of one queue.
 pub(crate) struct DpdkReceiver {

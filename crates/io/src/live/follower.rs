@@ -7,9 +7,9 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use crate::live::interface::State;
 use crate::live::link::{self, Change, Link};
 use crate::live::receiver::Receiver;
+use crate::live::state::State;
 
 /// Most messages that a turn reads; a flood of changes of other interfaces continues in the next turn.
 const MESSAGES_MOST: usize = 1_000;

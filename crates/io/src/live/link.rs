@@ -10,7 +10,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use crate::live::interface::State;
+use crate::live::state::State;
 use crate::live::sys::socket;
 
 /// Buffer size for a reply, in bytes. It fits one interface, and the largest message of a list.

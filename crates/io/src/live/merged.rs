@@ -25,8 +25,8 @@ use crate::live::counters::Counters;
 use crate::live::description::Description;
 use crate::live::drain::Drain;
 use crate::live::frame::Frame;
-use crate::live::interface::State;
 use crate::live::receiver::{Lost, Receiver};
+use crate::live::state::State;
 use ringtap_base::now_ns;
 
 /// Longest time to hold a frame back while another interface has frames in a block that is not visible yet: many times

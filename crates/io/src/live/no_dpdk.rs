@@ -6,8 +6,8 @@ use crate::live::counters::Counters;
 use crate::live::description::Path;
 use crate::live::error::OpenError;
 use crate::live::frame::Frame;
-use crate::live::interface::State;
 use crate::live::options::Options;
+use crate::live::state::State;
 
 /// Has no values: no DPDK device can be opened.
 pub(crate) enum DpdkReceiver {}

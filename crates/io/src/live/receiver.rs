@@ -12,13 +12,14 @@ use crate::live::dpdk::{self, DpdkReceiver};
 use crate::live::error::OpenError;
 use crate::live::follower::Room;
 use crate::live::frame::Frame;
-use crate::live::interface::{Interface, State};
+use crate::live::interface::Interface;
 use crate::live::link::Link;
 use crate::live::notice::Notice;
 use crate::live::options::{Method, Options};
 use crate::live::packet::{self, PacketReceiver};
 use crate::live::port::PortSender;
 use crate::live::send::Sender;
+use crate::live::state::State;
 use crate::live::xdp::{self, XdpReceiver};
 
 /// Result of [`Receiver::wait`].

@@ -2,7 +2,7 @@
 
 use super::headers::{Headers, SCTP, TCP, UDP};
 use super::sum::{fold, sum};
-use super::{Offload, OffloadError};
+use super::virtio::{Offload, OffloadError};
 
 /// Offset of the checksum in the transport header.
 pub(super) const AT_TCP: usize = 16;

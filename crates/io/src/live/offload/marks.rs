@@ -1,7 +1,7 @@
 //! The virtio header of a frame to send: what the kernel or the network card does with it.
 
-use super::checksum::AT_SCTP;
-use super::{ECN, NEEDS_CHECKSUM, Offload, OffloadError, TCP_V4, TCP_V6, UDP, VIRTIO, complete};
+use super::checksum::{AT_SCTP, complete};
+use super::virtio::{ECN, NEEDS_CHECKSUM, Offload, OffloadError, TCP_V4, TCP_V6, UDP, VIRTIO};
 
 /// Offset of the shortest transport header: behind those of Ethernet and IPv4. The kernel refuses a
 /// checksum that begins before.

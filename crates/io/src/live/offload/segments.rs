@@ -12,7 +12,7 @@ use super::checksum::{AT_TCP, AT_UDP, put_sum};
 use super::headers::{Headers, TCP, UDP};
 use super::marks::{Marks, kind};
 use super::sum::{fold, sum};
-use super::{Offload, OffloadError};
+use super::virtio::{Offload, OffloadError};
 
 const TCP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use ringtap_wire::LinkType;
 
-use super::setup::accept;
 use super::{Promiscuous, vlan};
 use crate::live::counters::{Counters, Dropped};
 use crate::live::description::Path;
@@ -116,7 +115,7 @@ impl PacketReceiver {
     pub(crate) fn shut(&mut self) {
         // A filter that refuses all frames. The socket does not count refused frames. An error is
         // ignored: further frames show that the filter is not in place.
-        let _ = socket::attach_filter(&self.socket, &[accept(0)]);
+        let _ = socket::attach_filter(&self.socket, &[socket::accept_up_to(0)]);
     }
 
     /// Waits until a frame is there or `timeout` is over; returns whether a frame waits.

@@ -16,9 +16,10 @@ use super::{PacketReceiver, Promiscuous, fanout};
 use crate::live::capability::Capability;
 use crate::live::counters::Counters;
 use crate::live::error::OpenError;
-use crate::live::interface::{Interface, State};
+use crate::live::interface::Interface;
 use crate::live::notice::Notice;
 use crate::live::options::Options;
+use crate::live::state::State;
 use crate::live::sys::block_ring::{BlockRing, HEADROOM};
 use crate::live::sys::socket;
 
@@ -103,7 +104,7 @@ pub(crate) fn open(
     }
     let snap = options.snap.unwrap_or(u32::MAX);
     for receiver in &receivers {
-        socket::attach_filter(&receiver.socket, &[accept(snap)]).map_err(failed)?;
+        socket::attach_filter(&receiver.socket, &[socket::accept_up_to(snap)]).map_err(failed)?;
     }
     Ok(receivers)
 }
@@ -216,7 +217,7 @@ impl Setup<'_> {
         };
         socket::set(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &ring)?;
         let ring = BlockRing::new(&socket, block, blocks, virtio)?;
-        socket::attach_filter(&socket, &[accept(0)])?;
+        socket::attach_filter(&socket, &[socket::accept_up_to(0)])?;
         match socket::bind_packet(&socket, self.interface.link.index, libc::ETH_P_ALL as u16) {
             // The interface is down. The socket is bound nevertheless and receives once the
             // interface is up.
@@ -255,12 +256,6 @@ impl Setup<'_> {
         }
         Ok(())
     }
-}
-
-/// A filter that accepts up to `most` bytes of every frame; 0 refuses all frames.
-pub(super) fn accept(most: u32) -> libc::sock_filter {
-    const RETURN: u16 = 0x06;
-    libc::sock_filter { code: RETURN, jt: 0, jf: 0, k: most }
 }
 
 #[cfg(test)]

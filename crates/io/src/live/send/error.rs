@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::live::interface::State;
+use crate::live::state::State;
 
 /// Why frames cannot be sent. A temporary refusal by the kernel is not an error: the caller sends
 /// the rest with the next call.

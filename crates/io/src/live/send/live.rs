@@ -28,7 +28,8 @@ use crate::live::code::{
     set, shift_right, skip, skip_if_greater, store, store_value, to_network, xor_32,
 };
 use crate::live::error::OpenError;
-use crate::live::interface::{Interface, State};
+use crate::live::interface::Interface;
+use crate::live::state::State;
 use crate::live::sys::bpf::{Map, MapKind, Program};
 
 /// Offset of the frame's start and end in `struct xdp_md`.

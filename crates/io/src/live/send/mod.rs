@@ -11,6 +11,7 @@
 
 mod error;
 mod live;
+mod options;
 mod pace;
 mod packet;
 mod sender;
@@ -20,8 +21,9 @@ mod xdp_queue;
 
 pub use error::SendError;
 pub use live::LiveSender;
+pub use options::{SendOptions, Sent};
 pub use pace::Pace;
-pub use sender::{SendOptions, Sender, Sent};
+pub use sender::Sender;
 pub use template::TemplateError;
 pub(crate) use xdp::{XdpSender, open_socket};
 pub(crate) use xdp_queue::XdpQueue;

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::{SendOptions, Sent};
+use super::options::{SendOptions, Sent};
 use crate::live::capability::Capability;
 use crate::live::error::OpenError;
 use crate::live::interface::Interface;

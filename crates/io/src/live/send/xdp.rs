@@ -10,8 +10,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::options::{SendOptions, Sent};
 use super::xdp_queue::{Counts, XdpQueue};
-use super::{SendOptions, Sent};
 use crate::live::capability::Capability;
 use crate::live::error::OpenError;
 use crate::live::interface::Interface;

@@ -82,6 +82,12 @@ pub(crate) fn get<T: Plain>(
     Ok(value)
 }
 
+/// A filter that accepts up to `most` bytes of every frame; 0 refuses all frames.
+pub(crate) fn accept_up_to(most: u32) -> libc::sock_filter {
+    const RETURN: u16 = 0x06;
+    libc::sock_filter { code: RETURN, jt: 0, jf: 0, k: most }
+}
+
 /// Attaches a filter: only frames that `program` accepts pass, truncated to the number of bytes it returns.
 pub(crate) fn attach_filter(socket: &OwnedFd, program: &[libc::sock_filter]) -> io::Result<()> {
     set_program(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
