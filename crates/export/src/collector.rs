@@ -15,17 +15,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use ringtap_flow::FlowRecord;
-
-use crate::encode::{as_biflow, as_small_uniflows, as_uniflows};
-use crate::formats::Format;
-use crate::{InvalidTopic, KafkaTopic, RecordTotals};
-
-/// The default port of IPFIX collectors (RFC 7011, section 10.1).
-const IPFIX_PORT: u16 = 4739;
-
-/// The default port of IPFIX collectors for TLS (same section).
-const IPFIX_TLS_PORT: u16 = 4740;
+use crate::place::host_and_port;
+use crate::{InvalidTopic, KafkaTopic, Protocol};
 
 /// A collector: protocol and address.
 ///
@@ -44,30 +35,6 @@ pub struct Collector {
     protocol: Protocol,
     transport: Transport,
 }
-
-/// The protocol of an output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// RFC 7011, biflows by RFC 5103.
-    Ipfix,
-    /// RFC 3954.
-    NetFlow9,
-    /// Cisco's format.
-    NetFlow5,
-    /// Lines of a text format.
-    Lines(Format),
-    /// Protobuf messages with the fields of goflow2's `FlowMessage`.
-    FlowMessages,
-    /// States of the run instead of flow records.
-    States,
-}
-
-/// Name, protocol, whether it is used over UDP, and the ports of the plain and the encrypted service.
-const PROTOCOLS: [(&str, Protocol, bool, [Option<u16>; 2]); 3] = [
-    ("ipfix", Protocol::Ipfix, true, [Some(IPFIX_PORT), Some(IPFIX_TLS_PORT)]),
-    ("netflow9", Protocol::NetFlow9, true, [None; 2]),
-    ("netflow5", Protocol::NetFlow5, true, [None; 2]),
-];
 
 /// The transport to a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,36 +114,6 @@ impl Collector {
     }
 }
 
-impl Protocol {
-    /// The counts of a flow record in this protocol.
-    pub fn counts_of(self, record: &FlowRecord) -> RecordTotals {
-        match self {
-            Self::Ipfix => as_biflow(record),
-            Self::NetFlow9 | Self::FlowMessages => as_uniflows(record),
-            Self::NetFlow5 => as_small_uniflows(record),
-            Self::Lines(_) => as_biflow(record),
-            Self::States => RecordTotals::default(),
-        }
-    }
-
-    /// The protocol with this name, whether it is used over UDP, and its ports. Lines need a stream, and a format
-    /// without a tail, because a stream can end at any time.
-    fn named(name: &str) -> Option<(Self, bool, [Option<u16>; 2])> {
-        let known = PROTOCOLS.iter().find(|(known, ..)| *known == name);
-        let lines = || {
-            let format: Format = name.parse().ok()?;
-            let stream = format.text().is_some_and(|format| format.tail.is_none());
-            stream.then_some((Self::Lines(format), false, [None; 2]))
-        };
-        known.map(|&(_, protocol, udp, ports)| (protocol, udp, ports)).or_else(lines)
-    }
-
-    /// Returns true if the protocol is used over connections.
-    fn over_streams(self) -> bool {
-        matches!(self, Self::Ipfix | Self::Lines(_))
-    }
-}
-
 impl FromStr for Collector {
     type Err = UnknownCollector;
 
@@ -222,27 +159,10 @@ impl fmt::Display for Collector {
     }
 }
 
-/// Splits `HOST:PORT`.
-pub(crate) fn host_and_port(place: &str, default: Option<u16>) -> Option<(String, u16)> {
-    let place = place.strip_suffix('/').unwrap_or(place);
-    let (host, rest) = if let Some(bracketed) = place.strip_prefix('[') {
-        bracketed.split_once(']')?
-    } else {
-        let at = place.find(':').unwrap_or(place.len());
-        place.split_at(at)
-    };
-    let port = match rest.strip_prefix(':') {
-        Some(port) => port.parse().ok().filter(|&port| port > 0)?,
-        None if rest.is_empty() => default?,
-        None => return None,
-    };
-    let ok = !host.is_empty() && !host.contains(['/', '@', '?', '#', ' ']);
-    ok.then(|| (host.to_owned(), port))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::Format;
 
     #[test]
     fn urls_contain_protocol_and_address() {

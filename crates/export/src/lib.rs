@@ -33,6 +33,8 @@ mod kafka;
 mod messages;
 mod metered;
 mod output;
+mod place;
+mod protocol;
 mod refresh;
 #[cfg(feature = "parquet")]
 mod rows;
@@ -49,12 +51,13 @@ mod writer;
 pub use alerts::{AlertOutput, Alerts, InvalidAlertOutput, MOST_RUNNING, Notice, Reply, Request};
 #[cfg(feature = "arrow")]
 pub use batches::Batches;
-pub use collector::{Collector, Protocol, Transport, UnknownCollector};
+pub use collector::{Collector, Transport, UnknownCollector};
 pub use cut::Cut;
 pub use events::{EventFormat, UnknownEventFormat};
 pub use exports::{Exports, Handle, LINGER, Prepared, StartError};
 pub use metered::{Meter, Metered};
 pub use output::{EventOutput, FileOutput, InvalidFile, Output};
+pub use protocol::Protocol;
 pub use refresh::Refresh;
 pub use sampling::Sampling;
 pub use states::{StatePart, States};

@@ -177,7 +177,7 @@ impl KafkaTopic {
 
 /// The broker as `HOST:PORT`.
 fn broker(text: &str) -> Result<String, InvalidTopic> {
-    let address = crate::collector::host_and_port(text, Some(PORT));
+    let address = crate::place::host_and_port(text, Some(PORT));
     let (host, port) = address.ok_or_else(|| InvalidTopic::Broker(text.to_owned()))?;
     Ok(if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") })
 }

@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::collector::host_and_port;
+use crate::place::host_and_port;
 
 /// The socket of the local syslog daemon.
 const LOCAL: &str = "/dev/log";

@@ -2,7 +2,7 @@
 
 use ringtap_flow::{FlowRecord, Initiator, IpVersion, LABEL_MAX, Tunnel, TunnelKind};
 
-use super::milliseconds;
+use crate::formats::lines::milliseconds;
 
 /// RFC 5103: the enterprise number of elements for the reverse direction.
 pub(crate) const REVERSE: u32 = 29_305;

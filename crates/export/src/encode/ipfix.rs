@@ -31,7 +31,8 @@ use super::fields::{self, Element, REVERSE, View};
 use super::message::Message;
 use super::options::{self, Noticed, Options};
 use super::template::{Group, Template};
-use super::{Encoder, Progress, Refusal, Sealed, as_biflow, milliseconds, put_word, word};
+use super::{Encoder, Progress, Refusal, Sealed, as_biflow, put_word, word};
+use crate::formats::lines::milliseconds;
 use crate::{RecordTotals, Sampling};
 
 const HEADER: usize = 16;

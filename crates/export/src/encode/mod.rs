@@ -161,7 +161,3 @@ pub(crate) fn as_uniflows(record: &FlowRecord) -> RecordTotals {
 }
 
 pub(crate) use netflow5::as_small_uniflows;
-
-const fn milliseconds(ns: u64) -> u64 {
-    ns / 1_000_000
-}

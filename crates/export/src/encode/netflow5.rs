@@ -16,7 +16,8 @@ use ringtap_flow::{FlowRecord, IpVersion};
 
 use super::fields;
 use super::uptime::Uptime;
-use super::{Encoder, Progress, Refusal, Sealed, counts_of, directions, milliseconds, put_word};
+use super::{Encoder, Progress, Refusal, Sealed, counts_of, directions, put_word};
+use crate::formats::lines::milliseconds;
 use crate::{Reason, RecordTotals, Sampling};
 
 const HEADER: usize = 24;

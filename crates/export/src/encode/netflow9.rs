@@ -21,9 +21,8 @@ use super::fields::{self, View};
 use super::message::Message;
 use super::template::{Group, Template};
 use super::uptime::Uptime;
-use super::{
-    Encoder, Progress, Refusal, Sealed, as_uniflows, directions, milliseconds, put_word, word,
-};
+use super::{Encoder, Progress, Refusal, Sealed, as_uniflows, directions, put_word, word};
+use crate::formats::lines::milliseconds;
 use crate::{RecordTotals, Sampling, Sent};
 
 const HEADER: usize = 20;

@@ -11,12 +11,11 @@
 
 use ringtap_flow::{Event, Kind};
 
-use super::community_id;
 use crate::formats::address::push_address;
 use crate::formats::date::push_iso;
 use crate::formats::eve::push_protocol;
 use crate::formats::lines::{push_json, push_number};
-use crate::formats::{Interfaces, TextFormat};
+use crate::formats::{CommunityId, Interfaces, TextFormat};
 
 pub(super) const FORMAT: TextFormat<Event> = TextFormat { head: None, line, tail: None };
 
@@ -64,7 +63,7 @@ fn line(line: &mut Vec<u8>, event: &Event, interfaces: &Interfaces) {
     body(&mut object, event);
     object.end();
     line.extend_from_slice(b",\"community_id\":\"");
-    line.extend_from_slice(community_id(event).as_bytes());
+    line.extend_from_slice(CommunityId::of_event(event).as_bytes());
     line.extend_from_slice(b"\"}\n");
 }
 

@@ -6,11 +6,10 @@
 
 use ringtap_flow::{Event, IpVersion, Kind};
 
-use super::community_id;
 use crate::formats::address::push_address;
 use crate::formats::json::push_values;
 use crate::formats::lines::{push_json, push_number};
-use crate::formats::{Interfaces, TextFormat};
+use crate::formats::{CommunityId, Interfaces, TextFormat};
 
 pub(super) const FORMAT: TextFormat<Event> = TextFormat { head: None, line, tail: None };
 
@@ -45,6 +44,6 @@ fn line(line: &mut Vec<u8>, event: &Event, _interfaces: &Interfaces) {
         push_values(line, kind, event.values.of(kind));
     }
     line.extend_from_slice(b",\"communityId\":\"");
-    line.extend_from_slice(community_id(event).as_bytes());
+    line.extend_from_slice(CommunityId::of_event(event).as_bytes());
     line.extend_from_slice(b"\"}\n");
 }

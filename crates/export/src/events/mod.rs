@@ -12,9 +12,9 @@ mod eve;
 mod json;
 mod zeek;
 
-use ringtap_flow::{Event, FlowRecord};
+use ringtap_flow::Event;
 
-use crate::formats::{CommunityId, TextFormat};
+use crate::formats::TextFormat;
 
 /// Defines the enum of formats from one list: variant, name on the command line, name of the file in the folder that
 /// the user gives, text functions.
@@ -80,11 +80,6 @@ impl EventFormat {
         let named: Vec<_> = Self::ALL.iter().copied().filter(|one| one.name() == name).collect();
         if named.is_empty() { Err(UnknownEventFormat(name.to_owned())) } else { Ok(named) }
     }
-}
-
-/// The Community ID of the event's flow.
-fn community_id(event: &Event) -> CommunityId {
-    CommunityId::of(&FlowRecord::new(event.key))
 }
 
 #[cfg(test)]

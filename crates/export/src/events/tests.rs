@@ -4,7 +4,7 @@ use ringtap_flow::{FlowKey, IpVersion, Values};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::formats::Interfaces;
+use crate::formats::{CommunityId, Interfaces};
 
 fn event(protocol: u8, facts: &[(ringtap_flow::Kind, &[u8])]) -> Event {
     let mut src = [0; 16];

@@ -7,13 +7,12 @@
 
 use ringtap_flow::{Event, Kind};
 
-use super::community_id;
-use crate::formats::TextFormat;
 use crate::formats::address::push_address;
 use crate::formats::date::push_seconds;
 use crate::formats::lines::push_number;
 use crate::formats::protocol::TCP;
 use crate::formats::zeek::{push_head, tail};
+use crate::formats::{CommunityId, TextFormat};
 
 pub(super) const DNS: TextFormat<Event> = TextFormat {
     head: Some(|line, open_ns, _| push_head(line, open_ns, "dns", &[CONNECTION, DNS_COLUMNS])),
@@ -190,6 +189,6 @@ fn push_escaped(line: &mut Vec<u8>, byte: u8) {
 }
 
 fn end(line: &mut Vec<u8>, event: &Event) {
-    line.extend_from_slice(community_id(event).as_bytes());
+    line.extend_from_slice(CommunityId::of_event(event).as_bytes());
     line.push(b'\n');
 }

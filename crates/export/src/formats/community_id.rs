@@ -18,7 +18,7 @@ use std::fmt::{self, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ringtap_flow::{FlowKey, FlowRecord, IpVersion};
+use ringtap_flow::{Event, FlowKey, FlowRecord, IpVersion};
 use sha1::block_api::compress;
 
 use crate::formats::protocol::{ICMP, ICMPV6, SCTP, TCP, UDP};
@@ -58,6 +58,11 @@ impl CommunityId {
             .encode_slice(sha1(bytes, len), &mut text[2..])
             .expect("20 bytes make 28 characters");
         Self(text)
+    }
+
+    /// The id of the event's flow.
+    pub(crate) fn of_event(event: &Event) -> Self {
+        Self::of(&FlowRecord::new(event.key))
     }
 
     /// The characters.
