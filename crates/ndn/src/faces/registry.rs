@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 
-use crate::packets::{Headers, PACKET_MAX, write_lp};
+use crate::packets::{FRAME_MAX, Headers, PACKET_MAX, write_lp};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::faces::channel::{Channel, Kind};
@@ -20,7 +20,6 @@ use crate::faces::listener::Listener;
 use crate::faces::outgoing::{Outgoing, Peer};
 use crate::faces::remote::Remote;
 use crate::faces::settings::{EthernetMethod, Settings};
-use crate::faces::stream::FRAME_MAX;
 use crate::faces::sys::Address;
 use crate::faces::waiting::Source;
 

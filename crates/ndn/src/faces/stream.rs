@@ -17,14 +17,11 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::packets::{Element, Error, PACKET_MAX};
+use crate::packets::{Element, Error, FRAME_MAX};
 
 use crate::faces::connection::{Connection, Retries};
 use crate::faces::counters::Lost;
 use crate::faces::websocket::WebSocket;
-
-/// Maximum size of a frame in bytes: a packet and its link headers.
-pub(crate) const FRAME_MAX: usize = PACKET_MAX + 1024;
 
 /// Size of the input buffer in bytes: the most that is read from a stream before the next one.
 const INPUT: usize = 64 << 10;

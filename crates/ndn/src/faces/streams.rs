@@ -15,8 +15,9 @@ use crate::faces::intake::Handler;
 use crate::faces::listener::{Accepted, Protocol};
 use crate::faces::registry::Faces;
 use crate::faces::remote::{Remote, ip_version};
-use crate::faces::stream::{FRAME_MAX, Stream};
+use crate::faces::stream::Stream;
 use crate::faces::waiting::Source;
+use crate::packets::FRAME_MAX;
 
 /// Maximum number of connections accepted before packets are handled.
 const ACCEPTS: usize = 64;

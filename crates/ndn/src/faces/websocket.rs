@@ -16,7 +16,7 @@ use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Bytes, Message};
 
 use crate::faces::counters::Lost;
-use crate::faces::stream::FRAME_MAX;
+use crate::packets::FRAME_MAX;
 
 /// Number of bytes in the pipe above which it accepts no more. The largest frame fits.
 const PIPE_MAX: usize = 4 * FRAME_MAX;

@@ -43,6 +43,9 @@ pub use uri::{NameBuf, NameError};
 /// The size limit of a network packet, in bytes. Larger packets are not forwarded.
 pub const PACKET_MAX: usize = 8800;
 
+/// Maximum size of a frame in bytes: a packet and its link headers.
+pub(crate) const FRAME_MAX: usize = PACKET_MAX + 1024;
+
 /// The default port of NDN forwarders, over UDP and TCP.
 pub const UDP_PORT: u16 = 6363;
 

@@ -9,7 +9,7 @@ use ring::signature::{
 };
 use ring::{digest, hmac};
 
-use super::{KeyError, SignatureType, Signed};
+use super::signed::{KeyError, SignatureType, Signed};
 use crate::packets::{Element, Name, NameBuf};
 
 /// A SubjectPublicKeyInfo up to the key: ECDSA on the named curve P-256, an uncompressed point.

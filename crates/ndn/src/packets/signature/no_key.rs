@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::{KeyError, SignatureType, Signed};
+use super::signed::{KeyError, SignatureType, Signed};
 use crate::packets::{Name, NameBuf};
 
 /// A key that verifies signatures of one type.

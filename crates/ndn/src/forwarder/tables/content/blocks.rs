@@ -12,8 +12,6 @@
 
 use crate::forwarder::tables::NONE;
 
-use super::queues::Queue;
-
 /// Bytes of a packet beside the header of its name.
 const HEAD: usize = 64;
 /// Bytes of a packet in each further block.
@@ -23,6 +21,13 @@ const CHUNK: usize = 123;
 pub(super) const BLOCK: usize = 128;
 
 const _: () = assert!(size_of::<Block>() == BLOCK);
+
+/// The queue of a Data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Queue {
+    Small,
+    Main,
+}
 
 #[derive(Debug)]
 #[repr(align(128))]

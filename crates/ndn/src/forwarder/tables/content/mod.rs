@@ -24,10 +24,10 @@ use crate::packets::{Data, Interest};
 
 use super::NONE;
 use super::prefixes::Prefixes;
-use blocks::{BLOCK, Blocks, Node};
+use blocks::{BLOCK, Blocks, Node, Queue};
 use ghosts::Ghosts;
 use names::Names;
-use queues::{Queue, Queues};
+use queues::Queues;
 
 /// Maximum number of nodes that a look-up by prefix visits.
 const VISITS_MAX: usize = 64;

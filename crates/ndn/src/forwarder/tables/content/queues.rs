@@ -14,7 +14,7 @@
 
 use crate::forwarder::tables::NONE;
 
-use super::blocks::Blocks;
+use super::blocks::{Blocks, Queue};
 
 /// Maximum value of the counter of uses.
 const USES_MAX: u8 = 3;
@@ -27,13 +27,6 @@ const SMALL_PART: usize = 10;
 
 /// Maximum number of Data that one eviction moves instead.
 const CHANCES_MAX: usize = 64;
-
-/// The queue of a Data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Queue {
-    Small,
-    Main,
-}
 
 #[derive(Debug)]
 pub(super) struct Queues {
