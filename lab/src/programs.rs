@@ -123,11 +123,6 @@ pub(crate) fn sha256(file: &Path) -> Result<String, String> {
     Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Whether a program is one of [`Programs`].
-pub(crate) fn is_own(name: &str) -> bool {
-    matches!(name, "ringtap" | "ringtap-lab")
-}
-
 fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<_> = std::env::split_paths(&path).collect();

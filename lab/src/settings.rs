@@ -7,7 +7,6 @@ use crate::experiment::{
     Candidate, Claim, Experiment, OneOrMore, Parameters, Point, Reading, Selector, Sweep, Value,
 };
 use crate::machine::{Machine, Place, Placement};
-use crate::programs::is_own;
 use crate::template;
 
 /// A candidate with its parameters. Trials of one setting differ only in their seed.
@@ -143,7 +142,7 @@ impl Setting {
 
     /// Whether its program is `ringtap` or `ringtap-lab`.
     pub(crate) fn is_own(&self) -> bool {
-        is_own(self.program())
+        matches!(self.program(), "ringtap" | "ringtap-lab")
     }
 
     /// The value of the parameter `reading.per` (the dividend), if there is one.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::chapter::{Chapter, Section};
 use super::paper::{paper_value, parameters};
-use super::{Chapter, Section};
 use crate::experiment::{ClaimKind, Experiment, Plot, PlotKind};
 use crate::judge::{Verdict, by_number, count_verdicts};
 use crate::plot::{Bar, Bars, Chart, Entry, Line, LineKind, Mark, Overview, Sign};

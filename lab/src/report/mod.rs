@@ -1,5 +1,6 @@
 //! The report of a run: a self-contained HTML page, and each figure as a file.
 
+mod chapter;
 mod figure;
 mod page;
 mod paper;
@@ -8,20 +9,11 @@ mod table;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use self::chapter::{Chapter, Section};
 use crate::experiment::{Experiment, Paper};
 use crate::judge::{self, Judgement};
-use crate::rows::Row;
 use crate::run_folder::RunFolder;
 use crate::{LabError, catalogue, files, plot};
-
-/// The part of the report about one experiment.
-struct Section {
-    experiment: Experiment,
-    rows: Vec<Row>,
-    judgements: Vec<Judgement>,
-    /// The figure; `None` without a value to draw.
-    svg: Option<String>,
-}
 
 /// Writes `report.html`, `figures/*.svg` (of what was measured) and `verdicts.csv` into the run's folder. Returns the path
 /// of the page.
@@ -87,6 +79,3 @@ fn verdicts(path: &Path, judgements: &[&Judgement]) -> Result<(), LabError> {
 fn put(path: &Path, text: &str) -> Result<(), LabError> {
     files::write(path, text.as_bytes())
 }
-
-/// A paper and its sections.
-type Chapter = (Paper, Vec<Section>);

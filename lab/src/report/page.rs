@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{Chapter, Section, table};
+use super::chapter::{Chapter, Section};
+use super::table;
 use crate::experiment::ClaimKind;
 use crate::judge::{Judgement, Verdict, count_verdicts};
 use crate::plot::{FIGURES, escaped};

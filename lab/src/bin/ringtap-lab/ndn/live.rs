@@ -14,8 +14,8 @@ use ringtap_lab::exclusion::{Spread, TICK};
 use ringtap_ndn::forwarder::Sharing;
 use serde_json::json;
 
+use super::cores::own_cores;
 use super::figures::print_json;
-use super::own_cores;
 use crate::args::LiveArgs;
 use ringtap_engine::Machine;
 use ringtap_terminal::console;

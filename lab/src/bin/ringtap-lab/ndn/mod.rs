@@ -1,6 +1,7 @@
 //! `ringtap-lab ndn`: runs the trials in turn and prints a flat JSON object or a table row for
 //! each.
 
+mod cores;
 mod figures;
 mod live;
 mod model;
@@ -8,7 +9,6 @@ mod model;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use ringtap_engine::Machine;
 use ringtap_lab::exclusion::TICK;
 use ringtap_lab::exclusion::bystander::{self, Row};
 use ringtap_lab::exclusion::cas::{self, Access};
@@ -17,11 +17,11 @@ use ringtap_ndn::forwarder::Sharing;
 use serde_json::{Value, json};
 
 use crate::args::{CasArgs, NdnAction, PitArgs};
+use cores::cores;
 use figures::{median, print_json};
 use ringtap_terminal::console::{self, print_message};
 use ringtap_terminal::numbers::{count, rate};
 use ringtap_terminal::table::{Lean, Table};
-use ringtap_terminal::units::Cores;
 use ringtap_terminal::{Form, Usage};
 use ringtap_traffic::Popularity;
 
@@ -43,22 +43,6 @@ pub(crate) fn run(action: &NdnAction) -> anyhow::Result<ExitCode> {
         NdnAction::Pit(args) => run_pit(args),
         NdnAction::Live(args) => live::run(args),
         NdnAction::Model(args) => model::run(args),
-    }
-}
-
-/// The cores of `--cores`, or all.
-fn cores(given: Option<&Cores>) -> anyhow::Result<Vec<usize>> {
-    let machine = Machine::this();
-    let Some(Cores(given)) = given else { return Ok(own_cores(&machine)) };
-    machine.check_cores(given).map_err(Usage::of)?;
-    Ok(given.clone())
-}
-
-/// The cores that the process may run on, limited to the number of cores it has CPU time for.
-pub(super) fn own_cores(machine: &Machine) -> Vec<usize> {
-    match machine.allowed_cores.as_slice() {
-        [] => (0..machine.cores).collect(),
-        allowed => allowed.iter().copied().take(machine.cores).collect(),
     }
 }
 

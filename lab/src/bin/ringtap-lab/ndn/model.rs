@@ -14,8 +14,8 @@ use ringtap_ndn::forwarder::Sharing;
 use ringtap_traffic::Popularity;
 use serde_json::json;
 
+use super::cores::own_cores;
 use super::figures::{median, print_json};
-use super::own_cores;
 use crate::args::ModelArgs;
 use ringtap_base::Clock;
 use ringtap_terminal::console;
