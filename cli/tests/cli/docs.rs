@@ -222,6 +222,19 @@ fn prepare(net: &Net, folder: &Path) {
     assert_eq!(code, 0, "{errors}");
 }
 
+/// The command with a hundredth of the packets and flows, where the page shows millions.
+fn smaller(line: &str) -> String {
+    let mut words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+    for at in 1..words.len() {
+        if let ("--packets" | "--flows", Some(millions)) =
+            (&*words[at - 1], words[at].strip_suffix('M'))
+        {
+            words[at] = format!("{millions}0k");
+        }
+    }
+    words.join(" ")
+}
+
 /// Runs each command as shown, but with smaller numbers. A live command runs until it is ready and
 /// the `ctl` commands for its socket have run.
 #[test]
@@ -252,7 +265,7 @@ fn the_commands_shown_run() {
     let (mut ctl_ran, mut ran) = (BTreeSet::new(), 0);
     for line in all {
         let run = line.replace("/run/", &format!("{}/", folder.display()));
-        let run = run.replace("20M", "200k").replace("10M", "100k").replace("100M", "10k");
+        let run = smaller(&run);
         let run = match run.starts_with("ringtap generate -i") && !run.contains(" -r ") {
             true => format!("{} --packets 1k", run.split(" --packets").next().unwrap()),
             false => run,
