@@ -131,7 +131,7 @@ fn figures(page: &mut Page, counts: &Counts, report: &Report) {
 fn findings(page: &mut Page, counts: &Counts, report: &Report, options: &Options) {
     let intervals = report.intervals.as_deref().unwrap_or_default();
     let times = Times::of(intervals);
-    let about = About { options, times };
+    let about = About { scan_threshold: options.scan_threshold, times };
     // What is to be acted on comes first.
     report.sections.show(page, &about, true);
     if let Some(all) = &report.protocols {

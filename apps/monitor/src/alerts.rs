@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use ringtap_enrich::{EntryKind, Stage};
 use ringtap_flow::FlowKey;
 
-use crate::report::Time;
+use crate::time::Time;
 
 pub(crate) use tracker::Tracker;
 

@@ -24,27 +24,36 @@
 mod alerts;
 mod analyses;
 mod app;
+mod counts;
 mod digest;
+mod flow_ends;
+mod held;
 mod merger;
 mod messages;
 mod options;
+mod outputs;
+mod partial;
 pub mod report;
 mod run;
 mod series;
 pub mod state;
+mod time;
+mod times;
+mod totals;
+mod volume;
 mod worker;
 
 pub use alerts::{Alert, AlertState, Flood, FloodKind, Subject};
 pub use analyses::activity::{Limits, UnknownLimit};
 pub use analyses::scans::Suspects;
-pub use analyses::{About, Analyses, Section, UnknownAnalysis};
-pub use app::{
-    EndedInterval, Monitor, OnAlert, OnInterval, OnTotals, Outputs, Partial, Receivers, Shortage,
-    Totals,
-};
+pub use analyses::{About, Analyses, Context, Section, UnknownAnalysis};
+pub use app::Monitor;
 pub use merger::MonitorMerger;
 pub use options::{Options, Setup, TOP_MOST};
+pub use outputs::{EndedInterval, OnAlert, OnInterval, OnTotals, Outputs, Receivers};
+pub use partial::Partial;
 pub use report::Report;
 pub use run::{Outcome, run, run_app, run_live};
 pub use series::{Series, Step};
+pub use totals::{Shortage, Totals};
 pub use worker::MonitorWorker;

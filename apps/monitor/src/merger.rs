@@ -6,57 +6,23 @@ use ringtap_enrich::Stage;
 use ringtap_flow::EndReason;
 use ringtap_stage::{Mark, Merger, Shard};
 
+use crate::alerts::Alert;
 use crate::alerts::Tracker;
 use crate::analyses::activity::ActivityMerger;
-use crate::analyses::volumes::Volumes;
-use crate::analyses::{Found, Mergers};
+use crate::analyses::activity::rows::Activity;
+use crate::analyses::volumes::{INTERVALS, PROTOCOLS, Volumes};
+use crate::analyses::{Analyses, Mergers};
+use crate::counts::FlowCounts;
 use crate::digest::RecordDigest;
-use crate::report::activity::Activity;
-use crate::report::{Conversations, Facts, Flows, Report};
+use crate::held::Held;
+use crate::options::Setup;
+use crate::outputs::{EndedInterval, OnAlert, OnInterval, OnTotals, Receivers};
+use crate::partial::{Findings, Partial, TickSummary};
+use crate::report::{Facts, Flows, Report};
 use crate::series::Series;
-use crate::state::{self, Collector, INTERVALS, PROTOCOLS, SavedParts};
-use crate::worker::{Findings, FlowCounts, TickSummary};
-use crate::{
-    Alert, Analyses, EndedInterval, OnAlert, OnInterval, OnTotals, Partial, Receivers, Setup,
-    Shortage, Totals,
-};
-
-/// Most memory of partial results that wait until all workers have passed their mark, bytes.
-pub(crate) const HELD_BYTES: u64 = 1 << 20;
-
-/// Partial results of marks that not all workers have passed. They are merged in the order of marks, so alerts do not
-/// depend on which worker is faster. If they have no room, the earliest are merged at once.
-#[derive(Default)]
-struct Held {
-    /// By mark and worker.
-    all: BTreeMap<(u64, usize), Found>,
-    bytes: usize,
-}
-
-impl Held {
-    /// Memory of one besides its items.
-    const ROW_BYTES: usize = 2 * size_of::<((u64, usize), Found)>();
-
-    fn bytes_of(found: &Found) -> usize {
-        Self::ROW_BYTES + found.waiting_bytes()
-    }
-
-    fn insert(&mut self, mark: u64, worker: usize, found: Found) {
-        self.bytes += Self::bytes_of(&found);
-        self.all.insert((mark, worker), found);
-    }
-
-    /// Takes the earliest, if its mark is before this one or there is no room for it.
-    fn take(&mut self, end: u64) -> Option<Found> {
-        let first = self.all.first_entry()?;
-        if first.key().0 >= end && self.bytes <= HELD_BYTES as usize {
-            return None;
-        }
-        let found = first.remove();
-        self.bytes -= Self::bytes_of(&found);
-        Some(found)
-    }
-}
+use crate::state::{self, Collector, SavedParts};
+use crate::totals::{Shortage, Totals};
+use crate::volume::Conversations;
 
 /// Merges the workers' results into the report.
 pub struct MonitorMerger {
@@ -116,7 +82,7 @@ impl MonitorMerger {
             totals: Totals::default(),
             conversations: Conversations::default(),
             flows: FlowCounts { digest, ..FlowCounts::default() },
-            mergers: Mergers::new(setup),
+            mergers: Mergers::new(options.analyses, &setup.context),
             active: BTreeMap::new(),
             passed: Vec::new(),
             held: Held::default(),
@@ -140,12 +106,12 @@ impl MonitorMerger {
 
     fn report_totals(&mut self, live_flows: u64) {
         let shortage = Shortage {
-            attempts_ignored: self.mergers.ignored(),
             packets_in_further_intervals: self.over.further() + self.volumes.further(),
             alerts_without_room: self.alerts.without_room(),
             ..Shortage::default()
         };
         let mut totals = Totals { shortage, tcp: None, live_flows };
+        self.mergers.add_totals(&mut totals);
         self.totals_of.iter().for_each(|own| totals.add(own));
         if totals != self.totals {
             self.totals = totals;
@@ -361,7 +327,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use ringtap_enrich::WatchList;
-    use ringtap_wire::{Flags, HashKey, PacketRecord, Tunnels};
+    use ringtap_wire::{Flags, HashKey, PacketRecord};
 
     use super::*;
     use crate::Options;
@@ -378,14 +344,7 @@ mod tests {
             max_flows: Some(100),
             ..Options::default()
         };
-        Setup {
-            options,
-            tunnels: Tunnels::Inner,
-            hash_key: HashKey::from_seed(5),
-            paths: Arc::default(),
-            shares: Vec::new(),
-            suspects: Arc::default(),
-        }
+        Setup::new(options, HashKey::from_seed(5), Vec::new())
     }
 
     /// A packet from a host to the watched network.
@@ -413,7 +372,7 @@ mod tests {
     fn alerts(order: [usize; 4]) -> Vec<(AlertState, u64, u64, FlowKey)> {
         let (setup, all) = (setup(), Arc::new(Mutex::new(Vec::new())));
         let (parts, sink) =
-            (|shard| Parts::new(setup.options.analyses, &setup, shard), all.clone());
+            (|shard| Parts::new(setup.options.analyses, &setup.context, shard), all.clone());
         let alert = move |alert: &Alert| {
             let Subject::Watched { flow, .. } = &alert.subject else { panic!("{alert:?}") };
             sink.lock().unwrap().push((alert.state, alert.number, alert.time.0, *flow));
@@ -458,14 +417,14 @@ mod tests {
         let receivers = Receivers { alert: Some(Box::new(alert)), ..Receivers::default() };
         let mut merger = MonitorMerger::new(&setup, receivers);
         let shard = Shard { index: 0, count: 2 };
-        let mut worker = Parts::new(setup.options.analyses, &setup, shard);
+        let mut worker = Parts::new(setup.options.analyses, &setup.context, shard);
         let mut most = 0;
         for number in 0..MARKS {
             let mark = Mark::Tick { number: number.into(), time_ns: number.into() };
             merger.on_partial(shard, &mark, tick(&mut worker, &[packet(number, number.into())]));
             most = most.max(merger.held.bytes);
         }
-        let limit = HELD_BYTES as usize;
+        let limit = crate::held::HELD_BYTES as usize;
         assert!(most > limit / 2 && most <= limit, "{most}");
         merger.finish();
         assert_eq!(*last.lock().unwrap(), u64::from(MARKS));

@@ -7,16 +7,14 @@ use ringtap_engine::{AppOptions, Memory, Plan, PlanError, within};
 use ringtap_enrich::{Enrichment, EntryKind, Geo, STAGE_BYTES, WatchList};
 use ringtap_extract::{Extractors, Names};
 use ringtap_flow::{FlowTable, Metering};
-use ringtap_stage::Shard;
 use ringtap_wire::{HashKey, Paths, Tunnels};
 use serde::{Serialize, Serializer};
 
-use crate::analyses::Analyses;
 use crate::analyses::activity::{Limits, row_bytes};
 use crate::analyses::applications;
-use crate::analyses::scans::Suspects;
 use crate::analyses::volumes::{MOST_INTERVALS, ROW_UNITS};
-use crate::merger::HELD_BYTES;
+use crate::analyses::{Analyses, Context};
+use crate::held::HELD_BYTES;
 use crate::state::{Identity, STATE_FLOW_BYTES, part_bytes};
 
 /// The default interval of an interface.
@@ -202,6 +200,24 @@ impl Options {
 }
 
 impl Options {
+    /// What the analyses get of these options, once the plan is made.
+    pub fn context(&self, hash_key: HashKey, shares: Vec<u32>) -> Context {
+        Context {
+            interval_ns: self.interval_ns,
+            scan_threshold: self.scan_threshold,
+            limits: self.limits,
+            top: self.top,
+            watch: self.watch.clone(),
+            run: self.state.as_ref().map_or(0, |state| state.run),
+            max_flows: self.max_flows(),
+            name_bytes: self.name_bytes,
+            max_activities: self.max_activities,
+            hash_key,
+            shares,
+            suspects: Arc::default(),
+        }
+    }
+
     /// Whether the state is saved in parts.
     pub(crate) fn saves_parts(&self) -> bool {
         self.state.as_ref().is_some_and(|state| state.in_parts)
@@ -360,48 +376,31 @@ pub struct Setup {
     pub options: Options,
     /// Which packets of tunnels make flows, talkers and scans; equal to the decoder's setting.
     pub tunnels: Tunnels,
-    /// Key of all hash tables of the run.
-    pub hash_key: HashKey,
     /// The encapsulations of packets, as numbered by the decoders.
     pub paths: Arc<Paths>,
-    /// Share of the key space of each worker, in any unit.
-    pub shares: Vec<u32>,
-    /// Sources that may be scanning, marked by the workers.
-    pub suspects: Arc<Suspects>,
+    /// What the analyses get of it.
+    pub context: Context,
 }
 
 impl Setup {
+    /// A setup for packets without encapsulation.
+    pub fn new(options: Options, hash_key: HashKey, shares: Vec<u32>) -> Self {
+        let context = options.context(hash_key, shares);
+        Self { options, tunnels: Tunnels::Inner, paths: Arc::default(), context }
+    }
+
     /// The setup of a plan.
     pub fn of(plan: &Plan<Options>, paths: &Arc<Paths>) -> Self {
         Self {
-            options: plan.app.clone(),
             tunnels: plan.options.tunnels,
-            hash_key: plan.hash_key(),
             paths: Arc::clone(paths),
-            shares: plan.arrangement.shares.clone(),
-            suspects: Arc::default(),
+            ..Self::new(plan.app.clone(), plan.hash_key(), plan.arrangement.shares.clone())
         }
     }
 
     /// The interval of volumes.
     pub(crate) fn volumes_interval_ns(&self) -> Option<u64> {
         self.options.interval_ns.filter(|_| self.options.analyses.volumes)
-    }
-
-    /// A worker's part of the live flows.
-    pub(crate) fn capacity_of(&self, shard: Shard) -> usize {
-        self.part(self.options.max_flows(), shard)
-    }
-
-    /// A worker's part of a number, in proportion to its part of the key space.
-    pub(crate) fn part(&self, number: u64, shard: Shard) -> usize {
-        let all: u64 = self.shares.iter().copied().map(u64::from).sum();
-        match self.shares.get(shard.index) {
-            Some(&own) if self.shares.len() == shard.count && all > 0 => {
-                (u128::from(number) * u128::from(own)).div_ceil(u128::from(all)) as usize
-            }
-            _ => number.div_ceil(shard.count as u64) as usize,
-        }
     }
 }
 

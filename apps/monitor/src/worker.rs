@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use ringtap_enrich::Stage;
-use ringtap_flow::{EndReason, FactCounts, FlowKey, FlowRecord, FlowTable, Observer, Sinks};
+use ringtap_flow::{EndReason, FlowKey, FlowRecord, FlowTable, Observer, Sinks};
 use ringtap_stage::{Attachments, Burst, Mark, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, PacketRecord, Tunnels};
 
+use crate::analyses::Parts;
 use crate::analyses::conversations::Conversations;
-use crate::analyses::tcp::TcpTable;
 use crate::analyses::volumes::Volumes;
-use crate::analyses::{Found, Parts};
+use crate::counts::{FlowCounts, place};
 use crate::digest::RecordDigest;
 use crate::messages::Messages;
+use crate::options::Setup;
+use crate::partial::{Findings, Partial, TickSummary};
 use crate::series::Series;
 use crate::state::{Metered, Saver, WorkerRows, WorkerState};
-use crate::{Partial, Setup, Shortage, Totals};
+use crate::totals::{Shortage, Totals};
 
 /// Entries checked in one step at a mark; as many records may leave at once.
 const SWEEP: usize = 512;
@@ -25,59 +27,6 @@ const BURST: usize = 1024;
 
 /// Intervals that a flow's stamp distinguishes.
 const STAMPS: u64 = u16::MAX as u64;
-
-/// A worker's results at the end.
-pub struct Findings {
-    pub(crate) volumes: Volumes,
-    pub(crate) series: Option<Series>,
-    pub(crate) conversations: Option<([u64; 2], bool)>,
-    pub(crate) flows: FlowCounts,
-    pub(crate) found: Found,
-    /// Live flows at the end.
-    pub(crate) active: u64,
-    /// What a state has of this worker, if one is saved.
-    pub(crate) state: Option<WorkerState>,
-}
-
-/// A worker's summary at a tick.
-pub struct TickSummary {
-    /// Live flows, without expired ones.
-    pub(crate) active: u64,
-    /// Volumes of finished intervals, if there is an output for intervals.
-    pub(crate) over: Option<Box<Volumes>>,
-    /// Partial results of the analyses.
-    pub(crate) found: Found,
-    /// The worker's totals since the beginning.
-    pub(crate) totals: Totals,
-    /// A part of the state, if one ends here.
-    pub(crate) part: Option<WorkerRows>,
-}
-
-/// Counters of flow records.
-#[derive(Default)]
-pub(crate) struct FlowCounts {
-    /// By [`EndReason`], in order.
-    pub(crate) ended: [u64; 5],
-    pub(crate) facts: FactCounts,
-    pub(crate) digest: Option<RecordDigest>,
-}
-
-/// The position of a reason in [`FlowCounts::ended`].
-pub(crate) fn place(reason: EndReason) -> usize {
-    reason as usize - EndReason::Idle as usize
-}
-
-impl FlowCounts {
-    pub(crate) fn merge(&mut self, other: &Self) {
-        for (own, more) in self.ended.iter_mut().zip(other.ended) {
-            *own += more;
-        }
-        self.facts.add(&other.facts);
-        if let (Some(own), Some(more)) = (&mut self.digest, &other.digest) {
-            own.merge(more);
-        }
-    }
-}
 
 /// Owner of one shard of address pairs.
 pub struct MonitorWorker {
@@ -124,8 +73,8 @@ impl MonitorWorker {
     ) -> Self {
         let options = &setup.options;
         let on = options.analyses;
-        let capacity = setup.capacity_of(shard);
-        let key = setup.hash_key;
+        let capacity = setup.context.capacity_of(shard);
+        let key = setup.context.hash_key;
         sinks.records = sinks.records.filter(|_| on.flows);
         // Only they show applications.
         let names =
@@ -136,7 +85,7 @@ impl MonitorWorker {
         Self {
             flow_table: on.need_flows().then(|| {
                 let paths = Arc::clone(&setup.paths);
-                let fact_room = setup.part(options.fact_bytes, shard);
+                let fact_room = setup.context.part(options.fact_bytes, shard);
                 let table = FlowTable::new(capacity, &options.metering, key, paths);
                 let table = table.with_fact_room(fact_room).with_tcp(on.tcp);
                 match names {
@@ -152,7 +101,7 @@ impl MonitorWorker {
                     let apart = metering.uniflow || metering.vlan_in_key || !stamps_valid;
                     Conversations::new(key, capacity, apart)
                 }),
-                analyses: Parts::new(on, setup, shard),
+                analyses: Parts::new(on, &setup.context, shard),
                 saver: Saver::new(setup, shard).map(Box::new),
                 flows: FlowCounts {
                     digest: options.needs_record_digest().then(RecordDigest::default),
@@ -222,12 +171,14 @@ impl MonitorWorker {
         let FlowEvents { volumes, conversations, flows, analyses, .. } = &self.events;
         let shortage = Shortage {
             flows_ended_early: flows.ended[place(EndReason::LackOfResources)],
-            attempts_ignored: analyses.ignored(),
+            attempts_ignored: 0,
             conversations_estimated: conversations.as_ref().is_some_and(|own| !own.counts().1),
             packets_in_further_intervals: volumes.further(),
             alerts_without_room: 0,
         };
-        Totals { shortage, tcp: analyses.tcp.as_ref().map(TcpTable::totals), live_flows: 0 }
+        let mut totals = Totals { shortage, tcp: None, live_flows: 0 };
+        analyses.add_totals(&mut totals);
+        totals
     }
 
     /// Saves the state at the end. If the run has no parts, the volumes are the merger's.

@@ -5,12 +5,10 @@
 //! apart.
 #![allow(clippy::unwrap_used, reason = "the volumes are there, or the test ends")]
 
-use std::sync::Arc;
-
 use ringtap_flow::{Metering, Timeouts};
 use ringtap_monitor::{Monitor, Options, Outputs, Setup};
 use ringtap_stage::{Application, Attachments, Mark, Merger, Outbox, Shard, Worker};
-use ringtap_wire::{Flags, HashKey, PacketRecord, Tunnels};
+use ringtap_wire::{Flags, HashKey, PacketRecord};
 
 const MS: u64 = 1_000_000;
 
@@ -34,8 +32,8 @@ fn packet(ts_ns: u64, ports: Flags) -> PacketRecord {
 /// Starts of the one-millisecond intervals in which the conversation counts.
 fn counted(packets: &[PacketRecord], idle_ns: u64) -> Vec<u64> {
     let app = Monitor::new(
-        Setup {
-            options: Options {
+        Setup::new(
+            Options {
                 metering: Metering {
                     timeouts: Timeouts::default().idle(idle_ns),
                     ..Metering::default()
@@ -45,12 +43,9 @@ fn counted(packets: &[PacketRecord], idle_ns: u64) -> Vec<u64> {
                 interval_units: 1_000,
                 ..Options::default()
             },
-            tunnels: Tunnels::Inner,
-            hash_key: HashKey::from_seed(1),
-            paths: Arc::default(),
-            shares: vec![1],
-            suspects: Arc::default(),
-        },
+            HashKey::from_seed(1),
+            vec![1],
+        ),
         Outputs::default(),
     );
     let (mut worker, mut merger) = (app.worker(Shard::WHOLE), app.merger());

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use serde::{Serialize, Serializer};
 
 use super::{Alert, Subject};
-use crate::report::{FlowEnds, Time};
+use crate::flow_ends::FlowEnds;
+use crate::time::Time;
 
 #[derive(Serialize)]
 struct Document<'a> {

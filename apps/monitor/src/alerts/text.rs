@@ -104,7 +104,7 @@ mod tests {
     use ringtap_wire::PacketRecord;
 
     use super::*;
-    use crate::report::Time;
+    use crate::time::Time;
 
     fn text(state: AlertState, subject: Subject, number: u64, flood: Option<Flood>) -> String {
         let (since, time) = (Time(0), Time(1));

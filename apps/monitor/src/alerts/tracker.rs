@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 
 use super::{Alert, AlertState, Flood, Reached, Signal, Subject};
-use crate::report::Time;
+use crate::time::Time;
 
 /// A scan ends when it has no new failed attempt for this time.
 const QUIET_NS: u64 = 60_000_000_000;

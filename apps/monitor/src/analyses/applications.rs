@@ -13,10 +13,51 @@ use ringtap_terminal::numbers::count;
 use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
+use serde::Serialize;
 
-use super::{About, Analysis, Merge, Section, Signals};
-use crate::Setup;
-use crate::report::{ApplicationRow, ApplicationVolume, Applications};
+use super::analysis::{About, Analysis, Context, Merge, Section, Signals};
+use crate::volume::is_zero;
+
+/// Volumes by application, from flow records.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Applications {
+    /// The largest by octets, then by name.
+    pub rows: Vec<ApplicationRow>,
+    /// Number of further applications.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub further: u64,
+    /// Flows without a label.
+    pub unlabelled: ApplicationVolume,
+}
+
+/// An application.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ApplicationRow {
+    /// Its label.
+    pub application: String,
+    /// Its volume, both directions together.
+    #[serde(flatten)]
+    pub volume: ApplicationVolume,
+}
+
+/// Flow records, packets and layer 3 octets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ApplicationVolume {
+    /// Flow records.
+    pub flows: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Layer 3 octets.
+    pub octets: u64,
+}
+
+impl ApplicationVolume {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.flows += other.flows;
+        self.packets += other.packets;
+        self.octets += other.octets;
+    }
+}
 
 /// The label, or nothing for flows without one; flows, packets and octets.
 static APPLICATIONS: Schema = Schema::new("applications", 0, &[Op::Add; 3]);
@@ -106,7 +147,7 @@ impl Analysis for ApplicationTable {
     type Found = Self;
     type Merger = ApplicationMerger;
 
-    fn new(_: &Setup, _: Shard) -> Self {
+    fn new(_: &Context, _: Shard) -> Self {
         Self::default()
     }
 
@@ -155,8 +196,8 @@ pub struct ApplicationMerger {
 impl Merge<ApplicationTable> for ApplicationMerger {
     type Section = Applications;
 
-    fn new(setup: &Setup) -> Self {
-        Self { all: ApplicationTable::default(), top: setup.options.top }
+    fn new(context: &Context) -> Self {
+        Self { all: ApplicationTable::default(), top: context.top }
     }
 
     fn merge(&mut self, found: ApplicationTable) {
@@ -172,7 +213,7 @@ impl Section for Applications {
     /// Labels are those of a list, not of packets.
     fn pass(&mut self, _: &mut Stage) {}
 
-    fn show(&self, page: &mut Page, _: &About<'_>) {
+    fn show(&self, page: &mut Page, _: &About) {
         let mut table = Table::named(&[
             ("application", Left),
             ("octets", Right),

@@ -11,6 +11,7 @@
 
 pub(crate) mod activity;
 mod address;
+mod analysis;
 pub(crate) mod applications;
 pub(crate) mod conversations;
 pub(crate) mod names;
@@ -20,8 +21,6 @@ pub(crate) mod tcp;
 pub(crate) mod volumes;
 pub(crate) mod watch;
 
-use std::fmt::Debug;
-
 use ringtap_enrich::Stage;
 use ringtap_flow::{Event, FlowRecord};
 use ringtap_stage::Shard;
@@ -30,139 +29,10 @@ use ringtap_terminal::page::Page;
 use ringtap_wire::PacketRecord;
 use serde::Serialize;
 
-use crate::alerts::Signal;
-use crate::report::Times;
-use crate::{Options, Setup};
+use crate::totals::Totals;
 
-/// An analysis in one worker: it owns a shard of the address pairs. It never blocks or fails, and
-/// uses packet time alone.
-pub trait Analysis: Sized {
-    /// Whether it runs by default.
-    const IN_ALL: bool = true;
-    /// Whether its section is the same in every arrangement, and so part of the digest.
-    const EXACT: bool = true;
-    /// Whether its section is about something to act on, and stands before the others.
-    const IS_FINDING: bool = false;
-    /// Whether it needs flow records.
-    const TAKES_RECORDS: bool = false;
-    /// Whether it needs the messages in payloads.
-    const TAKES_EVENTS: bool = false;
-    /// Memory for a live flow that shares no row with others, bytes.
-    const FLOW_BYTES: u64 = 0;
-    /// Fixed memory in each worker, bytes.
-    const WORKER_BYTES: u64 = 0;
-
-    /// The tables that it saves in a state: whole, so that thresholds and limits apply after a merge.
-    const TABLES: &'static [&'static Schema] = &[];
-
-    /// The type of its partial results.
-    type Found: Send;
-    /// The type of its merger.
-    type Merger: Merge<Self>;
-
-    /// An analysis for a shard, with all its initial memory.
-    fn new(setup: &Setup, shard: Shard) -> Self;
-
-    /// Handles the packets that make flows, in stream order.
-    #[inline(always)]
-    fn on_packets(&mut self, _packets: &[PacketRecord]) {}
-
-    /// Handles the record of a flow that has ended.
-    #[inline(always)]
-    fn on_record(&mut self, _record: &FlowRecord) {}
-
-    /// Handles a message in a payload.
-    fn on_event(&mut self, _event: &Event) {}
-
-    /// All packets before this time have arrived: hands over finished parts, if any.
-    fn on_tick(&mut self, _time_ns: u64) -> Option<Self::Found> {
-        None
-    }
-
-    /// Items ignored for lack of room so far.
-    fn ignored(&self) -> u64 {
-        0
-    }
-
-    /// Adds its rows to one of its tables, and changes nothing.
-    fn save(&mut self, _table: &'static Schema, _rows: &mut Rows) {}
-
-    /// Adds a row of one of its tables, each of which comes once; `None` if it never saves such a row.
-    fn load(&mut self, _table: &'static Schema, _row: &Row<'_>) -> Option<()> {
-        None
-    }
-
-    /// Hands over everything.
-    fn end(self) -> Self::Found;
-}
-
-/// Receives what an analysis reports for alerts.
-pub(crate) type Signals<'a> = &'a mut dyn FnMut(Signal);
-
-/// Joins the partial results of an analysis, in any order.
-pub trait Merge<A: Analysis>: Sized {
-    /// The section of the report.
-    type Section: Section;
-
-    /// An empty result.
-    fn new(setup: &Setup) -> Self;
-
-    /// Whether what `on_time` reports depends on the order in which partial results of marks are merged.
-    const IN_ORDER: bool = false;
-
-    /// Adds a worker's partial result of a mark: if `IN_ORDER`, of one that all workers have passed.
-    fn merge(&mut self, found: A::Found);
-
-    /// Memory of a partial result that waits until it may be merged, bytes: 0 unless `IN_ORDER`.
-    fn bytes(_found: &A::Found) -> usize {
-        0
-    }
-
-    /// Adds a worker's partial result of the end. Other workers may not have passed the last marks, so it must not change
-    /// what `on_time` reports.
-    fn merge_end(&mut self, found: A::Found) {
-        self.merge(found);
-    }
-
-    /// All workers have handed over everything before this time.
-    fn on_time(&mut self, _time_ns: u64, _signals: Signals<'_>) {}
-
-    /// Items ignored for lack of room so far.
-    fn ignored(&self) -> u64 {
-        0
-    }
-
-    /// Returns the section.
-    fn end(self, signals: Signals<'_>) -> Self::Section;
-}
-
-/// An analysis' section of the report: sorted rows, integers.
-pub trait Section: Clone + Debug + PartialEq + Serialize {
-    /// Passes its addresses and names through the stage, and restores the order of rows that it changed. No output gets
-    /// a section before that.
-    fn pass(&mut self, stage: &mut Stage);
-
-    /// Losses for lack of memory, with their numbers.
-    fn losses(&self) -> Vec<(&'static str, u64)> {
-        Vec::new()
-    }
-
-    /// Losses for lack of memory as warnings, with the remedy.
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Prints the section as text.
-    fn show(&self, page: &mut Page, about: &About<'_>);
-}
-
-/// Context for printing a section.
-pub struct About<'a> {
-    /// The monitor's options.
-    pub options: &'a Options,
-    /// The format of times.
-    pub times: Times,
-}
+pub use analysis::{About, Context, Section};
+pub(crate) use analysis::{Analysis, Merge, Signals};
 
 /// Generates from the list: the set of names, the parts of a worker and of the merger, messages
 /// between them, and the sections of the report.
@@ -237,8 +107,8 @@ macro_rules! analyses {
         }
 
         impl Parts {
-            pub(crate) fn new(on: Analyses, setup: &Setup, shard: Shard) -> Self {
-                Self { $($name: on.$name.then(|| Analysis::new(setup, shard)),)* }
+            pub(crate) fn new(on: Analyses, context: &Context, shard: Shard) -> Self {
+                Self { $($name: on.$name.then(|| Analysis::new(context, shard)),)* }
             }
 
             #[inline(always)]
@@ -265,8 +135,10 @@ macro_rules! analyses {
                 Found { $($name: self.$name.as_mut().and_then(|own| own.on_tick(time_ns)),)* }
             }
 
-            pub(crate) fn ignored(&self) -> u64 {
-                0 $(+ self.$name.as_ref().map_or(0, Analysis::ignored))*
+            pub(crate) fn add_totals(&self, totals: &mut Totals) {
+                $(if let Some(own) = &self.$name {
+                    own.add_totals(totals);
+                })*
             }
 
             /// The tables of these analyses in a state, in order.
@@ -316,9 +188,8 @@ macro_rules! analyses {
         }
 
         impl Mergers {
-            pub(crate) fn new(setup: &Setup) -> Self {
-                let on = setup.options.analyses;
-                Self { $($name: on.$name.then(|| Merge::new(setup)),)* }
+            pub(crate) fn new(on: Analyses, context: &Context) -> Self {
+                Self { $($name: on.$name.then(|| Merge::new(context)),)* }
             }
 
             /// Merges what need not wait until all workers have passed the mark.
@@ -348,8 +219,10 @@ macro_rules! analyses {
                 })*
             }
 
-            pub(crate) fn ignored(&self) -> u64 {
-                0 $(+ self.$name.as_ref().map_or(0, Merge::ignored))*
+            pub(crate) fn add_totals(&self, totals: &mut Totals) {
+                $(if let Some(own) = &self.$name {
+                    own.add_totals(totals);
+                })*
             }
 
             pub(crate) fn end(self, signals: Signals<'_>) -> Sections {
@@ -396,7 +269,7 @@ macro_rules! analyses {
             }
 
             /// Prints those that are findings, or the others.
-            pub fn show(&self, page: &mut Page, about: &About<'_>, findings: bool) {
+            pub fn show(&self, page: &mut Page, about: &About, findings: bool) {
                 $(if <$part as Analysis>::IS_FINDING == findings && let Some(own) = &self.$name {
                     own.show(page, about);
                 })*

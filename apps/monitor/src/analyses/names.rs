@@ -15,10 +15,50 @@ use ringtap_terminal::numbers::{count, of};
 use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
+use serde::Serialize;
 
-use super::{About, Analysis, Merge, Section, Signals};
-use crate::Setup;
-use crate::report::{DnsNameRow, NameRow, Names};
+use super::analysis::{About, Analysis, Context, Merge, Section, Signals};
+use crate::volume::is_zero;
+
+/// Names in payloads, from flow records.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Names {
+    /// Server names of TLS, QUIC and HTTP, the largest by octets first.
+    pub servers: Vec<NameRow>,
+    /// Names that DNS looked up, by flow records.
+    pub dns: Vec<DnsNameRow>,
+    /// Names whose look-ups failed, by failures.
+    pub dns_failed: Vec<DnsNameRow>,
+    /// Distinct server names.
+    pub server_names: u64,
+    /// Distinct names of DNS.
+    pub dns_names: u64,
+    /// Values that are in no row, because there was no room for another name.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub values_ignored: u64,
+}
+
+/// A server name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NameRow {
+    /// As sent; invalid UTF-8 is replaced.
+    pub name: String,
+    /// Flow records.
+    pub flows: u64,
+    /// Their layer 3 octets, in both directions.
+    pub octets: u64,
+}
+
+/// A name that DNS looked up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DnsNameRow {
+    /// As sent; invalid UTF-8 is replaced.
+    pub name: String,
+    /// Flow records.
+    pub flows: u64,
+    /// Flow records whose first name it was, and whose first answer had another code than NOERROR.
+    pub failed: u64,
+}
 
 /// Memory of a row besides its name, bytes: the map's entry, the allocation.
 const ROW_BYTES: usize = 80;
@@ -174,8 +214,8 @@ impl Analysis for NameTable {
     type Found = Box<Self>;
     type Merger = NameMerger;
 
-    fn new(setup: &Setup, shard: Shard) -> Self {
-        Self::with_room(setup.part(setup.options.name_bytes, shard))
+    fn new(context: &Context, shard: Shard) -> Self {
+        Self::with_room(context.part(context.name_bytes, shard))
     }
 
     #[inline]
@@ -227,9 +267,8 @@ pub struct NameMerger {
 impl Merge<NameTable> for NameMerger {
     type Section = Names;
 
-    fn new(setup: &Setup) -> Self {
-        let Setup { options, .. } = setup;
-        Self { all: NameTable::with_room(options.name_bytes as usize), top: options.top }
+    fn new(context: &Context) -> Self {
+        Self { all: NameTable::with_room(context.name_bytes as usize), top: context.top }
     }
 
     fn merge(&mut self, found: Box<NameTable>) {
@@ -275,7 +314,7 @@ impl Section for Names {
         (count > 0).then_some(warning).into_iter().collect()
     }
 
-    fn show(&self, page: &mut Page, _: &About<'_>) {
+    fn show(&self, page: &mut Page, _: &About) {
         let mut servers =
             Table::named(&[("server name", Left), ("octets", Right), ("flows", Right)]);
         for row in &self.servers {

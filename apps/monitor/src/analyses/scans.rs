@@ -19,6 +19,7 @@
 
 mod attempts;
 mod groups;
+pub(crate) mod rows;
 mod suspects;
 mod sweeps;
 mod text;
@@ -32,11 +33,11 @@ use ringtap_wire::{Flags, PacketRecord};
 
 pub use suspects::Suspects;
 
-use super::{About, Analysis, Merge, Section, Signals};
-use crate::Setup;
+use super::analysis::{About, Analysis, Context, Merge, Section, Signals};
 use crate::alerts::Signal;
-use crate::report::{HorizontalScan, Scans, VerticalScan};
+use crate::totals::Totals;
 use attempts::Attempts;
+use rows::{HorizontalScan, Scans, VerticalScan};
 use sweeps::{Changes, Sums, Sweeps};
 
 const TCP: u8 = 6;
@@ -47,9 +48,6 @@ const SYN_ACK: u8 = 2 | 16;
 /// Most attempts of a shard under any options; less than a table holds, because the table
 /// exceeds its capacity.
 const MOST: usize = ringtap_flow::MOST_ROWS * 3 / 4;
-
-/// Ports or targets listed with a scan.
-const SAMPLE: usize = 10;
 
 /// Version, source, target and port of an attempt; the times of its SYNs, and its state.
 static ATTEMPTS: Schema = Schema::new("attempts", 35, &[Op::Min, Op::Max, Op::Or]);
@@ -131,11 +129,11 @@ impl Analysis for ScanTable {
     type Found = Box<ScanFindings>;
     type Merger = ScanMerger;
 
-    fn new(setup: &Setup, shard: Shard) -> Self {
-        let capacity = setup.capacity_of(shard).clamp(1, MOST);
+    fn new(context: &Context, shard: Shard) -> Self {
+        let capacity = context.capacity_of(shard).clamp(1, MOST);
         Self {
-            v4: Attempts::new(setup, shard),
-            v6: Attempts::new(setup, shard),
+            v4: Attempts::new(context, shard),
+            v6: Attempts::new(context, shard),
             capacity,
             room: capacity + capacity / 8 + 1,
             ignored: 0,
@@ -157,9 +155,8 @@ impl Analysis for ScanTable {
         any.then(|| Box::new(found))
     }
 
-    /// SYNs and SYN-ACKs without room.
-    fn ignored(&self) -> u64 {
-        self.ignored
+    fn add_totals(&self, totals: &mut Totals) {
+        totals.shortage.attempts_ignored += self.ignored;
     }
 
     fn save(&mut self, _: &'static Schema, rows: &mut Rows) {
@@ -186,7 +183,7 @@ impl Analysis for ScanTable {
         let mut found = ScanFindings::default();
         found.v4 = self.v4.end(&mut found.vertical, &mut found.signals);
         found.v6 = self.v6.end(&mut found.vertical, &mut found.signals);
-        found.ignored = self.ignored();
+        found.ignored = self.ignored;
         Box::new(found)
     }
 }
@@ -218,13 +215,13 @@ impl Merge<ScanTable> for ScanMerger {
     /// Alerts have the numbers of their mark.
     const IN_ORDER: bool = true;
 
-    fn new(setup: &Setup) -> Self {
+    fn new(context: &Context) -> Self {
         Self {
-            threshold: setup.options.scan_threshold,
+            threshold: context.scan_threshold,
             signals: Vec::new(),
             last_signals: Vec::new(),
-            v4: Sums::new(setup.hash_key),
-            v6: Sums::new(setup.hash_key),
+            v4: Sums::new(context.hash_key),
+            v6: Sums::new(context.hash_key),
             vertical: Vec::new(),
             v4_sweeps: Vec::new(),
             v6_sweeps: Vec::new(),
@@ -302,7 +299,7 @@ impl Section for Scans {
         (count > 0).then_some(warning).into_iter().collect()
     }
 
-    fn show(&self, page: &mut Page, about: &About<'_>) {
+    fn show(&self, page: &mut Page, about: &About) {
         text::show(self, page, about);
     }
 }

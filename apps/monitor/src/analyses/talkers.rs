@@ -12,6 +12,7 @@
 
 mod rank;
 mod room;
+pub(crate) mod rows;
 mod sums;
 mod text;
 
@@ -27,9 +28,9 @@ use ringtap_wire::HashKey;
 use rank::{By, Top};
 use sums::{Ends, Found, HostKey, Sums};
 
-use super::{About, Analysis, Merge, Section, Signals};
-use crate::Setup;
-use crate::report::{Crowds, HostOrigin, HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
+use super::analysis::{About, Analysis, Context, Merge, Section, Signals};
+use crate::volume::Volume;
+use rows::{Crowds, HostOrigin, HostRow, PairRow, PortRow, Rankings, Talkers};
 
 /// Most rows of a table under any options; less than it holds, because it exceeds its capacity.
 const MOST: usize = ringtap_flow::MOST_ROWS * 3 / 4;
@@ -239,9 +240,9 @@ impl Analysis for TalkerTable {
     type Found = Box<TalkersFound>;
     type Merger = TalkerMerger;
 
-    fn new(setup: &Setup, shard: Shard) -> Self {
-        let run = setup.options.state.as_ref().map_or(0, |state| state.run);
-        Self { run, ..Self::new(setup.hash_key, setup.capacity_of(shard), setup.options.top) }
+    fn new(context: &Context, shard: Shard) -> Self {
+        let run = context.run;
+        Self { run, ..Self::new(context.hash_key, context.capacity_of(shard), context.top) }
     }
 
     #[inline(always)]
@@ -311,8 +312,8 @@ pub struct TalkerMerger {
 impl Merge<TalkerTable> for TalkerMerger {
     type Section = Talkers;
 
-    fn new(setup: &Setup) -> Self {
-        Self { all: None, top: setup.options.top }
+    fn new(context: &Context) -> Self {
+        Self { all: None, top: context.top }
     }
 
     fn merge(&mut self, found: Box<TalkersFound>) {
@@ -362,7 +363,7 @@ impl Section for Talkers {
         (count > 0).then_some(warning).into_iter().collect()
     }
 
-    fn show(&self, page: &mut Page, _: &About<'_>) {
+    fn show(&self, page: &mut Page, _: &About) {
         text::show(self, page);
     }
 }

@@ -3,6 +3,8 @@
 //! The flow table measures each connection; this analysis adds up its records. A row takes the same place in any order
 //! of records, so the section is exact while there is room; records without room are counted.
 
+pub(crate) mod rows;
+
 use std::cmp::Reverse;
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -17,9 +19,9 @@ use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
 use ringtap_wire::HashKey;
 
-use super::{About, Analysis, Merge, Section, Signals};
-use crate::Setup;
-use crate::report::{LossyPair, RoundTrips, Tcp, TcpTotals};
+use super::analysis::{About, Analysis, Context, Merge, Section, Signals};
+use crate::totals::Totals;
+use rows::{LossyPair, RoundTrips, Tcp, TcpTotals};
 
 /// Memory of a row with its share of an index, bytes; a flow has at most one of each kind.
 const ROW_BYTES: u64 = 80;
@@ -119,11 +121,6 @@ impl TcpTable {
             pairs: Rows::new(key, capacity),
             ignored: 0,
         }
-    }
-
-    /// Sums of the records so far.
-    pub(crate) fn totals(&self) -> TcpTotals {
-        self.totals
     }
 
     fn take(&mut self, key: &FlowKey, record: &FlowRecord) {
@@ -234,8 +231,8 @@ impl Analysis for TcpTable {
     type Found = Box<Self>;
     type Merger = TcpMerger;
 
-    fn new(setup: &Setup, shard: Shard) -> Self {
-        Self::with_room(setup.hash_key, setup.capacity_of(shard))
+    fn new(context: &Context, shard: Shard) -> Self {
+        Self::with_room(context.hash_key, context.capacity_of(shard))
     }
 
     #[inline]
@@ -243,6 +240,10 @@ impl Analysis for TcpTable {
         if record.tcp.is_some() {
             self.take(&record.key, record);
         }
+    }
+
+    fn add_totals(&self, totals: &mut Totals) {
+        totals.tcp.get_or_insert_default().add(&self.totals);
     }
 
     fn save(&mut self, table: &'static Schema, rows: &mut StateRows) {
@@ -301,9 +302,9 @@ pub struct TcpMerger {
 impl Merge<TcpTable> for TcpMerger {
     type Section = Tcp;
 
-    fn new(setup: &Setup) -> Self {
-        let capacity = setup.options.max_flows() as usize;
-        Self { all: TcpTable::with_room(setup.hash_key, capacity), top: setup.options.top }
+    fn new(context: &Context) -> Self {
+        let capacity = context.max_flows as usize;
+        Self { all: TcpTable::with_room(context.hash_key, capacity), top: context.top }
     }
 
     fn merge(&mut self, found: Box<TcpTable>) {
@@ -345,7 +346,7 @@ impl Section for Tcp {
         (count > 0).then_some(warning).into_iter().collect()
     }
 
-    fn show(&self, page: &mut Page, _: &About<'_>) {
+    fn show(&self, page: &mut Page, _: &About) {
         let totals = &self.totals;
         if totals.records == 0 {
             return;

@@ -13,11 +13,34 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::RangeBounds;
 
-use ringtap_state::{Row, Rows, Schema};
+use ringtap_state::{Op, Row, Rows, Schema};
 use ringtap_wire::{Flags, PacketRecord};
 
-use crate::report::{Conversations, Interval, Octets, Packets, Time, Volume};
-use crate::state::PROTOCOLS;
+use crate::time::Time;
+use crate::volume::{Conversations, Interval, Octets, Packets, Volume};
+
+/// The interval, the protocol; packets and octets.
+pub(crate) static PROTOCOLS: Schema = Schema::new("protocols", 9, &[Op::Add; 2]);
+
+/// The interval, or the largest number for the sum of all; packets by kind and octets by layer; the first and the last
+/// time.
+pub(crate) static INTERVALS: Schema = Schema::new(
+    "intervals",
+    8,
+    &[
+        Op::Add,
+        Op::Add,
+        Op::Add,
+        Op::Add,
+        Op::Add,
+        Op::Add,
+        Op::Add,
+        Op::Add,
+        Op::Add,
+        Op::Min,
+        Op::Max,
+    ],
+);
 
 /// Most intervals in a report.
 pub(crate) const MOST_INTERVALS: usize = 65_536;

@@ -23,11 +23,51 @@ use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
 use ringtap_wire::{Flags, PacketRecord};
+use serde::Serialize;
 
-use super::{About, Analysis, Merge, Section, Signals};
-use crate::Setup;
+use super::analysis::{About, Analysis, Context, Merge, Section, Signals};
 use crate::alerts::{Signal, Subject};
-use crate::report::{FlowEnds, Time, Watched, WatchedRow};
+use crate::flow_ends::FlowEnds;
+use crate::time::Time;
+use crate::volume::is_zero;
+
+/// Hosts that reached watched entries.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Watched {
+    /// In order of time; 10,000 at most.
+    pub rows: Vec<WatchedRow>,
+    /// Number of further rows.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub further: u64,
+    /// Matches without room in memory; 0 means that all are counted.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub matches_ignored: u64,
+}
+
+/// A watched entry and a host.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct WatchedRow {
+    /// The first match.
+    pub first: Time,
+    /// The last match; of a flow its end.
+    pub last: Time,
+    /// The other end of a flow with a watched address, or the client of a watched message.
+    pub host: IpAddr,
+    /// The entry.
+    pub entry: String,
+    /// What the entry is.
+    #[serde(skip)]
+    pub kind: EntryKind,
+    /// Its label.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// What matched first: the name of a field.
+    pub field: &'static str,
+    /// The flow of the first match.
+    pub flow: FlowEnds,
+    /// Flow records with a watched address, and messages.
+    pub matches: u64,
+}
 
 /// Most rows of a worker.
 const ROWS: usize = 1 << 15;
@@ -217,8 +257,8 @@ impl Analysis for WatchTable {
     type Found = Box<WatchFindings>;
     type Merger = WatchMerger;
 
-    fn new(setup: &Setup, _: Shard) -> Self {
-        Self::new(&setup.options.watch.clone().unwrap_or_default())
+    fn new(context: &Context, _: Shard) -> Self {
+        Self::new(&context.watch.clone().unwrap_or_default())
     }
 
     #[inline(always)]
@@ -349,8 +389,8 @@ impl Merge<WatchTable> for WatchMerger {
     /// Alerts begin and continue in the order in which hosts are first seen.
     const IN_ORDER: bool = true;
 
-    fn new(setup: &Setup) -> Self {
-        Self::new(setup.options.watch.clone().unwrap_or_default())
+    fn new(context: &Context) -> Self {
+        Self::new(context.watch.clone().unwrap_or_default())
     }
 
     fn merge(&mut self, found: Box<WatchFindings>) {
@@ -433,7 +473,7 @@ impl Section for Watched {
     }
 
     /// Shows the most frequent.
-    fn show(&self, page: &mut Page, about: &About<'_>) {
+    fn show(&self, page: &mut Page, about: &About) {
         page.heading("Watched entries");
         if self.rows.is_empty() {
             page.line("none seen");

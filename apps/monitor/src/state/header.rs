@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use ringtap_state::Schema;
 
-use super::tables_of;
-use crate::{Analyses, Options};
+use super::image::{saved, tables_of};
+use crate::options::Options;
 
 /// What must be equal in states that are merged, because it decides what their rows mean.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,11 +112,6 @@ impl Settings {
         let other = other.get(name).map_or_else(String::new, ToString::to_string);
         Some((name.clone(), value.to_string(), other))
     }
-}
-
-/// The analyses that a state holds; activity is measured by sketches, and watched entries are found during a run.
-pub(crate) fn saved(on: Analyses) -> Analyses {
-    Analyses { activity: false, watch: false, ..on }
 }
 
 /// A run in a state.
@@ -251,6 +246,13 @@ impl Run {
     }
 }
 
+/// How a run ended.
+#[derive(Clone, Copy)]
+pub(crate) struct RunEnd {
+    /// Whether a stop was requested before the end of its files.
+    pub(crate) interrupted: bool,
+}
+
 /// The header of a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
@@ -329,6 +331,25 @@ impl From<ringtap_state::ImageError> for MergeError {
 }
 
 impl Header {
+    /// The header of a part of a run; with `end`, of the last one.
+    pub(super) fn of(
+        plan: &Plan<Options>,
+        span: Span,
+        end: Option<RunEnd>,
+        until_ns: u64,
+        lacks: BTreeMap<String, u64>,
+    ) -> Result<Self, MergeError> {
+        let identity = plan.app.state.as_ref().ok_or(MergeError::Damaged("the run has none"))?;
+        let run = Run {
+            probe: identity.probe.clone(),
+            parts: vec![span],
+            ended: end.is_some(),
+            interrupted: end.is_some_and(|end| end.interrupted),
+        };
+        let runs = BTreeMap::from([(format!("{:016x}", identity.run), run)]);
+        Ok(Self { settings: Settings::of(plan), runs, until_ns, lacks })
+    }
+
     /// The names of its probes, for people.
     pub(super) fn probes(&self) -> String {
         let mut names: Vec<_> = self.runs.values().map(|run| run.probe.as_str()).collect();

@@ -6,12 +6,14 @@ use std::io::{Read, Write};
 use ringtap_engine::Plan;
 use ringtap_state::{Reader, Row, Schema, Writer, merge};
 
-use super::header::{Header, MergeError, Span};
+use super::counts::{Counts, Earlier};
+use super::header::{Header, MergeError, RunEnd, Span};
+use super::image::{image, tables_of};
 use super::live::{LIVE, Live};
-use super::parts::{self, Earlier, RunEnd};
+use super::saved::SavedParts;
 use super::tables::SUMS;
-use super::{Counts, SavedParts, image, tables_of};
-use crate::Options;
+use crate::analyses::Analyses;
+use crate::options::Options;
 
 /// States with the same settings, of different parts of runs.
 pub(super) struct Inputs<R> {
@@ -27,7 +29,7 @@ pub(super) struct Inputs<R> {
 impl<R: Read> Inputs<R> {
     /// Opens states, and merges their headers.
     pub(super) fn open(inputs: Vec<R>) -> Result<Self, MergeError> {
-        let known = tables_of(crate::Analyses { tcp: true, ..crate::Analyses::ALL });
+        let known = tables_of(Analyses { tcp: true, ..Analyses::ALL });
         let mut merged: Option<Header> = None;
         let (mut images, mut headers) = (Vec::new(), Vec::new());
         let mut probes = Vec::new();
@@ -129,7 +131,7 @@ pub(crate) fn write_state<W: Write>(
 ) -> Result<W, MergeError> {
     let &SavedParts { part, from_ns, until_ns, .. } = saved;
     let span = Span { first: part, last: part, from_ns, until_ns };
-    let header = parts::header(plan, span, Some(end), until_ns, earlier.lacks(lacks))?;
+    let header = Header::of(plan, span, Some(end), until_ns, earlier.lacks(lacks))?;
     let image = |image: &Result<Vec<u8>, String>| {
         image.clone().map_err(|_| MergeError::Damaged("a row is too long"))
     };

@@ -13,10 +13,12 @@ use std::io::Write;
 use ringtap_engine::Plan;
 use ringtap_stage::Shard;
 
-use super::header::{Header, MergeError, Run, Settings, Span};
+use super::counts::{Counts, Earlier};
+use super::header::{Header, MergeError, Span};
+use super::image::{image, saved, tables_of};
 use super::inputs::write_images;
-use super::{Counts, WorkerRows, image, saved, tables_of};
-use crate::Options;
+use super::saver::WorkerRows;
+use crate::options::Options;
 
 /// Receives the parts of a run's state. It is called by the thread of the merger.
 pub type OnPart = Box<dyn FnMut(StatePart) + Send>;
@@ -32,40 +34,8 @@ pub struct StatePart {
     workers: Vec<WorkerRows>,
 }
 
-/// What the states before have of the numbers that are counted over the whole run.
-#[derive(Debug, Default)]
-pub struct Earlier {
-    sums: BTreeMap<String, u64>,
-    lacks: BTreeMap<String, u64>,
-}
-
 /// The name of packets lost by chance, among the losses.
 pub(crate) const PACKETS_DROPPED: &str = "packets dropped";
-
-/// The rise of each number since `before`, which becomes `now`; without those that did not rise.
-fn since<K: Into<String>>(
-    before: &mut BTreeMap<String, u64>,
-    now: impl IntoIterator<Item = (K, u64)>,
-) -> BTreeMap<String, u64> {
-    let rise = |(name, number): (K, u64)| {
-        let name = name.into();
-        let more = number.saturating_sub(before.insert(name.clone(), number).unwrap_or(0));
-        (more > 0).then_some((name, more))
-    };
-    now.into_iter().filter_map(rise).collect()
-}
-
-impl Earlier {
-    /// The sums that are new in these counts.
-    pub(super) fn sums(&mut self, counts: &Counts) -> BTreeMap<String, u64> {
-        since(&mut self.sums, counts.named())
-    }
-
-    /// The losses that are new.
-    pub(super) fn lacks(&mut self, lacks: BTreeMap<&'static str, u64>) -> BTreeMap<String, u64> {
-        since(&mut self.lacks, lacks)
-    }
-}
 
 impl StatePart {
     /// Writes the state. `dropped` are the packets dropped so far.
@@ -81,7 +51,7 @@ impl StatePart {
     ) -> Result<W, MergeError> {
         // The parts after this one do not depend on whether it can be written.
         let handled: u64 = self.workers.iter().map(|worker| worker.handled).sum();
-        let received = earlier.sums.get("received").copied().unwrap_or(0) + handled;
+        let received = earlier.sum("received") + handled;
         let sums = earlier.sums(&Counts { received, ..Counts::default() });
         let lacks = earlier.lacks(BTreeMap::from([(PACKETS_DROPPED, dropped)]));
         let tables = tables_of(saved(plan.app.analyses));
@@ -96,35 +66,9 @@ impl StatePart {
         let images: Vec<Vec<u8>> = self.workers.iter_mut().map(sort).collect::<Result<_, _>>()?;
         let Self { number, from_ns, until_ns, .. } = self;
         let span = Span { first: number, last: number, from_ns, until_ns };
-        let header = header(plan, span, None, until_ns, lacks)?;
+        let header = Header::of(plan, span, None, until_ns, lacks)?;
         write_images(header, &images, &sums, out)
     }
-}
-
-/// How a run ended.
-#[derive(Clone, Copy)]
-pub(crate) struct RunEnd {
-    /// Whether a stop was requested before the end of its files.
-    pub(crate) interrupted: bool,
-}
-
-/// The header of a part of a run; with `end`, of the last one.
-pub(super) fn header(
-    plan: &Plan<Options>,
-    span: Span,
-    end: Option<RunEnd>,
-    until_ns: u64,
-    lacks: BTreeMap<String, u64>,
-) -> Result<Header, MergeError> {
-    let identity = plan.app.state.as_ref().ok_or(MergeError::Damaged("the run has none"))?;
-    let run = Run {
-        probe: identity.probe.clone(),
-        parts: vec![span],
-        ended: end.is_some(),
-        interrupted: end.is_some_and(|end| end.interrupted),
-    };
-    let runs = BTreeMap::from([(format!("{:016x}", identity.run), run)]);
-    Ok(Header { settings: Settings::of(plan), runs, until_ns, lacks })
 }
 
 /// Collects the rows of all workers.

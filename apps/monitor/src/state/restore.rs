@@ -1,6 +1,5 @@
 //! The report of merged states.
 
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -11,86 +10,20 @@ use ringtap_stage::{Mark, Merger, Shard};
 use ringtap_state::Row;
 use ringtap_wire::Paths;
 
+use super::counts::Counts;
 use super::header::{Header, MergeError};
 use super::inputs::Inputs;
 use super::live::{Joiner, LIVE, Live};
-use super::tables::{CONVERSATIONS, CONVERSATIONS_LOST, INTERVALS, PROTOCOLS, SUMS, Sums};
+use super::tables::{CONVERSATIONS, CONVERSATIONS_LOST, SUMS, Sums};
 use crate::analyses::Parts;
 use crate::analyses::talkers::PAIRS;
-use crate::analyses::volumes::Volumes;
-use crate::worker::{Findings, place};
-use crate::{MonitorMerger, Options, Partial, Report, Setup};
-
-/// Where the packets of a run went, and what their payloads were.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Packets received, including damaged and lost ones.
-    pub received: u64,
-    /// Captured bytes.
-    pub captured_octets: u64,
-    /// First fragments forgotten for lack of memory.
-    pub fragments_forgotten: u64,
-    /// Packets not handled, by reason.
-    pub dropped: BTreeMap<String, u64>,
-    /// Packets that are not IP, by reason.
-    pub non_ip: BTreeMap<String, u64>,
-    /// Messages in payloads, by extractor.
-    pub payload_messages: BTreeMap<String, u64>,
-    /// Payloads that could not be read, by extractor and reason.
-    pub unread_payloads: BTreeMap<String, u64>,
-}
-
-impl Counts {
-    /// Returns the counts of a run.
-    pub fn of(run: &ringtap_engine::Outcome<Report>) -> Self {
-        let owned = |counts: &BTreeMap<&'static str, u64>| {
-            counts.iter().map(|(&name, &count)| (name.to_owned(), count)).collect()
-        };
-        Self {
-            received: run.received,
-            captured_octets: run.counts.captured_octets,
-            fragments_forgotten: run.counts.fragments_forgotten,
-            dropped: owned(&run.ledger.dropped()),
-            non_ip: run.non_ip(),
-            payload_messages: owned(run.payload_messages()),
-            unread_payloads: run.unread_payloads(),
-        }
-    }
-
-    /// The place of a sum.
-    pub(super) fn place(&mut self, first: &str, rest: &str) -> Option<&mut u64> {
-        let map = match first {
-            "received" => return Some(&mut self.received),
-            "captured" => return Some(&mut self.captured_octets),
-            "forgotten" => return Some(&mut self.fragments_forgotten),
-            "dropped" => &mut self.dropped,
-            "non_ip" => &mut self.non_ip,
-            "messages" => &mut self.payload_messages,
-            "unread" => &mut self.unread_payloads,
-            _ => return None,
-        };
-        Some(map.entry(rest.to_owned()).or_default())
-    }
-
-    /// All by the names of [`Self::place`].
-    pub(super) fn named(&self) -> Vec<(String, u64)> {
-        let mut all = vec![
-            ("received".to_owned(), self.received),
-            ("captured".to_owned(), self.captured_octets),
-            ("forgotten".to_owned(), self.fragments_forgotten),
-        ];
-        let maps = [
-            ("dropped", &self.dropped),
-            ("non_ip", &self.non_ip),
-            ("messages", &self.payload_messages),
-            ("unread", &self.unread_payloads),
-        ];
-        for (name, map) in maps {
-            all.extend(map.iter().map(|(rest, &number)| (format!("{name} {rest}"), number)));
-        }
-        all
-    }
-}
+use crate::analyses::volumes::{INTERVALS, PROTOCOLS, Volumes};
+use crate::counts::place;
+use crate::merger::MonitorMerger;
+use crate::options::{Options, Setup};
+use crate::outputs::Receivers;
+use crate::partial::{Findings, Partial};
+use crate::report::Report;
 
 /// What the user chooses for the report of a merge.
 #[derive(Clone, Debug)]
@@ -164,7 +97,7 @@ pub fn report<R: Read>(inputs: Vec<R>, choices: &Choices) -> Result<Merged, Merg
         active: 0,
         state: None,
     };
-    let mut merger = MonitorMerger::new(&setup, crate::app::Receivers::default());
+    let mut merger = MonitorMerger::new(&setup, Receivers::default());
     let mark = Mark::End { time_ns: header.until_ns };
     merger.on_partial(ONLY, &mark, Partial::End(Box::new(findings)));
     let mut report = merger.finish();
@@ -208,7 +141,7 @@ impl<'a> Restorer<'a> {
             volumes: Volumes::new(setup.volumes_interval_ns(), options.interval_units as usize),
             conversations: [0; 2],
             last: Vec::new(),
-            parts: Parts::new(setup.options.analyses, setup, ONLY),
+            parts: Parts::new(on, &setup.context, ONLY),
             shared_pairs: 0,
             joiner: Joiner::new(&options.metering),
             names: on.applications.then(|| Arc::clone(&options.names)),

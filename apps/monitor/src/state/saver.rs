@@ -14,13 +14,13 @@ use ringtap_flow::{FactCounts, FlowKey, FlowRecord, FlowTable};
 use ringtap_stage::Shard;
 use ringtap_state::{Rows, Schema};
 
+use super::image::{Identity, image, saved, tables_of};
 use super::live::LIVE;
-use super::tables::{CONVERSATIONS, Conversed, INTERVALS, PROTOCOLS, SUMS, save_live, sums};
-use super::{Identity, image, saved, tables_of};
+use super::tables::{CONVERSATIONS, Conversed, SUMS, save_live, sums};
 use crate::analyses::Parts;
-use crate::analyses::volumes::Volumes;
-use crate::worker::FlowCounts;
-use crate::{Analyses, Setup};
+use crate::analyses::volumes::{INTERVALS, PROTOCOLS, Volumes};
+use crate::counts::FlowCounts;
+use crate::options::Setup;
 
 /// A worker's part of the states of a run.
 pub(crate) struct Saver {
@@ -52,7 +52,7 @@ impl Since {
     }
 
     fn none(setup: &Setup, shard: Shard) -> Parts {
-        Parts::new(saved(setup.options.analyses), setup, shard)
+        Parts::new(saved(setup.options.analyses), &setup.context, shard)
     }
 }
 
@@ -90,7 +90,7 @@ impl Saver {
         let interval_ns = setup.volumes_interval_ns().filter(|_| options.saves_parts());
         Some(Self {
             tables: tables_of(saved(options.analyses)),
-            conversed: Conversed::new(setup.capacity_of(shard)),
+            conversed: Conversed::new(setup.context.capacity_of(shard)),
             since: interval_ns.map(|interval_ns| Since::new(setup, shard, interval_ns)),
             sums: BTreeMap::new(),
             identity,
@@ -178,7 +178,7 @@ impl Saver {
             volumes.save(table, rows);
         }
         if let Some(flows) = flows {
-            save_live(flows, &self.identity, table, rows);
+            save_live(flows, self.identity.run, table, rows);
         }
         match &mut self.since {
             Some(since) => since.analyses.save(table, rows),
@@ -193,12 +193,4 @@ pub(crate) struct WorkerState {
     pub(crate) image: Result<Vec<u8>, String>,
     /// Conversations without room.
     pub(crate) conversations_lost: u64,
-}
-
-/// Rows of parts in memory at a time: of the part that is written, and of one that waits for it; of each live flow.
-const PART_FLOW_BYTES: u64 = 2 * 600;
-
-/// Memory of parts, in bytes: for a live flow, and in each worker.
-pub(crate) fn part_bytes(on: Analyses) -> [u64; 2] {
-    [saved(on).flow_bytes() + PART_FLOW_BYTES, saved(on).worker_bytes()]
 }

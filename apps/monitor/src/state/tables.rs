@@ -3,12 +3,12 @@
 use ringtap_flow::{FactCounts, FlowKey, FlowTable, Kind};
 use ringtap_state::{Op, Row, Rows, Schema};
 
-use super::Identity;
+use super::counts::Counts;
 use super::live::{LIVE, Live, ends, pair};
-use super::restore::Counts;
 use crate::analyses::talkers::PAIRS;
+use crate::analyses::volumes::{INTERVALS, PROTOCOLS};
+use crate::counts::FlowCounts;
 use crate::digest::RecordDigest;
-use crate::worker::FlowCounts;
 
 /// Sums by name.
 pub(crate) static SUMS: Schema = Schema::new("sums", 0, &[Op::Add]);
@@ -17,29 +17,6 @@ pub(crate) static SUMS: Schema = Schema::new("sums", 0, &[Op::Add]);
 const ENDS: usize = 38;
 /// TCP and UDP conversations: both ends, the interval.
 pub(crate) static CONVERSATIONS: Schema = Schema::new("conversations", ENDS + 8, &[]);
-
-/// The interval, the protocol; packets and octets.
-pub(crate) static PROTOCOLS: Schema = Schema::new("protocols", 9, &[Op::Add; 2]);
-
-/// The interval, or the largest number for the sum of all; packets by kind and octets by layer; the first and the last
-/// time.
-pub(crate) static INTERVALS: Schema = Schema::new(
-    "intervals",
-    8,
-    &[
-        Op::Add,
-        Op::Add,
-        Op::Add,
-        Op::Add,
-        Op::Add,
-        Op::Add,
-        Op::Add,
-        Op::Add,
-        Op::Add,
-        Op::Min,
-        Op::Max,
-    ],
-);
 
 /// The tables before those of the analyses. An interval is made by its protocols and conversations, and gets its times
 /// from the last.
@@ -127,13 +104,7 @@ pub(super) fn sums(flows: &FlowCounts, facts: &FactCounts) -> Vec<(String, u64)>
 }
 
 /// Adds the live flows, or their pairs to [`PAIRS`].
-pub(super) fn save_live(
-    flows: &FlowTable,
-    identity: &Identity,
-    table: &'static Schema,
-    rows: &mut Rows,
-) {
-    let run = identity.run;
+pub(super) fn save_live(flows: &FlowTable, run: u64, table: &'static Schema, rows: &mut Rows) {
     if *table == PAIRS {
         flows.each_live(|key, _, _| rows.push(&[&pair(key)], &[0, 0, 0, 0, run, run, 1], &[]));
     } else if *table == LIVE {

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
+use super::rows::{Activity, Busy};
 use crate::alerts::{Flood, Reached, Subject};
-use crate::report::activity::{Activity, Busy};
 
 /// Limits of a host; each host that reaches one is reported at the end of the interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -8,11 +8,11 @@ use ringtap_sketch::{Estimate, Heavy, HeavyKeys, MisraGries, Sketch};
 
 use super::limits::Limits;
 use super::networks::{self, Host};
+use super::rows::{Activities, Activity, Busy, Change, Distinct, Target};
 use super::sketches::{COUNTERS, Sketches};
 use crate::alerts::Signal;
 use crate::analyses::Signals;
-use crate::report::Time;
-use crate::report::activity::{Activities, Activity, Busy, Change, Distinct, Target};
+use crate::time::Time;
 
 /// Bytes for the activity of an interval in the report and its text, and for one row of all its
 /// lists.

@@ -16,9 +16,11 @@
 //! Invariant: no host's number lies outside its bounds. Sketches evict in the order of arrival, so
 //! arrangements agree on valid bounds, not on equal ones; so activity is not part of the digest.
 
+mod group;
 mod limits;
 mod merger;
 mod networks;
+pub mod rows;
 mod sketches;
 #[cfg(test)]
 mod tests;
@@ -29,16 +31,15 @@ use std::collections::BTreeMap;
 use ringtap_enrich::Stage;
 use ringtap_stage::Shard;
 use ringtap_terminal::page::Page;
-use ringtap_wire::{Flags, HashKey, PacketRecord};
+use ringtap_wire::{HashKey, PacketRecord};
 
-use super::{About, Analysis, Merge, Section, Signals};
-use crate::Setup;
-use crate::report::activity::Activities;
+use super::analysis::{About, Analysis, Context, Merge, Section, Signals};
+use rows::Activities;
 
+use group::{Group, has_addresses};
 pub use limits::{Limits, UnknownLimit};
 pub(crate) use merger::{ActivityMerger, row_bytes};
-pub(crate) use networks::Host;
-pub(crate) use sketches::{Sketches, Target};
+pub(crate) use sketches::Sketches;
 
 /// Most open intervals: clocks of several sources differ a little.
 const OPEN_MOST: usize = 4;
@@ -57,20 +58,6 @@ pub struct ActivityTable {
     /// Intervals below this were handed over.
     over: u64,
     group: Group,
-}
-
-/// Packets of one interval, not yet added.
-#[derive(Default)]
-pub(crate) struct Group {
-    /// Earliest and latest time.
-    first_ns: u64,
-    last_ns: u64,
-    senders: Vec<(Host, u64)>,
-    receivers: Vec<(Host, u64)>,
-    hosts: Vec<Host>,
-    targets: Vec<Target>,
-    pairs: Vec<u64>,
-    strays: u64,
 }
 
 impl ActivityTable {
@@ -154,62 +141,6 @@ impl ActivityTable {
     }
 }
 
-impl Group {
-    #[inline(always)]
-    fn add(&mut self, packet: &PacketRecord, seed: u64) {
-        let v6 = packet.flags.contains(Flags::IPV6);
-        let (source, destination) = (host(v6, &packet.src), host(v6, &packet.dst));
-        let octets = u64::from(packet.ip_len);
-        self.first_ns = self.first_ns.min(packet.ts_ns);
-        self.last_ns = self.last_ns.max(packet.ts_ns);
-        self.senders.push((source, octets));
-        self.receivers.push((destination, octets));
-        let mut target = [0; 18];
-        target[..16].copy_from_slice(&destination);
-        target[16] = packet.protocol;
-        target[17] = u8::from(opens_connection(packet));
-        self.hosts.push(destination);
-        self.targets.push(target);
-        // The pair's hash is symmetric; the lower address determines the direction.
-        let direction = u64::from(source < destination);
-        self.pairs.push(mix(u64::from(packet.pair_hash) << 1 | direction, seed));
-    }
-}
-
-/// Whether it is a TCP segment with SYN and without ACK.
-#[inline(always)]
-fn opens_connection(packet: &PacketRecord) -> bool {
-    const TCP: u8 = 6;
-    const SYN: u8 = 1 << 1;
-    const ACK: u8 = 1 << 4;
-    // Only a TCP packet with its own header has flags.
-    packet.protocol == TCP
-        && packet.flags.contains(Flags::PORTS)
-        && packet.tcp_flags & (SYN | ACK) == SYN
-}
-
-/// A packet with a damaged header has none.
-fn has_addresses(packet: &PacketRecord) -> bool {
-    packet.is_ip() && !packet.flags.contains(Flags::BAD_HEADER)
-}
-
-/// IPv4 addresses in IPv6 form (RFC 4291, section 2.5.5.2).
-#[inline(always)]
-fn host(v6: bool, address: &[u8; 16]) -> Host {
-    if v6 {
-        return *address;
-    }
-    let [a, b, c, d, ..] = *address;
-    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d]
-}
-
-/// Distributes 33 bits over 64.
-#[inline(always)]
-fn mix(word: u64, seed: u64) -> u64 {
-    let product = u128::from(word ^ seed) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
-    product as u64 ^ (product >> 64) as u64
-}
-
 impl Analysis for ActivityTable {
     /// False: the analysis costs more than all others together.
     const IN_ALL: bool = false;
@@ -221,8 +152,8 @@ impl Analysis for ActivityTable {
     type Found = BTreeMap<u64, Box<Sketches>>;
     type Merger = ActivityMerger;
 
-    fn new(setup: &Setup, _: Shard) -> Self {
-        Self::new(setup.options.interval_ns, &setup.hash_key)
+    fn new(context: &Context, _: Shard) -> Self {
+        Self::new(context.interval_ns, &context.hash_key)
     }
 
     #[inline(always)]
@@ -242,10 +173,9 @@ impl Analysis for ActivityTable {
 impl Merge<ActivityTable> for ActivityMerger {
     type Section = Activities;
 
-    fn new(setup: &Setup) -> Self {
-        let options = &setup.options;
-        let room = options.max_activities as usize;
-        Self::new(options.interval_ns, options.limits, options.top, room)
+    fn new(context: &Context) -> Self {
+        let room = context.max_activities as usize;
+        Self::new(context.interval_ns, context.limits, context.top, room)
     }
 
     fn merge(&mut self, found: BTreeMap<u64, Box<Sketches>>) {
@@ -280,7 +210,7 @@ impl Section for Activities {
         (count > 0).then_some(warning).into_iter().collect()
     }
 
-    fn show(&self, page: &mut Page, about: &About<'_>) {
+    fn show(&self, page: &mut Page, about: &About) {
         text::show(page, &self.intervals, self.further, about.times);
     }
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ringtap_sketch::{Hierarchy, Parent};
 
-use crate::report::activity::{Network, Prefix};
+use super::rows::{Network, Prefix};
 
 /// An address; IPv4 in IPv6 form.
 pub(crate) type Host = [u8; 16];

@@ -2,11 +2,8 @@
 
 use ringtap_sketch::{Distinct, Hierarchy, MisraGries, Sketch};
 
-use super::Group;
+use super::group::{Group, Target};
 use super::networks::{self, Host};
-
-/// An address, an IP protocol, and 1 for a TCP segment with SYN and without ACK.
-pub(crate) type Target = [u8; 18];
 
 /// Hosts of each kind in an interval, so that no number is wrong by more than 1/768 of the total.
 pub(crate) const COUNTERS: usize = 1_536;

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 use ringtap_wire::{Flags, HashKey, PacketRecord};
 
+use super::rows::Activity;
 use super::*;
 use crate::alerts::{Reached, Signal, Subject};
-use crate::report::activity::Activity;
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -6,8 +6,8 @@ use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::Table;
 
-use crate::report::Times;
-use crate::report::activity::{Activity, Busy, Network, Target};
+use super::rows::{Activity, Busy, Network, Target};
+use crate::times::Times;
 
 /// Prints the activity of all intervals.
 pub(super) fn show(page: &mut Page, intervals: &[Activity], further: u64, times: Times) {

@@ -13,10 +13,10 @@ use super::VerticalScan;
 use super::groups::{Crowd, Group, Groups};
 use super::suspects::{BUCKETS, Suspects, bucket};
 use super::sweeps::{Change, Changes, Sweeps};
-use crate::Setup;
 use crate::alerts::{Signal, Subject};
+use crate::analyses::Context;
 use crate::analyses::address::Address;
-use crate::report::Time;
+use crate::time::Time;
 
 /// Bits of an attempt's state.
 const TRIED: u8 = 1;
@@ -134,16 +134,16 @@ pub(super) struct Attempts<A> {
 }
 
 impl<A: Address> Attempts<A> {
-    pub(super) fn new(setup: &Setup, shard: Shard) -> Self {
-        let threshold = setup.options.scan_threshold;
+    pub(super) fn new(context: &Context, shard: Shard) -> Self {
+        let threshold = context.scan_threshold;
         Self {
-            key: setup.hash_key,
+            key: context.hash_key,
             threshold,
             alone: shard.count == 1,
             share: threshold / shard.count as u32,
-            suspects: Arc::clone(&setup.suspects),
+            suspects: Arc::clone(&context.suspects),
             suspects_seen: vec![0; PARTS],
-            attempts: Aggregate::new(setup.hash_key),
+            attempts: Aggregate::new(context.hash_key),
             bounds: vec![0; BUCKETS],
             scans: (0..PARTS).map(|_| BTreeMap::new()).collect(),
             by_target: Groups::new(),

@@ -1,6 +1,6 @@
 //! Failed attempts in groups: of a source on one target, or on one port.
 
-use super::SAMPLE;
+use super::rows::SAMPLE;
 
 /// Counters of a [`Crowd`].
 const COUNTERS: usize = 1 << 12;

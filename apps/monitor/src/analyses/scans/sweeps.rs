@@ -9,7 +9,7 @@ use super::HorizontalScan;
 use super::groups::{Group, Groups};
 use crate::alerts::{Signal, Subject};
 use crate::analyses::address::Address;
-use crate::report::Time;
+use crate::time::Time;
 
 /// The change of the failed attempts of a sweep in a worker, or the sum of all changes.
 #[derive(Clone, Copy)]

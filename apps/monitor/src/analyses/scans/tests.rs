@@ -1,14 +1,13 @@
 //! Edge cases of scans: the threshold, the order of SYN and SYN-ACK, flags that are neither.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use ringtap_wire::{HashKey, Tunnels};
+use ringtap_wire::HashKey;
 
 use super::*;
 use crate::Options;
 use crate::alerts::Subject;
-use crate::report::Time;
+use crate::time::Time;
 
 const KEY: HashKey = HashKey::from_seed(5);
 const THRESHOLD: u32 = 20;
@@ -35,17 +34,10 @@ fn syn_ack(ts_ns: u64, target: u8, port: u16) -> PacketRecord {
     tcp(ts_ns, (target, port), (SCANNER, 40_000), SYN_ACK)
 }
 
-fn setup(capacity: u64) -> Setup {
+fn context(capacity: u64) -> Context {
     let options =
         Options { scan_threshold: THRESHOLD, max_flows: Some(capacity), ..Options::default() };
-    Setup {
-        options,
-        tunnels: Tunnels::Inner,
-        hash_key: KEY,
-        paths: Arc::default(),
-        shares: Vec::new(),
-        suspects: Arc::default(),
-    }
+    options.context(KEY, Vec::new())
 }
 
 /// Workers and their merger.
@@ -57,11 +49,11 @@ struct Watched {
 
 impl Watched {
     fn new(workers: usize, capacity: u64) -> Self {
-        let setup = setup(capacity);
-        let table = |index| Analysis::new(&setup, Shard { index, count: workers });
+        let context = context(capacity);
+        let table = |index| Analysis::new(&context, Shard { index, count: workers });
         Self {
             tables: (0..workers).map(table).collect(),
-            merger: Merge::new(&setup),
+            merger: Merge::new(&context),
             signals: Vec::new(),
         }
     }

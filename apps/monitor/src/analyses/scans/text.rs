@@ -6,15 +6,17 @@ use ringtap_terminal::page::{Page, WIDTH};
 use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
 
+use super::rows::{HorizontalScan, Scans, VerticalScan};
 use crate::analyses::About;
-use crate::report::{HorizontalScan, Scans, Time, Times, VerticalScan};
+use crate::time::Time;
+use crate::times::Times;
 
 /// Most scans of either kind in the text; JSON has all.
 const SCANS: usize = 50;
 
 /// Shows the scans, the largest first.
-pub(super) fn show(scans: &Scans, page: &mut Page, about: &About<'_>) {
-    let (threshold, times) = (about.options.scan_threshold, about.times);
+pub(super) fn show(scans: &Scans, page: &mut Page, about: &About) {
+    let (threshold, times) = (about.scan_threshold, about.times);
     if scans.vertical.is_empty() && scans.horizontal.is_empty() {
         page.heading("Port scans");
         page.line(&format!("none with more than {threshold} failed attempts"));

@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use crate::report::{Crowd, Volume};
+use super::rows::Crowd;
+use crate::volume::Volume;
 
 /// The first criterion of the order; then the other, then the key.
 #[derive(Clone, Copy)]

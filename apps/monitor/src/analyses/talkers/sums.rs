@@ -10,7 +10,7 @@ use ringtap_wire::HashKey;
 use super::rank::Top;
 use super::room::make_room;
 use crate::analyses::address::Address;
-use crate::report::Volume;
+use crate::volume::Volume;
 
 /// Both addresses of a pair, the lower first.
 pub(super) type Ends = (IpVersion, [u8; 16], [u8; 16]);

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use ringtap_flow::{EndReason, FlowKey};
 
+use super::rows::Crowd;
 use super::*;
-use crate::report::Crowd;
 
 const KEY: HashKey = HashKey::from_seed(5);
 

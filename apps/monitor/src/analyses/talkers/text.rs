@@ -6,7 +6,8 @@ use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
 
-use crate::report::{Crowd, HostRow, PairRow, PortRow, Rankings, Talkers, Volume};
+use super::rows::{Crowd, HostRow, PairRow, PortRow, Rankings, Talkers};
+use crate::volume::Volume;
 
 /// Most columns of an origin.
 const ORIGIN: usize = 24;

@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use ringtap_enrich::Stage;
 use serde::{Serialize, Serializer};
 
-use super::Time;
+use crate::time::Time;
+use crate::volume::is_zero;
 
 /// All intervals of a run, earliest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub struct Activity {
     /// Sources whose octets changed most since the interval before.
     pub changers: Vec<Change>,
     /// Packets of other intervals that were already handed over.
-    #[serde(skip_serializing_if = "super::is_zero")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub strays: u64,
 }
 
@@ -166,7 +167,7 @@ pub struct Target {
     /// Lower bound of its packets.
     pub of_protocol: u64,
     /// Lower bound of those with SYN and without ACK, if it is TCP.
-    #[serde(skip_serializing_if = "super::is_zero")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub syns: u64,
 }
 

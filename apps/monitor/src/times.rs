@@ -1,6 +1,7 @@
 //! Times as text in a report.
 
-use super::{Interval, Time};
+use crate::time::Time;
+use crate::volume::Interval;
 
 /// The format of times of a report.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use ringtap_flow::TcpPerformance;
 use serde::Serialize;
 
+use crate::volume::is_zero;
+
 /// TCP performance of all flow records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tcp {
@@ -16,7 +18,7 @@ pub struct Tcp {
     /// Pairs by retransmissions, most first.
     pub lossy_pairs: Vec<LossyPair>,
     /// Records that are in the sums only, because there was no room for another server or pair.
-    #[serde(skip_serializing_if = "super::is_zero")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub records_ignored: u64,
 }
 

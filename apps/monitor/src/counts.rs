@@ -1,0 +1,31 @@
+//! Counters of flow records.
+
+use ringtap_flow::{EndReason, FactCounts};
+
+use crate::digest::RecordDigest;
+
+/// Counters of flow records.
+#[derive(Default)]
+pub(crate) struct FlowCounts {
+    /// By [`EndReason`], in order.
+    pub(crate) ended: [u64; 5],
+    pub(crate) facts: FactCounts,
+    pub(crate) digest: Option<RecordDigest>,
+}
+
+/// The position of a reason in [`FlowCounts::ended`].
+pub(crate) fn place(reason: EndReason) -> usize {
+    reason as usize - EndReason::Idle as usize
+}
+
+impl FlowCounts {
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (own, more) in self.ended.iter_mut().zip(other.ended) {
+            *own += more;
+        }
+        self.facts.add(&other.facts);
+        if let (Some(own), Some(more)) = (&mut self.digest, &other.digest) {
+            own.merge(more);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! An image of sorted tables: which tables it has, and its memory.
+
+use ringtap_state::{Error, Rows, Schema};
+
+use super::live::LIVE;
+use super::tables::FIRST;
+use crate::analyses::{Analyses, Parts};
+
+/// The identity of a run whose state is saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// A number that no other run has: random.
+    pub run: u64,
+    /// The name of the machine or link.
+    pub probe: String,
+    /// Whether each interval has a state of its own.
+    pub in_parts: bool,
+}
+
+/// The analyses that a state holds; activity is measured by sketches, and watched entries are found during a run.
+pub(crate) fn saved(on: Analyses) -> Analyses {
+    Analyses { activity: false, watch: false, ..on }
+}
+
+/// The tables of a state with these analyses, in order.
+pub(crate) fn tables_of(on: Analyses) -> Vec<&'static Schema> {
+    let mut all = FIRST.to_vec();
+    all.extend(Parts::tables(on));
+    all.push(&LIVE);
+    all
+}
+
+/// An image with this header and these tables; `fill` adds the rows of each.
+pub(crate) fn image(
+    header: &[u8],
+    tables: &[&'static Schema],
+    mut fill: impl FnMut(&'static Schema, &mut Rows),
+) -> Result<Vec<u8>, Error> {
+    let mut writer = ringtap_state::Writer::new(Vec::new(), header, tables.iter().copied())?;
+    for table in tables {
+        let mut rows = Rows::new(table);
+        fill(table, &mut rows);
+        rows.write(&mut writer)?;
+        writer.end_table()?;
+    }
+    writer.finish()
+}
+
+/// Rows of parts in memory at a time: of the part that is written, and of one that waits for it; of each live flow.
+const PART_FLOW_BYTES: u64 = 2 * 600;
+
+/// Memory of parts, in bytes: for a live flow, and in each worker.
+pub(crate) fn part_bytes(on: Analyses) -> [u64; 2] {
+    [saved(on).flow_bytes() + PART_FLOW_BYTES, saved(on).worker_bytes()]
+}
