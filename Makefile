@@ -13,13 +13,13 @@ help: ## list the commands
 
 run: ## build quickly (profile quick, no optional features) and monitor the bundled capture, as text and as a page
 	@scripts/setup.sh
-	cargo run --profile quick --no-default-features --locked -- monitor -r examples/office.pcap
+	cargo run --profile quick -p ringtap --no-default-features --locked -- monitor -r examples/office.pcap
 	@mkdir -p target
-	@cargo run --quiet --profile quick --no-default-features --locked -- monitor -r examples/office.pcap --quiet \
+	@cargo run --quiet --profile quick -p ringtap --no-default-features --locked -- monitor -r examples/office.pcap --quiet \
 		--report html > target/report.html
 	@echo "The same as a page with charts: $(CURDIR)/target/report.html"
 
-build: ## build the release binary, target/release/ringtap
+build: ## build the release binaries, target/release/ringtap and target/release/ringtap-ndn
 	@scripts/setup.sh
 	cargo build --release --locked
 

@@ -31,7 +31,7 @@ step cargo clippy -p ringtap-ring --lib --no-default-features --locked -- -D war
 step cargo clippy --all-targets --locked --manifest-path compare/Cargo.toml -- -D warnings
 step cargo clippy --all-targets --locked --manifest-path python/Cargo.toml --target-dir target -- -D warnings
 # The features of `make run`.
-step cargo clippy -p ringtap --no-default-features --locked -- -D warnings
+step cargo clippy -p ringtap -p ringtap-ndn-program --no-default-features --locked -- -D warnings
 if command -v python3 >/dev/null; then
     step scripts/graph.py
     step scripts/dependencies.py

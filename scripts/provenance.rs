@@ -30,13 +30,15 @@ fn record_build() {
 
 /// The commit, with `-changed` if tracked files differ from it.
 fn commit() -> String {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let mut roots = folders.filter(|folder| folder.join("Cargo.lock").exists());
+    let Some(root) = roots.next().and_then(Path::to_str) else { return "unknown".into() };
     let git = |words: &[&str]| output("git", &[&["-C", root][..], words].concat());
     // Each commit changes HEAD, and git appends a line to its log.
     if let Some(log) = git(&["rev-parse", "--path-format=absolute", "--git-path", "logs/HEAD"]) {
         println!("cargo:rerun-if-changed={log}");
     }
-    for part in ["Cargo.lock", "Cargo.toml", "apps", "cli", "crates", "experiments", "lab"] {
+    for part in ["Cargo.lock", "Cargo.toml", "apps", "cli", "crates", "experiments", "lab", "programs"] {
         println!("cargo:rerun-if-changed={root}/{part}");
     }
     let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".into());

@@ -3,62 +3,43 @@
 mod capture;
 mod check;
 mod filter;
-mod forward;
 mod generate;
 mod measure;
 mod merge;
-mod ndn;
 mod threads;
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueHint};
-#[cfg(feature = "pages")]
-use clap_complete::Shell;
 use ringtap_export::{Collector, EventOutput, FileOutput, Refresh};
 use ringtap_extract::Extractors;
 use ringtap_monitor::{Analyses, TOP_MOST};
+use ringtap_program::pages::Pages;
 use ringtap_skeleton::Skeleton;
+use ringtap_terminal::Usage;
 use ringtap_wire::Tunnels;
 
 pub(crate) use capture::Capture;
 pub(crate) use check::CheckArgs;
 pub(crate) use filter::{CtlAction, CtlArgs, FilterAction, FilterArgs, Sending, Target};
-pub(crate) use forward::{ForwardAction, ForwardArgs, ForwardCtl, ForwardCtlArgs};
 pub(crate) use generate::{GenerateArgs, SendMethod};
 pub(crate) use measure::{MeasureArgs, SketchFile, SketchForm};
 pub(crate) use merge::MergeArgs;
-pub(crate) use ndn::{
-    GenerateKeyArgs, KeyAction, LoadArgs, Names, NdnAction, NdnArgs, PingArgs, ServerArgs,
-    SigningArgs, Url,
-};
 pub(crate) use ringtap_terminal::{Form, Output, ReportForm};
 pub(crate) use threads::Threads;
 
 use crate::alerts::{AlertTo, HELPER_NAME, HelperArgs};
 use crate::units::{self, Limit, TimeoutList, Words};
 
-/// Version, commit, profile, features and compiler, a line each; `--version` prints them.
-const BUILD: &str = concat!(
-    env!("CARGO_PKG_VERSION"),
-    "\ncommit ",
-    env!("RINGTAP_COMMIT"),
-    "\nprofile ",
-    env!("RINGTAP_PROFILE"),
-    "\nfeatures ",
-    env!("RINGTAP_FEATURES"),
-    "\ncompiler ",
-    env!("RINGTAP_COMPILER"),
-);
-
 /// Network traffic monitoring on ordinary multi-core machines
 #[derive(Parser)]
 #[command(
     name = "ringtap",
     version,
-    long_version = BUILD,
+    long_version = ringtap_program::build!(),
     args_override_self = true,
     disable_help_subcommand = true,
     max_term_width = 100,
@@ -77,8 +58,6 @@ pub(crate) enum Command {
     Monitor(Box<MonitorArgs>),
     /// Pass or drop packets by rules that can change during the run
     Filter(Box<FilterArgs>),
-    /// Forward NDN packets between neighbours and programs
-    Forward(Box<ForwardArgs>),
     /// Generate traffic with known ground truth, or replay captures
     Generate(Box<GenerateArgs>),
     /// Measure loss, order and latency of frames from 'generate --stamp'
@@ -87,39 +66,19 @@ pub(crate) enum Command {
     Measure(Box<MeasureArgs>),
     /// Merge states of monitors, or measurements, of several machines
     Merge(MergeArgs),
-    /// NDN tools: ping, server and load generator
-    Ndn(Box<NdnArgs>),
     /// Show this machine's resources and give advice
     Doctor(DoctorArgs),
-    /// Print a completion script
-    #[cfg(feature = "pages")]
-    #[command(hide = true)]
-    Completions {
-        /// The shell
-        shell: Shell,
-    },
-    /// Not in this build
-    #[cfg(not(feature = "pages"))]
-    #[command(hide = true, disable_help_flag = true)]
-    Completions(NotBuilt),
-    /// Not in this build
-    #[cfg(not(feature = "pages"))]
-    #[command(hide = true, disable_help_flag = true)]
-    Man(NotBuilt),
     /// Run a program for alerts of 'monitor', which starts this itself
     #[command(hide = true, name = HELPER_NAME)]
     RunForAlerts(HelperArgs),
-    /// Write a man page for each command
-    #[cfg(feature = "pages")]
-    #[command(hide = true)]
-    Man {
-        /// The output directory
-        #[arg(value_hint = ValueHint::DirPath)]
-        directory: PathBuf,
-        /// Replace man pages that exist [default: an error]
-        #[arg(long)]
-        force: bool,
-    },
+    #[command(flatten)]
+    Pages(Pages),
+    /// A command of another program
+    #[command(hide = true, disable_help_flag = true)]
+    Forward(MovedArgs),
+    /// Commands of another program
+    #[command(hide = true, disable_help_flag = true)]
+    Ndn(MovedArgs),
 }
 
 const FLAGS_MONITOR: &str = "\
@@ -414,20 +373,20 @@ pub(crate) struct DoctorArgs {
     pub(crate) output: Output,
 }
 
-/// Arguments of a command that is not built in.
-#[cfg(not(feature = "pages"))]
+/// Arguments of a command that is one of another program.
 #[derive(Args)]
-pub(crate) struct NotBuilt {
+pub(crate) struct MovedArgs {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    _words: Vec<std::ffi::OsString>,
+    words: Vec<OsString>,
 }
 
-#[cfg(not(feature = "pages"))]
-impl NotBuilt {
-    /// Returns an error that names the feature, and a build that has it.
-    pub(crate) fn without(&self, feature: &str) -> anyhow::Error {
-        ringtap_terminal::Usage::of(format!(
-            "this program was built without the feature {feature}: use 'make build', which makes target/release/ringtap"
+impl MovedArgs {
+    /// The error, which has the whole command as it is now; `begin` are its first words.
+    pub(crate) fn moved(&self, begin: &str) -> anyhow::Error {
+        let words = self.words.iter().map(|word| format!(" {}", word.display()));
+        Usage::of(format!(
+            "NDN has a program of its own: use '{begin}{}'",
+            words.collect::<String>()
         ))
     }
 }

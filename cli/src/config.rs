@@ -17,6 +17,7 @@ use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 use toml::{Table, Value};
 
 use crate::args::{Cli, Command};
+use ringtap_program::config::toml_error;
 use ringtap_terminal::Usage;
 
 /// Parses the command line, with the flags of the configuration file if one is given.
@@ -77,13 +78,6 @@ fn flags(path: &Path, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsSt
         flags.extend(words(key, arg, value).map_err(wrong)?);
     }
     Ok(flags)
-}
-
-/// An error of the TOML parser on one line.
-pub(crate) fn toml_error(error: &toml::de::Error, text: &str) -> String {
-    let before = error.span().and_then(|span| text.get(..span.start));
-    let line = before.map(|before| format!("line {}: ", before.matches('\n').count() + 1));
-    line.unwrap_or_default() + &error.message().replace('\n', ", ")
 }
 
 /// The flag `arg`, named `key`, as words of a command line: none for `false`, several for a list.

@@ -18,10 +18,10 @@ use ringtap_monitor::state::Earlier;
 use ringtap_terminal::{Usage, message};
 
 use crate::args::{Cli, Command};
-use crate::atomic_file::Existing;
 use crate::config;
 use crate::outputs::{self, Control, Outputs};
 use crate::{merge, monitor, source};
+use ringtap_program::atomic_file::Existing;
 
 pub use toml::{Table, Value};
 

@@ -7,7 +7,6 @@
 
 mod alerts;
 mod args;
-mod atomic_file;
 mod charts;
 mod check;
 mod config;
@@ -16,10 +15,7 @@ mod doctor;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 mod filter;
-mod forward;
 mod generate;
-mod json;
-mod leftovers;
 mod links;
 mod live;
 mod loads;
@@ -27,17 +23,8 @@ mod measure;
 mod merge;
 mod metrics;
 mod monitor;
-mod named_pipe;
-mod ndn;
-mod notify;
-mod open_files;
 mod output_reporter;
 mod outputs;
-mod pages;
-mod privileges;
-mod roles;
-#[cfg_attr(not(feature = "fence"), path = "no_sandbox.rs")]
-mod sandbox;
 #[cfg(feature = "tui")]
 mod screen;
 #[cfg(not(feature = "tui"))]
@@ -53,6 +40,7 @@ mod web;
 use std::process::ExitCode;
 
 use args::Command;
+use ringtap_program::{notify, pages};
 
 /// The definition of the command line, from which help, man pages and completions are made.
 pub fn definition() -> clap::Command {
@@ -69,22 +57,17 @@ fn run() -> anyhow::Result<ExitCode> {
     ringtap_terminal::console::read_level();
     notify::connect();
     match command_line.command {
-        None => pages::help(),
+        None => pages::help(definition()),
         Some(Command::Monitor(args)) => monitor::run(&args),
         Some(Command::Filter(args)) => filter::run(&args),
-        Some(Command::Forward(args)) => forward::run(&args),
         Some(Command::Generate(args)) => generate::run(&args),
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Measure(args)) => measure::run(&args),
         Some(Command::Merge(args)) => merge::run(&args),
-        Some(Command::Ndn(args)) => ndn::run(&args),
         Some(Command::RunForAlerts(args)) => alerts::run_helper(&args),
         Some(Command::Doctor(args)) => doctor::run(args.output.report),
-        #[cfg(feature = "pages")]
-        Some(Command::Completions { shell }) => pages::completions(shell),
-        #[cfg(feature = "pages")]
-        Some(Command::Man { directory, force }) => pages::man(&directory, force),
-        #[cfg(not(feature = "pages"))]
-        Some(Command::Completions(absent) | Command::Man(absent)) => Err(absent.without("pages")),
+        Some(Command::Pages(pages)) => pages.run(definition()),
+        Some(Command::Forward(words)) => Err(words.moved("ringtap-ndn forward")),
+        Some(Command::Ndn(words)) => Err(words.moved("ringtap-ndn")),
     }
 }

@@ -13,16 +13,17 @@ use ringtap_terminal::console::{self, print_message};
 use ringtap_terminal::html::html;
 
 use crate::args::{MergeArgs, ReportForm};
-use crate::atomic_file::{AtomicFile, Existing};
-use crate::roles::Roles;
 use crate::states::EXTENSION as STATE;
-use crate::{measure, monitor, open_files, sandbox, signals, source, text};
+use crate::{measure, monitor, signals, source, text};
+use ringtap_program::atomic_file::{AtomicFile, Existing};
+use ringtap_program::roles::Roles;
+use ringtap_program::{open_files, sandbox};
 
 pub(crate) static WATCH: Watch = Watch::new();
 
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     let result = signals::stoppable(&WATCH, || run_all(args)).context("handling signals")?;
-    signals::or_interrupted(&WATCH, result)
+    signals::or_interrupted(WATCH.stopped(), result)
 }
 
 fn run_all(args: &MergeArgs) -> anyhow::Result<ExitCode> {

@@ -3,13 +3,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use ringtap_base::text::shown;
 use ringtap_engine::{LinkChange, Watch};
 use ringtap_export::Status;
 use ringtap_extract::Unread;
 use ringtap_monitor::{Shortage, Totals};
 
-use ringtap_serve::{Get, Reply, Site};
+use ringtap_serve::{Get, Reply, Site, label_value};
 
 /// The type of the format.
 const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -66,11 +65,6 @@ impl Site for Metrics {
             Reply::missing("the metrics are at /metrics")
         }
     }
-}
-
-/// The value of a label, as people may see it, with backslashes and quotes escaped.
-pub(crate) fn label_value(text: &str) -> String {
-    shown(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 /// All metrics in Prometheus' text format; packets and bytes for each interface, if any.

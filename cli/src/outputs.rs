@@ -13,8 +13,8 @@ use ringtap_export::{
 use ringtap_flow::Sinks;
 
 use crate::alerts::find_program;
-use crate::atomic_file::{AtomicFile, Existing, Part};
-use crate::leftovers;
+use ringtap_program::atomic_file::{AtomicFile, Existing, Part};
+use ringtap_program::leftovers;
 use ringtap_terminal::Usage;
 use ringtap_terminal::numbers::count;
 
@@ -88,7 +88,11 @@ impl Outputs {
         collectors: usize,
         existing: Existing,
     ) -> anyhow::Result<(Self, Vec<Sinks>)> {
-        leftovers::finish(named);
+        for output in named {
+            if let (Some(path), Some(cut)) = (output.path(), output.cut()) {
+                leftovers::finish(path, |file| cut.finish(file));
+            }
+        }
         let mut parts = Vec::new();
         let mut open = |path: &Path| -> io::Result<Box<dyn Store>> {
             let file = RecordFile::open(AtomicFile::claim(path.to_owned(), existing)?)?;

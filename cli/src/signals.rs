@@ -6,45 +6,41 @@
 //! | USR1 | a line of statistics on stderr |
 //! | HUP | record files are rotated and failed outputs retried; handled only with outputs or as a service |
 //!
-//! Only interrupts count towards the second one. If a run stops for another reason (`--duration`,
-//! `q` in the terminal view, a removed interface), the first interrupt still yields the report.
 //! Outputs that make progress still get their records; others are abandoned.
 
 use std::io;
-use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread::Thread;
 use std::time::Duration;
 
 use ringtap_engine::Watch;
+use ringtap_program::interrupt::Interrupts;
+use ringtap_program::notify;
+use ringtap_program::run::Run;
+pub(crate) use ringtap_program::signals::{INTERRUPTED, or_interrupted};
+use ringtap_program::signals::{STOPPING, exit_at_once, with_attendant};
+use ringtap_terminal::console::print_message;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::console::Console;
+use crate::links;
 use crate::outputs::Control;
 use crate::screen::Request;
-use crate::{links, notify, privileges};
-use ringtap_base::Clock;
-use ringtap_terminal::console::{note, print_message};
 
-/// The polling interval, and the longest delay of the second interrupt.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The watch of a run, for the attendant thread.
+struct Watched<'a>(&'a Watch);
 
-/// How long an exit waits until stderr has taken its message.
-const SAID_WITHIN: Duration = Duration::from_millis(500);
+impl Run for Watched<'_> {
+    fn stop(&self) {
+        self.0.stop();
+    }
 
-/// The exit code that shells expect after an interrupt.
-pub(crate) const INTERRUPTED: u8 = 130;
+    fn is_stopped(&self) -> bool {
+        self.0.stopped()
+    }
 
-/// Printed at a first interrupt after the run was stopped otherwise.
-const STOPPING: &str = "already stopping; another interrupt exits at once, without a report";
-
-/// Set by the first interrupt.
-static INTERRUPT: AtomicBool = AtomicBool::new(false);
-
-/// Whether an interrupt came.
-pub(crate) fn are_interrupted() -> bool {
-    INTERRUPT.load(Ordering::Relaxed)
+    fn rounds(&self) -> Vec<u64> {
+        self.0.beats.parts(usize::MAX)
+    }
 }
 
 /// Runs `work` while a thread handles signals and progress. A stop is requested after `duration`.
@@ -81,7 +77,7 @@ pub(crate) fn attended<T>(
         if duration.is_some_and(|duration| console.elapsed() >= duration) {
             watch.stop();
         }
-        notify::attend(watch);
+        notify::attend(&Watched(watch));
         for request in console.tick() {
             match request {
                 Request::Stop => watch.stop(),
@@ -103,107 +99,6 @@ pub(crate) fn stoppable_for<T>(
     duration: Option<Duration>,
     work: impl FnOnce() -> T,
 ) -> io::Result<T> {
-    let clock = Clock::start();
-    let interrupts = Interrupts::default();
-    let on_signal = |_| {
-        if interrupts.is_repeated() {
-            exit_at_once()
-        }
-        if watch.stopped() {
-            note(STOPPING);
-        }
-        watch.stop();
-    };
-    let tick = || {
-        if duration.is_some_and(|duration| u128::from(clock.now_ns()) >= duration.as_nanos()) {
-            watch.stop();
-        }
-        notify::attend(watch);
-        links::turn(watch, |text| print_message("warning", text));
-    };
-    with_attendant(Signals::new([SIGINT, SIGTERM])?, on_signal, tick, work)
-}
-
-/// The exit code of work that a stop left without a result: prints why.
-///
-/// # Errors
-/// That of the work, if no stop was requested.
-pub(crate) fn or_interrupted(
-    watch: &Watch,
-    result: anyhow::Result<ExitCode>,
-) -> anyhow::Result<ExitCode> {
-    match result {
-        Err(error) if watch.stopped() => {
-            print_message("error", &format!("{error:#}"));
-            Ok(ExitCode::from(INTERRUPTED))
-        }
-        result => result,
-    }
-}
-
-/// Runs `work` while a thread calls `on_signal` for each signal and `tick` at each poll.
-fn with_attendant<T>(
-    mut signals: Signals,
-    on_signal: impl Fn(i32) + Sync,
-    tick: impl Fn() + Sync,
-    work: impl FnOnce() -> T,
-) -> io::Result<T> {
-    let done = AtomicBool::new(false);
-    let attend = || {
-        let mut follows = false;
-        // Relaxed: the flag orders no other data.
-        while !done.load(Ordering::Relaxed) {
-            // Commands drop their capabilities when interfaces are open, which may be later.
-            follows = follows || privileges::follow();
-            signals.pending().for_each(&on_signal);
-            tick();
-            std::thread::park_timeout(POLL_INTERVAL);
-        }
-    };
-    std::thread::scope(|scope| {
-        let named = |name: &str| std::thread::Builder::new().name(name.into());
-        let attendant = named("attendant").spawn_scoped(scope, attend)?.thread().clone();
-        // Ends the thread however the work ends, also by a panic.
-        let _stop = StopOnDrop { done: &done, thread: attendant };
-        Ok(work())
-    })
-}
-
-/// Ends the attendant thread when dropped.
-struct StopOnDrop<'a> {
-    done: &'a AtomicBool,
-    thread: Thread,
-}
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.done.store(true, Ordering::Relaxed);
-        self.thread.unpark();
-    }
-}
-
-/// Number of interrupts (INT, TERM, Ctrl-C in the terminal view). Only the attendant thread counts.
-#[derive(Default)]
-struct Interrupts(AtomicU32);
-
-impl Interrupts {
-    /// Counts one. True from the second on.
-    fn is_repeated(&self) -> bool {
-        // Relaxed: it carries no data.
-        INTERRUPT.store(true, Ordering::Relaxed);
-        self.0.fetch_add(1, Ordering::Relaxed) > 0
-    }
-}
-
-/// Says so and exits; also if stderr is a pipe or terminal that is not read.
-fn exit_at_once() -> ! {
-    let (said, is_said) = std::sync::mpsc::sync_channel(1);
-    let say = move || {
-        print_message("error", "interrupted twice: no report");
-        let _ = said.send(());
-    };
-    if std::thread::Builder::new().spawn(say).is_ok() {
-        let _ = is_said.recv_timeout(SAID_WITHIN);
-    }
-    std::process::exit(INTERRUPTED.into())
+    let tick = || links::turn(watch, |text| print_message("warning", text));
+    ringtap_program::signals::stoppable(&Watched(watch), duration, tick, work)
 }

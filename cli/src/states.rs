@@ -19,8 +19,8 @@ use ringtap_monitor::{Options, Outcome};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::print_message;
 
-use crate::atomic_file::{AtomicFile, Existing};
 use crate::merge::{check_path, write_state};
+use ringtap_program::atomic_file::{AtomicFile, Existing};
 
 /// The extension of states in a folder.
 pub(crate) const EXTENSION: &str = "state";

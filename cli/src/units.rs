@@ -1,25 +1,14 @@
 //! Parsers of flag values.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use ringtap_export::Refresh;
 use ringtap_flow::Timeouts;
 use ringtap_monitor::Limits;
 pub(crate) use ringtap_terminal::units::{
-    Cores, bytes, cores, count, duration_ns, index_count, number_in, positive_bytes,
+    Cores, cores, count, duration_ns, index_count, listening, number_in, positive_bytes,
     positive_count, positive_duration_ns, share,
 };
-
-/// A listen address: `127.0.0.1:9464`, `[::]:9464`, or a port of the loopback address, `9464` or `localhost:9464`.
-pub(crate) fn listening(text: &str) -> Result<SocketAddr, String> {
-    let text = text.strip_prefix("localhost").unwrap_or(text);
-    let port = text.strip_prefix(':').unwrap_or(text).parse();
-    let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    port.map(local).or_else(|_| text.parse()).map_err(|_| {
-        format!("invalid listen address {text:?}: use a port, 9464, or an address and a port, 0.0.0.0:9464")
-    })
-}
 
 /// A sampling rate: `1:100`, or `100`.
 pub(crate) fn sample(text: &str) -> Result<u32, String> {

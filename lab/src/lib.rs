@@ -54,14 +54,4 @@ pub use trial::UNAVAILABLE;
 pub const COMMIT: &str = env!("RINGTAP_COMMIT");
 
 /// Version, commit, profile, features and compiler, a line each; `--version` prints them.
-pub const BUILD: &str = concat!(
-    env!("CARGO_PKG_VERSION"),
-    "\ncommit ",
-    env!("RINGTAP_COMMIT"),
-    "\nprofile ",
-    env!("RINGTAP_PROFILE"),
-    "\nfeatures ",
-    env!("RINGTAP_FEATURES"),
-    "\ncompiler ",
-    env!("RINGTAP_COMPILER"),
-);
+pub const BUILD: &str = ringtap_program::build!();

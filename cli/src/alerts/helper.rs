@@ -22,7 +22,7 @@ use rustix::fs::{Access, access};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::running::Running;
-use crate::privileges;
+use ringtap_program::privileges;
 
 /// The name of the subcommand.
 pub(crate) const NAME: &str = "run-for-alerts";

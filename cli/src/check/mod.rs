@@ -19,11 +19,12 @@ use ringtap_io::live::{Drain, Options, Receiver, State, Wake};
 use ringtap_wire::LinkType;
 
 use crate::args::{CheckArgs, Form};
-use crate::json::json;
-use crate::privileges::CapabilitySet;
-use crate::{live, privileges, sandbox, signals};
+use crate::{live, signals};
 use findings::Findings;
 use ringtap_base::Clock;
+use ringtap_program::json::json;
+use ringtap_program::privileges::CapabilitySet;
+use ringtap_program::{privileges, sandbox};
 use ringtap_terminal::console;
 
 /// The exit code for losses.

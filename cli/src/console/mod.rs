@@ -11,13 +11,12 @@ use ringtap_engine::{ClockChanges, Watch};
 use ringtap_export::{Handle, Status};
 use ringtap_monitor::report::Interval;
 use ringtap_monitor::{Alert, EndedInterval, Shortage, Totals};
+use ringtap_program::rate::Rate;
 use ringtap_terminal::console::{Level, is_wanted, labelled};
 
 mod progress;
-mod rate;
 
 use progress::Progress;
-pub(crate) use rate::Rate;
 
 use crate::alerts::AlertLines;
 use crate::args::Capture;

@@ -12,9 +12,9 @@ use ringtap_engine::{MOST_INTERFACES, Machine, Options, Plan};
 use serde::Serialize;
 
 use crate::args::Form;
-use crate::json::json;
 use crate::text;
 use facts::{Facts, Nic};
+use ringtap_program::json::json;
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::bold;
 use ringtap_terminal::table::{Lean, Table};

@@ -15,8 +15,9 @@ use ringtap_wire::LinkType;
 use super::control::Socket;
 use super::{Output, WATCH};
 use crate::args::{FilterArgs, Sending};
-use crate::privileges::CapabilitySet;
-use crate::{links, live, notify, privileges};
+use crate::{links, live};
+use ringtap_program::privileges::CapabilitySet;
+use ringtap_program::{notify, privileges};
 use ringtap_terminal::console::note;
 
 /// Longest delay of frames by AF_PACKET's blocks.

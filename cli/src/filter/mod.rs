@@ -23,12 +23,13 @@ use ringtap_io::capture::Severity;
 use ringtap_skeleton::Skeleton;
 
 use crate::args::{FilterAction, FilterArgs, Form};
-use crate::atomic_file::{AtomicFile, Existing};
-use crate::json::json;
-use crate::privileges::CapabilitySet;
-use crate::roles::Roles;
-use crate::{live as interfaces, privileges, sandbox, signals, source};
+use crate::{live as interfaces, signals, source};
 use ringtap_base::text::shown_lines;
+use ringtap_program::atomic_file::{AtomicFile, Existing};
+use ringtap_program::json::json;
+use ringtap_program::privileges::CapabilitySet;
+use ringtap_program::roles::Roles;
+use ringtap_program::{privileges, sandbox};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
 

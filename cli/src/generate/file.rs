@@ -11,8 +11,8 @@ use ringtap_wire::LinkType;
 
 use super::WATCH;
 use super::stamps::Stamps;
-use crate::atomic_file::{AtomicFile, Existing};
 use ringtap_base::Clock;
+use ringtap_program::atomic_file::{AtomicFile, Existing};
 use ringtap_terminal::console::print_message;
 use ringtap_terminal::numbers::{bytes, count, rate};
 

@@ -32,16 +32,17 @@ pub(crate) use profile::named as profile;
 pub(crate) use rate::Rate;
 
 use crate::args::{Form, GenerateArgs, SendMethod};
-use crate::atomic_file::Existing;
-use crate::json::json;
-use crate::privileges::CapabilitySet;
-use crate::roles::Roles;
-use crate::{live as interfaces, privileges, sandbox, signals};
+use crate::{live as interfaces, signals};
 use counts::Counts;
 use frames::Frames;
 use live::Template;
 use mac::Macs;
 use replay::Replay;
+use ringtap_program::atomic_file::Existing;
+use ringtap_program::json::json;
+use ringtap_program::privileges::CapabilitySet;
+use ringtap_program::roles::Roles;
+use ringtap_program::{privileges, sandbox};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
 use send::Treatment;
@@ -91,7 +92,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
         None => to_file(args),
     };
     let result = signals::stoppable(&WATCH, run).context("handling signals")?;
-    if interface.is_some() { result } else { signals::or_interrupted(&WATCH, result) }
+    if interface.is_some() { result } else { signals::or_interrupted(WATCH.stopped(), result) }
 }
 
 /// Writes the frames of a profile to a file.

@@ -7,7 +7,7 @@ use ringtap_traffic::Profile;
 
 use super::Rate;
 use crate::args::GenerateArgs;
-use crate::config::toml_error;
+use ringtap_program::config::toml_error;
 use ringtap_terminal::Usage;
 
 /// The profile of `--profile`, changed by the other flags.

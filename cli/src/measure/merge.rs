@@ -12,10 +12,11 @@ use super::{text, write};
 use crate::args::{MergeArgs, ReportForm};
 use ringtap_terminal::console;
 
-use crate::atomic_file::Existing;
 use crate::merge::WATCH;
-use crate::roles::Roles;
-use crate::{sandbox, source};
+use crate::source;
+use ringtap_program::atomic_file::Existing;
+use ringtap_program::roles::Roles;
+use ringtap_program::sandbox;
 
 /// The largest measurement file, in bytes.
 const MOST_BYTES: u64 = 4 << 30;

@@ -20,11 +20,12 @@ use ringtap_measure::run::{
 use ringtap_traffic::{Generator, Profile};
 
 use crate::args::{Capture, Form, MeasureArgs};
-use crate::atomic_file::Existing;
-use crate::json::json;
-use crate::privileges::CapabilitySet;
-use crate::roles::Roles;
-use crate::{generate, live, privileges, sandbox, signals, source};
+use crate::{generate, live, signals, source};
+use ringtap_program::atomic_file::Existing;
+use ringtap_program::json::json;
+use ringtap_program::privileges::CapabilitySet;
+use ringtap_program::roles::Roles;
+use ringtap_program::{privileges, sandbox};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, note, print_message};
 
@@ -70,7 +71,7 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
     signals::stoppable_for(&WATCH, duration, || {
         if args.advise {
             let advice = advice(args, &run_options, &options, &machine);
-            return signals::or_interrupted(&WATCH, advice);
+            return signals::or_interrupted(WATCH.stopped(), advice);
         }
         let outcome = measure(args, &plan)?;
         print_notices(&outcome.run.notices);

@@ -6,7 +6,7 @@ use ringtap_measure::Kind;
 use ringtap_measure::run::{Merged, Options};
 
 use crate::args::{SketchFile, SketchForm};
-use crate::atomic_file::{AtomicFile, Existing};
+use ringtap_program::atomic_file::{AtomicFile, Existing};
 use ringtap_terminal::Usage;
 
 /// Checks the outputs before the run.

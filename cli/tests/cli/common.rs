@@ -1,9 +1,9 @@
-//! Helpers of all tests: the command, the bundled capture, small file systems, and checks for
-//! tools.
+//! Helpers of all tests: the command, the bundled capture and small file systems.
 
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
+pub(crate) use ringtap_testkit::{have, output_of};
 use serde_json::Value;
 
 /// The command under test, without colours and log settings of the environment.
@@ -50,18 +50,6 @@ pub(crate) fn json(file: &Path, flags: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Runs the command and returns stdout, stderr and the exit code.
-pub(crate) fn output_of(command: &mut Command) -> (String, String, i32) {
-    let output = command.output().unwrap();
-    // Some kernels lack it, and the command says so.
-    let is_of_kernel = |line: &&str| !line.contains("this kernel has no Landlock");
-    let text = |bytes: &[u8]| {
-        let text = String::from_utf8(bytes.to_vec()).unwrap();
-        text.split_inclusive('\n').filter(is_of_kernel).collect::<String>()
-    };
-    (text(&output.stdout), text(&output.stderr), output.status.code().expect("no signal ended it"))
-}
-
 /// Whether the process may use cores 0 and 1; prints a `SKIPPED` line if not.
 pub(crate) fn have_two_cores() -> bool {
     let both = ringtap_engine::Machine::this().check_cores(&[0, 1]).is_ok();
@@ -69,18 +57,6 @@ pub(crate) fn have_two_cores() -> bool {
         eprintln!("SKIPPED: cores 0 and 1 are not both available here");
     }
     both
-}
-
-/// Whether the tool is installed; prints a `SKIPPED` line if not.
-pub(crate) fn have(tool: &str) -> bool {
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders = std::env::split_paths(&paths).collect::<Vec<_>>();
-    folders.push("/usr/sbin".into());
-    let found = folders.iter().any(|folder| folder.join(tool).is_file());
-    if !found {
-        eprintln!("SKIPPED: {tool} is not installed");
-    }
-    found
 }
 
 /// Runs the command in a tmpfs of `kib` KiB. Returns stderr, the exit code and the names of the

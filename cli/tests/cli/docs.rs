@@ -10,18 +10,22 @@ use std::process::Command;
 use crate::common::{have, office, output_of, ringtap};
 use crate::net::{Background, Net, Right};
 
+/// The page of `ringtap-ndn`.
+const NDN_PAGE: &str = "programs/ringtap-ndn/README.md";
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Name and text of README, CONTRIBUTING and all pages of `docs`.
+/// Path and text of README, CONTRIBUTING, all pages of `docs` and those of the programs.
 fn pages() -> Vec<(String, String)> {
     let pages = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let mut pages: Vec<_> = pages.filter(|path| path.extension() == Some("md".as_ref())).collect();
-    pages.extend(["README.md", "CONTRIBUTING.md"].map(|name| root().join(name)));
+    let others = ["README.md", "CONTRIBUTING.md", NDN_PAGE];
+    pages.extend(others.map(|name| root().join(name)));
     pages.sort();
     let page = |path: &PathBuf| {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let name = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
         (name, fs::read_to_string(path).unwrap())
     };
     pages.iter().map(page).collect()
@@ -61,13 +65,16 @@ fn without_remark(line: &str) -> &str {
     line[..end].split(" #").next().unwrap().trim_end()
 }
 
-/// The command lines of both programs that a page shows, in blocks, sentences and tables.
+/// The programs.
+const PROGRAMS: [&str; 3] = ["ringtap", "ringtap-ndn", "ringtap-lab"];
+
+/// The command lines of all programs that a page shows, in blocks, sentences and tables.
 fn shown(page: &str) -> BTreeSet<String> {
     let (blocks, spans) = code(page);
     let lines = blocks.iter().flat_map(|block| block.lines()).map(without_remark);
     let all = lines.chain(spans.iter().map(String::as_str));
     let all = all.map(|line| line.trim_start_matches("sudo "));
-    let begins = ["ringtap ", "ringtap-lab "];
+    let begins = PROGRAMS.map(|program| format!("{program} "));
     let all = all.filter(|line| {
         begins.iter().any(|begin| line.starts_with(begin)) || line.contains("| ringtap ")
     });
@@ -77,10 +84,11 @@ fn shown(page: &str) -> BTreeSet<String> {
 /// The program and the arguments of the command in a line. Text before and after the command is
 /// removed; each choice of `a|b` gives a list of arguments.
 fn arguments(line: &str) -> (&'static str, Vec<Vec<String>>) {
-    let (program, line) = match line.strip_prefix("ringtap-lab ") {
-        Some(rest) => ("ringtap-lab", rest),
-        None => ("ringtap", line.split_once("ringtap ").expect("the command").1),
-    };
+    let rest = |program| Some((program, line.strip_prefix(program)?.strip_prefix(' ')?));
+    let (program, line) = PROGRAMS
+        .into_iter()
+        .find_map(rest)
+        .unwrap_or_else(|| ("ringtap", line.split_once("ringtap ").expect("the command").1));
     let line = line.split([';', '>']).next().unwrap().split(" | ").next().unwrap();
     let line = line.replace(['[', ']'], "").replace("ADDRESS", "192.0.2.1");
     let mut all = vec![Vec::<String>::new()];
@@ -107,22 +115,28 @@ fn arguments(line: &str) -> (&'static str, Vec<Vec<String>>) {
     (program, all)
 }
 
-/// The folder of both programs; it contains `ringtap-lab` if the whole workspace was built.
+/// The folder of the programs; it contains the others if the whole workspace was built.
 fn programs() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_ringtap")).parent().unwrap().to_owned()
 }
 
+/// Whether the program is built; prints a `SKIPPED` line if not.
+fn is_built(program: &str) -> bool {
+    let is_built = programs().join(program).exists();
+    if !is_built {
+        eprintln!("SKIPPED: {program} is not built (cargo build --workspace)");
+    }
+    is_built
+}
+
 #[test]
 fn all_commands_shown_parse() {
-    let has_lab = programs().join("ringtap-lab").exists();
-    if !has_lab {
-        eprintln!("SKIPPED: ringtap-lab is not built (cargo build -p ringtap-lab)");
-    }
+    let built: Vec<_> = PROGRAMS.into_iter().filter(|program| is_built(program)).collect();
     let mut count = 0;
     for (page, text) in pages() {
         for line in shown(&text) {
             let (program, all) = arguments(&line);
-            for arguments in all.iter().filter(|_| has_lab || program == "ringtap") {
+            for arguments in all.iter().filter(|_| built.contains(&program)) {
                 // Help is printed only if all arguments before it parse.
                 let mut command = assert_cmd::Command::new(programs().join(program));
                 let (out, errors, code) = output_of(command.args(arguments).arg("--help"));
@@ -135,9 +149,12 @@ fn all_commands_shown_parse() {
 }
 
 /// Parts of commands that need minutes, a terminal, a device or another program.
-const NOT_RUN: [&str; 10] = [
+const NOT_RUN: [&str; 13] = [
     "ringtap-lab ",
-    "ringtap ndn ",
+    "ringtap-ndn ping ",
+    "ringtap-ndn server ",
+    "ringtap-ndn load ",
+    "ringtap-ndn key ",
     "ringtap doctor",
     "--tui",
     "--method live",
@@ -151,7 +168,7 @@ const NOT_RUN: [&str; 10] = [
 /// Whether the line can run as it is: it is not only a command name, and has no placeholders.
 fn is_whole(line: &str) -> bool {
     let stands_for = ["FILE", "IFACE", "PATH", "REV", "NAME", "PREFIX", "FOLDER", "…", "|s", "[-"];
-    let names_command = line.starts_with("ringtap ") && line.split(' ').count() == 2;
+    let names_command = line.starts_with("ringtap") && line.split(' ').count() == 2;
     !names_command && !stands_for.iter().any(|word| line.contains(word))
 }
 
@@ -160,7 +177,7 @@ fn is_whole(line: &str) -> bool {
 fn ready(line: &str) -> Option<&'static str> {
     let words = [
         ("ringtap filter -i", "control: "),
-        ("ringtap forward --config", "forwarding at unix://"),
+        ("ringtap-ndn forward --config", "forwarding at unix://"),
         ("ringtap check -i", "listening: "),
         ("ringtap measure -i", "listening: "),
         ("ringtap monitor -i", "listening: "),
@@ -169,7 +186,7 @@ fn ready(line: &str) -> Option<&'static str> {
 }
 
 /// Creates the files and interfaces that the commands use.
-fn prepare(net: &Net, folder: &Path) {
+fn prepare(net: &Net, folder: &Path, has_ndn: bool) {
     for command in ["link set right down", "link set right name eth0", "link set eth0 up"] {
         net.ip(Right, command);
     }
@@ -188,11 +205,13 @@ fn prepare(net: &Net, folder: &Path) {
     };
     fs::write(folder.join("rules.txt"), block(&page("FILTER.md"), "default deny")).unwrap();
     let run = folder.display().to_string();
-    let forwarder = block(&page("NDN.md"), "[udp]").replace("/run", &run);
+    let forwarder =
+        block(&fs::read_to_string(root().join(NDN_PAGE)).unwrap(), "[udp]").replace("/run", &run);
     fs::write(folder.join("ndn.toml"), forwarder).unwrap();
-    if cfg!(feature = "signatures") {
-        let flags = ["ndn", "key", "generate", "/example", "--out", "one"];
-        let (_, errors, code) = output_of(ringtap().args(flags).current_dir(folder));
+    if has_ndn {
+        let mut command = assert_cmd::Command::new(programs().join("ringtap-ndn"));
+        let command = command.args(["key", "generate", "/example", "--out", "one"]);
+        let (_, errors, code) = output_of(command.current_dir(folder));
         assert_eq!(code, 0, "{errors}");
     }
     fs::create_dir(folder.join("states")).unwrap();
@@ -245,7 +264,8 @@ fn the_commands_shown_run() {
     let Some(net) = Net::new(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    prepare(&net, folder);
+    let has_ndn = is_built("ringtap-ndn");
+    prepare(&net, folder, has_ndn);
     let path = format!("{}:{}", programs().display(), std::env::var("PATH").unwrap());
     let shell = |line: &str| {
         let mut command = net.program(Right, "bash");
@@ -258,6 +278,7 @@ fn the_commands_shown_run() {
         assert!(all.iter().any(|line| line.contains(reason)), "no page shows {reason:?} any more");
     }
     let all = all.iter().filter(|line| is_whole(line));
+    let all = all.filter(|line| has_ndn || !line.starts_with("ringtap-ndn "));
     let all: Vec<_> =
         all.filter(|line| !NOT_RUN.iter().any(|reason| line.contains(reason))).collect();
     let (ctl_lines, all): (Vec<_>, Vec<_>) =
@@ -299,7 +320,7 @@ fn the_commands_shown_run() {
             let (begin, _) = ctl_line.split_once(" ctl ").unwrap();
             let place = ctl_line.split(' ').nth(3).unwrap().replace("/run/", "");
             let of_this = run.starts_with(begin)
-                && (run.contains(&place) || begin == "ringtap forward" && place == "ndn.sock");
+                && (run.contains(&place) || begin == "ringtap-ndn forward" && place == "ndn.sock");
             if of_this {
                 eprintln!("  {ctl_line}");
                 let ctl_run = ctl_line.replace("/run/", &format!("{}/", folder.display()));
@@ -386,7 +407,7 @@ fn the_pipelines_shown_print_something() {
 }
 
 /// Folders of the repository with files that docs name.
-const FOLDERS: [&str; 13] = [
+const FOLDERS: [&str; 14] = [
     "apps",
     "cli",
     "compare",
@@ -396,6 +417,7 @@ const FOLDERS: [&str; 13] = [
     "experiments",
     "lab",
     "packaging",
+    "programs",
     "python",
     "scripts",
     "tests",
@@ -450,11 +472,9 @@ fn the_files_links_and_targets_that_docs_name_exist() {
             if target.contains("://") {
                 continue;
             }
-            let folder =
-                if page.contains("README") || page.contains("CONTRIBUTING") { "." } else { "docs" };
             let file = match file {
-                "" => root().join(folder).join(&page),
-                file => root().join(folder).join(file),
+                "" => root().join(&page),
+                file => root().join(&page).with_file_name(file),
             };
             check(&page, target, file.exists());
             if !anchor.is_empty() {

@@ -36,7 +36,6 @@ fn a_flag_without_effect_is_refused() {
         ("measure -r A --capture af-xdp", "--read"),
         ("generate -i x --profile mix --loop 2", "--profile"),
         ("generate -w x --profile /dev/null", "is empty"),
-        ("ndn server /a --listen udp://127.0.0.1 --register", "--listen"),
     ] {
         let line = line.replace('A', office);
         let (out, errors, code) = output_of(ringtap().args(line.split(' ')));

@@ -2,43 +2,15 @@
 //! the packaged rules with Prometheus' tool.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::time::Duration;
 
 use rustix::process::Signal;
 
 use crate::common::{have, office, output_of, ringtap};
 use crate::formats::python;
 use crate::signals::Waiting;
-
-/// A loopback address with a free TCP port.
-pub(crate) fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
-/// Sends a request and returns the response; the connection stays open.
-fn request_on(stream: &mut TcpStream, request: &str) -> String {
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut bytes = Vec::new();
-    while !bytes.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).unwrap();
-        bytes.extend(byte);
-    }
-    let head = String::from_utf8(bytes).unwrap();
-    let (_, length) = head.split_once("Content-Length: ").unwrap();
-    let length: usize = length.split("\r\n").next().unwrap().parse().unwrap();
-    let mut body = vec![0; if request.starts_with("HEAD ") { 0 } else { length }];
-    stream.read_exact(&mut body).unwrap();
-    head + &String::from_utf8(body).unwrap()
-}
-
-/// As [`request_on`], on a new connection.
-pub(crate) fn request(address: SocketAddr, request: &str) -> String {
-    request_on(&mut TcpStream::connect(address).unwrap(), request)
-}
+use ringtap_testkit::{SCRAPE, free_address, request, request_on};
 
 /// Raises this process's limit of open files to the maximum, and returns it.
 fn many_files() -> u64 {
@@ -47,8 +19,6 @@ fn many_files() -> u64 {
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
     maximum.unwrap_or(u64::MAX)
 }
-
-pub(crate) const SCRAPE: &str = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 #[test]
 fn idle_connections_do_not_delay_a_scrape() {

@@ -2,7 +2,7 @@
 //! its output, what a killed process leaves is finished or reported, and rights are given up.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -87,25 +87,6 @@ fn no_output_is_a_file_that_the_command_uses() {
     }
     assert_eq!(names(folder.path()), before);
     assert!(contents().eq(all));
-}
-
-#[test]
-fn the_socket_of_a_forwarder_is_none_of_its_files() {
-    let folder = folder();
-    let path = |name: &str| folder.path().join(name);
-    fs::write(path("secret"), "ab".repeat(32)).unwrap();
-    fs::set_permissions(path("secret"), fs::Permissions::from_mode(0o600)).unwrap();
-    symlink("f.toml", path("link")).unwrap();
-    for socket in ["f.toml", "./link", "secret"] {
-        let key = "[[anchor]]\ntype = \"hmac\"\nname = \"/a/KEY/1\"\nkey = \"secret\"";
-        let text = format!("[unix]\nlisten = \"{socket}\"\n{key}\n");
-        fs::write(path("f.toml"), &text).unwrap();
-        for more in ["", " --dry-run"] {
-            let (errors, code) = run_in(folder.path(), &format!("forward --config f.toml{more}"));
-            assert!(code == 2 && errors.contains("name the same file"), "{socket}{more}: {errors}");
-        }
-        assert_eq!(fs::read_to_string(path("f.toml")).unwrap(), text);
-    }
 }
 
 #[test]

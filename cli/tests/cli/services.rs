@@ -1,129 +1,25 @@
 //! Tests of commands under a service manager: their notifications, and their work under the
 //! restrictions of the units in `packaging/`.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
-use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use ringtap_io::live::SendOptions;
 use rustix::process::Signal;
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::common::{have, office, output_of, ringtap};
-use crate::net::{Background, End, Net, NetCommands, Right};
+use crate::net::{Background, Net, NetCommands, Right};
 use crate::signals::frame;
+use ringtap_testkit::restricted::{Place, unit, verify_unit};
 use ringtap_testkit::send_all;
 
-/// The user ID of restricted commands.
-const USER: u32 = 65_534;
-
-/// Exit code of `restrict.py` if the machine lacks a facility that it needs.
-const UNAVAILABLE: i32 = 77;
-
-/// A folder that the restricted user may write, with a copy of the command and the manager's
-/// notification socket.
-struct Place {
-    folder: TempDir,
-    manager: UnixDatagram,
-}
-
-impl Place {
-    /// Prints a `SKIPPED` line and returns `None` if the machine cannot apply the restrictions.
-    fn new() -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("SKIPPED: restrictions of units need root");
-            return None;
-        }
-        if !["systemd-analyze", "python3", "setpriv", "ip"].into_iter().all(have) {
-            return None;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
-        chown(&folder, Some(USER), Some(USER)).unwrap();
-        // The build folder may be unreadable for the restricted user.
-        fs::copy(env!("CARGO_BIN_EXE_ringtap"), folder.path().join("ringtap")).unwrap();
-        let manager = UnixDatagram::bind(folder.path().join("notify")).unwrap();
-        fs::set_permissions(folder.path().join("notify"), Permissions::from_mode(0o777)).unwrap();
-        manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let place = Self { folder, manager };
-        let denied = place.path("try");
-        let tried = place.restricted(&unit("ringtap@"), &denied, &["--version"]).output().unwrap();
-        if tried.status.code() == Some(UNAVAILABLE) {
-            eprintln!("{}", String::from_utf8_lossy(&tried.stderr).trim_end());
-            return None;
-        }
-        Some(place)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn shown(&self, name: &str) -> String {
-        self.path(name).display().to_string()
-    }
-
-    /// The command under the restrictions of a unit. Denied system calls are written to the file
-    /// `denied`.
-    fn restricted(&self, unit: &Path, denied: &Path, flags: &[&str]) -> Command {
-        let mut command = Command::new("python3");
-        self.set_up(&mut command, unit, denied, flags);
-        command
-    }
-
-    /// As [`Self::restricted`], in the network namespace of an end.
-    fn restricted_in(&self, net: &Net, end: End, unit: &Path, flags: &[&str]) -> Command {
-        let mut command = net.program(end, "python3");
-        self.set_up(&mut command, unit, &self.path("denied"), flags);
-        command
-    }
-
-    fn set_up(&self, command: &mut Command, unit: &Path, denied: &Path, flags: &[&str]) {
-        let helper = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/restrict.py");
-        command.arg(helper).arg(unit).arg(denied).arg(self.path("ringtap")).args(flags);
-        command.current_dir(&self.folder).env("NO_COLOR", "1").env_remove("RINGTAP_LOG");
-        command.env("NOTIFY_SOCKET", self.path("notify")).env("WATCHDOG_USEC", "3000000");
-    }
-
-    /// Waits for a message to the service manager that starts with `message`.
-    fn wait_for(&self, message: &str) -> String {
-        let mut bytes = [0; 4096];
-        loop {
-            let length = self.manager.recv(&mut bytes);
-            let length = length.unwrap_or_else(|error| panic!("{error}; never {message:?}"));
-            let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
-            if text.starts_with(message) {
-                return text;
-            }
-        }
-    }
-
-    /// Discards the messages so far, so that the socket has room for more.
-    fn drain(&self) {
-        self.manager.set_nonblocking(true).unwrap();
-        while self.manager.recv(&mut [0; 4096]).is_ok() {}
-        self.manager.set_nonblocking(false).unwrap();
-    }
-
-    /// The system calls that were denied.
-    fn denied(&self) -> String {
-        fs::read_to_string(self.path("denied")).unwrap()
-    }
-}
-
-/// A unit as it is shipped.
-fn unit(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging");
-    let file = folder.join(format!("{name}.service"));
-    assert!(file.is_file(), "{}", file.display());
-    file
-}
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ringtap");
 
 fn frames() -> Vec<Vec<u8>> {
     (0..500).map(frame).collect()
@@ -131,7 +27,7 @@ fn frames() -> Vec<Vec<u8>> {
 
 #[test]
 fn the_monitor_works_under_the_restrictions_of_its_unit() {
-    let (Some(place), Some(net)) = (Place::new(), Net::new(1)) else { return };
+    let (Some(place), Some(net)) = (Place::new(PROGRAM), Net::new(1)) else { return };
     let collector = net.inside(Right, || UdpSocket::bind("127.0.0.1:4739").unwrap());
     collector.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     for capture in ["af-packet", "af-xdp"] {
@@ -184,7 +80,7 @@ fn the_monitor_works_under_the_restrictions_of_its_unit() {
 
 #[test]
 fn the_filter_works_under_the_restrictions_of_its_unit() {
-    let (Some(place), Some(net)) = (Place::new(), Net::new(1)) else { return };
+    let (Some(place), Some(net)) = (Place::new(PROGRAM), Net::new(1)) else { return };
     net.add_output();
     let (rules, more) = (place.shown("rules"), place.shown("more"));
     fs::write(&rules, "allow from 10.0.0.0/24\n").unwrap();
@@ -231,41 +127,10 @@ fn the_filter_works_under_the_restrictions_of_its_unit() {
     }
 }
 
-#[test]
-fn the_forwarder_works_under_the_restrictions_of_its_unit() {
-    let (Some(place), Some(net)) = (Place::new(), Net::new(1)) else { return };
-    let (config, socket) = (place.shown("forward.toml"), place.shown("nfd.sock"));
-    let text = format!(
-        "[udp]\nlisten = \"127.0.0.1:6363\"\n[unix]\nlisten = \"{socket}\"\n\
-         [[ethernet]]\ninterface = \"right\"\n"
-    );
-    fs::write(&config, text).unwrap();
-    let flags = ["forward", "--config", &config, "--duration", "300s", "--report", "json"];
-    let command = place.restricted_in(&net, Right, &unit("ringtap-forward"), &flags);
-    let forwarder = Background::start(command, "forwarding at ");
-    place.wait_for("READY=1");
-    let ctl = |words: &[&str]| {
-        let (out, errors, code) =
-            output_of(ringtap().args(["forward", "ctl"]).arg(&socket).args(words));
-        assert_eq!(code, 0, "{words:?}: {errors}");
-        out
-    };
-    assert!(ctl(&["register", "/a", "udp://127.0.0.1:7000"]).contains("/a is routed to face "));
-    assert!(ctl(&["routes"]).contains("/a"));
-    assert!(ctl(&["faces"]).contains("7000"));
-    place.wait_for("WATCHDOG=1");
-    place.drain();
-    forwarder.interrupt();
-    place.wait_for("STOPPING=1");
-    let (_, errors, code) = forwarder.end();
-    assert_eq!(code, 0, "{errors}");
-    assert_eq!(place.denied(), "", "system calls that the unit does not list");
-}
-
 /// The tests above detect a system call that is missing in a unit.
 #[test]
 fn a_call_that_a_unit_does_not_list_is_denied_and_recorded() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new(PROGRAM) else { return };
     let shipped = fs::read_to_string(unit("ringtap@")).unwrap();
     let without = |words: &str| {
         let lines = shipped.lines().filter(|line| !line.contains(words));
@@ -291,28 +156,8 @@ fn a_call_that_a_unit_does_not_list_is_denied_and_recorded() {
 
 #[test]
 fn systemd_accepts_the_units() {
-    if !have("systemd-analyze") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    for (name, instance) in [
-        ("ringtap@", "ringtap@lo"),
-        ("ringtap-filter@", "ringtap-filter@lo"),
-        ("ringtap-forward", "ringtap-forward"),
-    ] {
-        // systemd-analyze requires that the program exists, and the command is not installed.
-        let text = fs::read_to_string(unit(name)).unwrap();
-        let text = text.replace("/usr/local/bin/ringtap", env!("CARGO_BIN_EXE_ringtap"));
-        let file = folder.path().join(format!("{instance}.service"));
-        fs::write(&file, text).unwrap();
-        let mut command = Command::new("systemd-analyze");
-        let output =
-            command.args(["verify", "--man=no", "--recursive-errors=no"]).arg(&file).output();
-        let output = output.unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{name}: {errors}");
-        let own = errors.lines().filter(|line| line.contains(folder.path().to_str().unwrap()));
-        assert_eq!(own.collect::<Vec<_>>(), Vec::<&str>::new(), "{name}");
+    for (name, instance) in [("ringtap@", "ringtap@lo"), ("ringtap-filter@", "ringtap-filter@lo")] {
+        verify_unit(name, instance, PROGRAM);
     }
 }
 
@@ -333,8 +178,7 @@ fn systemd_accepts_other_flags_and_the_sample_configuration_is_valid() {
     let (_, example) = page.split_once("```ini\n").unwrap();
     let (example, _) = example.split_once("```").unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let program =
-        |text: &str| text.replace("/usr/local/bin/ringtap", env!("CARGO_BIN_EXE_ringtap"));
+    let program = |text: &str| text.replace("/usr/local/bin/ringtap", PROGRAM);
     let file = folder.path().join("ringtap@lo.service");
     let text = fs::read_to_string(unit("ringtap@")).unwrap();
     assert!(text.contains("StateDirectory=ringtap-%i\n"), "a folder for each instance");

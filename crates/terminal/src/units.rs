@@ -1,4 +1,4 @@
-//! Durations, counts, sizes and lists of cores as text.
+//! Durations, counts, sizes, lists of cores and listen addresses as text.
 //!
 //! | kind | examples | unit letters |
 //! |---|---|---|
@@ -6,8 +6,10 @@
 //! | count | `4096`, `100k`, `1.5M` | k M G: powers of 1000 |
 //! | size | `512M`, `4G`, `64KiB` | k M G, also with B or iB: powers of 1024 |
 //! | cores | `0,2`, `0-3` | |
+//! | listen address | `9464`, `0.0.0.0:9464` | |
 
 use std::fmt::Display;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 
 const SECOND: f64 = 1e9;
@@ -147,6 +149,16 @@ fn decimal(text: &str) -> Option<(f64, &str)> {
 /// Exact up to 2^53, and to 16 digits beyond.
 fn whole(value: f64) -> Option<u64> {
     (value < u64::MAX as f64).then_some(value.round() as u64)
+}
+
+/// A listen address: `127.0.0.1:9464`, `[::]:9464`, or a port of the loopback address, `9464` or `localhost:9464`.
+pub fn listening(text: &str) -> Result<SocketAddr, String> {
+    let text = text.strip_prefix("localhost").unwrap_or(text);
+    let port = text.strip_prefix(':').unwrap_or(text).parse();
+    let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    port.map(local).or_else(|_| text.parse()).map_err(|_| {
+        format!("invalid listen address {text:?}: use a port, 9464, or an address and a port, 0.0.0.0:9464")
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,81 @@
+//! Names of output files: of parts that are written, and of files beside others.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use tempfile::{PathPersistError, TempPath};
+
+/// The end of a temporary name.
+pub(crate) const SUFFIX: &str = ".part";
+
+/// The beginning of the temporary names of a file.
+pub(crate) fn prefix(path: &Path) -> OsString {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".");
+    name
+}
+
+/// Gives a temporary file the name `path` or, if that exists, the next free one. Returns the name.
+pub(crate) fn persist(mut part: TempPath, path: &Path) -> Result<PathBuf, PathPersistError> {
+    for number in 0_u64.. {
+        let name = if number == 0 { path.to_owned() } else { numbered(path, number) };
+        if exists(&name) {
+            continue;
+        }
+        match part.persist_noclobber(&name) {
+            Ok(()) => return Ok(name),
+            Err(failed) if failed.error.kind() == ErrorKind::AlreadyExists => {
+                part = failed.path;
+            }
+            Err(failed) => return Err(failed),
+        }
+    }
+    unreachable!("numbers do not end")
+}
+
+/// The next free name of a file: the name itself if it is free.
+pub(crate) fn free_name(path: &Path) -> PathBuf {
+    let names = std::iter::once(path.to_owned()).chain((1..).map(|number| numbered(path, number)));
+    names.into_iter().find(|name| !exists(name)).unwrap_or_else(|| path.to_owned())
+}
+
+/// Whether the name exists, also as a symbolic link to nothing.
+pub(crate) fn exists(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// `flows.1.json` for `flows.json`: the extension remains.
+fn numbered(path: &Path, number: u64) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+/// The folder of a file.
+pub(crate) fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_keep_their_extension() {
+        for (name, next) in
+            [("a.json", "a.1.json"), ("a", "a.1"), (".a", ".a.1"), ("b/a.x", "b/a.1.x")]
+        {
+            assert_eq!(numbered(Path::new(name), 1), Path::new(next));
+        }
+    }
+}

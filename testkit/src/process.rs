@@ -1,0 +1,108 @@
+//! Programs that tests run.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Runs the command and returns stdout, stderr and the exit code.
+pub fn output_of(command: &mut assert_cmd::Command) -> (String, String, i32) {
+    let output = command.output().unwrap();
+    // Some kernels lack it, and the command says so.
+    let is_of_kernel = |line: &&str| !line.contains("this kernel has no Landlock");
+    let text = |bytes: &[u8]| {
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        text.split_inclusive('\n').filter(is_of_kernel).collect::<String>()
+    };
+    (text(&output.stdout), text(&output.stderr), output.status.code().expect("no signal ended it"))
+}
+
+/// Whether the tool is installed; prints a `SKIPPED` line if not.
+pub fn have(tool: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = std::env::split_paths(&paths).collect::<Vec<_>>();
+    folders.push("/usr/sbin".into());
+    let found = folders.iter().any(|folder| folder.join(tool).is_file());
+    if !found {
+        eprintln!("SKIPPED: {tool} is not installed");
+    }
+    found
+}
+
+/// A process that runs in the background of a test. Drop kills it.
+pub struct Background {
+    pub child: Child,
+    errors: BufReader<ChildStderr>,
+}
+
+/// A process that has not ended this long after [`Background::end`] was called is killed.
+const LONGEST: Duration = Duration::from_secs(60);
+
+impl Background {
+    /// Starts the command and waits for a line on stderr with `words`.
+    pub fn start(command: Command, words: &str) -> Self {
+        let mut process = Self::without_words(command);
+        process.wait_for(words);
+        process
+    }
+
+    /// Starts the command.
+    pub fn without_words(mut command: Command) -> Self {
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        Self { child, errors }
+    }
+
+    /// The next line on stderr with `words`; panics if the process ends before.
+    pub fn wait_for(&mut self, words: &str) -> String {
+        let mut seen = Vec::new();
+        for line in self.errors.by_ref().lines().map_while(Result::ok) {
+            if line.contains(words) {
+                return line;
+            }
+            seen.push(line);
+        }
+        panic!("the process ended without a line with {words:?}: {seen:?}")
+    }
+
+    pub fn send(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Sends SIGINT.
+    pub fn interrupt(&self) {
+        self.send(Signal::INT);
+    }
+
+    /// Waits for the end and returns stdout, the rest of stderr and the exit code.
+    pub fn end(mut self) -> (Vec<u8>, String, i32) {
+        let id = Pid::from_child(&self.child);
+        let (done, waiting) = std::sync::mpsc::sync_channel::<()>(1);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                if waiting.recv_timeout(LONGEST) == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
+                {
+                    let _ = kill_process(id, Signal::KILL);
+                }
+            });
+            let (mut out, mut errors) = (Vec::new(), String::new());
+            // A test may have taken stdout to read it.
+            if let Some(mut stdout) = self.child.stdout.take() {
+                stdout.read_to_end(&mut out).unwrap();
+            }
+            self.errors.read_to_string(&mut errors).unwrap();
+            drop(done);
+            let code = self.child.wait().unwrap().code();
+            (out, errors, code.expect("no signal ended it"))
+        })
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
