@@ -33,7 +33,7 @@ def run(options, method, window, content):
                 f'[tables]\ncontent-store = 0\n[workers]\nnumber = {options.workers}\n'
                 f'[[route]]\nprefix = "/load"\nto = "ether://out/{ANSWERER}"\n'
             )
-        command = [options.ringtap, "forward", "--report", "json", "--config", config]
+        command = [options.program, "forward", "--report", "json", "--config", config]
         forwarder = subprocess.Popen(
             inside(NEAR, on_core(0, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -55,7 +55,7 @@ def run(options, method, window, content):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--ringtap", required=True)
+    parser.add_argument("--program", required=True)
     parser.add_argument("--load", required=True)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2)

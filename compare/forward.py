@@ -1,4 +1,4 @@
-"""Compares ringtap forward with ndnd under the same load, in turns; prints medians and their quotients.
+"""Compares ringtap-ndn forward with ndnd under the same load, in turns; prints medians and their quotients.
 
 The forwarder runs on one core, the load on another. Neither forwarder uses its content store; all names are new. On a
 busy machine, the forwarder's CPU time per exchange is more reliable than the rate.
@@ -117,7 +117,7 @@ def measure(kind, program, load, window, seconds, content, offload):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--ringtap", required=True)
+    parser.add_argument("--program", required=True)
     parser.add_argument("--ndnd", required=True)
     parser.add_argument("--load", required=True)
     parser.add_argument("--rounds", type=int, default=5)
@@ -128,7 +128,7 @@ def main():
     options = parser.parse_args()
     if not os.access(options.ndnd, os.X_OK):
         sys.exit(f"{options.ndnd} is missing: scripts/setup-test.sh builds it")
-    kinds = [(Ringtap, options.ringtap), (Ndnd, options.ndnd)]
+    kinds = [(Ringtap, options.program), (Ndnd, options.ndnd)]
     load = "offloaded" if options.offload else "plain"
     print(f"load average {os.getloadavg()[0]:.1f}, {options.content} bytes of content, {load} load")
     print("| in flight | ringtap, Data/s | ndnd, Data/s | times | ringtap, CPU µs | ndnd, CPU µs | times | lost |")

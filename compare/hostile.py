@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what a hostile neighbour costs the other faces of ringtap forward: it sends Interests with distinct names and
+"""Measures what a hostile neighbour costs the other faces of ringtap-ndn forward: it sends Interests with distinct names and
 lifetimes of an hour, to a producer that never answers.
 
 Two programs ping servers through the forwarder during the whole flood: one over UDP a server behind UDP, the other over the
@@ -10,7 +10,7 @@ core 0, the rest on core 1, the flood only when they are idle (SCHED_IDLE). Ther
 Each Interest of the flood must be counted by the forwarder, or by the kernel as a datagram that found the forwarder's receive queue
 full. With --offload, which sends more than a forwarder on one core handles, the kernel counts messages of up to 64 datagrams. The forwarder's resident memory is read twice a second.
 
-Needs target/release/ringtap and compare/forward; compare/hostile.sh builds both.
+Needs target/release/ringtap-ndn and compare/forward; compare/hostile.sh builds both.
 """
 
 import argparse
@@ -93,14 +93,14 @@ def trial(options, mode):
                 f'[[route]]\nprefix = "/served/udp"\nto = "udp://127.0.0.1:{answer_at}"\n'
                 f'[[route]]\nprefix = "/void"\nto = "udp://127.0.0.1:{silent_port}"\n'
             )
-        ringtap, ndn = options.ringtap, [options.ringtap, "ndn"]
-        forwarder = start(on_core(0, [ringtap, "forward", "--report", "json", "--config", config]))
+        program = options.program
+        forwarder = start(on_core(0, [program, "forward", "--report", "json", "--config", config]))
         running = [forwarder]
         try:
             while not os.path.exists(path):
                 assert forwarder.poll() is None, "the forwarder exited"
                 time.sleep(0.05)
-            server = [*ndn, "server", "--report", "json"]
+            server = [program, "server", "--report", "json"]
             servers = [
                 start(on_core(1, [*server, "/served/udp", "--listen", f"udp://127.0.0.1:{answer_at}"])),
                 start(on_core(1, [*server, "/served/unix", "--to", f"unix:{path}"])),
@@ -110,7 +110,7 @@ def trial(options, mode):
             memory = Memory(forwarder.pid)
             words = ["ping", "-q", "--report", "json", "-i", f"{INTERVAL_MS}ms", "-W", "1s"]
             ways = {"/served/udp": f"udp://127.0.0.1:{at}", "/served/unix": f"unix:{path}"}
-            pings = [start(on_core(1, [*ndn, *words, name, "--to", to])) for name, to in ways.items()]
+            pings = [start(on_core(1, [program, *words, name, "--to", to])) for name, to in ways.items()]
             running += pings
             flood = {"sent": 0, "unsent": 0, "answers": 0, "seconds": 0}
             seconds = options.count / options.rate
@@ -151,7 +151,7 @@ def trial(options, mode):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ringtap", required=True)
+    parser.add_argument("--program", required=True)
     parser.add_argument("--flood", required=True)
     parser.add_argument("--count", type=int, default=10_000_000, help="Interests of a flood")
     parser.add_argument("--rate", type=int, default=200_000, help="Interests of the flood a second")
@@ -159,7 +159,7 @@ def main():
     parser.add_argument("--idle", type=float, default=20, help="longest duration of a round without a flood, in seconds")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    options.ringtap, options.flood = os.path.abspath(options.ringtap), os.path.abspath(options.flood)
+    options.program, options.flood = os.path.abspath(options.program), os.path.abspath(options.flood)
     trials = {mode: [] for mode in MODES}
     order = random.Random(SEED)
     print(f"{machine()}; medians of {options.rounds} interleaved rounds, order by seed {SEED}", flush=True)

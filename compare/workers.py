@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""One and two workers of `ringtap forward`, by kind of face and window: rates, CPU time, and their ratios.
+"""One and two workers of `ringtap-ndn forward`, by kind of face and window: rates, CPU time, and their ratios.
 
-    compare/workers.py target/release/ringtap [--kinds unix,tcp,udp] [--windows 1,16,64,256] [--rounds 5] [--seconds 2]
+    compare/workers.py target/release/ringtap-ndn [--kinds unix,tcp,udp] [--windows 1,16,64,256] [--rounds 5] [--seconds 2]
 
-The load is `ringtap ndn load`, the producer `ringtap ndn server`; over TCP, a forwarder with one worker stands between each and the
+The load is `ringtap-ndn load`, the producer `ringtap-ndn server`; over TCP, a forwarder with one worker stands between each and the
 measured one. Numbers of workers take turns; the table has medians. With four cores or more, all processes are pinned: the
 measured forwarder to two cores, the others to the rest. Needs no root and only the loopback interface. Prints a Markdown table.
 """
@@ -72,7 +72,7 @@ class Setup:
         return path, self.start(role, words, "forwarding at unix://")
 
     def server(self, words):
-        self.start(1, ["ndn", "server", "/load", "--payload", "100", *words], "serving /load")
+        self.start(1, ["server", "/load", "--payload", "100", *words], "serving /load")
 
     def end(self):
         for process in reversed(self.running):
@@ -112,7 +112,7 @@ def measure(program, kind, window, workers, seconds):
             to = f"unix:{near}"
         # Connections to neighbours are opened in the background.
         time.sleep(0.3)
-        load = ["ndn", "load", "/load", "--to", to, "--window", str(window), "--report", "json"]
+        load = ["load", "/load", "--to", to, "--window", str(window), "--report", "json"]
         before, began = cpu_seconds(measured.pid), time.monotonic()
         command = pinned(4, [program, *load, "--duration", f"{seconds:g}s"])
         out = subprocess.run(command, check=True, capture_output=True, text=True)

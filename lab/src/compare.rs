@@ -244,8 +244,8 @@ pub fn build(revision: &str, folder: &Path) -> Result<Programs, LabError> {
         "build".as_ref(),
         "--release".as_ref(),
         "--locked".as_ref(),
-        "--package=ringtap".as_ref(),
-        "--package=ringtap-lab".as_ref(),
+        "--workspace".as_ref(),
+        "--bins".as_ref(),
         "--target-dir".as_ref(),
         target.as_os_str(),
     ];
@@ -254,8 +254,11 @@ pub fn build(revision: &str, folder: &Path) -> Result<Programs, LabError> {
         let copy = |from: &Path, to: &Path| {
             fs::copy(from, to).map_err(|error| format!("{}: {error}", from.display()))
         };
-        if made.lab.is_file() {
-            copy(&made.lab, &programs.lab)?;
+        // Revisions before them lack these.
+        for (from, to) in [(&made.lab, &programs.lab), (&made.ndn, &programs.ndn)] {
+            if from.is_file() {
+                copy(from, to)?;
+            }
         }
         copy(&made.ringtap, &programs.ringtap)
     });

@@ -10,59 +10,76 @@ use sha2::{Digest, Sha256};
 use crate::LabError;
 use crate::settings::Setting;
 
-/// Paths of the two programs of one revision. Other programs are searched in PATH.
+/// The name of this program.
+const LAB: &str = "ringtap-lab";
+
+/// The names of the programs that it measures.
+const RINGTAP: &str = "ringtap";
+const NDN: &str = "ringtap-ndn";
+const OTHERS: [&str; 2] = [RINGTAP, NDN];
+
+/// Paths of the programs of one revision. Other programs are searched in PATH.
 #[derive(Clone, Debug)]
 pub struct Programs {
     /// The program `ringtap`.
     pub ringtap: PathBuf,
+    /// The program `ringtap-ndn`.
+    pub ndn: PathBuf,
     /// The program `ringtap-lab`.
     pub lab: PathBuf,
 }
 
 impl Programs {
-    /// `lab`, and the ringtap in the same folder.
+    /// `lab`, and the others in the same folder.
     pub fn of(lab: PathBuf) -> Self {
-        Self { ringtap: lab.with_file_name("ringtap"), lab }
+        Self { ringtap: lab.with_file_name("ringtap"), ndn: lab.with_file_name("ringtap-ndn"), lab }
     }
 
-    /// Identifies the lab and, if `settings` run it, `ringtap`. An error if a program is missing, or if
+    /// Identifies the lab and the others that `settings` run. An error if a program is missing, or if
     /// they are not of one build: commit, profile and compiler must be equal.
     pub fn builds(&self, settings: &[Setting]) -> Result<BTreeMap<String, Build>, LabError> {
-        let of = |name: &str| {
-            let file = self.file(name).map_err(LabError::Unavailable)?;
-            Build::of(&file).map_err(|reason| LabError::Program { path: file, reason })
-        };
-        let lab = of("ringtap-lab")?;
         let mut builds = BTreeMap::new();
-        if settings.iter().any(|setting| setting.program() == "ringtap") {
-            let ringtap = of("ringtap")?;
-            if ringtap.kind() != lab.kind() {
-                return Err(LabError::Program {
-                    path: self.ringtap.clone(),
-                    reason: format!(
-                        "is of {}, but ringtap-lab of {}: build both with 'cargo build --release -p ringtap \
-                         -p ringtap-lab'",
-                        ringtap.kind(),
-                        lab.kind()
-                    ),
-                });
+        for name in OTHERS {
+            if settings.iter().any(|setting| setting.runs(name)) {
+                builds.insert(name.to_owned(), self.build_of(name)?);
             }
-            builds.insert("ringtap".to_owned(), ringtap);
         }
-        builds.insert("ringtap-lab".to_owned(), lab);
+        builds.insert(LAB.to_owned(), self.build(LAB)?);
         Ok(builds)
+    }
+
+    /// Identifies the program `name`, which must be of the lab's build.
+    pub fn build_of(&self, name: &str) -> Result<Build, LabError> {
+        let (lab, other) = (self.build(LAB)?, self.build(name)?);
+        if other.kind() != lab.kind() {
+            return Err(LabError::Program {
+                path: self.lab.with_file_name(name),
+                reason: format!(
+                    "is of {}, but {LAB} of {}: build all with 'cargo build --release --workspace --bins'",
+                    other.kind(),
+                    lab.kind()
+                ),
+            });
+        }
+        Ok(other)
+    }
+
+    fn build(&self, name: &str) -> Result<Build, LabError> {
+        let file = self.file(name).map_err(LabError::Unavailable)?;
+        Build::of(&file).map_err(|reason| LabError::Program { path: file, reason })
     }
 
     /// The programs in a folder; the files need not exist.
     pub(crate) fn within(folder: &Path) -> Self {
-        Self { ringtap: folder.join("ringtap"), lab: folder.join("ringtap-lab") }
+        Self::of(folder.join(LAB))
     }
 
     /// The file of the program `name`; an error if it is not installed.
     pub(crate) fn file(&self, name: &str) -> Result<PathBuf, String> {
         let file = match name {
-            "ringtap" => Some(self.ringtap.clone()),
-            "ringtap-lab" => Some(self.lab.clone()),
+            RINGTAP => Some(self.ringtap.clone()),
+            NDN => Some(self.ndn.clone()),
+            LAB => Some(self.lab.clone()),
             other => find(other),
         };
         file.filter(|file| file.is_file()).ok_or_else(|| format!("{name} is not installed"))

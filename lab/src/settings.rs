@@ -140,9 +140,15 @@ impl Setting {
         self.command.split_whitespace().next().unwrap_or_default()
     }
 
-    /// Whether its program is `ringtap` or `ringtap-lab`.
+    /// Whether it runs the program `name`, also through the lab.
+    pub(crate) fn runs(&self, name: &str) -> bool {
+        self.program() == name
+            || name == "ringtap-ndn" && self.command.starts_with("ringtap-lab ndn live ")
+    }
+
+    /// Whether its program is one of this project.
     pub(crate) fn is_own(&self) -> bool {
-        matches!(self.program(), "ringtap" | "ringtap-lab")
+        matches!(self.program(), "ringtap" | "ringtap-ndn" | "ringtap-lab")
     }
 
     /// The value of the parameter `reading.per` (the dividend), if there is one.

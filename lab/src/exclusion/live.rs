@@ -1,5 +1,5 @@
-//! Measures exchanges through a running forwarder: `ringtap forward` with real UDP faces, `ringtap
-//! ndn load` before it and `ringtap ndn server` behind it, over loopback.
+//! Measures exchanges through a running forwarder: `ringtap-ndn forward` with real UDP faces,
+//! `ringtap-ndn load` before it and `ringtap-ndn server` behind it, over loopback.
 //!
 //! ```text
 //!  load ─ UDP ─▶ forward --workers N --tables MODE ─ UDP ─▶ server
@@ -55,29 +55,29 @@ pub fn measure(programs: &Programs, trial: &Trial) -> Result<Measured, String> {
     let [udp, server_at] = [free_port()?, free_port()?];
     let config = Config::write(udp, server_at)?;
     let workers = trial.workers.to_string();
-    let ringtap = programs.file("ringtap")?;
-    let mut forward = Command::new(&ringtap);
+    let program = programs.file("ringtap-ndn")?;
+    let mut forward = Command::new(&program);
     forward.args(["forward", "--report", "json", "--workers", &workers, "--config"]);
     forward.arg(&config.0).args(["--tables", trial.mode.name()]);
     let mut forward = Running::start(forward.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     forward.wait_for("forwarding at")?;
     let listen = format!("udp://127.0.0.1:{server_at}");
-    let mut server = at_low_priority(&ringtap);
-    server.args(["ndn", "server", "/load", "--payload", "100", "--listen", &listen]);
+    let mut server = at_low_priority(&program);
+    server.args(["server", "/load", "--payload", "100", "--listen", &listen]);
     let mut server = Running::start(server.stdout(Stdio::null()).stderr(Stdio::piped()))?;
     server.wait_for("serving")?;
 
     let before = cpu_ns(forward.id())?;
-    let mut load = at_low_priority(&ringtap);
+    let mut load = at_low_priority(&program);
     let to = format!("udp://127.0.0.1:{udp}");
     let (window, duration) =
         (trial.window.to_string(), format!("{}ms", trial.duration.as_millis()));
-    load.args(["ndn", "load", "/load", "--report", "json", "--to", &to]);
+    load.args(["load", "/load", "--report", "json", "--to", &to]);
     load.args(["--window", &window, "--duration", &duration]);
     let output = load.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
     let spent = cpu_ns(forward.id())?.saturating_sub(before);
-    let load: Value =
-        serde_json::from_slice(&output.stdout).map_err(|error| format!("ndn load: {error}"))?;
+    let load: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("ringtap-ndn load: {error}"))?;
     let report = forward.end()?;
     let lost = load["lost"].as_u64().unwrap_or(0) + load["nacks"].as_u64().unwrap_or(0);
     let exchanges = load["answered"].as_u64().unwrap_or(0);
@@ -153,7 +153,7 @@ impl Running {
         let mut text = String::new();
         let stdout = self.0.stdout.as_mut().ok_or("no report")?;
         stdout.read_to_string(&mut text).map_err(|error| error.to_string())?;
-        serde_json::from_str(&text).map_err(|error| format!("ringtap forward: {error}"))
+        serde_json::from_str(&text).map_err(|error| format!("ringtap-ndn forward: {error}"))
     }
 }
 

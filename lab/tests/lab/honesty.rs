@@ -102,7 +102,8 @@ fn a_comparison_finds_a_planted_slowdown_of_two_and_reports_no_false_one() {
         [("then", 2), ("now", 1)].map(|(name, factor)| program(folder.path(), name, factor));
     let machine = Machine::this();
     let compared = |files: [PathBuf; 2]| {
-        let programs = files.map(|file| Programs { ringtap: file.clone(), lab: file });
+        let programs =
+            files.map(|file| Programs { ringtap: file.clone(), ndn: file.clone(), lab: file });
         let place = folder.path().to_owned();
         let comparison = Comparison {
             programs,

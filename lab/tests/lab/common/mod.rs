@@ -95,7 +95,7 @@ pub(crate) fn builds() -> BTreeMap<String, Build> {
 pub(crate) fn run(folder: &Path, program: &Path, experiment: &Experiment) -> (RunFolder, Vec<Row>) {
     let machine = Machine::this();
     let runs = RunFolder::open(&folder.join("runs"), &machine, true, builds()).unwrap();
-    let programs = Programs { ringtap: program.into(), lab: program.into() };
+    let programs = Programs { ringtap: program.into(), ndn: program.into(), lab: program.into() };
     let mut runner = Runner {
         programs: &programs,
         machine: &machine,

@@ -62,6 +62,7 @@ pub(super) fn run(args: &LiveArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     let programs = Programs::of(std::env::current_exe().context("finding this program")?);
+    programs.build_of("ringtap-ndn")?;
     let modes = if args.mode.is_empty() { Sharing::ALL.to_vec() } else { args.mode.clone() };
     let row = |(&workers, &mode): (&usize, &Sharing)| Row { mode, workers, trials: Vec::new() };
     let pairs =
