@@ -100,10 +100,16 @@ def received():
     return json.loads(out.stdout)[0]["stats64"]["rx"]["packets"]
 
 
-def transfer(seconds):
+def congestion_control():
+    """The system's default. A namespace that is new has it, too."""
+    with open("/proc/sys/net/ipv4/tcp_congestion_control") as file:
+        return file.read().strip()
+
+
+def transfer(seconds, congestion):
     """Bits per second, and bytes per received frame."""
     before = received()
-    client = ["iperf3", "--client", "10.7.0.2", "--port", PORT, "--time", seconds, "--json"]
+    client = ["iperf3", "--client", "10.7.0.2", "--port", PORT, "--time", seconds, "--congestion", congestion, "--json"]
     out = subprocess.run(inside(CLIENT, client), check=True, capture_output=True, text=True)
     end = json.loads(out.stdout)["end"]["sum_received"]
     return end["bits_per_second"], end["bytes"] / max(received() - before, 1)
@@ -115,6 +121,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=5, help="duration of a transfer")
     parser.add_argument("--addresses", type=int, default=10_000, help="in the set of nft, and banned by the filter")
+    parser.add_argument("--congestion", default=congestion_control(), help="TCP's congestion control; the system's by default")
     options = parser.parse_args()
     count = options.addresses
     paths = {"bridge": lambda at: Bridge(0, at), "bridge, nft set": lambda at: Bridge(count, at)}
@@ -124,7 +131,8 @@ def main():
         paths[f"{name}, --send af-xdp"] = lambda at, ringtap=ringtap: Filter(ringtap, ["--send", "af-xdp"], count, at)
     results = {name: [] for name in paths}
     order = random.Random(SEED)
-    print(f"{machine()}; {count:,} addresses; medians of {options.rounds} interleaved rounds of {options.seconds} s", flush=True)
+    rounds = f"medians of {options.rounds} interleaved rounds of {options.seconds} s"
+    print(f"{machine()}; {count:,} addresses; {options.congestion}; {rounds}", flush=True)
     set_up()
     server = subprocess.Popen(inside(SERVER, ["iperf3", "--server", "--port", PORT]), stdout=subprocess.DEVNULL)
     try:
@@ -134,7 +142,7 @@ def main():
                 with tempfile.TemporaryDirectory() as directory:
                     path = paths[name](directory)
                     try:
-                        measured = transfer(options.seconds)
+                        measured = transfer(options.seconds, options.congestion)
                     finally:
                         supers = path.end()
                 results[name].append((*measured, supers))

@@ -3,7 +3,9 @@
 # each between two namespaces, over veth pairs with their default offloads, in turns. Needs root, iperf3
 # and nft.
 #
-# Usage: compare/offload.sh [--rounds N] [--seconds N] [--addresses N] [--ringtap PROGRAM …]
+# Usage: compare/offload.sh [--rounds N] [--seconds N] [--addresses N] [--congestion NAME] [--ringtap PROGRAM …]
+#
+# The result depends on TCP's congestion control (--congestion bbr, cubic): bbr sends less if acknowledgements are late.
 #
 # Prints a Markdown table.
 set -euo pipefail
