@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueHint};
-use ringtap_export::{Collector, EventOutput, FileOutput, Refresh};
+use ringtap_export::{EventOutput, FileOutput, Refresh};
 use ringtap_extract::Extractors;
 use ringtap_monitor::{Analyses, TOP_MOST};
 use ringtap_program::pages::Pages;
@@ -290,7 +290,7 @@ pub(crate) struct MonitorArgs {
     /// lines to json+tcp://HOST:PORT (also csv, eve; +tls), or to kafka://BROKER/TOPIC?format=json
     /// (also protobuf); or states, for 'ringtap merge', to kafka://BROKER/TOPIC?format=state
     #[arg(long, value_name = "URL", help_heading = "Output")]
-    pub(crate) export: Vec<Collector>,
+    pub(crate) export: Vec<ringtap_export::Output>,
     /// Send alerts to json:PATH (lines; - is stdout), syslog:HOST (RFC 5424; also syslog+tcp://HOST,
     /// syslog+tls://HOST; syslog: is this host), an http:// or https:// URL (POST), exec:PROGRAM (run
     /// for each one) or stderr [default: stderr]

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use ringtap_export::Summary as Exported;
 use ringtap_export::{
-    AlertOutput, Alerts, Collector, EventOutput, Exports, FileOutput, Handle, Output, Prepared,
-    Protocol, States, Store, Transport,
+    AlertOutput, Alerts, EventOutput, Exports, FileOutput, Handle, Items, Output, Prepared, States,
+    Store,
 };
 use ringtap_flow::Sinks;
 
@@ -23,16 +23,15 @@ const PIPE_PAUSE: Duration = Duration::from_millis(1);
 
 /// All outputs that the flags name: `--export` first, then `--write`, `--events` and `--alert-to`. Duplicates are an error.
 pub(crate) fn named(
-    collectors: &[Collector],
+    exported: &[Output],
     files: &[FileOutput],
     events: &[EventOutput],
     alerts: &[AlertOutput],
 ) -> anyhow::Result<Vec<Output>> {
-    let collectors = collectors.iter().cloned().map(Output::Collector);
     let files = files.iter().cloned().map(Output::File);
     let events = events.iter().cloned().map(Output::Events);
     let alerts = alerts.iter().cloned().map(Output::Alerts);
-    let all: Vec<_> = collectors.chain(files).chain(events).chain(alerts).collect();
+    let all: Vec<_> = exported.iter().cloned().chain(files).chain(events).chain(alerts).collect();
     for (number, one) in all.iter().enumerate() {
         // A collector would count each record twice, and two writers would corrupt a file.
         if all[..number].contains(one) {
@@ -45,14 +44,14 @@ pub(crate) fn named(
     Ok(all)
 }
 
-/// Whether a collector receives states.
-pub(crate) fn takes_states(collectors: &[Collector]) -> bool {
-    collectors.iter().any(|collector| collector.protocol() == Protocol::States)
+/// Whether one of these receives states.
+pub(crate) fn takes_states(exported: &[Output]) -> bool {
+    exported.iter().any(|output| output.items() == Items::States)
 }
 
 /// Whether a topic of Kafka is among these.
-pub(crate) fn has_topic(collectors: &[Collector]) -> bool {
-    collectors.iter().any(|collector| matches!(collector.transport(), Transport::Kafka(_)))
+pub(crate) fn has_topic(exported: &[Output]) -> bool {
+    exported.iter().any(|output| matches!(output, Output::Topic(_)))
 }
 
 /// Whether both are the same place for alerts other than a file.

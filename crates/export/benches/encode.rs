@@ -112,8 +112,7 @@ impl Store for Plain {
 fn take(records: &[FlowRecord]) -> u64 {
     let folder = tempfile::tempdir().expect("a folder for a file");
     let path = folder.path().join("flows.ipfix");
-    let collector = format!("ipfix-file:{}", path.display()).parse().expect("a URL");
-    let output = Output::Collector(collector);
+    let output: Output = format!("ipfix-file:{}", path.display()).parse().expect("a URL");
     let open = |path: &std::path::Path| Ok(Box::new(Plain(File::create(path)?)) as Box<dyn Store>);
     let prepared = Prepared::new(&[output], Settings::default()).expect("a file");
     let (mut sinks, exports) = prepared.start(1, open).expect("a file");

@@ -1,14 +1,21 @@
 //! Flow records in memory, as Arrow record batches: workers collect rows, and the writer makes batches of them.
 
+use std::fmt;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 
+use crate::RecordTotals;
 use crate::block::Block;
 use crate::formats::{Columns, GROUP_ROWS, GrowingBatch, Rows};
-use crate::shared::Shared;
+use crate::launch::Ready;
+use crate::place::Place;
+use crate::rows::RowEncoder;
+use crate::settings::Settings;
+use crate::shared::{Shared, WaitPolicy};
+use crate::summary::{Reason, Sent};
 use crate::writer::Sink;
-use crate::{Reason, RecordTotals, Sent};
 
 /// Rows of the first batch; each further one may have twice as many, up to [`MOST_ROWS`]. The arrays of large batches
 /// are in huge pages, and few batches are faster to read.
@@ -42,6 +49,22 @@ impl PartialEq for Batches {
 }
 
 impl Eq for Batches {}
+
+impl fmt::Display for Batches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("flow records in memory")
+    }
+}
+
+impl Place for Batches {
+    fn prepare(&self, settings: &Settings) -> io::Result<Ready> {
+        let (batches, columns) = (self.clone(), settings.interfaces.columns());
+        Ok(Box::new(move |launch| {
+            let sink = BatchSink::new(columns, batches);
+            launch.records(WaitPolicy::File, || RowEncoder { columns }, sink)
+        }))
+    }
+}
 
 /// Makes record batches.
 pub(crate) struct BatchSink {

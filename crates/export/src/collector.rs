@@ -12,20 +12,28 @@
 //! | `kafka://BROKER/TOPIC` | messages of a Kafka topic ([`KafkaTopic`]) |
 
 use std::fmt;
-use std::path::PathBuf;
+use std::io;
 use std::str::FromStr;
 
-use crate::place::host_and_port;
-use crate::{InvalidTopic, KafkaTopic, Protocol};
+use crate::encode::{Encoder, Ipfix, Lines, NetFlow5, NetFlow9, STREAM_LIMIT, UDP_LIMIT};
+use crate::exporter::Exporter;
+use crate::launch::{Launch, Ready, Started};
+use crate::messages::MessageEncoder;
+use crate::place::Place;
+use crate::protocol::Protocol;
+use crate::sampling::Sampling;
+use crate::settings::Settings;
+use crate::shared::WaitPolicy;
+use crate::topic::InvalidTopic;
+use crate::transports::{self, Link, Route, Transport};
 
 /// A collector: protocol and address.
 ///
 /// ```
-/// use ringtap_export::{Collector, Protocol, Transport};
+/// use ringtap_export::{Collector, Protocol};
 ///
 /// let collector: Collector = "netflow9://[::1]:2055".parse()?;
 /// assert_eq!(collector.protocol(), Protocol::NetFlow9);
-/// assert_eq!(collector.transport(), &Transport::Udp { host: "::1".into(), port: 2055 });
 /// assert_eq!(collector.to_string(), "netflow9://[::1]:2055");
 /// # Ok::<(), ringtap_export::UnknownCollector>(())
 /// ```
@@ -33,37 +41,7 @@ use crate::{InvalidTopic, KafkaTopic, Protocol};
 pub struct Collector {
     url: String,
     protocol: Protocol,
-    transport: Transport,
-}
-
-/// The transport to a collector.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Transport {
-    /// Datagrams.
-    Udp {
-        /// Name or address.
-        host: String,
-        /// Port.
-        port: u16,
-    },
-    /// A connection.
-    Tcp {
-        /// Name or address.
-        host: String,
-        /// Port.
-        port: u16,
-    },
-    /// An encrypted connection to a collector with a certificate.
-    Tls {
-        /// Name or address, which must be in the collector's certificate.
-        host: String,
-        /// Port.
-        port: u16,
-    },
-    /// A file.
-    File(PathBuf),
-    /// A topic of Kafka.
-    Kafka(KafkaTopic),
+    route: Route,
 }
 
 /// An invalid collector.
@@ -82,8 +60,8 @@ pub enum UnknownCollector {
     )]
     Place(String),
     /// Not built in.
-    #[error("this program was built without the feature tls, so it does not export by TLS")]
-    NotBuilt,
+    #[error("this program was built without the feature {0}, so it does not export by it")]
+    NotBuilt(&'static str),
     /// Not a topic of Kafka.
     #[error("invalid collector {url:?}: {why}")]
     Kafka {
@@ -102,54 +80,27 @@ impl Collector {
     pub const fn protocol(&self) -> Protocol {
         self.protocol
     }
-
-    /// The transport.
-    pub const fn transport(&self) -> &Transport {
-        &self.transport
-    }
-
-    /// Returns true if messages go to standard output.
-    pub fn is_stdout(&self) -> bool {
-        matches!(&self.transport, Transport::File(path) if path.as_os_str() == "-")
-    }
 }
 
 impl FromStr for Collector {
     type Err = UnknownCollector;
 
     fn from_str(url: &str) -> Result<Self, UnknownCollector> {
-        let (protocol, transport) = if let Some(path) = url.strip_prefix("ipfix-file:") {
-            if path.is_empty() {
-                return Err(UnknownCollector::NoPath);
-            }
-            (Protocol::Ipfix, Transport::File(path.into()))
-        } else if let Some(place) = url.strip_prefix("kafka://") {
-            let wrong = |why| UnknownCollector::Kafka { url: url.to_owned(), why };
-            let (topic, protocol) = KafkaTopic::parse(place).map_err(wrong)?;
-            (protocol, Transport::Kafka(topic))
-        } else {
-            let unknown = || UnknownCollector::Scheme(url.to_owned());
-            let (scheme, place) = url.split_once("://").ok_or_else(unknown)?;
-            let wrong = || UnknownCollector::Place(url.to_owned());
-            let place = |default| host_and_port(place, default).ok_or_else(wrong);
-            let (name, transport) = scheme.split_once('+').unwrap_or((scheme, "udp"));
-            let (protocol, udp, [port, tls_port]) = Protocol::named(name).ok_or_else(unknown)?;
-            let transport = match transport {
-                "udp" if udp => place(port).map(|(host, port)| Transport::Udp { host, port })?,
-                "tcp" if protocol.over_streams() => {
-                    place(port).map(|(host, port)| Transport::Tcp { host, port })?
-                }
-                "tls" if protocol.over_streams() => {
-                    if cfg!(not(feature = "tls")) {
-                        return Err(UnknownCollector::NotBuilt);
-                    }
-                    place(tls_port).map(|(host, port)| Transport::Tls { host, port })?
-                }
-                _ => return Err(unknown()),
-            };
-            (protocol, transport)
+        let unknown = || UnknownCollector::Scheme(url.to_owned());
+        let (scheme, place) = url.split_once("://").ok_or_else(unknown)?;
+        let (name, transport) = scheme.split_once('+').unwrap_or((scheme, "udp"));
+        let (protocol, over_datagrams, ports) = Protocol::named(name).ok_or_else(unknown)?;
+        let carries = |transport: &&Transport| match transport.is_stream {
+            true => protocol.over_streams(),
+            false => over_datagrams,
         };
-        Ok(Self { url: url.to_owned(), protocol, transport })
+        let transport = transports::named(transport).filter(carries).ok_or_else(unknown)?;
+        if !transport.is_built {
+            return Err(UnknownCollector::NotBuilt(transport.name));
+        }
+        let route = Route::new(transport, place, ports[usize::from(transport.is_encrypted)]);
+        let route = route.ok_or_else(|| UnknownCollector::Place(url.to_owned()))?;
+        Ok(Self { url: url.to_owned(), protocol, route })
     }
 }
 
@@ -159,6 +110,73 @@ impl fmt::Display for Collector {
     }
 }
 
+impl Place for Collector {
+    fn is_encrypted(&self) -> bool {
+        self.route.transport.is_encrypted
+    }
+
+    fn prepare(&self, settings: &Settings) -> io::Result<Ready> {
+        let protocol = self.protocol;
+        if protocol == Protocol::NetFlow5
+            && settings.sampling.is_some_and(|one| one.of() > Sampling::NETFLOW5_MOST)
+        {
+            let most = Sampling::NETFLOW5_MOST;
+            return Err(io::Error::other(format!("NetFlow v5 announces sampling up to 1:{most}")));
+        }
+        let link = self.route.link(&settings.tls)?;
+        Ok(Box::new(move |launch| start(launch, protocol, link, WaitPolicy::Collector)))
+    }
+}
+
+/// Starts an output of messages over a link.
+pub(crate) fn start(
+    launch: &mut Launch<'_>,
+    protocol: Protocol,
+    link: Box<dyn Link>,
+    wait_policy: WaitPolicy,
+) -> io::Result<Started> {
+    let settings = launch.settings;
+    let limit = if link.repeats_templates() { UDP_LIMIT } else { STREAM_LIMIT };
+    let encoder = encoders(protocol, launch.number, settings, limit)?;
+    let sink = Exporter::new(encoder(), link, settings);
+    launch.records(wait_policy, || MessageEncoder { encoder: encoder(), protocol }, sink)
+}
+
+/// Makes encoders with common settings.
+fn encoders(
+    protocol: Protocol,
+    number: u32,
+    settings: &Settings,
+    limit: usize,
+) -> io::Result<Box<dyn Fn() -> Box<dyn Encoder> + '_>> {
+    let (domain, sampling) = (settings.observation_domain, settings.sampling);
+    let ingress = !settings.interfaces.is_empty();
+    Ok(match protocol {
+        Protocol::Ipfix => Box::new(move || {
+            let encoder = Ipfix::new(domain, number, limit).sampled(sampling);
+            Box::new(encoder.keyed_by_vlans(settings.vlan_in_key).with_ingress(ingress))
+        }),
+        Protocol::NetFlow9 => {
+            let clock = NetFlow9::new(domain, limit);
+            Box::new(move || {
+                let encoder = NetFlow9::new(domain, limit).with_clock_of(&clock);
+                Box::new(encoder.sampled(sampling).with_ingress(ingress))
+            })
+        }
+        Protocol::NetFlow5 => {
+            let clock = NetFlow5::new(domain as u16, limit);
+            Box::new(move || {
+                let encoder = NetFlow5::new(domain as u16, limit).with_clock_of(&clock);
+                Box::new(encoder.sampled(sampling))
+            })
+        }
+        Protocol::Lines(format) => {
+            let text = format.text().ok_or_else(|| io::Error::other("the format has no lines"))?;
+            Box::new(move || Box::new(Lines::new(text, settings.interfaces.clone(), limit)))
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,47 +184,25 @@ mod tests {
 
     #[test]
     fn urls_contain_protocol_and_address() {
-        let udp = |host: &str, port| Transport::Udp { host: host.into(), port };
-        for (url, protocol, transport) in [
-            ("ipfix://10.0.0.1:9995", Protocol::Ipfix, udp("10.0.0.1", 9995)),
-            ("ipfix://collector.example", Protocol::Ipfix, udp("collector.example", 4739)),
-            ("ipfix://[2001:db8::1]", Protocol::Ipfix, udp("2001:db8::1", 4739)),
-            ("netflow9://h:2055/", Protocol::NetFlow9, udp("h", 2055)),
-            ("netflow5://[::1]:2055", Protocol::NetFlow5, udp("::1", 2055)),
-            ("ipfix+tcp://h:1", Protocol::Ipfix, Transport::Tcp { host: "h".into(), port: 1 }),
-            ("ipfix+tls://h", Protocol::Ipfix, Transport::Tls { host: "h".into(), port: 4740 }),
-            (
-                "json+tcp://h:1",
-                Protocol::Lines(Format::Json),
-                Transport::Tcp { host: "h".into(), port: 1 },
-            ),
-            ("ipfix-file:a:b", Protocol::Ipfix, Transport::File("a:b".into())),
+        for (url, protocol, transport, host, port) in [
+            ("ipfix://10.0.0.1:9995", Protocol::Ipfix, "udp", "10.0.0.1", 9995),
+            ("ipfix://collector.example", Protocol::Ipfix, "udp", "collector.example", 4739),
+            ("ipfix://[2001:db8::1]", Protocol::Ipfix, "udp", "2001:db8::1", 4739),
+            ("netflow9://h:2055/", Protocol::NetFlow9, "udp", "h", 2055),
+            ("netflow5://[::1]:2055", Protocol::NetFlow5, "udp", "::1", 2055),
+            ("ipfix+tcp://h:1", Protocol::Ipfix, "tcp", "h", 1),
+            ("ipfix+tls://h", Protocol::Ipfix, "tls", "h", 4740),
+            ("json+tcp://h:1", Protocol::Lines(Format::Json), "tcp", "h", 1),
         ] {
-            if cfg!(not(feature = "tls")) && url.starts_with("ipfix+tls") {
+            if cfg!(not(feature = "tls")) && transport == "tls" {
                 continue;
             }
             let collector: Collector = url.parse().unwrap();
-            assert_eq!((collector.protocol(), collector.transport()), (protocol, &transport));
+            let Route { transport: own, address } = &collector.route;
+            assert_eq!((collector.protocol(), own.name), (protocol, transport));
+            assert_eq!((address.host.as_str(), address.port), (host, port));
             assert_eq!(collector.to_string(), url);
         }
-    }
-
-    #[test]
-    fn a_topic_is_a_collector_if_it_is_built_in() {
-        let url = "kafka://h/t?format=protobuf";
-        let collector = url.parse::<Collector>();
-        if cfg!(feature = "kafka") {
-            let collector = collector.unwrap();
-            assert_eq!(
-                (collector.protocol(), collector.to_string()),
-                (Protocol::FlowMessages, url.into())
-            );
-            assert!(matches!(collector.transport(), Transport::Kafka(topic) if topic.name == "t"));
-        } else {
-            let error = collector.unwrap_err().to_string();
-            assert!(error.contains(url) && error.contains("without the feature kafka"), "{error}");
-        }
-        assert!("kafka://h".parse::<Collector>().is_err());
     }
 
     #[test]
@@ -231,7 +227,6 @@ mod tests {
             ("parquet+tcp://h:1", "json+tcp"),
             ("netflow9+tcp://h:1", "json+tcp"),
             ("json+tcp://h", "HOST:PORT"),
-            ("ipfix-file:", "flows.ipfix"),
         ] {
             if cfg!(not(feature = "tls")) && url.starts_with("ipfix+tls") {
                 continue;

@@ -10,11 +10,27 @@
 //!
 //! The path: an [`Output`] is given by the user. [`Prepared`] resolves and connects, [`Prepared::start`] opens files
 //! and starts a writer thread for each output. Each worker gets a sink; [`Exports`] ends all outputs and returns a
-//! [`Summary`] of each: the records sent, and those not sent by reason. [`Handle`] shows the same during the run.
+//! [`Summary`] of each. [`Handle`] shows the same during the run.
 //!
-//! Invariants: [`encode`] has no clock and no sockets; its time is packet time. A worker takes no lock, makes no system
-//! call and does not wait for an output, unless the source can wait, too (files). Every record is sent or counted with
-//! one [`Reason`]. Memory is bounded by the blocks.
+//! # The contract of all outputs
+//!
+//! - **Prepared** before the change of user: hosts, certificates, sockets. **Started** after it: files. A collector that
+//!   is down is tried again and again; a file that cannot be opened is an error.
+//! - **Buffered**: at most [`Settings::buffer_bytes`], as encoded records in blocks; alerts have 2 MiB. Besides,
+//!   [`Output::fixed_bytes`]. A worker takes no lock, makes no system call and allocates nothing once its blocks are used.
+//! - **Blocks** a worker only over files, where losing records would be worse; live it drops them. Nothing waits for
+//!   alerts.
+//! - **Counted**: each item that a sink takes is sent, or lost with one [`Reason`]; at the end there are no others.
+//!   Sent is what the system accepted, for a topic what the brokers acknowledged.
+//! - **Renewed** by [`Handle::renew`]: files are finished and begun again, between two items; failed outputs are tried
+//!   at once. A file gets its name when it is whole.
+//! - **Ended** by the sinks' `finish` and [`Exports::finish`]: everything is written, but a collector that accepts
+//!   nothing for [`LINGER`] is given up; after [`Handle::interrupt`] so is everything else, sooner. A run that is
+//!   dropped finishes no file.
+//! - [`encode`] has no clock and no sockets; its time is packet time.
+//!
+//! A new output is a file with a `Place`, and a line in `output.rs`; a transport is a file and a line in `transports/`; a
+//! format is a file and a line in `formats/`. `tests/export/contract.rs` holds all of them to this.
 #![forbid(unsafe_code)]
 
 mod alerts;
@@ -24,12 +40,17 @@ mod block;
 mod collector;
 mod cut;
 pub mod encode;
+mod event_file;
 mod events;
 mod exporter;
 mod exports;
+mod file;
+mod file_link;
 pub mod formats;
+mod ipfix_file;
 #[cfg_attr(not(feature = "kafka"), path = "no_kafka.rs")]
 mod kafka;
+mod launch;
 mod messages;
 mod metered;
 mod output;
@@ -39,6 +60,7 @@ mod refresh;
 #[cfg(feature = "parquet")]
 mod rows;
 mod sampling;
+mod settings;
 mod shared;
 mod states;
 mod store;
@@ -51,68 +73,20 @@ mod writer;
 pub use alerts::{AlertOutput, Alerts, InvalidAlertOutput, MOST_RUNNING, Notice, Reply, Request};
 #[cfg(feature = "arrow")]
 pub use batches::Batches;
-pub use collector::{Collector, Transport, UnknownCollector};
+pub use collector::{Collector, UnknownCollector};
 pub use cut::Cut;
+pub use event_file::EventOutput;
 pub use events::{EventFormat, UnknownEventFormat};
-pub use exports::{Exports, Handle, LINGER, Prepared, StartError};
+pub use exports::{Exports, Handle, Prepared, StartError};
+pub use file::{FileOutput, InvalidFile};
 pub use metered::{Meter, Metered};
-pub use output::{EventOutput, FileOutput, InvalidFile, Output};
+pub use output::Output;
 pub use protocol::Protocol;
 pub use refresh::Refresh;
 pub use sampling::Sampling;
+pub use settings::{BUFFER_BYTES, Settings, Tls};
+pub use shared::LINGER;
 pub use states::{StatePart, States};
 pub use store::Store;
 pub use summary::{Items, Reason, RecordTotals, Sent, Status, Summary};
-pub use topic::{Compression, InvalidTopic, KafkaTopic, Login, Mechanism};
-pub use transports::Tls;
-
-use crate::formats::Interfaces;
-
-/// Default memory for the blocks of one output, in bytes.
-pub const BUFFER_BYTES: usize = 32 << 20;
-
-/// Settings of all outputs of a run.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Observation domain (IPFIX), source identifier (NetFlow v9); its low 16 bits are the engine (NetFlow v5).
-    pub observation_domain: u32,
-    /// When templates are sent again over UDP.
-    pub refresh: Refresh,
-    /// Certificates for TLS.
-    pub tls: Tls,
-    /// True if packets of different VLANs belong to different flows.
-    pub vlan_in_key: bool,
-    /// The name of the probe, for messages of Kafka.
-    pub probe: Option<String>,
-    /// The interfaces of the flows, for records; empty for files.
-    pub interfaces: Interfaces,
-    /// The sampling of packets, if any.
-    pub sampling: Option<Sampling>,
-    /// The source of the metering statistics, if any.
-    pub meter: Option<Meter>,
-    /// Bytes for the blocks of each output that wait to be written.
-    pub buffer_bytes: usize,
-    /// True if packets come from an interface. Then a full output loses records and does not delay the run.
-    pub live: bool,
-    /// True if the source may be idle for long: an interface, a pipe. Then workers hand over blocks at every time mark,
-    /// not only at the writer's request.
-    pub prompt: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            observation_domain: 0,
-            refresh: Refresh::default(),
-            tls: Tls::default(),
-            vlan_in_key: false,
-            probe: None,
-            interfaces: Interfaces::default(),
-            sampling: None,
-            meter: None,
-            buffer_bytes: BUFFER_BYTES,
-            live: false,
-            prompt: false,
-        }
-    }
-}
+pub use topic::{InvalidTopic, KafkaTopic};

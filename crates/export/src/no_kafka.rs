@@ -2,13 +2,13 @@
 
 use std::io;
 
-use crate::{InvalidTopic, KafkaTopic, Settings};
+use crate::launch::Ready;
+use crate::place::Place;
+use crate::settings::Settings;
+use crate::topic::{InvalidTopic, KafkaTopic};
 
-/// Without values: it cannot be created.
-pub(crate) enum Access {}
-
-impl Access {
-    pub(crate) fn new(_topic: &KafkaTopic, _settings: &Settings) -> io::Result<Self> {
+impl Place for KafkaTopic {
+    fn prepare(&self, _: &Settings) -> io::Result<Ready> {
         Err(io::Error::other(InvalidTopic::NotBuilt("kafka")))
     }
 }

@@ -1,150 +1,71 @@
-//! Outputs, as given by the user: a collector's URL, or the format and path of a file.
+//! The list of outputs: a new one is a file with a [`Place`], and a line here.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::str::FromStr;
 
-use crate::events::{EventFormat, UnknownEventFormat};
-use crate::formats::{Format, UnknownFormat};
-
-use crate::alerts::ALERT_BYTES;
+use crate::alerts::AlertOutput;
 #[cfg(feature = "arrow")]
 use crate::batches::Batches;
-#[cfg(feature = "kafka")]
-use crate::kafka::WRITER_BYTES;
-#[cfg(feature = "parquet")]
-use crate::rows::FILE_BYTES;
-use crate::{AlertOutput, Collector, Cut, Transport};
+use crate::collector::{Collector, UnknownCollector};
+use crate::cut::Cut;
+use crate::event_file::EventOutput;
+use crate::file::FileOutput;
+use crate::ipfix_file::IpfixFile;
+use crate::launch::Ready;
+use crate::place::Place;
+use crate::settings::Settings;
+use crate::summary::Items;
+use crate::topic::KafkaTopic;
 
-/// One output of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// A collector, or an IPFIX file.
-    Collector(Collector),
+/// Generates from the list: the enum, its conversions, and the place of each.
+macro_rules! outputs {
+    ($($(#[$doc:meta])* $variant:ident($place:ty) $(if $feature:meta)?,)+) => {
+        /// One output of a run, as given by the user.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Output {
+            $($(#[$doc])* $(#[cfg($feature)])? $variant($place),)+
+        }
+
+        impl Output {
+            fn place(&self) -> &dyn Place {
+                match self {
+                    $($(#[cfg($feature)])? Self::$variant(place) => place,)+
+                }
+            }
+        }
+
+        $($(#[cfg($feature)])?
+        impl From<$place> for Output {
+            fn from(place: $place) -> Self {
+                Self::$variant(place)
+            }
+        })+
+    };
+}
+
+outputs! {
     /// A file of records.
     File(FileOutput),
     /// A file of events.
     Events(EventOutput),
+    /// An IPFIX file.
+    IpfixFile(IpfixFile),
+    /// A collector.
+    Collector(Collector),
+    /// A topic of Kafka.
+    Topic(KafkaTopic),
     /// A place for alerts.
     Alerts(AlertOutput),
     /// Record batches in memory.
-    #[cfg(feature = "arrow")]
-    Batches(Batches),
-}
-
-/// A file of records: `FORMAT:PATH`, where the path `-` is standard output.
-///
-/// ```
-/// use ringtap_export::FileOutput;
-///
-/// let file: FileOutput = "json:flows.json".parse()?;
-/// assert_eq!((file.to_string().as_str(), file.is_stdout()), ("json:flows.json", false));
-/// # Ok::<(), ringtap_export::InvalidFile>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileOutput {
-    /// Format of the records.
-    pub format: Format,
-    /// Path of the file.
-    pub path: PathBuf,
-}
-
-/// A file of events: `FORMAT:PATH`, where the path `-` is standard output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventOutput {
-    /// Format of the events.
-    pub format: EventFormat,
-    /// Path of the file.
-    pub path: PathBuf,
-}
-
-impl EventOutput {
-    /// The outputs that `FORMAT:PATH` names: one, or for `zeek:FOLDER` one for each log.
-    ///
-    /// # Errors
-    /// The format is unknown, or the path is missing.
-    pub fn named(text: &str) -> Result<Vec<Self>, InvalidFile> {
-        let incomplete = || InvalidFile::IncompleteEvents(text.to_owned());
-        let (name, path) = text.split_once(':').ok_or_else(incomplete)?;
-        if path.is_empty() {
-            return Err(incomplete());
-        }
-        let formats = EventFormat::named(name)?;
-        if formats.len() > 1 && !Path::new(path).is_dir() {
-            return Err(InvalidFile::NoFolder { name: name.into(), path: path.into() });
-        }
-        let path_of = |format: EventFormat| match format.file_name() {
-            Some(file) => Path::new(path).join(file),
-            None => path.into(),
-        };
-        Ok(formats.iter().map(|&format| Self { format, path: path_of(format) }).collect())
-    }
-}
-
-impl fmt::Display for EventOutput {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "events in {}:{}", self.format.name(), self.path.display())
-    }
-}
-
-/// An invalid output.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidFile {
-    /// The format or the path is missing.
-    #[error("invalid output {0:?}: use FORMAT:PATH, as in json:flows.json or csv:-")]
-    Incomplete(String),
-    /// The format or the path of a file of events is missing.
-    #[error("invalid output {0:?}: use FORMAT:PATH, as in json:events.json or zeek:FOLDER")]
-    IncompleteEvents(String),
-    /// A format of several files needs a folder.
-    #[error("{path:?} is not a folder: create it, or use another for the files of {name}")]
-    NoFolder {
-        /// The format.
-        name: String,
-        /// The path.
-        path: String,
-    },
-    /// There is no such format.
-    #[error(transparent)]
-    Format(#[from] UnknownFormat),
-    /// There is no such format of events.
-    #[error(transparent)]
-    EventFormat(#[from] UnknownEventFormat),
+    Batches(Batches) if feature = "arrow",
 }
 
 impl Output {
     /// The path, if the output is a file; `-` is standard output.
     pub fn path(&self) -> Option<&Path> {
-        match self {
-            Self::Collector(collector) => match collector.transport() {
-                Transport::File(path) => Some(path),
-                _ => None,
-            },
-            Self::File(file) => Some(&file.path),
-            Self::Events(file) => Some(&file.path),
-            Self::Alerts(output) => output.path(),
-            #[cfg(feature = "arrow")]
-            Self::Batches(_) => None,
-        }
-    }
-
-    /// Where a file can be cut whose process ended early; `None` if the output is appended to in place, or not a file.
-    pub fn cut(&self) -> Option<Cut> {
-        match self {
-            Self::Collector(collector) => match collector.transport() {
-                Transport::File(_) => Some(Cut::Message),
-                _ => None,
-            },
-            Self::File(file) if file.format.text().is_some() => Some(Cut::Line),
-            #[cfg(feature = "parquet")]
-            Self::File(_) => Some(Cut::RowGroup),
-            #[cfg(not(feature = "parquet"))]
-            Self::File(_) => None,
-            Self::Events(_) => Some(Cut::Line),
-            Self::Alerts(_) => None,
-            #[cfg(feature = "arrow")]
-            Self::Batches(_) => None,
-        }
+        self.place().path()
     }
 
     /// Returns true if it is standard output.
@@ -152,69 +73,78 @@ impl Output {
         self.path().is_some_and(|path| path.as_os_str() == "-")
     }
 
+    /// Where a file can be cut whose process ended early; `None` if the output is appended to in place, or not a file.
+    pub fn cut(&self) -> Option<Cut> {
+        self.place().cut()
+    }
+
     /// Returns true if its connections are encrypted.
     pub fn is_encrypted(&self) -> bool {
-        match self {
-            Self::Collector(collector) => match collector.transport() {
-                Transport::Tls { .. } => true,
-                Transport::Kafka(topic) => topic.tls,
-                _ => false,
-            },
-            Self::Alerts(output) => output.is_encrypted(),
-            _ => false,
-        }
+        self.place().is_encrypted()
     }
 
     /// Bytes of memory besides the blocks.
     pub fn fixed_bytes(&self) -> u64 {
-        match self {
-            #[cfg(feature = "parquet")]
-            Self::File(FileOutput { format: Format::Parquet, .. }) => FILE_BYTES as u64,
-            #[cfg(feature = "kafka")]
-            Self::Collector(collector) if matches!(collector.transport(), Transport::Kafka(_)) => {
-                WRITER_BYTES as u64
-            }
-            Self::Alerts(_) => ALERT_BYTES,
-            _ => 0,
+        self.place().fixed_bytes()
+    }
+
+    /// What it takes.
+    pub fn items(&self) -> Items {
+        self.place().items()
+    }
+
+    /// Resolves hosts, reads certificates, opens sockets.
+    pub(crate) fn prepare(&self, settings: &Settings) -> io::Result<Ready> {
+        self.place().prepare(settings)
+    }
+}
+
+/// Reads a URL: a collector, an IPFIX file or a topic of Kafka.
+impl FromStr for Output {
+    type Err = UnknownCollector;
+
+    fn from_str(url: &str) -> Result<Self, UnknownCollector> {
+        if let Some(path) = url.strip_prefix("ipfix-file:") {
+            IpfixFile::named(path).map(Self::IpfixFile).ok_or(UnknownCollector::NoPath)
+        } else if let Some(place) = url.strip_prefix("kafka://") {
+            let wrong = |why| UnknownCollector::Kafka { url: url.to_owned(), why };
+            KafkaTopic::parse(place).map(Self::Topic).map_err(wrong)
+        } else {
+            url.parse().map(Self::Collector)
         }
-    }
-}
-
-impl FileOutput {
-    /// Returns true if it is standard output.
-    pub fn is_stdout(&self) -> bool {
-        self.path.as_os_str() == "-"
-    }
-}
-
-impl FromStr for FileOutput {
-    type Err = InvalidFile;
-
-    fn from_str(text: &str) -> Result<Self, InvalidFile> {
-        match text.split_once(':') {
-            Some((format, path)) if !path.is_empty() => {
-                Ok(Self { format: format.parse()?, path: path.into() })
-            }
-            _ => Err(InvalidFile::Incomplete(text.to_owned())),
-        }
-    }
-}
-
-impl fmt::Display for FileOutput {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.format, self.path.display())
     }
 }
 
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Collector(collector) => collector.fmt(f),
-            Self::File(file) => file.fmt(f),
-            Self::Events(file) => file.fmt(f),
-            Self::Alerts(output) => write!(f, "alerts to {output}"),
-            #[cfg(feature = "arrow")]
-            Self::Batches(_) => f.write_str("flow records in memory"),
+        f.write_str(&self.place().name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_a_file_a_topic_or_a_collector() {
+        let output = |url: &str| url.parse::<Output>();
+        let file = output("ipfix-file:a:b").unwrap();
+        assert_eq!(
+            (file.path(), file.to_string().as_str()),
+            (Some(Path::new("a:b")), "ipfix-file:a:b")
+        );
+        assert!(output("ipfix-file:-").unwrap().is_stdout());
+        assert!(output("ipfix-file:").unwrap_err().to_string().contains("flows.ipfix"));
+        assert!(matches!(output("ipfix://h:1"), Ok(Output::Collector(_))));
+        assert!(output("kafka://h").is_err());
+        let url = "kafka://h/t?format=protobuf";
+        let topic = output(url);
+        if cfg!(feature = "kafka") {
+            assert!(matches!(&topic, Ok(Output::Topic(topic)) if topic.name == "t"));
+            assert_eq!(topic.unwrap().to_string(), url);
+        } else {
+            let error = topic.unwrap_err().to_string();
+            assert!(error.contains(url) && error.contains("without the feature kafka"), "{error}");
         }
     }
 }

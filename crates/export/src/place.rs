@@ -1,19 +1,49 @@
-//! The places of servers in URLs.
+//! What an output is before it starts.
 
-/// Splits `HOST:PORT`.
-pub(crate) fn host_and_port(place: &str, default: Option<u16>) -> Option<(String, u16)> {
-    let place = place.strip_suffix('/').unwrap_or(place);
-    let (host, rest) = if let Some(bracketed) = place.strip_prefix('[') {
-        bracketed.split_once(']')?
-    } else {
-        let at = place.find(':').unwrap_or(place.len());
-        place.split_at(at)
-    };
-    let port = match rest.strip_prefix(':') {
-        Some(port) => port.parse().ok().filter(|&port| port > 0)?,
-        None if rest.is_empty() => default?,
-        None => return None,
-    };
-    let ok = !host.is_empty() && !host.contains(['/', '@', '?', '#', ' ']);
-    ok.then(|| (host.to_owned(), port))
+use std::fmt::{Debug, Display};
+use std::io;
+use std::path::Path;
+
+use crate::cut::Cut;
+use crate::launch::Ready;
+use crate::settings::Settings;
+use crate::summary::Items;
+
+/// An output as given by the user.
+pub(crate) trait Place: Debug + Display {
+    /// The name in messages.
+    fn name(&self) -> String {
+        self.to_string()
+    }
+
+    /// The path, if it is a file; `-` is standard output.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Where a file can be cut whose process ended early; `None` if it is appended to in place, or not a file.
+    fn cut(&self) -> Option<Cut> {
+        None
+    }
+
+    /// Returns true if its connections are encrypted.
+    fn is_encrypted(&self) -> bool {
+        false
+    }
+
+    /// Bytes of memory besides the blocks.
+    fn fixed_bytes(&self) -> u64 {
+        0
+    }
+
+    /// What it takes.
+    fn items(&self) -> Items {
+        Items::Flows
+    }
+
+    /// Resolves hosts, reads certificates and opens sockets, but no files. Returns how it starts.
+    ///
+    /// # Errors
+    /// Those of the outside, and settings that the output cannot represent.
+    fn prepare(&self, settings: &Settings) -> io::Result<Ready>;
 }

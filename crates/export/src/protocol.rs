@@ -1,4 +1,4 @@
-//! The protocols of outputs.
+//! The protocols of collectors.
 
 use ringtap_flow::FlowRecord;
 
@@ -12,7 +12,7 @@ const IPFIX_PORT: u16 = 4739;
 /// The default port of IPFIX collectors for TLS (same section).
 const IPFIX_TLS_PORT: u16 = 4740;
 
-/// The protocol of an output.
+/// The protocol of a collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// RFC 7011, biflows by RFC 5103.
@@ -23,10 +23,6 @@ pub enum Protocol {
     NetFlow5,
     /// Lines of a text format.
     Lines(Format),
-    /// Protobuf messages with the fields of goflow2's `FlowMessage`.
-    FlowMessages,
-    /// States of the run instead of flow records.
-    States,
 }
 
 /// Name, protocol, whether it is used over UDP, and the ports of the plain and the encrypted service.
@@ -41,10 +37,9 @@ impl Protocol {
     pub fn counts_of(self, record: &FlowRecord) -> RecordTotals {
         match self {
             Self::Ipfix => as_biflow(record),
-            Self::NetFlow9 | Self::FlowMessages => as_uniflows(record),
+            Self::NetFlow9 => as_uniflows(record),
             Self::NetFlow5 => as_small_uniflows(record),
             Self::Lines(_) => as_biflow(record),
-            Self::States => RecordTotals::default(),
         }
     }
 

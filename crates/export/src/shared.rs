@@ -7,7 +7,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::{Items, LINGER, Reason, RecordTotals, Sent, Status, Summary};
+use crate::RecordTotals;
+use crate::summary::{Items, Reason, Sent, Status, Summary};
+
+/// How long to wait at the end for a collector that accepts nothing.
+pub const LINGER: Duration = Duration::from_secs(5);
 
 /// After an interrupt, an output that accepts nothing for this time is given up.
 const GRACE: Duration = Duration::from_millis(400);

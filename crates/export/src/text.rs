@@ -102,6 +102,8 @@ pub(crate) struct LineSink<I> {
     store: Box<dyn Store>,
     headed: bool,
     latest_ns: u64,
+    /// The last failure was to finish a file.
+    unnamed: bool,
     reader_gone: bool,
 }
 
@@ -111,7 +113,15 @@ impl<I> LineSink<I> {
         interfaces: Interfaces,
         store: Box<dyn Store>,
     ) -> Self {
-        Self { format, interfaces, store, headed: false, latest_ns: 0, reader_gone: false }
+        Self {
+            format,
+            interfaces,
+            store,
+            headed: false,
+            latest_ns: 0,
+            unnamed: false,
+            reader_gone: false,
+        }
     }
 
     /// The format's head, if it must be written.
@@ -165,12 +175,13 @@ impl<I> LineSink<I> {
             count(&rest, shared);
         }
         // The lines are useful even without the tail.
-        self.store.finish().map_err(|error| {
+        if let Err(error) = self.store.finish() {
             shared.fails(&error);
-            Reason::Failed
-        })?;
+            self.unnamed = true;
+            return Err(Reason::Failed);
+        }
         (self.headed, self.latest_ns) = (false, 0);
-        if complete.is_ok() {
+        if std::mem::take(&mut self.unnamed) {
             shared.works();
         }
         complete

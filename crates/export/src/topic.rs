@@ -11,10 +11,10 @@
 //!
 //! A password is never part of the URL, because other users of the machine can read command lines.
 
+use std::fmt;
 use std::path::PathBuf;
 
-use crate::Protocol;
-use crate::formats::Format;
+use crate::transports::host_and_port;
 
 /// The default port of brokers.
 const PORT: u16 = 9092;
@@ -25,6 +25,10 @@ const NAME_MAX: usize = 249;
 /// A topic, and how to connect to its brokers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KafkaTopic {
+    /// As given.
+    url: String,
+    /// What its messages are.
+    pub contents: Contents,
     /// `HOST:PORT` of the brokers that are asked for all others.
     pub brokers: Vec<String>,
     /// The name.
@@ -37,6 +41,18 @@ pub struct KafkaTopic {
     pub authorities: Option<PathBuf>,
     /// The login, if brokers require one.
     pub login: Option<Login>,
+}
+
+/// What the messages of a topic are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Contents {
+    /// Flow records as JSON.
+    #[default]
+    Json,
+    /// Protobuf messages with the fields of goflow2's `FlowMessage`.
+    FlowMessages,
+    /// States of the run.
+    States,
 }
 
 /// The compression of a batch of messages.
@@ -117,11 +133,8 @@ pub enum InvalidTopic {
     NotBuilt(&'static str),
 }
 
-const FORMATS: &[(&str, Protocol)] = &[
-    ("json", Protocol::Lines(Format::Json)),
-    ("protobuf", Protocol::FlowMessages),
-    ("state", Protocol::States),
-];
+const FORMATS: &[(&str, Contents)] =
+    &[("json", Contents::Json), ("protobuf", Contents::FlowMessages), ("state", Contents::States)];
 const COMPRESSIONS: &[(&str, Compression)] =
     &[("none", Compression::None), ("gzip", Compression::Gzip), ("snappy", Compression::Snappy)];
 const SWITCH: &[(&str, bool)] = &[("true", true), ("false", false)];
@@ -132,11 +145,12 @@ const MECHANISMS: &[(&str, Mechanism)] = &[
 ];
 
 impl KafkaTopic {
-    /// Reads the part of a URL after `kafka://`. Returns the topic and the protocol of its messages.
-    pub(crate) fn parse(place: &str) -> Result<(Self, Protocol), InvalidTopic> {
+    /// Reads the part of a URL after `kafka://`.
+    pub(crate) fn parse(place: &str) -> Result<Self, InvalidTopic> {
         if cfg!(not(feature = "kafka")) {
             return Err(InvalidTopic::NotBuilt("kafka"));
         }
+        let url = format!("kafka://{place}");
         let (place, query) = place.split_once('?').unwrap_or((place, ""));
         let (brokers, name) = place.split_once('/').ok_or(InvalidTopic::Incomplete)?;
         if brokers.is_empty() || name.is_empty() {
@@ -168,16 +182,21 @@ impl KafkaTopic {
         let compressions = "none, gzip or snappy";
         let compression = parameters.choice("compression", compressions, COMPRESSIONS)?;
         let compression = compression.unwrap_or_default();
-        let protocol = parameters.choice("format", "json, protobuf or state", FORMATS)?;
-        let protocol = protocol.unwrap_or(Protocol::Lines(Format::Json));
-        let name = name.to_owned();
-        Ok((Self { brokers, name, compression, tls, authorities, login }, protocol))
+        let contents = parameters.choice("format", "json, protobuf or state", FORMATS)?;
+        let (contents, name) = (contents.unwrap_or_default(), name.to_owned());
+        Ok(Self { url, contents, brokers, name, compression, tls, authorities, login })
+    }
+}
+
+impl fmt::Display for KafkaTopic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.url)
     }
 }
 
 /// The broker as `HOST:PORT`.
 fn broker(text: &str) -> Result<String, InvalidTopic> {
-    let address = crate::place::host_and_port(text, Some(PORT));
+    let address = host_and_port(text, Some(PORT));
     let (host, port) = address.ok_or_else(|| InvalidTopic::Broker(text.to_owned()))?;
     Ok(if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") })
 }
@@ -234,26 +253,25 @@ impl<'a> Parameters<'a> {
 mod tests {
     use super::*;
 
-    fn topic(url: &str) -> (KafkaTopic, Protocol) {
+    fn topic(url: &str) -> KafkaTopic {
         KafkaTopic::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"))
     }
 
     #[test]
     fn a_url_has_brokers_topic_and_format() {
-        let (plain, protocol) = topic("broker.example/flows");
-        assert_eq!(protocol, Protocol::Lines(Format::Json));
+        let plain = topic("broker.example/flows");
+        assert_eq!(plain.contents, Contents::Json);
         assert_eq!(
             (&plain.brokers[..], plain.name.as_str()),
             (&["broker.example:9092".into()][..], "flows")
         );
         assert_eq!((plain.tls, &plain.login, plain.compression), (false, &None, Compression::None));
 
-        let (several, protocol) =
-            topic("a:1,[::1]:2,10.0.0.3/a.b_c-D?format=protobuf&compression=gzip");
-        assert_eq!(protocol, Protocol::FlowMessages);
+        let several = topic("a:1,[::1]:2,10.0.0.3/a.b_c-D?format=protobuf&compression=gzip");
+        assert_eq!(several.contents, Contents::FlowMessages);
         assert_eq!(several.brokers, ["a:1", "[::1]:2", "10.0.0.3:9092"]);
         assert_eq!((several.name.as_str(), several.compression), ("a.b_c-D", Compression::Gzip));
-        assert_eq!(topic("b/t?format=state").1, Protocol::States);
+        assert_eq!(topic("b/t?format=state").contents, Contents::States);
     }
 
     #[test]
@@ -261,7 +279,7 @@ mod tests {
     fn a_url_has_authorities_and_login() {
         for (name, mechanism) in MECHANISMS {
             let url = format!("b/t?tls=true&ca=/a/ca.pem&sasl={name}&user=probe&password-file=p=w");
-            let (topic, _) = topic(&url);
+            let topic = topic(&url);
             assert_eq!((topic.tls, topic.authorities), (true, Some("/a/ca.pem".into())));
             let login =
                 Login { mechanism: *mechanism, user: "probe".into(), password_file: "p=w".into() };

@@ -11,10 +11,9 @@ mod file;
 mod output;
 mod program;
 mod syslog;
+mod url;
 mod webhook;
 
-use std::io;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use ringtap_flow::RecordSink;
@@ -22,16 +21,11 @@ use ringtap_flow::RecordSink;
 pub use output::{AlertOutput, InvalidAlertOutput};
 pub use program::{MOST_RUNNING, Reply, Request};
 
-pub(crate) use file::FileTarget;
-pub(crate) use program::Program;
-
+use crate::RecordTotals;
 use crate::block::{Block, Encode, Payload, Room};
-use crate::shared::Shared;
+use crate::shared::{LINGER, Shared};
+use crate::summary::{Reason, Sent};
 use crate::writer::Sink;
-use crate::{LINGER, Reason, RecordTotals, Sent, Settings};
-use output::Place;
-use syslog::Syslog;
-use webhook::Webhook;
 
 /// Bytes of the notices that wait for an output.
 const ROOM_BYTES: u64 = 2 << 20;
@@ -201,18 +195,6 @@ fn count_lost(reason: Reason, shared: &Shared) {
     shared.lose(reason, ONE);
 }
 
-/// Prepares the target of an output; `None`: it is opened later.
-pub(crate) fn prepare(
-    output: &AlertOutput,
-    settings: &Settings,
-) -> io::Result<Option<Box<dyn Target>>> {
-    Ok(match output.place() {
-        Place::File(_) | Place::Program(_) => None,
-        Place::Syslog(place) => Some(Box::new(Syslog::new(place, &settings.tls)?)),
-        Place::Webhook(url) => Some(Box::new(Webhook::new(url, &settings.tls)?)),
-    })
-}
-
 /// The sink of an output.
 pub(crate) struct AlertSink {
     target: Box<dyn Target>,
@@ -255,23 +237,6 @@ impl Sink for AlertSink {
         if !self.target.is_refused() {
             shared.judge();
         }
-    }
-}
-
-/// The target of an output that is opened when the run starts. `programs` are connections to helpers, in the order of the
-/// outputs.
-pub(crate) fn open(
-    output: &AlertOutput,
-    programs: &mut dyn Iterator<Item = UnixStream>,
-) -> io::Result<Box<dyn Target>> {
-    match output.place() {
-        Place::File(path) => Ok(Box::new(FileTarget::open(path)?)),
-        Place::Program(_) => {
-            let missing = || io::Error::other("alerts cannot run programs here");
-            let stream = programs.next().ok_or_else(missing)?;
-            Ok(Box::new(Program::new(stream)?))
-        }
-        Place::Syslog(_) | Place::Webhook(_) => unreachable!("they were prepared"),
     }
 }
 

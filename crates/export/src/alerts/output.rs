@@ -1,11 +1,22 @@
 //! Where alerts go, as given by the user.
 
 use std::fmt;
-use std::hash::Hasher;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::place::host_and_port;
+use super::file::FileTarget;
+use super::program::Program;
+use super::syslog::Syslog;
+use super::url::Url;
+use super::webhook::Webhook;
+use super::{ALERT_BYTES, AlertSender, AlertSink, NoticeEncoder, Target};
+use crate::launch::{Launch, Ready, Started};
+use crate::place::Place;
+use crate::settings::Settings;
+use crate::shared::WaitPolicy;
+use crate::summary::Items;
+use crate::transports::{self, Route};
 
 /// The socket of the local syslog daemon.
 const LOCAL: &str = "/dev/log";
@@ -27,43 +38,20 @@ const SYSLOG_TLS_PORT: u16 = 6514;
 pub struct AlertOutput {
     /// As shown; without the path of a URL, which may be secret.
     name: String,
-    place: Place,
+    to: To,
 }
 
-/// A place for alerts.
+/// Where alerts go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+enum To {
     /// JSON lines; `-` is standard output.
     File(PathBuf),
     /// A syslog receiver.
-    Syslog(SyslogPlace),
+    Syslog(Route),
     /// An HTTP server.
     Webhook(Url),
     /// A program that is run for each alert.
     Program(PathBuf),
-}
-
-/// A syslog receiver.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SyslogPlace {
-    /// A local socket.
-    Local(PathBuf),
-    /// Datagrams.
-    Udp(String, u16),
-    /// A connection.
-    Tcp(String, u16),
-    /// An encrypted connection.
-    Tls(String, u16),
-}
-
-/// A URL with the scheme http or https.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Url {
-    pub(crate) host: String,
-    pub(crate) port: u16,
-    pub(crate) is_encrypted: bool,
-    /// Path and query; begins with `/`.
-    pub(crate) target: String,
 }
 
 /// An invalid output for alerts.
@@ -89,74 +77,33 @@ pub enum InvalidAlertOutput {
 }
 
 impl AlertOutput {
-    pub(crate) fn place(&self) -> &Place {
-        &self.place
-    }
-
-    /// Returns true if its connections are encrypted.
-    pub(crate) fn is_encrypted(&self) -> bool {
-        match &self.place {
-            Place::Webhook(url) => url.is_encrypted,
-            Place::Syslog(place) => matches!(place, SyslogPlace::Tls(..)),
-            Place::File(_) | Place::Program(_) => false,
-        }
-    }
-
     /// The path, if it is a file; `-` is standard output.
     pub fn path(&self) -> Option<&Path> {
-        match &self.place {
-            Place::File(path) => Some(path),
+        match &self.to {
+            To::File(path) => Some(path),
             _ => None,
         }
     }
 
     /// Whether both are the same place, however it is written.
     pub fn has_place_of(&self, other: &Self) -> bool {
-        self.place == other.place
+        self.to == other.to
     }
 
     /// The program, if it is one.
     pub fn program(&self) -> Option<&Path> {
-        match &self.place {
-            Place::Program(path) => Some(path),
+        match &self.to {
+            To::Program(path) => Some(path),
             _ => None,
         }
     }
 }
 
-impl Url {
-    fn parse(is_encrypted: bool, rest: &str) -> Option<Self> {
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, target) = rest.split_at(end);
-        let (host, port) = host_and_port(authority, Some(if is_encrypted { 443 } else { 80 }))?;
-        // A fragment stays with the client (RFC 9110, section 7.1).
-        let target = target.split('#').next().unwrap_or_default();
-        let is_valid = |byte: u8| byte.is_ascii_graphic();
-        let target = if target.starts_with('/') { target.into() } else { format!("/{target}") };
-        target.bytes().all(is_valid).then_some(Self { host, port, is_encrypted, target })
-    }
-
-    /// The host, with the port if it is not the usual one; for names and the field `Host`.
-    pub(crate) fn authority(&self) -> String {
-        let host =
-            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        let usual = if self.is_encrypted { 443 } else { 80 };
-        if self.port == usual { host } else { format!("{host}:{}", self.port) }
-    }
-
-    /// Without its path, which may be a secret; a few digits of a hash distinguish paths.
-    fn name(&self) -> String {
-        let scheme = if self.is_encrypted { "https" } else { "http" };
-        let path = if self.target == "/" {
-            String::new()
-        } else {
-            #[expect(deprecated, reason = "a hash that is equal in every build")]
-            let mut hasher = std::hash::SipHasher::new();
-            hasher.write(self.target.as_bytes());
-            format!("…{:04x}", hasher.finish() & 0xffff)
-        };
-        format!("{scheme}://{}/{path}", self.authority())
-    }
+/// A receiver of syslog by a transport; `None` if there is no such one.
+fn syslog(transport: &str, place: &str) -> Option<To> {
+    let transport = transports::named(transport)?;
+    let port = if transport.is_encrypted { SYSLOG_TLS_PORT } else { SYSLOG_PORT };
+    Route::new(transport, place, Some(port)).map(To::Syslog)
 }
 
 impl FromStr for AlertOutput {
@@ -166,39 +113,26 @@ impl FromStr for AlertOutput {
         let unknown = || InvalidAlertOutput::Scheme(text.to_owned());
         let invalid = |example| InvalidAlertOutput::Place { text: text.to_owned(), example };
         let (scheme, rest) = text.split_once(':').ok_or_else(unknown)?;
-        let is_encrypted = matches!(scheme, "https" | "syslog+tls");
+        let is_encrypted = scheme == "https";
         if is_encrypted && cfg!(not(feature = "tls")) {
             return Err(InvalidAlertOutput::NotBuilt);
         }
         let mut name = text.to_owned();
-        let place = match scheme {
+        let to = match scheme {
             "json" if rest.is_empty() => return Err(invalid("json:PATH, as in json:alerts.json")),
-            "json" => Place::File(rest.into()),
+            "json" => To::File(rest.into()),
             "exec" if rest.is_empty() => {
                 return Err(invalid("exec:PROGRAM, as in exec:/usr/local/bin/notify"));
             }
-            "exec" => Place::Program(rest.into()),
-            "syslog" if rest.is_empty() => Place::Syslog(SyslogPlace::Local(LOCAL.into())),
+            "exec" => To::Program(rest.into()),
+            "syslog" if rest.is_empty() => syslog("local", LOCAL).ok_or_else(unknown)?,
             "syslog" if rest.starts_with('/') && !rest.starts_with("//") => {
-                Place::Syslog(SyslogPlace::Local(rest.into()))
+                syslog("local", rest).ok_or_else(unknown)?
             }
             "syslog" => {
-                let place = rest.strip_prefix("//").unwrap_or(rest);
                 let example = "syslog:HOST or syslog:HOST:PORT, as in syslog:[2001:db8::1]:514";
-                let place = host_and_port(place, Some(SYSLOG_PORT));
-                let (host, port) = place.ok_or_else(|| invalid(example))?;
-                Place::Syslog(SyslogPlace::Udp(host, port))
-            }
-            "syslog+tcp" | "syslog+tls" => {
-                let default = if is_encrypted { SYSLOG_TLS_PORT } else { SYSLOG_PORT };
-                let place =
-                    rest.strip_prefix("//").and_then(|rest| host_and_port(rest, Some(default)));
-                let example = "syslog+tcp://HOST:PORT or syslog+tls://HOST:PORT";
-                let (host, port) = place.ok_or_else(|| invalid(example))?;
-                Place::Syslog(match is_encrypted {
-                    true => SyslogPlace::Tls(host, port),
-                    false => SyslogPlace::Tcp(host, port),
-                })
+                let to = syslog("udp", rest.strip_prefix("//").unwrap_or(rest));
+                to.ok_or_else(|| invalid(example))?
             }
             "http" | "https" => {
                 let url = rest.strip_prefix("//").and_then(|rest| Url::parse(is_encrypted, rest));
@@ -206,11 +140,19 @@ impl FromStr for AlertOutput {
                     "http://HOST:PORT/PATH or https://HOST/PATH, without a user or spaces";
                 let url = url.ok_or_else(|| invalid(example))?;
                 name = url.name();
-                Place::Webhook(url)
+                To::Webhook(url)
             }
-            _ => return Err(unknown()),
+            _ => {
+                let transport = scheme.strip_prefix("syslog+").and_then(transports::named);
+                let transport = transport.ok_or_else(unknown)?;
+                if !transport.is_built {
+                    return Err(InvalidAlertOutput::NotBuilt);
+                }
+                let to = rest.strip_prefix("//").and_then(|rest| syslog(transport.name, rest));
+                to.ok_or_else(|| invalid("syslog+tcp://HOST:PORT or syslog+tls://HOST:PORT"))?
+            }
         };
-        Ok(Self { name, place })
+        Ok(Self { name, to })
     }
 }
 
@@ -220,26 +162,95 @@ impl fmt::Display for AlertOutput {
     }
 }
 
+impl Place for AlertOutput {
+    fn name(&self) -> String {
+        format!("alerts to {self}")
+    }
+
+    fn path(&self) -> Option<&Path> {
+        Self::path(self)
+    }
+
+    fn is_encrypted(&self) -> bool {
+        match &self.to {
+            To::Webhook(url) => url.is_encrypted,
+            To::Syslog(route) => route.transport.is_encrypted,
+            To::File(_) | To::Program(_) => false,
+        }
+    }
+
+    fn fixed_bytes(&self) -> u64 {
+        ALERT_BYTES
+    }
+
+    fn items(&self) -> Items {
+        Items::Alerts
+    }
+
+    fn prepare(&self, settings: &Settings) -> io::Result<Ready> {
+        Ok(match &self.to {
+            To::Syslog(route) => ready(Syslog::new(route, &settings.tls)?),
+            To::Webhook(url) => ready(Webhook::new(url, &settings.tls)?),
+            To::File(path) => {
+                let path = path.clone();
+                Box::new(move |launch| {
+                    let is_regular = || path.metadata().is_ok_and(|data| data.is_file());
+                    let target = FileTarget::open(&path)?;
+                    let wait_policy =
+                        if is_regular() { WaitPolicy::File } else { WaitPolicy::Collector };
+                    start(target, wait_policy, launch)
+                })
+            }
+            To::Program(_) => Box::new(|launch| {
+                let missing = || io::Error::other("alerts cannot run programs here");
+                let stream = launch.programs.next().ok_or_else(missing)?;
+                start(Program::new(stream)?, WaitPolicy::Collector, launch)
+            }),
+        })
+    }
+}
+
+/// The start of a target that needs nothing more.
+fn ready(target: impl Target + 'static) -> Ready {
+    Box::new(|launch| start(target, WaitPolicy::Collector, launch))
+}
+
+fn start(
+    target: impl Target + 'static,
+    wait_policy: WaitPolicy,
+    launch: &mut Launch<'_>,
+) -> io::Result<Started> {
+    let shared = launch.shared(wait_policy, Items::Alerts);
+    let sink = AlertSink::new(Box::new(target));
+    let (own, started) = launch.single(&shared, AlertSender::ROOM, NoticeEncoder, sink)?;
+    launch.sinks.alerts.push(AlertSender::new(Box::new(own), shared));
+    Ok(started)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transports::Address;
 
     #[test]
     fn a_place_has_a_scheme() {
-        let udp = |host: &str, port| Place::Syslog(SyslogPlace::Udp(host.into(), port));
-        let local = |path: &str| Place::Syslog(SyslogPlace::Local(path.into()));
+        let to = |transport, host: &str, port| {
+            let address = Address { host: host.into(), port };
+            To::Syslog(Route { transport: transports::named(transport).unwrap(), address })
+        };
+        let (udp, local) = (|host, port| to("udp", host, port), |path| to("local", path, 0));
         for (text, place) in [
-            ("json:a:b", Place::File("a:b".into())),
-            ("json:-", Place::File("-".into())),
-            ("exec:./notify", Place::Program("./notify".into())),
+            ("json:a:b", To::File("a:b".into())),
+            ("json:-", To::File("-".into())),
+            ("exec:./notify", To::Program("./notify".into())),
             ("syslog:", local("/dev/log")),
             ("syslog:/run/log", local("/run/log")),
             ("syslog:logs.example", udp("logs.example", 514)),
             ("syslog://[::1]:1514", udp("::1", 1514)),
-            ("syslog+tcp://h:1", Place::Syslog(SyslogPlace::Tcp("h".into(), 1))),
+            ("syslog+tcp://h:1", to("tcp", "h", 1)),
         ] {
             let output: AlertOutput = text.parse().unwrap();
-            assert_eq!((output.place(), output.to_string()), (&place, text.into()));
+            assert_eq!((&output.to, output.to_string()), (&place, text.into()));
         }
     }
 
@@ -261,7 +272,7 @@ mod tests {
     fn the_path_of_a_url_is_not_shown() {
         let url = |text: &str| -> (Url, String) {
             let output: AlertOutput = text.parse().unwrap();
-            let Place::Webhook(url) = output.place() else { panic!("{text}") };
+            let To::Webhook(url) = &output.to else { panic!("{text}") };
             (url.clone(), output.to_string())
         };
         let (plain, name) = url("http://h");

@@ -1,20 +1,16 @@
 //! Alerts as syslog messages (RFC 5424) to a local socket or over UDP (RFC 5426), TCP (RFC 6587) and TLS (RFC 5425).
 
-use std::io::{self, ErrorKind};
-use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
-use std::time::{Duration, UNIX_EPOCH};
+use std::io;
+use std::time::UNIX_EPOCH;
 
 use ringtap_base::text::shown;
 
-use super::output::SyslogPlace;
 use super::{Notice, Target, count_lost, count_sent};
-use crate::Reason;
 use crate::formats::date::push_rfc_3339;
+use crate::settings::Tls;
 use crate::shared::{Shared, wall_clock};
-use crate::transports::{
-    self, Delivery, Link, Opened, Pauses, TcpLink, Tls, TlsClient, Trouble, UdpLink,
-};
+use crate::summary::Reason;
+use crate::transports::{Delivery, Link, Opened, Route, Trouble};
 
 /// "daemon" (RFC 5424, section 6.2.1).
 const FACILITY: u8 = 3;
@@ -26,12 +22,6 @@ const STRUCTURED_DATA: &str = "ringtap@32473";
 
 /// Longest name of a host (RFC 5424, section 6).
 const HOST_NAME: usize = 255;
-
-/// A datagram is longer than the socket's buffer: the error of Linux.
-const EMSGSIZE: i32 = 90;
-
-/// One wait, after which the end is checked.
-const SLICE: Duration = Duration::from_millis(50);
 
 pub(crate) struct Syslog {
     link: Box<dyn Link>,
@@ -46,19 +36,8 @@ pub(crate) struct Syslog {
 }
 
 impl Syslog {
-    pub(crate) fn new(place: &SyslogPlace, tls: &Tls) -> io::Result<Self> {
-        let resolve = |host: &str, port| transports::resolve(host, port);
-        let (link, is_stream): (Box<dyn Link>, bool) = match place {
-            SyslogPlace::Local(path) => (Box::new(LocalLink::new(path.clone())), false),
-            SyslogPlace::Udp(host, port) => (Box::new(UdpLink::new(resolve(host, *port)?)?), false),
-            SyslogPlace::Tcp(host, port) => {
-                (Box::new(TcpLink::new(resolve(host, *port)?, None)), true)
-            }
-            SyslogPlace::Tls(host, port) => {
-                let client = TlsClient::new(host, tls)?;
-                (Box::new(TcpLink::new(resolve(host, *port)?, Some(client))), true)
-            }
-        };
+    pub(crate) fn new(route: &Route, tls: &Tls) -> io::Result<Self> {
+        let (link, is_stream) = (route.link(tls)?, route.transport.is_stream);
         Ok(Self { link, is_stream, in_doubt: None, refused: false, origin: origin() })
     }
 
@@ -156,84 +135,14 @@ fn message(notice: &Notice, origin: &str) -> String {
     text
 }
 
-/// Datagrams to a local socket.
-struct LocalLink {
-    path: PathBuf,
-    socket: Option<UnixDatagram>,
-    pauses: Pauses,
-}
-
-impl LocalLink {
-    fn new(path: PathBuf) -> Self {
-        Self { path, socket: None, pauses: Pauses::new() }
-    }
-
-    fn connect(&self) -> io::Result<UnixDatagram> {
-        let socket = UnixDatagram::unbound()?;
-        socket.connect(&self.path)?;
-        socket.set_write_timeout(Some(SLICE))?;
-        Ok(socket)
-    }
-}
-
-impl Link for LocalLink {
-    fn open(&mut self, shared: &Shared) -> Opened {
-        if self.socket.is_some() {
-            return Opened::Still;
-        }
-        self.pauses.broke();
-        while !shared.over() {
-            shared.pause(self.pauses.left());
-            match self.connect() {
-                Ok(socket) => {
-                    self.socket = Some(socket);
-                    self.pauses.opened();
-                    return Opened::Anew;
-                }
-                Err(error) => shared.fails(&error),
-            }
-            self.pauses.failed();
-        }
-        Opened::Never(Reason::TooLate)
-    }
-
-    fn send(&mut self, message: &[u8], shared: &Shared) -> Result<Delivery, Trouble> {
-        let Some(socket) = &self.socket else { return Err(Trouble::Broken) };
-        loop {
-            match socket.send(message) {
-                Ok(_) => return Ok(Delivery::Taken),
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
-                {
-                    shared.fails(&"it does not read");
-                    if shared.over() {
-                        return Err(Trouble::Lost(Reason::TooLate));
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // It would be too long again.
-                Err(error) if error.raw_os_error() == Some(EMSGSIZE) => {
-                    shared.fails(&error);
-                    return Err(Trouble::Lost(Reason::Failed));
-                }
-                Err(error) => {
-                    shared.fails(&error);
-                    self.socket = None;
-                    return Err(Trouble::Broken);
-                }
-            }
-        }
-    }
-
-    fn close(&mut self, _shared: &Shared) -> Delivery {
-        Delivery::Taken
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixDatagram;
+    use std::path::Path;
+
     use super::*;
     use crate::alerts::tests::{notice, shared};
+    use crate::transports;
 
     #[test]
     fn a_message_has_the_form_of_rfc_5424() {
@@ -252,13 +161,19 @@ mod tests {
         assert!(message(&own, "-").starts_with("<30>1 "));
     }
 
+    fn syslog_to(path: &Path) -> Syslog {
+        let local = transports::named("local").unwrap();
+        let route = Route::new(local, path.to_str().unwrap(), None).unwrap();
+        Syslog::new(&route, &Tls::default()).unwrap()
+    }
+
     #[test]
     fn a_datagram_that_is_too_long_is_lost_and_the_next_is_sent() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let receiver = UnixDatagram::bind(&path).unwrap();
         let shared = shared();
-        let mut syslog = Syslog::new(&SyslogPlace::Local(path), &Tls::default()).unwrap();
+        let mut syslog = syslog_to(&path);
         syslog.deliver(&notice(&"x".repeat(8 << 20)), &shared);
         syslog.deliver(&notice("next"), &shared);
         let mut bytes = [0; 1024];
@@ -273,7 +188,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let shared = shared();
-        let mut syslog = Syslog::new(&SyslogPlace::Local(path.clone()), &Tls::default()).unwrap();
+        let mut syslog = syslog_to(&path);
         for round in ["one", "two"] {
             let receiver = UnixDatagram::bind(&path).unwrap();
             syslog.deliver(&notice(round), &shared);

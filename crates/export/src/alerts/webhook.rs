@@ -17,11 +17,12 @@ use std::time::{Duration, Instant};
 
 use ringtap_base::text::shown;
 
-use super::output::Url;
+use super::url::Url;
 use super::{Notice, Target, count_lost, count_sent};
 use crate::Reason;
+use crate::settings::Tls;
 use crate::shared::{Shared, now};
-use crate::transports::{self, Channel, Pauses, Tls, TlsClient, connect, is_slice_over};
+use crate::transports::{Channel, Pauses, TlsClient, connect, is_slice_over, resolve};
 
 /// Time limit of a request and its answer, once connected.
 const EXCHANGE: Duration = Duration::from_secs(10);
@@ -56,7 +57,7 @@ enum Answer {
 impl Webhook {
     pub(crate) fn new(url: &Url, tls: &Tls) -> io::Result<Self> {
         let client = url.is_encrypted.then(|| TlsClient::new(&url.host, tls)).transpose()?;
-        let addresses = transports::resolve(&url.host, url.port)?;
+        let addresses = resolve(&url.host, url.port)?;
         let (url, pauses, failing_max) = (url.clone(), Pauses::new(), FAILING_MAX);
         Ok(Self { url, tls: client, addresses, pauses, failing_max })
     }
@@ -123,7 +124,7 @@ impl Target for Webhook {
                     failed_since = None;
                     shared.fails(&error);
                     // The server may have moved.
-                    if let Ok(addresses) = transports::resolve(&self.url.host, self.url.port) {
+                    if let Ok(addresses) = resolve(&self.url.host, self.url.port) {
                         self.addresses = addresses;
                     }
                 }

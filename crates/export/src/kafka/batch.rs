@@ -12,9 +12,9 @@ use std::io::{self, Write as _};
 
 use flate2::write::GzEncoder;
 
-use super::producer::Message;
-use super::session::Outcome;
-use crate::{Compression, RecordTotals};
+use super::message::{Message, Outcome, ProducerId};
+use crate::RecordTotals;
+use crate::topic::Compression;
 
 /// Bytes of a batch before its records.
 const HEADER: usize = 61;
@@ -24,18 +24,6 @@ const CHECKED: usize = 21;
 
 /// Room for records that a batch begins with.
 const LEAST_ROOM: usize = 16 << 10;
-
-/// What identifies a producer to brokers, so that they recognise batches that are sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ProducerId {
-    pub(crate) id: i64,
-    pub(crate) epoch: i16,
-}
-
-impl ProducerId {
-    /// Brokers do not recognise repetitions.
-    pub(crate) const NONE: Self = Self { id: -1, epoch: -1 };
-}
 
 /// A message within a batch.
 #[derive(Clone, Copy, Debug)]

@@ -15,19 +15,13 @@
 
 mod batch;
 mod flow_message;
+mod message;
 mod partition;
 mod producer;
 mod records;
 mod requests;
 mod runtime;
 mod session;
+mod start;
 mod states;
 mod statistics;
-
-pub(crate) use records::{RecordEncoder, TopicSink};
-pub(crate) use session::Access;
-pub(crate) use states::{PartEncoder, PartSender, PartSink};
-
-/// Memory of the writer besides the blocks, in bytes: messages without an answer, the same as requests that the system
-/// has not taken yet, and answers.
-pub(crate) const WRITER_BYTES: usize = 2 * producer::HELD_MAX + (1 << 20);

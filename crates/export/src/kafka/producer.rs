@@ -24,14 +24,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use super::batch::{Batch, ProducerId};
+use super::batch::Batch;
+use super::message::{Message, Outcome, ProducerId};
 use super::partition::partition_of;
 use super::runtime::Runtime;
-use super::session::{Access, Answer, Outcome, Session};
+use super::session::{Access, Answer, Session};
 use super::statistics::{FORMAT, statistics};
 use crate::shared::{Shared, now, wall_clock};
+use crate::summary::{Reason, Sent};
+use crate::topic::Compression;
 use crate::transports::Pauses;
-use crate::{Compression, Reason, RecordTotals, Sent};
 
 /// Time limits of opening all connections, and of an answer.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -52,19 +54,6 @@ const STATISTICS: Duration = Duration::from_secs(60);
 const SILENCE: &str = "a broker does not answer";
 const QUOTA: &str = "the broker limits our rate by a quota";
 const UNKNOWN: &str = "a broker lost the numbers of our messages";
-
-/// A message.
-#[derive(Clone, Copy)]
-pub(crate) struct Message<'a> {
-    /// Messages with equal keys are in one partition.
-    pub(crate) key: &'a [u8],
-    /// The content.
-    pub(crate) value: &'a [u8],
-    /// Names and values.
-    pub(crate) headers: &'a [(&'a str, &'a [u8])],
-    /// The flows that it contains; `None` if it is not one of the output's messages, but about them.
-    pub(crate) flows: Option<RecordTotals>,
-}
 
 /// The messages for a partition.
 #[derive(Default)]
@@ -517,6 +506,7 @@ fn now_ms() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RecordTotals;
     use crate::shared::WaitPolicy;
     use crate::{KafkaTopic, Settings};
 
@@ -525,7 +515,7 @@ mod tests {
     /// A producer for a topic with this number of partitions, whose first `sent` batches are in flight, and the five
     /// messages of [`KEYS`].
     fn producer(partitions: usize, batch_max: usize, sent: usize) -> (Producer, Shared) {
-        let (topic, _) = KafkaTopic::parse("127.0.0.1:9/flows").unwrap();
+        let topic = KafkaTopic::parse("127.0.0.1:9/flows").unwrap();
         let access = Access::new(&topic, &Settings::default()).unwrap();
         let shared = Shared::new("test".into(), WaitPolicy::Collector, false);
         let mut producer = Producer::new(access).unwrap();

@@ -8,14 +8,18 @@ use prost::Message as _;
 use ringtap_flow::FlowRecord;
 
 use super::flow_message::FlowMessage;
-use super::producer::{Message, Producer};
+use super::message::Message;
+use super::producer::Producer;
 use super::session::Access;
+use crate::RecordTotals;
 use crate::block::{Block, Encode, Payload};
-use crate::encode::{as_biflow, directions};
+use crate::encode::{as_biflow, as_uniflows, directions};
 use crate::formats::{CommunityId, Interfaces, json};
+use crate::settings::Settings;
 use crate::shared::Shared;
+use crate::summary::Reason;
+use crate::topic::Contents;
 use crate::writer::Sink;
-use crate::{Protocol, Reason, RecordTotals, Settings};
 
 /// A value is usually shorter, in bytes.
 const VALUE: usize = 4 << 10;
@@ -68,7 +72,7 @@ impl Payload for Messages {
 /// Encodes flow records. The key is the Community ID, so a topic has both directions of a connection, from all probes,
 /// in one partition.
 pub(crate) struct RecordEncoder {
-    protocol: Protocol,
+    contents: Contents,
     interfaces: Interfaces,
     message: FlowMessage,
     /// The end of a line with the probe's name, instead of `}`.
@@ -77,17 +81,17 @@ pub(crate) struct RecordEncoder {
 
 impl RecordEncoder {
     /// `sampler` is the address of this program.
-    pub(crate) fn new(protocol: Protocol, settings: &Settings, sampler: Option<IpAddr>) -> Self {
+    pub(crate) fn new(contents: Contents, settings: &Settings, sampler: Option<IpAddr>) -> Self {
         let (interfaces, message) =
             (settings.interfaces.clone(), FlowMessage::new(settings, sampler));
         let probe = settings.probe.as_ref().and_then(|name| serde_json::to_string(name).ok());
         let end = probe.map_or("}".into(), |name| format!(",\"probe\":{name}}}"));
-        Self { protocol, interfaces, message, end: end.into() }
+        Self { contents, interfaces, message, end: end.into() }
     }
 
     /// The value of a message about the run, for readers that take every value as a flow: one without packets.
     pub(crate) fn empty(&self) -> Option<Vec<u8>> {
-        let is_binary = self.protocol == Protocol::FlowMessages;
+        let is_binary = self.contents == Contents::FlowMessages;
         is_binary.then(|| self.message.encode_length_delimited_to_vec())
     }
 }
@@ -108,7 +112,7 @@ impl Encode for RecordEncoder {
         flows: &mut RecordTotals,
     ) -> Result<(), Reason> {
         let id = CommunityId::of(record);
-        if self.protocol != Protocol::FlowMessages {
+        if self.contents != Contents::FlowMessages {
             messages.bytes.extend_from_slice(id.as_bytes());
             let key_end = messages.bytes.len();
             json::line(&mut messages.bytes, record, &self.interfaces);
@@ -132,7 +136,10 @@ impl Encode for RecordEncoder {
     }
 
     fn counts_of(&self, record: &FlowRecord) -> RecordTotals {
-        self.protocol.counts_of(record)
+        match self.contents {
+            Contents::FlowMessages => as_uniflows(record),
+            Contents::Json | Contents::States => as_biflow(record),
+        }
     }
 }
 
@@ -147,9 +154,9 @@ impl TopicSink {
     ///
     /// # Errors
     /// The error of the system if it has no resources for the connections.
-    pub(crate) fn new(access: Access, protocol: Protocol, settings: &Settings) -> io::Result<Self> {
-        let format: &[u8] = if protocol == Protocol::FlowMessages { b"protobuf" } else { b"json" };
-        let about = RecordEncoder::new(protocol, settings, access.sampler()).empty();
+    pub(crate) fn new(access: Access, contents: Contents, settings: &Settings) -> io::Result<Self> {
+        let format: &[u8] = if contents == Contents::FlowMessages { b"protobuf" } else { b"json" };
+        let about = RecordEncoder::new(contents, settings, access.sampler()).empty();
         Ok(Self { format, producer: Producer::new(access)?.with_statistics(about) })
     }
 }
@@ -196,8 +203,8 @@ mod tests {
         FlowRecord { packets, octets, ..FlowRecord::new(key) }
     }
 
-    fn encoded(protocol: Protocol, records: &[FlowRecord]) -> (Messages, RecordTotals) {
-        let mut encoder = RecordEncoder::new(protocol, &Settings::default(), None);
+    fn encoded(contents: Contents, records: &[FlowRecord]) -> (Messages, RecordTotals) {
+        let mut encoder = RecordEncoder::new(contents, &Settings::default(), None);
         let (mut messages, mut flows) = (encoder.payload(0), RecordTotals::default());
         for record in records {
             encoder.add(record, &mut messages, &mut flows).unwrap();
@@ -214,7 +221,7 @@ mod tests {
     #[test]
     fn a_value_is_the_line_of_a_record() {
         let records = [record(0), record(1)];
-        let (messages, flows) = encoded(Protocol::Lines(Format::Json), &records);
+        let (messages, flows) = encoded(Contents::Json, &records);
         let lines = Format::Json.encode(&records, &Interfaces::default()).unwrap();
         let values: Vec<_> = messages.iter(&[]).map(|message| message.value).collect();
         assert_eq!([values.join(&b'\n'), vec![b'\n']].concat(), lines);
@@ -228,7 +235,7 @@ mod tests {
 
     #[test]
     fn an_answered_flow_is_two_messages_with_their_lengths() {
-        let (messages, flows) = encoded(Protocol::FlowMessages, &[record(0), record(1)]);
+        let (messages, flows) = encoded(Contents::FlowMessages, &[record(0), record(1)]);
         let all: Vec<_> = messages.iter(&[]).collect();
         assert_eq!((all.len() as u64, flows.records), (3, 3));
         assert_eq!(sum(&messages), flows);
@@ -245,7 +252,7 @@ mod tests {
     #[test]
     fn a_record_has_its_probe() {
         let settings = Settings { probe: Some("site \"a\"".into()), ..Settings::default() };
-        let lines = Protocol::Lines(Format::Json);
+        let lines = Contents::Json;
         let mut encoder = RecordEncoder::new(lines, &settings, None);
         let (mut messages, mut flows) = (encoder.payload(0), RecordTotals::default());
         encoder.add(&record(0), &mut messages, &mut flows).unwrap();
@@ -256,7 +263,7 @@ mod tests {
         assert_eq!(encoder.empty(), None);
         // Statistics of a binary topic are a flow without packets.
         let sampler = "192.0.2.1".parse().ok();
-        let encoder = RecordEncoder::new(Protocol::FlowMessages, &settings, sampler);
+        let encoder = RecordEncoder::new(Contents::FlowMessages, &settings, sampler);
         let empty = encoder.empty().unwrap();
         let empty = FlowMessage::decode_length_delimited(&empty[..]).unwrap();
         assert_eq!(empty, FlowMessage::new(&settings, sampler));

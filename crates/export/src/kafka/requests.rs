@@ -15,7 +15,7 @@ use rskafka::protocol::messages::{
 use rskafka::protocol::primitives::{Int16, Int32, Int64, NullableString, String_};
 use rskafka::protocol::traits::{ReadType as _, WriteError, WriteType as _};
 
-use super::batch::ProducerId;
+use super::message::ProducerId;
 
 /// Milliseconds in which replicas must take a batch.
 const REPLICAS_MS: i32 = 30_000;

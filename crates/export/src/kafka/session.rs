@@ -24,9 +24,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use super::batch::ProducerId;
+use super::message::{Outcome, ProducerId};
 use super::requests::{InitProducer, Produce};
-use crate::{Compression, KafkaTopic, Login, Mechanism, Settings};
+use crate::settings::Settings;
+use crate::topic::{Compression, KafkaTopic, Login, Mechanism};
 
 /// Most bytes of an answer. Those about a topic of many partitions take less.
 const ANSWER_MAX: usize = 1 << 20;
@@ -180,23 +181,6 @@ fn password(path: &Path) -> io::Result<String> {
         Some(password) if !password.is_empty() => Ok(password.to_owned()),
         _ => Err(io::Error::other("no password in its first line")),
     }
-}
-
-/// The result of sending a batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// All replicas in sync have it.
-    Taken,
-    /// The topic does not take so much at once.
-    TooLarge,
-    /// The topic will never take it.
-    Refused(String),
-    /// A batch before it was not taken.
-    OutOfOrder,
-    /// The broker does not know the producer any more.
-    UnknownProducer,
-    /// Connect and send again.
-    Broken(String),
 }
 
 /// An answer of a broker.

@@ -23,7 +23,8 @@ use std::time::Duration;
 
 use ringtap_flow::RecordSink;
 
-use super::producer::{Message, Producer};
+use super::message::Message;
+use super::producer::Producer;
 use super::session::Access;
 use crate::block::{Block, Encode, Payload, Room};
 use crate::shared::Shared;
@@ -310,7 +311,7 @@ mod tests {
 
     #[test]
     fn without_a_broker_a_state_is_lost_as_a_whole() {
-        let (topic, _) = KafkaTopic::parse("127.0.0.1:9/states?format=state").unwrap();
+        let topic = KafkaTopic::parse("127.0.0.1:9/states?format=state").unwrap();
         let access = Access::new(&topic, &Settings::default()).unwrap();
         let shared = Shared::new("test".into(), WaitPolicy::Collector, false);
         let mut sink = PartSink::new(access).unwrap();

@@ -3,8 +3,7 @@
 use std::io;
 use std::net::TcpStream;
 
-use super::Tls;
-use crate::UnknownCollector;
+use crate::settings::Tls;
 use crate::shared::Shared;
 
 /// Without values: it cannot be created.
@@ -12,7 +11,7 @@ pub(crate) enum TlsClient {}
 
 impl TlsClient {
     pub(crate) fn new(_host: &str, _tls: &Tls) -> io::Result<Self> {
-        Err(io::Error::other(UnknownCollector::NotBuilt))
+        Err(io::Error::other("this program was built without the feature tls"))
     }
 
     pub(super) fn shake_hands(&self, _: TcpStream, _: &Shared) -> io::Result<TcpStream> {

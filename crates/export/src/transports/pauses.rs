@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::now;
+use crate::shared::now;
 
 const MIN: Duration = Duration::from_millis(100);
 const MAX: Duration = Duration::from_secs(5);

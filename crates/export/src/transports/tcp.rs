@@ -1,13 +1,17 @@
 //! A connection, opened again when it breaks, with pauses that double. It may be encrypted.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use super::channel::{Channel, is_slice_over};
+use super::host::resolve;
+use super::link::{Delivery, Link, Opened, Trouble};
 use super::pauses::Pauses;
-use super::{Delivery, Link, Opened, TlsClient, Trouble};
-use crate::Reason;
+use super::tls::TlsClient;
+use super::transport::{Address, Transport};
 use crate::shared::Shared;
+use crate::summary::Reason;
 
 /// One wait, after which the end is checked.
 const SLICE: Duration = Duration::from_millis(50);
@@ -15,26 +19,30 @@ const SLICE: Duration = Duration::from_millis(50);
 const CLOSING: u32 = 20;
 const CONNECT: Duration = Duration::from_secs(2);
 
-/// The channel for messages. Each call waits at most one slice; written octets are sent when it is flushed.
-pub(crate) trait Channel: Read + Write + Send {
-    /// The underlying connection.
-    fn socket(&self) -> &TcpStream;
+/// A connection.
+pub(super) static TCP: Transport = Transport {
+    name: "tcp",
+    is_stream: true,
+    is_encrypted: false,
+    is_built: true,
+    address: Address::of_host,
+    link: |to, _| Ok(Box::new(TcpLink::new(resolve(&to.host, to.port)?, None))),
+};
 
-    /// Closes the sending side.
-    fn end(&mut self) -> io::Result<()>;
-}
+/// An encrypted connection; the host must be in the collector's certificate.
+pub(super) static TLS: Transport = Transport {
+    name: "tls",
+    is_stream: true,
+    is_encrypted: true,
+    is_built: cfg!(feature = "tls"),
+    address: Address::of_host,
+    link: |to, tls| {
+        let client = TlsClient::new(&to.host, tls)?;
+        Ok(Box::new(TcpLink::new(resolve(&to.host, to.port)?, Some(client))))
+    },
+};
 
-impl Channel for TcpStream {
-    fn socket(&self) -> &TcpStream {
-        self
-    }
-
-    fn end(&mut self) -> io::Result<()> {
-        self.shutdown(Shutdown::Write)
-    }
-}
-
-pub(crate) struct TcpLink {
+struct TcpLink {
     addresses: Vec<SocketAddr>,
     tls: Option<TlsClient>,
     channel: Option<Box<dyn Channel>>,
@@ -42,7 +50,7 @@ pub(crate) struct TcpLink {
 }
 
 impl TcpLink {
-    pub(crate) const fn new(addresses: Vec<SocketAddr>, tls: Option<TlsClient>) -> Self {
+    const fn new(addresses: Vec<SocketAddr>, tls: Option<TlsClient>) -> Self {
         Self { addresses, tls, channel: None, pauses: Pauses::new() }
     }
 
@@ -86,11 +94,6 @@ fn is_closed(channel: &mut dyn Channel) -> io::Result<bool> {
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-/// Whether an error is only the end of a wait.
-pub(crate) fn is_slice_over(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 impl Link for TcpLink {

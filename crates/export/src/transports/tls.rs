@@ -27,9 +27,9 @@ use rustls::{
     RootCertStore, SignatureScheme,
 };
 
-use super::tcp::{Channel, is_slice_over};
-use super::{Tls, now};
-use crate::shared::Shared;
+use super::channel::{Channel, is_slice_over};
+use crate::settings::Tls;
+use crate::shared::{Shared, now};
 
 /// Time limit of the whole handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);

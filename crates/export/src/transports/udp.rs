@@ -6,9 +6,11 @@ use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use super::{Delivery, Link, Opened, Trouble};
-use crate::Reason;
+use super::host::resolve;
+use super::link::{Delivery, Link, Opened, Trouble};
+use super::transport::{Address, Transport};
 use crate::shared::Shared;
+use crate::summary::Reason;
 
 /// Messages in a row before a pause: the default buffer of a Linux socket has room for about ninety.
 const BURST: u32 = 32;
@@ -20,7 +22,17 @@ const ATTEMPTS: u32 = 4;
 /// How long to wait for the answer to the last message.
 const SETTLE: Duration = Duration::from_millis(50);
 
-pub(crate) struct UdpLink {
+/// Datagrams.
+pub(super) static UDP: Transport = Transport {
+    name: "udp",
+    is_stream: false,
+    is_encrypted: false,
+    is_built: true,
+    address: Address::of_host,
+    link: |to, _| Ok(Box::new(UdpLink::new(resolve(&to.host, to.port)?)?)),
+};
+
+struct UdpLink {
     socket: UdpSocket,
     addresses: Vec<SocketAddr>,
     at: usize,
@@ -29,7 +41,7 @@ pub(crate) struct UdpLink {
 }
 
 impl UdpLink {
-    pub(crate) fn new(addresses: Vec<SocketAddr>) -> io::Result<Self> {
+    fn new(addresses: Vec<SocketAddr>) -> io::Result<Self> {
         let socket = socket(addresses[0])?;
         Ok(Self { socket, addresses, at: 0, fresh: true, since_pause: 0 })
     }

@@ -280,7 +280,7 @@ fn put_text(body: &mut Vec<u8>, text: &str) {
 /// ends when they are sent or lost, because its end waits for a limited time.
 fn export(broker: &Broker, count: u64, opened: impl FnOnce()) -> Summary {
     let settings = Settings { probe: Some("site a".into()), ..Settings::default() };
-    let output = Output::Collector(broker.url().parse().unwrap());
+    let output = broker.url().parse::<Output>().unwrap();
     let prepared = Prepared::new(&[output], settings).unwrap();
     let no_file = |_: &std::path::Path| unreachable!("no file");
     let (mut sinks, exports) = record_sinks(prepared.start(1, no_file).unwrap());

@@ -77,7 +77,7 @@ impl Store for Plain {
 fn export(url: &str, sampling: Option<Sampling>) -> Summary {
     let meter = Some(Meter::new(|| Metered { packets: 10, ..Metered::default() }));
     let settings = Settings { sampling, meter, ..Settings::default() };
-    let output = Output::Collector(url.parse().unwrap());
+    let output = url.parse::<Output>().unwrap();
     let open = |path: &Path| Ok(Box::new(Plain(File::create(path)?)) as Box<dyn Store>);
     let prepared = Prepared::new(&[output], settings).unwrap();
     let (mut sinks, exports) = record_sinks(prepared.start(1, open).unwrap());

@@ -42,7 +42,7 @@ fn hand_over(handle: &Handle, sink: &mut dyn RecordSink) {
 }
 
 /// Waits until the condition is true, for a limited time.
-pub(crate) fn wait_until(is: impl Fn() -> bool) {
+pub(crate) fn wait_until(mut is: impl FnMut() -> bool) {
     for _ in 0..10_000 {
         if is() {
             return;
@@ -64,7 +64,7 @@ pub(crate) fn export_with(
     count: u64,
     half_time: impl FnOnce(&Handle),
 ) -> Summary {
-    let output = Output::Collector(url.parse().unwrap());
+    let output = url.parse::<Output>().unwrap();
     let prepared = Prepared::new(&[output], settings.clone()).unwrap();
     let (mut sinks, exports) = record_sinks(prepared.start(1, no_file).unwrap());
     let (handle, sink) = (exports.handle(), &mut sinks[0]);
@@ -277,7 +277,7 @@ impl Small {
         settings: Settings,
     ) -> (Vec<Box<dyn RecordSink>>, ringtap_export::Exports) {
         let output = match output.parse() {
-            Ok(collector) => Output::Collector(collector),
+            Ok(output) => output,
             Err(_) => Output::File(output.parse().unwrap()),
         };
         let prepared = Prepared::new(&[output], settings).unwrap();
@@ -718,7 +718,7 @@ fn records_of_an_abandoned_writer_are_counted_once() {
 
 #[test]
 fn netflow5_refuses_sampling_it_cannot_express() {
-    let output = Output::Collector("netflow5://127.0.0.1:9".parse().unwrap());
+    let output = "netflow5://127.0.0.1:9".parse::<Output>().unwrap();
     let sampling = Some(Sampling::Random(16_384));
     let settings = Settings { sampling, ..Settings::default() };
     let error = Prepared::new(&[output], settings).err().unwrap();

@@ -243,7 +243,7 @@ fn a_tls_collector_that_restarts_is_found_again() {
 #[test]
 fn unreadable_certificates_are_errors_before_the_run() {
     let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new("known"));
-    let output = [Output::Collector("ipfix+tls://127.0.0.1:9".parse().unwrap())];
+    let output = ["ipfix+tls://127.0.0.1:9".parse::<Output>().unwrap()];
     let mut all = settings(&folder, &authority, Some(&authority.certify("exporter.example", 2999)));
     let start = |all: &Settings| {
         let prepared = Prepared::new(&output, all.clone());

@@ -1,9 +1,9 @@
-//! A file: RFC 5655, section 6: "An IPFIX File is an aligned series of IPFIX Messages": only the messages.
+//! The link to a file: RFC 5655, section 6: "An IPFIX File is an aligned series of IPFIX Messages": only the messages.
 
-use super::{Delivery, Link, Opened, Trouble};
-use crate::Reason;
 use crate::shared::Shared;
 use crate::store::{Retry, Store, Unwritten, persist, write_once};
+use crate::summary::Reason;
+use crate::transports::{Delivery, Link, Opened, Trouble};
 
 pub(crate) struct FileLink {
     store: Box<dyn Store>,

@@ -1,0 +1,129 @@
+//! A file of flow records in one of the formats of `formats/`.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crate::cut::Cut;
+use crate::events::UnknownEventFormat;
+use crate::formats::{Format, UnknownFormat};
+use crate::launch::{Launch, Ready, Started};
+use crate::place::Place;
+#[cfg(feature = "parquet")]
+use crate::rows::{FILE_BYTES, RowEncoder, RowSink};
+use crate::settings::Settings;
+use crate::text::{LineEncoder, LineSink};
+
+/// A file of records: `FORMAT:PATH`, where the path `-` is standard output.
+///
+/// ```
+/// use ringtap_export::FileOutput;
+///
+/// let file: FileOutput = "json:flows.json".parse()?;
+/// assert_eq!((file.to_string().as_str(), file.is_stdout()), ("json:flows.json", false));
+/// # Ok::<(), ringtap_export::InvalidFile>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileOutput {
+    /// Format of the records.
+    pub format: Format,
+    /// Path of the file.
+    pub path: PathBuf,
+}
+
+/// An invalid output.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidFile {
+    /// The format or the path is missing.
+    #[error("invalid output {0:?}: use FORMAT:PATH, as in json:flows.json or csv:-")]
+    Incomplete(String),
+    /// The format or the path of a file of events is missing.
+    #[error("invalid output {0:?}: use FORMAT:PATH, as in json:events.json or zeek:FOLDER")]
+    IncompleteEvents(String),
+    /// A format of several files needs a folder.
+    #[error("{path:?} is not a folder: create it, or use another for the files of {name}")]
+    NoFolder {
+        /// The format.
+        name: String,
+        /// The path.
+        path: String,
+    },
+    /// There is no such format.
+    #[error(transparent)]
+    Format(#[from] UnknownFormat),
+    /// There is no such format of events.
+    #[error(transparent)]
+    EventFormat(#[from] UnknownEventFormat),
+}
+
+impl FileOutput {
+    /// Returns true if it is standard output.
+    pub fn is_stdout(&self) -> bool {
+        self.path.as_os_str() == "-"
+    }
+}
+
+impl FromStr for FileOutput {
+    type Err = InvalidFile;
+
+    fn from_str(text: &str) -> Result<Self, InvalidFile> {
+        match text.split_once(':') {
+            Some((format, path)) if !path.is_empty() => {
+                Ok(Self { format: format.parse()?, path: path.into() })
+            }
+            _ => Err(InvalidFile::Incomplete(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for FileOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.format, self.path.display())
+    }
+}
+
+impl Place for FileOutput {
+    fn path(&self) -> Option<&Path> {
+        Some(&self.path)
+    }
+
+    fn cut(&self) -> Option<Cut> {
+        match self.format.text() {
+            Some(_) => Some(Cut::Line),
+            #[cfg(feature = "parquet")]
+            None => Some(Cut::RowGroup),
+            #[cfg(not(feature = "parquet"))]
+            None => None,
+        }
+    }
+
+    #[cfg(feature = "parquet")]
+    fn fixed_bytes(&self) -> u64 {
+        if self.format.text().is_none() { FILE_BYTES as u64 } else { 0 }
+    }
+
+    fn prepare(&self, _: &Settings) -> io::Result<Ready> {
+        let Self { format, path } = self.clone();
+        Ok(Box::new(move |launch| start(format, &path, launch)))
+    }
+}
+
+fn start(format: Format, path: &Path, launch: &mut Launch<'_>) -> io::Result<Started> {
+    let (store, wait_policy) = launch.store(path)?;
+    let interfaces = &launch.settings.interfaces;
+    match format.text() {
+        Some(format) => {
+            let sink = LineSink::new(format, interfaces.clone(), store);
+            let encoder = || LineEncoder { format, interfaces: interfaces.clone() };
+            launch.records(wait_policy, encoder, sink)
+        }
+        #[cfg(feature = "parquet")]
+        None => {
+            let columns = interfaces.columns();
+            launch.records(wait_policy, || RowEncoder { columns }, RowSink::new(columns, store))
+        }
+        #[cfg(not(feature = "parquet"))]
+        None => Err(io::Error::other(UnknownFormat::NotBuilt(format))),
+    }
+}

@@ -1,0 +1,66 @@
+//! What all outputs of a run have in common.
+
+use std::path::PathBuf;
+
+use crate::formats::Interfaces;
+use crate::metered::Meter;
+use crate::refresh::Refresh;
+use crate::sampling::Sampling;
+
+/// Certificates for TLS; all in PEM files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Authorities that may sign collectors' certificates; `None`: those of the system.
+    pub authorities: Option<PathBuf>,
+    /// Our certificate with intermediate ones, and its private key.
+    pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// Default memory for the blocks of one output, in bytes.
+pub const BUFFER_BYTES: usize = 32 << 20;
+
+/// Settings of all outputs of a run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Observation domain (IPFIX), source identifier (NetFlow v9); its low 16 bits are the engine (NetFlow v5).
+    pub observation_domain: u32,
+    /// When templates are sent again over UDP.
+    pub refresh: Refresh,
+    /// Certificates for TLS.
+    pub tls: Tls,
+    /// True if packets of different VLANs belong to different flows.
+    pub vlan_in_key: bool,
+    /// The name of the probe, for messages of Kafka.
+    pub probe: Option<String>,
+    /// The interfaces of the flows, for records; empty for files.
+    pub interfaces: Interfaces,
+    /// The sampling of packets, if any.
+    pub sampling: Option<Sampling>,
+    /// The source of the metering statistics, if any.
+    pub meter: Option<Meter>,
+    /// Bytes for the blocks of each output that wait to be written.
+    pub buffer_bytes: usize,
+    /// True if packets come from an interface. Then a full output loses records and does not delay the run.
+    pub live: bool,
+    /// True if the source may be idle for long: an interface, a pipe. Then workers hand over blocks at every time mark,
+    /// not only at the writer's request.
+    pub prompt: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            observation_domain: 0,
+            refresh: Refresh::default(),
+            tls: Tls::default(),
+            vlan_in_key: false,
+            probe: None,
+            interfaces: Interfaces::default(),
+            sampling: None,
+            meter: None,
+            buffer_bytes: BUFFER_BYTES,
+            live: false,
+            prompt: false,
+        }
+    }
+}
