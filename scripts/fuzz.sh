@@ -4,10 +4,10 @@
 # Targets: those of FUZZ_TARGETS in the Makefile. Builds with coverage and AddressSanitizer as cargo-fuzz
 # does, but needs only a stable toolchain and a C++ compiler: RUSTC_BOOTSTRAP=1 allows the sanitizer
 # flag. New inputs go to fuzz/target/corpus/TARGET, inputs that fail to fuzz/artifacts/TARGET. A run
-# only reads the committed fuzz/corpus/TARGET.
+# only reads the committed fuzz/corpus/TARGET.tar.gz.
 #
 #   scripts/fuzz.sh ring 600          runs for ten minutes
-#   scripts/fuzz.sh ring minimise     merges new inputs into fuzz/corpus/ring: a minimal covering set
+#   scripts/fuzz.sh ring minimise     merges new inputs into fuzz/corpus/ring.tar.gz: a minimal covering set
 #   scripts/fuzz.sh ring 0 FILE       runs one input, for example one that failed
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,10 +35,13 @@ RUSTFLAGS="--cfg fuzzing -Zsanitizer=address -Cdebug-assertions -Coverflow-check
 CARGO_TARGET_DIR=$build \
     cargo build --manifest-path fuzz/Cargo.toml --release --locked --target "$host" --bin "$target"
 
-kept=fuzz/corpus/$target
+archive=fuzz/corpus/$target.tar.gz
+kept=fuzz/target/kept/$target
 found=fuzz/target/corpus/$target
 artifacts=fuzz/artifacts/$target
+rm -rf "$kept"
 mkdir -p "$kept" "$found" "$artifacts"
+if [ -e "$archive" ]; then tar --extract --gzip --file "$archive" --directory "$kept"; fi
 limits=(-rss_limit_mb=2048 -timeout=10 -max_len=4096 -artifact_prefix="$artifacts/")
 
 case $seconds in
@@ -49,7 +52,8 @@ case $seconds in
         "$binary" "${limits[@]}" -set_cover_merge=1 -merge_control_file="$scratch/features" \
             "$scratch/merged" "$kept" "$found"
         fuzz/pick.py "$scratch/features" "$kept"
-        echo "fuzz: $kept: $(find "$kept" -type f | wc -l) inputs, $(du -cb "$kept"/* | tail -1 | cut -f1) bytes"
+        fuzz/pack.sh "$kept" "$archive"
+        echo "fuzz: $archive: $(find "$kept" -type f | wc -l) inputs, $(du -cb "$kept"/* | tail -1 | cut -f1) bytes"
         ;;
     0) "$binary" "${limits[@]}" "$@" ;;
     *) "$binary" "${limits[@]}" -max_total_time="$seconds" -print_final_stats=1 "$@" "$found" "$kept" ;;

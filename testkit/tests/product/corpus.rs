@@ -1,19 +1,25 @@
 //! Replays the committed fuzz corpora as ordinary tests.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
+
+use flate2::read::GzDecoder;
 
 /// Runs every input of a target's corpus. Prints each name first, so that a failure can be
 /// attributed.
 fn replay(target: &str, run: impl Fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
-    let mut inputs: Vec<_> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    inputs.sort();
-    assert!(inputs.len() > 10, "only {} inputs: {target}", inputs.len());
-    for input in &inputs {
-        println!("{}", input.display());
-        run(&std::fs::read(input).unwrap());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
+    let archive = File::open(folder.join(format!("{target}.tar.gz"))).unwrap();
+    let (mut archive, mut inputs) = (tar::Archive::new(GzDecoder::new(archive)), 0);
+    for input in archive.entries().unwrap() {
+        let (mut input, mut bytes) = (input.unwrap(), Vec::new());
+        println!("{target}: {}", input.path().unwrap().display());
+        input.read_to_end(&mut bytes).unwrap();
+        run(&bytes);
+        inputs += 1;
     }
+    assert!(inputs > 10, "only {inputs} inputs: {target}");
 }
 
 #[test]
