@@ -59,7 +59,6 @@ const SAMPLES: &[(&str, &str)] = &[
     ("ADDR", "9464"),
     ("ARGS", "x"),
     ("CHOICE", "uniform"),
-    ("DESIGN", "shards"),
     ("EXPR", "udp"),
     ("FILE", "file"),
     ("FORMAT:PATH", "json:file sketch:file"),

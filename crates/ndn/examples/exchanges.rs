@@ -9,7 +9,7 @@
 //! Interests are pending all the time. The last lines use each name once, to show that memory is
 //! constant.
 
-use ringtap_ndn::forwarder::{Face, FaceId, Forwarder, Parallel, Settings, Sharing};
+use ringtap_ndn::forwarder::{Face, FaceId, Forwarder, Parallel, Settings};
 use ringtap_ndn::packets::{Headers, NameBuf, NewData, NewInterest, PitToken};
 
 #[global_allocator]
@@ -86,13 +86,8 @@ fn main() {
             });
             show(what, ns);
         }
-        for (workers, sharing) in [
-            (4, Sharing::Shards),
-            (1, Sharing::Buckets),
-            (1, Sharing::BucketsNaive),
-            (1, Sharing::Global),
-        ] {
-            let mut parallel = Parallel::new(&settings(0), workers, sharing);
+        {
+            let mut parallel = Parallel::new(&settings(0), 4);
             let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
             parallel.set_face(DOWNSTREAM, Face::NEIGHBOUR);
             parallel.set_face(UPSTREAM, Face::NEIGHBOUR);
@@ -102,7 +97,7 @@ fn main() {
                 let mut out = |_: FaceId, headers: &Headers, _: &[u8]| *token = headers.token;
                 parallel.take(now, from, headers, wire, &mut out);
             });
-            show(&format!("{sharing}, {workers} on one core"), ns);
+            show("4 shards on one core", ns);
         }
     }
     let mut forwarder = Forwarder::new(settings(32 << 20));

@@ -1,6 +1,8 @@
 //! Test of constant memory: after the start, no packet causes an allocation, whatever its name.
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
+#[path = "ndn/designs.rs"]
+mod designs;
 #[path = "ndn/support/mod.rs"]
 mod support;
 

@@ -16,11 +16,14 @@
 use std::sync::{Barrier, Mutex, PoisonError};
 
 use ringtap_base::Usage;
+use ringtap_ndn::forwarder::design::Access;
 use ringtap_ndn::forwarder::{
-    Counters, Dispatch, Face, FaceId, Forwarder, Parallel, Received, Settings, Sharing,
+    Counters, Dispatch, Face, FaceId, Forwarder, Parallel, Received, Settings,
 };
 use ringtap_ndn::packets::{Headers, Name, NameBuf, NewData, NewInterest};
 use ringtap_skeleton::on_core;
+
+use super::locked::{Locked, Sharing};
 
 use ringtap_base::SplitMix;
 use ringtap_traffic::Popularity;
@@ -103,13 +106,12 @@ pub fn measure(trial: &Trial) -> Result<Measured, Lost> {
         pit_capacity: 0,
         cs_bytes: 0,
         dead_nonces: 1 << 16,
-        lock_buckets: trial.locks,
         dispatch_components: 1,
         ..Settings::default()
     };
     let (interests, data) = match trial.mode {
         Sharing::Shards => {
-            let dispatch = Dispatch::new(&settings, workers, trial.mode);
+            let dispatch = Dispatch::by_name(&settings, workers);
             let owner = |interest: &[u8]| dispatch.worker_of(CONSUMER, interest);
             let owned = shares(&exchanges, workers, round, owner);
             (owned.clone(), owned)
@@ -126,15 +128,15 @@ pub fn measure(trial: &Trial) -> Result<Measured, Lost> {
     // Each part of the tables has room for two rounds of the busiest part.
     let busiest = interests.iter().flatten().map(Vec::len).max().unwrap_or(0);
     settings.pit_capacity = 2 * busiest * workers;
-    let mut parallel = Parallel::new(&settings, workers, trial.mode);
-    for face in [CONSUMER, PRODUCER] {
-        parallel.set_face(face, Face::NEIGHBOUR);
+    let work = Work { exchanges: &exchanges, interests: &interests, data: &data, rounds };
+    match trial.mode {
+        Sharing::Shards => work.done_by(trial, Parallel::new(&settings, workers)),
+        mode => {
+            let (parallel, waits) = Locked::workers(&settings, workers, mode, trial.locks);
+            let measured = work.done_by(trial, parallel)?;
+            Ok(Measured { waits: waits.sum(), ..measured })
+        }
     }
-    // The only error is a prefix that is too long; the empty prefix is not.
-    let _ = parallel.add_route(0, &Name::EMPTY, PRODUCER, 1, &mut discard);
-    // A mutex is locked once per run, by its worker; it only moves the worker to the thread.
-    let forwarders: Vec<_> = parallel.into_workers().into_iter().map(Mutex::new).collect();
-    run(trial, &exchanges, [&interests, &data], rounds, &forwarders)
 }
 
 /// Discards a packet that the forwarder sends.
@@ -171,45 +173,62 @@ fn shares(
     shares
 }
 
-/// Runs the workers and adds up their results. `shares`: those of the Interests and of the Data.
-fn run(
-    trial: &Trial,
-    exchanges: &[Exchange],
-    [interests, data]: [&Shares; 2],
+/// The work of a trial.
+struct Work<'a> {
+    exchanges: &'a [Exchange],
+    /// By round and worker, of the Interests and of the Data.
+    interests: &'a Shares,
+    data: &'a Shares,
     rounds: usize,
-    forwarders: &[Mutex<Forwarder>],
-) -> Result<Measured, Lost> {
-    let workers = interests[0].len();
-    let (start, spans) = (Barrier::new(workers), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for (worker, forwarder) in forwarders.iter().enumerate() {
-            let core = (!trial.cores.is_empty()).then(|| trial.cores[worker % trial.cores.len()]);
-            let (start, spans) = (&start, &spans);
-            scope.spawn(move || {
-                on_core(core, || {
-                    let all = Rounds { exchanges, interests, data, rounds, worker, start };
-                    let span = all.work(forwarder);
-                    spans.lock().unwrap_or_else(PoisonError::into_inner).push(span);
-                });
-            });
+}
+
+impl Work<'_> {
+    /// Runs the workers and adds up their results.
+    fn done_by<A: Access>(
+        &self,
+        trial: &Trial,
+        mut parallel: Parallel<A>,
+    ) -> Result<Measured, Lost> {
+        for face in [CONSUMER, PRODUCER] {
+            parallel.set_face(face, Face::NEIGHBOUR);
         }
-    });
-    let spans = spans.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let first = spans.iter().map(|span| span.start_s).fold(f64::MAX, f64::min);
-    let last = spans.iter().map(|span| span.end_s).fold(0.0, f64::max);
-    let ticks = spans.iter().map(|span| span.ticks).max().unwrap_or(0);
-    let most = spans.iter().map(|span| span.interests).max().unwrap_or(0);
-    let count: u64 = spans.iter().map(|span| span.interests).sum();
-    let mut counters = Counters::default();
-    for forwarder in forwarders {
-        let forwarder = forwarder.lock().unwrap_or_else(PoisonError::into_inner);
-        counters.add(&forwarder.counters());
+        // The only error is a prefix that is too long; the empty prefix is not.
+        let _ = parallel.add_route(0, &Name::EMPTY, PRODUCER, 1, &mut discard);
+        // A mutex is locked once per run, by its worker; it only moves the worker to the thread.
+        let forwarders: Vec<_> = parallel.into_workers().into_iter().map(Mutex::new).collect();
+        let Self { exchanges, interests, data, rounds } = *self;
+        let workers = interests[0].len();
+        let (start, spans) = (Barrier::new(workers), Mutex::new(Vec::new()));
+        std::thread::scope(|scope| {
+            for (worker, forwarder) in forwarders.iter().enumerate() {
+                let core =
+                    (!trial.cores.is_empty()).then(|| trial.cores[worker % trial.cores.len()]);
+                let (start, spans) = (&start, &spans);
+                scope.spawn(move || {
+                    on_core(core, || {
+                        let all = Rounds { exchanges, interests, data, rounds, worker, start };
+                        let span = all.work(forwarder);
+                        spans.lock().unwrap_or_else(PoisonError::into_inner).push(span);
+                    });
+                });
+            }
+        });
+        let spans = spans.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let first = spans.iter().map(|span| span.start_s).fold(f64::MAX, f64::min);
+        let last = spans.iter().map(|span| span.end_s).fold(0.0, f64::max);
+        let ticks = spans.iter().map(|span| span.ticks).max().unwrap_or(0);
+        let most = spans.iter().map(|span| span.interests).max().unwrap_or(0);
+        let count: u64 = spans.iter().map(|span| span.interests).sum();
+        let mut counters = Counters::default();
+        for forwarder in forwarders {
+            let forwarder = forwarder.lock().unwrap_or_else(PoisonError::into_inner);
+            counters.add(&forwarder.counters());
+        }
+        if counters.satisfied != count || counters.data_out != count {
+            return Err(Lost { satisfied: counters.satisfied, exchanges: count });
+        }
+        Ok(Measured { exchanges: count, seconds: last - first, ticks, most, waits: 0 })
     }
-    if counters.satisfied != count || counters.data_out != count {
-        return Err(Lost { satisfied: counters.satisfied, exchanges: count });
-    }
-    let waits = counters.lock_waits;
-    Ok(Measured { exchanges: count, seconds: last - first, ticks, most, waits })
 }
 
 /// Start, end and number of Interests of one worker.
@@ -231,7 +250,7 @@ struct Rounds<'a> {
 }
 
 impl Rounds<'_> {
-    fn work(&self, forwarder: &Mutex<Forwarder>) -> Span {
+    fn work(&self, forwarder: &Mutex<Forwarder<impl Access>>) -> Span {
         let mut own = forwarder.lock().unwrap_or_else(PoisonError::into_inner);
         self.run(|now_ns, burst| own.burst(now_ns, burst, &mut discard))
     }

@@ -1,8 +1,8 @@
-//! Measures exchanges through a running forwarder: `ringtap-ndn forward` with real UDP faces,
-//! `ringtap-ndn load` before it and `ringtap-ndn server` behind it, over loopback.
+//! Measures exchanges through a running forwarder, the [relay](super::relay), with real UDP faces: `ringtap-ndn load`
+//! before it and `ringtap-ndn server` behind it, over loopback.
 //!
 //! ```text
-//!  load ─ UDP ─▶ forward --workers N --tables MODE ─ UDP ─▶ server
+//!  load ─ UDP ─▶ relay, N workers, tables by MODE ─ UDP ─▶ server
 //! ```
 //!
 //! Ticks are those of the forwarder's threads while they run, with all system calls. The load and
@@ -11,12 +11,12 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use super::locked::Sharing;
 use ringtap_base::Clock;
-use ringtap_ndn::forwarder::Sharing;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -53,12 +53,11 @@ pub struct Measured {
 /// Runs a trial; an error if a packet was lost.
 pub fn measure(programs: &Programs, trial: &Trial) -> Result<Measured, String> {
     let [udp, server_at] = [free_port()?, free_port()?];
-    let config = Config::write(udp, server_at)?;
-    let workers = trial.workers.to_string();
     let program = programs.file("ringtap-ndn")?;
-    let mut forward = Command::new(&program);
-    forward.args(["forward", "--report", "json", "--workers", &workers, "--config"]);
-    forward.arg(&config.0).args(["--tables", trial.mode.name()]);
+    let mut forward = Command::new(&programs.lab);
+    forward.args(["ndn", "relay", "--mode", trial.mode.name()]);
+    forward.args(["--workers", &trial.workers.to_string()]);
+    forward.args(["--port", &udp.to_string(), "--next-hop", &server_at.to_string()]);
     let mut forward = Running::start(forward.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     forward.wait_for("forwarding at")?;
     let listen = format!("udp://127.0.0.1:{server_at}");
@@ -93,33 +92,9 @@ pub fn measure(programs: &Programs, trial: &Trial) -> Result<Measured, String> {
         exchanges,
         per_second: load["answered_per_second"].as_f64().unwrap_or(0.0),
         cpu_ns: spent as f64 / exchanges as f64,
-        waits: by_worker("lock_waits").iter().sum(),
+        waits: report["lock_waits"].as_u64().unwrap_or(0),
         packets: packets.map(|(interests, data)| interests + data).collect(),
     })
-}
-
-/// The forwarder's configuration file; removed at the end.
-struct Config(PathBuf);
-
-impl Config {
-    fn write(udp: u16, server_at: u16) -> Result<Self, String> {
-        let path = std::env::temp_dir().join(format!("ringtap-lab-{}.toml", std::process::id()));
-        // Without a content store: each Interest has a new name. All components are hashed, so that
-        // the one prefix spreads.
-        let text = format!(
-            "[udp]\nlisten = \"127.0.0.1:{udp}\"\n[tables]\ncontent-store = 0\n\
-             [workers]\nhash-components = 8\n\
-             [[route]]\nprefix = \"/load\"\nto = \"udp://127.0.0.1:{server_at}\"\n"
-        );
-        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Config {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
 }
 
 /// A program in the background; it ends with this value.
@@ -153,7 +128,7 @@ impl Running {
         let mut text = String::new();
         let stdout = self.0.stdout.as_mut().ok_or("no report")?;
         stdout.read_to_string(&mut text).map_err(|error| error.to_string())?;
-        serde_json::from_str(&text).map_err(|error| format!("ringtap-ndn forward: {error}"))
+        serde_json::from_str(&text).map_err(|error| format!("the forwarder: {error}"))
     }
 }
 

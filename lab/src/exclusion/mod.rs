@@ -7,6 +7,8 @@
 //!  bystander  whether one core's compare-and-swap stalls the others
 //!  exchanges  exchanges per second in memory: shards, buckets with locks, one lock × names × workers
 //!  live       the same modes in a running forwarder with UDP faces
+//!  locked     the designs with locks: tables behind the forwarder's trait
+//!  relay      the forwarder of `live`
 //!  model      the paper's Figure 2, and the speed if only a cache line is locked
 //! ```
 //!
@@ -17,7 +19,9 @@ pub mod bystander;
 pub mod cas;
 pub mod exchanges;
 pub mod live;
+pub mod locked;
 pub mod model;
+pub mod relay;
 mod spread;
 
 pub use ringtap_base::{TICK, ticks};

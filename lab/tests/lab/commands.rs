@@ -269,3 +269,19 @@ fn the_published_model_yields_the_published_loss() {
     let (out, _, _) = output(lab().args(["ndn", "model", "--published"]));
     assert!(out.contains("With 20 cores the published model loses 42 % by exclusion."), "{out}");
 }
+
+/// The forwarder with own and with shared tables answers all Interests.
+#[test]
+fn exchanges_through_a_running_forwarder_are_measured_in_all_modes() {
+    if !Path::new(env!("CARGO_BIN_EXE_ringtap-lab")).with_file_name("ringtap-ndn").exists() {
+        eprintln!("SKIPPED: ringtap-ndn is not built (cargo build --workspace)");
+        return;
+    }
+    let found = report(&["ndn", "live", "--workers", "2", "--duration", "200ms", "--trials", "1"]);
+    let trials = found["trials"].as_array().unwrap();
+    let modes: Vec<_> = trials.iter().map(|trial| trial["mode"].as_str().unwrap()).collect();
+    assert_eq!(modes, ["shards", "buckets", "buckets-naive", "global"]);
+    for trial in trials {
+        assert!(trial["exchanges"].as_u64().unwrap() > 0, "{trial}");
+    }
+}

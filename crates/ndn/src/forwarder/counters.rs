@@ -112,8 +112,6 @@ pub struct Counters {
     pub tokens_wrong: u64,
     /// Nonces evicted before their time, for lack of room.
     pub nonces_evicted: u64,
-    /// Locks of shared tables that another worker held.
-    pub lock_waits: u64,
     dropped: [u64; REASONS],
 }
 
@@ -146,7 +144,6 @@ impl Counters {
             (&mut self.tokens_right, other.tokens_right),
             (&mut self.tokens_wrong, other.tokens_wrong),
             (&mut self.nonces_evicted, other.nonces_evicted),
-            (&mut self.lock_waits, other.lock_waits),
         ] {
             *sum += value;
         }

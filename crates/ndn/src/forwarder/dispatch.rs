@@ -1,4 +1,4 @@
-//! Which worker handles a packet: by the first components of its name, or, if the tables are shared,
+//! Which worker handles a packet: by the first components of its name, or, if the workers share tables,
 //! by its face.
 //!
 //! ```text
@@ -12,7 +12,6 @@
 use crate::packets::{Element, component, kind};
 
 use crate::forwarder::face::FaceId;
-use crate::forwarder::parallel::Sharing;
 use crate::forwarder::settings::Settings;
 use crate::forwarder::tables::NameKey;
 
@@ -26,11 +25,16 @@ pub struct Dispatch {
 }
 
 impl Dispatch {
-    /// A dispatch to `workers` workers, by [`Settings::dispatch_components`] if they have shards.
-    pub fn new(settings: &Settings, workers: usize, sharing: Sharing) -> Self {
-        let components = settings.dispatch_components.max(1);
-        let components = (sharing == Sharing::Shards).then_some(components);
-        Self { key: NameKey::from_seed(settings.seed), components, workers: workers.max(1) }
+    /// A dispatch to `workers` workers that own names, by [`Settings::dispatch_components`].
+    pub fn by_name(settings: &Settings, workers: usize) -> Self {
+        let components = Some(settings.dispatch_components.max(1));
+        Self { components, ..Self::by_face(settings, workers) }
+    }
+
+    /// A dispatch to `workers` workers that share tables.
+    pub fn by_face(settings: &Settings, workers: usize) -> Self {
+        let key = NameKey::from_seed(settings.seed);
+        Self { key, components: None, workers: workers.max(1) }
     }
 
     /// The worker, from 0, of a packet that was received on a face. Bytes without a name go to the

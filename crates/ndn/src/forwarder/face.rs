@@ -1,5 +1,8 @@
 //! The properties of faces that forwarding depends on.
 
+/// Face numbers are below this. They index arrays, so larger ones would waste memory.
+pub const FACES_MAX: u32 = 1 << 16;
+
 /// The number of a face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FaceId(pub u32);
@@ -89,12 +92,9 @@ pub(crate) struct Faces {
 }
 
 impl Faces {
-    /// Face numbers are below this. They index arrays, so larger ones would waste memory.
-    pub(crate) const MAX: u32 = 1 << 16;
-
     pub(crate) fn set(&mut self, id: FaceId, face: Option<Face>) {
         let at = id.0 as usize;
-        if id.0 < Self::MAX {
+        if id.0 < FACES_MAX {
             if self.faces.len() <= at {
                 self.faces.resize(at + 1, None);
                 self.counts.resize(at + 1, FaceCounts::default());
@@ -126,7 +126,7 @@ impl Faces {
     /// Changes the count of next hops on a face.
     pub(crate) fn count_routes(&mut self, id: FaceId, count: impl Fn(u32) -> u32) {
         let at = id.0 as usize;
-        if id.0 < Self::MAX {
+        if id.0 < FACES_MAX {
             if self.routes.len() <= at {
                 self.routes.resize(at + 1, 0);
             }
@@ -134,9 +134,9 @@ impl Faces {
         }
     }
 
-    /// Whether the FIB has next hops on a face; true for numbers from [`Faces::MAX`] on, which are
+    /// Whether the FIB has next hops on a face; true for numbers from [`FACES_MAX`] on, which are
     /// not counted.
     pub(crate) fn has_routes(&self, id: FaceId) -> bool {
-        id.0 >= Self::MAX || self.routes.get(id.0 as usize).is_some_and(|&count| count > 0)
+        id.0 >= FACES_MAX || self.routes.get(id.0 as usize).is_some_and(|&count| count > 0)
     }
 }

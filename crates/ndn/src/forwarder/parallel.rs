@@ -1,81 +1,44 @@
-//! Several workers that are one forwarder together, for one thread each.
-//!
-//! | tables | a packet goes to | locks |
-//! |---|---|---|
-//! | [`Sharing::Shards`] | the worker that owns its name | none |
-//! | [`Sharing::Buckets`] | the worker of the face that received it | one for each of 2^20 buckets of the PIT |
-//! | [`Sharing::Global`] | the worker of the face that received it | one for all tables |
-//!
-//! The last two are for comparison (J. Takemasa, Y. Koizumi, T. Hasegawa, *Analysis of Mutual
-//! Exclusion Overhead of NDN Packet Forwarding on Multi-core Software Router*, ICN 2018). Every
-//! worker has a copy of the FIB, the strategies and the faces.
-
-use std::sync::{Arc, Mutex};
+//! Several workers that are one forwarder together, for one thread each. A packet goes to the worker that owns its name.
+//! Every worker has a copy of the FIB, the strategies and the faces.
 
 use crate::packets::{Headers, Name};
 
+use crate::forwarder::access::Access;
 use crate::forwarder::counters::Counters;
 use crate::forwarder::dispatch::Dispatch;
 use crate::forwarder::face::{Face, FaceId, FaceUse};
+use crate::forwarder::outbox::Outbox;
 use crate::forwarder::settings::Settings;
-use crate::forwarder::state::{Access, Forwarder, Outbox, TooLong};
+use crate::forwarder::state::{Forwarder, TooLong};
 use crate::forwarder::strategy::Strategy;
-use crate::forwarder::tables::{Buckets, LocalPart, OwnTables};
-
-ringtap_base::choices! {
-    /// How the workers share the tables that packets change.
-    #[derive(Default)]
-    pub enum Sharing: "tables" {
-        /// Not at all: each worker owns the names of its shard.
-        #[default]
-        Shards = "shards",
-        /// With a lock for each bucket, whose line is prefetched (the paper's ideal).
-        Buckets = "buckets",
-        /// With a lock for each bucket (the paper's naive variant).
-        BucketsNaive = "buckets-naive",
-        /// With one lock.
-        Global = "global",
-    }
-}
+use crate::forwarder::tables::OwnTables;
 
 /// Workers, run by one thread. They send the same packets as a single forwarder while no table is
 /// full.
 #[derive(Debug)]
-pub struct Parallel {
-    workers: Vec<Forwarder>,
+pub struct Parallel<A = OwnTables> {
+    workers: Vec<Forwarder<A>>,
     dispatch: Dispatch,
 }
 
 impl Parallel {
-    /// Creates `workers` workers, 1 to 256. Shards divide the capacities equally.
-    pub fn new(settings: &Settings, workers: usize, sharing: Sharing) -> Self {
+    /// Creates `workers` workers with a shard each, 1 to 256. They divide the capacities equally.
+    pub fn new(settings: &Settings, workers: usize) -> Self {
         let count = workers.clamp(1, 256);
-        let dispatch = Dispatch::new(settings, count, sharing);
-        let workers = match sharing {
-            Sharing::Shards => shards(settings, count),
-            Sharing::Global => {
-                let tables = Arc::new(Mutex::new(OwnTables::new(settings)));
-                let worker = |_| {
-                    Forwarder::with(settings.clone(), 0, 0, Access::Global(Arc::clone(&tables)))
-                };
-                (0..count).map(worker).collect()
-            }
-            Sharing::Buckets | Sharing::BucketsNaive => {
-                let tables = Arc::new(Buckets::new(settings, count));
-                let is_prefetched = sharing == Sharing::Buckets;
-                let worker = |number| {
-                    let local = Box::new(LocalPart::new(&tables, number));
-                    let access = Access::Buckets(Arc::clone(&tables), local, is_prefetched);
-                    Forwarder::with(settings.clone(), 0, 0, access)
-                };
-                (0..count).map(worker).collect()
-            }
-        };
-        let mut workers: Vec<Forwarder> = workers;
-        if sharing != Sharing::Shards {
-            workers.iter_mut().skip(1).for_each(|worker| worker.context.is_first = false);
-        }
+        Self::of(shards(settings, count), Dispatch::by_name(settings, count))
+    }
+}
+
+impl<A: Access> Parallel<A> {
+    /// A forwarder of these workers, at least one, with packets assigned by `dispatch`.
+    pub fn of(workers: Vec<Forwarder<A>>, dispatch: Dispatch) -> Self {
+        assert!(!workers.is_empty(), "a forwarder has a worker");
         Self { workers, dispatch }
+    }
+
+    /// The workers.
+    pub fn workers_mut(&mut self) -> &mut [Forwarder<A>] {
+        &mut self.workers
     }
 
     /// The assignment of packets to the workers.
@@ -84,7 +47,7 @@ impl Parallel {
     }
 
     /// Returns the workers, for one thread each.
-    pub fn into_workers(self) -> Vec<Forwarder> {
+    pub fn into_workers(self) -> Vec<Forwarder<A>> {
         self.workers
     }
 
@@ -100,21 +63,9 @@ impl Parallel {
     ) {
         let number = self.dispatch.worker_of(from, packet);
         self.workers[number].take(now_ns, from, headers, packet, out);
-        self.order_entries(number);
         for notice in self.workers[number].take_notices() {
             let others = self.workers.iter_mut().enumerate().filter(|(at, _)| *at != number);
             others.for_each(|(_, other)| other.notice(&notice, out));
-        }
-    }
-
-    /// Entries that other workers create later are younger, also at the same time.
-    fn order_entries(&mut self, number: usize) {
-        let Access::Buckets(_, local, _) = &self.workers[number].access else { return };
-        let latest = local.latest();
-        for worker in &mut self.workers {
-            if let Access::Buckets(_, local, _) = &mut worker.access {
-                local.set_latest(latest);
-            }
         }
     }
 
@@ -130,7 +81,7 @@ impl Parallel {
 
     /// Removes a face from all workers. Returns whether it had routes.
     pub fn remove_face(&mut self, id: FaceId) -> bool {
-        let had_routes = |worker: &mut Forwarder| worker.remove_face(id);
+        let had_routes = |worker: &mut Forwarder<A>| worker.remove_face(id);
         self.workers.iter_mut().map(had_routes).fold(false, |any, one| any | one)
     }
 
@@ -151,7 +102,7 @@ impl Parallel {
 
     /// Removes a route from all workers; returns false if there was none.
     pub fn remove_route(&mut self, prefix: &Name<'_>, face: FaceId) -> bool {
-        let removed = |worker: &mut Forwarder| worker.remove_route(prefix, face);
+        let removed = |worker: &mut Forwarder<A>| worker.remove_route(prefix, face);
         self.workers.iter_mut().map(removed).fold(false, |any, one| any | one)
     }
 
@@ -196,8 +147,10 @@ fn shards(settings: &Settings, count: usize) -> Vec<Forwarder> {
     };
     let short_below = if count > 1 { settings.dispatch_components.max(1) } else { 0 };
     let shard = |number| {
-        let tables = Box::new(OwnTables::new(&settings));
-        Forwarder::with(settings.clone(), number as u8, short_below, Access::Own(tables))
+        let mut shard = Forwarder::new(settings.clone());
+        shard.context.shard = number as u8;
+        shard.context.short_below = short_below;
+        shard
     };
     (0..count).map(shard).collect()
 }

@@ -23,11 +23,6 @@ pub struct Settings {
     /// Number of name components that select the shard of a packet, at least 1. More of them
     /// spread the names of one application; names with fewer are hashed as a whole.
     pub dispatch_components: usize,
-    /// Number of buckets, each with a lock, of tables shared by [`Sharing::Buckets`]; rounded up to
-    /// a power of two.
-    ///
-    /// [`Sharing::Buckets`]: crate::forwarder::Sharing::Buckets
-    pub lock_buckets: usize,
     /// Seed of the keyed hashes. They are keyed because attackers choose the names.
     pub seed: u64,
 }
@@ -60,7 +55,6 @@ impl Default for Settings {
             unsolicited: Unsolicited::Drop,
             regions: Vec::new(),
             dispatch_components: 2,
-            lock_buckets: 1 << 20,
             seed: 0,
         }
     }

@@ -15,6 +15,7 @@ use crate::faces::{Face, Faces, ReceivedPacket};
 use crate::packets::management::{ControlParameters, NewCommand, ORIGIN_CLIENT};
 use crate::packets::{Headers, NameBuf, PitToken, kind};
 
+use crate::forwarder::design::Access;
 use crate::relay::core::Core;
 use crate::relay::rib::Exposed;
 
@@ -24,7 +25,7 @@ const DAEMON: &str = "/localhost/nlsr";
 /// The token of our commands. No PIT token of the forwarder is equal: entry numbers are smaller.
 const TOKEN: [u8; 6] = [0xff; 6];
 
-impl Core {
+impl<A: Access> Core<A> {
     /// Sends the daemon the changes since the last call.
     pub(crate) fn announce(&mut self, faces: &mut Faces) {
         if self.announced_version == self.rib.version() {

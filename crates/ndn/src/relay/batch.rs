@@ -13,10 +13,10 @@ use crate::packets::{Headers, NameBuf};
 use std::sync::Arc;
 
 /// A batch: filled by one thread, emptied by the other, and used again.
-#[derive(Debug, Default)]
-pub(super) struct Batch {
+#[derive(Debug)]
+pub(super) struct Batch<A> {
     /// The shard that the receiver holds from now on.
-    pub(super) shard: Option<Box<Shard>>,
+    pub(super) shard: Option<Box<Shard<A>>>,
     /// Whether the worker returns the shard after this batch.
     pub(super) returns: bool,
     /// When the packets were received.
@@ -28,6 +28,20 @@ pub(super) struct Batch {
     /// Changes that all other shards must know, before the packets are sent.
     pub(super) notices: Vec<Notice>,
     pub(super) report: Option<Box<WorkerReport>>,
+}
+
+impl<A> Default for Batch<A> {
+    fn default() -> Self {
+        Self {
+            shard: None,
+            returns: false,
+            now_ns: 0,
+            commands: Vec::new(),
+            packets: Packets::default(),
+            notices: Vec::new(),
+            report: None,
+        }
+    }
 }
 
 /// A command of the main thread.

@@ -6,7 +6,8 @@ use std::io;
 use std::sync::Arc;
 
 use crate::faces::{Faces, Handler, ReceivedPacket};
-use crate::forwarder::{Face, FaceId, LinkKind, Strategy};
+use crate::forwarder::design::Access;
+use crate::forwarder::{Face, FaceId, LinkKind, Parallel, Strategy};
 use crate::packets::management::{Command, FaceEventKind};
 use crate::packets::{Interest, NameBuf};
 
@@ -23,8 +24,8 @@ use crate::relay::workers::Workers;
 const REPORT_WAIT_NS: u64 = 100_000_000;
 
 /// All state of the relay except the faces.
-pub(crate) struct Core {
-    pub(crate) workers: Workers,
+pub(crate) struct Core<A: Access> {
+    pub(crate) workers: Workers<A>,
     pub(crate) rib: Rib,
     pub(crate) strategies: BTreeMap<NameBuf, Strategy>,
     pub(crate) datasets: Datasets,
@@ -71,15 +72,16 @@ pub(crate) struct Counts {
     pub(crate) refused: [u64; RefusedCommand::ALL.len()],
 }
 
-impl Core {
+impl<A: Access> Core<A> {
     /// Starts the workers.
     pub(crate) fn start(
         plan: &ForwardPlan,
+        forwarders: Parallel<A>,
         now_ns: u64,
         version: &'static str,
     ) -> io::Result<Self> {
         Ok(Self {
-            workers: Workers::start(&plan.settings, plan.workers, plan.sharing, plan.parallel)?,
+            workers: Workers::start(forwarders, plan.parallel)?,
             rib: Rib::default(),
             strategies: BTreeMap::new(),
             datasets: Datasets::default(),
@@ -161,7 +163,7 @@ impl Core {
     }
 }
 
-impl Core {
+impl<A: Access> Core<A> {
     /// The moment for data sets.
     pub(crate) fn moment(&self) -> Moment {
         Moment { now_ns: self.now_ns, changes: self.changes }
@@ -228,7 +230,7 @@ impl Core {
     }
 }
 
-impl Handler for Core {
+impl<A: Access> Handler for Core<A> {
     fn up(&mut self, faces: &mut Faces, face: u32) {
         let Some(created) = faces.get(face) else { return };
         self.changes += 1;
@@ -302,6 +304,7 @@ mod tests {
 
     use super::*;
     use crate::faces::{Intake, Persistence, Remote, Settings as FaceSettings};
+    use crate::forwarder::design::OwnTables;
     use crate::packets::management::{CHILD_INHERIT, ORIGIN_STATIC};
     use crate::packets::{NewInterest, write_lp};
     use crate::relay::report::ForwardReport;
@@ -316,7 +319,7 @@ mod tests {
         plan: ForwardPlan,
         faces: Faces,
         intake: Intake,
-        core: Core,
+        core: Core<OwnTables>,
         programs: Vec<(u32, UnixStream)>,
         nonce: u32,
     }
@@ -327,7 +330,13 @@ mod tests {
             let faces = FaceSettings { udp, udp_offload: false, ..FaceSettings::default() };
             let plan = ForwardPlan { faces, ..ForwardPlan::default() };
             let mut faces = Faces::open(plan.faces.clone()).unwrap();
-            let mut core = Core::start(&plan, 1_000_000_000, "test").unwrap();
+            let mut core = Core::start(
+                &plan,
+                Parallel::new(&plan.settings, plan.workers),
+                1_000_000_000,
+                "test",
+            )
+            .unwrap();
             core.set_strategy(&NameBuf::default(), Strategy::BestRoute);
             let programs = (0..2).map(|_| {
                 let (far, near) = UnixStream::pair().unwrap();
@@ -369,7 +378,7 @@ mod tests {
 
     /// A program that asks for the list of 1,000 faces in a loop, beside one that is forwarded.
     /// `change` runs before each turn. Returns the number of data sets that were made.
-    fn ask_in_a_loop(change: impl Fn(&mut Core)) -> u64 {
+    fn ask_in_a_loop(change: impl Fn(&mut Core<OwnTables>)) -> u64 {
         let producer = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut run = Run::new();
         run.route("/p", producer.local_addr().unwrap());

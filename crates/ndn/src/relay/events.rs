@@ -17,6 +17,7 @@ use crate::forwarder::FaceUse;
 use crate::packets::management::{FaceEvent, FaceEventKind};
 use crate::packets::{Headers, Interest, Name, NameBuf, NewData, PitToken};
 
+use crate::forwarder::design::Access;
 use crate::relay::core::Core;
 use crate::relay::management::status_of;
 
@@ -152,7 +153,7 @@ impl FaceEvents {
     }
 }
 
-impl Core {
+impl<A: Access> Core<A> {
     /// Handles a request of a notification.
     pub(crate) fn event_requested(
         &mut self,

@@ -22,6 +22,8 @@ use crate::forwarder::{Settings, Strategy, Unsolicited};
 use crate::packets::NameBuf;
 use crate::packets::management::{CHILD_INHERIT, ORIGIN_STATIC};
 
+use crate::forwarder::Parallel;
+use crate::forwarder::design::OwnTables;
 use crate::relay::core::Core;
 use crate::relay::plan::ForwardPlan;
 use crate::relay::report::ForwardReport;
@@ -63,7 +65,7 @@ struct Run {
     plan: ForwardPlan,
     faces: Faces,
     intake: Intake,
-    core: Core,
+    core: Core<OwnTables>,
     /// Faces and far ends of the programs.
     programs: Vec<(u32, UnixStream)>,
 }
@@ -93,7 +95,9 @@ impl Run {
         };
         let mut faces = Faces::open(plan.faces.clone()).expect("a socket");
         let now_ns = 1_000_000_000;
-        let mut core = Core::start(&plan, now_ns, "fuzz").expect("a core");
+        let mut core =
+            Core::start(&plan, Parallel::new(&plan.settings, plan.workers), now_ns, "fuzz")
+                .expect("a core");
         core.set_strategy(&NameBuf::default(), Strategy::BestRoute);
         core.set_strategy(&name("/m"), Strategy::Multicast);
         let mut programs = Vec::new();

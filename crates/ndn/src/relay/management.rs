@@ -17,6 +17,7 @@ use crate::packets::management::{
 };
 use crate::packets::{Headers, Interest, NameBuf, NewData};
 
+use crate::forwarder::design::Access;
 use crate::relay::core::Core;
 use crate::relay::events::FaceEvents;
 use crate::relay::requests::REQUEST;
@@ -35,7 +36,7 @@ const FACE_EXISTS: Refusal = (409, "Face with remote URI already exists");
 /// The result of a command.
 pub(crate) type CommandResult = Result<ControlParameters, Refusal>;
 
-impl Core {
+impl<A: Access> Core<A> {
     /// Executes the management request of an Interest, and sends the response to the face `from`.
     pub(crate) fn manage(
         &mut self,

@@ -44,4 +44,4 @@ pub use report::{FaceReport, ForwardReport};
 pub use run::{ForwardError, Relay};
 pub use trust::{ANCHORS_MAX, Anchor, Module, RefusedCommand, TrustSettings};
 
-pub use crate::forwarder::{Settings, Sharing, Strategy, Unsolicited};
+pub use crate::forwarder::{Settings, Strategy, Unsolicited};

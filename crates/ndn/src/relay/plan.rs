@@ -1,7 +1,7 @@
 //! The plan of a forwarder: its complete configuration.
 
 use crate::faces::{Remote, Settings as FaceSettings};
-use crate::forwarder::{Settings, Sharing, Strategy, Unsolicited};
+use crate::forwarder::{Settings, Strategy, Unsolicited};
 use crate::packets::NameBuf;
 use crate::relay::trust::{Anchor, TrustSettings};
 use serde_json::{Value, json};
@@ -15,8 +15,6 @@ pub struct ForwardPlan {
     /// Whether all workers run all the time, and not only while the main thread is busy. For tests
     /// and measurements of the threads.
     pub parallel: bool,
-    /// How the workers share the tables.
-    pub sharing: Sharing,
     /// Sizes and policies of the tables.
     pub settings: Settings,
     /// Sockets, and limits of faces.
@@ -81,7 +79,6 @@ impl ForwardPlan {
             "faces_max": self.faces.faces_max,
             "faces_on_demand_max": self.faces.on_demand_max(),
             "workers": self.workers.max(1),
-            "tables": self.sharing.name(),
             "dispatch_components": self.settings.dispatch_components,
             "pit": pit_capacity,
             "pit_per_face": pit_per_face.unwrap_or(*pit_capacity),

@@ -7,6 +7,7 @@ use crate::forwarder::{Counters, Drop, FaceUse};
 use crate::packets::NackReason;
 use serde_json::{Map, Value, json};
 
+use crate::forwarder::design::Access;
 use crate::relay::batch::ShardReport;
 use crate::relay::core::{Core, Counts};
 use crate::relay::plan::ForwardPlan;
@@ -77,7 +78,7 @@ impl FaceReport {
     }
 }
 
-impl Core {
+impl<A: Access> Core<A> {
     /// Use of the forwarder's tables by a face.
     pub(crate) fn face_use(&self, face: u32) -> FaceUse {
         self.workers.face_use(face)
@@ -88,7 +89,7 @@ impl ForwardReport {
     pub(crate) fn new(
         plan: &ForwardPlan,
         faces: &Faces,
-        core: &Core,
+        core: &Core<impl Access>,
         incomplete: u64,
         kernel_drops: u64,
         ran_ns: u64,
@@ -265,8 +266,7 @@ fn shard(shard: &ShardReport) -> Value {
     let counters = &shard.counters;
     json!({ "interests_in": counters.interests_in, "data_in": counters.data_in,
         "nacks_in": counters.nacks_in, "satisfied": counters.satisfied,
-        "unsatisfied": counters.unsatisfied, "pending": shard.pending, "kept": shard.kept,
-        "lock_waits": counters.lock_waits })
+        "unsatisfied": counters.unsatisfied, "pending": shard.pending, "kept": shard.kept })
 }
 
 fn link(counters: &LinkCounters) -> Map<String, Value> {
@@ -304,12 +304,14 @@ fn by_reason<'a>(reasons: impl IntoIterator<Item = (&'a str, u64)>) -> Value {
 mod tests {
     use super::*;
     use crate::faces::Settings;
+    use crate::forwarder::Parallel;
 
     #[test]
     fn reports_share_the_plan() {
         let plan = ForwardPlan::default();
         let faces = Faces::open(Settings::default()).unwrap();
-        let core = Core::start(&plan, 0, "test").unwrap();
+        let core =
+            Core::start(&plan, Parallel::new(&plan.settings, plan.workers), 0, "test").unwrap();
         let [one, other] = [1, 2].map(|ns| ForwardReport::new(&plan, &faces, &core, 0, 0, ns));
         assert!(Arc::ptr_eq(&one.plan, &other.plan));
         assert_eq!(other.to_json("test")["plan"], plan.to_json());
@@ -319,7 +321,8 @@ mod tests {
     fn packets_for_which_a_worker_has_no_room_are_named() {
         let plan = ForwardPlan::default();
         let faces = Faces::open(Settings::default()).unwrap();
-        let core = Core::start(&plan, 0, "test").unwrap();
+        let core =
+            Core::start(&plan, Parallel::new(&plan.settings, plan.workers), 0, "test").unwrap();
         let mut report = ForwardReport::new(&plan, &faces, &core, 0, 0, 1);
         report.worker_full = 7;
         let dropped = &report.to_json("test")["packets"]["dropped"];

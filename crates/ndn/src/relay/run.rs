@@ -5,7 +5,8 @@ use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use crate::faces::{Faces, Handler, Intake, OpenError, Persistence, close_idle};
-use crate::forwarder::Strategy;
+use crate::forwarder::design::{Access, OwnTables};
+use crate::forwarder::{Parallel, Strategy};
 use crate::packets::NameBuf;
 use crate::packets::management::{CHILD_INHERIT, ORIGIN_STATIC};
 
@@ -28,10 +29,10 @@ const LAST_REPORT: Duration = Duration::from_secs(5);
 const CLEANUP_EVERY_NS: u64 = 1_000_000_000;
 
 /// A running forwarder: faces, tables and management.
-pub struct Relay {
+pub struct Relay<A: Access = OwnTables> {
     faces: Faces,
     intake: Intake,
-    core: Core,
+    core: Core<A>,
     plan: ForwardPlan,
     began_ns: u64,
 }
@@ -71,12 +72,25 @@ impl Relay {
         listener: Option<UnixListener>,
         version: &'static str,
     ) -> Result<Self, ForwardError> {
+        let forwarders = Parallel::new(&plan.settings, plan.workers);
+        Self::with(plan, forwarders, listener, version)
+    }
+}
+
+impl<A: Access> Relay<A> {
+    /// Like [`Relay::open`], with these workers.
+    pub fn with(
+        plan: ForwardPlan,
+        forwarders: Parallel<A>,
+        listener: Option<UnixListener>,
+        version: &'static str,
+    ) -> Result<Self, ForwardError> {
         let mut faces = Faces::open(plan.faces.clone())?;
         if let Some(listener) = listener {
             faces.listen(listener, plan.unix.as_deref().unwrap_or_default())?;
         }
         let now_ns = steady_ns();
-        let mut core = Core::start(&plan, now_ns, version)?;
+        let mut core = Core::start(&plan, forwarders, now_ns, version)?;
         if let Some(doorbell) = core.workers.event() {
             faces.watch_doorbell(doorbell)?;
         }

@@ -6,13 +6,14 @@
 use crate::faces::Faces;
 use crate::packets::management::{Command, ControlParameters, LOCAL_FIELDS};
 
+use crate::forwarder::design::Access;
 use crate::relay::core::Core;
 use crate::relay::management::{CommandResult, Refusal, WRONG, face_of};
 
 /// A property that this face cannot have. NFD's text.
 const INVALID: Refusal = (409, "Invalid properties specified");
 
-impl Core {
+impl<A: Access> Core<A> {
     /// Changes the flags of a face; without a number, of the sender's.
     pub(crate) fn update_face(
         &mut self,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::faces::{Egress, Faces};
+use crate::forwarder::design::Access;
 use crate::forwarder::{FaceId, FaceUse, Forwarder, Outbox};
 use crate::packets::Headers;
 use ringtap_ring::{Consumer, Producer, Vernier};
@@ -33,13 +34,13 @@ const BATCHES_PER_FLUSH: u32 = 8;
 const YIELDS: u32 = 2;
 
 /// A batch ring's ends.
-pub(super) type ToWorker = Consumer<Box<Batch>, Vernier>;
-pub(super) type FromWorker = Producer<Box<Batch>, Vernier>;
+pub(super) type ToWorker<A> = Consumer<Box<Batch<A>>, Vernier>;
+pub(super) type FromWorker<A> = Producer<Box<Batch<A>>, Vernier>;
 
 /// A shard of the tables, and what its worker needs to send packets.
 #[derive(Debug)]
-pub(super) struct Shard {
-    pub(super) forwarder: Forwarder,
+pub(super) struct Shard<A> {
+    pub(super) forwarder: Forwarder<A>,
     egress: Egress,
     /// Packets that only the main thread can send.
     returned: Packets,
@@ -91,8 +92,12 @@ impl Outbox for CommandOutbox<'_> {
 }
 
 /// Runs the shard that the main thread hands over, until the ring is closed and empty.
-pub(super) fn run(doorbell: &Arc<Doorbell>, mut from_main: ToWorker, mut to_main: FromWorker) {
-    let mut shard: Option<Box<Shard>> = None;
+pub(super) fn run<A: Access>(
+    doorbell: &Arc<Doorbell>,
+    mut from_main: ToWorker<A>,
+    mut to_main: FromWorker<A>,
+) {
+    let mut shard: Option<Box<Shard<A>>> = None;
     let (mut attempts, mut handled) = (0, 0);
     loop {
         let closed = from_main.is_closed();
@@ -155,14 +160,14 @@ pub(super) fn run(doorbell: &Arc<Doorbell>, mut from_main: ToWorker, mut to_main
     }
 }
 
-impl Shard {
+impl<A: Access> Shard<A> {
     /// A shard with this number, above 0.
-    pub(super) fn new(forwarder: Forwarder, number: u8) -> Self {
+    pub(super) fn new(forwarder: Forwarder<A>, number: u8) -> Self {
         Self { forwarder, egress: Egress::new(number), returned: Packets::default() }
     }
 
     /// Handles a batch in a worker. Returns whether the main thread must look at it.
-    fn handle(&mut self, batch: &mut Batch) -> bool {
+    fn handle(&mut self, batch: &mut Batch<A>) -> bool {
         let now_ns = batch.now_ns;
         for command in batch.commands.drain(..) {
             if let Command::Report = command {
@@ -253,7 +258,7 @@ impl<'a> CommandOutbox<'a> {
 }
 
 impl ShardReport {
-    pub(super) fn of(forwarder: &Forwarder) -> Self {
+    pub(super) fn of(forwarder: &Forwarder<impl Access>) -> Self {
         Self {
             counters: forwarder.counters(),
             pending: forwarder.pending(),

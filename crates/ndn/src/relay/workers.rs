@@ -22,9 +22,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::faces::{FaceInfo, Faces, ReceivedPacket};
+use crate::forwarder::design::Access;
 use crate::forwarder::{
-    Counters, Dispatch, Face, FaceId, FaceUse, Forwarder, Notice, Parallel, Settings, Sharing,
-    Strategy, TooLong,
+    Counters, Dispatch, Face, FaceId, FaceUse, Forwarder, Notice, Parallel, Strategy, TooLong,
 };
 use crate::packets::{Headers, NameBuf};
 use ringtap_base::Clock;
@@ -48,10 +48,10 @@ const FULL: usize = 64;
 const KEPT_MAX: usize = 512 << 10;
 
 /// All shards: the main thread's own and those of the workers.
-pub(crate) struct Workers {
-    own: Forwarder,
+pub(crate) struct Workers<A: Access> {
+    own: Forwarder<A>,
     dispatch: Dispatch,
-    seats: Vec<Seat>,
+    seats: Vec<Seat<A>>,
     doorbell: Arc<Doorbell>,
     load: Load,
     /// Packets, and notices, dropped because a worker has too many batches waiting.
@@ -63,18 +63,18 @@ pub(crate) struct Workers {
 }
 
 /// The main thread's side of a worker.
-struct Seat {
-    place: Place,
-    to: Producer<Box<Batch>, Vernier>,
-    from: Consumer<Box<Batch>, Vernier>,
+struct Seat<A: Access> {
+    place: Place<A>,
+    to: Producer<Box<Batch<A>>, Vernier>,
+    from: Consumer<Box<Batch<A>>, Vernier>,
     /// The batch that is being filled.
-    open: Option<Box<Batch>>,
+    open: Option<Box<Batch<A>>>,
     /// Batches for a shard that is returning.
-    held: VecDeque<Box<Batch>>,
+    held: VecDeque<Box<Batch<A>>>,
     #[expect(clippy::vec_box, reason = "the boxes go through the rings")]
-    spare: Vec<Box<Batch>>,
+    spare: Vec<Box<Batch<A>>>,
     /// Returned batches that were not looked at yet.
-    returned: VecDeque<Box<Batch>>,
+    returned: VecDeque<Box<Batch<A>>>,
     /// Number of batches that exist.
     made: usize,
     /// Number of packets for the shard since the last move of any shard.
@@ -88,27 +88,20 @@ struct Seat {
 }
 
 /// Where a shard is.
-enum Place {
-    Home(Box<Shard>),
+enum Place<A> {
+    Home(Box<Shard<A>>),
     Away,
     /// Away, and the worker has been asked to return it.
     Returning,
 }
 
-impl Workers {
-    /// Makes `count` shards; all but the first get a thread. With `parallel`, they are away all the
-    /// time.
-    pub(crate) fn start(
-        settings: &Settings,
-        count: usize,
-        sharing: Sharing,
-        parallel: bool,
-    ) -> io::Result<Self> {
+impl<A: Access> Workers<A> {
+    /// Gives all `forwarders` but the first a thread. With `parallel`, they are away all the time.
+    pub(crate) fn start(forwarders: Parallel<A>, parallel: bool) -> io::Result<Self> {
         let doorbell = Arc::new(Doorbell::new()?);
-        let shards = Parallel::new(settings, count, sharing);
-        let dispatch = shards.dispatch().clone();
-        let mut shards = shards.into_workers().into_iter();
-        let own = shards.next().unwrap_or_else(|| Forwarder::new(settings.clone()));
+        let dispatch = forwarders.dispatch().clone();
+        let mut shards = forwarders.into_workers();
+        let own = shards.remove(0);
         let seat = |(number, shard)| Seat::start(Shard::new(shard, number), number, &doorbell);
         let seats = (1..=u8::MAX).zip(shards).map(seat).collect::<io::Result<_>>()?;
         let load = if parallel { Load::always() } else { Load::default() };
@@ -400,14 +393,14 @@ impl Workers {
 
     /// Whether a worker's thread has ended.
     pub(crate) fn has_failed(&self) -> bool {
-        let ended = |seat: &Seat| seat.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        let ended = |seat: &Seat<A>| seat.thread.as_ref().is_none_or(JoinHandle::is_finished);
         self.seats.iter().any(ended)
     }
 
     /// The latest counters of each shard.
     pub(crate) fn shards(&self) -> Vec<ShardReport> {
         let own = ShardReport::of(&self.own);
-        let latest = |seat: &Seat| match &seat.place {
+        let latest = |seat: &Seat<A>| match &seat.place {
             Place::Home(shard) => ShardReport::of(&shard.forwarder),
             Place::Away | Place::Returning => seat.report,
         };
@@ -438,7 +431,7 @@ impl Workers {
 
     /// Whether a shard that is home has pending Interests.
     pub(crate) fn has_pending(&self) -> bool {
-        let is_pending = |seat: &Seat| match &seat.place {
+        let is_pending = |seat: &Seat<A>| match &seat.place {
             Place::Home(shard) => shard.forwarder.pending() > 0,
             Place::Away | Place::Returning => false,
         };
@@ -548,7 +541,7 @@ impl Workers {
     }
 }
 
-impl Drop for Workers {
+impl<A: Access> Drop for Workers<A> {
     fn drop(&mut self) {
         for seat in &mut self.seats {
             seat.to.close();
@@ -569,8 +562,8 @@ impl Drop for Workers {
     }
 }
 
-impl Seat {
-    fn start(shard: Shard, number: u8, doorbell: &Arc<Doorbell>) -> io::Result<Self> {
+impl<A: Access> Seat<A> {
+    fn start(shard: Shard<A>, number: u8, doorbell: &Arc<Doorbell>) -> io::Result<Self> {
         let ring = || ringtap_ring::spsc(2 * BATCHES_MAX).map_err(io::Error::other);
         let ((to, from_main), (to_main, from)) = (ring()?, ring()?);
         let doorbell = Arc::clone(doorbell);
@@ -634,7 +627,7 @@ impl Seat {
         batch.commands.push(command);
     }
 
-    fn open(&mut self) -> &mut Batch {
+    fn open(&mut self) -> &mut Batch<A> {
         let Self { open, spare, made, .. } = self;
         open.get_or_insert_with(|| {
             spare.pop().unwrap_or_else(|| {
@@ -701,12 +694,12 @@ impl Seat {
     }
 
     /// The next batch that the worker returned.
-    fn next_returned(&mut self) -> Option<Box<Batch>> {
+    fn next_returned(&mut self) -> Option<Box<Batch<A>>> {
         self.returned.pop_front().or_else(|| self.from.pop())
     }
 
     /// Keeps an emptied batch for reuse.
-    fn take_back(&mut self, mut batch: Box<Batch>) {
+    fn take_back(&mut self, mut batch: Box<Batch<A>>) {
         if self.made > BATCHES_MAX {
             self.made -= 1;
             return;
@@ -724,6 +717,8 @@ mod tests {
     use super::*;
     use crate::faces::Settings as FaceSettings;
     use crate::forwarder::LinkKind;
+    use crate::forwarder::Settings;
+    use crate::forwarder::design::OwnTables;
     use crate::packets::{NewData, NewInterest};
 
     /// Packets in a turn, and turns.
@@ -739,7 +734,7 @@ mod tests {
 
     struct Run {
         faces: Faces,
-        workers: Workers,
+        workers: Workers<OwnTables>,
         programs: [(u32, UnixStream); 2],
         received: [usize; 2],
     }
@@ -748,7 +743,7 @@ mod tests {
         fn new(count: usize) -> Self {
             let mut faces = Faces::open(FaceSettings::default()).unwrap();
             let settings = Settings { dispatch_components: 3, seed: 7, ..Settings::default() };
-            let mut workers = Workers::start(&settings, count, Sharing::Shards, false).unwrap();
+            let mut workers = Workers::start(Parallel::new(&settings, count), false).unwrap();
             workers.set_strategy(&NameBuf::default(), Strategy::BestRoute).unwrap();
             let programs = [0, 1].map(|_| {
                 let (far, near) = UnixStream::pair().unwrap();

@@ -1,209 +1,18 @@
-//! Property tests: for any input in any order, shards and shared tables send the same packets as a
-//! single forwarder.
+//! Property tests of shards and bursts: for any input in any order, they send the same packets as a single forwarder.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use crate::support::{
-    A, APP, B, MS, Outgoing, RADIO, UP, UP2, collect, data_with, faces, interest, name,
-};
-use proptest::prelude::{
-    ProptestConfig, Strategy as _, prop, prop_assert_eq, prop_oneof, proptest,
-};
-use proptest::strategy::ValueTree as _;
+use crate::designs;
+use crate::steps::{configured, lasting_steps, of, run, settings, single, steps};
+use crate::support::{A, B, MS, Outgoing, UP, collect, data_with, interest};
+use proptest::prelude::{ProptestConfig, prop, prop_assert_eq, proptest};
+use proptest::strategy::{Strategy as _, ValueTree as _};
 use ringtap_base::SplitMix;
-use ringtap_ndn::forwarder::{
-    Dispatch, FaceId, Forwarder, Notice, Parallel, Settings, Sharing, Strategy,
-};
-use ringtap_ndn::packets::{Headers, NackReason, Packet, PitToken};
-
-/// A step of the input.
-#[derive(Clone, Debug)]
-enum Step {
-    Interest {
-        from: FaceId,
-        name: &'static str,
-        nonce: u32,
-        flags: u8,
-        lifetime_ms: u64,
-        hops: u8,
-    },
-    /// A Data with the PIT token of an earlier sent Interest, if there was one; `token` counts back
-    /// from the last.
-    Data {
-        from: FaceId,
-        name: &'static str,
-        freshness_ms: u64,
-        token: usize,
-    },
-    /// A Nack for an earlier sent Interest; `back` counts back from the last.
-    Nack {
-        back: usize,
-        reason: NackReason,
-    },
-    /// Milliseconds that pass.
-    Wait(u64),
-}
-
-const NAMES: [&str; 10] =
-    ["/a", "/a/b", "/a/b/c", "/b", "/b/x", "/c/1", "/c/2", "/d", "/localhop/a", "/localhost/a"];
-
-/// Steps for forwarders with several workers. An Interest without a lifetime ends when its entry is
-/// next used, by any packet of its shard; so its end is not the same for all numbers of shards.
-fn lasting_steps() -> impl proptest::strategy::Strategy<Value = Vec<Step>> {
-    steps().prop_map(|mut steps| {
-        for step in &mut steps {
-            if let Step::Interest { lifetime_ms, .. } = step {
-                *lifetime_ms = (*lifetime_ms).max(1);
-            }
-        }
-        steps
-    })
-}
-
-fn steps() -> impl proptest::strategy::Strategy<Value = Vec<Step>> {
-    let face = || prop::sample::select(vec![A, B, UP, UP2, APP, RADIO]);
-    let name = || prop::sample::select(NAMES.to_vec());
-    let reason = prop::sample::select(vec![NackReason::Congestion, NackReason::NoRoute]);
-    let interest =
-        (face(), name(), 0..40u32, 0..4u8, prop::sample::select(vec![0, 5, 50, 4000]), 0..4u8)
-            .prop_map(|(from, name, nonce, flags, lifetime_ms, hops)| Step::Interest {
-                from,
-                name,
-                nonce,
-                flags,
-                lifetime_ms,
-                hops,
-            });
-    let data = (face(), name(), prop::sample::select(vec![0, 20, 10_000]), 0..6usize).prop_map(
-        |(from, name, freshness_ms, token)| Step::Data { from, name, freshness_ms, token },
-    );
-    let nack = (0..4usize, reason).prop_map(|(back, reason)| Step::Nack { back, reason });
-    let wait = prop::sample::select(vec![1, 3, 10, 100, 7_000]).prop_map(Step::Wait);
-    prop::collection::vec(prop_oneof![6 => interest, 4 => data, 1 => nack, 2 => wait], 1..120)
-}
-
-/// A forwarder of any design: takes a received packet, returns the packets that it sends.
-type Take<'a> = Box<dyn FnMut(u64, FaceId, &Headers, &[u8]) -> Vec<Outgoing> + 'a>;
-
-fn settings() -> Settings {
-    // No table may become full: the designs differ in when that happens.
-    Settings {
-        pit_capacity: 2048,
-        cs_bytes: 4 << 20,
-        dead_nonces: 1 << 14,
-        lock_buckets: 8,
-        ..Settings::default()
-    }
-}
-
-/// Configures a forwarder of any design with the same faces, routes and strategies.
-macro_rules! configured {
-    ($forwarder:expr) => {{
-        let mut forwarder = $forwarder;
-        faces().into_iter().for_each(|(id, face)| forwarder.set_face(id, face));
-        let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
-        for (prefix, face, cost) in [
-            ("/", UP, 10),
-            ("/", UP2, 20),
-            ("/b", B, 1),
-            ("/c", A, 1),
-            ("/c", UP, 2),
-            ("/c", RADIO, 3),
-        ] {
-            forwarder.add_route(0, &name(prefix).as_name(), face, cost, &mut none).unwrap();
-        }
-        forwarder.set_strategy(&name("/c").as_name(), Strategy::Multicast).unwrap();
-        forwarder
-    }};
-}
-
-fn single<'a>(settings: Settings) -> Take<'a> {
-    let mut forwarder = configured!(Forwarder::new(settings));
-    Box::new(move |now, from, headers, wire| {
-        collect(|out| {
-            forwarder.take(now, from, headers, wire, &mut |f, h: &Headers, w: &[u8]| out(f, h, w))
-        })
-    })
-}
-
-fn parallel<'a>(settings: &Settings, workers: usize, sharing: Sharing) -> Take<'a> {
-    let mut forwarder = configured!(Parallel::new(settings, workers, sharing));
-    Box::new(move |now, from, headers, wire| {
-        collect(|out| {
-            forwarder.take(now, from, headers, wire, &mut |f, h: &Headers, w: &[u8]| out(f, h, w))
-        })
-    })
-}
-
-/// The designs with locks.
-const LOCKED: [Sharing; 3] = [Sharing::Buckets, Sharing::BucketsNaive, Sharing::Global];
-
-/// The packets that are sent in each step. PIT tokens differ between designs, so they are
-/// renumbered in order.
-fn run(steps: &[Step], mut take: Take<'_>) -> Vec<Vec<Outgoing>> {
-    let mut now = 1_700_000_000_000 * MS;
-    let mut sent: Vec<Outgoing> = Vec::new();
-    let mut numbers: HashMap<PitToken, u64> = HashMap::new();
-    let mut all = Vec::new();
-    for (at, step) in steps.iter().enumerate() {
-        let with_token = |headers: Headers| Headers {
-            token: PitToken::new(&at.to_be_bytes()).unwrap(),
-            ..headers
-        };
-        let mut outgoing = match step {
-            Step::Interest { from, name, nonce, flags, lifetime_ms, hops } => {
-                let mut request = interest(name).nonce(*nonce).lifetime(*lifetime_ms);
-                (request.can_be_prefix, request.must_be_fresh) = (flags & 1 > 0, flags & 2 > 0);
-                request.hop_limit = (*hops < 3).then_some(*hops);
-                take(now, *from, &with_token(Headers::default()), &request.wire())
-            }
-            Step::Data { from, name, freshness_ms, token } => {
-                let back = sent.len().checked_sub(1 + token).map(|at| sent[at].headers.token);
-                let headers = Headers { token: back.unwrap_or_default(), ..Headers::default() };
-                take(now, *from, &headers, &data_with(name, Some(*freshness_ms), &at.to_be_bytes()))
-            }
-            Step::Nack { back, reason } => match sent.len().checked_sub(1 + back) {
-                Some(at) => {
-                    let Outgoing { face, wire, .. } = sent[at].clone();
-                    take(now, face, &Headers { nack: Some(*reason), ..Headers::default() }, &wire)
-                }
-                None => Vec::new(),
-            },
-            Step::Wait(ms) => {
-                now += ms * MS;
-                Vec::new()
-            }
-        };
-        for packet in &mut outgoing {
-            if packet.text().starts_with("Interest") {
-                sent.push(packet.clone());
-                let next = numbers.len() as u64;
-                let number = *numbers.entry(packet.headers.token).or_insert(next);
-                packet.headers.token = PitToken::new(&number.to_be_bytes()).unwrap();
-            }
-        }
-        all.push(outgoing);
-    }
-    all
-}
+use ringtap_ndn::forwarder::{Dispatch, FaceId, Forwarder, Notice, Parallel, Settings};
+use ringtap_ndn::packets::{Headers, Packet};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn all_designs_send_the_same_packets(steps in lasting_steps()) {
-        let settings = settings();
-        let reference = run(&steps, single(settings.clone()));
-        let settings_by_first = Settings { dispatch_components: 1, ..settings.clone() };
-        for shards in 1..=7 {
-            let found = run(&steps, parallel(&settings_by_first, shards, Sharing::Shards));
-            prop_assert_eq!(&found, &reference, "{} shards", shards);
-        }
-        for (workers, sharing) in (1..).zip(LOCKED) {
-            let found = run(&steps, parallel(&settings, workers, sharing));
-            prop_assert_eq!(&found, &reference, "{} workers, {}", workers, sharing);
-        }
-    }
 
     /// Short prefixes are known in all shards. Without content stores, because only one shard looks
     /// for a short prefix in its store.
@@ -211,33 +20,8 @@ proptest! {
     fn any_number_of_hashed_components_sends_the_same_packets(steps in lasting_steps(), components in 2..5_usize) {
         let settings = Settings { cs_bytes: 0, dispatch_components: components, ..settings() };
         let reference = run(&steps, single(settings.clone()));
-        for shards in 1..=7 {
-            prop_assert_eq!(&run(&steps, parallel(&settings, shards, Sharing::Shards)), &reference, "{} shards", shards);
-        }
-    }
-
-    /// Shards divide the share of a face, and a worker removes expired entries only when it gets a
-    /// packet. So single workers refuse the same Interests as the reference.
-    #[test]
-    fn a_share_of_the_pit_is_the_same_in_all_designs(steps in lasting_steps(), share in 1..6_usize) {
-        let settings = Settings { pit_per_face: Some(share), ..settings() };
-        let reference = run(&steps, single(settings.clone()));
-        prop_assert_eq!(&run(&steps, parallel(&settings, 1, Sharing::Shards)), &reference, "sharded");
-        for sharing in LOCKED {
-            prop_assert_eq!(&run(&steps, parallel(&settings, 1, sharing)), &reference, "{}", sharing);
-        }
-    }
-
-    /// A share that no face reaches has no effect, for any number of parts.
-    #[test]
-    fn a_share_that_is_not_reached_changes_nothing(steps in lasting_steps()) {
-        let reference = run(&steps, single(settings()));
-        let settings = Settings { pit_per_face: Some(1_000), dispatch_components: 1, ..settings() };
-        for shards in 1..=7 {
-            prop_assert_eq!(&run(&steps, parallel(&settings, shards, Sharing::Shards)), &reference, "{} shards", shards);
-        }
-        for sharing in LOCKED {
-            prop_assert_eq!(&run(&steps, parallel(&settings, 2, sharing)), &reference, "{}", sharing);
+        for (what, design) in designs::of(&settings, &[1, 2, 3, 4, 5, 6, 7]) {
+            prop_assert_eq!(&run(&steps, of(design)), &reference, "{}", what);
         }
     }
 }
@@ -261,7 +45,7 @@ proptest! {
             outgoing.extend_from_slice(&sent_now);
             sent_now
         }));
-        let mut forwarder = configured!(Forwarder::new(settings));
+        let mut forwarder = configured(Box::new(Forwarder::new(settings)));
         let together = collect(|out| {
             for at_a_time in received.chunk_by(|a, b| a.0 == b.0) {
                 for burst in at_a_time.chunks(most) {
@@ -308,7 +92,7 @@ struct Schedule {
 
 impl Schedule {
     fn new(settings: &Settings, workers: usize, seed: u64) -> Self {
-        let parallel = configured!(Parallel::new(settings, workers, Sharing::Shards));
+        let parallel = *configured(Box::new(Parallel::new(settings, workers)));
         Self {
             dispatch: parallel.dispatch().clone(),
             workers: parallel.into_workers(),
@@ -477,7 +261,7 @@ proptest! {
 
 /// Two shards, a name /N of the first for a short prefix, and a name /N/M of the second.
 fn two_shards(settings: &Settings) -> ([Forwarder; 2], String, String) {
-    let parallel = configured!(Parallel::new(settings, 2, Sharing::Shards));
+    let parallel = *configured(Box::new(Parallel::new(settings, 2)));
     let dispatch = parallel.dispatch().clone();
     let of_shard = |shard: usize, prefix: &str| {
         let names = (0..).map(|number| format!("{prefix}/{number}"));
@@ -543,7 +327,7 @@ fn a_notice_for_a_removed_face_has_no_effect() {
 
 #[test]
 fn a_short_prefix_counts_once_for_its_face() {
-    let mut parallel = configured!(Parallel::new(&settings(), 3, Sharing::Shards));
+    let mut parallel = *configured(Box::new(Parallel::new(&settings(), 3)));
     let mut none = |_: FaceId, _: &Headers, _: &[u8]| ();
     parallel.take(MS, A, &Headers::default(), &interest("/s").prefix().wire(), &mut none);
     assert_eq!((parallel.pending(), parallel.face_use(A).pending), (1, 1));
@@ -565,44 +349,4 @@ fn the_generated_steps_cause_all_kinds_of_packets() {
     }
     let expected = ["Data", "Interest", "Nack Congestion", "Nack Duplicate", "Nack NoRoute"];
     assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), expected);
-}
-
-/// Threads use the same tables: Interests in one, their Data in the other. No packet may be lost.
-#[test]
-fn threads_share_the_tables() {
-    for sharing in LOCKED {
-        let forwarder = configured!(Parallel::new(&settings(), 2, sharing));
-        let Ok([mut consumer, mut producer]) = <[_; 2]>::try_from(forwarder.into_workers()) else {
-            panic!("two workers")
-        };
-        let (sender, receiver) = std::sync::mpsc::sync_channel::<(String, PitToken)>(64);
-        let answered = std::thread::scope(|scope| {
-            scope.spawn(move || {
-                for number in 0..6_000u32 {
-                    let text = format!("/a/{number}");
-                    let wire = interest(&text).nonce(number).wire();
-                    let sent = collect(|out| {
-                        let mut out = |f, h: &Headers, w: &[u8]| out(f, h, w);
-                        consumer.take(1, A, &Headers::default(), &wire, &mut out);
-                    });
-                    assert_eq!(sent.len(), 1, "{text}");
-                    sender.send((text, sent[0].headers.token)).unwrap();
-                }
-            });
-            let mut answered = 0;
-            for (text, token) in receiver {
-                let headers = Headers { token, ..Headers::default() };
-                let answer = data_with(&text, None, b"");
-                let sent = collect(|out| {
-                    let mut out = |f, h: &Headers, w: &[u8]| out(f, h, w);
-                    producer.take(2, UP, &headers, &answer, &mut out);
-                });
-                assert_eq!(sent.len(), 1, "{sharing}: {text}");
-                answered += 1;
-            }
-            answered
-        });
-        let counters = producer.counters();
-        assert_eq!((counters.satisfied, counters.tokens_right), (answered, answered), "{sharing}");
-    }
 }

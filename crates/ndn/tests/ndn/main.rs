@@ -4,10 +4,12 @@
 #![allow(clippy::print_stderr, reason = "skipped tests are reported")]
 
 mod conformance;
+mod designs;
 mod equality;
 mod faces;
 mod relay;
 #[cfg(feature = "signatures")]
 mod signatures;
+mod steps;
 mod support;
 mod vectors;

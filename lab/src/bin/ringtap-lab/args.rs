@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use ringtap_filter::Policy;
+use ringtap_lab::exclusion::locked::Sharing;
 use ringtap_lab::filter::{Distribution, Work};
-use ringtap_ndn::forwarder::Sharing;
 use ringtap_terminal::units::{self, Cores};
 use ringtap_terminal::{Form, Output};
 use ringtap_traffic::Popularity;
@@ -162,6 +162,9 @@ pub(crate) enum NdnAction {
     Live(LiveArgs),
     /// Computes forwarding speed by cores: the published model, and a model of cache lines
     Model(ModelArgs),
+    /// The forwarder of 'ndn live', which starts it itself
+    #[command(hide = true)]
+    Relay(RelayArgs),
 }
 
 /// Rounds, cores and seed of a measurement.
@@ -197,6 +200,22 @@ pub(crate) struct LiveArgs {
     pub(crate) trials: usize,
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+#[derive(Args)]
+pub(crate) struct RelayArgs {
+    /// How workers share the tables
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Sharing,
+    /// Number of workers
+    #[arg(long, value_name = "N", value_parser = units::number_in(1..=256_u16))]
+    pub(crate) workers: u16,
+    /// Receive at this UDP port of 127.0.0.1
+    #[arg(long, value_name = "PORT")]
+    pub(crate) port: u16,
+    /// Send Interests for /load to this UDP port of 127.0.0.1
+    #[arg(long, value_name = "PORT")]
+    pub(crate) next_hop: u16,
 }
 
 #[derive(Args)]

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueHint};
 use ringtap_ndn::packets::NameBuf;
-use ringtap_ndn::relay::Sharing;
 
 use super::SigningArgs;
 use ringtap_terminal::{Output, units};
@@ -36,9 +35,6 @@ pub(crate) struct ForwardArgs {
     /// Use this number of threads for the tables [default: [workers] of the file, or 1]
     #[arg(short, long, value_name = "N", value_parser = units::number_in(1..=256_u16))]
     pub(crate) workers: Option<u16>,
-    /// How the workers share the tables; others than shards are for comparison
-    #[arg(long, value_name = "DESIGN", default_value = "shards")]
-    pub(crate) tables: Sharing,
     /// Stop after this time
     #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns)]
     pub(crate) duration: Option<u64>,

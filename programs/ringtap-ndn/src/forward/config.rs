@@ -10,9 +10,7 @@ use ringtap_ndn::faces::{
     EthernetMethod, EthernetSettings, MulticastSettings, Remote, Settings as FaceSettings,
 };
 use ringtap_ndn::packets::{NameBuf, UDP_PORT};
-use ringtap_ndn::relay::{
-    ForwardPlan, PlannedRoute, Settings, Sharing, TrustSettings, Unsolicited,
-};
+use ringtap_ndn::relay::{ForwardPlan, PlannedRoute, Settings, TrustSettings, Unsolicited};
 use serde::{Deserialize, Serialize};
 
 use super::anchors::{self, AnchorRow};
@@ -129,7 +127,6 @@ fn parse(text: &str) -> Result<Config, String> {
     let plan = ForwardPlan {
         parallel: false,
         workers: number.0 as usize,
-        sharing: Sharing::default(),
         settings: Settings {
             pit_capacity: pit.0 as usize,
             pit_per_face: Some(per_face as usize),
@@ -137,7 +134,6 @@ fn parse(text: &str) -> Result<Config, String> {
             dead_nonces: dead_nonces.0 as usize,
             lifetime_max_ms: lifetime_max.0 / 1_000_000,
             dispatch_components: hash_components.0 as usize,
-            lock_buckets: Settings::default().lock_buckets,
             unsolicited: match file.tables.unsolicited {
                 OnUnsolicited::Drop => Unsolicited::Drop,
                 OnUnsolicited::KeepLocal => Unsolicited::KeepLocal,

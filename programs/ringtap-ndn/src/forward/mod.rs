@@ -58,7 +58,6 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     }
     roles.check(Existing::Refuse)?;
     plan.workers = args.workers.map_or(plan.workers, usize::from);
-    plan.sharing = args.tables;
     if args.dry_run {
         let text = match args.output.report {
             Form::Text => text::plan(&plan),

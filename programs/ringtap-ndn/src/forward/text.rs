@@ -58,9 +58,8 @@ pub(super) fn plan(plan: &ForwardPlan) -> String {
     if plan.workers > 1 {
         let _ = writeln!(
             text,
-            "{} workers ({}), names by {}",
+            "{} workers, names by {}",
             plan.workers,
-            plan.sharing,
             of(settings.dispatch_components as u64, "component"),
         );
     }

@@ -423,34 +423,32 @@ fn interests_above_the_share_of_a_face_are_refused_and_other_faces_are_not_affec
 /// Names under one prefix spread over two workers, which give the answers of one.
 #[test]
 fn workers_share_the_names_of_one_prefix() {
-    for tables in ["shards", "buckets", "global"] {
-        let server_at = free_address();
-        let mut server = Command::new(PROGRAM);
-        server.args(["server", "/load", "--payload", "50", "--duration", "40s"]);
-        server.args(["--listen", &format!("udp://{server_at}")]);
-        let server = Background::start(server, "serving /load");
-        let flags = ["--workers", "2", "--tables", tables];
-        let more = format!(
-            "[workers]\nhash-components = 8\n[[route]]\nprefix = \"/load\"\nto = \"udp://{server_at}\"\n"
-        );
-        let running = Running::with_flags(&flags, "", &more);
-        let to = format!("udp://{}", running.udp);
-        let load = ["load", "/load", "--count", "4000", "--window", "64", "--to", &to];
-        let (out, errors, code) = output_of(ndn().args(load).args(["--report", "json"]));
-        assert_eq!(code, 0, "{tables}: {errors}");
-        let load: Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(load["answered"], 4000, "{tables}: {load}");
-        let report = running.end();
-        let workers = report["workers"].as_array().unwrap();
-        let packets = |worker: &Value| {
-            worker["interests_in"].as_u64().unwrap() + worker["data_in"].as_u64().unwrap()
-        };
-        let [first, second] = [&workers[0], &workers[1]].map(packets);
-        assert_eq!(first + second, 8000, "{tables}: {workers:?}");
-        assert!((3200..=4800).contains(&first), "{tables}: {workers:?}");
-        assert_eq!(report["interests"]["satisfied"], 4000, "{tables}: {report}");
-        drop(server);
-    }
+    let server_at = free_address();
+    let mut server = Command::new(PROGRAM);
+    server.args(["server", "/load", "--payload", "50", "--duration", "40s"]);
+    server.args(["--listen", &format!("udp://{server_at}")]);
+    let server = Background::start(server, "serving /load");
+    let flags = ["--workers", "2"];
+    let more = format!(
+        "[workers]\nhash-components = 8\n[[route]]\nprefix = \"/load\"\nto = \"udp://{server_at}\"\n"
+    );
+    let running = Running::with_flags(&flags, "", &more);
+    let to = format!("udp://{}", running.udp);
+    let load = ["load", "/load", "--count", "4000", "--window", "64", "--to", &to];
+    let (out, errors, code) = output_of(ndn().args(load).args(["--report", "json"]));
+    assert_eq!(code, 0, "{errors}");
+    let load: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(load["answered"], 4000, "{load}");
+    let report = running.end();
+    let workers = report["workers"].as_array().unwrap();
+    let packets = |worker: &Value| {
+        worker["interests_in"].as_u64().unwrap() + worker["data_in"].as_u64().unwrap()
+    };
+    let [first, second] = [&workers[0], &workers[1]].map(packets);
+    assert_eq!(first + second, 8000, "{workers:?}");
+    assert!((3200..=4800).contains(&first), "{workers:?}");
+    assert_eq!(report["interests"]["satisfied"], 4000, "{report}");
+    drop(server);
 }
 
 /// A program that asks for the list of 1,000 faces in a loop, and reads nothing after the first octet: packets of others

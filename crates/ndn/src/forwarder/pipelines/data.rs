@@ -3,11 +3,12 @@
 use crate::packets::{Data, Headers};
 
 use super::{Arrival, Pipelines, is_localhost};
+use crate::forwarder::context::Context;
 use crate::forwarder::counters::Drop;
 use crate::forwarder::face::{FaceId, LinkKind};
 use crate::forwarder::notice::Answer;
+use crate::forwarder::outbox::Outbox;
 use crate::forwarder::settings::Unsolicited;
-use crate::forwarder::state::{Context, Outbox};
 use crate::forwarder::tables::{Contents, NONCE_LIFE_NS, PendingInterests, Tables};
 
 impl<T: Tables> Pipelines<'_, T> {

@@ -3,9 +3,10 @@
 use crate::packets::{Headers, Interest, NackReason, Rewrite};
 
 use super::{Arrival, Outgoing, Pipelines, is_localhost, may_forward};
+use crate::forwarder::context::Context;
 use crate::forwarder::counters::Drop;
 use crate::forwarder::face::{Face, FaceId, LinkKind};
-use crate::forwarder::state::{Context, Outbox};
+use crate::forwarder::outbox::Outbox;
 use crate::forwarder::strategy::Choice;
 use crate::forwarder::tables::{Contents, NonceList, PendingInterests, PitKey, Tables};
 

@@ -7,9 +7,10 @@ mod nack;
 
 use crate::packets::{Headers, Interest, NackReason, Name, Packet, Rewrite};
 
+use crate::forwarder::context::Context;
 use crate::forwarder::counters::Drop;
 use crate::forwarder::face::{Face, FaceId, LinkKind};
-use crate::forwarder::state::{Context, Outbox, Received};
+use crate::forwarder::outbox::{Outbox, Received};
 use crate::forwarder::strategy::Strategy;
 use crate::forwarder::tables::{NonceList, PendingInterests, Prefixes, Tables};
 use crate::forwarder::token::Token;
@@ -44,7 +45,7 @@ pub(crate) struct Arrival<'a> {
 }
 
 /// The pipelines of one forwarder, with the tables that it uses for the current packet.
-pub(crate) struct Pipelines<'a, T: Tables> {
+pub struct Pipelines<'a, T: Tables> {
     pub(crate) context: &'a mut Context,
     pub(crate) pit: &'a mut T::Pit,
     pub(crate) content: &'a mut T::Content,
@@ -62,14 +63,15 @@ struct Outgoing<'a> {
 }
 
 impl<'a, T: Tables> Pipelines<'a, T> {
-    pub(crate) fn new(context: &'a mut Context, tables: &'a mut T) -> Self {
+    /// The pipelines over these tables.
+    pub fn new(context: &'a mut Context, tables: &'a mut T) -> Self {
         let (pit, content, dead) = tables.parts();
         Self { context, pit, content, dead }
     }
 
     /// Handles a received packet. `read` is `None` if it is malformed.
     #[inline]
-    pub(crate) fn handle(
+    pub fn handle(
         &mut self,
         now_ns: u64,
         (from, headers, _): Received<'_>,
@@ -105,7 +107,7 @@ impl<'a, T: Tables> Pipelines<'a, T> {
     }
 
     /// Removes an entry without a Data. Stores its nonces in the dead nonce list.
-    pub(crate) fn expire(&mut self, now_ns: u64, at: u32) {
+    pub fn expire(&mut self, now_ns: u64, at: u32) {
         self.context.counters.unsatisfied += u64::from(!self.pit.state(at).shadow);
         // The nonces count from the expiry, even if it is handled later.
         self.store_dead_nonces(now_ns.min(self.pit.state(at).expiry_ns), at);
@@ -190,7 +192,7 @@ impl<'a, T: Tables> Pipelines<'a, T> {
 
     /// Handles a new next hop of a prefix: sends it the pending Interests `all` of the multicast
     /// strategy to which it applies.
-    pub(crate) fn new_next_hop(
+    pub fn new_next_hop(
         &mut self,
         now_ns: u64,
         prefix: &Name<'_>,

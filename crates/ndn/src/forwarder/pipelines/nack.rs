@@ -5,7 +5,7 @@ use crate::packets::{Interest, NackReason};
 use super::{Arrival, Pipelines};
 use crate::forwarder::counters::Drop;
 use crate::forwarder::face::LinkKind;
-use crate::forwarder::state::Outbox;
+use crate::forwarder::outbox::Outbox;
 use crate::forwarder::tables::{PendingInterests, PitKey, Tables};
 
 impl<T: Tables> Pipelines<'_, T> {

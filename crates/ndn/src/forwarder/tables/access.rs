@@ -8,17 +8,21 @@ use super::{ContentStore, DeadNonces, Pit};
 use crate::forwarder::face::FaceId;
 
 /// The tables that packets change.
-pub(crate) trait Tables {
+pub trait Tables {
+    /// Pending Interests.
     type Pit: PendingInterests;
+    /// The content store.
     type Content: Contents;
+    /// The dead nonce list.
     type Dead: NonceList;
 
+    /// The three tables.
     fn parts(&mut self) -> (&mut Self::Pit, &mut Self::Content, &mut Self::Dead);
 }
 
 /// The tables of one thread, or of several behind one lock.
 #[derive(Debug)]
-pub(crate) struct OwnTables {
+pub struct OwnTables {
     pub(crate) pit: Pit,
     pub(crate) content: ContentStore,
     pub(crate) dead: DeadNonces,
@@ -37,25 +41,27 @@ impl Tables for OwnTables {
 
 /// The part of a PIT entry that the pipelines use.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EntryState {
+pub struct EntryState {
     /// The latest expiry of its in-records.
-    pub(crate) expiry_ns: u64,
+    pub expiry_ns: u64,
     /// Orders entries by their creation.
-    pub(crate) number: u64,
+    pub number: u64,
     /// The suppression interval of best-route: retransmissions within this time of the last
     /// Interest sent are suppressed.
-    pub(crate) interval_ns: u32,
-    pub(crate) can_be_prefix: bool,
-    pub(crate) must_be_fresh: bool,
+    pub interval_ns: u32,
+    /// CanBePrefix of its Interests.
+    pub can_be_prefix: bool,
+    /// MustBeFresh of its Interests.
+    pub must_be_fresh: bool,
     /// Whether it is a short prefix, which all shards know.
-    pub(crate) short: bool,
+    pub short: bool,
     /// Whether it is the shadow of another shard's entry.
-    pub(crate) shadow: bool,
+    pub shadow: bool,
 }
 
 impl EntryState {
     /// The state of a new entry.
-    pub(super) const NEW: Self = Self {
+    pub const NEW: Self = Self {
         expiry_ns: 0,
         number: 0,
         interval_ns: INTERVAL_NS,
@@ -67,7 +73,7 @@ impl EntryState {
 }
 
 /// Pending Interests. An entry is identified by a number until it is removed.
-pub(crate) trait PendingInterests {
+pub trait PendingInterests {
     /// The pending entry with this key.
     fn find(&mut self, key: &PitKey<'_>) -> Option<u32>;
 
@@ -93,8 +99,10 @@ pub(crate) trait PendingInterests {
         found: &mut Vec<u32>,
     );
 
+    /// The state of an entry.
     fn state(&self, at: u32) -> &EntryState;
 
+    /// The state of an entry, to be changed.
     fn state_mut(&mut self, at: u32) -> &mut EntryState;
 
     /// The hash of an entry's name.
@@ -152,7 +160,7 @@ pub(crate) trait PendingInterests {
 }
 
 /// A content store.
-pub(crate) trait Contents {
+pub trait Contents {
     /// Stores a Data, fresh for its freshness period.
     fn put(&mut self, now_ns: u64, data: &Data<'_>, prefixes: &Prefixes);
 
@@ -184,7 +192,7 @@ impl Contents for ContentStore {
 }
 
 /// A dead nonce list. `hash` combines a name and a nonce.
-pub(crate) trait NonceList {
+pub trait NonceList {
     /// Whether a nonce is stored.
     fn has(&self, now_ns: u64, hash: u64) -> bool;
 

@@ -2,7 +2,6 @@
 
 mod access;
 mod alone;
-mod buckets;
 mod content;
 mod index;
 mod nonces;
@@ -14,15 +13,17 @@ mod routes;
 mod store;
 mod wheel;
 
-pub(crate) use access::{Contents, NonceList, OwnTables, PendingInterests, Tables};
+pub use access::{Contents, EntryState, NonceList, OwnTables, PendingInterests, Tables};
 pub use alone::{ContentAlone, PitAlone};
-pub(crate) use buckets::{Buckets, Held, LocalPart};
-pub(crate) use content::{BYTES_PER_BLOCK as BYTES_PER_DATA_MIN, ContentStore};
-pub(crate) use nonces::{DeadNonces, LIFE_NS as NONCE_LIFE_NS};
-pub(crate) use pit::{Pit, PitKey};
+pub(crate) use content::BYTES_PER_BLOCK as BYTES_PER_DATA_MIN;
+pub use content::ContentStore;
+pub use nonces::DeadNonces;
+pub(crate) use nonces::LIFE_NS as NONCE_LIFE_NS;
+pub use pit::{INTERVAL_NS, InRecord, OutRecord, Pit, PitKey};
 pub use prefixes::COMPONENTS_MAX;
-pub(crate) use prefixes::{NameKey, Prefixes};
+pub use prefixes::{NameKey, Prefixes};
 pub(crate) use routes::{NextHop, PrefixTable};
+pub use wheel::{TICK_NS, Wheel};
 
 /// The index that means no entry.
 const NONE: u32 = u32::MAX;

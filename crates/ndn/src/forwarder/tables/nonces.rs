@@ -20,14 +20,16 @@ struct DeadNonce {
 #[repr(align(64))]
 struct Set([DeadNonce; WAYS]);
 
+/// A dead nonce list of one thread.
 #[derive(Debug)]
-pub(crate) struct DeadNonces {
+pub struct DeadNonces {
     sets: Vec<Set>,
     evicted: u64,
 }
 
 impl DeadNonces {
-    pub(crate) fn new(capacity: usize) -> Self {
+    /// A list with room for about `capacity` nonces.
+    pub fn new(capacity: usize) -> Self {
         let sets = (capacity / WAYS).next_power_of_two().max(1);
         Self { sets: vec![Set::default(); sets], evicted: 0 }
     }
@@ -70,7 +72,7 @@ impl DeadNonces {
     }
 
     /// Number of nonces replaced before they expired.
-    pub(crate) fn evicted(&self) -> u64 {
+    pub fn evicted(&self) -> u64 {
         self.evicted
     }
 }

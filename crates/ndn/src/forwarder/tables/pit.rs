@@ -24,8 +24,9 @@ use super::store::{Store, Stored};
 use super::wheel::Wheel;
 use crate::forwarder::face::FaceId;
 
+/// The PIT of one thread.
 #[derive(Debug)]
-pub(crate) struct Pit {
+pub struct Pit {
     entries: Pool<Entry>,
     in_records: Records<InRecord>,
     out_records: Records<OutRecord>,
@@ -68,13 +69,17 @@ const _: () = assert!(size_of::<Entry>() == 256);
 
 /// An in-record: a downstream face and its latest Interest.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct InRecord {
-    pub(crate) face: FaceId,
-    pub(crate) nonce: u32,
-    pub(crate) expiry_ns: u64,
-    pub(crate) token: PitToken,
+pub struct InRecord {
+    /// The face.
+    pub face: FaceId,
+    /// The nonce of its latest Interest.
+    pub nonce: u32,
+    /// When it expires.
+    pub expiry_ns: u64,
+    /// The token of its latest Interest.
+    pub token: PitToken,
     /// The face's epoch when the record was created.
-    pub(super) epoch: u32,
+    pub epoch: u32,
 }
 
 /// The records of one face.
@@ -90,28 +95,37 @@ struct FaceLoad {
 
 /// An out-record: an upstream face and the latest Interest sent on it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OutRecord {
-    pub(crate) face: FaceId,
-    pub(crate) nonce: u32,
-    pub(crate) sent_ns: u64,
-    pub(crate) expiry_ns: u64,
+pub struct OutRecord {
+    /// The face.
+    pub face: FaceId,
+    /// The nonce of the latest Interest that was sent on it.
+    pub nonce: u32,
+    /// When that was sent.
+    pub sent_ns: u64,
+    /// When it expires.
+    pub expiry_ns: u64,
     /// The suppression interval of multicast, for this face.
-    pub(crate) interval_ns: u32,
+    pub interval_ns: u32,
     /// The reason of the Nack received on this face, if any.
-    pub(crate) nack: Option<NackReason>,
+    pub nack: Option<NackReason>,
 }
 
 /// The initial suppression interval.
-pub(crate) const INTERVAL_NS: u32 = 10_000_000;
+pub const INTERVAL_NS: u32 = 10_000_000;
 
 /// The key of an entry.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PitKey<'a> {
-    pub(crate) hash: u64,
-    pub(crate) name: &'a [u8],
-    pub(crate) hint: &'a [u8],
-    pub(crate) can_be_prefix: bool,
-    pub(crate) must_be_fresh: bool,
+pub struct PitKey<'a> {
+    /// The hash of the name.
+    pub hash: u64,
+    /// The name.
+    pub name: &'a [u8],
+    /// The forwarding hint.
+    pub hint: &'a [u8],
+    /// Whether CanBePrefix is set.
+    pub can_be_prefix: bool,
+    /// Whether MustBeFresh is set.
+    pub must_be_fresh: bool,
 }
 
 impl<'a> PitKey<'a> {

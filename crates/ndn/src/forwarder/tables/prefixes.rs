@@ -11,7 +11,7 @@ pub const COMPONENTS_MAX: usize = 64;
 
 /// The key of the name hash.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NameKey([u64; 2]);
+pub struct NameKey([u64; 2]);
 
 impl NameKey {
     pub(crate) fn from_seed(seed: u64) -> Self {
@@ -30,7 +30,7 @@ impl NameKey {
     /// The hash of a name with one more component. `component` holds all its bytes, including type
     /// and length.
     #[inline]
-    pub(crate) fn append(&self, hash: u64, component: &[u8]) -> u64 {
+    pub fn append(&self, hash: u64, component: &[u8]) -> u64 {
         let mut hash = hash ^ component.len() as u64;
         let (words, _) = component.as_chunks::<8>();
         for word in words {
@@ -75,7 +75,7 @@ fn fold(a: u64, b: u64) -> u64 {
 
 /// The prefixes of a name: their ends and hashes.
 #[derive(Clone, Debug)]
-pub(crate) struct Prefixes {
+pub struct Prefixes {
     hashes: [u64; COMPONENTS_MAX + 1],
     ends: [u16; COMPONENTS_MAX + 1],
     components: usize,
@@ -121,25 +121,25 @@ impl Prefixes {
 
     /// Number of components.
     #[inline]
-    pub(crate) fn components(&self) -> usize {
+    pub fn components(&self) -> usize {
         self.components
     }
 
     /// The hash of the first `components` components.
     #[inline]
-    pub(crate) fn hash(&self, components: usize) -> u64 {
+    pub fn hash(&self, components: usize) -> u64 {
         self.hashes[components]
     }
 
     /// The hash of the whole name.
     #[inline]
-    pub(crate) fn full(&self) -> u64 {
+    pub fn full(&self) -> u64 {
         self.hashes[self.components]
     }
 
     /// Length in bytes of the first `components` components.
     #[inline]
-    pub(crate) fn end(&self, components: usize) -> usize {
+    pub fn end(&self, components: usize) -> usize {
         self.ends[components].into()
     }
 }

@@ -11,7 +11,8 @@
 
 use super::NONE;
 
-pub(super) const TICK_NS: u64 = 1_000_000;
+/// Nanoseconds of a slot.
+pub const TICK_NS: u64 = 1_000_000;
 const SLOTS: u64 = 8192;
 
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +23,9 @@ struct Link {
     tick: u64,
 }
 
+/// Entries by the time at which they are due. An entry is a number.
 #[derive(Debug)]
-pub(super) struct Wheel {
+pub struct Wheel {
     heads: Vec<u32>,
     links: Vec<Link>,
     /// The next slot to empty.
@@ -33,7 +35,8 @@ pub(super) struct Wheel {
 }
 
 impl Wheel {
-    pub(super) fn new(places: usize) -> Self {
+    /// A wheel for entries below `places`.
+    pub fn new(places: usize) -> Self {
         let idle = Link { before: NONE, after: NONE, tick: u64::MAX };
         Self { heads: vec![NONE; SLOTS as usize], links: vec![idle; places], tick: 0, scheduled: 0 }
     }
@@ -47,7 +50,7 @@ impl Wheel {
     /// Schedules an entry for this time, unless it is already scheduled earlier. The caller must
     /// have called [`Wheel::pop`] with the current time until it returned `None`.
     #[inline]
-    pub(super) fn put(&mut self, place: u32, due_ns: u64) {
+    pub fn put(&mut self, place: u32, due_ns: u64) {
         let due = due_ns.div_ceil(TICK_NS).clamp(self.tick, self.tick + SLOTS - 1);
         let tick = self.links[place as usize].tick;
         if tick <= due {
@@ -67,7 +70,7 @@ impl Wheel {
 
     /// Removes and returns an entry that may be due.
     #[inline]
-    pub(super) fn pop(&mut self, now_ns: u64) -> Option<u32> {
+    pub fn pop(&mut self, now_ns: u64) -> Option<u32> {
         let now = now_ns / TICK_NS;
         while self.tick <= now {
             let place = self.heads[(self.tick % SLOTS) as usize];

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ringtap_ndn::faces::{Remote, Settings as FaceSettings};
-use ringtap_ndn::relay::{ForwardPlan, ForwardReport, PlannedRoute, Relay, Sharing, TrustSettings};
+use ringtap_ndn::relay::{ForwardPlan, ForwardReport, PlannedRoute, Relay, TrustSettings};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Maximum number of checks, a tenth of a second apart.
@@ -28,18 +28,8 @@ pub(crate) struct Ringtap {
 /// The plans with which each test of this folder runs that starts relays by [`Ringtap::with`]: all
 /// kinds of forwarders must pass.
 pub(crate) fn plans() -> Vec<ForwardPlan> {
-    let plan = |workers, sharing, parallel| ForwardPlan {
-        workers,
-        sharing,
-        parallel,
-        ..ForwardPlan::default()
-    };
-    vec![
-        plan(1, Sharing::Shards, false),
-        plan(3, Sharing::Shards, false),
-        plan(3, Sharing::Shards, true),
-        plan(2, Sharing::Buckets, true),
-    ]
+    let plan = |workers, parallel| ForwardPlan { workers, parallel, ..ForwardPlan::default() };
+    vec![plan(1, false), plan(3, false), plan(3, true)]
 }
 
 impl Ringtap {

@@ -1,15 +1,20 @@
 //! A forwarder with faces for tests, and short forms of packets.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod design;
+
 use std::collections::HashMap;
 
 use ringtap_ndn::forwarder::{
-    Counters, Drop, Face, FaceId, FaceUse, Forwarder, LinkKind, Parallel, Settings, Sharing,
-    Strategy,
+    Counters, Drop, Face, FaceId, FaceUse, Forwarder, LinkKind, Settings, Strategy,
 };
 use ringtap_ndn::packets::{
     Data, Headers, Interest, NackReason, Name, NameBuf, NewData, NewInterest, Packet, PitToken,
 };
+
+pub(crate) use design::Design;
+
+use crate::designs;
 
 pub(crate) const MS: u64 = 1_000_000;
 
@@ -153,7 +158,7 @@ impl Outgoing {
     }
 }
 
-/// A forwarder and others that must act alike: with shards, and with shared tables.
+/// A forwarder and others that must act alike.
 pub(crate) struct Alike {
     reference: Forwarder,
     others: Vec<Other>,
@@ -162,25 +167,15 @@ pub(crate) struct Alike {
 /// A forwarder that is compared with the reference.
 struct Other {
     what: String,
-    forwarder: Parallel,
+    forwarder: Box<dyn Design>,
     /// Its tokens, by those of the reference.
     tokens: HashMap<PitToken, PitToken>,
 }
 
 impl Alike {
     fn new(settings: &Settings, is_compared: bool) -> Self {
-        let mut designs = Vec::new();
-        if is_compared {
-            designs.extend([(2, Sharing::Shards), (3, Sharing::Shards)]);
-            designs.extend([(2, Sharing::Global), (3, Sharing::Buckets)]);
-            designs.push((2, Sharing::BucketsNaive));
-        }
-        let settings = Settings { lock_buckets: 8, ..settings.clone() };
-        let other = |(workers, sharing): (usize, Sharing)| Other {
-            what: format!("{workers} workers, {sharing}"),
-            forwarder: Parallel::new(&settings, workers, sharing),
-            tokens: HashMap::new(),
-        };
+        let designs = if is_compared { designs::of(settings, &[2, 3]) } else { Vec::new() };
+        let other = |(what, forwarder)| Other { what, forwarder, tokens: HashMap::new() };
         let others = designs.into_iter().map(other).collect();
         Self { reference: Forwarder::new(settings.clone()), others }
     }
@@ -211,9 +206,7 @@ impl Alike {
             self.reference.add_route(now_ns, &prefix, face, cost, &mut out).unwrap();
         });
         for other in &mut self.others {
-            let sent = collect(|mut out| {
-                other.forwarder.add_route(now_ns, &prefix, face, cost, &mut out).unwrap();
-            });
+            let sent = collect(|out| other.forwarder.add_route(now_ns, &prefix, face, cost, out));
             other.compare(&expected, sent);
         }
         expected
@@ -230,7 +223,7 @@ impl Alike {
     pub(crate) fn set_strategy(&mut self, prefix: &Name<'_>, strategy: Strategy) {
         self.reference.set_strategy(prefix, strategy).unwrap();
         for other in &mut self.others {
-            other.forwarder.set_strategy(prefix, strategy).unwrap();
+            other.forwarder.set_strategy(prefix, strategy);
         }
     }
 
@@ -251,8 +244,7 @@ impl Alike {
         for other in &mut self.others {
             let token = other.tokens.get(&headers.token).copied().unwrap_or(headers.token);
             let headers = Headers { token, ..*headers };
-            let sent =
-                collect(|mut out| other.forwarder.take(now_ns, from, &headers, wire, &mut out));
+            let sent = collect(|out| other.forwarder.take(now_ns, from, &headers, wire, out));
             other.compare(&expected, sent);
             assert_eq!(other.forwarder.pending(), self.reference.pending(), "{}", other.what);
         }

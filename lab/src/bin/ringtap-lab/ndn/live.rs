@@ -9,9 +9,9 @@ use ringtap_base::Clock;
 use ringtap_lab::Programs;
 use ringtap_lab::exclusion::cas::{self, Access};
 use ringtap_lab::exclusion::live::{Measured, Trial, measure};
+use ringtap_lab::exclusion::locked::Sharing;
 use ringtap_lab::exclusion::model::{LineLock, Serial};
 use ringtap_lab::exclusion::{Spread, TICK};
-use ringtap_ndn::forwarder::Sharing;
 use serde_json::json;
 
 use super::cores::own_cores;

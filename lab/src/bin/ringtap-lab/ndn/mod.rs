@@ -13,10 +13,11 @@ use ringtap_lab::exclusion::TICK;
 use ringtap_lab::exclusion::bystander::{self, Row};
 use ringtap_lab::exclusion::cas::{self, Access};
 use ringtap_lab::exclusion::exchanges;
-use ringtap_ndn::forwarder::Sharing;
+use ringtap_lab::exclusion::locked::Sharing;
+use ringtap_lab::exclusion::relay;
 use serde_json::{Value, json};
 
-use crate::args::{CasArgs, NdnAction, PitArgs};
+use crate::args::{CasArgs, NdnAction, PitArgs, RelayArgs};
 use cores::cores;
 use figures::{median, print_json};
 use ringtap_terminal::console::{self, print_message};
@@ -43,7 +44,19 @@ pub(crate) fn run(action: &NdnAction) -> anyhow::Result<ExitCode> {
         NdnAction::Pit(args) => run_pit(args),
         NdnAction::Live(args) => live::run(args),
         NdnAction::Model(args) => model::run(args),
+        NdnAction::Relay(args) => run_relay(args),
     }
+}
+
+/// Forwards until an interrupt, and prints the report.
+fn run_relay(args: &RelayArgs) -> anyhow::Result<ExitCode> {
+    let report = relay::run(relay::Parameters {
+        mode: args.mode,
+        workers: args.workers.into(),
+        port: args.port,
+        next_hop: args.next_hop,
+    })?;
+    console::print(&(serde_json::to_string(&report)? + "\n")).map(|()| ExitCode::SUCCESS)
 }
 
 fn run_cas(args: &CasArgs) -> anyhow::Result<ExitCode> {

@@ -7,10 +7,10 @@ use ringtap_engine::Machine;
 use ringtap_lab::exclusion::TICK;
 use ringtap_lab::exclusion::cas::{self, Access};
 use ringtap_lab::exclusion::exchanges;
+use ringtap_lab::exclusion::locked::Sharing;
 use ringtap_lab::exclusion::model::{
     LineLock, PAPER_NAIVE, PAPER_PACKET, PAPER_PREFETCHED, Serial,
 };
-use ringtap_ndn::forwarder::Sharing;
 use ringtap_traffic::Popularity;
 use serde_json::json;
 

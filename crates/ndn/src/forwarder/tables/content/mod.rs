@@ -35,8 +35,9 @@ const VISITS_MAX: usize = 64;
 /// Bytes of the store for each block: the block, its places in the index and among the ghosts.
 pub(crate) const BYTES_PER_BLOCK: usize = BLOCK + names::BYTES_PER_BLOCK + ghosts::BYTES_PER_BLOCK;
 
+/// A content store of one thread.
 #[derive(Debug)]
-pub(crate) struct ContentStore {
+pub struct ContentStore {
     blocks: Blocks,
     names: Names,
     queues: Queues,
@@ -47,7 +48,7 @@ pub(crate) struct ContentStore {
 
 impl ContentStore {
     /// A content store of at most `bytes` bytes, of packets and all that they need here.
-    pub(crate) fn new(bytes: usize) -> Self {
+    pub fn new(bytes: usize) -> Self {
         let blocks = Blocks::new(bytes / BYTES_PER_BLOCK);
         Self {
             names: Names::new(blocks.capacity()),
@@ -60,17 +61,22 @@ impl ContentStore {
     }
 
     /// Number of stored Data.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
+    /// Whether no Data are stored.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Number of used bytes.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.blocks.used() * BYTES_PER_BLOCK
     }
 
     /// Number of Data evicted to make room.
-    pub(crate) fn evicted(&self) -> u64 {
+    pub fn evicted(&self) -> u64 {
         self.evicted
     }
 

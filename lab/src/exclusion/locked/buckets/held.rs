@@ -3,16 +3,15 @@
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::packets::{Data, Interest, PitToken, component};
+use ringtap_ndn::forwarder::design::{
+    Contents, DeadNonces, EntryState, INTERVAL_NS, InRecord, NameKey, NonceList, OutRecord,
+    PendingInterests, PitKey, Prefixes, TICK_NS, Tables,
+};
+use ringtap_ndn::forwarder::{COMPONENTS_MAX, FaceId};
+use ringtap_ndn::packets::{Data, Interest, PitToken, component};
 
 use super::{Buckets, Chain, LocalPart, NONCE_LOCKS, SharedEntry, WAYS, digest_component};
-use crate::forwarder::face::FaceId;
-use crate::forwarder::lock::lock;
-use crate::forwarder::tables::DeadNonces;
-use crate::forwarder::tables::access::{Contents, EntryState, NonceList, PendingInterests, Tables};
-use crate::forwarder::tables::pit::{INTERVAL_NS, InRecord, OutRecord, PitKey};
-use crate::forwarder::tables::prefixes::{NameKey, Prefixes};
-use crate::forwarder::tables::wheel::TICK_NS;
+use crate::exclusion::locked::lock::lock;
 
 /// Insertions of a worker between two checks of the capacity.
 const CHECK_EVERY: u32 = 64;
@@ -353,6 +352,56 @@ impl PendingInterests for HeldPit<'_> {
         // The latest first, as in a PIT of one thread.
         entry.out_records.insert(0, record);
         true
+    }
+}
+
+impl Buckets {
+    /// Locks one bucket.
+    #[inline]
+    pub(crate) fn hold_bucket<'a>(&'a self, local: &'a mut LocalPart, bucket: u32) -> Held<'a> {
+        let chain = lock(&self.buckets[bucket as usize].0, &mut local.waits);
+        Held::new(self, local, bucket, chain)
+    }
+
+    /// Locks the bucket of a name.
+    #[inline]
+    pub(crate) fn hold<'a>(&'a self, local: &'a mut LocalPart, prefixes: &Prefixes) -> Held<'a> {
+        let bucket = self.bucket_of(prefixes.full());
+        self.hold_bucket(local, bucket)
+    }
+
+    /// Locks the buckets of all entries that a Data may satisfy.
+    pub(crate) fn hold_for_data<'a>(
+        &'a self,
+        local: &'a mut LocalPart,
+        key: &NameKey,
+        data: &Data<'_>,
+        prefixes: &Prefixes,
+    ) -> Held<'a> {
+        let mut wanted = [0; COMPONENTS_MAX + 2];
+        wanted[0] = self.bucket_of(prefixes.full());
+        let mut count = 1;
+        for components in 1..prefixes.components() {
+            // Relaxed: an Interest that arrives at the same time may come before or after.
+            if self.prefixes[components].load(Ordering::Relaxed) > 0 {
+                wanted[count] = self.bucket_of(prefixes.hash(components));
+                count += 1;
+            }
+        }
+        if self.digests.load(Ordering::Relaxed) > 0 {
+            wanted[count] = self.bucket_of(key.append(prefixes.full(), &digest_component(data)));
+            count += 1;
+        }
+        if count == 1 {
+            return self.hold_bucket(local, wanted[0]);
+        }
+        let wanted = &mut wanted[..count];
+        wanted.sort_unstable();
+        let mut held = self.hold_bucket(local, wanted[0]);
+        for pair in wanted.windows(2).filter(|pair| pair[0] != pair[1]) {
+            held.add(pair[1]);
+        }
+        held
     }
 }
 

@@ -18,18 +18,15 @@ mod held;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-use crate::packets::Data;
+use ringtap_ndn::forwarder::design::{
+    ContentStore, DeadNonces, EntryState, FACES_MAX, InRecord, OutRecord, TableUse, Wheel,
+};
+use ringtap_ndn::forwarder::{COMPONENTS_MAX, FaceId, Settings};
+use ringtap_ndn::packets::Data;
 
 pub(crate) use held::Held;
 
-use super::access::EntryState;
-use super::pit::{InRecord, OutRecord};
-use super::prefixes::{COMPONENTS_MAX, NameKey, Prefixes};
-use super::wheel::Wheel;
-use super::{ContentStore, DeadNonces};
-use crate::forwarder::face::{FaceId, Faces};
-use crate::forwarder::lock::lock;
-use crate::forwarder::settings::Settings;
+use super::lock::lock;
 
 /// Entries in the line of a bucket.
 const WAYS: usize = 4;
@@ -151,14 +148,14 @@ pub(crate) struct LocalPart {
 
 impl Buckets {
     /// Tables for `workers` workers.
-    pub(crate) fn new(settings: &Settings, workers: usize) -> Self {
-        let buckets = settings.lock_buckets.clamp(1, 1 << 30).next_power_of_two();
+    pub(crate) fn new(settings: &Settings, workers: usize, locks: usize) -> Self {
+        let buckets = locks.clamp(1, 1 << 30).next_power_of_two();
         let nonces = || Mutex::new(DeadNonces::new(settings.dead_nonces / NONCE_LOCKS));
         Self {
             buckets: (0..buckets).map(|_| Bucket::default()).collect(),
             prefixes: (0..=COMPONENTS_MAX).map(|_| AtomicU32::new(0)).collect(),
             digests: AtomicU32::new(0),
-            faces: (0..Faces::MAX).map(|_| FaceLoad::default()).collect(),
+            faces: (0..FACES_MAX).map(|_| FaceLoad::default()).collect(),
             counts_faces: settings.pit_per_face.is_some(),
             live: (0..workers).map(|_| Live::default()).collect(),
             capacity: i64::try_from(settings.pit_capacity).unwrap_or(i64::MAX),
@@ -186,22 +183,23 @@ impl Buckets {
         usize::try_from(sum).unwrap_or(0)
     }
 
-    /// Number of Data in the content store, and of the bytes that they need.
-    pub(crate) fn stored(&self) -> [usize; 2] {
+    /// Its use.
+    pub(crate) fn usage(&self) -> TableUse {
+        let nonces_evicted = self.dead.iter().map(|dead| lock(dead, &mut 0).evicted()).sum();
         let content = lock(&self.content, &mut 0);
-        [content.len(), content.bytes()]
+        TableUse {
+            pending: self.len(),
+            stored: content.len(),
+            stored_bytes: content.bytes(),
+            cs_evicted: content.evicted(),
+            nonces_evicted,
+        }
     }
 
     /// Number of pending Interests of a face; 0 if they are not counted by face.
     pub(crate) fn pending_of(&self, face: FaceId) -> usize {
         let load = self.faces.get(face.0 as usize);
         load.map_or(0, |load| load.in_records() as usize)
-    }
-
-    /// Numbers of Data and of nonces that were evicted.
-    pub(crate) fn evicted(&self) -> (u64, u64) {
-        let nonces = self.dead.iter().map(|dead| lock(dead, &mut 0).evicted()).sum();
-        (lock(&self.content, &mut 0).evicted(), nonces)
     }
 
     /// Removes the in-records of a face and, with `had_routes`, its out-records.
@@ -219,54 +217,6 @@ impl Buckets {
     /// The buckets of all entries, for a walk through the table.
     pub(crate) fn numbers(&self) -> std::ops::Range<u32> {
         0..self.buckets.len() as u32
-    }
-
-    /// Locks one bucket.
-    #[inline]
-    pub(crate) fn hold_bucket<'a>(&'a self, local: &'a mut LocalPart, bucket: u32) -> Held<'a> {
-        let chain = lock(&self.buckets[bucket as usize].0, &mut local.waits);
-        Held::new(self, local, bucket, chain)
-    }
-
-    /// Locks the bucket of a name.
-    #[inline]
-    pub(crate) fn hold<'a>(&'a self, local: &'a mut LocalPart, prefixes: &Prefixes) -> Held<'a> {
-        let bucket = self.bucket_of(prefixes.full());
-        self.hold_bucket(local, bucket)
-    }
-
-    /// Locks the buckets of all entries that a Data may satisfy.
-    pub(crate) fn hold_for_data<'a>(
-        &'a self,
-        local: &'a mut LocalPart,
-        key: &NameKey,
-        data: &Data<'_>,
-        prefixes: &Prefixes,
-    ) -> Held<'a> {
-        let mut wanted = [0; COMPONENTS_MAX + 2];
-        wanted[0] = self.bucket_of(prefixes.full());
-        let mut count = 1;
-        for components in 1..prefixes.components() {
-            // Relaxed: an Interest that arrives at the same time may come before or after.
-            if self.prefixes[components].load(Ordering::Relaxed) > 0 {
-                wanted[count] = self.bucket_of(prefixes.hash(components));
-                count += 1;
-            }
-        }
-        if self.digests.load(Ordering::Relaxed) > 0 {
-            wanted[count] = self.bucket_of(key.append(prefixes.full(), &digest_component(data)));
-            count += 1;
-        }
-        if count == 1 {
-            return self.hold_bucket(local, wanted[0]);
-        }
-        let wanted = &mut wanted[..count];
-        wanted.sort_unstable();
-        let mut held = self.hold_bucket(local, wanted[0]);
-        for pair in wanted.windows(2).filter(|pair| pair[0] != pair[1]) {
-            held.add(pair[1]);
-        }
-        held
     }
 }
 
