@@ -176,14 +176,14 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     let mut outcome = ringtap_monitor::run(&plan, files, sinks, &stop.watch)?;
     (outcome.export, outcome.write) = outputs.finish();
 
-    let mut messages = monitor::messages(&mut outcome);
+    let mut messages = monitor::messages::messages(&mut outcome);
     messages.extend(outputs::messages(&outcome.export));
     messages.extend(outputs::messages(&outcome.write));
     let (errors, warnings): (Vec<_>, Vec<_>) =
         messages.into_iter().partition(|(kind, _)| *kind == "error");
     let text = |(_, text)| text;
     let mut errors: Vec<_> = errors.into_iter().map(text).collect();
-    errors.extend(monitor::losses(&args, &outcome));
+    errors.extend(monitor::messages::losses(&args, &outcome));
     if batches.is_some() {
         // The batches are the last output, which the command does not have.
         outcome.write.pop();

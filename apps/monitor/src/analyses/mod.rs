@@ -137,7 +137,7 @@ macro_rules! analyses {
 
             pub(crate) fn add_totals(&self, totals: &mut Totals) {
                 $(if let Some(own) = &self.$name {
-                    own.add_totals(totals);
+                    Analysis::add_totals(own, totals);
                 })*
             }
 
@@ -221,7 +221,7 @@ macro_rules! analyses {
 
             pub(crate) fn add_totals(&self, totals: &mut Totals) {
                 $(if let Some(own) = &self.$name {
-                    own.add_totals(totals);
+                    <_ as Merge<$part>>::add_totals(own, totals);
                 })*
             }
 

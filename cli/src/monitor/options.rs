@@ -1,0 +1,288 @@
+//! Flags as options: of the run, of the monitor, of the outputs.
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use ringtap_engine::{Machine, Options, Plan};
+use ringtap_enrich::{Anonymiser, Enrichment, Geo, Networks, WatchList, read_key};
+use ringtap_export::formats::{Interface, Interfaces, Origins};
+use ringtap_export::{Items, Meter, Metered, Output, Sampling, Settings, Tls};
+use ringtap_extract::{Extractors, Names};
+use ringtap_flow::{Metering, Timeouts};
+use ringtap_io::bpf::{Expression, ExpressionError};
+use ringtap_monitor::state::{Identity, MOST_PROBE, is_probe};
+use ringtap_monitor::{Analyses, Limits};
+use ringtap_skeleton::Skeleton;
+use ringtap_terminal::Usage;
+
+use crate::args::{MonitorArgs, ReportForm};
+use crate::source::Shared;
+use crate::units::TimeoutList;
+use crate::{live, outputs, source, states};
+
+/// The default interval with `--tui`.
+const TUI_INTERVAL_NS: u64 = 5_000_000_000;
+
+/// The plan of a run with these `outputs`; `keep_state`: with a state in memory.
+pub(crate) fn plan(
+    args: &MonitorArgs,
+    interfaces: &[String],
+    outputs: &[Output],
+    keep_state: bool,
+) -> anyhow::Result<Plan<ringtap_monitor::Options>> {
+    let run_options = options(args, interfaces, outputs)?;
+    let monitor_options = ringtap_monitor::Options {
+        watch: watch(args)?,
+        enrichment: enrichment(args)?,
+        state: identity(args, keep_state)?,
+        ..monitor_options(args, names(args.names.as_deref())?)
+    };
+    Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)
+}
+
+/// Settings of all outputs.
+pub(crate) fn settings(
+    args: &MonitorArgs,
+    plan: &Plan<ringtap_monitor::Options>,
+    interfaces: &[Interface],
+    watch: impl Shared,
+) -> Settings {
+    let origins = Origins { networks: args.networks.is_some(), geo: !args.geo.is_empty() };
+    let interfaces = Interfaces::new(interfaces).with(origins);
+    let identity = args.tls_cert.clone().zip(args.tls_key.clone());
+    Settings {
+        observation_domain: args.observation_domain,
+        refresh: args.template_refresh,
+        tls: Tls { authorities: args.tls_ca.clone(), identity },
+        vlan_in_key: args.vlan_in_key,
+        probe: Some(probe(args)),
+        live: !interfaces.is_empty(),
+        prompt: args.read.is_empty() || !args.read.iter().all(|path| path.is_file()),
+        interfaces,
+        sampling: args.sample.filter(|&of| of > 1).map(Sampling::Random),
+        meter: Some(Meter::new(move || {
+            let (dropped, shed) = (watch.dropped.get(), watch.shed.get());
+            Metered {
+                packets: watch.packets.get() + dropped,
+                ignored_packets: dropped + shed,
+                ..Metered::default()
+            }
+        })),
+        buffer_bytes: plan.buffers.output_bytes as usize,
+    }
+}
+
+/// The filter expression, if any.
+fn filter(args: &MonitorArgs) -> anyhow::Result<Option<Arc<Expression>>> {
+    let text = match (&args.filter, &args.words[..]) {
+        (Some(text), _) => text.clone(),
+        (None, []) => return Ok(None),
+        (None, words) => words.join(" "),
+    };
+    match Expression::new(&text) {
+        // Its addresses may be those of packets.
+        Ok(expression) if args.anonymise.is_some() => {
+            Ok(Some(Arc::new(expression.shown_as("(not shown with --anonymise)"))))
+        }
+        Ok(expression) => Ok(Some(Arc::new(expression))),
+        Err(error @ ExpressionError::NoLibrary(_)) => Err(error.into()),
+        Err(error) => Err(Usage::of(error)),
+    }
+}
+
+/// The run options of the flags.
+fn options(
+    args: &MonitorArgs,
+    interfaces: &[String],
+    outputs: &[Output],
+) -> anyhow::Result<Options> {
+    let (mut source, mut queues) = (Vec::new(), args.queues);
+    if interfaces.is_empty() {
+        source.extend(args.read.iter().map(|path| path.display().to_string()));
+    } else {
+        source.extend(interfaces.iter().map(|interface| args.capture.source(interface)));
+        queues = queues.or(live::queues(interfaces, args)?.filter(|_| !args.sequential));
+    }
+    let skeleton = args.skeleton.or_else(|| live::skeleton(interfaces, args));
+    Ok(Options {
+        source,
+        live: !interfaces.is_empty(),
+        tunnels: args.tunnels,
+        filter: filter(args)?,
+        sample: args.sample.unwrap_or(1),
+        dedup_ns: args.dedup.filter(|&window_ns| window_ns > 0),
+        shed: args.shed,
+        skeleton: if args.sequential { Some(Skeleton::Reference) } else { skeleton },
+        queues,
+        workers: args.workers,
+        outputs: outputs.iter().filter(|one| one.items() != Items::Alerts).count(),
+        output_fixed_bytes: outputs.iter().map(Output::fixed_bytes).sum(),
+        input_bytes: if args.memory.is_some()
+            && args.read.iter().any(|path| source::may_be_zstd(path))
+        {
+            source::window_bytes(args.memory)
+        } else {
+            0
+        },
+        memory_bytes: args.memory,
+        ..args.threads.options(args.seed)
+    })
+}
+
+/// The monitor options of the flags.
+fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Options {
+    let defaults = ringtap_monitor::Options::default();
+    ringtap_monitor::Options {
+        // The views of a run also show activity.
+        analyses: args.analyses.unwrap_or(Analyses { activity: is_viewed(args), ..Analyses::ALL }),
+        extract: args.extract.unwrap_or(defaults.extract),
+        events: !args.events.is_empty(),
+        names,
+        metering: Metering {
+            timeouts: timeouts(args),
+            uniflow: args.uniflow,
+            vlan_in_key: args.vlan_in_key,
+        },
+        interval_ns: args.interval.or(args.tui.then_some(TUI_INTERVAL_NS)),
+        charts: args.report == ReportForm::Html,
+        max_flows: args.max_flows,
+        scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),
+        limits: limits(args),
+        top: args.top.unwrap_or(defaults.top),
+        digest: args.digest,
+        ..defaults
+    }
+}
+
+/// Whether the run is viewed while it goes on.
+fn is_viewed(args: &MonitorArgs) -> bool {
+    args.tui || args.web.is_some()
+}
+
+/// The run whose state is saved: to files or a topic, or in memory (`keep`) if the flags allow it.
+fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> {
+    let on = args.analyses.unwrap_or(Analyses::ALL);
+    let is_complete = on.flows && on.volumes && on.talkers && args.anonymise.is_none();
+    let has_intervals = args.interval.is_some() || !args.interface.is_empty();
+    args.state.as_deref().map(|path| states::check(path, has_intervals)).transpose()?;
+    let is_exported = outputs::takes_states(&args.export);
+    if is_exported && args.anonymise.is_some() {
+        return Err(Usage::of(
+            "a state has addresses: --anonymise cannot be used with --export …?format=state",
+        ));
+    }
+    let is_wanted = is_exported || args.state.is_some();
+    if is_wanted && !is_complete {
+        let flag = if is_exported { "--export …?format=state" } else { "--state" };
+        return Err(Usage::of(format!("{flag} needs the analyses flows, volumes and talkers")));
+    }
+    if let Some(name) = args.probe.as_ref().filter(|name| !is_probe(name)) {
+        return Err(Usage::of(format!(
+            "--probe {name:?}: use at most {MOST_PROBE} bytes without control characters"
+        )));
+    }
+    if !is_complete || !(keep || is_wanted) {
+        return match args.probe {
+            Some(_) if !outputs::has_topic(&args.export) => Err(Usage::of(
+                "--probe names states and messages of Kafka: use it with --state, or --export kafka://…",
+            )),
+            _ => Ok(None),
+        };
+    }
+    Ok(Some(Identity {
+        // The standard library's random keys.
+        run: RandomState::new().hash_one(std::process::id()),
+        probe: probe(args),
+        in_parts: match &args.state {
+            Some(path) => states::is_folder(path),
+            None => is_exported && has_intervals,
+        },
+    }))
+}
+
+/// The name of this machine or link.
+fn probe(args: &MonitorArgs) -> String {
+    let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    args.probe.clone().unwrap_or_else(|| host().trim_end().to_owned())
+}
+
+/// The list of names: of the file, or the built-in one.
+pub(crate) fn names(path: Option<&Path>) -> anyhow::Result<Arc<Names>> {
+    let Some(path) = path else { return Ok(Names::built_in()) };
+    let named = || format!("reading the names in {}", path.display());
+    let list = std::fs::read(path).map_err(Usage::of).with_context(named)?;
+    let names = Names::parse(&list).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
+    Ok(Arc::new(names))
+}
+
+/// The watched entries.
+fn watch(args: &MonitorArgs) -> anyhow::Result<Option<Arc<WatchList>>> {
+    let Some(path) = &args.watch else {
+        if args.analyses.is_some_and(|analyses| analyses.watch) {
+            return Err(Usage::of("the analysis watch needs a list: use --watch FILE"));
+        }
+        return Ok(None);
+    };
+    let named = || format!("reading the watched entries in {}", path.display());
+    let list = WatchList::read(path).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
+    if list.needs_payloads() && args.extract == Some(Extractors::NONE) {
+        return Err(Usage::of(
+            "--watch has names or fingerprints, which need payloads: omit --extract none",
+        ));
+    }
+    Ok(Some(Arc::new(list)))
+}
+
+/// What is added to records and the report, and replaced in them.
+fn enrichment(args: &MonitorArgs) -> anyhow::Result<Enrichment> {
+    let anonymiser = args.anonymise.as_ref().map(|path| -> anyhow::Result<_> {
+        let named = || format!("reading the key in {}", path.display());
+        let key = read_key(path).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
+        Ok(Arc::new(Anonymiser::new(&key)))
+    });
+    let networks = args.networks.as_ref().map(|path| -> anyhow::Result<_> {
+        let named = || format!("reading the networks in {}", path.display());
+        let list =
+            Networks::read(path).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
+        Ok(Arc::new(list))
+    });
+    let mut geo = Geo::default();
+    for path in &args.geo {
+        let named = || format!("reading the database {}", path.display());
+        geo.add(path).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
+    }
+    Ok(Enrichment {
+        networks: networks.transpose()?,
+        geo: (!args.geo.is_empty()).then(|| Arc::new(geo)),
+        anonymiser: anonymiser.transpose()?,
+    })
+}
+
+/// The alert limits of the flags.
+fn limits(args: &MonitorArgs) -> Limits {
+    let mut limits = Limits::default();
+    for (name, limit) in &args.alert {
+        // The parser of the flags has checked the names.
+        let _ = limits.set(name, *limit);
+    }
+    limits
+}
+
+/// The timeouts of the flags: the preset, then those for all protocols, then single ones.
+fn timeouts(args: &MonitorArgs) -> Timeouts {
+    // Checked before.
+    let list = TimeoutList::join(&args.timeouts).unwrap_or_default();
+    let mut timeouts = list.preset.unwrap_or_default();
+    if let Some(idle_ns) = args.idle_timeout {
+        timeouts = timeouts.idle(idle_ns);
+    }
+    if let Some(active_ns) = args.active_timeout {
+        timeouts.active_ns = active_ns;
+    }
+    for (name, time_ns) in &list.set {
+        timeouts.set(name, *time_ns);
+    }
+    timeouts
+}

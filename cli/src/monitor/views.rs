@@ -1,0 +1,93 @@
+//! The views of a run: the console, the terminal, the page, metrics.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringtap_engine::Plan;
+use ringtap_export::{Alerts, Handle};
+use ringtap_flow::Sinks;
+use ringtap_monitor::state::OnPart;
+use ringtap_monitor::{OnInterval, Options, Receivers};
+use ringtap_serve::{Listening, Serving};
+
+use super::page::Page;
+use super::source::WATCH;
+use crate::alerts::{are_printed, notice};
+use crate::args::MonitorArgs;
+use crate::console::{Console, Extent};
+use crate::metrics::Metrics;
+use crate::screen::Screen;
+use crate::text;
+use crate::web::{self, Web};
+
+/// What shows the run while it goes on.
+pub(super) struct Views {
+    pub(super) console: Arc<Console>,
+    /// The page and the metrics, until this is dropped.
+    _served: [Option<Serving>; 2],
+}
+
+impl Views {
+    /// Opens the views. `sinks` pass records on to the page.
+    pub(super) fn open(
+        args: &MonitorArgs,
+        plan: &Plan<Options>,
+        interfaces: &[String],
+        extent: Extent,
+        outputs: Handle,
+        (page, metrics): (Option<Page>, Option<Listening>),
+        sinks: &mut [Sinks],
+    ) -> anyhow::Result<Self> {
+        let sources = plan.options.source.join(", ");
+        let title = format!("{sources}, {}", text::seats(plan));
+        let (queues, threads) = (plan.arrangement.queues, text::threads(plan));
+        let max_flows = plan.app.max_flows();
+        let screen = args.tui.then(|| Screen::open(title, queues, max_flows, threads.clone()));
+        let parts = page.is_some().then(|| web::parts(sinks));
+        let console = Console::new(
+            &WATCH,
+            extent,
+            args.stats.map(Duration::from_nanos),
+            args.quiet,
+            screen.transpose()?,
+            outputs,
+            are_printed(&args.alert_to),
+        );
+        let reporter = parts.as_ref().map(|parts| parts.reporter.clone());
+        let console = Arc::new(console.with_page(reporter));
+        let numbers = || {
+            let console = Arc::clone(&console);
+            Metrics::new(&WATCH, queues, interfaces, move || console.run_stats())
+        };
+        let metrics = metrics.map(|listening| listening.serve_metrics(numbers())).transpose()?;
+        let page = page.zip(parts).map(|(page, parts)| {
+            let (is_live, measures_tcp) = (plan.options.live, plan.app.analyses.tcp);
+            let about = web::About { title: sources, is_live, measures_tcp, max_flows, threads };
+            page.listening.serve("web", Web::new(about, page.access, numbers(), &WATCH, parts))
+        });
+        let _served = [metrics, page.transpose()?];
+        Ok(Self { console, _served })
+    }
+
+    /// What the merger hands over during the run.
+    pub(super) fn receivers(
+        &self,
+        part: Option<OnPart>,
+        mut outputs: Alerts,
+        live: bool,
+    ) -> Receivers {
+        let [alerts, intervals, totals] = [(); 3].map(|()| Arc::clone(&self.console));
+        let on_interval: OnInterval = Box::new(move |ended| intervals.interval(ended));
+        Receivers {
+            part,
+            alert: Some(Box::new(move |alert| {
+                alerts.alert(alert);
+                if !outputs.is_empty() {
+                    outputs.send(&notice(alert));
+                }
+            })),
+            interval: live.then_some(on_interval),
+            totals: Some(Box::new(move |now| totals.totals(now))),
+        }
+    }
+}
