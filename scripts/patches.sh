@@ -23,4 +23,4 @@ done
 export CARGO_TARGET_DIR=$PWD/target
 cd "$copy"
 cargo test -p ringtap-testkit -p ringtap-export -p ringtap-extract -p ringtap-monitor "${features[@]}" --locked \
-    --lib --test product -- equality sizes tsv mqtt
+    --lib --test product -- equality sizes tsv mqtt unix
