@@ -125,7 +125,7 @@ impl History {
 
     /// Appends the letters of later events; `turned`: the other direction is the initiator's there.
     #[must_use]
-    pub fn with(mut self, later: Self, turned: bool) -> Self {
+    pub(crate) fn with(mut self, later: Self, turned: bool) -> Self {
         for at in 0..Self::MOST {
             let entry = (later.0 >> (4 * at) & 15) as u8;
             if matches!(entry & 7, 1..=6) {

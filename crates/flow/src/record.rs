@@ -202,4 +202,34 @@ impl FlowRecord {
         record.path.tunnel = (kind > 0).then_some(tunnel);
         Some(record)
     }
+
+    /// Adds a record of the same endpoints that began no earlier. The initiator is that of the first.
+    pub fn join(&mut self, later: Self) {
+        let turned = self.key != later.key;
+        for direction in 0..2 {
+            let from = if turned { 1 - direction } else { direction };
+            let empty = self.packets[direction] == 0;
+            self.packets[direction] += later.packets[from];
+            self.octets[direction] = self.octets[direction].wrapping_add(later.octets[from]);
+            self.tcp_flags[direction] |= later.tcp_flags[from];
+            if empty {
+                self.ttl[direction] = later.ttl[from];
+                self.ip_len[direction] = later.ip_len[from];
+                self.tos[direction] = later.tos[from];
+            } else if later.packets[from] > 0 {
+                self.ttl[direction] = range(self.ttl[direction], later.ttl[from]);
+                self.ip_len[direction] = range(self.ip_len[direction], later.ip_len[from]);
+            }
+        }
+        self.last_ns = self.last_ns.max(later.last_ns);
+        self.history = self.history.with(later.history, turned);
+        for (kind, value) in later.facts.all() {
+            let _ = self.facts.add(kind, value, usize::MAX);
+        }
+        self.tcp = self.tcp.take().or(later.tcp.filter(|_| !turned));
+    }
+}
+
+fn range<T: Ord>([low, high]: [T; 2], [lower, higher]: [T; 2]) -> [T; 2] {
+    [low.min(lower), high.max(higher)]
 }

@@ -113,38 +113,11 @@ impl Live {
         gap_ns <= timeouts.of(self.class)
     }
 
-    /// Adds a flow of the same endpoints that began no earlier. The initiator is that of the first.
+    /// Adds a flow of the same endpoints that began no earlier.
     fn join(&mut self, other: Self) {
-        let (own, more) = (&mut self.record, other.record);
-        let turned = own.key != more.key;
-        let side = |direction: usize| if turned { 1 - direction } else { direction };
-        for direction in 0..2 {
-            let from = side(direction);
-            let empty = own.packets[direction] == 0;
-            own.packets[direction] += more.packets[from];
-            own.octets[direction] = own.octets[direction].wrapping_add(more.octets[from]);
-            own.tcp_flags[direction] |= more.tcp_flags[from];
-            if empty {
-                own.ttl[direction] = more.ttl[from];
-                own.ip_len[direction] = more.ip_len[from];
-                own.tos[direction] = more.tos[from];
-            } else if more.packets[from] > 0 {
-                own.ttl[direction] = range(own.ttl[direction], more.ttl[from]);
-                own.ip_len[direction] = range(own.ip_len[direction], more.ip_len[from]);
-            }
-        }
-        own.last_ns = own.last_ns.max(more.last_ns);
-        own.history = own.history.with(more.history, turned);
-        for (kind, value) in more.facts.all() {
-            let _ = own.facts.add(kind, value, usize::MAX);
-        }
-        own.tcp = own.tcp.take().or(more.tcp.filter(|_| !turned));
+        self.record.join(other.record);
         self.class = self.class.max(other.class);
     }
-}
-
-fn range<T: Ord>([low, high]: [T; 2], [lower, higher]: [T; 2]) -> [T; 2] {
-    [low.min(lower), high.max(higher)]
 }
 
 /// Most live flows of the same endpoints: of different VLANs and runs.
