@@ -28,7 +28,6 @@ CIRCLES = {
     "cli/src/generate/file.rs": 2,
     "cli/src/merge.rs": 3,
     "cli/src/web/content.rs": 2,
-    "crates/export/src/cut.rs": 5,
     "crates/extract/src/lib.rs": 3,
     "crates/extract/src/protocols/tls/dtls.rs": 5,
     "crates/io/src/live/follower.rs": 4,

@@ -44,6 +44,7 @@ mod event_file;
 mod events;
 mod exporter;
 mod exports;
+mod fields;
 mod file;
 mod file_link;
 pub mod formats;
@@ -60,6 +61,7 @@ mod refresh;
 #[cfg(feature = "parquet")]
 mod rows;
 mod sampling;
+mod search;
 mod settings;
 mod shared;
 mod states;

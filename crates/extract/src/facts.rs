@@ -217,6 +217,14 @@ impl Facts {
         of(self.bytes(), kind)
     }
 
+    /// Whether there is a value of a kind.
+    #[inline]
+    pub fn has(&self, kind: Kind) -> bool {
+        self.0
+            .as_ref()
+            .is_some_and(|kept| kept.counts.get(kind as usize).is_some_and(|&count| count > 0))
+    }
+
     /// How many values were left out because the flow had the maximum of their kind; repeated ones count each time.
     pub fn beyond(&self) -> u32 {
         self.0.as_ref().map_or(0, |kept| kept.beyond)

@@ -171,38 +171,6 @@ impl TcpPerformance {
         Some(u64::from(there?) + u64::from(back?))
     }
 
-    /// The names of [`TcpPerformance::fields`] in records. The client is the initiator; times are those from the
-    /// observer to that side and back.
-    pub const NAMES: [&str; 13] = [
-        "tcpHandshakeRttMicroseconds",
-        "tcpClientHandshakeRttMicroseconds",
-        "tcpServerHandshakeRttMicroseconds",
-        "tcpClientRttMicroseconds",
-        "tcpServerRttMicroseconds",
-        "tcpRetransmissions",
-        "reverseTcpRetransmissions",
-        "tcpOutOfOrder",
-        "reverseTcpOutOfOrder",
-        "tcpDuplicateAcks",
-        "reverseTcpDuplicateAcks",
-        "tcpZeroWindows",
-        "reverseTcpZeroWindows",
-    ];
-
-    /// The fields of records, in the order of [`TcpPerformance::NAMES`].
-    pub fn fields(&self) -> [Option<u64>; Self::NAMES.len()] {
-        let [server, client] = self.handshake_us.map(|us| us.map(u64::from));
-        let pairs =
-            [self.retransmissions, self.out_of_order, self.duplicate_acks, self.zero_windows];
-        let times = [self.handshake_total_us(), client, server, self.rtt_us(1), self.rtt_us(0)];
-        let mut fields = [None; Self::NAMES.len()];
-        fields[..times.len()].copy_from_slice(&times);
-        for (field, &count) in fields[times.len()..].iter_mut().zip(pairs.as_flattened()) {
-            *field = Some(u64::from(count));
-        }
-        fields
-    }
-
     /// A fixed byte string for each value, for digests.
     pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
         let mut out = [0; Self::CANONICAL_LEN];

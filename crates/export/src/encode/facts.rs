@@ -21,7 +21,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use ringtap_flow::{FlowRecord, Keep, Kind};
 
-use super::fields::Element;
+use crate::fields::Form::{self, AddressV4, AddressV6, Number, Octets, Text, Word};
+use crate::fields::{Element, FIELDS, Presence, VARIABLE};
 
 /// Most octets of the facts of a record. Over UDP the message's limit is smaller.
 pub(crate) const OCTETS_MAX: usize = 4_096;
@@ -35,22 +36,14 @@ const VALUE_MAX: usize = 512;
 /// Longest value whose length takes one octet.
 const SHORT_MAX: usize = 254;
 
-/// The length, in templates, of elements with their length in the record (RFC 7011, section 7).
-const VARIABLE: u16 = u16::MAX;
-
 /// basicList (element 291).
-const BASIC_LIST: Element = Element { enterprise: 0, id: 291, len: VARIABLE };
+const BASIC_LIST: Element = Element::iana(291, VARIABLE);
 
 /// The semantic "ordered".
 const ORDERED: u8 = 4;
 
 /// applicationName.
-const APPLICATION: Element = Element { enterprise: 0, id: 96, len: VARIABLE };
-
-/// The enterprise number of CERT, whose elements YAF exports.
-const CERT: u32 = 6_871;
-/// The elements of IANA's registry.
-const IANA: u32 = 0;
+const APPLICATION: Element = Element::iana(96, VARIABLE);
 
 /// Protocols, one bit each.
 type Protocols = u8;
@@ -59,30 +52,62 @@ const SSH: Protocols = 2;
 const DNS: Protocols = 4;
 const HTTP: Protocols = 8;
 
-use Form::*;
+/// The protocol of facts with this presence.
+const fn protocol(presence: Presence) -> Protocols {
+    match presence {
+        Presence::Tls => TLS,
+        Presence::Ssh => SSH,
+        Presence::Dns => DNS,
+        Presence::Http => HTTP,
+        _ => panic!("facts in IPFIX need a layout for their protocol"),
+    }
+}
 
-/// The elements of facts, in the order of records: short ones first, because later ones may be cut.
-const FACTS: [Fact; 18] = [
-    fact(TLS, Kind::TlsVersion, CERT, 288, Number(2)),
-    fact(TLS, Kind::TlsCipher, CERT, 187, Number(4)),
-    fact(TLS, Kind::Ja3, CERT, 463, Octets),
-    fact(TLS, Kind::Ja3s, CERT, 465, Octets),
-    fact(TLS, Kind::TlsServerName, CERT, 294, Text),
-    fact(SSH, Kind::SshClient, CERT, 171, Text),
-    fact(SSH, Kind::SshServer, CERT, 472, Text),
-    // dnsQueryResponse, 1 for answers: without one the code 0, no error, means nothing.
-    fact(DNS, Kind::DnsResponseCode, CERT, 174, Presence),
-    fact(DNS, Kind::DnsResponseCode, CERT, 177, Number(1)),
-    fact(DNS, Kind::DnsQueryType, CERT, 175, Number(2)),
-    fact(DNS, Kind::DnsQueryName, CERT, 179, Text),
-    fact(DNS, Kind::DnsAnswers, CERT, 302, AddressV4),
-    fact(DNS, Kind::DnsAnswers, CERT, 303, AddressV6),
-    fact(HTTP, Kind::HttpMethod, IANA, 459, Text),
-    fact(HTTP, Kind::HttpStatus, IANA, 457, Number(2)),
-    fact(HTTP, Kind::HttpHost, IANA, 460, Text),
-    fact(HTTP, Kind::HttpTarget, IANA, 461, Text),
-    fact(HTTP, Kind::HttpUserAgent, IANA, 468, Text),
-];
+/// A kind of fact and its element.
+#[derive(Clone, Copy)]
+struct Fact {
+    protocol: Protocols,
+    kind: Kind,
+    element: Element,
+}
+
+/// The elements of facts, by protocol and, in each, by form.
+const FACTS: [Fact; COUNT] = {
+    let first = Fact { protocol: 0, kind: Kind::Protocol, element: BASIC_LIST };
+    let (mut all, mut count, mut place) = ([first; COUNT], 0, 0);
+    while count < COUNT {
+        let mut row = 0;
+        while row < FIELDS.len() {
+            let mut at = 0;
+            while let Some(kind) = FIELDS[row].kind
+                && at < FIELDS[row].elements.len()
+            {
+                let element = FIELDS[row].elements[at];
+                let protocol = protocol(FIELDS[row].presence);
+                if (protocol as u16) << 4 | element.form.rank() == place {
+                    all[count] = Fact { protocol, kind, element };
+                    count += 1;
+                }
+                at += 1;
+            }
+            row += 1;
+        }
+        place += 1;
+    }
+    all
+};
+
+/// Number of elements.
+const COUNT: usize = {
+    let (mut count, mut row) = (0, 0);
+    while row < FIELDS.len() {
+        if FIELDS[row].kind.is_some() {
+            count += FIELDS[row].elements.len();
+        }
+        row += 1;
+    }
+    count
+};
 
 /// The layouts of facts, smaller ones first. Index 0 has none; the last one has all.
 pub(crate) static LAYOUTS: [Layout; LAYOUT_COUNT] = [
@@ -106,67 +131,26 @@ pub(crate) fn has_any(record: &FlowRecord) -> bool {
     !record.facts.is_empty() || record.application.is_some()
 }
 
-/// A kind of fact and its element.
-struct Fact {
-    protocol: Protocols,
-    kind: Kind,
-    element: Element,
-    form: Form,
+/// Whether values of this form are in lists alone.
+const fn is_in_lists_alone(form: Form) -> bool {
+    matches!(form, AddressV4 | AddressV6)
 }
 
-const fn fact(protocol: Protocols, kind: Kind, enterprise: u32, id: u16, form: Form) -> Fact {
-    Fact { protocol, kind, element: Element { enterprise, id, len: form.len() }, form }
-}
-
-/// How a value is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// UTF-8; invalid octets become U+FFFD.
-    Text,
-    /// The octets of a hexadecimal text.
-    Octets,
-    /// The number of a value, with this number of octets, at most 8; 0 if there is no value.
-    Number(u16),
-    /// 1 if there is a value, otherwise 0; never in a list.
-    Presence,
-    /// The values that are IPv4 addresses; in lists alone.
-    AddressV4,
-    /// The values that are IPv6 addresses; in lists alone.
-    AddressV6,
-}
-
-impl Form {
-    /// The length of the element in a template.
-    const fn len(self) -> u16 {
-        match self {
-            Text | Octets => VARIABLE,
-            Number(octets) => octets,
-            Presence => 1,
-            AddressV4 => 4,
-            AddressV6 => 16,
+/// Appends a value, whose text has at most `room` octets, with its length if that is variable. Values of the wrong form
+/// are as if there was none.
+fn put(form: Form, kind: Kind, value: &[u8], room: usize, out: &mut Vec<u8>) {
+    match form {
+        Word | Text => put_variable(out, |out| put_utf8(value, room, out)),
+        Octets => put_variable(out, |out| put_octets(value, room, out)),
+        Number(octets) => {
+            // Numbers above the range of the element become its greatest.
+            let most = u64::MAX >> (64 - 8 * u32::from(octets));
+            let number = kind.number(value).unwrap_or(0).min(most).to_be_bytes();
+            out.extend_from_slice(&number[8 - usize::from(octets)..]);
         }
-    }
-
-    const fn is_in_lists_alone(self) -> bool {
-        matches!(self, AddressV4 | AddressV6)
-    }
-
-    /// Appends a value, whose text has at most `room` octets, with its length if that is variable. Values of the wrong
-    /// form are as if there was none.
-    fn put(self, kind: Kind, value: &[u8], room: usize, out: &mut Vec<u8>) {
-        match self {
-            Text => put_variable(out, |out| put_utf8(value, room, out)),
-            Octets => put_variable(out, |out| put_octets(value, room, out)),
-            Number(octets) => {
-                // Numbers above the range of the element become its greatest.
-                let most = u64::MAX >> (64 - 8 * u32::from(octets));
-                let number = kind.number(value).unwrap_or(0).min(most).to_be_bytes();
-                out.extend_from_slice(&number[8 - usize::from(octets)..]);
-            }
-            Presence => out.push(1),
-            AddressV4 => out.extend(address::<Ipv4Addr>(value).iter().flat_map(Ipv4Addr::octets)),
-            AddressV6 => out.extend(address::<Ipv6Addr>(value).iter().flat_map(Ipv6Addr::octets)),
-        }
+        Form::Plain | Form::Presence => out.push(1),
+        AddressV4 => out.extend(address::<Ipv4Addr>(value).iter().flat_map(Ipv4Addr::octets)),
+        AddressV6 => out.extend(address::<Ipv6Addr>(value).iter().flat_map(Ipv6Addr::octets)),
     }
 }
 
@@ -223,9 +207,9 @@ enum Values {
 impl Values {
     /// The field with one value of a line of the table, or its list; `None` if there is none.
     const fn slot(self, line: usize, in_list: bool) -> Option<Slot> {
-        let Fact { kind, form, .. } = &FACTS[line];
+        let Fact { kind, element: Element { form, .. }, .. } = FACTS[line];
         let several = matches!(kind.keep(), Keep::List);
-        let all = form.is_in_lists_alone() || several && matches!(self, Self::Lists);
+        let all = is_in_lists_alone(form) || several && matches!(self, Self::Lists);
         match (in_list, self) {
             (false, _) if !all => Some(Slot::First(line)),
             (true, Self::FirstAndFurther | Self::Lists) if all => Some(Slot::All(line)),
@@ -314,11 +298,11 @@ impl Layout {
                 Slot::Application => {
                     let label = record.application.as_ref().map(|one| one.label);
                     let text = label.as_ref().map_or("", |label| label.as_str());
-                    Text.put(Kind::Protocol, text.as_bytes(), text_room(spare), out);
+                    put(Text, Kind::Protocol, text.as_bytes(), text_room(spare), out);
                 }
-                Slot::First(at) => FACTS[at].put_first(record, spare, out),
-                Slot::Further(at) => FACTS[at].put_list(record, 1, spare, out),
-                Slot::All(at) => FACTS[at].put_list(record, 0, spare, out),
+                Slot::First(at) => put_first(&FACTS[at], record, spare, out),
+                Slot::Further(at) => put_list(&FACTS[at], record, 1, spare, out),
+                Slot::All(at) => put_list(&FACTS[at], record, 0, spare, out),
             }
             spare -= out.len() - before - slot.least();
         }
@@ -330,38 +314,39 @@ const NEEDS: [(Protocols, bool); Kind::ALL.len()] = {
     let mut needs = [(0, false); Kind::ALL.len()];
     let mut at = 0;
     while at < FACTS.len() {
-        needs[FACTS[at].kind as usize] = (FACTS[at].protocol, FACTS[at].form.is_in_lists_alone());
+        let Fact { protocol, kind, element } = FACTS[at];
+        needs[kind as usize] = (protocol, is_in_lists_alone(element.form));
         at += 1;
     }
     needs
 };
 
-impl Fact {
-    /// Appends the first value, or the field without a value, which `spare` octets more are left for.
-    fn put_first(&self, record: &FlowRecord, spare: usize, out: &mut Vec<u8>) {
-        match (record.facts.values(self.kind).next(), self.element.len) {
-            (Some(value), _) => self.form.put(self.kind, value, text_room(spare), out),
-            (None, VARIABLE) => out.push(0),
-            (None, fixed) => out.resize(out.len() + usize::from(fixed), 0),
-        }
+/// Appends the first value, or the field without a value, which `spare` octets more are left for.
+fn put_first(fact: &Fact, record: &FlowRecord, spare: usize, out: &mut Vec<u8>) {
+    let &Fact { kind, element, .. } = fact;
+    match (record.facts.values(kind).next(), element.len) {
+        (Some(value), _) => put(element.form, kind, value, text_room(spare), out),
+        (None, VARIABLE) => out.push(0),
+        (None, fixed) => out.resize(out.len() + usize::from(fixed), 0),
     }
+}
 
-    /// Appends the list of the values after the first `skipped` ones, as far as `spare` octets more suffice.
-    fn put_list(&self, record: &FlowRecord, skipped: usize, spare: usize, out: &mut Vec<u8>) {
-        let mut spare = spare;
-        put_variable_long(out, |out| {
-            out.push(ORDERED);
-            self.element.specify(out);
-            for value in record.facts.values(self.kind).skip(skipped) {
-                let before = out.len();
-                self.form.put(self.kind, value, VALUE_MAX, out);
-                let Some(left) = spare.checked_sub(out.len() - before) else {
-                    return out.truncate(before);
-                };
-                spare = left;
-            }
-        });
-    }
+/// Appends the list of the values after the first `skipped` ones, as far as `spare` octets more suffice.
+fn put_list(fact: &Fact, record: &FlowRecord, skipped: usize, spare: usize, out: &mut Vec<u8>) {
+    let &Fact { kind, element, .. } = fact;
+    let mut spare = spare;
+    put_variable_long(out, |out| {
+        out.push(ORDERED);
+        element.specify(out);
+        for value in record.facts.values(kind).skip(skipped) {
+            let before = out.len();
+            put(element.form, kind, value, VALUE_MAX, out);
+            let Some(left) = spare.checked_sub(out.len() - before) else {
+                return out.truncate(before);
+            };
+            spare = left;
+        }
+    });
 }
 
 /// Octets for a text in a field that may be longer than without one by this number of octets.

@@ -1,233 +1,109 @@
-//! The fields of a flow: their description in templates, and their encoding.
+//! The fields of templates that are no rows of the table: parts of rows, tunnels and NetFlow's own.
 
-use ringtap_flow::{FlowRecord, Initiator, IpVersion, LABEL_MAX, Tunnel, TunnelKind};
+use ringtap_flow::{FlowRecord, LABEL_MAX, Tunnel, TunnelKind};
 
-use crate::formats::lines::milliseconds;
+use crate::fields::{self, Element, Row, Value, View};
+use crate::fields::{destinationIPAddress, icmpTypeCode, ingressInterface, sourceIPAddress};
 
-/// RFC 5103: the enterprise number of elements for the reverse direction.
-pub(crate) const REVERSE: u32 = 29_305;
+/// A field with a fixed number of octets.
+pub(super) trait Fixed {
+    /// Its name, for the flow key.
+    const NAME: &'static str;
 
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
+    const ELEMENT: Element;
 
-/// A field, in the direction of a [`View`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Field {
-    SourceV4,
-    DestinationV4,
-    SourceV6,
-    DestinationV6,
-    SourcePort,
-    DestinationPort,
-    Protocol,
-    TcpFlags,
-    IcmpV4,
-    IcmpV6,
-    EndReason,
-    Packets,
-    Octets,
-    Tos,
-    MinTtl,
-    MaxTtl,
-    MinLength,
-    MaxLength,
-    Start,
-    End,
-    FirstSwitched,
-    LastSwitched,
-    Direction,
-    SourceMac,
-    DestinationMac,
-    Vlan,
-    Dot1qVlan,
-    CustomerVlan,
-    TopLabel,
-    OuterSourceV4,
-    OuterDestinationV4,
-    OuterSourceV6,
-    OuterDestinationV6,
-    OuterProtocol,
-    Segment,
-    GreKey,
-    GtpTeid,
-    Ingress,
-    ApplicationName,
-}
-
-use Field::*;
-
-/// The description of a field in a template.
-#[derive(Clone, Copy)]
-pub(crate) struct Element {
-    /// 0 for the elements of IANA's registry.
-    pub(crate) enterprise: u32,
-    pub(crate) id: u16,
-    pub(crate) len: u16,
-}
-
-impl Element {
-    /// Octets of its field specifier.
-    pub(crate) const fn spec_len(self) -> usize {
-        if self.enterprise == 0 { 4 } else { 8 }
-    }
-
-    /// Appends its field specifier (RFC 7011, section 3.2): "E: Enterprise bit"; with it an enterprise number follows.
-    pub(crate) fn specify(self, out: &mut Vec<u8>) {
-        let bit = if self.enterprise == 0 { 0 } else { 0x8000 };
-        out.extend_from_slice(&(self.id | bit).to_be_bytes());
-        out.extend_from_slice(&self.len.to_be_bytes());
-        if self.enterprise != 0 {
-            out.extend_from_slice(&self.enterprise.to_be_bytes());
-        }
-    }
-}
-
-impl Field {
-    pub(crate) const fn element(self) -> Element {
-        let (id, len) = match self {
-            Octets => (1, 8),
-            Packets => (2, 8),
-            Protocol | OuterProtocol => (4, 1),
-            Tos => (5, 1),
-            // RFC 7011, section 6.2, allows fewer octets; these are the lower eight flags.
-            TcpFlags => (6, 1),
-            SourcePort => (7, 2),
-            SourceV4 | OuterSourceV4 => (8, 4),
-            // INPUT_SNMP of NetFlow v9.
-            Ingress => (10, 4),
-            DestinationPort => (11, 2),
-            DestinationV4 | OuterDestinationV4 => (12, 4),
-            LastSwitched => (21, 4),
-            FirstSwitched => (22, 4),
-            // Fewer octets again: the length of an IP packet above 65,535 is exported as 65,535.
-            MinLength => (25, 2),
-            MaxLength => (26, 2),
-            SourceV6 | OuterSourceV6 => (27, 16),
-            DestinationV6 | OuterDestinationV6 => (28, 16),
-            IcmpV4 => (32, 2),
-            MinTtl => (52, 1),
-            MaxTtl => (53, 1),
-            SourceMac => (56, 6),
-            Vlan => (58, 2),
-            TopLabel => (70, 3),
-            DestinationMac => (80, 6),
-            ApplicationName => (96, LABEL_MAX as u16),
-            EndReason => (136, 1),
-            IcmpV6 => (139, 2),
-            Start => (152, 8),
-            End => (153, 8),
-            Direction => (239, 1),
-            Dot1qVlan => (243, 2),
-            CustomerVlan => (245, 2),
-            GreKey => (296, 4),
-            Segment => (351, 8),
-            GtpTeid => (507, 4),
-        };
-        Element { enterprise: 0, id, len }
-    }
-
-    /// Returns true if the field is part of the flow key; for VLAN tags if `vlans` is true.
-    pub(crate) const fn is_key(self, vlans: bool) -> bool {
-        match self {
-            SourceV4 | DestinationV4 | SourceV6 | DestinationV6 => true,
-            SourcePort | DestinationPort | Protocol => true,
-            Dot1qVlan | CustomerVlan => vlans,
-            _ => false,
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn put<const DIRECTION: usize>(self, view: &View<'_>, out: &mut Out<'_>) {
-        let View { record, first, last, .. } = *view;
-        let (key, path) = (&record.key, &record.path);
-        let (source, destination) =
-            if DIRECTION == 0 { (&key.src, &key.dst) } else { (&key.dst, &key.src) };
-        let ports = if DIRECTION == 0 {
-            [key.src_port, key.dst_port]
-        } else {
-            [key.dst_port, key.src_port]
-        };
-        match self {
-            SourceV4 => out.put(first_four(source)),
-            DestinationV4 => out.put(first_four(destination)),
-            SourceV6 => out.put(*source),
-            DestinationV6 => out.put(*destination),
-            SourcePort => out.put(ports[0].to_be_bytes()),
-            DestinationPort => out.put(ports[1].to_be_bytes()),
-            Protocol => out.put([key.protocol]),
-            TcpFlags => out.put([record.tcp_flags[DIRECTION]]),
-            IcmpV4 | IcmpV6 => out.put(record.icmp_type_code.to_be_bytes()),
-            EndReason => out.put([record.end_reason as u8]),
-            Packets => out.put(record.packets[DIRECTION].to_be_bytes()),
-            Octets => out.put(record.octets[DIRECTION].to_be_bytes()),
-            Tos => out.put([record.tos[DIRECTION]]),
-            MinTtl => out.put([record.ttl[DIRECTION][0]]),
-            MaxTtl => out.put([record.ttl[DIRECTION][1]]),
-            MinLength => out.put(record.ip_len[DIRECTION][0].to_be_bytes()),
-            MaxLength => out.put(record.ip_len[DIRECTION][1].to_be_bytes()),
-            Start => out.put(milliseconds(record.first_ns).to_be_bytes()),
-            End => out.put(milliseconds(record.last_ns).to_be_bytes()),
-            FirstSwitched => out.put(first.to_be_bytes()),
-            LastSwitched => out.put(last.to_be_bytes()),
-            Direction => out.put([biflow_direction(record.initiator)]),
-            SourceMac => out.put(path.macs[0]),
-            DestinationMac => out.put(path.macs[1]),
-            Vlan | Dot1qVlan => out.put(path.vlans[0].to_be_bytes()),
-            CustomerVlan => out.put(path.vlans[1].to_be_bytes()),
-            TopLabel => out.put(label(path.mpls_label)),
-            OuterSourceV4 => out.put(first_four(&outer(record).src)),
-            OuterDestinationV4 => out.put(first_four(&outer(record).dst)),
-            OuterSourceV6 => out.put(outer(record).src),
-            OuterDestinationV6 => out.put(outer(record).dst),
-            OuterProtocol => out.put([outer_protocol(outer(record).kind)]),
-            Segment => out.put(segment(&outer(record)).to_be_bytes()),
-            GreKey => out.put(id_of(record, TunnelKind::Gre)),
-            GtpTeid => out.put(id_of(record, TunnelKind::GtpU)),
-            Ingress => out.put(ingress(record, DIRECTION).to_be_bytes()),
-            ApplicationName => out.put(*application(record)),
-        }
-    }
-}
-
-/// A flow record seen in one direction.
-#[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
-    pub(crate) record: &'a FlowRecord,
-    /// 0 from the initiator, 1 to it.
-    pub(crate) direction: usize,
-    /// Milliseconds from the start of the exporter's clock to the first and the last packet.
-    pub(crate) first: u32,
-    pub(crate) last: u32,
+    /// Appends it, in this direction: zeros if the record has no value.
+    fn put(view: &View<'_>, direction: usize, out: &mut Out<'_>);
 }
 
 /// The bytes of a record, filled from the left.
-pub(crate) struct Out<'a>(pub(crate) &'a mut [u8]);
+pub(super) struct Out<'a>(pub(super) &'a mut [u8]);
 
 impl Out<'_> {
     #[inline(always)]
-    fn put<const N: usize>(&mut self, octets: [u8; N]) {
+    fn put<const N: usize>(&mut self, octets: &[u8; N]) {
         // The record's length is the sum of its fields' lengths.
         if let Some((place, rest)) = std::mem::take(&mut self.0).split_first_chunk_mut() {
-            *place = octets;
+            *place = *octets;
             self.0 = rest;
         }
     }
 }
 
-/// Returns true if the record has an ICMP type and code of its IP version.
-pub(crate) fn is_icmp(record: &FlowRecord) -> bool {
-    let own = match record.key.version {
-        IpVersion::V4 => ICMP,
-        IpVersion::V6 => ICMPV6,
+/// The rows of the table whose element has a length.
+impl<R: Row> Fixed for R {
+    const NAME: &'static str = R::FIELD.name;
+    const ELEMENT: Element = match R::FIELD.elements {
+        [own, ..] => *own,
+        [] => Element::iana(0, 0),
     };
-    record.key.protocol == own
+
+    #[inline(always)]
+    fn put(view: &View<'_>, direction: usize, out: &mut Out<'_>) {
+        let number = match R::value(view, direction) {
+            Some(Value::Mac(octets)) => return out.put(octets),
+            Some(Value::Number(number)) => number,
+            _ => 0,
+        };
+        match Self::ELEMENT.len {
+            1 => out.put(&(number as u8).to_be_bytes()),
+            2 => out.put(&(number as u16).to_be_bytes()),
+            4 => out.put(&(number as u32).to_be_bytes()),
+            _ => out.put(&number.to_be_bytes()),
+        }
+    }
 }
 
-/// The receiving interface of this direction, if it is known. Only the interface of the flow's first packet is known,
-/// so only one direction has it: the answering one if the key was reversed. Otherwise 0.
-pub(crate) fn ingress(record: &FlowRecord, direction: usize) -> u32 {
-    let first = usize::from(record.initiator == Initiator::SynAck);
-    if direction == first { record.path.ingress } else { 0 }
+/// Defines the others: name, element, octets, and the value in a direction.
+macro_rules! own_fields {
+    (|$v:ident, $d:ident| $($(#[doc = $doc:literal])? $name:ident $id:expr, $len:expr => $value:expr;)+) => {
+        $(
+            $(#[doc = $doc])?
+            pub(super) struct $name;
+
+            impl Fixed for $name {
+                const NAME: &'static str = stringify!($name);
+                const ELEMENT: Element = Element::iana($id, $len as u16);
+
+                #[inline(always)]
+                fn put($v: &View<'_>, $d: usize, out: &mut Out<'_>) {
+                    let _ = $d;
+                    let octets: &[u8; $len] = &$value;
+                    out.put(octets);
+                }
+            }
+        )+
+    };
+}
+
+const SOURCE: &[Element] = sourceIPAddress::FIELD.elements;
+const DESTINATION: &[Element] = destinationIPAddress::FIELD.elements;
+const ICMP: &[Element] = icmpTypeCode::FIELD.elements;
+
+own_fields! { |v, d|
+    SourceV4 SOURCE[0].id, 4 => first_four(address(v, d));
+    DestinationV4 DESTINATION[0].id, 4 => first_four(address(v, 1 - d));
+    SourceV6 SOURCE[1].id, 16 => *address(v, d);
+    DestinationV6 DESTINATION[1].id, 16 => *address(v, 1 - d);
+    IcmpV4 ICMP[0].id, 2 => v.record.icmp_type_code.to_be_bytes();
+    IcmpV6 ICMP[1].id, 2 => v.record.icmp_type_code.to_be_bytes();
+    FirstSwitched 22, 4 => v.uptimes_ms[0].to_be_bytes();
+    LastSwitched 21, 4 => v.uptimes_ms[1].to_be_bytes();
+    Dot1qVlan 243, 2 => v.path.vlans[0].to_be_bytes();
+    /// mplsTopLabelStackSection: the label's 20 bits; traffic class and bottom of stack are not stored, and 0.
+    TopLabel 70, 3 => label(v.path.mpls_label);
+    OuterSourceV4 SOURCE[0].id, 4 => first_four(&outer(v).src);
+    OuterDestinationV4 DESTINATION[0].id, 4 => first_four(&outer(v).dst);
+    OuterSourceV6 SOURCE[1].id, 16 => outer(v).src;
+    OuterDestinationV6 DESTINATION[1].id, 16 => outer(v).dst;
+    OuterProtocol 4, 1 => [fields::outer_protocol(outer(v).kind)];
+    /// layer2SegmentId.
+    Segment 351, 8 => segment(&outer(v)).to_be_bytes();
+    GreKey 296, 4 => id_of(v, TunnelKind::Gre);
+    GtpTeid 507, 4 => id_of(v, TunnelKind::GtpU);
+    /// ingressInterface of this direction; INPUT_SNMP of NetFlow v9.
+    Ingress ingressInterface::FIELD.elements[0].id, 4 => fields::ingress(v.record, d).to_be_bytes();
+    ApplicationName 96, LABEL_MAX => *application(v.record);
 }
 
 /// The label of the application, and zeros behind it. A reference: other groups would pay for a copy.
@@ -237,36 +113,25 @@ fn application(record: &FlowRecord) -> &[u8; LABEL_MAX] {
     record.application.as_ref().map_or(NONE, |one| one.label.padded())
 }
 
+#[inline(always)]
+fn address<'a>(v: &View<'a>, end: usize) -> &'a [u8; 16] {
+    if end == 0 { &v.record.key.src } else { &v.record.key.dst }
+}
+
 fn first_four(address: &[u8; 16]) -> [u8; 4] {
     let [a, b, c, d, ..] = *address;
     [a, b, c, d]
 }
 
-/// RFC 5103, biflowDirection (element 239): 1, the source is the initiator; 0, it only sent the first packet seen.
-fn biflow_direction(initiator: Initiator) -> u8 {
-    u8::from(initiator != Initiator::FirstPacket)
-}
-
-/// mplsTopLabelStackSection (element 70): the label's 20 bits; traffic class and bottom of stack are not stored, and 0.
 fn label(label: Option<u32>) -> [u8; 3] {
     let [_, a, b, c] = (label.unwrap_or_default() << 4).to_be_bytes();
     [a, b, c]
 }
 
 /// The tunnel of a record whose template has one.
-fn outer(record: &FlowRecord) -> Tunnel {
+fn outer(v: &View<'_>) -> Tunnel {
     let none = Tunnel { kind: TunnelKind::IpIp, ipv6: false, src: [0; 16], dst: [0; 16], id: 0 };
-    record.path.tunnel.unwrap_or(none)
-}
-
-/// The protocol of the outer IP header.
-const fn outer_protocol(kind: TunnelKind) -> u8 {
-    match kind {
-        TunnelKind::IpIp => 4,
-        TunnelKind::SixInFour => 41,
-        TunnelKind::Gre | TunnelKind::Erspan => 47,
-        TunnelKind::Vxlan | TunnelKind::Geneve | TunnelKind::GtpU | TunnelKind::Teredo => 17,
-    }
+    v.path.tunnel.unwrap_or(none)
 }
 
 /// layer2SegmentId (element 351): the type of overlay in the first octet (1 is VXLAN; Geneve has no number), the
@@ -280,8 +145,8 @@ fn segment(tunnel: &Tunnel) -> u64 {
 }
 
 /// The identifier of a tunnel if it is of this kind; otherwise 0.
-fn id_of(record: &FlowRecord, kind: TunnelKind) -> [u8; 4] {
-    let tunnel = outer(record);
+fn id_of(v: &View<'_>, kind: TunnelKind) -> [u8; 4] {
+    let tunnel = outer(v);
     let id = if tunnel.kind == kind { tunnel.id } else { 0 };
     id.to_be_bytes()
 }

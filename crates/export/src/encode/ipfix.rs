@@ -27,12 +27,11 @@
 use ringtap_flow::{FlowRecord, IpVersion};
 
 use super::facts::{self, LAYOUT_COUNT, LAYOUTS, Layout};
-use super::fields::{self, Element, REVERSE, View};
 use super::message::Message;
 use super::options::{self, Noticed, Options};
 use super::template::{Group, Template};
 use super::{Encoder, Progress, Refusal, Sealed, as_biflow, put_word, word};
-use crate::formats::lines::milliseconds;
+use crate::fields::{self, Element, REVERSE, View, milliseconds};
 use crate::{RecordTotals, Sampling};
 
 const HEADER: usize = 16;
@@ -220,7 +219,7 @@ impl Ipfix {
             return Err(Refusal::Full);
         }
         let (fields, facts) = self.message.record(set, len).split_at_mut(template.len);
-        template.put(&View { record, direction: 0, first: 0, last: 0 }, fields);
+        template.put(&View::of_first_packet(record, [0; 2]), 0, fields);
         facts.copy_from_slice(&self.facts);
         self.count(record, flows);
         Ok(())
@@ -286,7 +285,7 @@ impl Encoder for Ipfix {
             return Err(Refusal::Full);
         }
         let place = self.message.record(set, template.len);
-        template.put(&View { record, direction: 0, first: 0, last: 0 }, place);
+        template.put(&View::of_first_packet(record, [0; 2]), 0, place);
         self.count(record, flows);
         Ok(())
     }
@@ -418,7 +417,7 @@ impl Numbered {
     fn record(&self) -> Vec<u8> {
         let fields = self.fields.fields().map(|(field, reverse)| {
             let enterprise = if reverse { REVERSE } else { 0 };
-            Element { enterprise, ..field.element() }
+            Element { enterprise, ..field.element }
         });
         let elements: Vec<_> = fields.chain(self.layout.elements()).collect();
         let head = [self.number, elements.len() as u16];

@@ -15,7 +15,7 @@
 //! one message.
 
 mod facts;
-pub(crate) mod fields;
+mod fields;
 mod ipfix;
 mod lines;
 mod message;

@@ -14,10 +14,9 @@
 
 use ringtap_flow::{FlowRecord, IpVersion};
 
-use super::fields;
 use super::uptime::Uptime;
 use super::{Encoder, Progress, Refusal, Sealed, counts_of, directions, put_word};
-use crate::formats::lines::milliseconds;
+use crate::fields::{self, milliseconds};
 use crate::{Reason, RecordTotals, Sampling};
 
 const HEADER: usize = 24;

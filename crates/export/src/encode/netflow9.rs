@@ -17,12 +17,11 @@
 
 use ringtap_flow::{FlowRecord, IpVersion};
 
-use super::fields::{self, View};
 use super::message::Message;
 use super::template::{Group, Template};
 use super::uptime::Uptime;
 use super::{Encoder, Progress, Refusal, Sealed, as_uniflows, directions, put_word, word};
-use crate::formats::lines::milliseconds;
+use crate::fields::{self, View, milliseconds};
 use crate::{RecordTotals, Sampling, Sent};
 
 const HEADER: usize = 20;
@@ -189,9 +188,10 @@ impl Encoder for NetFlow9 {
         }
         let (start, end) = (milliseconds(record.first_ns), milliseconds(record.last_ns));
         let (first, last) = self.uptime.place(start, end, self.message.is_empty())?;
+        let view = View::of_first_packet(record, [first, last]);
         for direction in directions(record) {
             let place = self.message.record(set(direction), len(direction));
-            all[templates[direction]].put(&View { record, direction, first, last }, place);
+            all[templates[direction]].put(&view, direction, place);
         }
         let own = as_uniflows(record);
         self.message.flows += own;
@@ -219,7 +219,7 @@ impl Encoder for NetFlow9 {
         let templates = self.templates.iter().enumerate().filter(used).map(|(bits, template)| {
             let id = FIRST_TEMPLATE + bits as u16;
             let head = [id, template.fields().count() as u16];
-            let fields = template.fields().map(|(field, _)| field.element());
+            let fields = template.fields().map(|(field, _)| field.element);
             let words = head.into_iter().chain(fields.flat_map(|one| [one.id, one.len]));
             (TEMPLATE_SET, words.collect::<Vec<_>>())
         });

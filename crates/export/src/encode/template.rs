@@ -7,7 +7,42 @@
 
 use std::mem::take;
 
-use super::fields::{Field, Out, View};
+use super::fields::*;
+use crate::fields::{
+    Element, View, biflowDirection, destinationMacAddress, destinationTransportPort,
+    dot1qCustomerVlanId, flowEndMilliseconds, flowEndReason, flowStartMilliseconds,
+    ipClassOfService, maximumIpTotalLength, maximumTTL, minimumIpTotalLength, minimumTTL,
+    octetDeltaCount, packetDeltaCount, protocolIdentifier, sourceMacAddress, sourceTransportPort,
+    tcpControlBits, vlanId,
+};
+
+/// A field of a template.
+#[derive(Clone, Copy)]
+pub(crate) struct Spec {
+    name: &'static str,
+    pub(crate) element: Element,
+}
+
+impl Spec {
+    const fn of<F: Fixed>() -> Self {
+        Self { name: F::NAME, element: F::ELEMENT }
+    }
+
+    /// Returns true if the field is part of the flow key; for VLAN tags if `vlans` is true.
+    fn is_key(self, vlans: bool) -> bool {
+        const KEY: [&str; 7] = [
+            <SourceV4 as Fixed>::NAME,
+            <DestinationV4 as Fixed>::NAME,
+            <SourceV6 as Fixed>::NAME,
+            <DestinationV6 as Fixed>::NAME,
+            <sourceTransportPort as Fixed>::NAME,
+            <destinationTransportPort as Fixed>::NAME,
+            <protocolIdentifier as Fixed>::NAME,
+        ];
+        const VLANS: [&str; 2] = [<Dot1qVlan as Fixed>::NAME, <dot1qCustomerVlanId as Fixed>::NAME];
+        KEY.contains(&self.name) || vlans && VLANS.contains(&self.name)
+    }
+}
 
 /// Defines the groups with their fields, and the function that writes a group: its fields in order, without branches.
 macro_rules! groups {
@@ -15,9 +50,12 @@ macro_rules! groups {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Group { $($(#[$doc])* $group),+ }
 
+        /// The fields of the groups.
+        const FIELDS_OF: &[&[Spec]] = &[$(&[$(Spec::of::<$field>()),+]),+];
+
         impl Group {
-            const fn fields(self) -> &'static [Field] {
-                match self { $(Self::$group => &[$(Field::$field),+]),+ }
+            const fn fields(self) -> &'static [Spec] {
+                FIELDS_OF[self as usize]
             }
 
             // Inlined into a loop over groups, it would load all fields of the record first.
@@ -28,7 +66,7 @@ macro_rules! groups {
                     // The length is a constant, so the offset of each field is constant, too.
                     if let Some((place, rest)) = take(&mut out.0).split_first_chunk_mut::<LEN>() {
                         let mut place = Out(place);
-                        $(Field::$field.put::<DIRECTION>(view, &mut place);)+
+                        $(<$field as Fixed>::put(view, DIRECTION, &mut place);)+
                         out.0 = rest;
                     }
                 })+ }
@@ -50,30 +88,40 @@ groups! {
     AddressesV6 = [SourceV6, DestinationV6];
     /// All fields of a flow over IPv4 without an answer, except ICMP and encapsulation.
     PlainV4 = [
-        SourceV4, DestinationV4, SourcePort, DestinationPort, Protocol, EndReason, Start, End,
-        Packets, Octets, Tos, MinTtl, MaxTtl, MinLength, MaxLength, TcpFlags
+        SourceV4, DestinationV4, sourceTransportPort, destinationTransportPort, protocolIdentifier,
+        flowEndReason, flowStartMilliseconds, flowEndMilliseconds,
+        packetDeltaCount, octetDeltaCount, ipClassOfService, minimumTTL, maximumTTL,
+        minimumIpTotalLength, maximumIpTotalLength, tcpControlBits
     ];
     /// The same over IPv6.
     PlainV6 = [
-        SourceV6, DestinationV6, SourcePort, DestinationPort, Protocol, EndReason, Start, End,
-        Packets, Octets, Tos, MinTtl, MaxTtl, MinLength, MaxLength, TcpFlags
+        SourceV6, DestinationV6, sourceTransportPort, destinationTransportPort, protocolIdentifier,
+        flowEndReason, flowStartMilliseconds, flowEndMilliseconds,
+        packetDeltaCount, octetDeltaCount, ipClassOfService, minimumTTL, maximumTTL,
+        minimumIpTotalLength, maximumIpTotalLength, tcpControlBits
     ];
-    Ports = [SourcePort, DestinationPort, Protocol];
-    IcmpOfV4 = [Protocol, IcmpV4];
-    IcmpOfV6 = [Protocol, IcmpV6];
+    Ports = [sourceTransportPort, destinationTransportPort, protocolIdentifier];
+    IcmpOfV4 = [protocolIdentifier, IcmpV4];
+    IcmpOfV6 = [protocolIdentifier, IcmpV6];
     /// First and last time, and the end reason.
-    Span = [EndReason, Start, End];
+    Span = [flowEndReason, flowStartMilliseconds, flowEndMilliseconds];
     /// First and last time in milliseconds of uptime, and the end reason.
-    SpanOfUptime = [EndReason, FirstSwitched, LastSwitched];
+    SpanOfUptime = [flowEndReason, FirstSwitched, LastSwitched];
     /// The counters of one direction.
-    Counts = [Packets, Octets, Tos, MinTtl, MaxTtl, MinLength, MaxLength];
-    CountsAndFlags = [Packets, Octets, Tos, MinTtl, MaxTtl, MinLength, MaxLength, TcpFlags];
+    Counts = [
+        packetDeltaCount, octetDeltaCount, ipClassOfService, minimumTTL, maximumTTL,
+        minimumIpTotalLength, maximumIpTotalLength
+    ];
+    CountsAndFlags = [
+        packetDeltaCount, octetDeltaCount, ipClassOfService, minimumTTL, maximumTTL,
+        minimumIpTotalLength, maximumIpTotalLength, tcpControlBits
+    ];
     /// How the initiator was determined.
-    Initiative = [Direction];
-    Ethernet = [SourceMac, DestinationMac];
-    OneVlan = [Vlan];
+    Initiative = [biflowDirection];
+    Ethernet = [sourceMacAddress, destinationMacAddress];
+    OneVlan = [vlanId];
     /// The outermost tag by its old and its new element, and the next tag.
-    Vlans = [Vlan, Dot1qVlan, CustomerVlan];
+    Vlans = [vlanId, Dot1qVlan, dot1qCustomerVlanId];
     Label = [TopLabel];
     /// The receiving interface of the first packet, for flows from interfaces.
     Ingress = [Ingress];
@@ -82,10 +130,10 @@ groups! {
 }
 
 /// Length of fields, in octets.
-const fn octets(fields: &[Field]) -> usize {
+const fn octets(fields: &[Spec]) -> usize {
     let (mut len, mut at) = (0, 0);
     while at < fields.len() {
-        len += fields[at].element().len as usize;
+        len += fields[at].element.len as usize;
         at += 1;
     }
     len
@@ -131,7 +179,7 @@ impl Template {
     }
 
     /// All fields; the flag is true for the reverse direction.
-    pub(crate) fn fields(&self) -> impl Iterator<Item = (Field, bool)> {
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (Spec, bool)> {
         self.parts[..self.count].iter().flat_map(|&part| {
             let (group, reverse) = match part {
                 Part::Own(group) => (group, false),
@@ -141,12 +189,12 @@ impl Template {
         })
     }
 
-    /// Writes a record into `place`, which has [`len`](Self::len) octets.
+    /// Writes a direction of a record, 0 from the initiator, into `place`, which has [`len`](Self::len) octets.
     #[inline]
-    pub(crate) fn put(&self, view: &View<'_>, place: &mut [u8]) {
+    pub(crate) fn put(&self, view: &View<'_>, direction: usize, place: &mut [u8]) {
         let mut out = Out(place);
         for part in &self.parts[..self.count] {
-            match (part, view.direction) {
+            match (part, direction) {
                 (Part::Own(group), 0) | (Part::Reverse(group), 1) => group.put::<0>(view, &mut out),
                 (Part::Own(group) | Part::Reverse(group), _) => group.put::<1>(view, &mut out),
             }
@@ -156,7 +204,22 @@ impl Template {
 
     /// flowKeyIndicator (element 173): bit n is set if field n is part of the key; VLAN tags are if `vlans` is true.
     pub(crate) fn keys(&self, vlans: bool) -> u64 {
-        let own = |(field, reverse): (Field, bool)| field.is_key(vlans) && !reverse;
+        let own = |(field, reverse): (Spec, bool)| field.is_key(vlans) && !reverse;
         self.fields().enumerate().filter(|&(_, field)| own(field)).map(|(at, _)| 1 << at).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::{FIELDS, Field};
+
+    #[test]
+    fn every_field_with_octets_is_in_a_group() {
+        let named: Vec<_> = FIELDS_OF.iter().copied().flatten().map(|spec| spec.name).collect();
+        let has_octets = |field: &&Field| matches!(field.elements, [one] if one.len > 0);
+        for field in FIELDS.iter().filter(has_octets).filter(|field| field.kind.is_none()) {
+            assert!(named.contains(&field.name), "{}: add it to a group", field.name);
+        }
     }
 }

@@ -7,8 +7,7 @@
 use ringtap_flow::{Event, IpVersion, Kind};
 
 use crate::formats::address::push_address;
-use crate::formats::json::push_values;
-use crate::formats::lines::{push_json, push_number};
+use crate::formats::lines::{push_fact, push_json, push_number};
 use crate::formats::{CommunityId, Interfaces, TextFormat};
 
 pub(super) const FORMAT: TextFormat<Event> = TextFormat { head: None, line, tail: None };
@@ -41,7 +40,12 @@ fn line(line: &mut Vec<u8>, event: &Event, _interfaces: &Interfaces) {
         push_number(line, event.ingress);
     }
     for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Protocol) {
-        push_values(line, kind, event.values.of(kind));
+        if event.values.first(kind).is_some() {
+            line.extend_from_slice(b",\"");
+            line.extend_from_slice(kind.name().as_bytes());
+            line.extend_from_slice(b"\":");
+            push_fact(line, kind, event.values.of(kind));
+        }
     }
     line.extend_from_slice(b",\"communityId\":\"");
     line.extend_from_slice(CommunityId::of_event(event).as_bytes());

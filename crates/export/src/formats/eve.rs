@@ -9,24 +9,23 @@
 //! The schema does not allow other names, so values without a name in it are left out. Octets are those of layer 3;
 //! Suricata counts from the link layer on.
 
-use ringtap_flow::{EndReason, FlowRecord, History, Path};
+use ringtap_flow::{EndReason, FlowRecord, History};
 
-use crate::formats::address::{push_address, push_mac};
+use crate::fields::{self, Row, Value, View, outer_protocol};
 use crate::formats::date::push_iso;
 use crate::formats::ids::flow_id;
 use crate::formats::lines::{push_hex, push_number};
-use crate::formats::protocol::{TCP, has_ports, is_icmp};
+use crate::formats::protocol::{TCP, is_icmp};
 use crate::formats::service::app_proto;
-use crate::formats::way::{macs, outer_protocol, outer_version, vlans, way};
-use crate::formats::{CommunityId, Interfaces, TextFormat};
+use crate::formats::{Interfaces, TextFormat};
 
 pub(super) const FORMAT: Option<TextFormat> = Some(TextFormat { head: None, line, tail: None });
 
 /// Appends the line of a record.
 pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, interfaces: &Interfaces) {
-    let key = &record.key;
-    let path = way(record);
-    let tcp = (key.protocol == TCP).then(|| TcpState::of(record.history));
+    let mut reversed = None;
+    let v = &View::of(record, &mut reversed);
+    let tcp = (record.key.protocol == TCP).then(|| TcpState::of(record.history));
 
     line.extend_from_slice(b"{\"timestamp\":\"");
     push_iso(line, record.last_ns);
@@ -36,26 +35,20 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, interfaces: &Interfa
         line.extend_from_slice(interface.as_bytes());
     }
     line.extend_from_slice(b",\"event_type\":\"flow\"");
-    for (at, &vlan) in vlans(&path).iter().enumerate() {
-        number(line, if at == 0 { b",\"vlan\":[" } else { b"," }, vlan);
+    if let Some(outermost) = fields::vlanId::of(v) {
+        field(line, b",\"vlan\":[", Some(outermost));
+        field(line, b",", fields::dot1qCustomerVlanId::of(v));
+        line.push(b']');
     }
-    line.extend_from_slice(if path.vlan_tags > 0 { b"],\"src_ip\":\"" } else { b",\"src_ip\":\"" });
-    push_address(line, key.version, &key.src);
-    line.push(b'"');
-    if has_ports(key.protocol) {
-        number(line, b",\"src_port\":", key.src_port);
-    }
-    line.extend_from_slice(b",\"dest_ip\":\"");
-    push_address(line, key.version, &key.dst);
-    line.push(b'"');
-    if has_ports(key.protocol) {
-        number(line, b",\"dest_port\":", key.dst_port);
-    }
-    number(line, b",\"ip_v\":", key.version as u8);
+    field(line, b",\"src_ip\":", fields::sourceIPAddress::of(v));
+    field(line, b",\"src_port\":", fields::sourceTransportPort::of(v));
+    field(line, b",\"dest_ip\":", fields::destinationIPAddress::of(v));
+    field(line, b",\"dest_port\":", fields::destinationTransportPort::of(v));
+    field(line, b",\"ip_v\":", fields::ipVersion::of(v));
     line.extend_from_slice(b",\"proto\":\"");
-    push_protocol(line, key.protocol);
+    push_protocol(line, record.key.protocol);
     line.push(b'"');
-    if is_icmp(key.protocol) {
+    if is_icmp(record.key.protocol) {
         let [icmp_type, icmp_code] = record.icmp_type_code.to_be_bytes();
         number(line, b",\"icmp_type\":", icmp_type);
         number(line, b",\"icmp_code\":", icmp_code);
@@ -65,21 +58,21 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, interfaces: &Interfa
         line.extend_from_slice(name.as_bytes());
         line.push(b'"');
     }
-    flow(line, record, tcp.flatten());
+    flow(line, v, tcp.flatten());
     if let Some(state) = tcp {
         tcp_object(line, record.tcp_flags, state);
     }
-    link(line, &path);
-    line.extend_from_slice(b",\"community_id\":\"");
-    line.extend_from_slice(CommunityId::of(record).as_bytes());
-    line.extend_from_slice(b"\"}\n");
+    link(line, v);
+    field(line, b",\"community_id\":", fields::communityId::of(v));
+    line.extend_from_slice(b"}\n");
 }
 
-fn flow(line: &mut Vec<u8>, record: &FlowRecord, tcp: Option<TcpState>) {
-    number(line, b",\"flow\":{\"pkts_toserver\":", record.packets[0]);
-    number(line, b",\"pkts_toclient\":", record.packets[1]);
-    number(line, b",\"bytes_toserver\":", record.octets[0]);
-    number(line, b",\"bytes_toclient\":", record.octets[1]);
+fn flow(line: &mut Vec<u8>, v: &View<'_>, tcp: Option<TcpState>) {
+    let record = v.record;
+    field(line, b",\"flow\":{\"pkts_toserver\":", fields::packetDeltaCount::of(v));
+    field(line, b",\"pkts_toclient\":", fields::reversePacketDeltaCount::of(v));
+    field(line, b",\"bytes_toserver\":", fields::octetDeltaCount::of(v));
+    field(line, b",\"bytes_toclient\":", fields::reverseOctetDeltaCount::of(v));
     line.extend_from_slice(b",\"start\":\"");
     push_iso(line, record.first_ns);
     line.extend_from_slice(b"\",\"end\":\"");
@@ -137,20 +130,16 @@ fn tcp_object(line: &mut Vec<u8>, flags: [u8; 2], state: Option<TcpState>) {
 }
 
 /// The link addresses, in Suricata's form of lists, and the tunnel.
-fn link(line: &mut Vec<u8>, path: &Path) {
-    if let Some([source, destination]) = macs(path) {
-        line.extend_from_slice(b",\"ether\":{\"dest_macs\":[\"");
-        push_mac(line, destination);
-        line.extend_from_slice(b"\"],\"src_macs\":[\"");
-        push_mac(line, source);
-        line.extend_from_slice(b"\"]}");
+fn link(line: &mut Vec<u8>, v: &View<'_>) {
+    if let Some(destination) = fields::destinationMacAddress::of(v) {
+        field(line, b",\"ether\":{\"dest_macs\":[", Some(destination));
+        field(line, b"],\"src_macs\":[", fields::sourceMacAddress::of(v));
+        line.extend_from_slice(b"]}");
     }
-    if let Some(tunnel) = &path.tunnel {
-        line.extend_from_slice(b",\"tunnel\":{\"src_ip\":\"");
-        push_address(line, outer_version(tunnel), &tunnel.src);
-        line.extend_from_slice(b"\",\"dest_ip\":\"");
-        push_address(line, outer_version(tunnel), &tunnel.dst);
-        line.extend_from_slice(b"\",\"proto\":\"");
+    if let Some(tunnel) = &v.path.tunnel {
+        field(line, b",\"tunnel\":{\"src_ip\":", fields::tunnelSourceIPAddress::of(v));
+        field(line, b",\"dest_ip\":", fields::tunnelDestinationIPAddress::of(v));
+        line.extend_from_slice(b",\"proto\":\"");
         push_protocol(line, outer_protocol(tunnel.kind));
         line.extend_from_slice(b"\",\"depth\":1}");
     }
@@ -231,4 +220,13 @@ impl TcpState {
 fn number(line: &mut Vec<u8>, before: &[u8], number: impl Into<u64>) {
     line.extend_from_slice(before);
     push_number(line, number);
+}
+
+/// Appends `before` and a value, if there is one.
+#[inline(always)]
+fn field(line: &mut Vec<u8>, before: &[u8], value: Option<Value<'_>>) {
+    if let Some(value) = value {
+        line.extend_from_slice(before);
+        value.json(line);
+    }
 }

@@ -1,10 +1,7 @@
 //! Numbers and text in lines.
 
 use ringtap_base::text;
-
-pub(crate) const fn milliseconds(ns: u64) -> u64 {
-    ns / 1_000_000
-}
+use ringtap_flow::{Keep, Kind, Type};
 
 const fn digits(number: usize) -> [u8; 3] {
     [b'0' + (number / 100) as u8, b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8]
@@ -72,6 +69,30 @@ pub(super) const fn hex(byte: u8) -> [u8; 2] {
 /// Appends text as a JSON string; invalid UTF-8 becomes U+FFFD.
 pub(crate) fn push_json(line: &mut Vec<u8>, text: &[u8]) {
     text::push_json(line, &String::from_utf8_lossy(text));
+}
+
+/// Appends the values of a kind as JSON: a list, if a flow keeps several, else the first one.
+pub(crate) fn push_fact<'a>(
+    line: &mut Vec<u8>,
+    kind: Kind,
+    values: impl Iterator<Item = &'a [u8]>,
+) {
+    let list = kind.keep() == Keep::List;
+    if list {
+        line.push(b'[');
+    }
+    for (at, value) in values.take(if list { usize::MAX } else { 1 }).enumerate() {
+        if at > 0 {
+            line.push(b',');
+        }
+        match kind.value_type() {
+            Type::Text => push_json(line, value),
+            Type::Number => line.extend_from_slice(value),
+        }
+    }
+    if list {
+        line.push(b']');
+    }
 }
 
 /// Appends texts as one field of CSV (RFC 4180), separated by semicolons. Semicolons, backslashes and letters that act

@@ -22,23 +22,21 @@ pub(crate) mod eve;
 mod ids;
 pub(crate) mod json;
 pub(crate) mod lines;
-mod origins;
 #[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 mod parquet;
 pub(crate) mod protocol;
 mod service;
 #[cfg(test)]
 mod tests;
-pub(crate) mod way;
+mod text;
 pub(crate) mod zeek;
 
 use std::fmt;
 use std::io;
 use std::str::FromStr;
-use std::sync::Arc;
 
+pub use crate::fields::{Columns, Origins};
 pub use community_id::CommunityId;
-pub use origins::Origins;
 #[cfg(feature = "arrow")]
 pub(crate) use parquet::GrowingBatch;
 #[cfg(feature = "parquet")]
@@ -46,26 +44,7 @@ pub(crate) use parquet::finish as finish_parquet;
 #[cfg(feature = "parquet")]
 pub use parquet::{GROUP_BYTES, GROUP_ROWS, GROUPS_MOST, ParquetFile, Rows};
 use ringtap_flow::FlowRecord;
-
-/// A text format of flow records or events: a head, one line an item, and a tail. Each function appends to its first
-/// argument.
-#[derive(Debug)]
-pub struct TextFormat<I = FlowRecord> {
-    /// Text before the lines, if any; takes the earliest packet time of the first item, nanoseconds.
-    pub head: Option<fn(&mut Vec<u8>, u64, &Interfaces)>,
-    /// The line of an item, with its line feed; nothing if the format has no line for it.
-    pub line: fn(&mut Vec<u8>, &I, &Interfaces),
-    /// Text after the lines, if any; takes the latest packet time of all items, nanoseconds.
-    pub tail: Option<fn(&mut Vec<u8>, u64)>,
-}
-
-impl<I> Clone for TextFormat<I> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<I> Copy for TextFormat<I> {}
+pub use text::{Interface, Interfaces, TextFormat};
 
 /// Defines the enum of formats, their names and their functions from one list.
 macro_rules! formats {
@@ -109,71 +88,6 @@ formats! {
     Zeek = zeek,
     /// Apache Parquet.
     Parquet = parquet,
-}
-
-/// An interface that received packets of flows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
-    /// The kernel's number, as in `record.path.ingress`.
-    pub index: u32,
-    /// Its name when it was opened.
-    pub name: String,
-}
-
-/// The interfaces of a run; its records contain the interface of a flow's first packet. Empty for a run over files.
-/// Zeek's format has no field for it. Also which [`Origins`] the run's records have.
-#[derive(Clone, Debug, Default)]
-pub struct Interfaces {
-    list: Arc<[(u32, String)]>,
-    origins: Origins,
-}
-
-impl Interfaces {
-    /// Creates the list.
-    pub fn new(interfaces: &[Interface]) -> Self {
-        let list = interfaces.iter().map(|one| (one.index, quoted(&one.name))).collect();
-        Self { list, origins: Origins::default() }
-    }
-
-    /// Returns true if there are none: records come from files.
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
-    /// Adds columns for origins.
-    #[must_use]
-    pub fn with(self, origins: Origins) -> Self {
-        Self { origins, ..self }
-    }
-
-    /// The columns that not all runs have.
-    #[cfg(feature = "parquet")]
-    pub(crate) fn columns(&self) -> Columns {
-        Columns { ingress: !self.is_empty(), origins: self.origins }
-    }
-
-    /// The name of an interface as a JSON string; `None` if it is unknown.
-    pub(crate) fn quoted_name(&self, index: u32) -> Option<&str> {
-        let known = self.list.iter().find(|(own, _)| index > 0 && *own == index);
-        known.map(|(_, name)| name.as_str())
-    }
-}
-
-/// The columns that not all runs have.
-#[cfg(feature = "parquet")]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Columns {
-    /// The receiving interface.
-    pub ingress: bool,
-    /// The origins of source and destination.
-    pub origins: Origins,
-}
-
-/// A name as a JSON string.
-fn quoted(name: &str) -> String {
-    let mut text = Vec::new();
-    ringtap_base::text::push_json(&mut text, name);
-    String::from_utf8(text).unwrap_or_default()
 }
 
 /// The record format does not exist, or is not built in.

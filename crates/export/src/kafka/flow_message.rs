@@ -1,35 +1,13 @@
 //! A direction of a flow record as a protobuf message with the names and numbers of goflow2's `FlowMessage`
 //! (`pb/flow.proto` of goflow2, version 2), so that its readers understand ours. Only fields with a value are filled.
-//!
-//! | number | name | is |
-//! |---|---|---|
-//! | 3 | `sampling_rate` | N, if one of N packets is sampled; 1 without sampling |
-//! | 6, 7 | `src_addr`, `dst_addr` | 4 or 16 octets |
-//! | 9, 10 | `bytes`, `packets` | layer 3 octets and packets of this direction |
-//! | 11 | `sampler_address` | the probe's name, if it is an address; or this machine's address towards the broker |
-//! | 14, 15 | `src_as`, `dst_as` | autonomous systems, with origins |
-//! | 18 | `in_if` | the interface that received the flow's first packet, in its direction |
-//! | 20 | `proto` | IP protocol |
-//! | 21, 22 | `src_port`, `dst_port` | ports |
-//! | 23 | `ip_tos` | type of service of the first packet |
-//! | 25 | `ip_ttl` | smallest time to live |
-//! | 26 | `tcp_flags` | all flags, or-ed |
-//! | 27, 28 | `src_mac`, `dst_mac` | Ethernet addresses, 48 bits |
-//! | 29, 33 | `vlan_id`, `src_vlan` | outermost VLAN tag |
-//! | 30 | `etype` | 0x0800 or 0x86dd |
-//! | 31, 32 | `icmp_type`, `icmp_code` | of the first packet |
-//! | 70 | `observation_domain_id` | the observation domain |
-//! | 81 | `mpls_label` | top label |
-//! | 110 | `time_received_ns` | as `time_flow_end_ns`: there is no separate receiver |
-//! | 111, 112 | `time_flow_start_ns`, `time_flow_end_ns` | earliest and latest packet of the whole flow |
+//! docs/EXPORT.md has the table of fields.
 
 use std::net::IpAddr;
 
 use ringtap_flow::{FlowKey, FlowRecord, IpVersion};
 
 use crate::Settings;
-use crate::encode::fields::{ingress, is_icmp};
-use crate::formats::way::{macs, vlans, way};
+use crate::fields::{self, View};
 
 const IPV4: u32 = 0x0800;
 const IPV6: u32 = 0x86dd;
@@ -110,6 +88,8 @@ impl FlowMessage {
 
     /// Fills all other fields with a direction of a record: 0 from the initiator, 1 to it. The memory is used again.
     pub(crate) fn fill(&mut self, record: &FlowRecord, direction: usize) {
+        let mut reversed = None;
+        let v = &View::of(record, &mut reversed);
         let forward = direction == 0;
         let key = if forward { record.key } else { record.key.reversed() };
         let FlowKey { src, dst, src_port, dst_port, protocol, version } = key;
@@ -125,7 +105,7 @@ impl FlowMessage {
         self.ip_tos = record.tos[direction].into();
         self.ip_ttl = record.ttl[direction][0].into();
         self.tcp_flags = record.tcp_flags[direction].into();
-        self.in_if = ingress(record, direction);
+        self.in_if = fields::ingress(record, direction);
 
         let number = |end: usize| {
             let origins = record.origins.as_ref();
@@ -133,15 +113,14 @@ impl FlowMessage {
         };
         (self.src_as, self.dst_as) = (number(direction), number(1 - direction));
 
-        let path = way(record);
-        self.vlan_id = vlans(&path).first().copied().unwrap_or_default().into();
+        self.vlan_id = if v.path.vlan_tags > 0 { v.path.vlans[0].into() } else { 0 };
         self.src_vlan = self.vlan_id;
         // Fields of the first packet: as in NetFlow v9, the answering direction does not have them.
-        let macs = macs(&path).filter(|_| forward).copied().unwrap_or_default();
+        let macs = if forward { v.path.macs } else { Default::default() };
         [self.src_mac, self.dst_mac] = macs.map(|mac| mac.iter().fold(0, number_of));
         self.mpls_label.clear();
-        self.mpls_label.extend(path.mpls_label.filter(|_| forward));
-        let icmp = if forward && is_icmp(record) { record.icmp_type_code } else { 0 };
+        self.mpls_label.extend(v.path.mpls_label.filter(|_| forward));
+        let icmp = if forward && fields::is_icmp(record) { record.icmp_type_code } else { 0 };
         (self.icmp_type, self.icmp_code) = (u32::from(icmp >> 8), u32::from(icmp & 0xff));
 
         (self.time_flow_start_ns, self.time_flow_end_ns) = (record.first_ns, record.last_ns);

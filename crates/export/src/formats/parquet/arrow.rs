@@ -19,9 +19,9 @@ use arrow_array::{ArrayRef, ListArray, PrimitiveArray, RecordBatch, StringArray,
 use arrow_buffer::{NullBuffer, NullBufferBuilder, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use super::column::{Column, IN_LIST, Kind, Shape, Values};
-use super::columns::{Definition, Rows, definitions};
-use crate::formats::Columns;
+use super::column::{Column, IN_LIST, Values};
+use super::columns::Rows;
+use crate::fields::{self, Columns, Field as Own, Shape, Type};
 
 /// The name of a list's values, as Parquet has it.
 const ELEMENT: &str = "element";
@@ -31,7 +31,8 @@ const UTC: &str = "UTC";
 /// A record batch that grows.
 pub(crate) struct GrowingBatch {
     schema: SchemaRef,
-    arrays: Vec<GrowingArray>,
+    /// With the numbers of their fields.
+    arrays: Vec<(usize, GrowingArray)>,
     rows: usize,
     /// Rows for which memory is reserved.
     capacity: usize,
@@ -41,9 +42,9 @@ pub(crate) struct GrowingBatch {
 impl GrowingBatch {
     /// No rows, with these columns besides those of all runs.
     pub(crate) fn new(further: Columns, capacity: usize) -> Self {
-        let fields: Vec<_> = definitions(further).map(field).collect();
-        let arrays = definitions(further).map(|(_, kind, shape)| GrowingArray::new(kind, shape));
-        let arrays = arrays.collect();
+        let fields: Vec<_> = fields::columns(further).map(|(_, own)| field(own)).collect();
+        let array = |(row, own): (_, &Own)| (row, GrowingArray::new(own.value, own.shape));
+        let arrays = fields::columns(further).map(array).collect();
         Self { schema: Arc::new(Schema::new(fields)), arrays, rows: 0, capacity, fact_bytes: 0 }
     }
 
@@ -59,8 +60,8 @@ impl GrowingBatch {
 
     /// Appends copies of all rows, which have the same columns.
     pub(crate) fn append(&mut self, rows: &Rows) {
-        for (array, column) in self.arrays.iter_mut().zip(&rows.columns) {
-            array.append(column, self.rows, self.capacity);
+        for (row, array) in &mut self.arrays {
+            array.append(&rows.columns[*row], self.rows, self.capacity);
         }
         self.rows += rows.rows;
         self.fact_bytes += rows.fact_bytes();
@@ -75,7 +76,7 @@ impl GrowingBatch {
         (self.capacity, self.fact_bytes) = (capacity, 0);
         let mut nulls = Vec::new();
         let fields = self.schema.fields().iter();
-        let arrays = fields.zip(&mut self.arrays).map(|(field, array)| {
+        let arrays = fields.zip(&mut self.arrays).map(|(field, (_, array))| {
             let next = GrowingArray::new(array.kind, array.shape);
             let array = std::mem::replace(array, next);
             if array.is_null() {
@@ -98,7 +99,7 @@ fn null_array(known: &mut Vec<ArrayRef>, data_type: &DataType, rows: usize) -> A
     array
 }
 
-fn field((name, kind, shape): Definition) -> Field {
+fn field(&Own { name, value: kind, shape, .. }: &Own) -> Field {
     match shape {
         Shape::Required => Field::new(name, data_type(kind), false),
         Shape::Optional => Field::new(name, data_type(kind), true),
@@ -107,24 +108,24 @@ fn field((name, kind, shape): Definition) -> Field {
 }
 
 /// The field of a list's values.
-fn element(kind: Kind) -> Field {
+fn element(kind: Type) -> Field {
     Field::new(ELEMENT, data_type(kind), false)
 }
 
-fn data_type(kind: Kind) -> DataType {
+fn data_type(kind: Type) -> DataType {
     match kind {
-        Kind::Time => DataType::Timestamp(TimeUnit::Millisecond, Some(UTC.into())),
-        Kind::Number(8) => DataType::UInt8,
-        Kind::Number(16) => DataType::UInt16,
-        Kind::Number(32) => DataType::UInt32,
-        Kind::Number(_) => DataType::UInt64,
-        Kind::Text => DataType::Utf8,
+        Type::Time => DataType::Timestamp(TimeUnit::Millisecond, Some(UTC.into())),
+        Type::U8 => DataType::UInt8,
+        Type::U16 => DataType::UInt16,
+        Type::U32 => DataType::UInt32,
+        Type::U64 => DataType::UInt64,
+        Type::Text => DataType::Utf8,
     }
 }
 
 /// A column of a batch while it grows.
 struct GrowingArray {
-    kind: Kind,
+    kind: Type,
     shape: Shape,
     values: Buffer,
     /// Of each row up to the last one with a value; unused if every row has one.
@@ -134,7 +135,7 @@ struct GrowingArray {
 }
 
 impl GrowingArray {
-    fn new(kind: Kind, shape: Shape) -> Self {
+    fn new(kind: Type, shape: Shape) -> Self {
         let values = Buffer::new(kind);
         Self { kind, shape, values, validity: NullBufferBuilder::new(0), offsets: vec![0] }
     }
@@ -227,14 +228,14 @@ enum Buffer {
 }
 
 impl Buffer {
-    fn new(kind: Kind) -> Self {
+    fn new(kind: Type) -> Self {
         match kind {
-            Kind::Time => Self::Time(Vec::new()),
-            Kind::Number(8) => Self::Bits8(Vec::new()),
-            Kind::Number(16) => Self::Bits16(Vec::new()),
-            Kind::Number(32) => Self::Bits32(Vec::new()),
-            Kind::Number(_) => Self::Bits64(Vec::new()),
-            Kind::Text => Self::Text { bytes: Vec::new(), offsets: vec![0] },
+            Type::Time => Self::Time(Vec::new()),
+            Type::U8 => Self::Bits8(Vec::new()),
+            Type::U16 => Self::Bits16(Vec::new()),
+            Type::U32 => Self::Bits32(Vec::new()),
+            Type::U64 => Self::Bits64(Vec::new()),
+            Type::Text => Self::Text { bytes: Vec::new(), offsets: vec![0] },
         }
     }
 

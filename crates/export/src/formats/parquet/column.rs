@@ -1,25 +1,6 @@
-//! One column of a row group while it grows, and the row that is being filled.
+//! One column of a row group while it grows, and the place of a row in it.
 
-/// The type of a column's values.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Kind {
-    /// Milliseconds since 1970, UTC.
-    Time,
-    /// Unsigned, with this number of bits.
-    Number(i8),
-    Text,
-}
-
-/// How many values a row has.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Shape {
-    /// One.
-    Required,
-    /// None or one.
-    Optional,
-    /// Any number.
-    List,
-}
+use crate::fields::{Shape, Type, Value};
 
 /// The levels of a value in a list.
 pub(super) const IN_LIST: i16 = 2;
@@ -49,90 +30,64 @@ pub(super) enum Values {
     },
 }
 
-/// The columns of the current row that have no value yet, and the number of rows before it. A missing value costs
-/// nothing: its level follows with the next value of the column.
-pub(super) struct Row<'a> {
-    pub(super) columns: std::slice::IterMut<'a, Column>,
+/// The place of a row in a column. A missing value costs nothing: its level follows with the next value of the column.
+pub(super) struct Place<'a> {
+    pub(super) column: &'a mut Column,
+    /// Number of rows before it.
     pub(super) before: usize,
 }
 
-impl Row<'_> {
-    #[inline]
-    fn next(&mut self) -> &mut Column {
-        self.columns.next().expect("as many columns as fields")
+impl Place<'_> {
+    /// The column, which covers the row from now on.
+    #[inline(always)]
+    fn column(&mut self) -> &mut Column {
+        if self.column.shape != Shape::Required {
+            self.column.present(self.before);
+        }
+        self.column
     }
 
-    /// Leaves `count` columns without a value.
-    pub(super) fn skip(&mut self, count: usize) {
-        if count > 0 {
-            self.columns.nth(count - 1);
+    /// Sets the value of the row.
+    #[inline(always)]
+    pub(super) fn set(&mut self, value: Value<'_>) {
+        match value {
+            Value::Number(number) => self.number(number),
+            Value::TypeCode(_, code) => self.number(code.into()),
+            Value::Fact(facts, kind) => self.values(facts.values(kind)),
+            text => match &mut self.column().values {
+                Values::Text { bytes, ends } => {
+                    text.text(bytes);
+                    ends.push(bytes.len());
+                }
+                Values::Long(_) | Values::Int(_) => unreachable!("a column of text"),
+            },
         }
     }
 
-    /// The next column, if it gets a value. It then covers the row.
-    #[inline]
-    fn optional<T>(&mut self, value: Option<T>) -> Option<(&mut Column, T)> {
-        let before = self.before;
-        let column = self.next();
-        let value = value?;
-        column.present(before);
-        Some((column, value))
-    }
-
-    /// Counts and times are stored in signed words with the same bits, as the format requires.
-    #[inline]
-    pub(super) fn long(&mut self, value: u64) {
-        self.next().long(value);
-    }
-
-    #[inline]
-    pub(super) fn perhaps_long(&mut self, value: Option<u64>) {
-        if let Some((column, value)) = self.optional(value) {
-            column.long(value);
-        }
-    }
-
-    #[inline]
-    pub(super) fn int(&mut self, value: impl Into<u32>) {
-        self.next().int(value.into());
-    }
-
-    #[inline]
-    pub(super) fn perhaps_int(&mut self, value: Option<impl Into<u32>>) {
-        if let Some((column, value)) = self.optional(value) {
-            column.int(value.into());
-        }
-    }
-
-    #[inline]
-    pub(super) fn text(&mut self, push: impl FnOnce(&mut Vec<u8>)) {
-        self.next().text(push);
-    }
-
-    #[inline]
-    pub(super) fn perhaps_text<T>(&mut self, value: Option<T>, push: impl FnOnce(&mut Vec<u8>, T)) {
-        if let Some((column, value)) = self.optional(value) {
-            column.text(|text| push(text, value));
+    /// Numbers are stored in signed words with the same bits, as the format requires.
+    #[inline(always)]
+    fn number(&mut self, value: u64) {
+        match &mut self.column().values {
+            Values::Long(values) => values.push(value.cast_signed()),
+            Values::Int(values) => values.push((value as u32).cast_signed()),
+            Values::Text { .. } => unreachable!("a column of numbers"),
         }
     }
 
     /// The values of a fact: one at most, unless it is a list.
-    pub(super) fn facts<'a>(&mut self, values: impl Iterator<Item = &'a [u8]>) {
-        let before = self.before;
-        let column = self.next();
-        let list = column.shape == Shape::List;
+    fn values<'a>(&mut self, values: impl Iterator<Item = &'a [u8]>) {
         for (place, value) in values.enumerate() {
-            if !list {
-                column.present(before);
-            } else {
-                if place == 0 {
-                    column.cover(before);
-                    column.covered += 1;
-                }
-                column.levels.push(IN_LIST);
-                column.repeats.push((place > 0).into());
+            if self.column.shape != Shape::List {
+                self.column().fact(value);
+                continue;
             }
-            column.fact(value);
+            if place == 0 {
+                self.column.cover(self.before);
+                self.column.covered += 1;
+            }
+            self.column.levels.push(IN_LIST);
+            self.column.repeats.push((place > 0).into());
+            self.column.fact(value);
         }
     }
 }
@@ -151,11 +106,11 @@ impl Values {
 
 impl Column {
     /// A column without rows.
-    pub(super) fn new(kind: Kind, shape: Shape) -> Self {
+    pub(super) fn new(kind: Type, shape: Shape) -> Self {
         let values = match kind {
-            Kind::Time | Kind::Number(64) => Values::Long(Vec::new()),
-            Kind::Number(_) => Values::Int(Vec::new()),
-            Kind::Text => Values::Text { bytes: Vec::new(), ends: Vec::new() },
+            Type::Time | Type::U64 => Values::Long(Vec::new()),
+            Type::U8 | Type::U16 | Type::U32 => Values::Int(Vec::new()),
+            Type::Text => Values::Text { bytes: Vec::new(), ends: Vec::new() },
         };
         Self { values, shape, levels: Vec::new(), repeats: Vec::new(), covered: 0 }
     }
@@ -240,22 +195,6 @@ impl Column {
         }
     }
 
-    #[inline]
-    fn long(&mut self, value: u64) {
-        match &mut self.values {
-            Values::Long(values) => values.push(value.cast_signed()),
-            Values::Int(_) | Values::Text { .. } => unreachable!("a column of 64 bits"),
-        }
-    }
-
-    #[inline]
-    fn int(&mut self, value: u32) {
-        match &mut self.values {
-            Values::Int(values) => values.push(value.cast_signed()),
-            Values::Long(_) | Values::Text { .. } => unreachable!("a column of small numbers"),
-        }
-    }
-
     /// Text with U+FFFD for invalid UTF-8, or the digits of a number.
     fn fact(&mut self, value: &[u8]) {
         match &mut self.values {
@@ -271,17 +210,6 @@ impl Column {
                 ends.push(bytes.len());
             }
             Values::Int(_) => unreachable!("facts are texts or numbers of 64 bits"),
-        }
-    }
-
-    #[inline]
-    fn text(&mut self, push: impl FnOnce(&mut Vec<u8>)) {
-        match &mut self.values {
-            Values::Text { bytes, ends } => {
-                push(bytes);
-                ends.push(bytes.len());
-            }
-            Values::Long(_) | Values::Int(_) => unreachable!("a column of text"),
         }
     }
 }

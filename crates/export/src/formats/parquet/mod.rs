@@ -23,17 +23,18 @@ use std::sync::Arc;
 pub(crate) use arrow::GrowingBatch;
 pub use columns::Rows;
 use parquet::basic::{Compression, Encoding};
-use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 pub(crate) use recover::finish;
+use recover::{CREATED_BY, error};
 use ringtap_flow::FlowRecord;
 
-use crate::formats::Columns;
+use crate::fields::{Columns, FIELDS, Row, Type, communityId};
+use crate::formats::TextFormat;
 
 /// Not a text format.
-pub(super) const FORMAT: Option<super::TextFormat> = None;
+pub(super) const FORMAT: Option<TextFormat> = None;
 
 /// Rows in a group: enough to compress well and to be read in parallel; some tens of megabytes in memory.
 pub const GROUP_ROWS: usize = 1 << 16;
@@ -43,9 +44,6 @@ pub const GROUPS_MOST: usize = 512;
 
 /// Memory for the footer's data of a row group, bytes.
 pub const GROUP_BYTES: usize = 40 << 10;
-
-/// The program, as named in the footer.
-const CREATED_BY: &str = concat!("ringtap ", env!("CARGO_PKG_VERSION"));
 
 /// One Parquet file, encoded in memory piece by piece.
 pub struct ParquetFile {
@@ -121,18 +119,14 @@ fn properties() -> WriterPropertiesPtr {
         .set_compression(Compression::SNAPPY)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true);
-    for name in columns::TIMES {
-        let path = ColumnPath::from(name);
+    for field in FIELDS.iter().filter(|field| field.value == Type::Time) {
+        let path = ColumnPath::from(field.name);
         properties = properties
             .set_column_dictionary_enabled(path.clone(), false)
             .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
     }
-    let unique = ColumnPath::from(columns::COMMUNITY_ID);
+    let unique = ColumnPath::from(communityId::FIELD.name);
     Arc::new(properties.set_column_dictionary_enabled(unique, false).build())
-}
-
-fn error(error: ParquetError) -> io::Error {
-    io::Error::other(error)
 }
 
 #[cfg(test)]

@@ -18,15 +18,21 @@ use parquet::file::metadata::{
     ParquetMetaDataWriter, RowGroupMetaData,
 };
 
-use super::error;
-use crate::cut::rfind;
+use crate::search::rfind;
 
 /// The first and last bytes of a file, and the last of a trailer. The length of the metadata is before them.
 const MAGIC: &[u8; 4] = b"PAR1";
 const END: u64 = 8;
 
+/// The program, as named in the footer.
+pub(super) const CREATED_BY: &str = concat!("ringtap ", env!("CARGO_PKG_VERSION"));
+
 /// The most bytes of a trailer.
 const TRAILER_MOST: u64 = 1 << 20;
+
+pub(super) fn error(error: ParquetError) -> io::Error {
+    io::Error::other(error)
+}
 
 /// The trailer of a row group.
 pub(super) fn trailer(group: &RowGroupMetaData) -> io::Result<Vec<u8>> {
@@ -37,7 +43,7 @@ fn footer(groups: Vec<RowGroupMetaData>) -> Result<Vec<u8>, ParquetError> {
     let mut bytes = Vec::new();
     let Some(first) = groups.first() else { return Ok(bytes) };
     let rows = groups.iter().map(RowGroupMetaData::num_rows).sum();
-    let by = Some(super::CREATED_BY.to_owned());
+    let by = Some(CREATED_BY.to_owned());
     let file = FileMetaData::new(1, rows, by, None, first.schema_descr_ptr(), None);
     ParquetMetaDataWriter::new(&mut bytes, &ParquetMetaData::new(file, groups)).finish()?;
     Ok(bytes)

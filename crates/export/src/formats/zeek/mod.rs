@@ -19,16 +19,14 @@
 
 mod state;
 
-use ringtap_flow::{FlowRecord, History, Initiator};
+use ringtap_flow::{FlowRecord, Initiator};
 
-use crate::formats::address::{push_address, push_mac};
+use crate::fields::{self, Row, Value, View};
 use crate::formats::date::{push_dashed, push_seconds};
 use crate::formats::ids::{tunnel_uid, uid};
-use crate::formats::lines::push_number;
 use crate::formats::protocol::{TCP, UDP, has_ports, is_icmp};
 use crate::formats::service::service;
-use crate::formats::way::{macs, vlans, way};
-use crate::formats::{CommunityId, Interfaces, TextFormat};
+use crate::formats::{Interfaces, TextFormat};
 
 pub(super) const FORMAT: Option<TextFormat> =
     Some(TextFormat { head: Some(head), line, tail: Some(tail) });
@@ -98,22 +96,20 @@ pub(crate) fn tail(line: &mut Vec<u8>, close_ns: u64) {
 
 /// Appends the line of a record.
 pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interfaces) {
-    const UNSET: &[u8] = b"-\t";
-    let key = &record.key;
-    let path = way(record);
+    let mut reversed = None;
+    let v = &View::of(record, &mut reversed);
     let duration_ns = record.last_ns - record.first_ns;
 
     push_seconds(line, record.first_ns);
     line.push(b'\t');
     line.extend_from_slice(&uid(record));
     line.push(b'\t');
-    let [source_port, destination_port] = ports(record);
-    for (address, port) in [(&key.src, source_port), (&key.dst, destination_port)] {
-        push_address(line, key.version, address);
-        line.push(b'\t');
-        number(line, port);
-    }
-    line.extend_from_slice(match key.protocol {
+    let [source_port, destination_port] = ports(v);
+    field(line, fields::sourceIPAddress::of(v));
+    field(line, Some(Value::Number(source_port)));
+    field(line, fields::destinationIPAddress::of(v));
+    field(line, Some(Value::Number(destination_port)));
+    line.extend_from_slice(match record.key.protocol {
         TCP => b"tcp\t",
         UDP => b"udp\t",
         protocol if is_icmp(protocol) => b"icmp\t",
@@ -123,67 +119,61 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interf
     line.push(b'\t');
     if duration_ns > 0 {
         push_seconds(line, duration_ns);
-        line.push(b'\t');
     } else {
-        line.extend_from_slice(UNSET);
+        line.push(b'-');
     }
-    line.extend_from_slice(b"-\t-\t");
+    line.extend_from_slice(b"\t-\t-\t");
     line.extend_from_slice(state::of(record).as_bytes());
     line.extend_from_slice(b"\t-\t-\t-\t");
-    history(line, record);
-    for side in 0..2 {
-        number(line, record.packets[side]);
-        number(line, record.octets[side]);
-    }
-    match &path.tunnel {
+    history(line, v);
+    field(line, fields::packetDeltaCount::of(v));
+    field(line, fields::octetDeltaCount::of(v));
+    field(line, fields::reversePacketDeltaCount::of(v));
+    field(line, fields::reverseOctetDeltaCount::of(v));
+    match &v.path.tunnel {
         Some(tunnel) => line.extend_from_slice(&tunnel_uid(tunnel)),
         None => line.push(b'-'),
     }
     line.push(b'\t');
-    number(line, key.protocol);
-    line.extend_from_slice(CommunityId::of(record).as_bytes());
-    line.push(b'\t');
-    let mut vlans = vlans(&path).iter();
-    for _ in 0..2 {
-        match vlans.next() {
-            Some(&vlan) => number(line, vlan),
-            None => line.extend_from_slice(UNSET),
-        }
-    }
-    match macs(&path) {
-        Some([originator, responder]) => {
-            push_mac(line, originator);
-            line.push(b'\t');
-            push_mac(line, responder);
-        }
-        None => line.extend_from_slice(b"-\t-"),
-    }
+    field(line, fields::protocolIdentifier::of(v));
+    field(line, fields::communityId::of(v));
+    field(line, fields::vlanId::of(v));
+    field(line, fields::dot1qCustomerVlanId::of(v));
+    field(line, fields::sourceMacAddress::of(v));
+    field(line, fields::destinationMacAddress::of(v));
+    line.pop();
     line.push(b'\n');
 }
 
-/// The ports; for ICMP type and code, as in Zeek.
-fn ports(record: &FlowRecord) -> [u16; 2] {
-    let key = &record.key;
+/// The ports, or 0; for ICMP type and code, as in Zeek.
+fn ports(v: &View<'_>) -> [u64; 2] {
+    let key = &v.record.key;
     if is_icmp(key.protocol) {
-        return record.icmp_type_code.to_be_bytes().map(u16::from);
+        return v.record.icmp_type_code.to_be_bytes().map(u64::from);
     }
-    if has_ports(key.protocol) { [key.src_port, key.dst_port] } else { [0, 0] }
+    if has_ports(key.protocol) { [key.src_port, key.dst_port].map(u64::from) } else { [0, 0] }
 }
 
 /// `^` means that the direction was determined by an answer.
-fn history(line: &mut Vec<u8>, record: &FlowRecord) {
-    if record.initiator == Initiator::SynAck {
+fn history(line: &mut Vec<u8>, v: &View<'_>) {
+    let letters = fields::history::of(v);
+    if v.record.initiator == Initiator::SynAck {
         line.push(b'^');
-    } else if record.history == History::EMPTY {
+    } else if letters.is_none() {
         line.push(b'-');
     }
-    line.extend(record.history.iter().map(|letter| letter as u8));
+    if let Some(letters) = letters {
+        letters.csv(line);
+    }
     line.push(b'\t');
 }
 
-/// Appends a field and a tab.
+/// Appends a field, `-` without a value, and a tab.
 #[inline(always)]
-fn number(line: &mut Vec<u8>, number: impl Into<u64>) {
-    push_number(line, number);
+fn field(line: &mut Vec<u8>, value: Option<Value<'_>>) {
+    match value {
+        Some(value) => value.csv(line),
+        None => line.push(b'-'),
+    }
     line.push(b'\t');
 }

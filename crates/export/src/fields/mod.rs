@@ -1,0 +1,243 @@
+//! The fields of flow records: one table, from which all outputs take names, types, values and order.
+//!
+//! ```text
+//!     /// time to live, hop limit                                      its meaning, for docs/RECORDS.md
+//!     2 minimumTTL [52: 1] Sent U8 = v.record.ttl[d][0];
+//!     │     │       │   │    │  │    └ its value in the record `v`; d is 0 from the initiator, 1 to it
+//!     │     │       │   │    │  └ the type of its column
+//!     │     │       │   │    └ which records have it (presence.rs)
+//!     │     │       │   └ its octets in IPFIX; without them, it is not a field of the templates
+//!     │     │       └ its element in IPFIX, if there is one; `reverse` for the direction to the initiator
+//!     │     └ its name in all outputs
+//!     └ the edition of the columns that added it
+//! ```
+//!
+//! | output | its fields |
+//! |---|---|
+//! | JSON | all, in the order of the table |
+//! | CSV, Parquet, Arrow, Python | all, by edition, and then in the order of the table: new columns are at the end |
+//! | IPFIX | those with octets; the groups of `encode/template.rs` say where in records |
+//! | facts in IPFIX | those with an element, by protocol and length (`encode/facts.rs`) |
+//! | docs/RECORDS.md | all, in the order of the table; written by a test with `RINGTAP_WRITE=1` |
+//! | EVE, Zeek, NetFlow v9, protobuf | their own, with values from here: `minimumTTL::of(&view)` |
+//!
+//! A new field is a member of the record, and a row; with octets, also a name in a group of IPFIX. Each output goes through the rows with a [`Visit`], so the code of a
+//! row is compiled into its loop; nothing is looked up for a record.
+
+mod field;
+mod presence;
+#[macro_use]
+mod table;
+#[cfg(test)]
+mod tests;
+mod value;
+mod view;
+
+use ringtap_flow::{Initiator, Kind};
+
+use crate::formats::CommunityId;
+
+pub(crate) use field::{Element, Field, Form, REVERSE, Shape, Type, VARIABLE};
+pub(crate) use presence::Presence;
+pub use presence::{Columns, Origins};
+use table::{Numbered, Numbers};
+pub(crate) use table::{Row, Visit};
+use value::Reads as _;
+pub(crate) use value::Value::{self, *};
+pub(crate) use view::{View, ingress, is_icmp, milliseconds, outer_protocol};
+
+fields! { |v, d|
+    /// earliest packet, ms since 1970, rounded down
+    1 flowStartMilliseconds [152: 8] Always Time = milliseconds(v.record.first_ns);
+    /// latest packet
+    1 flowEndMilliseconds [153: 8] Always Time = milliseconds(v.record.last_ns);
+    /// 4 or 6
+    1 ipVersion [60] Parquet U8 = v.record.key.version as u8;
+    /// the initiator, as text
+    1 sourceIPAddress ["sourceIPv4Address" 8, "sourceIPv6Address" 27] Always Text = v.address(d);
+    /// the other end
+    1 destinationIPAddress ["destinationIPv4Address" 12, "destinationIPv6Address" 28] Always Text = v.address(1 - d);
+    /// port of the initiator; 0 if unknown (later fragments alone)
+    1 sourceTransportPort [7: 2] Ports U16 = v.port(d);
+    /// port of the other end
+    1 destinationTransportPort [11: 2] Ports U16 = v.port(1 - d);
+    /// IP protocol number
+    1 protocolIdentifier [4: 1] Always U8 = v.record.key.protocol;
+    /// octets of layer 3: headers of IP and up, no link layer
+    1 octetDeltaCount [1: 8] Always U64 = v.record.octets[d];
+    /// packets
+    1 packetDeltaCount [2: 8] Always U64 = v.record.packets[d];
+    1 reverseOctetDeltaCount [reverse] Always U64 = v.record.octets[d];
+    1 reversePacketDeltaCount [reverse] Always U64 = v.record.packets[d];
+    /// all TCP flags seen, or-ed, the lower eight bits
+    1 tcpControlBits [6: 1] Tcp U16 = v.record.tcp_flags[d];
+    1 reverseTcpControlBits [reverse] Tcp U16 = v.record.tcp_flags[d];
+    /// of the first packet, type · 256 + code
+    1 icmpTypeCode ["icmpTypeCodeIPv4" 32, "icmpTypeCodeIPv6" 139] Icmp U16 = TypeCode(v.record.key.protocol, v.record.icmp_type_code);
+    /// smallest time to live, hop limit
+    2 minimumTTL [52: 1] Sent U8 = v.record.ttl[d][0];
+    /// largest time to live, hop limit
+    2 maximumTTL [53: 1] Sent U8 = v.record.ttl[d][1];
+    /// octets of layer 3 of the shortest packet; at most 65,535
+    2 minimumIpTotalLength [25: 2] Sent U16 = v.record.ip_len[d][0];
+    /// octets of layer 3 of the longest packet; at most 65,535
+    2 maximumIpTotalLength [26: 2] Sent U16 = v.record.ip_len[d][1];
+    /// type of service, traffic class, of the first packet
+    2 ipClassOfService [5: 1] Sent U8 = v.record.tos[d];
+    2 reverseMinimumTTL [reverse] Sent U8 = v.record.ttl[d][0];
+    2 reverseMaximumTTL [reverse] Sent U8 = v.record.ttl[d][1];
+    2 reverseMinimumIpTotalLength [reverse] Sent U16 = v.record.ip_len[d][0];
+    2 reverseMaximumIpTotalLength [reverse] Sent U16 = v.record.ip_len[d][1];
+    2 reverseIpClassOfService [reverse] Sent U8 = v.record.tos[d];
+    /// events in order: the letters below
+    2 history [] History Text = Letters(v.record.history);
+    /// Ethernet address of the initiator, in the first packet
+    4 sourceMacAddress [56: 6] Ethernet Text = Mac(&v.path.macs[0]);
+    /// Ethernet address of the other end, in the first packet
+    4 destinationMacAddress [80: 6] Ethernet Text = Mac(&v.path.macs[1]);
+    /// outermost VLAN tag
+    1 vlanId [58: 2] Tagged U16 = v.path.vlans[0];
+    /// the next inner tag
+    4 dot1qCustomerVlanId [245: 2] TaggedTwice U16 = v.path.vlans[1];
+    /// top MPLS label, 0 to 1,048,575
+    4 mplsTopLabel [] Labelled U32 = v.path.mpls_label;
+    /// `gre`, `erspan`, `ipip`, `6in4`, `vxlan`, `geneve`, `gtp-u`, `teredo`: the outermost opened tunnel
+    4 tunnelType [] Tunnelled Text = Word(v.path.tunnel.as_ref()?.kind.name());
+    /// its outer address on the side of the initiator
+    4 tunnelSourceIPAddress ["tunnelSourceIPv4Address" "tunnelSourceIPv6Address"] Tunnelled Text = v.outer(|outer| &outer.src);
+    /// its outer address on the other side
+    4 tunnelDestinationIPAddress ["tunnelDestinationIPv4Address" "tunnelDestinationIPv6Address"] Tunnelled Text = v.outer(|outer| &outer.dst);
+    /// GRE key, VXLAN or Geneve network, GTP endpoint, ERSPAN session
+    4 tunnelId [] TunnelId U32 = v.path.tunnel.map(|outer| outer.id).filter(|&id| id > 0);
+    /// the kernel's number of the interface that received the first packet
+    6 ingressInterface [10] Interfaces U32 = Some(v.path.ingress).filter(|&index| index > 0);
+
+    facts {
+        /// [protocols recognised in payloads](MONITOR.md#payloads), in the order of first appearance
+        applicationProtocol Protocol [] Extract;
+        /// name that the client asks for
+        tlsServerName TlsServerName [cert 294 Text] Tls;
+        /// selected by the server, else the highest that the client offers
+        tlsVersion TlsVersion [cert 288 Number(2)] Tls;
+        /// protocols that the client offers, and the one that the server selected
+        tlsAlpn TlsAlpn [] Tls;
+        /// cipher suite that the server selected
+        tlsCipher TlsCipher [cert 187 Number(4)] Tls;
+        /// fingerprint of the client, of the first hello
+        ja3 Ja3 [cert 463 Octets] Tls;
+        /// fingerprint of the server, of the first hello
+        ja3s Ja3s [cert 465 Octets] Tls;
+        /// fingerprint of the client, of the first hello
+        ja4 Ja4 [] Tls;
+        /// `1`, `2`, `draft-29`, `Q050`, …
+        quicVersion QuicVersion [] Quic;
+        /// names in questions
+        dnsQueryName DnsQueryName [cert 179 Text] Dns;
+        /// types in questions
+        dnsQueryType DnsQueryType [cert 175 Number(2)] Dns;
+        /// of the first answer, such as `NXDOMAIN`
+        dnsResponseCode DnsResponseCode [cert 174 Presence, cert 177 Number(1)] Dns;
+        /// data of answers
+        dnsAnswers DnsAnswers [cert 302 AddressV4, cert 303 AddressV6] Dns;
+        /// from the first question to its answer
+        dnsResponseMicroseconds DnsResponseTime [] Dns;
+        /// of requests
+        httpMethod HttpMethod [iana 459 Word] Http;
+        /// of requests
+        httpHost HttpHost [iana 460 Text] Http;
+        /// of requests
+        httpTarget HttpTarget [iana 461 Text] Http;
+        /// of requests
+        httpUserAgent HttpUserAgent [iana 468 Text] Http;
+        /// status codes of responses
+        httpStatus HttpStatus [iana 457 Number(2)] Http;
+        /// version line of the client
+        sshClient SshClient [cert 171 Text] Ssh;
+        /// version line of the server
+        sshServer SshServer [cert 472 Text] Ssh;
+        /// host name of the client
+        dhcpHostname DhcpHostname [] Dhcp;
+        /// of the first message
+        ntpMode NtpMode [] Ntp;
+        /// of the first message
+        ntpStratum NtpStratum [] Ntp;
+    }
+
+    /// values beyond the limit of a flow's fields
+    0 payloadValuesOmitted [] Omitted U32 = Some(v.facts?.beyond()).filter(|&beyond| beyond > 0);
+    /// [label](MONITOR.md#applications) of the service or protocol
+    5 application [] Label Text = Name(v.record.application.as_ref()?.label.as_str().as_bytes());
+    /// `name`, `content` or `port`: what the label was derived from
+    5 applicationReason [] Reason Text = Word(v.record.application.as_ref()?.reason.name());
+
+    /// round-trip time of the [handshake](MONITOR.md#tcp)
+    5 tcpHandshakeRttMicroseconds [] Handshake U64 = v.record.tcp?.handshake_total_us();
+    /// its part between the observer and the client
+    5 tcpClientHandshakeRttMicroseconds [] Handshake U64 = v.record.tcp?.handshake_us[1];
+    /// its part between the observer and the server
+    5 tcpServerHandshakeRttMicroseconds [] Handshake U64 = v.record.tcp?.handshake_us[0];
+    /// mean round-trip time to the client
+    5 tcpClientRttMicroseconds [] Samples U64 = v.record.tcp?.rtt_us(1);
+    /// mean round-trip time to the server
+    5 tcpServerRttMicroseconds [] Samples U64 = v.record.tcp?.rtt_us(0);
+    /// segments that were sent again
+    5 tcpRetransmissions [] Measured U64 = v.record.tcp?.retransmissions[d];
+    5 reverseTcpRetransmissions [reverse] Measured U64 = v.record.tcp?.retransmissions[d];
+    /// segments that arrived later than one behind them, and were not sent again
+    5 tcpOutOfOrder [] Measured U64 = v.record.tcp?.out_of_order[d];
+    5 reverseTcpOutOfOrder [reverse] Measured U64 = v.record.tcp?.out_of_order[d];
+    /// acknowledgments that repeat the one before
+    5 tcpDuplicateAcks [] Measured U64 = v.record.tcp?.duplicate_acks[d];
+    5 reverseTcpDuplicateAcks [reverse] Measured U64 = v.record.tcp?.duplicate_acks[d];
+    /// segments that announce a window of zero
+    5 tcpZeroWindows [] Measured U64 = v.record.tcp?.zero_windows[d];
+    5 reverseTcpZeroWindows [reverse] Measured U64 = v.record.tcp?.zero_windows[d];
+
+    /// name of the [network](MONITOR.md#origins) of the initiator
+    5 sourceNetwork [] Networks Text = v.origin(0)?.network.as_deref().map(|name| Name(name.as_bytes()));
+    /// name of the network of the other end
+    5 destinationNetwork [] Networks Text = v.origin(1)?.network.as_deref().map(|name| Name(name.as_bytes()));
+    /// country of the initiator, two letters
+    5 sourceCountry [] Geo Text = v.origin(0)?.country.as_ref().map(|code| Name(code));
+    /// country of the other end
+    5 destinationCountry [] Geo Text = v.origin(1)?.country.as_ref().map(|code| Name(code));
+    /// number of the autonomous system of the initiator
+    5 bgpSourceAsNumber [16] Geo U32 = v.origin(0)?.as_number;
+    /// number of the autonomous system of the other end
+    5 bgpDestinationAsNumber [17] Geo U32 = v.origin(1)?.as_number;
+    /// name of the autonomous system of the initiator
+    5 sourceAsName [] Geo Text = v.origin(0)?.as_name.as_deref().map(|name| Name(name.as_bytes()));
+    /// name of the autonomous system of the other end
+    5 destinationAsName [] Geo Text = v.origin(1)?.as_name.as_deref().map(|name| Name(name.as_bytes()));
+
+    /// 1: the source is the initiator, known by a SYN or SYN-ACK; 0: the source sent the first packet
+    3 biflowDirection [239: 1] Always U8 = u8::from(v.record.initiator != Initiator::FirstPacket);
+    /// 1 idle, 2 active, 3 end detected, 4 forced, 5 lack of resources
+    1 flowEndReason [136: 1] Always U8 = v.record.end_reason as u8;
+    /// [Community ID](https://github.com/corelight/community-id-spec) version 1, seed 0, of the inner addresses
+    1 communityId [] Always Text = Id(CommunityId::of(v.record));
+}
+
+/// The numbers of rows by edition and, within each, in the order of the table: the order of columns. Rows that are no
+/// columns have edition 0, and are the first.
+pub(crate) const COLUMNS: [usize; COUNT] = {
+    let (mut order, mut count, mut edition) = ([0; COUNT], 0, 0);
+    while count < COUNT {
+        let mut row = 0;
+        while row < COUNT {
+            if FIELDS[row].edition == edition {
+                order[count] = row;
+                count += 1;
+            }
+            row += 1;
+        }
+        edition += 1;
+    }
+    order
+};
+
+/// The columns of a run in their order, with the numbers of their rows.
+pub(crate) fn columns(further: Columns) -> impl Iterator<Item = (usize, &'static Field)> {
+    let all = COLUMNS.into_iter().map(|row| (row, &FIELDS[row]));
+    all.filter(move |(_, field)| field.edition > 0 && further.has(field.presence))
+}

@@ -1,0 +1,99 @@
+//! Which records have a field.
+
+use crate::formats::protocol::{TCP, has_ports, is_icmp};
+use ringtap_flow::History;
+
+use super::view::View;
+
+/// Defines the list: name, text of docs/RECORDS.md, condition. Where that is `true`, the value of the field may be absent.
+macro_rules! presences {
+    (|$v:ident, $d:ident| $($name:ident $text:literal = $holds:expr;)+) => {
+        /// Which records have a field.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Presence {
+            $($name,)+
+        }
+
+        impl Presence {
+            /// The text of docs/RECORDS.md.
+            #[cfg(test)]
+            pub(crate) const fn text(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)+
+                }
+            }
+
+            /// Whether a record has the field in this direction, if it has a value.
+            #[inline(always)]
+            pub(crate) fn holds(self, $v: &View<'_>, $d: usize) -> bool {
+                match self {
+                    $(Self::$name => $holds,)+
+                }
+            }
+        }
+    };
+}
+
+presences! { |v, d|
+    Always "always" = true;
+    Parquet "Parquet alone" = true;
+    Ports "TCP, UDP, UDP-Lite, SCTP, DCCP" = has_ports(v.record.key.protocol);
+    Tcp "TCP" = v.record.key.protocol == TCP;
+    Icmp "ICMP, ICMPv6" = is_icmp(v.record.key.protocol);
+    Sent "that direction had packets" = v.record.packets[d] > 0;
+    History "TCP, and data of UDP" = v.record.history != History::EMPTY;
+    Ethernet "Ethernet" = v.path.macs != [[0; 6]; 2];
+    Tagged "tagged" = v.path.vlan_tags > 0;
+    TaggedTwice "tagged twice" = v.path.vlan_tags > 1;
+    Labelled "labelled" = true;
+    Tunnelled "tunnelled" = true;
+    TunnelId "tunnelled, and not 0" = true;
+    Interfaces "runs over interfaces" = true;
+    Extract "with `--extract`" = true;
+    Tls "TLS, DTLS, QUIC" = true;
+    Quic "QUIC" = true;
+    Dns "DNS" = true;
+    Http "HTTP/1" = true;
+    Ssh "SSH" = true;
+    Dhcp "DHCP, DHCPv6" = true;
+    Ntp "NTP" = true;
+    Omitted "JSON alone, if there are some" = true;
+    Label "it has one" = true;
+    Reason "with `application`" = true;
+    Handshake "`--analyses tcp`, seen" = true;
+    Samples "`--analyses tcp`, samples" = true;
+    Measured "`--analyses tcp`, TCP" = true;
+    Networks "with `--networks`" = true;
+    Geo "with `--geo`" = true;
+}
+
+/// The origins that a run adds to its records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origins {
+    /// Names of networks.
+    pub networks: bool,
+    /// Countries and autonomous systems.
+    pub geo: bool,
+}
+
+/// The columns that not all runs have.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Columns {
+    /// The receiving interface.
+    pub ingress: bool,
+    /// The origins of source and destination.
+    pub origins: Origins,
+}
+
+impl Columns {
+    /// Whether the run has the columns of fields with this presence.
+    #[inline(always)]
+    pub(crate) const fn has(self, presence: Presence) -> bool {
+        match presence {
+            Presence::Interfaces => self.ingress,
+            Presence::Networks => self.origins.networks,
+            Presence::Geo => self.origins.geo,
+            _ => true,
+        }
+    }
+}
