@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Tests that a new analysis, record format or extractor needs one new file and one line in a list.
-# Each patch in testkit/patches adds a file and changes a list and a page of docs. With all patches
-# applied, the tree must build and pass the equality matrix. The tree is copied to target/patched
-# and shares the build cache of this one.
+# Tests that a new analysis, record format, extractor or transport needs one new file and one line in a list, and a new
+# field of flow records its origin and one row. Each patch in testkit/patches adds a file and changes a list and a page of
+# docs; field.patch changes the files in `field`. With all patches applied, the tree must build and pass the equality
+# matrix. The tree is copied to target/patched and shares the build cache of this one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/features.sh
@@ -12,7 +12,17 @@ rm -rf "$copy"
 mkdir -p "$copy"
 git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$copy"
 git -C "$copy" init -q
+# The record where it is made, the table of fields, the page that a test writes from it, the oracle.
+field="crates/export/src/fields/mod.rs crates/flow/src docs/RECORDS.md testkit/tests/product/oracle/naive.rs"
 for patch in testkit/patches/*.patch; do
+    if [ "${patch##*/}" = field.patch ]; then
+        files=$(sed -n 's|^+++ b/||p' "$patch" | sed 's|^\(crates/flow/src\)/.*|\1|' | sort -u | paste -sd ' ')
+        rows=$(grep -cE '^\+    [0-9]+ \w+ \[' "$patch")
+        echo "$patch: $files, rows: $rows"
+        [ "$files $rows" = "$field 1" ] || { echo "$patch: must change $field, and add one row"; exit 1; }
+        git -C "$copy" apply "$PWD/$patch"
+        continue
+    fi
     new=$(grep -c '^--- /dev/null' "$patch")
     touched=$(grep -c '^+++ ' "$patch")
     docs=$(grep -c '^+++ b/docs/' "$patch")
@@ -22,5 +32,5 @@ for patch in testkit/patches/*.patch; do
 done
 export CARGO_TARGET_DIR=$PWD/target
 cd "$copy"
-cargo test -p ringtap-testkit -p ringtap-export -p ringtap-extract -p ringtap-monitor "${features[@]}" --locked \
-    --lib --test product -- equality sizes tsv mqtt unix
+cargo test -p ringtap-testkit -p ringtap-export -p ringtap-extract -p ringtap-flow -p ringtap-monitor "${features[@]}" --locked \
+    --lib --test product -- equality oracle fields sizes tsv mqtt unix
