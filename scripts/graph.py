@@ -297,6 +297,18 @@ def file_faults(folders):
     return faults + [f"{file} is in CIRCLES, but in no circle" for file in left]
 
 
+def lines(folders, uses, program):
+    """The lines of Rust under src of a package and of all packages that it uses, with their unit tests."""
+    linked, left = set(), [program]
+    while left:
+        name = left.pop()
+        if name not in linked:
+            linked.add(name)
+            left += uses[name]
+    files = (file for name in linked for file in glob.glob(os.path.join(folders[name], "src/**/*.rs"), recursive=True))
+    return sum(open(file).read().count("\n") for file in files)
+
+
 def main():
     os.chdir(ROOT)
     command = ["cargo", "metadata", "--no-deps", "--format-version", "1", "--locked"]
@@ -325,7 +337,7 @@ def main():
         visit(name, [])
     for name in sorted(uses, key=lambda name: (-layer.get(folders[name], 9), folders[name])):
         print(f"{layer.get(folders[name], '-')}  {folders[name]:18} {', '.join(folders[other] for other in uses[name]) or '–'}")
-    print(f"{len(folders)} packages")
+    print(f"{len(folders)} packages; lines under src of those that ringtap links: {lines(folders, uses, 'ringtap'):,}")
     faults += file_faults(sorted(folders.values()))
     if faults:
         sys.exit("\n".join(sorted(set(faults))))
