@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use ringtap_export::Summary as Exported;
 use ringtap_export::{
-    AlertOutput, Alerts, EventOutput, Exports, FileOutput, Handle, Items, Output, Prepared, States,
-    Store,
+    AlertOutput, Alerts, EventOutput, Exports, FileOutput, Handle, Items, Output, Prepared, Reason,
+    States, Store,
 };
 use ringtap_flow::Sinks;
 
@@ -159,17 +159,7 @@ pub(crate) fn messages(outputs: &[Exported]) -> Vec<(&'static str, String)> {
             all.push(("error", format!("writing to {}: {failure}", one.output)));
         }
         for (reason, flows) in &one.not_sent {
-            let what = match *reason {
-                "refused" => "the collector's port is closed",
-                "no_room" => "the output was down or too slow, and its buffer was full",
-                "too_late" => "the output accepted nothing more at the end of the run",
-                "ipv6" => "NetFlow v5 has no IPv6",
-                "time_span" => "the protocol's 32 bits cannot express the flow's time",
-                "counter_range" => "the protocol's 32 bits cannot express the flow's counters",
-                // Not a failure: the reader closed stdout.
-                "reader_gone" => continue,
-                _ => "they could not be written",
-            };
+            let Some(what) = Reason::text(reason) else { continue };
             let records = count(flows.records);
             let items = one.items.name();
             let items = if flows.records == 1 { items.trim_end_matches('s') } else { items };

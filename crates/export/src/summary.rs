@@ -27,31 +27,43 @@ pub enum Reason {
     CounterRange,
 }
 
+/// The rows of the reasons: each with its name in reports, and the text behind the number of lost records; no text if the
+/// loss is no fault. In the order of their numbers.
+const REASONS: [(Reason, &str, Option<&str>); 8] = [
+    (Reason::Refused, "refused", Some("the collector's port is closed")),
+    (Reason::NoRoom, "no_room", Some("the output was down or too slow, and its buffer was full")),
+    (Reason::TooLate, "too_late", Some("the output accepted nothing more at the end of the run")),
+    (Reason::Failed, "failed", Some("they could not be written")),
+    (Reason::ReaderGone, "reader_gone", None),
+    (Reason::Ipv6, "ipv6", Some("NetFlow v5 has no IPv6")),
+    (Reason::TimeSpan, "time_span", Some("the protocol's 32 bits cannot express the flow's time")),
+    (
+        Reason::CounterRange,
+        "counter_range",
+        Some("the protocol's 32 bits cannot express the flow's counters"),
+    ),
+];
+
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
-        Self::Refused,
-        Self::NoRoom,
-        Self::TooLate,
-        Self::Failed,
-        Self::ReaderGone,
-        Self::Ipv6,
-        Self::TimeSpan,
-        Self::CounterRange,
-    ];
+    pub const ALL: [Self; REASONS.len()] = {
+        let (mut all, mut at) = ([Self::Refused; REASONS.len()], 0);
+        while at < REASONS.len() {
+            assert!(REASONS[at].0 as usize == at, "a row is not at its number");
+            all[at] = REASONS[at].0;
+            at += 1;
+        }
+        all
+    };
 
     /// The name in reports.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Refused => "refused",
-            Self::NoRoom => "no_room",
-            Self::TooLate => "too_late",
-            Self::Failed => "failed",
-            Self::ReaderGone => "reader_gone",
-            Self::Ipv6 => "ipv6",
-            Self::TimeSpan => "time_span",
-            Self::CounterRange => "counter_range",
-        }
+        REASONS[self as usize].1
+    }
+
+    /// What to say of records lost for the reason with this name, if anything.
+    pub fn text(name: &str) -> Option<&'static str> {
+        REASONS.iter().find(|(_, own, _)| *own == name).and_then(|(.., text)| *text)
     }
 }
 
