@@ -1,14 +1,15 @@
-//! `--metrics`: the counters of a run in Prometheus' text format.
+//! `--metrics`: the counters of a run in Prometheus' text format. `metrics/table.rs` lists them.
+
+mod numbers;
+mod table;
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
-use ringtap_engine::{LinkChange, Watch};
-use ringtap_export::Status;
-use ringtap_extract::Unread;
-use ringtap_monitor::{Shortage, Totals};
-
+use ringtap_engine::Watch;
 use ringtap_serve::{Get, Reply, Site, label_value};
+
+pub(crate) use numbers::RunStats;
+use numbers::{Metric, Numbers};
 
 /// The type of the format.
 const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -19,17 +20,6 @@ pub(crate) struct Metrics {
     queues: usize,
     interfaces: Vec<String>,
     stats: Box<dyn Fn() -> RunStats + Send>,
-}
-
-/// Values from the console.
-pub(crate) struct RunStats {
-    pub(crate) elapsed: Duration,
-    pub(crate) alerts: u64,
-    /// `None` before the first interval has ended.
-    pub(crate) flows: Option<u64>,
-    pub(crate) outputs: Vec<Status>,
-    /// Numbers of the last mark.
-    pub(crate) totals: Totals,
 }
 
 impl Metrics {
@@ -67,186 +57,21 @@ impl Site for Metrics {
     }
 }
 
-/// All metrics in Prometheus' text format; packets and bytes for each interface, if any.
+/// All metrics in Prometheus' text format. Those without samples are left out.
 fn text(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -> String {
+    let numbers = Numbers { watch, queues, interfaces, stats };
     let mut text = String::new();
-    let mut metric = |name: &str, kind: &str, help: &str, samples: &[(String, String)]| {
+    for Metric { name, kind, help, samples } in table::METRICS {
+        let samples = samples(&numbers);
+        if samples.is_empty() {
+            continue;
+        }
         // Writing to a String cannot fail.
         let _ = write!(text, "# HELP ringtap_{name} {help}\n# TYPE ringtap_{name} {kind}\n");
         for (labels, value) in samples {
             let _ = writeln!(text, "ringtap_{name}{labels} {value}");
         }
-    };
-    let one = |value: u64| [(String::new(), value.to_string())];
-    let by_interface = |value: &dyn Fn(usize) -> u64, whole: u64| -> Vec<(String, String)> {
-        if interfaces.is_empty() {
-            return one(whole).to_vec();
-        }
-        let sample =
-            |(place, name)| (format!("{{interface=\"{name}\"}}"), value(place).to_string());
-        interfaces.iter().enumerate().map(sample).collect()
-    };
-    let queued = |label: &str, parts: Vec<u64>| -> Vec<(String, String)> {
-        let sample = |(queue, packets): (usize, u64)| {
-            (format!("{{{label}queue=\"{queue}\"}}"), packets.to_string())
-        };
-        parts.into_iter().enumerate().map(sample).collect()
-    };
-    let mut by_queue = Vec::new();
-    for (place, name) in interfaces.iter().enumerate() {
-        let parts = watch.interfaces.queue_packets(place, queues);
-        by_queue.extend(queued(&format!("interface=\"{name}\","), parts));
     }
-    if interfaces.is_empty() {
-        by_queue = queued("", watch.packets.parts(queues));
-    }
-    let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
-    let seconds = format!("{:.3}", stats.elapsed.as_secs_f64());
-    metric("build_info", "gauge", "Version of the program.", &[(version, "1".into())]);
-    metric(
-        "run_seconds",
-        "gauge",
-        "Seconds since the start of the run.",
-        &[(String::new(), seconds)],
-    );
-    metric("packets_total", "counter", "Packets read.", &by_queue);
-    let bytes = "Bytes read: of files as stored, of frames as captured.";
-    let of = &watch.interfaces;
-    metric(
-        "bytes_total",
-        "counter",
-        bytes,
-        &by_interface(&|place| of.bytes(place), watch.bytes.get()),
-    );
-    let dropped = "Packets lost before they could be read.";
-    let samples = by_interface(&|place| of.dropped(place), watch.dropped.get());
-    metric("dropped_packets_total", "counter", dropped, &samples);
-    if !interfaces.is_empty() {
-        let gone = "1 if the interface was deleted or moved to another network namespace.";
-        let samples = by_interface(&|place| of.is_gone(place).into(), 0);
-        metric("interface_gone", "gauge", gone, &samples);
-        let up = "1 if the interface is up and has a carrier.";
-        metric("interface_up", "gauge", up, &by_interface(&|place| of.is_up(place).into(), 1));
-        let changes = "Changes of an interface: it went down or lost its carrier, or got another MTU or name.";
-        let samples: Vec<_> = interfaces
-            .iter()
-            .enumerate()
-            .flat_map(|(place, name)| {
-                LinkChange::ALL.map(|change| {
-                    let labels = format!("{{interface=\"{name}\",change=\"{}\"}}", change.name());
-                    (labels, of.changes(place, change).to_string())
-                })
-            })
-            .collect();
-        metric("interface_changes_total", "counter", changes, &samples);
-    }
-    let shed = "Packets dropped by shedding under overload.";
-    metric("shed_packets_total", "counter", shed, &one(watch.shed.get()));
-    let split = "Packets in another queue than earlier ones of the same address pair.";
-    metric("split_packets_total", "counter", split, &one(watch.split.get()));
-    let fragments =
-        "First fragments evicted for lack of memory; their later fragments may lack ports.";
-    metric(
-        "forgotten_fragments_total",
-        "counter",
-        fragments,
-        &one(watch.fragments_forgotten.get()),
-    );
-    let duplicates = "Packets left out because they were seen before.";
-    metric("duplicate_packets_total", "counter", duplicates, &one(watch.duplicates.get()));
-    let evicted = "Packets whose duplicates may count, for lack of memory.";
-    metric("evicted_packets_total", "counter", evicted, &one(watch.duplicates_evicted.get()));
-    let messages = "Messages read from payloads.";
-    metric("payload_messages_total", "counter", messages, &one(watch.messages.get()));
-    let unread: Vec<_> = Unread::ALL
-        .iter()
-        .zip(&watch.unread_payloads)
-        .map(|(why, gauge)| (format!("{{reason=\"{}\"}}", why.name()), gauge.get().to_string()))
-        .collect();
-    let help = "Payloads and messages that could not be read.";
-    metric("unread_payloads_total", "counter", help, &unread);
-    if let Some(tcp) = stats.totals.tcp {
-        for (name, help, value) in [
-            ("tcp_handshakes_total", "Complete TCP handshakes.", tcp.handshakes),
-            (
-                "tcp_handshake_microseconds_total",
-                "Sum of the round-trip times of TCP handshakes.",
-                tcp.handshake_rtt_sum_us,
-            ),
-            ("tcp_rtt_samples_total", "Samples of TCP round-trip times.", tcp.rtt_samples),
-            ("tcp_rtt_microseconds_total", "Sum of TCP round-trip times.", tcp.rtt_sum_us),
-            ("tcp_retransmissions_total", "TCP segments sent again.", tcp.retransmissions),
-            ("tcp_out_of_order_total", "TCP segments out of order.", tcp.out_of_order),
-            ("tcp_duplicate_acks_total", "Duplicate TCP acknowledgments.", tcp.duplicate_acks),
-            ("tcp_zero_windows_total", "TCP segments with a window of zero.", tcp.zero_windows),
-        ] {
-            metric(name, "counter", help, &one(value));
-        }
-    }
-    let Shortage {
-        flows_ended_early,
-        attempts_ignored,
-        conversations_estimated,
-        packets_in_further_intervals,
-        alerts_without_room,
-    } = stats.totals.shortage;
-    let early = "Flows that were ended because the flow table was full.";
-    metric("flows_ended_early_total", "counter", early, &one(flows_ended_early));
-    let ignored = "Connection attempts that the scan analysis ignored for lack of memory.";
-    metric("scan_attempts_ignored_total", "counter", ignored, &one(attempts_ignored));
-    let estimated = "1 if the numbers of conversations are estimates, for lack of memory.";
-    metric("conversations_estimated", "gauge", estimated, &one(conversations_estimated.into()));
-    let further = "Packets of intervals for which the report has no room.";
-    metric(
-        "further_interval_packets_total",
-        "counter",
-        further,
-        &one(packets_in_further_intervals),
-    );
-    let alerts = "Alerts of scans, limits and watched entries, each counted once.";
-    metric("alerts_total", "counter", alerts, &one(stats.alerts));
-    let without_room = "Alerts that were not reported for lack of room.";
-    metric("alerts_without_room_total", "counter", without_room, &one(alerts_without_room));
-    if let Some(flows) = stats.flows {
-        metric("flows", "gauge", "Live flows at the end of the last interval.", &one(flows));
-    }
-    if stats.outputs.is_empty() {
-        return text;
-    }
-    let each = |value: &dyn Fn(&Status) -> String| -> Vec<(String, String)> {
-        let labels = |one: &Status| format!("{{output=\"{}\"}}", label_value(&one.name));
-        stats.outputs.iter().map(|one| (labels(one), value(one))).collect()
-    };
-    let made =
-        "Flow records, events, states or alerts for an output, encoded or lost before encoding.";
-    metric("output_records_made_total", "counter", made, &each(&|one| one.made.to_string()));
-    let sent = "Those that an output accepted.";
-    metric("output_records_written_total", "counter", sent, &each(&|one| one.sent.to_string()));
-    let lost: Vec<_> = stats
-        .outputs
-        .iter()
-        .flat_map(|one| one.lost.iter().map(move |&(reason, lost)| (one, reason, lost)))
-        .map(|(one, reason, lost)| {
-            let (name, reason) = (label_value(&one.name), reason.name());
-            (format!("{{output=\"{name}\",reason=\"{reason}\"}}"), lost.to_string())
-        })
-        .collect();
-    metric("output_records_lost_total", "counter", "Those that an output lost.", &lost);
-    let queued = "Encoded bytes that are not written yet.";
-    metric("output_queued_bytes", "gauge", queued, &each(&|one| one.queued_bytes.to_string()));
-    let failing = "1 if the last attempt to write failed.";
-    metric("output_failing", "gauge", failing, &each(&|one| u8::from(one.failing).to_string()));
-    let when = "Time of the last failure of an output, seconds since 1970; 0: never.";
-    metric(
-        "output_last_error_timestamp_seconds",
-        "gauge",
-        when,
-        &each(&|one| {
-            let since = |at: &std::time::SystemTime| at.duration_since(std::time::UNIX_EPOCH).ok();
-            let error = one.last_error.as_ref().and_then(|(_, at)| since(at));
-            format!("{:.3}", error.unwrap_or_default().as_secs_f64())
-        }),
-    );
     text
 }
 
@@ -255,7 +80,11 @@ mod packaging;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use ringtap_extract::Unread;
     use ringtap_monitor::report::TcpTotals;
+    use ringtap_monitor::{Shortage, Totals};
 
     use super::*;
 
@@ -321,5 +150,17 @@ mod tests {
             assert!(text.contains(wanted), "{wanted:?} is not in {text}");
         }
         assert!(!text.contains("ringtap_packets_total{queue"), "{text}");
+    }
+
+    /// The page of live runs has the table of all metrics.
+    #[test]
+    fn the_page_lists_all_metrics() {
+        let rows = table::METRICS.iter().map(|metric| {
+            format!("| `ringtap_{}` | {} | {} |\n", metric.name, metric.kind, metric.help)
+        });
+        let table = rows.collect::<String>();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/LIVE.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        assert!(page.contains(&table), "docs/LIVE.md needs these rows:\n{table}");
     }
 }

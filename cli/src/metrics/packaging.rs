@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
-use ringtap_export::{Items, Reason};
+use ringtap_export::{Items, Reason, Status};
+use ringtap_monitor::Totals;
 use ringtap_monitor::report::TcpTotals;
 use serde_json::Value;
 

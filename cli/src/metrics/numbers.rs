@@ -1,0 +1,92 @@
+//! The numbers that metrics are made of.
+
+use std::time::Duration;
+
+use ringtap_engine::Watch;
+use ringtap_export::Status;
+use ringtap_monitor::Totals;
+use ringtap_serve::label_value;
+
+/// Values from the console.
+pub(crate) struct RunStats {
+    pub(crate) elapsed: Duration,
+    pub(crate) alerts: u64,
+    /// `None` before the first interval has ended.
+    pub(crate) flows: Option<u64>,
+    pub(crate) outputs: Vec<Status>,
+    /// Numbers of the last mark.
+    pub(crate) totals: Totals,
+}
+
+/// Labels in braces, or nothing, and the value.
+pub(super) type Sample = (String, String);
+
+/// A metric.
+pub(super) struct Metric {
+    /// Without the prefix `ringtap_`.
+    pub(super) name: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) help: &'static str,
+    /// Its samples now; none if the run does not have it.
+    pub(super) samples: fn(&Numbers<'_>) -> Vec<Sample>,
+}
+
+/// The numbers of a run. `interfaces` is empty for files.
+pub(super) struct Numbers<'a> {
+    pub(super) watch: &'a Watch,
+    pub(super) queues: usize,
+    pub(super) interfaces: &'a [String],
+    pub(super) stats: &'a RunStats,
+}
+
+/// A sample without labels.
+pub(super) fn one(value: u64) -> Vec<Sample> {
+    vec![(String::new(), value.to_string())]
+}
+
+impl Numbers<'_> {
+    /// A sample of each interface.
+    pub(super) fn of_interfaces(&self, value: impl Fn(usize) -> u64) -> Vec<Sample> {
+        let sample =
+            |(place, name)| (format!("{{interface=\"{name}\"}}"), value(place).to_string());
+        self.interfaces.iter().enumerate().map(sample).collect()
+    }
+
+    /// A sample of each interface, or one of all files.
+    pub(super) fn of_sources(&self, value: impl Fn(usize) -> u64, whole: u64) -> Vec<Sample> {
+        if self.interfaces.is_empty() { one(whole) } else { self.of_interfaces(value) }
+    }
+
+    /// The packets of each queue, by interface if there are any.
+    pub(super) fn packets(&self) -> Vec<Sample> {
+        let queued = |label: &str, parts: Vec<u64>| -> Vec<Sample> {
+            let sample = |(queue, packets): (usize, u64)| {
+                (format!("{{{label}queue=\"{queue}\"}}"), packets.to_string())
+            };
+            parts.into_iter().enumerate().map(sample).collect()
+        };
+        let Self { watch, queues, .. } = *self;
+        if self.interfaces.is_empty() {
+            return queued("", watch.packets.parts(queues));
+        }
+        let of_interface = |(place, name): (usize, &String)| {
+            let parts = watch.interfaces.queue_packets(place, queues);
+            queued(&format!("interface=\"{name}\","), parts)
+        };
+        self.interfaces.iter().enumerate().flat_map(of_interface).collect()
+    }
+
+    /// A sample of each output.
+    pub(super) fn of_outputs(&self, value: impl Fn(&Status) -> String) -> Vec<Sample> {
+        let labels = |one: &Status| format!("{{output=\"{}\"}}", label_value(&one.name));
+        self.stats.outputs.iter().map(|one| (labels(one), value(one))).collect()
+    }
+
+    /// A sample of the TCP connections, if they are measured.
+    pub(super) fn of_tcp(
+        &self,
+        value: impl Fn(&ringtap_monitor::report::TcpTotals) -> u64,
+    ) -> Vec<Sample> {
+        self.stats.totals.tcp.as_ref().map_or_else(Vec::new, |tcp| one(value(tcp)))
+    }
+}
