@@ -9,6 +9,7 @@
 //! | `ipfix-file:PATH` | an IPFIX file; `-` is stdout |
 //! | `netflow9://HOST:PORT` | NetFlow v9 over UDP |
 //! | `netflow5://HOST:PORT` | NetFlow v5 over UDP, IPv4 flows only |
+//! | `ipfix+local:///PATH` | IPFIX in datagrams to a local socket; also `netflow9`, `netflow5` |
 //! | `kafka://BROKER/TOPIC` | messages of a Kafka topic ([`KafkaTopic`]) |
 
 use std::fmt;
@@ -51,14 +52,17 @@ pub enum UnknownCollector {
     #[error(
         "unknown collector {0:?}: use ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT, \
          ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT, \
-         json+tcp://HOST:PORT (also csv, eve; +tls), or kafka://BROKER/TOPIC"
+         json+tcp://HOST:PORT (also csv, eve; +tls), ipfix+local:///PATH, or kafka://BROKER/TOPIC"
     )]
     Scheme(String),
     /// The part behind the scheme is not a valid address.
-    #[error(
-        "invalid collector {0:?}: use HOST:PORT, as in ipfix://collector.example:4739 or netflow9://[::1]:2055"
-    )]
-    Place(String),
+    #[error("invalid collector {url:?}: use {form}")]
+    Place {
+        /// The URL.
+        url: String,
+        /// What an address of its transport is.
+        form: &'static str,
+    },
     /// Not built in.
     #[error("this program was built without the feature {0}, so it does not export by it")]
     NotBuilt(&'static str),
@@ -99,7 +103,8 @@ impl FromStr for Collector {
             return Err(UnknownCollector::NotBuilt(transport.name));
         }
         let route = Route::new(transport, place, ports[usize::from(transport.is_encrypted)]);
-        let route = route.ok_or_else(|| UnknownCollector::Place(url.to_owned()))?;
+        let route = route
+            .ok_or_else(|| UnknownCollector::Place { url: url.to_owned(), form: transport.form })?;
         Ok(Self { url: url.to_owned(), protocol, route })
     }
 }
@@ -222,6 +227,7 @@ mod tests {
             ("ipfix://[::1", "HOST:PORT"),
             ("ipfix://[::1]4739", "HOST:PORT"),
             ("ipfix://h:1/path", "HOST:PORT"),
+            ("ipfix+local://h", "an absolute path"),
             ("json://h:1", "json+tcp"),
             ("zeek+tcp://h:1", "json+tcp"),
             ("parquet+tcp://h:1", "json+tcp"),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::link::{Delivery, Link, Opened, Trouble};
 use super::pauses::Pauses;
-use super::transport::{Address, Transport};
+use super::transport::{Address, PATH, Transport};
 use crate::shared::Shared;
 use crate::summary::Reason;
 
@@ -23,6 +23,7 @@ pub(super) static LOCAL: Transport = Transport {
     is_stream: false,
     is_encrypted: false,
     is_built: true,
+    form: PATH,
     address: |path, _| path.starts_with('/').then(|| Address { host: path.to_owned(), port: 0 }),
     link: |to, _| Ok(Box::new(LocalLink::new(to.host.clone().into()))),
 };

@@ -9,7 +9,7 @@ use super::host::resolve;
 use super::link::{Delivery, Link, Opened, Trouble};
 use super::pauses::Pauses;
 use super::tls::TlsClient;
-use super::transport::{Address, Transport};
+use super::transport::{Address, HOST, Transport};
 use crate::shared::Shared;
 use crate::summary::Reason;
 
@@ -25,6 +25,7 @@ pub(super) static TCP: Transport = Transport {
     is_stream: true,
     is_encrypted: false,
     is_built: true,
+    form: HOST,
     address: Address::of_host,
     link: |to, _| Ok(Box::new(TcpLink::new(resolve(&to.host, to.port)?, None))),
 };
@@ -35,6 +36,7 @@ pub(super) static TLS: Transport = Transport {
     is_stream: true,
     is_encrypted: true,
     is_built: cfg!(feature = "tls"),
+    form: HOST,
     address: Address::of_host,
     link: |to, tls| {
         let client = TlsClient::new(&to.host, tls)?;

@@ -16,11 +16,19 @@ pub(crate) struct Transport {
     pub(crate) is_encrypted: bool,
     /// False in a program without its feature.
     pub(crate) is_built: bool,
+    /// What an address is, for errors.
+    pub(crate) form: &'static str,
     /// Reads the address behind `://`, with a default port.
     pub(crate) address: fn(&str, Option<u16>) -> Option<Address>,
     /// Prepares a link.
     pub(crate) link: fn(&Address, &Tls) -> io::Result<Box<dyn Link>>,
 }
+
+/// The form of hosts.
+pub(super) const HOST: &str = "HOST:PORT, as in collector.example:4739 or [::1]:2055";
+
+/// The form of paths.
+pub(super) const PATH: &str = "an absolute path, as in ipfix+local:///run/collector";
 
 /// A host and its port, or a path with port 0.
 #[derive(Clone, Debug, PartialEq, Eq)]

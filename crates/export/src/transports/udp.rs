@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::host::resolve;
 use super::link::{Delivery, Link, Opened, Trouble};
-use super::transport::{Address, Transport};
+use super::transport::{Address, HOST, Transport};
 use crate::shared::Shared;
 use crate::summary::Reason;
 
@@ -28,6 +28,7 @@ pub(super) static UDP: Transport = Transport {
     is_stream: false,
     is_encrypted: false,
     is_built: true,
+    form: HOST,
     address: Address::of_host,
     link: |to, _| Ok(Box::new(UdpLink::new(resolve(&to.host, to.port)?)?)),
 };
