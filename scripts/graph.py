@@ -28,8 +28,6 @@ CIRCLES = {
     "cli/src/generate/file.rs": 2,
     "cli/src/merge.rs": 3,
     "cli/src/web/content.rs": 2,
-    "crates/extract/src/lib.rs": 3,
-    "crates/extract/src/protocols/tls/dtls.rs": 5,
     "crates/io/src/live/follower.rs": 4,
     "crates/ndn/src/faces/channel.rs": 10,
     "crates/ndn/src/faces/intake.rs": 2,

@@ -21,8 +21,9 @@
 use ringtap_base::Aged;
 use ringtap_wire::PacketRecord;
 
+use crate::extractor::Switch;
 use crate::hashing::Hashing;
-use crate::protocols::http::{Requests, Switch};
+use crate::protocols::http::Requests;
 use crate::streams::Direction;
 use crate::{LIFETIME_NS, Unread};
 

@@ -25,6 +25,7 @@
 use memchr::{memchr, memchr_iter};
 use ringtap_wire::Flags;
 
+use crate::extractor::Switch;
 use crate::opening::{Bytes, Opening};
 use crate::streams::STREAM_MAX;
 use crate::{Extractor, Found, Kind, Payload, Progress, State, Unread};
@@ -179,15 +180,6 @@ fn chunks(bytes: &[u8]) -> Option<usize> {
             }
         }
     }
-}
-
-/// What follows when a connection changes its protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Switch {
-    /// Unknown frames: nothing is read.
-    Opaque,
-    /// Another connection within this one: no HTTP is read.
-    Tunnel,
 }
 
 /// The requests of a connection whose final response was not read, the oldest in the lowest two bits.

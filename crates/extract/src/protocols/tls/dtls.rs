@@ -12,7 +12,9 @@
 
 use ringtap_base::Aged;
 
-use super::{CLIENT_HELLO, HANDSHAKE, Recent, SERVER_HELLO, Transport, length, message};
+use super::hello::Transport;
+use super::message::{CLIENT_HELLO, HANDSHAKE, SERVER_HELLO, length, message};
+use super::recent::Recent;
 use crate::hashing::Hashing;
 use crate::opening::{Bytes, Opening};
 use crate::streams::Direction;

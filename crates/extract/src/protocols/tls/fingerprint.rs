@@ -19,8 +19,7 @@
 use md5::Md5;
 use sha2::{Digest, Sha256};
 
-use super::Transport;
-use super::hello::{ClientHello, ServerHello, extension};
+use super::hello::{ClientHello, ServerHello, Transport, extension};
 use crate::Unread;
 use crate::text::{DIGITS_MAX, decimal};
 

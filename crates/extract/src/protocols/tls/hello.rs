@@ -12,8 +12,18 @@
 
 use std::borrow::Cow;
 
-use super::Transport;
 use crate::Unread;
+
+/// The protocol that carries a handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// TLS over TCP.
+    Tls,
+    /// QUIC, which carries handshake messages of TLS 1.3 without records.
+    Quic,
+    /// DTLS over UDP.
+    Dtls,
+}
 
 /// Types of extensions (IANA, TLS ExtensionType Values registry).
 pub(super) mod extension {

@@ -5,7 +5,7 @@ use ringtap_wire::{Flags, PacketRecord};
 
 use super::hello::extension;
 use super::*;
-use crate::{Counts, Payloads};
+use crate::{Counts, Kind, Payloads};
 
 /// The ClientHello and the ServerHello of RFC 8448, section 3.
 const CLIENT: &str = "010000c00303cb34ecb1e78163ba1c38c6dacb196a6dffa21a8d9912ec18a2ef6283024dece7000006130113031302\
