@@ -34,7 +34,6 @@ CIRCLES = {
     "crates/ndn/src/forwarder/tables/access.rs": 2,
     "crates/ndn/src/relay/announce.rs": 4,
     "crates/ndn/src/relay/batch.rs": 2,
-    "crates/ring/src/flavors/fastforward.rs": 6,
     "crates/wire/src/ip/length.rs": 24,
 }
 

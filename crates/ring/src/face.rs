@@ -11,7 +11,7 @@
 #[cfg(feature = "std")]
 use crate::park::Parker;
 use crate::{
-    flavors::{Any, Flavor, Kind, RawConsumer, RawProducer, Shape, Vernier},
+    flavors::{self, Any, Flavor, Kind, Make, RawConsumer, RawProducer, Shape, Vernier},
     slots::InvalidCapacity,
     sync::{Arc, AtomicBool, CacheLine, Edge, Ordering::Relaxed, observe, publish},
 };
@@ -54,7 +54,7 @@ pub type Ring<T, F = Any> = (Producer<T, F>, Consumer<T, F>);
 /// # Ok::<(), ringtap_ring::InvalidCapacity>(())
 /// ```
 pub fn spsc<T: Send>(capacity: usize) -> Result<Ring<T, Vernier>, InvalidCapacity> {
-    ends(Shape { kind: Kind::Vernier, capacity, batch: 1 })
+    Ok(ends(Vernier::ring(Shape { capacity, batch: 1 })?, capacity))
 }
 
 /// Makes a ring of a kind chosen at run time, of `capacity` items, and returns its two ends.
@@ -84,17 +84,18 @@ pub fn ring<T: Send>(
     batch: usize,
 ) -> Result<Ring<T>, InvalidCapacity> {
     let batch = batch.min(capacity.div_ceil(2)).max(1);
-    ends(Shape { kind, capacity, batch })
+    Ok(ends(flavors::any(kind, Shape { capacity, batch })?, capacity))
 }
 
-fn ends<T: Send, F: Flavor<T>>(shape: Shape) -> Result<Ring<T, F>, InvalidCapacity> {
-    let Shape { capacity, .. } = shape;
-    let (producer, consumer) = F::ring(shape)?;
+fn ends<T: Send, F: Flavor<T>>(
+    (producer, consumer): (F::Producer, F::Consumer),
+    capacity: usize,
+) -> Ring<T, F> {
     let ends = Arc::new(Ends::default());
-    Ok((
+    (
         Producer { raw: producer, ends: Arc::clone(&ends), capacity, closed: false },
         Consumer { raw: consumer, ends, capacity, peeked: 0 },
-    ))
+    )
 }
 
 /// The state that the ends share beside the ring.

@@ -13,7 +13,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Flavor, RawConsumer, RawProducer, Shape};
+use super::flavor::{Flavor, Make, RawConsumer, RawProducer, Shape};
 use crate::{
     slots::{IndexSpace, InvalidCapacity, Slot, allocate},
     sync::{Arc, AtomicBool, Edge, Ordering::Relaxed, observe, publish},
@@ -46,7 +46,9 @@ pub struct Consumer<T> {
 impl<T: Send> Flavor<T> for FastForward {
     type Producer = Producer<T>;
     type Consumer = Consumer<T>;
+}
 
+impl<T: Send> Make<T> for FastForward {
     fn ring(Shape { capacity, .. }: Shape) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
         let slots =
             allocate(capacity, || Flagged { item: Slot::new(), full: AtomicBool::new(false) })?;

@@ -11,7 +11,7 @@
 //! Invariant: the slots from `read` up to `write` hold items. Indices run to twice the capacity,
 //! which distinguishes full from empty, so no slot stays unused as it does in figure 3.
 
-use super::{Flavor, RawConsumer, RawProducer, Shape};
+use super::flavor::{Flavor, Make, RawConsumer, RawProducer, Shape};
 use crate::{
     slots::{Indexed, InvalidCapacity, Layout},
     sync::{Arc, AtomicUsize, Edge, Ordering::Relaxed, observe, publish},
@@ -46,7 +46,9 @@ pub struct Consumer<T>(Arc<Indexed<T, Adjacent>>);
 impl<T: Send> Flavor<T> for Lamport {
     type Producer = Producer<T>;
     type Consumer = Consumer<T>;
+}
 
+impl<T: Send> Make<T> for Lamport {
     fn ring(Shape { capacity, .. }: Shape) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
         let shared = Indexed::new(capacity)?;
         Ok((Producer(Arc::clone(&shared)), Consumer(shared)))

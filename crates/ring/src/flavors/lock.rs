@@ -11,7 +11,7 @@
 //! from `head` on, `len` of them, hold items; only the consumer makes them fewer, only the
 //! producer makes them more.
 
-use super::{Flavor, RawConsumer, RawProducer, Shape};
+use super::flavor::{Flavor, Make, RawConsumer, RawProducer, Shape};
 use crate::{
     slots::{InvalidCapacity, Slots},
     sync::{Arc, AtomicUsize, Ordering::Relaxed, SpinGuard, SpinLock},
@@ -35,7 +35,9 @@ pub struct Consumer<T>(Arc<Shared<T>>);
 impl<T: Send> Flavor<T> for Lock {
     type Producer = Producer<T>;
     type Consumer = Consumer<T>;
+}
 
+impl<T: Send> Make<T> for Lock {
     fn ring(Shape { capacity, .. }: Shape) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
         let shared = Arc::new(Shared {
             lock: SpinLock::new(),

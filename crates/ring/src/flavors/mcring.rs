@@ -22,7 +22,7 @@
 //! belong to the consumer and hold items, and those from nextWrite up to localRead + max belong to
 //! the producer and are vacant.
 
-use super::{Flavor, RawConsumer, RawProducer, Shape};
+use super::flavor::{Flavor, Make, RawConsumer, RawProducer, Shape};
 use crate::{
     slots::{IndexSpace, Indexed, InvalidCapacity, Layout},
     sync::{Arc, AtomicUsize, CacheLine, Edge, observe, publish},
@@ -80,7 +80,9 @@ pub struct Consumer<T> {
 impl<T: Send> Flavor<T> for McRing {
     type Producer = Producer<T>;
     type Consumer = Consumer<T>;
+}
 
+impl<T: Send> Make<T> for McRing {
     fn ring(
         Shape { capacity, batch, .. }: Shape,
     ) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {

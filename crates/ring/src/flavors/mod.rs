@@ -9,72 +9,15 @@ use alloc::string::String;
 use core::{error::Error, fmt, str::FromStr};
 
 mod fastforward;
+mod flavor;
 mod lamport;
 mod lock;
 mod mcring;
 mod vernier;
 
+pub use flavor::Flavor;
+pub(crate) use flavor::{Make, RawConsumer, RawProducer, Shape};
 pub use vernier::Vernier;
-
-/// An algorithm: [`Any`], chosen at run time, or one chosen at compile time. Sealed.
-pub trait Flavor<T: Send> {
-    /// The producer's end.
-    type Producer: RawProducer<T> + Send;
-    /// The consumer's end.
-    type Consumer: RawConsumer<T> + Send;
-
-    #[doc(hidden)]
-    fn ring(shape: Shape) -> Result<(Self::Producer, Self::Consumer), InvalidCapacity>;
-}
-
-/// The requested properties. A flavour uses those that concern it.
-#[derive(Clone, Copy)]
-pub struct Shape {
-    /// Used by [`Any`] only.
-    pub(crate) kind: Kind,
-    /// In items.
-    pub(crate) capacity: usize,
-    /// At least 1 and at most half of the capacity, rounded up.
-    pub(crate) batch: usize,
-}
-
-/// The producer's end. [`crate::Producer`] adds closing: it calls `flush` before it is dropped, and
-/// nothing after it is closed.
-pub trait RawProducer<T> {
-    fn push(&mut self, value: T) -> Result<(), T>;
-
-    fn push_burst(&mut self, values: &[T]) -> usize
-    where
-        T: Copy;
-
-    /// Slots that are free now, at least. Reads the slots freed by the consumer if fewer than
-    /// `wanted` are known to be free; if none is, publishes all items.
-    fn free(&mut self, wanted: usize) -> usize;
-
-    fn fill(&mut self, max: usize, mut make: impl FnMut(usize) -> T) -> usize {
-        let n = self.free(max).min(max);
-        for i in 0..n {
-            // Only the consumer could change the result of `free`, and only upwards.
-            assert!(self.push(make(i)).is_ok(), "a free slot was refused");
-        }
-        n
-    }
-
-    fn flush(&mut self);
-}
-
-/// The consumer's end. [`crate::Consumer`] calls `flush` before it is dropped.
-pub trait RawConsumer<T> {
-    fn pop(&mut self) -> Option<T>;
-
-    /// Published items at the front, in one piece; at least one, if there is any and `max` > 0.
-    fn peek(&mut self, max: usize) -> &[T];
-
-    /// Drops `n` items and frees their slots. Panics if there are fewer.
-    fn release(&mut self, n: usize);
-
-    fn flush(&mut self);
-}
 
 /// A name that is not in [`Kind::ALL`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,15 +88,19 @@ macro_rules! flavors {
         impl<T: Send> Flavor<T> for Any {
             type Producer = AnyProducer<T>;
             type Consumer = AnyConsumer<T>;
+        }
 
-            fn ring(shape: Shape) -> Result<(AnyProducer<T>, AnyConsumer<T>), InvalidCapacity> {
-                Ok(match shape.kind {
-                    $(Kind::$variant => {
-                        let (producer, consumer) = <$flavor>::ring(shape)?;
-                        (AnyProducer::$variant(producer), AnyConsumer::$variant(consumer))
-                    })*
-                })
-            }
+        /// Both ends of a ring of this kind.
+        pub(crate) fn any<T: Send>(
+            kind: Kind,
+            shape: Shape,
+        ) -> Result<(AnyProducer<T>, AnyConsumer<T>), InvalidCapacity> {
+            Ok(match kind {
+                $(Kind::$variant => {
+                    let (producer, consumer) = <$flavor>::ring(shape)?;
+                    (AnyProducer::$variant(producer), AnyConsumer::$variant(consumer))
+                })*
+            })
         }
 
         impl<T: Send> RawProducer<T> for AnyProducer<T> {

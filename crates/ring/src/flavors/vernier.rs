@@ -31,7 +31,7 @@
 //! a part. The other slots up to taken_seen + capacity are vacant and the producer's. Either index
 //! may be behind the other: single pushes leave the coarse one behind, bursts the fine one.
 
-use super::{Flavor, RawConsumer, RawProducer, Shape};
+use super::flavor::{Flavor, Make, RawConsumer, RawProducer, Shape};
 use crate::{
     slots::{InvalidCapacity, Slots},
     sync::{Arc, AtomicUsize, CacheLine, Edge, Ordering::Relaxed, observe, publish},
@@ -143,7 +143,9 @@ pub struct Consumer<T> {
 impl<T: Send> Flavor<T> for Vernier {
     type Producer = Producer<T>;
     type Consumer = Consumer<T>;
+}
 
+impl<T: Send> Make<T> for Vernier {
     fn ring(Shape { capacity, .. }: Shape) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
         let shared = Arc::new(Shared {
             fine: CacheLine::default(),
