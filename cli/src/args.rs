@@ -286,8 +286,8 @@ pub(crate) struct MonitorArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
     /// Export flow records to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT,
-    /// ipfix+tls://HOST:PORT, ipfix-file:PATH, netflow9://HOST:PORT, netflow5://HOST:PORT, as
-    /// lines to json+tcp://HOST:PORT (also csv, eve; +tls), or to kafka://BROKER/TOPIC?format=json
+    /// ipfix+tls://HOST:PORT, ipfix+local:///PATH (a local socket), ipfix-file:PATH,
+    /// netflow9://HOST:PORT, netflow5://HOST:PORT, as lines to json+tcp://HOST:PORT (also csv, eve; +tls), or to kafka://BROKER/TOPIC?format=json
     /// (also protobuf); or states, for 'ringtap merge', to kafka://BROKER/TOPIC?format=state
     #[arg(long, value_name = "URL", help_heading = "Output")]
     pub(crate) export: Vec<ringtap_export::Output>,

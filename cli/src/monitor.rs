@@ -82,8 +82,9 @@ impl<'a> Parsed<'a> {
         outputs.chain(self.args.state.as_deref().map(states::written_path)).collect()
     }
 
-    fn prints_to_stdout(&self) -> bool {
-        !self.outputs.iter().any(Output::is_stdout)
+    /// Whether records take stdout.
+    fn stdout_is_taken(&self) -> bool {
+        self.outputs.iter().any(Output::is_stdout)
     }
 }
 
@@ -108,7 +109,7 @@ impl<'a> Planned<'a> {
     fn open(self) -> anyhow::Result<Opened<'a>> {
         let Self { parsed, plan } = self;
         let Parsed { args, interfaces, outputs, .. } = &parsed;
-        if args.tui && !parsed.prints_to_stdout() && io::stdout().is_terminal() {
+        if args.tui && parsed.stdout_is_taken() && io::stdout().is_terminal() {
             return Err(Usage::of(
                 "--tui and records cannot both use the terminal: write the records to a file",
             ));
@@ -226,7 +227,7 @@ impl Running<'_> {
             console.tick();
             messages::print_all(outputs::messages(&outcome.export));
             messages::print_all(outputs::messages(&outcome.write));
-            messages::print(args, &outcome, !parsed.prints_to_stdout())?;
+            messages::print(args, &outcome, parsed.stdout_is_taken())?;
             saved?;
             Ok(messages::exit_code(args, &outcome))
         })

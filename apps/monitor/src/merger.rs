@@ -111,7 +111,6 @@ impl MonitorMerger {
             ..Shortage::default()
         };
         let mut totals = Totals { shortage, tcp: None, live_flows };
-        self.mergers.add_totals(&mut totals);
         self.totals_of.iter().for_each(|own| totals.add(own));
         if totals != self.totals {
             self.totals = totals;

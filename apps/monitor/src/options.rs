@@ -201,7 +201,7 @@ impl Options {
 
 impl Options {
     /// What the analyses get of these options, once the plan is made.
-    pub fn context(&self, hash_key: HashKey, shares: Vec<u32>) -> Context {
+    pub(crate) fn context(&self, hash_key: HashKey, shares: Vec<u32>) -> Context {
         Context {
             interval_ns: self.interval_ns,
             scan_threshold: self.scan_threshold,
@@ -373,17 +373,17 @@ impl Intervals {
 #[derive(Clone)]
 pub struct Setup {
     /// The options, with all choices made.
-    pub options: Options,
+    pub(crate) options: Options,
     /// Which packets of tunnels make flows, talkers and scans; equal to the decoder's setting.
-    pub tunnels: Tunnels,
+    pub(crate) tunnels: Tunnels,
     /// The encapsulations of packets, as numbered by the decoders.
-    pub paths: Arc<Paths>,
+    pub(crate) paths: Arc<Paths>,
     /// What the analyses get of it.
-    pub context: Context,
+    pub(crate) context: Context,
 }
 
 impl Setup {
-    /// A setup for packets without encapsulation.
+    /// A setup whose packets have no encapsulation, unless [`Setup::of`] gives their paths.
     pub fn new(options: Options, hash_key: HashKey, shares: Vec<u32>) -> Self {
         let context = options.context(hash_key, shares);
         Self { options, tunnels: Tunnels::Inner, paths: Arc::default(), context }

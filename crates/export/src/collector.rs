@@ -6,11 +6,9 @@
 //! | `ipfix+tcp://HOST:PORT` | IPFIX over TCP; without a port 4739 |
 //! | `ipfix+tls://HOST:PORT` | IPFIX over TLS; without a port 4740 |
 //! | `json+tcp://HOST:PORT` | lines of JSON over TCP; also `csv` and `eve`; with `+tls` over TLS |
-//! | `ipfix-file:PATH` | an IPFIX file; `-` is stdout |
 //! | `netflow9://HOST:PORT` | NetFlow v9 over UDP |
 //! | `netflow5://HOST:PORT` | NetFlow v5 over UDP, IPv4 flows only |
 //! | `ipfix+local:///PATH` | IPFIX in datagrams to a local socket; also `netflow9`, `netflow5` |
-//! | `kafka://BROKER/TOPIC` | messages of a Kafka topic ([`KafkaTopic`]) |
 
 use std::fmt;
 use std::io;
@@ -64,7 +62,7 @@ pub enum UnknownCollector {
         form: &'static str,
     },
     /// Not built in.
-    #[error("this program was built without the feature {0}, so it does not export by it")]
+    #[error("this program was built without the feature {0}, so it does not export by {0}")]
     NotBuilt(&'static str),
     /// Not a topic of Kafka.
     #[error("invalid collector {url:?}: {why}")]

@@ -109,10 +109,10 @@ impl Prepared {
         workers: usize,
         mut open: impl FnMut(&Path) -> io::Result<Box<dyn Store>>,
     ) -> Result<(Vec<Sinks>, Exports), StartError> {
-        // If one of them cannot start, those before end as this is dropped.
+        let (mut sinks, mut programs) = (Collected::default(), self.programs.into_iter());
+        // If one of them cannot start, those before are cancelled as this is dropped, before their sinks.
         let outputs = Vec::with_capacity(self.outputs.len());
         let mut exports = Exports { outputs, states: States::default(), alerts: Alerts::default() };
-        let (mut sinks, mut programs) = (Collected::default(), self.programs.into_iter());
         for (number, (name, ready)) in (1..).zip(self.outputs) {
             let mut launch = Launch {
                 number,

@@ -23,7 +23,7 @@
 //! - **Counted**: each item that a sink takes is sent, or lost with one [`Reason`]; at the end there are no others.
 //!   Sent is what the system accepted, for a topic what the brokers acknowledged.
 //! - **Renewed** by [`Handle::renew`]: files are finished and begun again, between two items; failed outputs are tried
-//!   at once. A file gets its name when it is whole.
+//!   at once. A file gets its name when it is whole; a list of alerts is appended to in place, and opened again.
 //! - **Ended** by the sinks' `finish` and [`Exports::finish`]: everything is written, but a collector that accepts
 //!   nothing for [`LINGER`] is given up; after [`Handle::interrupt`] so is everything else, sooner. A run that is
 //!   dropped finishes no file.
@@ -81,6 +81,7 @@ pub use event_file::EventOutput;
 pub use events::{EventFormat, UnknownEventFormat};
 pub use exports::{Exports, Handle, Prepared, StartError};
 pub use file::{FileOutput, InvalidFile};
+pub use ipfix_file::IpfixFile;
 pub use metered::{Meter, Metered};
 pub use output::Output;
 pub use protocol::Protocol;
@@ -91,4 +92,4 @@ pub use shared::LINGER;
 pub use states::{StatePart, States};
 pub use store::Store;
 pub use summary::{Items, Reason, RecordTotals, Sent, Status, Summary};
-pub use topic::{InvalidTopic, KafkaTopic};
+pub use topic::{Compression, Contents, InvalidTopic, KafkaTopic, Login, Mechanism};

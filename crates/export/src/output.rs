@@ -117,7 +117,7 @@ impl FromStr for Output {
 
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.place().name())
+        f.pad(&self.place().name())
     }
 }
 

@@ -102,7 +102,7 @@ pub(crate) struct LineSink<I> {
     store: Box<dyn Store>,
     headed: bool,
     latest_ns: u64,
-    /// The last failure was to finish a file.
+    /// A file could not be finished, and nothing was written since.
     unnamed: bool,
     reader_gone: bool,
 }
@@ -135,6 +135,7 @@ impl<I> LineSink<I> {
 
     /// Writes a block of lines.
     fn lines(&mut self, lines: &Lines, shared: &Shared) -> Result<(), Reason> {
+        self.unnamed = false;
         loop {
             let head = self.head(lines.first_ns);
             let store = &mut *self.store;
@@ -181,7 +182,7 @@ impl<I> LineSink<I> {
             return Err(Reason::Failed);
         }
         (self.headed, self.latest_ns) = (false, 0);
-        if std::mem::take(&mut self.unnamed) {
+        if std::mem::take(&mut self.unnamed) && complete.is_ok() {
             shared.works();
         }
         complete

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 static INTERRUPT: AtomicBool = AtomicBool::new(false);
 
 /// Whether an interrupt came.
-pub fn are_interrupted() -> bool {
+pub(crate) fn are_interrupted() -> bool {
     INTERRUPT.load(Ordering::Relaxed)
 }
 

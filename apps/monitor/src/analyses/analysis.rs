@@ -155,9 +155,6 @@ pub trait Merge<A: Analysis>: Sized {
     /// All workers have handed over everything before this time.
     fn on_time(&mut self, _time_ns: u64, _signals: Signals<'_>) {}
 
-    /// Adds its part of the totals so far: losses for lack of room, sums.
-    fn add_totals(&self, _totals: &mut Totals) {}
-
     /// Returns the section.
     fn end(self, signals: Signals<'_>) -> Self::Section;
 }

@@ -137,7 +137,7 @@ macro_rules! analyses {
 
             pub(crate) fn add_totals(&self, totals: &mut Totals) {
                 $(if let Some(own) = &self.$name {
-                    Analysis::add_totals(own, totals);
+                    own.add_totals(totals);
                 })*
             }
 
@@ -216,12 +216,6 @@ macro_rules! analyses {
             pub(crate) fn on_time(&mut self, time_ns: u64, signals: Signals<'_>) {
                 $(if let Some(own) = &mut self.$name {
                     own.on_time(time_ns, signals);
-                })*
-            }
-
-            pub(crate) fn add_totals(&self, totals: &mut Totals) {
-                $(if let Some(own) = &self.$name {
-                    <_ as Merge<$part>>::add_totals(own, totals);
                 })*
             }
 

@@ -16,10 +16,10 @@ use crate::place::Place;
 use crate::settings::Settings;
 use crate::shared::WaitPolicy;
 use crate::summary::Items;
-use crate::transports::{self, Route};
+use crate::transports::{self, Route, Transport};
 
 /// The socket of the local syslog daemon.
-const LOCAL: &str = "/dev/log";
+const DEV_LOG: &str = "/dev/log";
 
 /// Ports of syslog over UDP (RFC 5426) and over TLS (RFC 5425). Over TCP there is no assigned one (RFC 6587); 514 is usual.
 const SYSLOG_PORT: u16 = 514;
@@ -99,9 +99,8 @@ impl AlertOutput {
     }
 }
 
-/// A receiver of syslog by a transport; `None` if there is no such one.
-fn syslog(transport: &str, place: &str) -> Option<To> {
-    let transport = transports::named(transport)?;
+/// A receiver of syslog by a transport; `None` if the transport has no such address.
+fn syslog(transport: &'static Transport, place: &str) -> Option<To> {
     let port = if transport.is_encrypted { SYSLOG_TLS_PORT } else { SYSLOG_PORT };
     Route::new(transport, place, Some(port)).map(To::Syslog)
 }
@@ -125,13 +124,15 @@ impl FromStr for AlertOutput {
                 return Err(invalid("exec:PROGRAM, as in exec:/usr/local/bin/notify"));
             }
             "exec" => To::Program(rest.into()),
-            "syslog" if rest.is_empty() => syslog("local", LOCAL).ok_or_else(unknown)?,
+            "syslog" if rest.is_empty() => {
+                syslog(&transports::LOCAL, DEV_LOG).ok_or_else(unknown)?
+            }
             "syslog" if rest.starts_with('/') && !rest.starts_with("//") => {
-                syslog("local", rest).ok_or_else(unknown)?
+                syslog(&transports::LOCAL, rest).ok_or_else(unknown)?
             }
             "syslog" => {
                 let example = "syslog:HOST or syslog:HOST:PORT, as in syslog:[2001:db8::1]:514";
-                let to = syslog("udp", rest.strip_prefix("//").unwrap_or(rest));
+                let to = syslog(&transports::UDP, rest.strip_prefix("//").unwrap_or(rest));
                 to.ok_or_else(|| invalid(example))?
             }
             "http" | "https" => {
@@ -144,11 +145,12 @@ impl FromStr for AlertOutput {
             }
             _ => {
                 let transport = scheme.strip_prefix("syslog+").and_then(transports::named);
-                let transport = transport.ok_or_else(unknown)?;
+                // Datagrams have names of their own.
+                let transport = transport.filter(|one| one.is_stream).ok_or_else(unknown)?;
                 if !transport.is_built {
                     return Err(InvalidAlertOutput::NotBuilt);
                 }
-                let to = rest.strip_prefix("//").and_then(|rest| syslog(transport.name, rest));
+                let to = rest.strip_prefix("//").and_then(|rest| syslog(transport, rest));
                 to.ok_or_else(|| invalid("syslog+tcp://HOST:PORT or syslog+tls://HOST:PORT"))?
             }
         };
@@ -295,6 +297,8 @@ mod tests {
             ("exec:", "exec:PROGRAM"),
             ("syslog:h:port", "syslog:HOST:PORT"),
             ("syslog+tcp:h", "syslog+tcp://HOST:PORT"),
+            ("syslog+udp://h", "use stderr"),
+            ("syslog+local:///dev/log", "use stderr"),
             ("http:h", "http://HOST:PORT/PATH"),
             ("http://", "http://HOST:PORT/PATH"),
             ("http://user@h/", "without a user"),

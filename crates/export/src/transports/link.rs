@@ -1,4 +1,4 @@
-//! A link: the way of messages to one collector.
+//! A link: the path of messages to one collector.
 
 use crate::shared::Shared;
 use crate::summary::Reason;

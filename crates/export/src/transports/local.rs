@@ -18,7 +18,7 @@ const EMSGSIZE: i32 = 90;
 const SLICE: Duration = Duration::from_millis(50);
 
 /// The socket of a path.
-pub(super) static LOCAL: Transport = Transport {
+pub(crate) static LOCAL: Transport = Transport {
     name: "local",
     is_stream: false,
     is_encrypted: false,

@@ -21,6 +21,7 @@ mod udp;
 pub(crate) use channel::{Channel, is_slice_over};
 pub(crate) use host::{host_and_port, resolve};
 pub(crate) use link::{Delivery, Link, Opened, Trouble};
+pub(crate) use local::LOCAL;
 pub(crate) use pauses::Pauses;
 pub(crate) use tcp::connect;
 pub(crate) use tls::TlsClient;
@@ -29,9 +30,10 @@ pub(crate) use tls::client_config;
 #[cfg(test)]
 pub(crate) use transport::Address;
 pub(crate) use transport::{Route, Transport};
+pub(crate) use udp::UDP;
 
 /// All transports. A new one is a file here and a line in this list.
-static TRANSPORTS: &[&Transport] = &[&udp::UDP, &tcp::TCP, &tcp::TLS, &local::LOCAL];
+static TRANSPORTS: &[&Transport] = &[&UDP, &tcp::TCP, &tcp::TLS, &LOCAL];
 
 /// The transport with this name.
 pub(crate) fn named(name: &str) -> Option<&'static Transport> {

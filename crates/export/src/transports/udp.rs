@@ -23,7 +23,7 @@ const ATTEMPTS: u32 = 4;
 const SETTLE: Duration = Duration::from_millis(50);
 
 /// Datagrams.
-pub(super) static UDP: Transport = Transport {
+pub(crate) static UDP: Transport = Transport {
     name: "udp",
     is_stream: false,
     is_encrypted: false,
