@@ -25,7 +25,8 @@ pub(crate) struct Transport {
 }
 
 /// The form of hosts.
-pub(super) const HOST: &str = "HOST:PORT, as in collector.example:4739 or [::1]:2055";
+pub(super) const HOST: &str =
+    "HOST:PORT, as in ipfix://collector.example:4739 or netflow9://[::1]:2055";
 
 /// The form of paths.
 pub(super) const PATH: &str = "an absolute path, as in ipfix+local:///run/collector";
