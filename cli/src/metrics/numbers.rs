@@ -21,14 +21,16 @@ pub(crate) struct RunStats {
 /// Labels in braces, or nothing, and the value.
 pub(super) type Sample = (String, String);
 
+/// Its samples now; none if the run does not have the metric.
+pub(super) type Samples = fn(&Numbers<'_>) -> Vec<Sample>;
+
 /// A metric.
 pub(super) struct Metric {
     /// Without the prefix `ringtap_`.
     pub(super) name: &'static str,
     pub(super) kind: &'static str,
     pub(super) help: &'static str,
-    /// Its samples now; none if the run does not have it.
-    pub(super) samples: fn(&Numbers<'_>) -> Vec<Sample>,
+    pub(super) samples: Samples,
 }
 
 /// The numbers of a run. `interfaces` is empty for files.

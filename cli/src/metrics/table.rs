@@ -7,230 +7,152 @@ use ringtap_export::Status;
 use ringtap_extract::Unread;
 use ringtap_serve::label_value;
 
-use super::numbers::{Metric, Numbers, Sample, one};
+use super::numbers::{Metric, Numbers, Sample, Samples, one};
 
 pub(super) const METRICS: &[Metric] = &[
-    Metric {
-        name: "build_info",
-        kind: "gauge",
-        help: "Version of the program.",
-        samples: |_| vec![(format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION")), "1".into())],
-    },
-    Metric {
-        name: "run_seconds",
-        kind: "gauge",
-        help: "Seconds since the start of the run.",
-        samples: |own| vec![(String::new(), format!("{:.3}", own.stats.elapsed.as_secs_f64()))],
-    },
-    Metric {
-        name: "packets_total",
-        kind: "counter",
-        help: "Packets read.",
-        samples: |own| own.packets(),
-    },
-    Metric {
-        name: "bytes_total",
-        kind: "counter",
-        help: "Bytes read: of files as stored, of frames as captured.",
-        samples: |own| {
-            own.of_sources(|place| own.watch.interfaces.bytes(place), own.watch.bytes.get())
-        },
-    },
-    Metric {
-        name: "dropped_packets_total",
-        kind: "counter",
-        help: "Packets lost before they could be read.",
-        samples: |own| {
-            own.of_sources(|place| own.watch.interfaces.dropped(place), own.watch.dropped.get())
-        },
-    },
-    Metric {
-        name: "interface_gone",
-        kind: "gauge",
-        help: "1 if the interface was deleted or moved to another network namespace.",
-        samples: |own| own.of_interfaces(|place| own.watch.interfaces.is_gone(place).into()),
-    },
-    Metric {
-        name: "interface_up",
-        kind: "gauge",
-        help: "1 if the interface is up and has a carrier.",
-        samples: |own| own.of_interfaces(|place| own.watch.interfaces.is_up(place).into()),
-    },
-    Metric {
-        name: "interface_changes_total",
-        kind: "counter",
-        help: "Changes of an interface: it went down or lost its carrier, or got another MTU or name.",
-        samples: interface_changes,
-    },
-    Metric {
-        name: "shed_packets_total",
-        kind: "counter",
-        help: "Packets dropped by shedding under overload.",
-        samples: |own| one(own.watch.shed.get()),
-    },
-    Metric {
-        name: "split_packets_total",
-        kind: "counter",
-        help: "Packets in another queue than earlier ones of the same address pair.",
-        samples: |own| one(own.watch.split.get()),
-    },
-    Metric {
-        name: "forgotten_fragments_total",
-        kind: "counter",
-        help: "First fragments evicted for lack of memory; their later fragments may lack ports.",
-        samples: |own| one(own.watch.fragments_forgotten.get()),
-    },
-    Metric {
-        name: "duplicate_packets_total",
-        kind: "counter",
-        help: "Packets left out because they were seen before.",
-        samples: |own| one(own.watch.duplicates.get()),
-    },
-    Metric {
-        name: "evicted_packets_total",
-        kind: "counter",
-        help: "Packets whose duplicates may count, for lack of memory.",
-        samples: |own| one(own.watch.duplicates_evicted.get()),
-    },
-    Metric {
-        name: "payload_messages_total",
-        kind: "counter",
-        help: "Messages read from payloads.",
-        samples: |own| one(own.watch.messages.get()),
-    },
-    Metric {
-        name: "unread_payloads_total",
-        kind: "counter",
-        help: "Payloads and messages that could not be read.",
-        samples: unread_payloads,
-    },
-    Metric {
-        name: "tcp_handshakes_total",
-        kind: "counter",
-        help: "Complete TCP handshakes.",
-        samples: |own| own.of_tcp(|tcp| tcp.handshakes),
-    },
-    Metric {
-        name: "tcp_handshake_microseconds_total",
-        kind: "counter",
-        help: "Sum of the round-trip times of TCP handshakes.",
-        samples: |own| own.of_tcp(|tcp| tcp.handshake_rtt_sum_us),
-    },
-    Metric {
-        name: "tcp_rtt_samples_total",
-        kind: "counter",
-        help: "Samples of TCP round-trip times.",
-        samples: |own| own.of_tcp(|tcp| tcp.rtt_samples),
-    },
-    Metric {
-        name: "tcp_rtt_microseconds_total",
-        kind: "counter",
-        help: "Sum of TCP round-trip times.",
-        samples: |own| own.of_tcp(|tcp| tcp.rtt_sum_us),
-    },
-    Metric {
-        name: "tcp_retransmissions_total",
-        kind: "counter",
-        help: "TCP segments sent again.",
-        samples: |own| own.of_tcp(|tcp| tcp.retransmissions),
-    },
-    Metric {
-        name: "tcp_out_of_order_total",
-        kind: "counter",
-        help: "TCP segments out of order.",
-        samples: |own| own.of_tcp(|tcp| tcp.out_of_order),
-    },
-    Metric {
-        name: "tcp_duplicate_acks_total",
-        kind: "counter",
-        help: "Duplicate TCP acknowledgments.",
-        samples: |own| own.of_tcp(|tcp| tcp.duplicate_acks),
-    },
-    Metric {
-        name: "tcp_zero_windows_total",
-        kind: "counter",
-        help: "TCP segments with a window of zero.",
-        samples: |own| own.of_tcp(|tcp| tcp.zero_windows),
-    },
-    Metric {
-        name: "flows_ended_early_total",
-        kind: "counter",
-        help: "Flows that were ended because the flow table was full.",
-        samples: |own| one(own.stats.totals.shortage.flows_ended_early),
-    },
-    Metric {
-        name: "scan_attempts_ignored_total",
-        kind: "counter",
-        help: "Connection attempts that the scan analysis ignored for lack of memory.",
-        samples: |own| one(own.stats.totals.shortage.attempts_ignored),
-    },
-    Metric {
-        name: "conversations_estimated",
-        kind: "gauge",
-        help: "1 if the numbers of conversations are estimates, for lack of memory.",
-        samples: |own| one(own.stats.totals.shortage.conversations_estimated.into()),
-    },
-    Metric {
-        name: "further_interval_packets_total",
-        kind: "counter",
-        help: "Packets of intervals for which the report has no room.",
-        samples: |own| one(own.stats.totals.shortage.packets_in_further_intervals),
-    },
-    Metric {
-        name: "alerts_total",
-        kind: "counter",
-        help: "Alerts of scans, limits and watched entries, each counted once.",
-        samples: |own| one(own.stats.alerts),
-    },
-    Metric {
-        name: "alerts_without_room_total",
-        kind: "counter",
-        help: "Alerts that were not reported for lack of room.",
-        samples: |own| one(own.stats.totals.shortage.alerts_without_room),
-    },
-    Metric {
-        name: "flows",
-        kind: "gauge",
-        help: "Live flows at the end of the last interval.",
-        samples: |own| own.stats.flows.map_or_else(Vec::new, one),
-    },
-    Metric {
-        name: "output_records_made_total",
-        kind: "counter",
-        help: "Flow records, events, states or alerts for an output, encoded or lost before encoding.",
-        samples: |own| own.of_outputs(|output| output.made.to_string()),
-    },
-    Metric {
-        name: "output_records_written_total",
-        kind: "counter",
-        help: "Those that an output accepted.",
-        samples: |own| own.of_outputs(|output| output.sent.to_string()),
-    },
-    Metric {
-        name: "output_records_lost_total",
-        kind: "counter",
-        help: "Those that an output lost.",
-        samples: records_lost,
-    },
-    Metric {
-        name: "output_queued_bytes",
-        kind: "gauge",
-        help: "Encoded bytes that are not written yet.",
-        samples: |own| own.of_outputs(|output| output.queued_bytes.to_string()),
-    },
-    Metric {
-        name: "output_failing",
-        kind: "gauge",
-        help: "1 if the last attempt to write failed.",
-        samples: |own| own.of_outputs(|output| u8::from(output.failing).to_string()),
-    },
-    Metric {
-        name: "output_last_error_timestamp_seconds",
-        kind: "gauge",
-        help: "Time of the last failure of an output, seconds since 1970; 0: never.",
-        samples: |own| own.of_outputs(last_error),
-    },
+    gauge("build_info", "Version of the program.", |_| {
+        vec![(format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION")), "1".into())]
+    }),
+    gauge("run_seconds", "Seconds since the start of the run.", |own| {
+        vec![(String::new(), format!("{:.3}", own.stats.elapsed.as_secs_f64()))]
+    }),
+    counter("packets_total", "Packets read.", |own| own.packets()),
+    counter("bytes_total", "Bytes read: of files as stored, of frames as captured.", |own| {
+        own.of_sources(|place| own.watch.interfaces.bytes(place), own.watch.bytes.get())
+    }),
+    counter("dropped_packets_total", "Packets lost before they could be read.", |own| {
+        own.of_sources(|place| own.watch.interfaces.dropped(place), own.watch.dropped.get())
+    }),
+    gauge(
+        "interface_gone",
+        "1 if the interface was deleted or moved to another network namespace.",
+        |own| own.of_interfaces(|place| own.watch.interfaces.is_gone(place).into()),
+    ),
+    gauge("interface_up", "1 if the interface is up and has a carrier.", |own| {
+        own.of_interfaces(|place| own.watch.interfaces.is_up(place).into())
+    }),
+    counter(
+        "interface_changes_total",
+        "Changes of an interface: it went down or lost its carrier, or got another MTU or name.",
+        interface_changes,
+    ),
+    counter("shed_packets_total", "Packets dropped by shedding under overload.", |own| {
+        one(own.watch.shed.get())
+    }),
+    counter(
+        "split_packets_total",
+        "Packets in another queue than earlier ones of the same address pair.",
+        |own| one(own.watch.split.get()),
+    ),
+    counter(
+        "forgotten_fragments_total",
+        "First fragments evicted for lack of memory; their later fragments may lack ports.",
+        |own| one(own.watch.fragments_forgotten.get()),
+    ),
+    counter("duplicate_packets_total", "Packets left out because they were seen before.", |own| {
+        one(own.watch.duplicates.get())
+    }),
+    counter(
+        "evicted_packets_total",
+        "Packets whose duplicates may count, for lack of memory.",
+        |own| one(own.watch.duplicates_evicted.get()),
+    ),
+    counter("payload_messages_total", "Messages read from payloads.", |own| {
+        one(own.watch.messages.get())
+    }),
+    counter(
+        "unread_payloads_total",
+        "Payloads and messages that could not be read.",
+        unread_payloads,
+    ),
+    counter("tcp_handshakes_total", "Complete TCP handshakes.", |own| {
+        own.of_tcp(|tcp| tcp.handshakes)
+    }),
+    counter(
+        "tcp_handshake_microseconds_total",
+        "Sum of the round-trip times of TCP handshakes.",
+        |own| own.of_tcp(|tcp| tcp.handshake_rtt_sum_us),
+    ),
+    counter("tcp_rtt_samples_total", "Samples of TCP round-trip times.", |own| {
+        own.of_tcp(|tcp| tcp.rtt_samples)
+    }),
+    counter("tcp_rtt_microseconds_total", "Sum of TCP round-trip times.", |own| {
+        own.of_tcp(|tcp| tcp.rtt_sum_us)
+    }),
+    counter("tcp_retransmissions_total", "TCP segments sent again.", |own| {
+        own.of_tcp(|tcp| tcp.retransmissions)
+    }),
+    counter("tcp_out_of_order_total", "TCP segments out of order.", |own| {
+        own.of_tcp(|tcp| tcp.out_of_order)
+    }),
+    counter("tcp_duplicate_acks_total", "Duplicate TCP acknowledgments.", |own| {
+        own.of_tcp(|tcp| tcp.duplicate_acks)
+    }),
+    counter("tcp_zero_windows_total", "TCP segments with a window of zero.", |own| {
+        own.of_tcp(|tcp| tcp.zero_windows)
+    }),
+    counter(
+        "flows_ended_early_total",
+        "Flows that were ended because the flow table was full.",
+        |own| one(own.stats.totals.shortage.flows_ended_early),
+    ),
+    counter(
+        "scan_attempts_ignored_total",
+        "Connection attempts that the scan analysis ignored for lack of memory.",
+        |own| one(own.stats.totals.shortage.attempts_ignored),
+    ),
+    gauge(
+        "conversations_estimated",
+        "1 if the numbers of conversations are estimates, for lack of memory.",
+        |own| one(own.stats.totals.shortage.conversations_estimated.into()),
+    ),
+    counter(
+        "further_interval_packets_total",
+        "Packets of intervals for which the report has no room.",
+        |own| one(own.stats.totals.shortage.packets_in_further_intervals),
+    ),
+    counter(
+        "alerts_total",
+        "Alerts of scans, limits and watched entries, each counted once.",
+        |own| one(own.stats.alerts),
+    ),
+    counter(
+        "alerts_without_room_total",
+        "Alerts that were not reported for lack of room.",
+        |own| one(own.stats.totals.shortage.alerts_without_room),
+    ),
+    gauge("flows", "Live flows at the end of the last interval.", |own| {
+        own.stats.flows.map_or_else(Vec::new, one)
+    }),
+    counter(
+        "output_records_made_total",
+        "Flow records, events, states or alerts for an output, encoded or lost before encoding.",
+        |own| own.of_outputs(|output| output.made.to_string()),
+    ),
+    counter("output_records_written_total", "Those that an output accepted.", |own| {
+        own.of_outputs(|output| output.sent.to_string())
+    }),
+    counter("output_records_lost_total", "Those that an output lost.", records_lost),
+    gauge("output_queued_bytes", "Encoded bytes that are not written yet.", |own| {
+        own.of_outputs(|output| output.queued_bytes.to_string())
+    }),
+    gauge("output_failing", "1 if the last attempt to write failed.", |own| {
+        own.of_outputs(|output| u8::from(output.failing).to_string())
+    }),
+    gauge(
+        "output_last_error_timestamp_seconds",
+        "Time of the last failure of an output, seconds since 1970; 0: never.",
+        |own| own.of_outputs(last_error),
+    ),
 ];
+
+const fn counter(name: &'static str, help: &'static str, samples: Samples) -> Metric {
+    Metric { name, kind: "counter", help, samples }
+}
+
+const fn gauge(name: &'static str, help: &'static str, samples: Samples) -> Metric {
+    Metric { name, kind: "gauge", help, samples }
+}
 
 fn interface_changes(own: &Numbers<'_>) -> Vec<Sample> {
     let of_interface = |(place, name): (usize, &String)| {
