@@ -19,7 +19,7 @@ use crate::settings::Settings;
 use crate::summary::Items;
 use crate::topic::KafkaTopic;
 
-/// Generates from the list: the enum, its conversions, and the place of each.
+/// Generates from the list: the enum, and the place of each.
 macro_rules! outputs {
     ($($(#[$doc:meta])* $variant:ident($place:ty) $(if $feature:meta)?,)+) => {
         /// One output of a run, as given by the user.
@@ -35,13 +35,6 @@ macro_rules! outputs {
                 }
             }
         }
-
-        $($(#[cfg($feature)])?
-        impl From<$place> for Output {
-            fn from(place: $place) -> Self {
-                Self::$variant(place)
-            }
-        })+
     };
 }
 

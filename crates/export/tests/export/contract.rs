@@ -108,7 +108,10 @@ fn places(folder: &Path, up: bool) -> Vec<Place> {
         .collect();
     all.push(place(exported("ipfix-file:f"), true));
     all.extend(
-        EventOutput::named("json:f").unwrap().into_iter().map(|file| place(file.into(), true)),
+        EventOutput::named("json:f")
+            .unwrap()
+            .into_iter()
+            .map(|file| place(Output::Events(file), true)),
     );
     for name in ["ipfix", "netflow9", "netflow5"] {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
