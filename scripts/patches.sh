@@ -13,7 +13,7 @@ mkdir -p "$copy"
 git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$copy"
 git -C "$copy" init -q
 # The record where it is made, the table of fields, the page that a test writes from it, the oracle.
-field="crates/export/src/fields/mod.rs crates/flow/src docs/RECORDS.md testkit/tests/product/oracle/naive.rs"
+field="crates/export/src/fields/mod.rs crates/flow/src docs/OUTPUTS.md testkit/tests/product/oracle/naive.rs"
 for patch in testkit/patches/*.patch; do
     if [ "${patch##*/}" = field.patch ]; then
         files=$(sed -n 's|^+++ b/||p' "$patch" | sed 's|^\(crates/flow/src\)/.*|\1|' | sort -u | paste -sd ' ')

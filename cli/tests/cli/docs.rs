@@ -360,7 +360,7 @@ fn run_blocks(page: &str, folder: &Path, path: &str) -> Vec<String> {
     printed
 }
 
-/// The tshark pipelines of MONITOR.md, and the pipelines of RECORDS.md that read records.
+/// The tshark pipelines of MONITOR.md, and the pipelines of OUTPUTS.md that read records.
 #[test]
 fn the_pipelines_shown_print_something() {
     let path = std::env::var("PATH").unwrap();
@@ -399,7 +399,7 @@ fn the_pipelines_shown_print_something() {
     command.args(["--write", "json:flows.json", "--write", "parquet:flows.parquet"]);
     assert_eq!(output_of(&mut command).2, 0);
     let path = format!("{}:{path}", tools.display());
-    let printed = run_blocks("RECORDS.md", folder.path(), &path);
+    let printed = run_blocks("OUTPUTS.md", folder.path(), &path);
     assert!(
         printed[0].contains("sourceIPAddress") && printed[0].lines().count() > 6,
         "{printed:?}"

@@ -40,7 +40,7 @@ impl Message {
     }
 }
 
-/// All messages of a topic without statistics and repetitions, as docs/EXPORT.md removes them: in each partition, a
+/// All messages of a topic without statistics and repetitions, as docs/OUTPUTS.md removes them: in each partition, a
 /// message of a run is new if its number is above those before it. Also the number of repetitions.
 pub(crate) fn messages(broker: &Broker, topic: &str) -> (Vec<Message>, usize) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

@@ -23,7 +23,7 @@ fn broker(folder: &Path) -> Option<Broker> {
     Some(broker)
 }
 
-/// A state of a topic, as docs/EXPORT.md puts it together, with its headers.
+/// A state of a topic, as docs/OUTPUTS.md puts it together, with its headers.
 struct Received {
     bytes: Vec<u8>,
     headers: BTreeMap<String, String>,

@@ -26,7 +26,7 @@ pub(crate) struct Field {
     #[cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "for typed columns"))]
     pub(crate) shape: Shape,
     pub(crate) presence: Presence,
-    #[cfg_attr(not(test), expect(dead_code, reason = "for docs/RECORDS.md"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "for docs/OUTPUTS.md"))]
     pub(crate) meaning: &'static str,
 }
 

@@ -1,7 +1,7 @@
 //! The fields of flow records: one table, from which all outputs take names, types, values and order.
 //!
 //! ```text
-//!     /// time to live, hop limit                                      its meaning, for docs/RECORDS.md
+//!     /// time to live, hop limit                                      its meaning, for docs/OUTPUTS.md
 //!     2 minimumTTL [52: 1] Sent U8 = v.record.ttl[d][0];
 //!     │     │       │   │    │  │    └ its value in the record `v`; d is 0 from the initiator, 1 to it
 //!     │     │       │   │    │  └ the type of its column
@@ -18,7 +18,7 @@
 //! | CSV, Parquet, Arrow, Python | all, by edition, and then in the order of the table: new columns are at the end |
 //! | IPFIX | those with octets; the groups of `encode/template.rs` say where in records |
 //! | facts in IPFIX | those with an element, by protocol and length (`encode/facts.rs`) |
-//! | docs/RECORDS.md | all, in the order of the table; written by a test with `RINGTAP_WRITE=1` |
+//! | docs/OUTPUTS.md | all, in the order of the table; written by a test with `RINGTAP_WRITE=1` |
 //! | EVE, Zeek, NetFlow v9, protobuf | their own, with values from here: `minimumTTL::of(&view)` |
 //!
 //! A new field is a member of the record, and a row; with octets, also a name in a group of IPFIX. Each output goes through the rows with a [`Visit`], so the code of a

@@ -5,7 +5,7 @@ use ringtap_flow::History;
 
 use super::view::View;
 
-/// Defines the list: name, text of docs/RECORDS.md, condition. Where that is `true`, the value of the field may be absent.
+/// Defines the list: name, text of docs/OUTPUTS.md, condition. Where that is `true`, the value of the field may be absent.
 macro_rules! presences {
     (|$v:ident, $d:ident| $($name:ident $text:literal = $holds:expr;)+) => {
         /// Which records have a field.
@@ -15,7 +15,7 @@ macro_rules! presences {
         }
 
         impl Presence {
-            /// The text of docs/RECORDS.md.
+            /// The text of docs/OUTPUTS.md.
             #[cfg(test)]
             pub(crate) const fn text(self) -> &'static str {
                 match self {

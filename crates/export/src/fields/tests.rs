@@ -24,7 +24,7 @@ fn every_column_is_once_in_the_order_by_editions() {
     assert!(rows.into_iter().eq(expected));
 }
 
-/// A line of docs/RECORDS.md: a field, with that of the other direction.
+/// A line of docs/OUTPUTS.md: a field, with that of the other direction.
 fn line(field: &Field) -> String {
     let quoted = |name: &str| format!("`{}`", name.trim_matches(|sign| ",\":".contains(sign)));
     let mut name = quoted(field.name);
@@ -64,8 +64,8 @@ fn element(&Element { enterprise, id, len, form }: &Element) -> String {
 
 /// With RINGTAP_WRITE=1 the table is written.
 #[test]
-fn the_table_of_records_md_is_this_one() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/RECORDS.md");
+fn the_table_of_outputs_md_is_this_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/OUTPUTS.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let head = "| name | IE | meaning, unit | present | Parquet type |\n|---|---|---|---|---|\n";
     let at = page.find(head).expect("the head of the table") + head.len();

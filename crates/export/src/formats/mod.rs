@@ -8,7 +8,7 @@
 //! | `zeek` | Zeek's `conn.log` | `zeek-cut` and readers of Zeek's logs |
 //! | `parquet` | columns, the same names | DuckDB, Spark, pandas |
 //!
-//! `docs/RECORDS.md` has the meaning of each field, and when it is present.
+//! `docs/OUTPUTS.md` has the meaning of each field, and when it is present.
 //!
 //! Invariants: formats are pure functions of records, without tables, clocks or files, so equal records are equal bytes.
 //! A line allocates nothing once its buffer has grown.

@@ -1,6 +1,6 @@
 //! A direction of a flow record as a protobuf message with the names and numbers of goflow2's `FlowMessage`
 //! (`pb/flow.proto` of goflow2, version 2), so that its readers understand ours. Only fields with a value are filled.
-//! docs/EXPORT.md has the table of fields.
+//! docs/OUTPUTS.md has the table of fields.
 
 use std::net::IpAddr;
 
