@@ -1,7 +1,7 @@
 //! `ringtap merge`: one report over the states of several monitors; or one measurement of several.
 
 use std::fs;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,13 +13,13 @@ use ringtap_terminal::console::{self, print_message};
 use ringtap_terminal::html::html;
 
 use crate::args::{MergeArgs, ReportForm};
-use crate::states::EXTENSION as STATE;
+use crate::states::{EXTENSION as STATE, check_path, write_state};
 use crate::{measure, monitor, signals, source, text};
 use ringtap_program::atomic_file::{AtomicFile, Existing};
 use ringtap_program::roles::Roles;
 use ringtap_program::{open_files, sandbox};
 
-pub(crate) static WATCH: Watch = Watch::new();
+static WATCH: Watch = Watch::new();
 
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     let result = signals::stoppable(&WATCH, || run_all(args)).context("handling signals")?;
@@ -43,7 +43,7 @@ fn run_all(args: &MergeArgs) -> anyhow::Result<ExitCode> {
         ];
         refuse(&of_states, "measurements")?;
         refuse(&[("--report html", args.report == Some(ReportForm::Html))], "measurements")?;
-        return measure::merge(args);
+        return measure::merge(args, &WATCH);
     }
     if let Some(at) = states.iter().position(|state| !state) {
         let path = args.files[at].display();
@@ -194,28 +194,4 @@ pub(crate) fn warnings(args: &MergeArgs, merged: &Merged) -> Vec<String> {
     let text =
         |(what, number)| format!("no digest, because the merge is not exact: {what}: {number}");
     interrupted.into_iter().chain(inexact.into_iter().map(text)).collect()
-}
-
-/// Checks that a state can be written to a file, as far as that is known before the run.
-pub(crate) fn check_path(path: &Path) -> anyhow::Result<()> {
-    if path.as_os_str() == "-" {
-        return Err(Usage::of("a state cannot be written to stdout: use a file"));
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let found = folder.map(fs::metadata).transpose();
-    found.map(drop).with_context(|| format!("writing {}", path.display()))
-}
-
-/// Writes a state to a file, which is renamed when complete.
-pub(crate) fn write_state(
-    mut file: AtomicFile,
-    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let path = file.path().to_owned();
-    let doing = || format!("writing {}", path.display());
-    let mut out = BufWriter::new(file.begin().with_context(doing)?);
-    write(&mut out).with_context(doing)?;
-    out.flush().with_context(doing)?;
-    drop(out);
-    file.finish().with_context(doing).map(drop)
 }

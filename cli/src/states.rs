@@ -5,7 +5,7 @@
 //! end of the run ─ the last part ──────────────────────────────▶┴▶ topics
 //! ```
 
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -19,7 +19,6 @@ use ringtap_monitor::{Options, Outcome};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::print_message;
 
-use crate::merge::{check_path, write_state};
 use ringtap_program::atomic_file::{AtomicFile, Existing};
 
 /// The extension of states in a folder.
@@ -41,9 +40,33 @@ pub(crate) fn check(path: &Path, has_intervals: bool) -> anyhow::Result<()> {
     std::fs::metadata(path).map(drop).with_context(|| format!("writing {}", path.display()))
 }
 
+/// Checks that a state can be written to a file, as far as that is known before the run.
+pub(crate) fn check_path(path: &Path) -> anyhow::Result<()> {
+    if path.as_os_str() == "-" {
+        return Err(Usage::of("a state cannot be written to stdout: use a file"));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let found = folder.map(std::fs::metadata).transpose();
+    found.map(drop).with_context(|| format!("writing {}", path.display()))
+}
+
 /// A path in the folder that the states are written to; none if they are not.
 pub(crate) fn written_path(path: &Path) -> PathBuf {
     if is_folder(path) { path.join("state") } else { path.to_owned() }
+}
+
+/// Writes a state to a file, which is renamed when complete.
+pub(crate) fn write_state(
+    mut file: AtomicFile,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let path = file.path().to_owned();
+    let doing = || format!("writing {}", path.display());
+    let mut out = BufWriter::new(file.begin().with_context(doing)?);
+    write(&mut out).with_context(doing)?;
+    out.flush().with_context(doing)?;
+    drop(out);
+    file.finish().with_context(doing).map(drop)
 }
 
 /// The states of a run while it runs.

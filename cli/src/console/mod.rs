@@ -16,6 +16,7 @@ use ringtap_terminal::console::{Level, is_wanted, labelled};
 
 mod progress;
 
+pub(crate) use progress::Extent;
 use progress::Progress;
 
 use crate::alerts::AlertLines;
@@ -38,14 +39,6 @@ const BAR_AFTER: Duration = Duration::from_millis(400);
 /// Scaling*, 2012). Most cards need this length.
 const KEY: &str = "6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:\
                    6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a";
-
-/// The extent of the input.
-pub(crate) enum Extent {
-    /// Files with this many bytes, if known.
-    Bytes(Option<u64>),
-    /// Interfaces, without end, and their capture method.
-    Live(Vec<String>, Capture),
-}
 
 /// The console of a run. The merger reports alerts and intervals to it; the attendant thread shows
 /// progress.

@@ -8,10 +8,18 @@ use ringtap_terminal::console::stderr;
 use ringtap_terminal::numbers::bytes;
 use rustix::termios::tcgetwinsize;
 
-use super::Extent;
+use crate::args::Capture;
 
 /// Columns of the bar.
 const BAR: usize = 20;
+
+/// The extent of the input.
+pub(crate) enum Extent {
+    /// Files with this many bytes, if known.
+    Bytes(Option<u64>),
+    /// Interfaces, without end, and their capture method.
+    Live(Vec<String>, Capture),
+}
 
 #[derive(Default)]
 pub(super) struct Progress {

@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use ringtap_base::now_ns;
 use ringtap_filter::parse;
 
+use super::files::{key, read_rules};
 use super::message::{Message, POLL_INTERVAL};
 use crate::args::{CtlAction, CtlArgs, Target};
 use ringtap_terminal::Usage;
@@ -59,11 +60,11 @@ fn send(to: SocketAddr, args: &CtlArgs, request: &Message) -> anyhow::Result<Exi
             ));
         }
     };
-    let Some(key) = &args.key else {
+    let Some(path) = &args.key else {
         return Err(Usage::of("a control packet needs a key: use --key FILE"));
     };
     parse(&statements).map_err(Usage::of)?;
-    let payload = super::key(key)?.seal(now_ns(), &statements);
+    let payload = key(path)?.seal(now_ns(), &statements);
     if payload.len() > DATAGRAM_MOST {
         return Err(Usage::of(format!(
             "{} bytes exceed a control packet ({DATAGRAM_MOST} bytes): use the socket",
@@ -87,8 +88,8 @@ fn request(action: &CtlAction, dry_run: bool) -> anyhow::Result<Message> {
         CtlAction::Ban { sources } => ("apply", lines("ban", sources)),
         CtlAction::Unban { sources } => ("apply", lines("unban", sources)),
         CtlAction::Default { policy } => ("apply", format!("default {policy}")),
-        CtlAction::Apply { file } => ("apply", super::read_rules(file)?),
-        CtlAction::Replace { file } => ("replace", super::read_rules(file)?),
+        CtlAction::Apply { file } => ("apply", read_rules(file)?),
+        CtlAction::Replace { file } => ("replace", read_rules(file)?),
         CtlAction::List => ("list", String::new()),
         CtlAction::Dump => ("dump", String::new()),
         CtlAction::Explain { source, destination } => {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::bail;
+use ringtap_engine::Watch;
 use ringtap_filter::run::{
     Buffers, ControlAuth, FilterLive, FilterPlan, FilterReport, Path, Requests, StatsSnapshot,
     filter_live,
@@ -13,7 +14,7 @@ use ringtap_io::live::{Method, Options, Receiver, SendOptions, Sender};
 use ringtap_wire::LinkType;
 
 use super::control::Socket;
-use super::{Output, WATCH};
+use super::files::{Output, existing};
 use crate::args::{FilterArgs, Sending};
 use crate::{links, live};
 use ringtap_program::privileges::CapabilitySet;
@@ -33,13 +34,14 @@ pub(super) fn run(
     mut plan: FilterPlan,
     rules: RuleSet,
     auth: Option<ControlAuth>,
+    watch: &'static Watch,
 ) -> anyhow::Result<FilterReport> {
     let output = args.output.first().map_or("", String::as_str);
     if interface == output {
         bail!("{interface} is both input and output, so frames would loop: use two interfaces");
     }
     let socket = args.control.as_deref().map(Socket::open).transpose()?;
-    let (drops, to_drops) = Output::open(args.drops.as_ref(), super::existing(args))?;
+    let (drops, to_drops) = Output::open(args.drops.as_ref(), existing(args))?;
     let paths = paths(args, interface, output)?;
     let outputs = [&args.drops, &args.control].into_iter().flatten();
     let kept = match args.send {
@@ -66,7 +68,7 @@ pub(super) fn run(
         notify::ready(&format!("filtering from {interface} to {output}"));
         let live =
             FilterLive { paths, publisher: &publisher, snapshot: &snapshot, auth, drops: to_drops };
-        anyhow::Ok(filter_live(plan, live, &WATCH)?)
+        anyhow::Ok(filter_live(plan, live, watch)?)
     })?;
     // A failure to write the capture of drops is in the report.
     if let Err(error) = drops.finish() {

@@ -2,13 +2,13 @@
 
 mod control;
 mod ctl;
+mod files;
 mod live;
 mod message;
 mod text;
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use anyhow::Context;
 use ringtap_base::now_ns;
 use ringtap_engine::{INTERRUPTED, Machine, Watch};
 use ringtap_filter::run::{
-    ControlAuth, ControlKey, FilterFiles, FilterPlan, FilterReport, Outputs, filter_files,
+    ControlAuth, FilterFiles, FilterPlan, FilterReport, Outputs, filter_files,
 };
 use ringtap_filter::{Limits, RuleSet};
 use ringtap_io::capture::Severity;
@@ -24,8 +24,8 @@ use ringtap_skeleton::Skeleton;
 
 use crate::args::{FilterAction, FilterArgs, Form};
 use crate::{live as interfaces, signals, source};
+use files::{Output, existing, key, read_rules};
 use ringtap_base::text::shown_lines;
-use ringtap_program::atomic_file::{AtomicFile, Existing};
 use ringtap_program::json::json;
 use ringtap_program::privileges::CapabilitySet;
 use ringtap_program::roles::Roles;
@@ -35,9 +35,6 @@ use ringtap_terminal::console::{self, print_message};
 
 /// The exit code for losses with `--fail-on-drop`.
 const LOST: u8 = 3;
-
-/// The longest rule file, in bytes.
-const RULES_MOST: u64 = 512 << 20;
 
 static WATCH: Watch = Watch::new();
 
@@ -85,7 +82,7 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
     }
     let duration = args.duration.map(Duration::from_nanos);
     let report = signals::stoppable_for(&WATCH, duration, || match args.interface.first() {
-        Some(interface) => live::run(args, interface, plan, rules, auth),
+        Some(interface) => live::run(args, interface, plan, rules, auth, &WATCH),
         None => captures(args, plan, rules, auth),
     });
     let report = report.context("handling signals")??;
@@ -113,34 +110,6 @@ fn captures(
     Ok(report)
 }
 
-/// What becomes of files that exist.
-fn existing(args: &FilterArgs) -> Existing {
-    Existing::of(args.force, !args.interface.is_empty())
-}
-
-/// A capture file that is renamed when complete.
-struct Output(Option<AtomicFile>);
-
-impl Output {
-    fn open(
-        path: Option<&PathBuf>,
-        existing: Existing,
-    ) -> anyhow::Result<(Self, Option<Box<dyn Write + Send>>)> {
-        let Some(path) = path else { return Ok((Self(None), None)) };
-        let doing = || format!("opening {}", path.display());
-        let mut file = AtomicFile::claim(path.clone(), existing).with_context(doing)?;
-        let out = file.begin().with_context(doing)?;
-        Ok((Self(Some(file)), Some(out)))
-    }
-
-    fn finish(self) -> anyhow::Result<()> {
-        if let Some(mut file) = self.0 {
-            file.finish().context("renaming a capture")?;
-        }
-        Ok(())
-    }
-}
-
 /// The initial rules.
 fn rules(args: &FilterArgs) -> anyhow::Result<RuleSet> {
     let limits = Limits { rules: args.max_rules, memory_bytes: args.memory as usize };
@@ -150,37 +119,12 @@ fn rules(args: &FilterArgs) -> anyhow::Result<RuleSet> {
     rules.transact(&text).map_err(|error| Usage::of(format!("{}: {error}", path.display())))
 }
 
-/// Reads a rule file; `-` is stdin.
-fn read_rules(path: &Path) -> anyhow::Result<String> {
-    let doing = || format!("reading the rules {}", path.display());
-    let source: Box<dyn Read> = match path.as_os_str() == "-" {
-        true => Box::new(io::stdin()),
-        false => Box::new(File::open(path).with_context(doing)?),
-    };
-    let mut text = String::new();
-    let read = source.take(RULES_MOST + 1).read_to_string(&mut text).with_context(doing)?;
-    if read as u64 > RULES_MOST {
-        return Err(Usage::of(format!("{}: the rule file exceeds 512 MiB", path.display())));
-    }
-    Ok(text)
-}
-
 /// The authentication of control packets. In a capture all are valid; on an interface, only those
 /// sent after the start.
 fn auth(args: &FilterArgs) -> anyhow::Result<Option<ControlAuth>> {
     let (Some(port), Some(path)) = (args.control_port, &args.control_key) else { return Ok(None) };
     let floor = if !args.interface.is_empty() { now_ns() } else { 0 };
     Ok(Some(ControlAuth::new(port, key(path)?, floor)))
-}
-
-/// Reads the key of control packets.
-fn key(path: &Path) -> anyhow::Result<ControlKey> {
-    let doing = || format!("reading the key {}", path.display());
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(1 << 16).read_to_end(&mut bytes))
-        .with_context(doing)?;
-    ControlKey::new(&bytes).map_err(|error| Usage::of(format!("{}: {error}", path.display())))
 }
 
 fn plan(args: &FilterArgs) -> anyhow::Result<FilterPlan> {

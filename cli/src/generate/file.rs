@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context;
+use ringtap_engine::Watch;
 use ringtap_io::capture::PcapWriter;
 use ringtap_traffic::{Generator, Truth};
 use ringtap_wire::LinkType;
 
-use super::WATCH;
 use super::stamps::Stamps;
 use ringtap_base::Clock;
 use ringtap_program::atomic_file::{AtomicFile, Existing};
@@ -34,10 +34,11 @@ pub(super) fn write(
     generator: &mut Generator,
     mut stamps: Option<Stamps>,
     file: AtomicFile,
+    watch: &Watch,
 ) -> anyhow::Result<()> {
     let clock = Clock::start();
     let path = file.path().to_owned();
-    let written = check_written(&path, write_frames(generator, stamps.as_mut(), file))?;
+    let written = check_written(&path, write_frames(generator, stamps.as_mut(), file, watch))?;
     if let Some(written) = written {
         summary(&written, clock.seconds());
     }
@@ -75,6 +76,7 @@ fn write_frames(
     generator: &mut Generator,
     mut stamps: Option<&mut Stamps>,
     mut file: AtomicFile,
+    watch: &Watch,
 ) -> io::Result<Written> {
     let snaplen = generator.profile().snaplen;
     let mut written = Written { packets: 0, octets: 0 };
@@ -82,7 +84,7 @@ fn write_frames(
     let mut writer = PcapWriter::new(file.begin()?, LinkType::ETHERNET, snaplen);
     let mut copy = Vec::new();
     while let Some(frame) = generator.next() {
-        if WATCH.stopped() {
+        if watch.stopped() {
             let packets = count(written.packets);
             return Err(io::Error::other(format!("interrupted after {packets} packets")));
         }

@@ -120,7 +120,7 @@ fn to_file(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     let frames = file::claim(path, existing)?;
     let truth = args.truth.as_deref().map(|path| file::claim(path, existing)).transpose()?;
     let stamps = args.stamp.then(|| Stamps::new(args.seed as u16));
-    file::write(&mut generator, stamps, frames)?;
+    file::write(&mut generator, stamps, frames, &WATCH)?;
     if let Some(file) = truth {
         file::write_truth(&generator.truth(), file)?;
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use ringtap_engine::Watch;
 use ringtap_measure::Image;
 use ringtap_measure::run::merge;
 
@@ -12,7 +13,6 @@ use super::{text, write};
 use crate::args::{MergeArgs, ReportForm};
 use ringtap_terminal::console;
 
-use crate::merge::WATCH;
 use crate::source;
 use ringtap_program::atomic_file::Existing;
 use ringtap_program::roles::Roles;
@@ -21,7 +21,7 @@ use ringtap_program::sandbox;
 /// The largest measurement file, in bytes.
 const MOST_BYTES: u64 = 4 << 30;
 
-pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &MergeArgs, watch: &'static Watch) -> anyhow::Result<ExitCode> {
     let existing = Existing::of(args.force, false);
     let mut roles = Roles::default();
     roles
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     sandbox::enter(args.write.iter().map(|file| file.path.as_path()), false)?;
     let claimed = write::claim(&args.write, existing)?;
     let mut images =
-        args.files.iter().map(|path| read(path)).collect::<anyhow::Result<Vec<_>>>()?;
+        args.files.iter().map(|path| read(path, watch)).collect::<anyhow::Result<Vec<_>>>()?;
     if let Some(threshold) = args.threshold {
         images = images.into_iter().map(|image| image.with_threshold(threshold)).collect();
     }
@@ -46,10 +46,10 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Reads a measurement.
-fn read(path: &Path) -> anyhow::Result<Image> {
+fn read(path: &Path, watch: &'static Watch) -> anyhow::Result<Image> {
     let doing = || format!("reading {}", path.display());
     let mut bytes = Vec::new();
-    source::open(path, &WATCH)
+    source::open(path, watch)
         .and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
         .with_context(doing)?;
     if bytes.len() as u64 > MOST_BYTES {

@@ -12,10 +12,11 @@ use ringtap_terminal::table::{Cell, Table, quoted};
 
 use super::flows::{Flow, Flows, application, end_of};
 use super::history::History;
+use super::notes::Notes;
+use super::now::Now;
 use super::pace::SECOND_NS;
 use super::sums::{First, Sums, Waits};
 use super::view::View;
-use super::{Notes, Now};
 
 /// Most bytes of a file of flows.
 const FILE: usize = 8 << 20;

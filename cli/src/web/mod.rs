@@ -16,6 +16,7 @@ mod content;
 mod flows;
 mod history;
 mod notes;
+mod now;
 mod pace;
 mod shell;
 mod sums;
@@ -26,7 +27,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringtap_base::{Clock, rss_bytes};
 use ringtap_engine::Watch;
-use ringtap_export::Status;
 use ringtap_flow::Sinks;
 use ringtap_terminal::chart::STYLE as CHARTS;
 use ringtap_terminal::html::{self, STYLE};
@@ -36,12 +36,13 @@ pub(crate) use access::Access;
 pub(crate) use notes::Reporter;
 
 use crate::console::shortages;
-use crate::loads::{Loads, ThreadLoad};
+use crate::loads::Loads;
 use crate::metrics::{Metrics, RunStats};
 use content::Shown;
 use flows::Flows;
 use history::{History, Sample};
 use notes::Notes;
+use now::Now;
 use pace::{Pace, SECOND_NS};
 use ringtap_serve::{Get, Reply, Site};
 use shell::Times;
@@ -66,43 +67,11 @@ pub(crate) struct About {
     pub(crate) threads: Vec<String>,
 }
 
-/// Values of the run at a time.
-#[derive(Default)]
-struct Now {
-    /// Seconds since 1970.
-    at: u64,
-    elapsed: Duration,
-    is_live: bool,
-    measures_tcp: bool,
-    max_flows: u64,
-    packets: u64,
-    bytes: u64,
-    dropped: u64,
-    shed: u64,
-    duplicates: u64,
-    live_flows: u64,
-    /// Losses for lack of room, with their names.
-    shortages: Vec<(u64, &'static str)>,
-    /// Per second, as captured, in the last second.
-    packet_rate: f64,
-    bit_rate: f64,
-    memory_bytes: Option<u64>,
-    loads: Vec<ThreadLoad>,
-    outputs: Vec<Status>,
-}
-
 /// CPU time of this thread so far, nanoseconds. Rendering is measured by it: on a busy machine most of the time between
 /// two clock readings may be that of other threads.
 fn spent_ns() -> u64 {
     let spent = clock_gettime(ClockId::ThreadCPUTime);
     spent.tv_sec as u64 * SECOND_NS + spent.tv_nsec as u64
-}
-
-impl Now {
-    /// Packets that no analysis got.
-    fn lost(&self) -> u64 {
-        self.dropped + self.shed
-    }
 }
 
 /// The site.

@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use crate::live::frame::Room;
 use crate::live::link::{self, Change, Link};
 use crate::live::receiver::Receiver;
 use crate::live::state::State;
@@ -24,15 +25,6 @@ pub struct LinkFollower {
     requests: OwnedFd,
     links: Vec<Followed>,
     message: Vec<u8>,
-}
-
-/// Room for a received frame, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Room {
-    /// Of AF_PACKET: longer frames may be truncated.
-    Block(usize),
-    /// Of AF_XDP: longer frames are dropped.
-    Buffer(usize),
 }
 
 /// Changes of an interface since the turn before.

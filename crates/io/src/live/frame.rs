@@ -1,4 +1,4 @@
-//! A received frame.
+//! A received frame, and the room for one.
 
 use ringtap_wire::LinkType;
 
@@ -19,4 +19,13 @@ pub struct Frame<'a> {
     /// Work to do before the frame can be sent. [`Offload::Done`] unless
     /// [`Options::offload`](crate::live::Options::offload) is set.
     pub offload: Offload,
+}
+
+/// Room for a received frame, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Room {
+    /// Of AF_PACKET: longer frames may be truncated.
+    Block(usize),
+    /// Of AF_XDP: longer frames are dropped.
+    Buffer(usize),
 }

@@ -19,7 +19,7 @@ use crate::live::notice::Notice;
 use crate::live::offload::Offload;
 use crate::live::options::Options;
 use crate::live::packet::Promiscuous;
-use crate::live::port::PortSender;
+use crate::live::port_sender::PortSender;
 use crate::live::queue;
 use crate::live::send::{XdpQueue, XdpSender, open_socket};
 use crate::live::sys::socket;
