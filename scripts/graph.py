@@ -160,9 +160,11 @@ class Sources:
             name, path = name[:-1] if path[0] == "super" else name, path[1:]
         if not path:
             return set()
-        if (name, path[0]) in seen or name not in self.modules:
+        # A module may also re-export an item of a child by the child's name.
+        step = name, path[0], bool(path[1:])
+        if step in seen or name not in self.modules:
             return None
-        seen += ((name, path[0]),)
+        seen += (step,)
         module, files = self.modules[name], None
         meanings = module.names.get(path[0], ())
         if path[1:]:
