@@ -12,7 +12,7 @@
 //! at run time: every call then costs one predictable `match`. Four of the kinds are those of P.
 //! Lee, T. Bu, G. Chandranmenon, "A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism
 //! for Line-Rate Network Traffic Monitoring", section II; the fifth, [`Kind::Vernier`], is the
-//! default. docs/RINGS.md explains how they work, their speed, and when to use something else.
+//! default. docs/RINGS.md has their speed, and when to use something else.
 //!
 //! ```
 //! let (mut producer, mut consumer) = ringtap_ring::spsc(4096)?;
