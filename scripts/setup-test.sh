@@ -16,6 +16,7 @@ need systemd-analyze systemd
 need setpriv util-linux
 need python3 python3
 need spin spin
+need valgrind valgrind
 need nfcapd nfdump
 need nfdump nfdump
 need nfacctd pmacct

@@ -44,6 +44,7 @@ workspace() {
 step workspace workspace
 # The same features as above, so that the crates are not rebuilt.
 step benches-run-once cargo test --workspace "${all_features[@]}" --locked --bench '*'
+step instructions scripts/instructions.sh --tests
 step python scripts/python-test.sh
 step patches scripts/patches.sh
 step loom loom

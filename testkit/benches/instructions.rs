@@ -5,14 +5,16 @@
 //! items that the program prints. As a test (`cargo test --benches`) it runs every kernel.
 
 use std::hint::black_box;
+use std::io::Cursor;
 use std::sync::Arc;
 
-use ringtap_engine::Machine;
+use ringtap_engine::{Machine, Plan, Watch};
 use ringtap_export::RecordTotals;
-use ringtap_export::encode::{Encoder, Ipfix, Refusal, STREAM_LIMIT};
+use ringtap_export::encode::{Encoder, Ipfix, NetFlow9, Refusal, STREAM_LIMIT, UDP_LIMIT};
 use ringtap_export::formats::{Format, Interfaces};
-use ringtap_flow::{FlowRecord, FlowTable, Metering, Observer};
-use ringtap_monitor::{Monitor, Outputs, Setup};
+use ringtap_flow::{FlowRecord, FlowTable, Metering, Observer, RecordSink, Sinks};
+use ringtap_io::capture::{Files, PcapWriter};
+use ringtap_monitor::{Analyses, Monitor, Outputs, Setup};
 use ringtap_ring::{Flavor, Kind, Ring, ring, spsc};
 use ringtap_skeleton::Skeleton;
 use ringtap_sketch::{CountMin, Shape, Sketch};
@@ -49,6 +51,12 @@ fn main() {
     monitor("w3", &w3);
     monitor("mix", &mix);
     sketch(&w1);
+    let mix = frames("mix", 2_000);
+    run("all analyses", &mix, Analyses::ALL, false);
+    for analysis in Analyses::known() {
+        run(analysis, &mix, analysis.parse().expect("an analysis"), false);
+    }
+    run("payloads", &frames("applications", 2_000), Analyses::ALL, true);
 }
 
 /// Generated frames with their times and lengths on the wire.
@@ -138,19 +146,13 @@ fn one_ring<F: Flavor<PacketRecord>>(
 }
 
 fn encoders(records: &[FlowRecord]) {
-    let mut encoder = Ipfix::new(0, 1, STREAM_LIMIT);
-    measure("encode IPFIX", records.len(), || {
-        for record in records {
-            while encoder.add(record, &mut RecordTotals::default()) == Err(Refusal::Full) {
-                black_box(encoder.seal());
-                encoder.done();
-            }
-        }
-    });
-    let json: Format = "json".parse().expect("a format");
-    measure("encode JSON", records.len(), || {
-        drop(black_box(json.encode(records, &Interfaces::default())));
-    });
+    messages("encode IPFIX", records, Ipfix::new(0, 1, STREAM_LIMIT));
+    messages("encode NetFlow v9", records, NetFlow9::new(0, UDP_LIMIT));
+    for format in Format::ALL {
+        measure(&format!("encode {format}"), records.len(), || {
+            drop(black_box(format.encode(records, &Interfaces::default())));
+        });
+    }
 }
 
 struct NoOutbox;
@@ -159,16 +161,31 @@ impl Outbox<()> for NoOutbox {
     fn send(&mut self, (): ()) {}
 }
 
-/// All analyses, packets and then the end, when all flows become records.
-fn monitor(name: &str, packets: &[PacketRecord]) {
+fn messages(name: &str, records: &[FlowRecord], mut encoder: impl Encoder) {
+    measure(name, records.len(), || {
+        for record in records {
+            while encoder.add(record, &mut RecordTotals::default()) == Err(Refusal::Full) {
+                black_box(encoder.seal());
+                encoder.done();
+            }
+        }
+    });
+}
+
+/// A plan for one thread.
+fn plan(app: ringtap_monitor::Options) -> Plan<ringtap_monitor::Options> {
     let run = ringtap_engine::Options {
         skeleton: Some(Skeleton::Reference),
         seed: 1,
         ..ringtap_engine::Options::default()
     };
     let machine = Machine { cores: 1, allowed_cores: vec![0], memory_bytes: 8 << 30 };
-    let options = ringtap_monitor::Options::default();
-    let plan = ringtap_engine::Plan::new(run, options, &machine).expect("a valid plan");
+    Plan::new(run, app, &machine).expect("a valid plan")
+}
+
+/// All analyses, packets and then the end, when all flows become records.
+fn monitor(name: &str, packets: &[PacketRecord]) {
+    let plan = plan(ringtap_monitor::Options::default());
     let app = Monitor::new(Setup::of(&plan, &Arc::default()), Outputs::default());
     let mut worker = app.worker(Shard::WHOLE);
     measure(&format!("monitor, {name}"), packets.len(), || {
@@ -179,6 +196,36 @@ fn monitor(name: &str, packets: &[PacketRecord]) {
     measure(&format!("monitor, end of {name}"), packets.len(), || {
         while worker.on_mark(&mark, &mut NoOutbox).is_none() {}
     });
+}
+
+/// The whole path, from frames in a capture to the report; with `payloads`, flow records with facts are made, too.
+fn run(name: &str, frames: &[(u64, u32, Vec<u8>)], analyses: Analyses, payloads: bool) {
+    let mut capture = Vec::new();
+    let mut writer = PcapWriter::new(&mut capture, LinkType::ETHERNET, u32::MAX);
+    for (ts_ns, len, frame) in frames {
+        writer.write(*ts_ns, *len, frame).expect("memory takes it");
+    }
+    drop(writer);
+    let app = ringtap_monitor::Options { analyses, ..ringtap_monitor::Options::default() };
+    let plan = plan(app);
+    let mut outputs = Outputs::default();
+    if payloads {
+        outputs.sinks.push(Sinks { records: Some(Box::new(NoRecords)), events: None });
+    }
+    let mut outputs = Some(outputs);
+    measure(&format!("run, {name}"), frames.len(), || {
+        let files = Files::from_reader("memory", Cursor::new(capture.clone()));
+        let outputs = outputs.take().expect("one run");
+        black_box(ringtap_monitor::run(&plan, files, outputs, &Watch::new()).expect("a run"));
+    });
+}
+
+struct NoRecords;
+
+impl RecordSink for NoRecords {
+    fn take(&mut self, record: &FlowRecord) {
+        black_box(record);
+    }
 }
 
 fn sketch(packets: &[PacketRecord]) {
