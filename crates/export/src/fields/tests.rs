@@ -39,15 +39,8 @@ fn line(field: &Field) -> String {
     }
     let elements: Vec<_> = field.elements.iter().map(element).collect();
     let elements = if elements.is_empty() { "–".to_owned() } else { elements.join(", ") };
-    let value = match field.value {
-        _ if field.edition == 0 => "–".to_owned(),
-        Type::Time => "timestamp (ms, UTC)".to_owned(),
-        Type::Text => "string".to_owned(),
-        number => format!("UINT_{}", number as i8),
-    };
-    let list = if field.shape == Shape::List { "list of " } else { "" };
     let (meaning, present) = (field.meaning.trim(), field.presence.text());
-    format!("| {name} | {elements} | {meaning} | {present} | {list}{value} |\n")
+    format!("| {name} | {elements} | {meaning} | {present} |\n")
 }
 
 /// An element, and how a fact is written in it.
@@ -67,7 +60,7 @@ fn element(&Element { enterprise, id, len, form }: &Element) -> String {
 fn the_table_of_outputs_md_is_this_one() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/OUTPUTS.md");
     let page = std::fs::read_to_string(&path).unwrap();
-    let head = "| name | IE | meaning, unit | present | Parquet type |\n|---|---|---|---|---|\n";
+    let head = "| name | IE | meaning, unit | present |\n|---|---|---|---|\n";
     let at = page.find(head).expect("the head of the table") + head.len();
     let end = at + page[at..].find("\n\n").expect("the end of the table") + 1;
     let table: String = FIELDS.iter().filter(|field| field.side == 0).map(line).collect();
