@@ -1,6 +1,6 @@
 //! How long frames wait in the kernel before they are lent: `cargo run -p ringtap-io --example waited IFACE FRAMES`.
 //!
-//! docs/LIVE.md has figures from it.
+//! docs/LIVE.md (Overload) says when a block is lent.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 use std::time::Duration;
