@@ -28,7 +28,6 @@ CIRCLES = {
     "crates/ndn/src/forwarder/tables/access.rs": 2,
     "crates/ndn/src/relay/announce.rs": 4,
     "crates/ndn/src/relay/batch.rs": 2,
-    "crates/wire/src/ip/length.rs": 24,
 }
 
 # Comments, strings, characters and lifetimes; names; path separators; all else, one by one.

@@ -17,6 +17,7 @@ mod fuzz;
 mod hash;
 mod ip;
 mod link;
+mod network;
 mod path;
 mod path_cache;
 mod peek;

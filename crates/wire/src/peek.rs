@@ -10,7 +10,8 @@
 
 use crate::hash::HashKey;
 use crate::ip::v4::widen;
-use crate::link::{self, LinkType, Network, Stack};
+use crate::link::{self, LinkType, Stack};
+use crate::network::Network;
 use crate::span::Span;
 use crate::transport::{ICMP, ICMPV6, TCP, UDP};
 use crate::tunnel::{GENEVE_PORT, GTP_PORT, TEREDO_PORT, VXLAN_PORT, VXLAN_PORT_OLD};

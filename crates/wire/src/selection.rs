@@ -14,8 +14,9 @@
 //! Invariant: the hash depends only on the packet. Bytes that were not captured read as zero.
 
 use crate::hash::HashKey;
-use crate::ip::length;
-use crate::link::{self, LinkType, Network, Stack};
+use crate::ip::check;
+use crate::link::{self, LinkType, Stack};
+use crate::network::Network;
 use crate::span::Span;
 
 /// A fixed key, so that all observation points select the same packets.
@@ -39,7 +40,7 @@ pub fn content_hash(key: &HashKey, link: LinkType, frame: &[u8], original_len: u
     let span = Span::frame(frame, original_len);
     let network = link::strip(link, span, &mut Stack::default()).ok()?;
     // The packet's length excludes the padding of the link.
-    let end = length::of(&network).unwrap_or(u32::MAX) as usize;
+    let end = check::len(&network).unwrap_or(u32::MAX) as usize;
     let (header, header_len, bytes) = match network {
         Network::Ipv4(packet) => {
             let h = padded::<20>(packet.bytes);

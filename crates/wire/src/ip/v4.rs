@@ -8,7 +8,8 @@
 //! The header is parsed even if its checksum is wrong: captures of sent packets have incomplete checksums. A packet
 //! declared as IPv4 counts as IPv4 even if its header is invalid ([`Flags::BAD_HEADER`]).
 
-use super::{Context, Data, Fragment, length};
+use super::fragment::{self, Fragment};
+use super::{Context, Data, length};
 use crate::carried::Carried;
 use crate::fragments::DatagramKey;
 use crate::record::{Flags, PacketRecord};
@@ -125,7 +126,7 @@ pub(crate) fn decode<'a>(
         scope: context.scope,
     };
     let fragment = Fragment { key, later, more };
-    super::fragment(context.fragments, fragment, payload.bytes, len, out);
+    fragment::read(context.fragments, fragment, payload.bytes, len, out);
     if later { Carried::NOTHING } else { carried }
 }
 

@@ -12,7 +12,8 @@
 //! A truncated header still counts as IPv6 ([`Flags::BAD_HEADER`]). A packet of another version does not: no other
 //! protocol uses that EtherType.
 
-use super::{Context, Data, Fragment, length};
+use super::fragment::{self, Fragment};
+use super::{Context, Data, length};
 use crate::carried::Carried;
 use crate::fragments::DatagramKey;
 use crate::reason::{Layer, NonIp};
@@ -178,7 +179,7 @@ fn extensions<'a>(
     match fragment {
         Some(fragment) => {
             (later, whole) = (fragment.later, !fragment.more);
-            super::fragment(context.fragments, fragment, payload.bytes, len, out);
+            fragment::read(context.fragments, fragment, payload.bytes, len, out);
         }
         None => {
             transport::read(payload.bytes, len, out);

@@ -10,7 +10,7 @@
 //! `protocol` is an EtherType, or below 0x0600 a number of Linux. Netlink messages have this header, too, but their
 //! protocol numbers are not EtherTypes.
 
-use super::{Network, Stack, ethernet, ppp};
+use super::{Next, Stack, ethernet, ppp};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
@@ -18,13 +18,13 @@ use crate::span::Span;
 const NETLINK: u16 = 824;
 
 /// LINKTYPE_LINUX_SLL.
-pub(super) fn version_1<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn version_1<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     let (h, rest) = frame.take::<16>().ok_or(NonIp::Truncated(Layer::Link))?;
     protocol([h[2], h[3]], [h[14], h[15]], rest, stack)
 }
 
 /// LINKTYPE_LINUX_SLL2.
-pub(super) fn version_2<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn version_2<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     let (h, rest) = frame.take::<20>().ok_or(NonIp::Truncated(Layer::Link))?;
     protocol([h[8], h[9]], [h[0], h[1]], rest, stack)
 }
@@ -34,7 +34,7 @@ fn protocol<'a>(
     protocol: [u8; 2],
     rest: Span<'a>,
     stack: &mut Stack,
-) -> Result<Network<'a>, NonIp> {
+) -> Result<Next<'a>, NonIp> {
     if u16::from_be_bytes(hardware) == NETLINK {
         return Err(NonIp::Netlink);
     }

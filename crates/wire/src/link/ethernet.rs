@@ -12,18 +12,18 @@
 //!  CMD    (8909)                     6 bytes | type | …               Cisco metadata
 //! ```
 
-use super::{Network, Stack, mpls, ppp};
+use super::{LinkType, Next, Stack};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
+pub(super) const IPV4: u16 = 0x0800;
+pub(super) const IPV6: u16 = 0x86dd;
 const LENGTH_MAX: u16 = 1500;
 
 /// Parses a whole frame.
-#[inline(always)]
-pub(super) fn frame<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
-    let (header, rest) = frame.take::<14>().ok_or(NonIp::Truncated(Layer::Link))?;
-    stack.ethernet(header);
-    type_or_length(u16::from_be_bytes([header[12], header[13]]), rest, stack)
+pub(super) fn frame<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
+    let (number, rest) = header(frame, stack)?;
+    payload(number, rest, stack)
 }
 
 /// Parses the payload of an EtherType.
@@ -31,7 +31,7 @@ pub(super) fn ether_type<'a>(
     number: u16,
     rest: Span<'a>,
     stack: &mut Stack,
-) -> Result<Network<'a>, NonIp> {
+) -> Result<Next<'a>, NonIp> {
     match number {
         1..=LENGTH_MAX => Err(NonIp::EtherType(number)),
         _ => type_or_length(number, rest, stack),
@@ -39,34 +39,47 @@ pub(super) fn ether_type<'a>(
 }
 
 /// Parses the payload of a field that is an EtherType or, up to 1500, a length.
+pub(super) fn type_or_length<'a>(
+    number: u16,
+    rest: Span<'a>,
+    stack: &mut Stack,
+) -> Result<Next<'a>, NonIp> {
+    let (number, rest) = tags(number, rest, stack)?;
+    payload(number, rest, stack)
+}
+
+/// The type or length in the header of a frame, behind all tags, and its payload.
 #[inline(always)]
-fn type_or_length<'a>(
+pub(super) fn header<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<(u16, Span<'a>), NonIp> {
+    let (header, rest) = frame.take::<14>().ok_or(NonIp::Truncated(Layer::Link))?;
+    stack.ethernet(header);
+    tags(u16::from_be_bytes([header[12], header[13]]), rest, stack)
+}
+
+/// Removes VLAN tags.
+#[inline(always)]
+fn tags<'a>(
     mut number: u16,
     mut rest: Span<'a>,
     stack: &mut Stack,
-) -> Result<Network<'a>, NonIp> {
-    loop {
-        match number {
-            0x0800 => return Ok(Network::Ipv4(rest)),
-            0x86dd => return Ok(Network::Ipv6(rest)),
-            0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
-                stack.deeper()?;
-                if let Some(&tag) = rest.bytes.first_chunk::<2>() {
-                    stack.tag(tag);
-                }
-                let (tag, inner) = rest.take::<4>().ok_or(NonIp::Truncated(Layer::Vlan))?;
-                number = u16::from_be_bytes([tag[2], tag[3]]);
-                rest = inner;
-            }
-            _ => return other(number, rest, stack),
+) -> Result<(u16, Span<'a>), NonIp> {
+    while let 0x8100 | 0x88a8 | 0x9100 | 0x9200 = number {
+        stack.deeper()?;
+        if let Some(&tag) = rest.bytes.first_chunk::<2>() {
+            stack.tag(tag);
         }
+        let (tag, inner) = rest.take::<4>().ok_or(NonIp::Truncated(Layer::Vlan))?;
+        number = u16::from_be_bytes([tag[2], tag[3]]);
+        rest = inner;
     }
+    Ok((number, rest))
 }
 
-/// Handles EtherTypes other than IP and tags.
 #[inline(never)]
-fn other<'a>(number: u16, rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+fn payload<'a>(number: u16, rest: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     match number {
+        IPV4 => Ok(Next::Ipv4(rest)),
+        IPV6 => Ok(Next::Ipv6(rest)),
         1..=LENGTH_MAX => {
             let payload = rest.limit(u32::from(number));
             match payload.bytes {
@@ -74,8 +87,8 @@ fn other<'a>(number: u16, rest: Span<'a>, stack: &mut Stack) -> Result<Network<'
                 _ => llc(payload, stack),
             }
         }
-        0x8847 | 0x8848 => mpls::labels(rest, stack),
-        0x8864 => ppp::pppoe_session(rest, stack),
+        0x8847 | 0x8848 => Ok(Next::Labels(rest)),
+        0x8864 => Ok(Next::Frame(LinkType::PPP_ETHER, rest)),
         0x6558 => {
             stack.deeper()?;
             frame(rest, stack)
@@ -95,7 +108,7 @@ fn other<'a>(number: u16, rest: Span<'a>, stack: &mut Stack) -> Result<Network<'
 }
 
 /// IEEE 802.2: access point 06 is IP, AA is SNAP.
-pub(super) fn llc<'a>(rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn llc<'a>(rest: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     const UNNUMBERED_INFORMATION: u8 = 0x03;
     const IP: u8 = 0x06;
     const SNAP: u8 = 0xaa;
@@ -117,7 +130,7 @@ pub(super) fn llc<'a>(rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, 
                 _ => Err(NonIp::Snap),
             }
         }
-        (IP, _) => Ok(Network::Ipv4(payload)),
+        (IP, _) => Ok(Next::Ipv4(payload)),
         _ => Err(NonIp::Llc(dsap)),
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! The last byte of an address has its lowest bit set. The byte 00 behind the control byte 03 is padding.
 
-use super::{Network, Stack, ethernet};
+use super::{Next, Stack, ethernet};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
@@ -16,7 +16,7 @@ const ADDRESS_MAX: usize = 4;
 const UNNUMBERED_INFORMATION: u8 = 0x03;
 
 /// LINKTYPE_FRELAY.
-pub(super) fn frame<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn frame<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     let is_last = |byte: &u8| byte & 1 == 1;
     let last = match frame.bytes.iter().take(ADDRESS_MAX).position(is_last) {
         None if frame.bytes.len() < ADDRESS_MAX => return Err(TRUNCATED),
@@ -36,10 +36,10 @@ pub(super) fn frame<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a
 }
 
 /// Parses the payload of a network layer protocol identifier (ISO/IEC TR 9577).
-fn nlpid<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+fn nlpid<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     match packet.take::<1>().ok_or(TRUNCATED)? {
-        (&[0xcc], rest) => Ok(Network::Ipv4(rest)),
-        (&[0x8e], rest) => Ok(Network::Ipv6(rest)),
+        (&[0xcc], rest) => Ok(Next::Ipv4(rest)),
+        (&[0x8e], rest) => Ok(Next::Ipv6(rest)),
         (&[0x80], rest) => {
             let (header, payload) = rest.take::<5>().ok_or(TRUNCATED)?;
             let number = u16::from_be_bytes([header[3], header[4]]);

@@ -11,7 +11,7 @@
 //!
 //! Only the first packet of an aggregate is decoded, because a frame has one record.
 
-use super::{Network, Stack, ethernet};
+use super::{Next, Stack, ethernet};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
@@ -22,7 +22,7 @@ pub(super) fn frame<'a>(
     frame: Span<'a>,
     padded: bool,
     stack: &mut Stack,
-) -> Result<Network<'a>, NonIp> {
+) -> Result<Next<'a>, NonIp> {
     const DATA: u8 = 2;
     const MANAGEMENT: u8 = 0;
     const QOS: u8 = 8;

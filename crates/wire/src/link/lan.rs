@@ -12,14 +12,14 @@
 //! If the first bit of a Token Ring source address is set, routing information follows it: at least two bytes; the
 //! lower five bits of its first byte are its length.
 
-use super::{Network, Stack, ethernet};
+use super::{Next, Stack, ethernet};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
 const TRUNCATED: NonIp = NonIp::Truncated(Layer::Link);
 
 /// LINKTYPE_IEEE802_5.
-pub(super) fn token_ring<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn token_ring<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     const LLC: u8 = 1;
     let (header, mut rest) = frame.take::<14>().ok_or(TRUNCATED)?;
     if header[1] >> 6 != LLC {
@@ -36,7 +36,7 @@ pub(super) fn token_ring<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Netwo
 }
 
 /// LINKTYPE_FDDI.
-pub(super) fn fddi<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn fddi<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     let (header, rest) = frame.take::<13>().ok_or(TRUNCATED)?;
     match header[0] >> 4 {
         // Asynchronous and synchronous LLC with addresses of 48 bits.
@@ -46,13 +46,13 @@ pub(super) fn fddi<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>
 }
 
 /// LINKTYPE_IP_OVER_FC.
-pub(super) fn fibre_channel<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn fibre_channel<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     let (_, rest) = frame.take::<16>().ok_or(TRUNCATED)?;
     ethernet::llc(rest, stack)
 }
 
 /// LINKTYPE_ATM_RFC1483.
-pub(super) fn atm<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn atm<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     match frame.bytes {
         // Bridged Ethernet, with or without its checksum.
         [0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 1 | 7, ..] => {
@@ -63,7 +63,7 @@ pub(super) fn atm<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>,
 }
 
 /// LINKTYPE_IPOIB.
-pub(super) fn infiniband<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn infiniband<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     let (header, rest) = frame.take::<44>().ok_or(TRUNCATED)?;
     ethernet::ether_type(u16::from_be_bytes([header[40], header[41]]), rest, stack)
 }
@@ -73,6 +73,6 @@ pub(super) fn net_analyzer<'a>(
     frame: Span<'a>,
     preamble_len: usize,
     stack: &mut Stack,
-) -> Result<Network<'a>, NonIp> {
+) -> Result<Next<'a>, NonIp> {
     ethernet::frame(frame.skip(4 + preamble_len).ok_or(TRUNCATED)?, stack)
 }

@@ -8,12 +8,13 @@
 //!
 //! IPv4 is family 2 on all systems; IPv6 is 10 on Linux, 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30 on macOS.
 
-use super::{Network, Stack, ethernet, ip_by_version, ppp};
+use super::{Next, Stack, ethernet, ppp};
+use crate::network::Network;
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
 /// LINKTYPE_NULL. Old systems also write PPP, a 16-bit family or an EtherType here.
-pub(super) fn null<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn null<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     if frame.bytes.starts_with(&[0xff, 0x03]) {
         return ppp::framed(frame, stack);
     }
@@ -32,13 +33,13 @@ pub(super) fn null<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>
 }
 
 /// LINKTYPE_LOOP.
-pub(super) fn network_order(frame: Span<'_>) -> Result<Network<'_>, NonIp> {
+pub(super) fn network_order(frame: Span<'_>) -> Result<Next<'_>, NonIp> {
     let (header, rest) = frame.take::<4>().ok_or(NonIp::Truncated(Layer::Link))?;
     by_family(u32::from_be_bytes(*header), rest)
 }
 
 /// LINKTYPE_RAW. Old Linux and Irix systems wrote PPP with this link type.
-pub(super) fn raw<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn raw<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     if frame.bytes.starts_with(&[0xff, 0x03]) {
         return ppp::framed(frame, stack);
     }
@@ -46,13 +47,13 @@ pub(super) fn raw<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>,
     if frame.bytes.len() < 8 {
         return Err(NonIp::Truncated(Layer::Ip));
     }
-    ip_by_version(frame)?.ok_or(NonIp::Malformed(Layer::Ip))
+    Network::by_version(frame)?.map(Next::from).ok_or(NonIp::Malformed(Layer::Ip))
 }
 
-pub(super) fn by_family(family: u32, rest: Span<'_>) -> Result<Network<'_>, NonIp> {
+pub(super) fn by_family(family: u32, rest: Span<'_>) -> Result<Next<'_>, NonIp> {
     match family {
-        2 => Ok(Network::Ipv4(rest)),
-        10 | 24 | 28 | 30 => Ok(Network::Ipv6(rest)),
+        2 => Ok(Next::Ipv4(rest)),
+        10 | 24 | 28 | 30 => Ok(Next::Ipv6(rest)),
         other => Err(NonIp::Family(other as u16)),
     }
 }

@@ -17,15 +17,23 @@
 //!  0, any      as above                                      an IP header with a wrong checksum, or a known protocol
 //! ```
 
-use super::{LinkType, Network, Stack, ip_by_version, strip};
-use crate::ip::length;
+use super::{LinkType, Stack};
+use crate::ip::check;
+use crate::network::Network;
 use crate::reason::{Layer, NonIp, is_known};
 use crate::span::Span;
 
 /// Generic associated channel label: a control channel follows, for any first bits.
 const CHANNEL_LABEL: u32 = 13;
 
-pub(super) fn labels<'a>(mut rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+/// Parses a frame of a link type.
+type Strip<'a> = fn(LinkType, Span<'a>, &mut Stack) -> Result<Network<'a>, NonIp>;
+
+pub(super) fn labels<'a>(
+    mut rest: Span<'a>,
+    stack: &mut Stack,
+    strip: Strip<'a>,
+) -> Result<Network<'a>, NonIp> {
     loop {
         let (entry, inner) = rest.take::<4>().ok_or(NonIp::Truncated(Layer::Mpls))?;
         rest = inner;
@@ -38,12 +46,12 @@ pub(super) fn labels<'a>(mut rest: Span<'a>, stack: &mut Stack) -> Result<Networ
         if entry >> 12 == CHANNEL_LABEL {
             return channel(rest);
         }
-        return payload(rest, stack);
+        return payload(rest, stack, strip);
     }
 }
 
-fn payload<'a>(rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
-    let ip = ip_by_version(rest)?.filter(length::is_proven);
+fn payload<'a>(rest: Span<'a>, stack: &mut Stack, strip: Strip<'a>) -> Result<Network<'a>, NonIp> {
+    let ip = Network::by_version(rest)?.filter(check::is_proven);
     if let Some(network @ Network::Ipv4(_)) = ip {
         return Ok(network);
     }
@@ -67,8 +75,9 @@ fn payload<'a>(rest: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> 
     match (ip, rest.bytes, likely) {
         (Some(network), ..) => Ok(network),
         (_, [0x10, 0, ..], _) => channel(rest),
-        (.., Some((found, read))) => {
-            *stack = Stack { depth: stack.depth, ..read };
+        (.., Some((found, mut read))) => {
+            read.depth = stack.depth;
+            *stack = read;
             found
         }
         // The bytes that would confirm a reading were not captured.
@@ -94,8 +103,8 @@ fn confirmation(frame: Span<'_>, found: &Result<Network<'_>, NonIp>) -> Option<C
     /// Spanning tree, IPX, NetBIOS, IS-IS.
     const ACCESS_POINTS: [u8; 4] = [0x42, 0xe0, 0xf0, 0xfe];
     match found {
-        Ok(network) if length::is_proven(network) => Some(Confirmed::Surely),
-        Ok(network) if length::fits(network) => Some(Confirmed::Likely),
+        Ok(network) if check::is_proven(network) => Some(Confirmed::Surely),
+        Ok(network) if check::fits(network) => Some(Confirmed::Likely),
         Err(_) if frame.bytes.get(12..20) == Some(&ARP) => Some(Confirmed::Surely),
         Err(NonIp::EtherType(number)) if is_known(*number) => Some(Confirmed::Likely),
         Err(NonIp::Llc(number)) if ACCESS_POINTS.contains(number) => Some(Confirmed::Likely),

@@ -7,38 +7,38 @@
 //!  C-HDLC  | 0F or 8F | 00 | EtherType | …
 //! ```
 
-use super::{Network, Stack, ether_type, mpls};
+use super::{Next, Stack};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
 /// PPP as captured on a serial line; Cisco HDLC occurs with the same link type.
-pub(super) fn framed<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn framed<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     match frame.bytes {
         [0xff, ..] => {
             let (_, rest) = frame.take::<2>().ok_or(NonIp::Truncated(Layer::Ppp))?;
             protocol(rest, stack)
         }
-        [0x0f | 0x8f, ..] => cisco_hdlc(frame, stack),
+        [0x0f | 0x8f, ..] => cisco_hdlc(frame),
         _ => protocol(frame, stack),
     }
 }
 
 /// Parses a PPPoE session header and the PPP packet in it.
-pub(super) fn pppoe_session<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn pppoe_session<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     let (header, rest) = packet.take::<6>().ok_or(NonIp::Truncated(Layer::Ppp))?;
     protocol(rest.limit(u32::from(u16::from_be_bytes([header[4], header[5]]))), stack)
 }
 
 /// Cisco HDLC.
-pub(super) fn cisco_hdlc<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn cisco_hdlc(frame: Span<'_>) -> Result<Next<'_>, NonIp> {
     let (header, rest) = frame.take::<4>().ok_or(NonIp::Truncated(Layer::Link))?;
     match u16::from_be_bytes([header[2], header[3]]) {
-        number @ (0x0800 | 0x86dd | 0x8847 | 0x8848 | 0x6558) => ether_type(number, rest, stack),
+        number @ (0x0800 | 0x86dd | 0x8847 | 0x8848 | 0x6558) => Ok(Next::EtherType(number, rest)),
         other => Err(NonIp::EtherType(other)),
     }
 }
 
-pub(super) fn protocol<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn protocol<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     const MULTILINK: u16 = 0x003d;
     const WHOLE: u8 = 0xc0;
 
@@ -54,8 +54,8 @@ pub(super) fn protocol<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Networ
         }
     };
     match number {
-        0x0021 => Ok(Network::Ipv4(rest)),
-        0x0057 => Ok(Network::Ipv6(rest)),
+        0x0021 => Ok(Next::Ipv4(rest)),
+        0x0057 => Ok(Next::Ipv6(rest)),
         MULTILINK => {
             let (header, inner) = rest.take::<4>().ok_or(truncated)?;
             stack.deeper()?;
@@ -64,7 +64,7 @@ pub(super) fn protocol<'a>(packet: Span<'a>, stack: &mut Stack) -> Result<Networ
                 _ => Err(NonIp::Ppp(number)),
             }
         }
-        0x0281 | 0x0283 => mpls::labels(rest, stack),
+        0x0281 | 0x0283 => Ok(Next::Labels(rest)),
         other => Err(NonIp::Ppp(other)),
     }
 }

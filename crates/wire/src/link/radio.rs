@@ -6,7 +6,7 @@
 //!  AVS        | 80211001 or 80211002 (BE) | length (BE) | …
 //! ```
 
-use super::{Network, Stack, ieee80211};
+use super::{Next, Stack, ieee80211};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
@@ -14,7 +14,7 @@ const TRUNCATED: NonIp = NonIp::Truncated(Layer::Radio);
 const MALFORMED: NonIp = NonIp::Malformed(Layer::Radio);
 
 /// LINKTYPE_IEEE802_11_RADIOTAP.
-pub(super) fn radiotap<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn radiotap<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     const HEADER_LEN: usize = 8;
     let header = frame.bytes.first_chunk::<HEADER_LEN>().ok_or(TRUNCATED)?;
     let len = usize::from(u16::from_le_bytes([header[2], header[3]]));
@@ -50,7 +50,7 @@ fn radiotap_flags(header: &[u8]) -> Option<u8> {
 }
 
 /// LINKTYPE_IEEE802_11_PRISM; AVS headers occur with the same number.
-pub(super) fn prism<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn prism<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     let header = frame.bytes.first_chunk::<8>().ok_or(TRUNCATED)?;
     if header.starts_with(&[0x80, 0x21, 0x10]) {
         return avs(frame, stack);
@@ -63,7 +63,7 @@ pub(super) fn prism<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a
 }
 
 /// LINKTYPE_IEEE802_11_AVS.
-pub(super) fn avs<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn avs<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     let header = frame.bytes.first_chunk::<8>().ok_or(TRUNCATED)?;
     let len = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
     if len < 8 {

@@ -10,7 +10,7 @@
 //! Lengths and types in NFLOG have the byte order of the capturing machine. Types are below 256, with two flags in the
 //! highest bits, so the byte that is zero without the flags shows the order. Type 9 is the packet.
 
-use super::{Network, Stack, loopback, ppp};
+use super::{Next, Stack, loopback, ppp};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
@@ -18,7 +18,7 @@ const TRUNCATED: NonIp = NonIp::Truncated(Layer::Link);
 const MALFORMED: NonIp = NonIp::Malformed(Layer::Link);
 
 /// LINKTYPE_ENC.
-pub(super) fn enc(frame: Span<'_>) -> Result<Network<'_>, NonIp> {
+pub(super) fn enc(frame: Span<'_>) -> Result<Next<'_>, NonIp> {
     let (header, rest) = frame.take::<12>().ok_or(TRUNCATED)?;
     let [a, b, c, d, ..] = *header;
     let family = match u32::from_be_bytes([a, b, c, d]) {
@@ -29,7 +29,7 @@ pub(super) fn enc(frame: Span<'_>) -> Result<Network<'_>, NonIp> {
 }
 
 /// LINKTYPE_PFLOG.
-pub(super) fn pflog(frame: Span<'_>) -> Result<Network<'_>, NonIp> {
+pub(super) fn pflog(frame: Span<'_>) -> Result<Next<'_>, NonIp> {
     /// The oldest header, which ends at the direction field.
     const LEAST: u8 = 45;
     let &[len, family] = frame.bytes.first_chunk::<2>().ok_or(TRUNCATED)?;
@@ -41,17 +41,17 @@ pub(super) fn pflog(frame: Span<'_>) -> Result<Network<'_>, NonIp> {
 }
 
 /// LINKTYPE_IPNET.
-pub(super) fn ipnet(frame: Span<'_>) -> Result<Network<'_>, NonIp> {
+pub(super) fn ipnet(frame: Span<'_>) -> Result<Next<'_>, NonIp> {
     const INET6: u8 = 26;
     let (header, rest) = frame.take::<24>().ok_or(TRUNCATED)?;
     match header[1] {
-        INET6 => Ok(Network::Ipv6(rest)),
+        INET6 => Ok(Next::Ipv6(rest)),
         family => loopback::by_family(family.into(), rest),
     }
 }
 
 /// LINKTYPE_NFLOG.
-pub(super) fn nflog(frame: Span<'_>) -> Result<Network<'_>, NonIp> {
+pub(super) fn nflog(frame: Span<'_>) -> Result<Next<'_>, NonIp> {
     const PAYLOAD: u16 = 9;
     let (header, mut rest) = frame.take::<4>().ok_or(TRUNCATED)?;
     let &[family, version, ..] = header;
@@ -73,7 +73,7 @@ pub(super) fn nflog(frame: Span<'_>) -> Result<Network<'_>, NonIp> {
 }
 
 /// LINKTYPE_PPP_PPPD: the first byte of the framing, FF, is replaced by a direction.
-pub(super) fn pppd<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn pppd<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     let (_, rest) = frame.take::<2>().ok_or(NonIp::Truncated(Layer::Ppp))?;
     ppp::protocol(rest, stack)
 }

@@ -8,7 +8,7 @@
 //! Sources: CACE Technologies, *PPI Packet Header Format* (2007); `net/pktap.h` of Darwin. Both contain numbers of the
 //! operating system (`DLT_…`), which equal those of capture files for all supported link types except one.
 
-use super::{LinkType, Network, Stack, strip};
+use super::{LinkType, Next, Stack};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
@@ -19,7 +19,7 @@ const TRUNCATED: NonIp = NonIp::Truncated(Layer::Link);
 const MALFORMED: NonIp = NonIp::Malformed(Layer::Link);
 
 /// LINKTYPE_PPI.
-pub(super) fn ppi<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn ppi<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     let header = frame.bytes.first_chunk::<8>().ok_or(TRUNCATED)?;
     let len = u16::from_le_bytes([header[2], header[3]]);
     if header[0] != 0 || len < 8 {
@@ -30,7 +30,7 @@ pub(super) fn ppi<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>,
 }
 
 /// LINKTYPE_PKTAP.
-pub(super) fn pktap<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+pub(super) fn pktap<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     const PACKET: [u8; 4] = [1, 0, 0, 0];
     let header = frame.bytes.first_chunk::<12>().ok_or(TRUNCATED)?;
     let [l0, l1, l2, l3, kind @ .., t0, t1, t2, t3] = *header;
@@ -42,12 +42,12 @@ pub(super) fn pktap<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a
     follow([t0, t1, t2, t3], rest, stack)
 }
 
-fn follow<'a>(number: [u8; 4], frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+fn follow<'a>(number: [u8; 4], frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
     stack.wrapped()?;
     let number = u16::try_from(u32::from_le_bytes(number)).map_err(|_| MALFORMED)?;
     let link = match number {
         DLT_ATM_RFC1483 => LinkType::ATM_RFC1483,
         same => LinkType(same),
     };
-    strip(link, frame, stack)
+    Ok(Next::Frame(link, frame))
 }

@@ -8,8 +8,8 @@
 //!
 //! The session has ten bits. `F` is 0 before an Ethernet frame and 2 before an IP packet.
 
-use super::{Inside, ethernet};
-use crate::link;
+use super::inside::{Inside, ethernet};
+use crate::network::Network;
 use crate::path::TunnelKind;
 use crate::span::Span;
 
@@ -30,7 +30,7 @@ pub(super) fn open(sequence: bool, packet: Span<'_>) -> Option<Inside<'_>> {
             }
             let network = match header[10] >> 2 & 0x1f {
                 0 => ethernet(rest)?,
-                2 => link::ip_by_version(rest).ok()??,
+                2 => Network::by_version(rest).ok()??,
                 _ => return None,
             };
             Some(inside(session, network))

@@ -7,7 +7,7 @@
 //!
 //! `type` is an EtherType, usually that of a bridged frame.
 
-use super::{Inside, ether_type};
+use super::inside::{Inside, ether_type};
 use crate::path::TunnelKind;
 use crate::span::Span;
 

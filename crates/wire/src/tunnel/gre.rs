@@ -10,9 +10,11 @@
 //!
 //! `type` is an EtherType, or a number of ERSPAN, WCCP or PPP.
 
-use super::{Inside, erspan, ether_type};
-use crate::ip::length;
-use crate::link::{self, LinkType, Network, Stack};
+use super::erspan;
+use super::inside::{Inside, ether_type};
+use crate::ip::check;
+use crate::link::{self, LinkType, Stack};
+use crate::network::Network;
 use crate::path::TunnelKind;
 use crate::span::Span;
 
@@ -78,7 +80,7 @@ fn routing(mut rest: Span<'_>) -> Option<Span<'_>> {
 fn wccp(rest: Span<'_>) -> Option<Network<'_>> {
     let behind = Network::Ipv4(rest.skip(4)?);
     let direct = Network::Ipv4(rest);
-    Some(if length::is_likely(&direct) && !length::is_proven(&behind) { direct } else { behind })
+    Some(if check::is_likely(&direct) && !check::is_proven(&behind) { direct } else { behind })
 }
 
 /// Without a sequence number it is an acknowledgement without data.

@@ -10,8 +10,8 @@
 //!
 //! P is 1 (not GTP'); type 255 is a user packet.
 
-use super::Inside;
-use crate::link;
+use super::inside::Inside;
+use crate::network::Network;
 use crate::path::TunnelKind;
 use crate::span::Span;
 
@@ -42,5 +42,5 @@ pub(super) fn open(data: Span<'_>, whole: bool) -> Option<Inside<'_>> {
         }
     }
     let id = u32::from_be_bytes([e0, e1, e2, e3]);
-    Some(Inside { kind: TunnelKind::GtpU, id, network: link::ip_by_version(rest).ok()?? })
+    Some(Inside { kind: TunnelKind::GtpU, id, network: Network::by_version(rest).ok()?? })
 }

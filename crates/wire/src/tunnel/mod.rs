@@ -21,20 +21,22 @@ mod erspan;
 mod geneve;
 mod gre;
 mod gtp;
+mod inside;
 mod teredo;
 mod vxlan;
 mod watched;
 
 use crate::carried::Carried;
-use crate::ip::length;
-use crate::link::{self, Network, Stack};
+use crate::ip::check;
+use crate::network::Network;
 use crate::path::TunnelKind;
 use crate::record::PacketRecord;
 use crate::span::Span;
 use crate::transport::UDP;
 
 pub use choice::Tunnels;
-pub(crate) use watched::Watched;
+pub(crate) use inside::Inside;
+pub(crate) use watched::{GENEVE_PORT, GTP_PORT, TEREDO_PORT, VXLAN_PORT, VXLAN_PORT_OLD, Watched};
 
 /// Most nested tunnels that are opened.
 pub(crate) const DEPTH_MAX: usize = 8;
@@ -43,21 +45,6 @@ const IPV4: u8 = 4;
 const IPV6: u8 = 41;
 const GRE: u8 = 47;
 const UDP_HEADER_LEN: usize = 8;
-
-pub(crate) const GTP_PORT: u16 = 2152;
-pub(crate) const TEREDO_PORT: u16 = 3544;
-pub(crate) const VXLAN_PORT: u16 = 4789;
-pub(crate) const GENEVE_PORT: u16 = 6081;
-/// The port that Linux used for VXLAN before one was assigned.
-pub(crate) const VXLAN_PORT_OLD: u16 = 8472;
-
-/// The content of a tunnel.
-pub(crate) struct Inside<'a> {
-    pub(crate) kind: TunnelKind,
-    /// The tunnel's identifier, as in [`Tunnel::id`](crate::Tunnel::id).
-    pub(crate) id: u32,
-    pub(crate) network: Network<'a>,
-}
 
 /// Opens the tunnel in the payload of `outer`; `None` if it is not a tunnel with an IP packet.
 #[inline(always)]
@@ -80,8 +67,8 @@ fn try_open<'a>(outer: &PacketRecord, carried: &Carried<'a>) -> Option<Inside<'a
     };
     let is_packet = match protocol {
         // A first fragment has only a part of the inner packet.
-        UDP if whole => length::is_likely(&inside.network),
-        _ => length::of(&inside.network).is_some(),
+        UDP if whole => check::is_likely(&inside.network),
+        _ => check::len(&inside.network).is_some(),
     };
     is_packet.then_some(inside)
 }
@@ -95,14 +82,4 @@ fn by_port<'a>(outer: &PacketRecord, data: Span<'a>, whole: bool) -> Option<Insi
         (_, TEREDO_PORT) | (TEREDO_PORT, _) => teredo::open(data),
         _ => None,
     }
-}
-
-/// The network layer declared by an EtherType in a tunnel's header: IP, MPLS, a whole frame and others.
-fn ether_type(number: u16, packet: Span<'_>) -> Option<Network<'_>> {
-    link::ether_type(number, packet, &mut Stack::default()).ok()
-}
-
-/// The network layer of a whole Ethernet frame.
-fn ethernet(frame: Span<'_>) -> Option<Network<'_>> {
-    link::strip(link::LinkType::ETHERNET, frame, &mut Stack::default()).ok()
 }

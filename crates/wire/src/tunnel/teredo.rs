@@ -9,8 +9,8 @@
 //! One address of a packet belongs to a Teredo client, in 2001::/32 (3ffe:831f::/32 in the draft). Messages between
 //! clients and servers for their discovery come from fe80::/10 instead.
 
-use super::Inside;
-use crate::link::Network;
+use super::inside::Inside;
+use crate::network::Network;
 use crate::path::TunnelKind;
 use crate::span::Span;
 

@@ -7,7 +7,7 @@
 //!
 //! Reserved bits are ignored, as the RFC requires: extensions use them.
 
-use super::{Inside, ethernet};
+use super::inside::{Inside, ethernet};
 use crate::path::TunnelKind;
 use crate::span::Span;
 

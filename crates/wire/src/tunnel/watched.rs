@@ -7,9 +7,16 @@
 //!          –    8472   –    4789  6081  3544  2152   –
 //! ```
 
-use super::{GENEVE_PORT, GTP_PORT, TEREDO_PORT, Tunnels, VXLAN_PORT, VXLAN_PORT_OLD};
+use super::Tunnels;
 use crate::record::PacketRecord;
 use crate::transport::UDP;
+
+pub(crate) const GTP_PORT: u16 = 2152;
+pub(crate) const TEREDO_PORT: u16 = 3544;
+pub(crate) const VXLAN_PORT: u16 = 4789;
+pub(crate) const GENEVE_PORT: u16 = 6081;
+/// The port that Linux used for VXLAN before one was assigned.
+pub(crate) const VXLAN_PORT_OLD: u16 = 8472;
 
 /// One port for each slot; a slot without one has a number that belongs to another slot.
 pub(crate) struct Watched([u16; 8]);

@@ -1,0 +1,70 @@
+//! `Stack`: what the removed headers say, and their number.
+
+use crate::path::Path;
+use crate::reason::NonIp;
+
+/// State of the headers removed so far.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Stack {
+    /// Destination and source of the outermost Ethernet header; zeros without one.
+    pub(crate) macs: [u8; 12],
+    /// Number of VLAN tags.
+    pub(crate) vlan_tags: u8,
+    /// Identifiers of the outermost two tags.
+    vlans: [u16; 2],
+    /// The top MPLS label.
+    pub(crate) mpls_label: Option<u32>,
+    pub(super) depth: u32,
+    /// Number of headers that contain the link type of the next header.
+    wrappers: u32,
+}
+
+impl Stack {
+    /// Most nested tags, labels and inner frames; real networks have fewer.
+    const DEPTH_MAX: u32 = 32;
+    /// Most headers that capture programs put in front of a frame.
+    const WRAPPERS_MAX: u32 = 4;
+
+    /// Stores Ethernet addresses, only those of the outermost header.
+    #[inline(always)]
+    pub(super) fn ethernet(&mut self, header: &[u8; 14]) {
+        let [macs @ .., _, _] = header;
+        if self.depth == 0 && self.vlan_tags == 0 {
+            self.macs = *macs;
+        }
+    }
+
+    /// Stores a VLAN tag: the identifiers of the outermost two are kept.
+    pub(super) fn tag(&mut self, tag: [u8; 2]) {
+        if let Some(vlan) = self.vlans.get_mut(usize::from(self.vlan_tags)) {
+            *vlan = u16::from_be_bytes(tag) & 0x0fff;
+        }
+        // No overflow, because the nesting is limited.
+        self.vlan_tags += 1;
+    }
+
+    /// The path, as far as the link layer defines it.
+    pub(crate) fn path(&self) -> Path {
+        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5] = self.macs;
+        Path {
+            macs: [[s0, s1, s2, s3, s4, s5], [d0, d1, d2, d3, d4, d5]],
+            vlan_tags: self.vlan_tags,
+            vlans: self.vlans,
+            mpls_label: self.mpls_label,
+            tunnel: None,
+            ingress: 0,
+        }
+    }
+
+    /// Counts a further header in front of another link type.
+    pub(super) fn wrapped(&mut self) -> Result<(), NonIp> {
+        self.wrappers += 1;
+        if self.wrappers > Self::WRAPPERS_MAX { Err(NonIp::TooDeep) } else { Ok(()) }
+    }
+
+    /// Counts a further nested header.
+    pub(super) fn deeper(&mut self) -> Result<(), NonIp> {
+        self.depth += 1;
+        if self.depth > Self::DEPTH_MAX { Err(NonIp::TooDeep) } else { Ok(()) }
+    }
+}
