@@ -183,9 +183,12 @@ pub(crate) struct MonitorArgs {
     /// End a flow after this idle time, in packet time [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, help_heading = "Analyses")]
     pub(crate) idle_timeout: Option<u64>,
-    /// Split a flow that has lasted this long, in packet time [default: 120s]
-    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, help_heading = "Analyses")]
+    /// Split a flow that has lasted this long, in packet time; 0: never [default: 120s]
+    #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
     pub(crate) active_timeout: Option<u64>,
+    /// Report live flows in parts at multiples of this time, in packet time; flowId joins the records of a flow
+    #[arg(long, value_name = "TIME", value_parser = units::cut_ns, help_heading = "Analyses")]
+    pub(crate) cut: Option<u64>,
     /// Use the timeouts of nprobe, nfdump, yaf, zeek, cisco or softflowd, and set single ones:
     /// tcp=, tcp.fin=, tcp.rst=, udp=, icmp=, general=, maxlife= [default: nprobe]
     #[arg(long, value_name = "PRESET|NAME=TIME,…", value_parser = units::timeouts, help_heading = "Analyses")]

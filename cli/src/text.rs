@@ -293,7 +293,9 @@ fn flows(page: &mut Page, flows: &Flows) {
         ended.iter().map(|(name, n)| format!("{} {}", count(**n), ending(name))).collect();
     let peak =
         flows.active_peak.map(|most| format!(", at most {} flows alive at a time", count(most)));
-    page.line(&format!("{} records{}", count(flows.records), peak.unwrap_or_default()));
+    let parts = flows.parts.map(|parts| format!(" in {} parts", count(parts)));
+    let (parts, peak) = (parts.unwrap_or_default(), peak.unwrap_or_default());
+    page.line(&format!("{} records{parts}{peak}", count(flows.records)));
     if !ended.is_empty() {
         page.line(&ended.join(", "));
     }

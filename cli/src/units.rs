@@ -18,6 +18,13 @@ pub(crate) fn sample(text: &str) -> Result<u32, String> {
     })
 }
 
+/// The time between two cuts: whole seconds.
+pub(crate) fn cut_ns(text: &str) -> Result<u64, String> {
+    let whole = |&ns: &u64| ns > 0 && ns.is_multiple_of(Timeouts::SECOND);
+    let error = || format!("invalid time between cuts {text:?}: use whole seconds, as in 60s");
+    Some(duration_ns(text)?).filter(whole).ok_or_else(error)
+}
+
 /// An exponent of a Zipf distribution.
 pub(crate) fn exponent(text: &str) -> Result<f64, String> {
     let exponent = text.parse().ok().filter(|exponent| (0.0..=10.0).contains(exponent));

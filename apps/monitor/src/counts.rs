@@ -9,6 +9,8 @@ use crate::digest::RecordDigest;
 pub(crate) struct FlowCounts {
     /// By [`EndReason`], in order.
     pub(crate) ended: [u64; 5],
+    /// Parts of flows, if they are cut.
+    pub(crate) parts: u64,
     pub(crate) facts: FactCounts,
     pub(crate) digest: Option<RecordDigest>,
 }
@@ -23,6 +25,7 @@ impl FlowCounts {
         for (own, more) in self.ended.iter_mut().zip(other.ended) {
             *own += more;
         }
+        self.parts += other.parts;
         self.facts.add(&other.facts);
         if let (Some(own), Some(more)) = (&mut self.digest, &other.digest) {
             own.merge(more);

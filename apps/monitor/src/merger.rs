@@ -57,6 +57,8 @@ pub struct MonitorMerger {
     /// Of the workers, if a state is saved.
     state: Option<SavedParts>,
     digest: bool,
+    /// Whether records are parts of flows.
+    cuts: bool,
 }
 
 impl MonitorMerger {
@@ -89,6 +91,7 @@ impl MonitorMerger {
             active_peak: 0,
             state: options.state.as_ref().map(|_| SavedParts::default()),
             digest: options.digest,
+            cuts: options.metering.cut_ns.is_some(),
         }
     }
 
@@ -296,6 +299,7 @@ impl Merger for MonitorMerger {
         let flows = || Flows {
             records: self.flows.ended.iter().sum(),
             active_peak: Some(self.active_peak),
+            parts: self.cuts.then_some(self.flows.parts),
             end_reasons: EndReason::ALL.iter().map(|r| r.name()).zip(self.flows.ended).collect(),
             records_digest: self
                 .flows

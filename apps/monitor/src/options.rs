@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ringtap_engine::{AppOptions, Memory, Plan, PlanError, within};
 use ringtap_enrich::{Enrichment, EntryKind, Geo, STAGE_BYTES, WatchList};
 use ringtap_extract::{Extractors, Names};
-use ringtap_flow::{FlowTable, Metering};
+use ringtap_flow::{FlowTable, Metering, PART_BYTES};
 use ringtap_wire::{HashKey, Paths, Tunnels};
 use serde::{Serialize, Serializer};
 
@@ -190,6 +190,7 @@ impl Options {
         let on = self.analyses;
         let rows = [
             (on.need_flows(), FLOW_BYTES),
+            (self.metering.cut_ns.is_some(), PART_BYTES),
             (on.volumes, CONVERSATION_BYTES),
             (self.state.is_some(), STATE_FLOW_BYTES),
             (self.saves_parts(), part_bytes(on)[0]),
@@ -260,9 +261,11 @@ impl AppOptions for Options {
     /// be expensive.
     fn tick_ns(&self) -> u64 {
         let tick_ns = self.metering.timeouts.tick_ns();
-        match self.interval_ns.filter(|_| self.saves_parts() || self.on().activity) {
-            // A part ends with its interval, and activity has few intervals at a time.
-            Some(interval_ns) => (interval_ns / interval_ns.div_ceil(tick_ns)).max(SECOND_NS),
+        // A state's part ends with its interval, and activity has few intervals at a time.
+        let interval_ns = self.interval_ns.filter(|_| self.saves_parts() || self.on().activity);
+        // Marks are where flows are cut, too.
+        match interval_ns.into_iter().chain(self.metering.cut_ns).min() {
+            Some(step_ns) => (step_ns / step_ns.div_ceil(tick_ns)).max(SECOND_NS),
             None => tick_ns,
         }
     }
@@ -453,15 +456,17 @@ fn metering<S: Serializer>(metering: &Metering, s: S) -> Result<S::Ok, S::Error>
         uniflow: bool,
         vlan_in_key: bool,
         timeouts: BTreeMap<String, u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cut_ns: Option<u64>,
     }
-    let Metering { timeouts, uniflow, vlan_in_key } = *metering;
+    let Metering { timeouts, uniflow, vlan_in_key, cut_ns } = *metering;
     let named = |(name, ns): (&str, u64)| match name {
         "general" => ("idle_ns".into(), ns),
         "maxlife" => ("active_ns".into(), ns),
         _ => (name.replace('.', "_") + "_ns", ns),
     };
     let timeouts = timeouts.named().into_iter().map(named).collect();
-    Shown { uniflow, vlan_in_key, timeouts }.serialize(s)
+    Shown { uniflow, vlan_in_key, timeouts, cut_ns }.serialize(s)
 }
 
 fn has_none(limits: &Limits) -> bool {

@@ -68,12 +68,15 @@ pub struct Report {
 /// Counts of flows and their records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Flows {
-    /// Records of ended flows.
+    /// Ended flows; without cuts as many records.
     pub records: u64,
     /// Largest number of live flows at a mark. Marks are half the shortest idle timeout apart, with one
     /// at the end. A merge does not know it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_peak: Option<u64>,
+    /// Records of their parts, if live flows are cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<u64>,
     /// Records by end reason.
     pub end_reasons: BTreeMap<&'static str, u64>,
     /// Sum over the records' hashes, with `--digest`.

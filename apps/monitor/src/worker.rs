@@ -59,6 +59,8 @@ struct FlowEvents {
     sinks: Sinks,
     /// Makes events of attachments; `None` if no analysis and no output needs them.
     messages: Option<Messages>,
+    /// Whether sinks get parts of flows.
+    cuts: bool,
     /// Whether no flow can have two intervals with the same stamp. If intervals are so short that
     /// one can, every packet is noted.
     stamps_valid: bool,
@@ -111,6 +113,7 @@ impl MonitorWorker {
                 messages: (sinks.events.is_some() || on.need_events())
                     .then(|| Messages::new(&setup.paths)),
                 sinks,
+                cuts: options.metering.cut_ns.is_some(),
                 stamps_valid,
             },
             tunnels: setup.tunnels,
@@ -450,20 +453,32 @@ impl Observer for FlowObserver<'_> {
         }
     }
 
+    fn part(&mut self, record: &FlowRecord) {
+        let FlowEvents { flows, sinks, stage, .. } = &mut *self.events;
+        flows.parts += 1;
+        if let Some(records) = &mut sinks.records {
+            records.take(match stage {
+                Some(stage) => stage.record(record),
+                None => record,
+            });
+        }
+    }
+
     #[inline]
     fn ended(&mut self, record: &FlowRecord, stamp: u16) {
         let events = &mut *self.events;
         events.flows.ended[place(record.end_reason)] += 1;
         events.analyses.on_record(record);
         events.saver.iter_mut().for_each(|saver| saver.on_record(record));
-        let FlowEvents { flows, sinks, stage, .. } = events;
-        if flows.digest.is_some() || sinks.records.is_some() {
+        let FlowEvents { flows, sinks, stage, cuts, .. } = events;
+        let sink = sinks.records.as_mut().filter(|_| !*cuts);
+        if flows.digest.is_some() || sink.is_some() {
             let record = match stage {
                 Some(stage) => stage.record(record),
                 None => record,
             };
             flows.digest.iter_mut().for_each(|digest| digest.add(record));
-            sinks.records.iter_mut().for_each(|records| records.take(record));
+            sink.into_iter().for_each(|records| records.take(record));
         }
         if self.keep_ended && stamp != 0 {
             events.keep(&record.key, events.volumes.interval_of(record.last_ns));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ringtap_engine::Plan;
-use ringtap_export::Output;
+use ringtap_export::{Items, Output};
 use ringtap_extract::Extractors;
 use ringtap_io::bpf::Expression;
 use ringtap_monitor::Analyses;
@@ -58,6 +58,12 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
             args.extract != Some(Extractors::NONE),
             "--names",
             "payloads: omit --extract none",
+        ),
+        (
+            args.cut.is_some(),
+            analyses.flows && outputs.iter().any(|output| output.items() == Items::Flows),
+            "--cut",
+            "an output for flow records, as in --write json:flows.json",
         ),
         (args.scan_threshold.is_some(), analyses.scans, "--scan-threshold", "the analysis scans"),
     ] {

@@ -50,7 +50,7 @@ pub(crate) fn settings(
     watch: impl Shared,
 ) -> Settings {
     let origins = Origins { networks: args.networks.is_some(), geo: !args.geo.is_empty() };
-    let interfaces = Interfaces::new(interfaces).with(origins);
+    let interfaces = Interfaces::new(interfaces).with(origins).with_parts(args.cut.is_some());
     let identity = args.tls_cert.clone().zip(args.tls_key.clone());
     Settings {
         observation_domain: args.observation_domain,
@@ -144,6 +144,7 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
             timeouts: timeouts(args),
             uniflow: args.uniflow,
             vlan_in_key: args.vlan_in_key,
+            cut_ns: args.cut,
         },
         interval_ns: args.interval.or(args.tui.then_some(TUI_INTERVAL_NS)),
         charts: args.report == ReportForm::Html,
@@ -279,7 +280,7 @@ fn timeouts(args: &MonitorArgs) -> Timeouts {
         timeouts = timeouts.idle(idle_ns);
     }
     if let Some(active_ns) = args.active_timeout {
-        timeouts.active_ns = active_ns;
+        timeouts.active_ns = if active_ns == 0 { u64::MAX } else { active_ns };
     }
     for (name, time_ns) in &list.set {
         timeouts.set(name, *time_ns);

@@ -153,11 +153,12 @@ fn encoders(
     limit: usize,
 ) -> io::Result<Box<dyn Fn() -> Box<dyn Encoder> + '_>> {
     let (domain, sampling) = (settings.observation_domain, settings.sampling);
-    let ingress = !settings.interfaces.is_empty();
+    let (ingress, parts) = (!settings.interfaces.is_empty(), settings.interfaces.has_parts());
     Ok(match protocol {
         Protocol::Ipfix => Box::new(move || {
             let encoder = Ipfix::new(domain, number, limit).sampled(sampling);
-            Box::new(encoder.keyed_by_vlans(settings.vlan_in_key).with_ingress(ingress))
+            let encoder = encoder.keyed_by_vlans(settings.vlan_in_key).with_parts(parts);
+            Box::new(encoder.with_ingress(ingress))
         }),
         Protocol::NetFlow9 => {
             let clock = NetFlow9::new(domain, limit);

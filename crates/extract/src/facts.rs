@@ -13,8 +13,13 @@ pub enum Added {
     Known,
     /// The value was added and takes this many bytes.
     New(usize),
-    /// The value replaced another one: the bytes that it takes more, below 0 if less.
-    Replaced(isize),
+    /// The value replaced another one, and is now the last.
+    Replaced {
+        /// Bytes that it takes more, below 0 if less.
+        more: isize,
+        /// The position of the other one.
+        at: usize,
+    },
     /// The flow has the maximum number of this kind.
     Beyond,
     /// Values of this kind are not kept by flows.
@@ -187,6 +192,7 @@ impl Facts {
     /// Replaces the value of a kind of which there is one.
     fn replace(&mut self, kind: Kind, value: &[u8], room: usize) -> Result<Added, usize> {
         let Some(kept) = &mut self.0 else { return Ok(Added::Known) };
+        let at = kept.values.all().position(|(own, _)| own == kind).unwrap_or(0);
         let mut rest = Kept { beyond: kept.beyond, ..Kept::default() };
         kept.values
             .all()
@@ -202,7 +208,7 @@ impl Facts {
             return Err(new);
         }
         **kept = rest;
-        Ok(Added::Replaced(more))
+        Ok(Added::Replaced { more, at })
     }
 
     /// All values with their kinds, in the order in which they were first seen.
@@ -228,6 +234,43 @@ impl Facts {
     /// How many values were left out because the flow had the maximum of their kind; repeated ones count each time.
     pub fn beyond(&self) -> u32 {
         self.0.as_ref().map_or(0, |kept| kept.beyond)
+    }
+
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |kept| kept.places.len())
+    }
+
+    /// The facts without the first `len` values, and without `beyond` of the values that were left out.
+    #[must_use]
+    pub fn since(&self, len: usize, beyond: u32) -> Self {
+        let left_out = self.beyond().saturating_sub(beyond);
+        let mut later = Self((left_out > 0).then(Kept::new));
+        for (kind, value) in self.all().skip(len) {
+            let _ = later.add(kind, value, usize::MAX);
+        }
+        if let Some(kept) = &mut later.0 {
+            kept.beyond = left_out;
+        }
+        later
+    }
+
+    /// Adds the facts of a later part of the same flow, however many bytes they take.
+    pub fn join(&mut self, later: &Self) {
+        for (kind, value) in later.all() {
+            // There is room for any value.
+            let _ = match kind.keep() {
+                // Also an equal one is now the last.
+                Keep::Last if self.values(kind).next().is_some() => {
+                    self.replace(kind, value, usize::MAX)
+                }
+                _ => self.add(kind, value, usize::MAX),
+            };
+        }
+        if later.beyond() > 0 {
+            let kept = self.0.get_or_insert_with(Kept::new);
+            kept.beyond = kept.beyond.saturating_add(later.beyond());
+        }
     }
 
     /// The same kinds with other values, as [`Values::map`] has them; equal ones become one.
@@ -395,7 +438,7 @@ mod tests {
         facts.add(Kind::Ja3, &[b'x'; FIRST_BYTES], usize::MAX).unwrap();
         let size = facts.size();
         let added = facts.add(Kind::TlsVersion, b"DTLS 1.2", 1);
-        assert_eq!((added, facts.size()), (Ok(Added::Replaced(1)), size + 1));
+        assert_eq!((added, facts.size()), (Ok(Added::Replaced { more: 1, at: 0 }), size + 1));
         assert_eq!(facts.add(Kind::TlsVersion, b"DTLS 1.2", 0), Ok(Added::Known));
         assert_eq!(facts.values(Kind::TlsVersion).collect::<Vec<_>>(), [b"DTLS 1.2"]);
         assert_eq!(facts.values(Kind::Ja3).collect::<Vec<_>>(), [[b'x'; FIRST_BYTES]]);

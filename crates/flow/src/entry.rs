@@ -31,8 +31,10 @@ const CLASS: u8 = 7;
 const FIN_0: u8 = 1 << 3;
 /// The active timeout may pass before the next sweep: check the first packet's time.
 const AGEING: u8 = 1 << 5;
-/// From this bit on: the [`Initiator`].
+/// From this bit on: the [`Initiator`], or [`SYN_REPORTED`].
 const INITIATOR: u32 = 6;
+/// The initiator is [`Initiator::FirstPacket`], and an earlier part of the flow had its SYN.
+const SYN_REPORTED: u8 = 3;
 
 /// Position of the stamp in the tail.
 const STAMP: u32 = 48;
@@ -146,9 +148,40 @@ impl<E: Ends> Entry<E> {
         let mut next = Self::blank(&self.key());
         next.set(packet, self.key(), Initiator::FirstPacket);
         next.state = self.state & !AGEING;
+        if next.state >> INITIATOR == SYN_REPORTED {
+            next.state &= !(SYN_REPORTED << INITIATOR);
+        }
         next.path = self.path;
         next.set_stamp(self.stamp());
         next
+    }
+
+    /// Clears what was counted so far, which a part of the flow reported.
+    pub(crate) fn clear_packets(&mut self) {
+        if self.state >> INITIATOR == 0 && self.tcp_flags[0] & SYN != 0 {
+            self.state |= SYN_REPORTED << INITIATOR;
+        }
+        let Self { align, ends, ports, protocol, state, path, last_ns, tail, .. } = *self;
+        // Type and code of ICMP stay, history does not.
+        let notes = if matches!(protocol, ICMP | ICMPV6) { u64::MAX } else { !0 << STAMP };
+        let blank = Self::blank(&self.key());
+        *self = Self {
+            align,
+            ends,
+            ports,
+            protocol,
+            state,
+            path,
+            last_ns,
+            tail: tail & notes,
+            ..blank
+        };
+    }
+
+    /// Whether packets were counted that no part reported, or that were carried over.
+    #[inline(always)]
+    pub(crate) fn has_packets(&self) -> bool {
+        self.packets != [0; 2]
     }
 
     #[inline(always)]
@@ -171,7 +204,8 @@ impl<E: Ends> Entry<E> {
         match self.state >> INITIATOR {
             // Of a uniflow, the first packet is not the answer of a known initiator.
             UNKNOWN if uniflow && self.tcp_flags[0] & SYN != 0 => Some(false),
-            UNKNOWN => None,
+            SYN_REPORTED if uniflow => Some(false),
+            UNKNOWN | SYN_REPORTED => None,
             _ => Some(direction == 0),
         }
     }
@@ -383,6 +417,7 @@ impl<E: Ends> Entry<E> {
             application: None,
             tcp: None,
             origins: None,
+            part: None,
         }
     }
 }

@@ -20,6 +20,7 @@ mod index;
 mod key;
 mod observer;
 mod origin;
+mod parts;
 mod record;
 mod shelf;
 mod sink;
@@ -34,7 +35,8 @@ pub use history::History;
 pub use key::{FlowKey, IpVersion};
 pub use observer::Observer;
 pub use origin::Origin;
-pub use record::{EndReason, FlowRecord, Initiator};
+pub use parts::PART_BYTES;
+pub use record::{EndReason, FlowRecord, Initiator, Part};
 pub use ringtap_extract::{
     Application, ApplicationReason, Facts, Keep, Kind, LABEL_MAX, Label, Names, Type, Values,
 };

@@ -14,6 +14,9 @@ pub trait Observer {
     /// changed.
     fn late(&mut self, packet: &PacketRecord, stamp: u16);
 
-    /// A flow, or a part of it, ended with this stamp.
+    /// A part of a flow, if flows are cut ([`crate::Metering::cut_ns`]); also the last one, before the flow ends.
+    fn part(&mut self, _record: &FlowRecord) {}
+
+    /// A flow ended with this stamp, or was cut by the active timeout.
     fn ended(&mut self, record: &FlowRecord, stamp: u16);
 }

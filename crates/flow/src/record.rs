@@ -52,6 +52,17 @@ pub enum Initiator {
     SynAck = 2,
 }
 
+/// Which part of a flow a record is, if flows are cut at marks.
+///
+/// All packets of a part have times in one window between two marks. [`FlowRecord::of_parts`] joins the parts of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Part {
+    /// From 0.
+    pub number: u32,
+    /// Earliest packet of the flow when its first part was made, nanoseconds since 1970.
+    pub flow_first_ns: u64,
+}
+
 /// One ended flow. Index 0 of each pair is the initiator's direction, index 1 the other; of a uniflow all of index 1
 /// is zero.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,6 +103,8 @@ pub struct FlowRecord {
     pub tcp: Option<TcpPerformance>,
     /// The origins of source and destination, if an output adds them and any is known.
     pub origins: Option<Box<[Origin; 2]>>,
+    /// Which part of its flow it is; `None`: a whole flow.
+    pub part: Option<Part>,
 }
 
 impl FlowRecord {
@@ -119,12 +132,13 @@ impl FlowRecord {
             application: None,
             tcp: None,
             origins: None,
+            part: None,
         }
     }
 
     /// A fixed byte string for each record, for digests: little-endian fields in a fixed order. It
     /// contains everything except the facts, whose bytes are [`Facts::bytes`], the application and the origins, which
-    /// follow from the key and the facts, and the performance of TCP ([`TcpPerformance::canonical`]).
+    /// follow from the key and the facts, the part, and the performance of TCP ([`TcpPerformance::canonical`]).
     pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
         let mut out = [0; Self::CANONICAL_LEN];
         let mut at = 0;
@@ -203,7 +217,22 @@ impl FlowRecord {
         Some(record)
     }
 
-    /// Adds a record of the same endpoints that began no earlier. The initiator is that of the first.
+    /// A part of the same flow without packets, which says why the flow ended.
+    pub(crate) fn without_packets(&self, part: Part) -> Self {
+        let blank = Self::new(self.key);
+        Self {
+            first_ns: self.last_ns,
+            last_ns: self.last_ns,
+            initiator: self.initiator,
+            end_reason: self.end_reason,
+            path: self.path,
+            application: self.application,
+            part: Some(part),
+            ..blank
+        }
+    }
+
+    /// Adds a later record of the same endpoints, such as the next part. The initiator is that of the first.
     pub fn join(&mut self, later: Self) {
         let turned = self.key != later.key;
         for direction in 0..2 {
@@ -221,12 +250,17 @@ impl FlowRecord {
                 self.ip_len[direction] = range(self.ip_len[direction], later.ip_len[from]);
             }
         }
-        self.last_ns = self.last_ns.max(later.last_ns);
-        self.history = self.history.with(later.history, turned);
-        for (kind, value) in later.facts.all() {
-            let _ = self.facts.add(kind, value, usize::MAX);
+        if later.packets != [0; 2] {
+            self.first_ns = self.first_ns.min(later.first_ns);
+            self.last_ns = self.last_ns.max(later.last_ns);
         }
-        self.tcp = self.tcp.take().or(later.tcp.filter(|_| !turned));
+        self.history = self.history.with(later.history, turned);
+        self.facts.join(&later.facts);
+        let tcp = later.tcp.filter(|_| !turned);
+        self.tcp = match (self.tcp, tcp) {
+            (Some(own), Some(later)) => Some(own.with(later)),
+            (own, later) => own.or(later),
+        };
     }
 }
 

@@ -7,6 +7,7 @@
 //! first    | first packet's time | …                       8 bytes each, same positions
 //! facts    | facts | …                                     8 bytes each, same positions, as long as needed
 //! tcp      | performance | …                               same positions, if measured (tcp.rs)
+//! reported | what earlier parts had | …                    same positions, if flows are cut (parts.rs)
 //! ```
 //!
 //! A sweep reads entries in order, and a flow that ends is replaced by the last one. Counters that
@@ -24,9 +25,10 @@ use ringtap_wire::{PacketRecord, Paths, Segment};
 use crate::ends::Ends;
 use crate::entry::{Entry, Key};
 use crate::index::Index;
+use crate::parts::{Cuts, Reported};
 use crate::tcp::Connections;
 use crate::timeouts::Class;
-use crate::{EndReason, FlowKey, FlowRecord, Observer, Timeouts};
+use crate::{EndReason, FlowKey, FlowRecord, Observer, Part, Timeouts};
 
 /// Rules for all flows of a table.
 pub(crate) struct Rules {
@@ -42,13 +44,15 @@ pub(crate) struct Rules {
     pub(crate) names: Option<Arc<Names>>,
     /// Whether the performance of TCP is measured.
     pub(crate) tcp: bool,
+    /// When flows are cut.
+    pub(crate) cuts: Cuts,
     /// The next sweep is expected before a packet of this time. Later packets are still correct, at
     /// the cost of a check of the first packet's time.
     pub(crate) calm_until_ns: u64,
 }
 
 impl Rules {
-    pub(crate) fn new(timeouts: &Timeouts, uniflow: bool, paths: Arc<Paths>) -> Self {
+    pub(crate) fn new(timeouts: &Timeouts, uniflow: bool, cuts: Cuts, paths: Arc<Paths>) -> Self {
         Self {
             idle_ns: timeouts.by_class(),
             harmless_ns: timeouts.shortest_ns(),
@@ -58,6 +62,7 @@ impl Rules {
             paths,
             names: None,
             tcp: false,
+            cuts,
             calm_until_ns: 0,
         }
     }
@@ -87,6 +92,10 @@ pub(crate) struct Shelf<E: Ends> {
     facts: Vec<Facts>,
     /// Empty unless performance is measured.
     tcp: Connections,
+    /// Empty unless flows are cut.
+    reported: Vec<Reported>,
+    /// Position and time of a packet that is a part of its own, until it is reported.
+    alone: Option<(usize, u64)>,
     /// Without values: memory of flows that ended, for further flows.
     spare_facts: Vec<Facts>,
     /// Bytes of all facts.
@@ -102,12 +111,13 @@ pub(crate) struct Shelf<E: Ends> {
 }
 
 impl<E: Ends> Shelf<E> {
-    /// Reserves address space for `capacity` flows; memory is used as flows arrive.
-    pub(crate) fn new(capacity: usize) -> Self {
-        let (mut entries, mut first_ns) = (Vec::new(), Vec::new());
+    /// Reserves address space for `capacity` flows, and as many with parts; memory is used as flows arrive.
+    pub(crate) fn new(capacity: usize, parts: usize) -> Self {
+        let (mut entries, mut first_ns, mut reported) = (Vec::new(), Vec::new(), Vec::new());
         // If the system does not reserve that much, the tables grow when needed.
         let _ = entries.try_reserve_exact(capacity);
         let _ = first_ns.try_reserve_exact(capacity);
+        let _ = reported.try_reserve_exact(parts);
         Self {
             index: Index::new(),
             entries,
@@ -115,6 +125,8 @@ impl<E: Ends> Shelf<E> {
             facts: Vec::new(),
             spare_facts: Vec::new(),
             tcp: Connections::default(),
+            reported,
+            alone: None,
             fact_bytes: 0,
             carried: HashMap::new(),
             sweep_below: None,
@@ -194,6 +206,10 @@ impl<E: Ends> Shelf<E> {
             direction = self.restart(at, direction, packet, reason, rules, observer);
             entry = &mut self.entries[at];
         }
+        if !rules.cuts.is_inside(entry, packet.ts_ns) {
+            self.cut_before(at, packet.ts_ns, rules, observer);
+            entry = &mut self.entries[at];
+        }
         if entry.would_overflow(packet, direction) {
             self.carry_over(at);
             entry = &mut self.entries[at];
@@ -203,10 +219,86 @@ impl<E: Ends> Shelf<E> {
         } else {
             // Packets may be out of order: the minimum.
             self.first_ns[at] = self.first_ns[at].min(packet.ts_ns);
+            if let Some(part) = self.reported.get_mut(at) {
+                part.first_ns = part.first_ns.min(packet.ts_ns);
+            }
             entry.age();
             observer.late(packet, entry.stamp());
         }
         direction
+    }
+
+    /// Reports the packets counted so far as a part, if a packet of this time is not of the same window. The packet is a
+    /// part of its own if it is earlier than the flow's latest, and that one is reported.
+    #[cold]
+    fn cut_before(&mut self, at: usize, ts_ns: u64, rules: &Rules, observer: &mut impl Observer) {
+        let entry = &self.entries[at];
+        let last_ns = entry.last_ns;
+        let open = entry.has_packets() && rules.cuts.window(last_ns) == rules.cuts.window(ts_ns);
+        if entry.has_packets() && !open {
+            self.cut(at, last_ns, rules, observer);
+        }
+        if !open {
+            self.reported[at].first_ns = ts_ns;
+        }
+        if !open && ts_ns < last_ns {
+            self.alone = Some((at, ts_ns));
+        }
+    }
+
+    /// Reports the packet that was just counted and measured, if it is a part of its own.
+    #[inline(always)]
+    pub(crate) fn cut_alone(&mut self, rules: &Rules, observer: &mut impl Observer) {
+        if rules.cuts.any()
+            && let Some((at, ts_ns)) = self.alone.take()
+        {
+            self.cut(at, ts_ns, rules, observer);
+        }
+    }
+
+    /// Reports the packets since the last cut, the latest of `last_ns`, as a part of a flow that goes on.
+    #[cold]
+    fn cut(&mut self, at: usize, last_ns: u64, rules: &Rules, observer: &mut impl Observer) {
+        // What a closed connection may still get is not expected, so its part has the reason of the whole.
+        let reason =
+            if self.entries[at].is_closed() { EndReason::EndDetected } else { EndReason::Active };
+        let mut record = self.since_cut(at, rules, reason);
+        record.last_ns = last_ns;
+        self.name_application(at, &mut record, rules);
+        observer.part(&record);
+        let facts = self.facts.get(at).map_or((0, 0), |facts| (facts.len(), facts.beyond()));
+        self.reported[at].add(record, facts);
+        self.entries[at].clear_packets();
+        self.tcp.cut(at);
+    }
+
+    /// The record of the packets since the last cut; their carried-over counts are removed.
+    fn since_cut(&mut self, at: usize, rules: &Rules, reason: EndReason) -> FlowRecord {
+        let entry = &self.entries[at];
+        let reported = &self.reported[at];
+        let mut carried = [[0; 2]; 2];
+        if !self.carried.is_empty()
+            && let Some(counters) = self.carried.remove(&(entry.key(), entry.path))
+        {
+            carried = counters;
+        }
+        let mut record = entry.record(reported.first_ns, carried, &rules.paths, reason);
+        record.part = Some(reported.part(self.first_ns[at]));
+        if let Some(facts) = self.facts.get(at) {
+            record.facts = reported.facts_since(facts);
+        }
+        record.tcp = self.tcp.performance(at);
+        record
+    }
+
+    /// Adds the application that follows from all facts of the flow so far.
+    fn name_application(&self, at: usize, record: &mut FlowRecord, rules: &Rules) {
+        if let Some(names) = &rules.names {
+            let FlowKey { protocol, src_port, dst_port, .. } = record.key;
+            let none = Facts::default();
+            let facts = self.facts.get(at).unwrap_or(&none);
+            record.application = names.application(protocol, [src_port, dst_port], facts);
+        }
     }
 
     /// Counts packets that differ from the flow's latest only in time and length, all at once;
@@ -225,6 +317,7 @@ impl<E: Ends> Shelf<E> {
         let cut = entry.may_be_old(last, rules.calm_until_ns)
             && last.ts_ns.saturating_sub(self.first_ns[at]) >= rules.active_ns;
         let one_by_one = cut
+            || !rules.cuts.is_inside(entry, last.ts_ns)
             || entry.is_closed()
             || run[0].ts_ns < entry.last_ns
             || last.ts_ns - entry.last_ns > rules.harmless_ns;
@@ -250,6 +343,9 @@ impl<E: Ends> Shelf<E> {
         if rules.tcp {
             self.tcp.push();
         }
+        if rules.cuts.any() {
+            self.reported.push(Reported::none(packet.ts_ns));
+        }
         let entry = &mut self.entries[at];
         let direction = entry.begin(packet, key, rules.uniflow);
         if packet.ts_ns.saturating_add(rules.active_ns) < rules.calm_until_ns {
@@ -273,6 +369,9 @@ impl<E: Ends> Shelf<E> {
     ) -> usize {
         self.end(at, rules, reason, observer);
         self.first_ns[at] = packet.ts_ns;
+        if let Some(reported) = self.reported.get_mut(at) {
+            *reported = Reported::none(packet.ts_ns);
+        }
         let old = self.entries[at];
         self.tcp.restart(at, reason == EndReason::Active);
         let direction = if reason == EndReason::Active {
@@ -293,7 +392,11 @@ impl<E: Ends> Shelf<E> {
     #[inline(always)]
     fn end(&mut self, at: usize, rules: &Rules, reason: EndReason, observer: &mut impl Observer) {
         let stamp = self.entries[at].stamp();
-        let mut record = self.record(at, rules, reason);
+        let mut record = if rules.cuts.any() {
+            self.whole(at, rules, reason, observer)
+        } else {
+            self.record(at, rules, reason)
+        };
         observer.ended(&record, stamp);
         if !record.facts.is_empty() && self.spare_facts.len() < SPARE_MAX {
             record.facts.clear();
@@ -314,10 +417,51 @@ impl<E: Ends> Shelf<E> {
             let carried = self.carried.get(&(entry.key(), entry.path)).copied().unwrap_or_default();
             let first_ns = self.first_ns[at];
             let mut record = entry.record(first_ns, carried, &rules.paths, EndReason::Forced);
-            record.facts = self.facts.get(at).cloned().unwrap_or_default();
             record.tcp = self.tcp.performance(at);
+            if let Some(earlier) = self.reported.get(at).and_then(|own| own.earlier.as_deref()) {
+                record = Reported::joined(earlier.clone(), record);
+            }
+            record.facts = self.facts.get(at).cloned().unwrap_or_default();
             each(record, entry.class());
         }
+    }
+
+    /// Reports the last part of a flow that ends, unless the parts before say all. Returns the record of the whole flow.
+    #[inline(never)]
+    fn whole(
+        &mut self,
+        at: usize,
+        rules: &Rules,
+        reason: EndReason,
+        observer: &mut impl Observer,
+    ) -> FlowRecord {
+        let mut last = self.since_cut(at, rules, reason);
+        self.name_application(at, &mut last, rules);
+        let own = self.reported[at].part(self.first_ns[at]);
+        if self.entries[at].has_packets() {
+            observer.part(&last);
+            // Otherwise the flow would seem to have ended by silence.
+            if reason == EndReason::Active {
+                observer.part(&last.without_packets(Part { number: own.number + 1, ..own }));
+            }
+        } else if self.reported[at].is_ended_by_other(reason) || last.facts != Facts::default() {
+            // Facts of a packet that was a part of its own come after it.
+            let facts = std::mem::take(&mut last.facts);
+            observer.part(&FlowRecord { facts, ..last.without_packets(own) });
+        }
+        let mut whole = match self.reported[at].earlier.take() {
+            Some(earlier) => Reported::joined(*earlier, last),
+            None => last,
+        };
+        whole.facts = self.take_facts(at);
+        whole
+    }
+
+    /// The facts of a flow that ends.
+    fn take_facts(&mut self, at: usize) -> Facts {
+        let facts = self.facts.get_mut(at).map(std::mem::take).unwrap_or_default();
+        self.fact_bytes -= facts.size();
+        facts
     }
 
     /// The record of a flow that ends; its carried-over counts are removed.
@@ -330,10 +474,7 @@ impl<E: Ends> Shelf<E> {
             carried = counters;
         }
         let mut record = entry.record(self.first_ns[at], carried, &rules.paths, reason);
-        if let Some(facts) = self.facts.get_mut(at) {
-            record.facts = std::mem::take(facts);
-            self.fact_bytes -= record.facts.size();
-        }
+        record.facts = self.take_facts(at);
         record.tcp = self.tcp.performance(at);
         if let Some(names) = &rules.names {
             let FlowKey { protocol, src_port, dst_port, .. } = record.key;
@@ -386,7 +527,10 @@ impl<E: Ends> Shelf<E> {
         }
         match added {
             Some(Added::New(bytes)) => self.fact_bytes += bytes,
-            Some(Added::Replaced(more)) => {
+            Some(Added::Replaced { more, at: from }) => {
+                if let Some(reported) = self.reported.get_mut(at) {
+                    reported.fact_moved(from);
+                }
                 self.fact_bytes = self.fact_bytes.saturating_add_signed(more);
             }
             _ => {}
@@ -441,6 +585,9 @@ impl<E: Ends> Shelf<E> {
             self.facts.swap_remove(at);
         }
         self.tcp.swap_remove(at);
+        if at < self.reported.len() {
+            self.reported.swap_remove(at);
+        }
     }
 
     /// Ends every flow that has expired by `now_ns`, checking up to `most` entries. Returns true
@@ -462,8 +609,15 @@ impl<E: Ends> Shelf<E> {
                 self.index.swap_remove_later(at);
                 self.take_out(at);
                 self.swept = true;
-            } else if self.first_ns[at].saturating_add(rules.active_ns) < rules.calm_until_ns {
-                self.entries[at].age();
+            } else {
+                if self.first_ns[at].saturating_add(rules.active_ns) < rules.calm_until_ns {
+                    self.entries[at].age();
+                }
+                let entry = &self.entries[at];
+                if rules.cuts.is_over(entry.last_ns, now_ns) && entry.has_packets() {
+                    let last_ns = entry.last_ns;
+                    self.cut(at, last_ns, rules, observer);
+                }
             }
         }
         if stop > 0 {
@@ -498,6 +652,7 @@ impl<E: Ends> Shelf<E> {
         self.first_ns.truncate(left);
         self.facts.truncate(left);
         self.tcp.truncate(left);
+        self.reported.truncate(left);
         self.sweep_below = None;
         alive
     }

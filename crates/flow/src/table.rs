@@ -22,6 +22,7 @@ use ringtap_wire::{Flags, HashKey, PacketRecord, Paths, Segment};
 use crate::ends::{Ends, V4, V6};
 use crate::entry::Key;
 use crate::index::Index;
+use crate::parts::Cuts;
 use crate::shelf::{Arrival, Rules, Shelf};
 use crate::{Class, FlowKey, FlowRecord, Observer, Timeouts};
 
@@ -50,6 +51,8 @@ pub struct Metering {
     pub uniflow: bool,
     /// Whether VLANs (the two outermost tags) separate flows.
     pub vlan_in_key: bool,
+    /// Live flows are cut into parts ([`Observer::part`]) at multiples of this time since 1970, nanoseconds.
+    pub cut_ns: Option<u64>,
 }
 
 /// Counters of facts.
@@ -98,12 +101,14 @@ impl FlowTable {
     /// them; memory is used as flows arrive.
     pub fn new(capacity: usize, metering: &Metering, hash_key: HashKey, paths: Arc<Paths>) -> Self {
         let capacity = capacity.clamp(1, Self::MOST);
+        let cuts = metering.cut_ns.map_or(Cuts::NEVER, Cuts::every);
+        let parts = if cuts.any() { capacity } else { 0 };
         Self {
-            v4: Shelf::new(capacity),
-            v6: Shelf::new(capacity),
+            v4: Shelf::new(capacity, parts),
+            v6: Shelf::new(capacity, parts),
             capacity,
             vlans: metering.vlan_in_key.then(|| Vlans::new(Arc::clone(&paths))),
-            rules: Rules::new(&metering.timeouts, metering.uniflow, paths),
+            rules: Rules::new(&metering.timeouts, metering.uniflow, cuts, paths),
             hash_key,
             facts: FactCounts::default(),
             sides: Vec::new(),
@@ -167,6 +172,9 @@ impl FlowTable {
         let mut facts = attachments.cursor();
         if let (0, Some(first)) = (self.rules.calm_until_ns, packets.first()) {
             self.rules.calm_until_ns = first.ts_ns.saturating_add(self.rules.tick_ns);
+        }
+        if let Some(first) = packets.first() {
+            self.rules.cuts.turn_to(first.ts_ns);
         }
         // The rest is the pipeline drawn at the top of the file; a stage belongs to a group while
         // the group is in it.
@@ -253,7 +261,7 @@ impl FlowTable {
             });
             match added {
                 Some(Added::New(_)) => self.facts.kept[kind as usize] += 1,
-                Some(Added::Known | Added::Replaced(_) | Added::NotKept) => {}
+                Some(Added::Known | Added::Replaced { .. } | Added::NotKept) => {}
                 Some(Added::Beyond) => self.facts.beyond += 1,
                 None => self.facts.no_room += 1,
             }
@@ -416,6 +424,7 @@ fn count<E: Ends, F: Ends>(
     if let Some(segment) = &arrival.segment {
         own.measure(at, direction, arrival.packet, segment);
     }
+    own.cut_alone(rules, observer);
     if arrival.alike.is_empty() || !own.extend(at, direction, arrival.alike, rules, observer) {
         return 0;
     }
@@ -477,5 +486,7 @@ impl Vlans {
     }
 }
 
+#[cfg(test)]
+mod cuts;
 #[cfg(test)]
 mod tests;

@@ -171,6 +171,22 @@ impl TcpPerformance {
         Some(u64::from(there?) + u64::from(back?))
     }
 
+    /// The performance of this part of a connection and the next one together.
+    #[must_use]
+    pub fn with(self, later: Self) -> Self {
+        let sums =
+            |own: [u32; 2], more: [u32; 2]| [0, 1].map(|side| own[side].saturating_add(more[side]));
+        Self {
+            handshake_us: [0, 1].map(|side| self.handshake_us[side].or(later.handshake_us[side])),
+            rtt_ns: [0, 1].map(|side| self.rtt_ns[side].saturating_add(later.rtt_ns[side])),
+            rtt_count: sums(self.rtt_count, later.rtt_count),
+            retransmissions: sums(self.retransmissions, later.retransmissions),
+            out_of_order: sums(self.out_of_order, later.out_of_order),
+            duplicate_acks: sums(self.duplicate_acks, later.duplicate_acks),
+            zero_windows: sums(self.zero_windows, later.zero_windows),
+        }
+    }
+
     /// A fixed byte string for each value, for digests.
     pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
         let mut out = [0; Self::CANONICAL_LEN];
@@ -278,6 +294,17 @@ impl Connections {
         } else if let Some(place) = self.lines[at].counts.checked_sub(1) {
             let counts = &mut self.counts[place as usize];
             *counts = counts.map(|own| Counts { gaps: own.gaps, ..Counts::NONE });
+        }
+    }
+
+    /// A part of a flow was reported. The next part knows the sequence numbers and the round-trip time of the handshake.
+    pub(crate) fn cut(&mut self, at: usize) {
+        if let Some(place) = self.lines.get(at).and_then(|line| line.counts.checked_sub(1)) {
+            let counts = &mut self.counts[place as usize];
+            *counts = counts.map(|own| {
+                let Counts { gaps, handshake_us, .. } = own;
+                Counts { gaps, handshake_us, ..Counts::NONE }
+            });
         }
     }
 

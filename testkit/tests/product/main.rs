@@ -4,6 +4,7 @@
 mod common;
 #[cfg(feature = "full")]
 mod corpus;
+mod cuts;
 mod equality;
 mod facts;
 mod filter;

@@ -84,11 +84,13 @@ impl<'a> Canonical<'a> {
     }
 }
 
-/// `sha256:…` over the canonical report; without the peak of live flows, which depends on how traffic was split.
+/// `sha256:…` over the canonical report; without the peak of live flows, which depends on how traffic was split,
+/// and the number of parts, so that cuts do not change it.
 pub(crate) fn digest(counts: &Counts, report: &Report) -> Option<String> {
     let mut canonical = Canonical::of(counts, report);
     if let Some(flows) = &mut canonical.findings.flows {
-        flows.to_mut().active_peak = None;
+        let flows = flows.to_mut();
+        (flows.active_peak, flows.parts) = (None, None);
     }
     let hash = Sha256::digest(serde_json::to_vec(&canonical).ok()?);
     let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();

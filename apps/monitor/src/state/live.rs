@@ -136,7 +136,7 @@ pub(super) struct Joiner {
 
 impl Joiner {
     pub(super) fn new(metering: &ringtap_flow::Metering) -> Self {
-        let &ringtap_flow::Metering { timeouts, uniflow, vlan_in_key } = metering;
+        let &ringtap_flow::Metering { timeouts, uniflow, vlan_in_key, .. } = metering;
         Self { timeouts, uniflow, vlan_in_key, waiting: Vec::new(), joined: 0 }
     }
 

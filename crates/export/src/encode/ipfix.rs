@@ -50,21 +50,24 @@ const COUNT: usize = 64;
 /// Distance between the numbers of templates that differ in the layout of their facts.
 const LAYOUT_SHIFT: usize = 8;
 
-/// For flows from files, and for flows from interfaces.
-static TEMPLATES: [[Template; COUNT]; 2] = [templates(false), templates(true)];
+/// Bits of a variant of all templates: for flows from interfaces, and for parts of flows.
+const INGRESS: usize = 1;
+const PARTS: usize = 2;
 
-const fn templates(ingress: bool) -> [Template; COUNT] {
+static TEMPLATES: [[Template; COUNT]; 4] = [templates(0), templates(1), templates(2), templates(3)];
+
+const fn templates(variant: usize) -> [Template; COUNT] {
     let mut all = [Template::EMPTY; COUNT];
     let mut bits = 0;
     while bits < COUNT {
-        all[bits] = template(bits, ingress);
+        all[bits] = template(bits, variant);
         bits += 1;
     }
     all
 }
 
 /// The template with these bits.
-const fn template(bits: usize, ingress: bool) -> Template {
+const fn template(bits: usize, variant: usize) -> Template {
     let around = bits >> AROUND_SHIFT;
     let (is_v6, is_icmp) = (bits & IPV6 != 0, bits & ICMP != 0);
     let mut all = Template::EMPTY;
@@ -94,11 +97,14 @@ const fn template(bits: usize, ingress: bool) -> Template {
     if around > 1 && around % 2 == 1 {
         all = all.with(Group::Label);
     }
-    if ingress {
+    if variant & INGRESS != 0 {
         all = all.with(Group::Ingress);
         if bits & ANSWERED != 0 {
             all = all.with_reverse(Group::Ingress);
         }
+    }
+    if variant & PARTS != 0 {
+        all = all.with(Group::Flow);
     }
     all
 }
@@ -131,6 +137,7 @@ pub struct Ipfix {
     process: u32,
     sampling: Option<Sampling>,
     vlans_are_key: bool,
+    variant: usize,
     templates: &'static [Template; COUNT],
     sequence: u32,
     latest_ms: u64,
@@ -164,6 +171,7 @@ impl Ipfix {
             process,
             sampling: None,
             vlans_are_key: false,
+            variant: 0,
             templates: &TEMPLATES[0],
             sequence: 0,
             latest_ms: 0,
@@ -191,8 +199,19 @@ impl Ipfix {
 
     /// For flows from interfaces, if `yes`: each record has the interface of the first packet.
     #[must_use]
-    pub fn with_ingress(mut self, yes: bool) -> Self {
-        self.templates = &TEMPLATES[usize::from(yes)];
+    pub fn with_ingress(self, yes: bool) -> Self {
+        self.with(INGRESS, yes)
+    }
+
+    /// For parts of flows, if `yes`: each record has the number of its flow.
+    #[must_use]
+    pub fn with_parts(self, yes: bool) -> Self {
+        self.with(PARTS, yes)
+    }
+
+    fn with(mut self, bit: usize, yes: bool) -> Self {
+        self.variant = if yes { self.variant | bit } else { self.variant & !bit };
+        self.templates = &TEMPLATES[self.variant];
         self
     }
 

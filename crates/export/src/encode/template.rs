@@ -10,7 +10,7 @@ use std::mem::take;
 use super::fields::*;
 use crate::fields::{
     Element, View, biflowDirection, destinationMacAddress, destinationTransportPort,
-    dot1qCustomerVlanId, flowEndMilliseconds, flowEndReason, flowStartMilliseconds,
+    dot1qCustomerVlanId, flowEndMilliseconds, flowEndReason, flowId, flowStartMilliseconds,
     ipClassOfService, maximumIpTotalLength, maximumTTL, minimumIpTotalLength, minimumTTL,
     octetDeltaCount, packetDeltaCount, protocolIdentifier, sourceMacAddress, sourceTransportPort,
     tcpControlBits, vlanId,
@@ -125,6 +125,8 @@ groups! {
     Label = [TopLabel];
     /// The receiving interface of the first packet, for flows from interfaces.
     Ingress = [Ingress];
+    /// Which flow a part is of.
+    Flow = [flowId];
     /// The label of the application in a fixed length.
     Application = [ApplicationName];
 }
@@ -140,7 +142,7 @@ const fn octets(fields: &[Spec]) -> usize {
 }
 
 /// Most groups of a template.
-const MOST: usize = 15;
+const MOST: usize = 16;
 
 /// The fields of records, in order.
 #[derive(Clone, Copy)]

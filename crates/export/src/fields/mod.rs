@@ -36,6 +36,7 @@ mod view;
 use ringtap_flow::{Initiator, Kind};
 
 use crate::formats::CommunityId;
+use crate::formats::ids::flow_id;
 
 pub(crate) use field::{Element, Field, Form, REVERSE, Shape, Type, VARIABLE};
 pub(crate) use presence::Presence;
@@ -209,6 +210,11 @@ fields! { |v, d|
     5 sourceAsName [] Geo Text = v.origin(0)?.as_name.as_deref().map(|name| Name(name.as_bytes()));
     /// name of the autonomous system of the other end
     5 destinationAsName [] Geo Text = v.origin(1)?.as_name.as_deref().map(|name| Name(name.as_bytes()));
+
+    /// below 2⁵¹; equal for the parts of a flow, and in every run
+    7 flowId [148: 8] Parts U64 = flow_id(v.record);
+    /// number of the part, from 0; a part without packets says why the flow ended
+    7 flowPart [] Parts U32 = v.record.part.map(|part| part.number);
 
     /// 1: the source is the initiator, known by a SYN or SYN-ACK; 0: the source sent the first packet
     3 biflowDirection [239: 1] Always U8 = u8::from(v.record.initiator != Initiator::FirstPacket);

@@ -63,6 +63,7 @@ presences! { |v, d|
     Handshake "`--analyses tcp`, seen" = true;
     Samples "`--analyses tcp`, samples" = true;
     Measured "`--analyses tcp`, TCP" = true;
+    Parts "with `--cut`" = v.record.part.is_some();
     Networks "with `--networks`" = true;
     Geo "with `--geo`" = true;
 }
@@ -83,6 +84,8 @@ pub struct Columns {
     pub ingress: bool,
     /// The origins of source and destination.
     pub origins: Origins,
+    /// Which part of its flow a record is.
+    pub parts: bool,
 }
 
 impl Columns {
@@ -91,6 +94,7 @@ impl Columns {
     pub(crate) const fn has(self, presence: Presence) -> bool {
         match presence {
             Presence::Interfaces => self.ingress,
+            Presence::Parts => self.parts,
             Presence::Networks => self.origins.networks,
             Presence::Geo => self.origins.geo,
             _ => true,

@@ -1,8 +1,8 @@
 //! Identifiers of records: Zeek's `uid` and EVE's `flow_id`.
 //!
 //! Both are a hash of the flow key, the VLANs and the time of the first packet, with a constant hash key: a flow has
-//! the same identifier in every run and arrangement. If the active timeout cuts a flow, its records have different
-//! first packets and so different identifiers; `communityId` joins them.
+//! the same identifier in every run and arrangement, and so have the parts of a flow. If the active timeout splits a flow,
+//! its records have different first packets and so different identifiers; `communityId` joins them.
 
 use ringtap_flow::{FlowRecord, Tunnel};
 
@@ -28,11 +28,12 @@ pub(crate) fn tunnel_uid(tunnel: &Tunnel) -> Uid {
 
 fn hash(record: &FlowRecord) -> u64 {
     let key = &record.key;
+    let first_ns = record.part.map_or(record.first_ns, |part| part.flow_first_ns);
     let ([a, b], [c, d]) = (words(&key.src), words(&key.dst));
     let ports = u64::from(key.src_port) | u64::from(key.dst_port) << 16;
     let protocol = u64::from(key.protocol) << 32 | (key.version as u64) << 40;
     let [outer, inner] = record.path.vlans.map(u64::from);
-    mix([a, b, c, d, ports | protocol, outer | inner << 16, record.first_ns])
+    mix([a, b, c, d, ports | protocol, outer | inner << 16, first_ns])
 }
 
 fn words(address: &[u8; 16]) -> [u64; 2] {

@@ -19,7 +19,7 @@ mod community_id;
 mod csv;
 pub(crate) mod date;
 pub(crate) mod eve;
-mod ids;
+pub(crate) mod ids;
 pub(crate) mod json;
 pub(crate) mod lines;
 #[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]

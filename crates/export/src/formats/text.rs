@@ -36,18 +36,19 @@ pub struct Interface {
 }
 
 /// The interfaces of a run; its records contain the interface of a flow's first packet. Empty for a run over files.
-/// Zeek's format has no field for it. Also which [`Origins`] the run's records have.
+/// Zeek's format has no field for it. Also which [`Origins`] the run's records have, and whether they are parts.
 #[derive(Clone, Debug, Default)]
 pub struct Interfaces {
     list: Arc<[(u32, String)]>,
     origins: Origins,
+    parts: bool,
 }
 
 impl Interfaces {
     /// Creates the list.
     pub fn new(interfaces: &[Interface]) -> Self {
         let list = interfaces.iter().map(|one| (one.index, quoted(&one.name))).collect();
-        Self { list, origins: Origins::default() }
+        Self { list, ..Self::default() }
     }
 
     /// Returns true if there are none: records come from files.
@@ -61,9 +62,20 @@ impl Interfaces {
         Self { origins, ..self }
     }
 
+    /// Adds columns for parts of flows, if `parts`.
+    #[must_use]
+    pub fn with_parts(self, parts: bool) -> Self {
+        Self { parts, ..self }
+    }
+
+    /// Whether records are parts of flows.
+    pub(crate) fn has_parts(&self) -> bool {
+        self.parts
+    }
+
     /// The columns that not all runs have.
     pub(crate) fn columns(&self) -> Columns {
-        Columns { ingress: !self.is_empty(), origins: self.origins }
+        Columns { ingress: !self.is_empty(), origins: self.origins, parts: self.parts }
     }
 
     /// The name of an interface as a JSON string; `None` if it is unknown.

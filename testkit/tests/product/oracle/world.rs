@@ -336,7 +336,7 @@ fn request() -> impl Strategy<Value = Request> {
                 request.app(|app| {
                     // The analyses that the oracle implements.
                     app.analyses = "flows,scans,talkers,volumes".parse().unwrap();
-                    app.metering = Metering { timeouts, uniflow, vlan_in_key };
+                    app.metering = Metering { timeouts, uniflow, vlan_in_key, cut_ns: None };
                     (app.interval_ns, app.scan_threshold, app.top) = (interval_ns, threshold, top);
                 })
             },

@@ -1,0 +1,173 @@
+//! Cuts: live flows are reported in parts, each with packets of one window of time.
+//!
+//! ```text
+//!  windows   |  0        |  1        |  2        |      aligned to 1970, `every_ns` long
+//!  packets     p p   p p   p     p                      one flow
+//!  parts      [ part 0  ]  [part 1 ]                    at the first packet of another window, or the next mark
+//!                                 whole flow ▶ joined of its parts when it ends
+//! ```
+//!
+//! A part ends with a packet of another window, or at a mark behind its window. A packet that is earlier than the latest
+//! one of its flow, when that is reported, is a part of its own. So the parts of a flow depend on its own packets and on
+//! the marks alone.
+//!
+//! Invariant: what is not reported is in the entry; the whole flow is `earlier`, joined with the entry's record.
+
+use ringtap_extract::Facts;
+
+use crate::ends::Ends;
+use crate::entry::Entry;
+use crate::{EndReason, FlowRecord, Part};
+
+/// When flows are cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cuts {
+    /// Length of a window; 0: flows are not cut.
+    every_ns: u64,
+    /// The window of the latest burst: most packets and flows are in it.
+    from_ns: u64,
+    upto_ns: u64,
+}
+
+impl Cuts {
+    pub(crate) const NEVER: Self = Self { every_ns: 0, from_ns: 0, upto_ns: 0 };
+
+    pub(crate) fn every(every_ns: u64) -> Self {
+        Self { every_ns, ..Self::NEVER }
+    }
+
+    #[inline(always)]
+    pub(crate) fn any(&self) -> bool {
+        self.every_ns > 0
+    }
+
+    /// The number of the window of a time.
+    pub(crate) fn window(&self, ts_ns: u64) -> u64 {
+        ts_ns / self.every_ns.max(1)
+    }
+
+    /// The burst that follows begins at this time.
+    #[inline(always)]
+    pub(crate) fn turn_to(&mut self, ts_ns: u64) {
+        if self.any() && !(self.from_ns..self.upto_ns).contains(&ts_ns) {
+            self.from_ns = self.window(ts_ns) * self.every_ns;
+            self.upto_ns = self.from_ns.saturating_add(self.every_ns);
+        }
+    }
+
+    /// Whether a packet of this time certainly belongs to the part that the entry counts.
+    #[inline(always)]
+    pub(crate) fn is_inside<E: Ends>(&self, entry: &Entry<E>, ts_ns: u64) -> bool {
+        let inside = |ns: u64| (self.from_ns..self.upto_ns).contains(&ns);
+        !self.any() || inside(ts_ns) && inside(entry.last_ns) && entry.has_packets()
+    }
+
+    /// Whether the window of this time is over now.
+    #[inline(always)]
+    pub(crate) fn is_over(&self, ts_ns: u64, now_ns: u64) -> bool {
+        self.any() && self.window(ts_ns) < self.window(now_ns)
+    }
+}
+
+/// What earlier parts of a live flow had.
+#[derive(Debug)]
+pub(crate) struct Reported {
+    /// Earliest packet since the last cut, if there is one.
+    pub(crate) first_ns: u64,
+    /// The parts so far, joined, without facts; absent before the first one.
+    pub(crate) earlier: Option<Box<FlowRecord>>,
+    /// Parts so far.
+    parts: u32,
+    /// Values among the facts that were reported, and values left out.
+    facts: u32,
+    beyond: u32,
+}
+
+/// Most bytes that a flow takes more if it is cut.
+pub const PART_BYTES: u64 = (size_of::<Reported>() + size_of::<FlowRecord>()) as u64;
+
+impl Reported {
+    /// Nothing of a flow with a first packet of this time.
+    pub(crate) fn none(first_ns: u64) -> Self {
+        Self { first_ns, earlier: None, parts: 0, facts: 0, beyond: 0 }
+    }
+
+    /// The part that is counted now.
+    pub(crate) fn part(&self, first_ns: u64) -> Part {
+        let flow_first_ns = match self.earlier.as_deref() {
+            Some(FlowRecord { part: Some(first), .. }) => first.flow_first_ns,
+            _ => first_ns,
+        };
+        Part { number: self.parts, flow_first_ns }
+    }
+
+    /// The facts that no part has reported.
+    pub(crate) fn facts_since(&self, all: &Facts) -> Facts {
+        all.since(self.facts as usize, self.beyond)
+    }
+
+    /// The value at this position was replaced by one at the end.
+    pub(crate) fn fact_moved(&mut self, from: usize) {
+        self.facts -= u32::from(from < self.facts as usize);
+    }
+
+    /// A part was reported; now the flow has that many facts and values left out.
+    pub(crate) fn add(&mut self, mut part: FlowRecord, (facts, beyond): (usize, u32)) {
+        part.facts = Facts::default();
+        part.application = None;
+        match &mut self.earlier {
+            None => self.earlier = Some(Box::new(part)),
+            Some(earlier) => {
+                earlier.end_reason = part.end_reason;
+                earlier.join(part);
+            }
+        }
+        self.parts += 1;
+        (self.facts, self.beyond) = (facts as u32, beyond);
+    }
+
+    /// Whether the parts so far say another reason why the flow ended.
+    pub(crate) fn is_ended_by_other(&self, reason: EndReason) -> bool {
+        let said = match self.earlier.as_deref().map(|earlier| earlier.end_reason) {
+            Some(EndReason::Active) => Some(EndReason::Idle),
+            said => said,
+        };
+        said != Some(reason)
+    }
+
+    /// The record of the whole flow, with the facts and the application of its last part.
+    pub(crate) fn joined(mut earlier: FlowRecord, mut last: FlowRecord) -> FlowRecord {
+        let facts = std::mem::take(&mut last.facts);
+        earlier.end_reason = last.end_reason;
+        earlier.application = last.application.take();
+        earlier.join(last);
+        earlier.part = None;
+        earlier.facts = facts;
+        earlier
+    }
+}
+
+impl FlowRecord {
+    /// The record of a flow without cuts, from all of its parts; `None` without any. Its application is that of the last
+    /// part, which follows from the facts of all.
+    ///
+    /// A part without packets only says why the flow ended. Without it, a flow whose last part has
+    /// [`EndReason::Active`] ended by silence.
+    pub fn of_parts(mut parts: Vec<Self>) -> Option<Self> {
+        parts.sort_by_key(|part| part.part.map_or(0, |part| part.number));
+        let mut parts = parts.into_iter();
+        let mut whole = parts.next()?;
+        let reason = |part: &Self| match part.end_reason {
+            EndReason::Active if part.packets != [0; 2] => EndReason::Idle,
+            reason => reason,
+        };
+        whole.end_reason = reason(&whole);
+        for later in parts {
+            whole.end_reason = reason(&later);
+            whole.application = later.application;
+            whole.join(later);
+        }
+        whole.part = None;
+        Some(whole)
+    }
+}

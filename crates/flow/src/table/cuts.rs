@@ -1,0 +1,195 @@
+//! Cuts against the same table without cuts.
+
+use proptest::prelude::*;
+use ringtap_stage::Attachments;
+use ringtap_wire::Flags;
+
+use super::*;
+use crate::{EndReason, Part};
+
+const SECOND: u64 = Timeouts::SECOND;
+const EVERY: u64 = 10 * SECOND;
+const KEY: HashKey = HashKey::from_seed(3);
+
+/// The parts and the whole flows that a table reported, in order.
+#[derive(Default)]
+struct Reports {
+    parts: Vec<FlowRecord>,
+    whole: Vec<FlowRecord>,
+}
+
+impl Observer for Reports {
+    fn counted(&mut self, _: &PacketRecord, _: &mut u16) {}
+    fn late(&mut self, _: &PacketRecord, _: u16) {}
+    fn part(&mut self, record: &FlowRecord) {
+        self.parts.push(record.clone());
+    }
+    fn ended(&mut self, record: &FlowRecord, _: u16) {
+        self.whole.push(FlowRecord { part: None, ..record.clone() });
+    }
+}
+
+/// What happens in a test: a packet, with a fact if there is one, or a mark.
+#[derive(Clone, Debug)]
+enum Step {
+    Packet { flow: u8, back: bool, flags: u8, fact: Option<(Kind, u8)> },
+    Mark,
+}
+
+fn packet(ts_ns: u64, flow: u8, back: bool, tcp_flags: u8) -> PacketRecord {
+    let mut packet = PacketRecord { ts_ns, ..PacketRecord::EMPTY };
+    let (src, dst) = if back { (2, 1) } else { (1, 2) };
+    (packet.src[0], packet.dst[0]) = (src, dst);
+    (packet.src_port, packet.dst_port) = if back { (80, flow.into()) } else { (flow.into(), 80) };
+    packet.protocol = if flow.is_multiple_of(3) { 17 } else { 6 };
+    packet.tcp_flags = if packet.protocol == 6 { tcp_flags } else { 0 };
+    packet.ip_len = 40 + (ts_ns / 7 % 90) as u32;
+    (packet.ttl, packet.tos) = (60 + (ts_ns / 11 % 5) as u8, (ts_ns / 13 % 7) as u8);
+    packet.flags = Flags(Flags::IPV4.0 | Flags::PORTS.0 | Flags::DATA.0);
+    packet.pair_hash = KEY.pair(&packet.src, &packet.dst);
+    packet
+}
+
+fn run(steps: &[(u64, Step)], metering: Metering, capacity: usize) -> Reports {
+    let mut table = FlowTable::new(capacity, &metering, KEY, Arc::default());
+    let mut reports = Reports::default();
+    let mut last_ns = 0;
+    for (ts_ns, step) in steps {
+        match step {
+            Step::Packet { flow, back, flags, fact } => {
+                let mut attachments = Attachments::default();
+                if let Some((kind, value)) = fact {
+                    assert!(attachments.push(0, *kind as u8, &[*value; 3]));
+                }
+                let packets = [packet(*ts_ns, *flow, *back, *flags)];
+                table.burst(&packets, &attachments, &mut reports);
+            }
+            // As a worker does when a clock is set back.
+            Step::Mark if *ts_ns < last_ns => {
+                while !table.is_empty() {
+                    table.drain(0, 2, &mut reports);
+                }
+                last_ns = *ts_ns;
+            }
+            Step::Mark => {
+                while !table.sweep(*ts_ns, 2, &mut reports) {}
+                last_ns = *ts_ns;
+            }
+        }
+    }
+    while !table.is_empty() {
+        table.drain(last_ns, 2, &mut reports);
+    }
+    assert_eq!(table.v4.fact_bytes + table.v6.fact_bytes, 0);
+    reports
+}
+
+/// The records without cuts, from parts alone: as a reader of files would join them.
+fn joined(parts: &[FlowRecord]) -> Vec<FlowRecord> {
+    let mut flows: Vec<Vec<FlowRecord>> = Vec::new();
+    for part in parts {
+        let at = part.part.expect("a part");
+        if at.number == 0 {
+            flows.push(vec![part.clone()]);
+            continue;
+        }
+        let same = |flow: &&mut Vec<FlowRecord>| {
+            let before = flow[flow.len() - 1].part.map(|before| before.number + 1);
+            let first = flow[0].part.map(|first| first.flow_first_ns);
+            flow[0].key == part.key && first == Some(at.flow_first_ns) && before == Some(at.number)
+        };
+        flows.iter_mut().rev().find(same).expect("an earlier part").push(part.clone());
+    }
+    flows.into_iter().filter_map(FlowRecord::of_parts).collect()
+}
+
+fn sorted(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
+    records.sort();
+    records
+}
+
+/// Packets and marks, mostly forward in time, sometimes late, sometimes after a step back.
+fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
+    let flags =
+        prop_oneof![6 => Just(16_u8), 2 => Just(2), 1 => Just(18), 1 => Just(17), 1 => Just(4)];
+    let kinds =
+        prop_oneof![Just(Kind::DnsQueryName), Just(Kind::TlsServerName), Just(Kind::TlsVersion)];
+    let fact = proptest::option::weighted(0.3, (kinds, 0..24_u8));
+    let packet = (0..6_u8, any::<bool>(), flags, fact)
+        .prop_map(|(flow, back, flags, fact)| Step::Packet { flow, back, flags, fact });
+    let step = prop_oneof![8 => packet, 1 => Just(Step::Mark)];
+    let moves = prop_oneof![
+        20 => 0..3 * SECOND as i64,
+        3 => -2 * SECOND as i64..0,
+        1 => 0..40 * SECOND as i64,
+        1 => -30 * SECOND as i64..0,
+    ];
+    proptest::collection::vec((moves, step), 1..300).prop_map(|steps| {
+        let mut now = 1_000 * SECOND as i64;
+        let at = |(moved, step): (i64, Step)| {
+            now += moved;
+            (now as u64, step)
+        };
+        steps.into_iter().map(at).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn parts_are_the_flows_without_cuts(
+        steps in steps(),
+        uniflow in any::<bool>(),
+        active in prop_oneof![Just(u64::MAX), Just(25 * SECOND)],
+        capacity in prop_oneof![Just(64_usize), Just(3)],
+    ) {
+        let timeouts = Timeouts { active_ns: active, ..Timeouts::default() };
+        let metering = Metering { timeouts, uniflow, ..Metering::default() };
+        let plain = run(&steps, metering, capacity);
+        prop_assert!(plain.parts.is_empty());
+        let cut = run(&steps, Metering { cut_ns: Some(EVERY), ..metering }, capacity);
+        prop_assert_eq!(&cut.whole, &plain.whole);
+        prop_assert_eq!(sorted(joined(&cut.parts)), sorted(plain.whole));
+        for part in &cut.parts {
+            prop_assert_eq!(part.first_ns / EVERY, part.last_ns / EVERY, "{:?}", part);
+        }
+    }
+}
+
+/// A mark reports what is live and had packets, once.
+#[test]
+fn a_mark_cuts_only_flows_with_packets() {
+    let at = |ts_s: u64, flow: u8| {
+        (ts_s * SECOND, Step::Packet { flow, back: false, flags: 16, fact: None })
+    };
+    let mark = |ts_s: u64| (ts_s * SECOND, Step::Mark);
+    let steps = [at(1_001, 1), at(1_002, 2), mark(1_010), at(1_012, 1), mark(1_020), mark(1_030)];
+    let metering = Metering { cut_ns: Some(EVERY), ..Metering::default() };
+    let reports = run(&steps, metering, 64);
+    let mut shown: Vec<_> = reports
+        .parts
+        .iter()
+        .map(|part| {
+            (part.key.src_port, part.part.map(|part| part.number), part.packets[0], part.end_reason)
+        })
+        .collect();
+    let [one, two] = [1, 2].map(|flow| (flow, Some(0), 1, EndReason::Active));
+    let [silent, later] = [(2, Some(1), 0, EndReason::Forced), (1, Some(1), 1, EndReason::Active)];
+    shown.sort();
+    assert_eq!(shown, [one, later, (1, Some(2), 0, EndReason::Forced), two, silent]);
+}
+
+/// A packet that is late for its part is a part of its own, in its own window.
+#[test]
+fn a_late_packet_is_in_its_window() {
+    let at =
+        |ts_s: u64| (ts_s * SECOND, Step::Packet { flow: 1, back: false, flags: 16, fact: None });
+    let steps = [at(1_008), at(1_011), at(1_009), at(1_012)];
+    let metering = Metering { cut_ns: Some(EVERY), ..Metering::default() };
+    let reports = run(&steps, metering, 64);
+    let times: Vec<_> =
+        reports.parts.iter().map(|part| (part.first_ns / SECOND, part.last_ns / SECOND)).collect();
+    assert_eq!(times, [(1_008, 1_008), (1_011, 1_011), (1_009, 1_009), (1_012, 1_012)]);
+    let flow = Part { number: 3, flow_first_ns: 1_008 * SECOND };
+    assert_eq!(reports.parts[3].part, Some(flow));
+    assert_eq!((reports.whole.len(), reports.whole[0].packets[0]), (1, 4));
+}
