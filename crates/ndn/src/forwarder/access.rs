@@ -11,11 +11,7 @@ use crate::forwarder::face::FaceId;
 use crate::forwarder::outbox::{Outbox, Received};
 use crate::forwarder::pipelines::Pipelines;
 use crate::forwarder::scratch::PREFETCH_LAG;
-use crate::forwarder::settings::Settings;
-use crate::forwarder::tables::{
-    ContentStore, DeadNonces, OwnTables, PendingInterests, Pit, Prefixes,
-};
-use crate::forwarder::token::Token;
+use crate::forwarder::tables::{OwnTables, PendingInterests, Prefixes};
 
 /// The tables of a worker.
 pub trait Access: Debug + Send + 'static {
@@ -87,17 +83,6 @@ pub struct TableUse {
     pub cs_evicted: u64,
     /// Nonces evicted before their time.
     pub nonces_evicted: u64,
-}
-
-impl OwnTables {
-    /// Empty tables.
-    pub fn new(settings: &Settings) -> Self {
-        Self {
-            pit: Pit::new(settings.pit_capacity.min(Token::ENTRIES_MAX)),
-            content: ContentStore::new(settings.cs_bytes),
-            dead: DeadNonces::new(settings.dead_nonces),
-        }
-    }
 }
 
 impl Access for OwnTables {

@@ -2,9 +2,8 @@
 
 use crate::packets::{Data, Interest, PitToken};
 
-use super::pit::{INTERVAL_NS, InRecord, OutRecord, PitKey};
+use super::entry::{EntryState, InRecord, OutRecord, PitKey};
 use super::prefixes::{NameKey, Prefixes};
-use super::{ContentStore, DeadNonces, Pit};
 use crate::forwarder::face::FaceId;
 
 /// The tables that packets change.
@@ -18,58 +17,6 @@ pub trait Tables {
 
     /// The three tables.
     fn parts(&mut self) -> (&mut Self::Pit, &mut Self::Content, &mut Self::Dead);
-}
-
-/// The tables of one thread, or of several behind one lock.
-#[derive(Debug)]
-pub struct OwnTables {
-    pub(crate) pit: Pit,
-    pub(crate) content: ContentStore,
-    pub(crate) dead: DeadNonces,
-}
-
-impl Tables for OwnTables {
-    type Pit = Pit;
-    type Content = ContentStore;
-    type Dead = DeadNonces;
-
-    #[inline]
-    fn parts(&mut self) -> (&mut Pit, &mut ContentStore, &mut DeadNonces) {
-        (&mut self.pit, &mut self.content, &mut self.dead)
-    }
-}
-
-/// The part of a PIT entry that the pipelines use.
-#[derive(Clone, Copy, Debug)]
-pub struct EntryState {
-    /// The latest expiry of its in-records.
-    pub expiry_ns: u64,
-    /// Orders entries by their creation.
-    pub number: u64,
-    /// The suppression interval of best-route: retransmissions within this time of the last
-    /// Interest sent are suppressed.
-    pub interval_ns: u32,
-    /// CanBePrefix of its Interests.
-    pub can_be_prefix: bool,
-    /// MustBeFresh of its Interests.
-    pub must_be_fresh: bool,
-    /// Whether it is a short prefix, which all shards know.
-    pub short: bool,
-    /// Whether it is the shadow of another shard's entry.
-    pub shadow: bool,
-}
-
-impl EntryState {
-    /// The state of a new entry.
-    pub const NEW: Self = Self {
-        expiry_ns: 0,
-        number: 0,
-        interval_ns: INTERVAL_NS,
-        can_be_prefix: false,
-        must_be_fresh: false,
-        short: false,
-        shadow: false,
-    };
 }
 
 /// Pending Interests. An entry is identified by a number until it is removed.
@@ -175,22 +122,6 @@ pub trait Contents {
     ) -> bool;
 }
 
-impl Contents for ContentStore {
-    fn put(&mut self, now_ns: u64, data: &Data<'_>, prefixes: &Prefixes) {
-        Self::put(self, now_ns, data, prefixes);
-    }
-
-    fn look_up(
-        &mut self,
-        now_ns: u64,
-        interest: &Interest<'_>,
-        prefixes: &Prefixes,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        Self::look_up(self, now_ns, interest, prefixes, out)
-    }
-}
-
 /// A dead nonce list. `hash` combines a name and a nonce.
 pub trait NonceList {
     /// Whether a nonce is stored.
@@ -198,16 +129,4 @@ pub trait NonceList {
 
     /// Stores a nonce.
     fn put(&mut self, now_ns: u64, hash: u64);
-}
-
-impl NonceList for DeadNonces {
-    #[inline]
-    fn has(&self, now_ns: u64, hash: u64) -> bool {
-        Self::has(self, now_ns, hash)
-    }
-
-    #[inline]
-    fn put(&mut self, now_ns: u64, hash: u64) {
-        Self::put(self, now_ns, hash);
-    }
 }

@@ -3,7 +3,7 @@
 
 use crate::packets::{Data, Interest, PitToken};
 
-use super::{ContentStore, NameKey, PendingInterests, Pit, PitKey, Prefixes};
+use super::{ContentStore, Contents, NameKey, PendingInterests, Pit, PitKey, Prefixes};
 use crate::forwarder::face::FaceId;
 use crate::forwarder::scratch::PREFETCH_LAG;
 

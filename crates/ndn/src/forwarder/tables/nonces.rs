@@ -4,6 +4,8 @@
 //!  set, 64 bytes:  | hash, until | hash, until | hash, until | hash, until |
 //! ```
 
+use super::access::NonceList;
+
 const WAYS: usize = 4;
 
 /// How long a nonce is stored, in nanoseconds.
@@ -44,15 +46,21 @@ impl DeadNonces {
         ringtap_base::prefetch(&self.sets[self.set(hash)]);
     }
 
-    /// Whether a nonce is stored. `hash` combines it with the name.
+    /// Number of nonces replaced before they expired.
+    pub fn evicted(&self) -> u64 {
+        self.evicted
+    }
+}
+
+impl NonceList for DeadNonces {
     #[inline]
-    pub(crate) fn has(&self, now_ns: u64, hash: u64) -> bool {
+    fn has(&self, now_ns: u64, hash: u64) -> bool {
         let Set(set) = &self.sets[self.set(hash)];
         set.iter().any(|dead| dead.hash == hash && dead.until_ns > now_ns)
     }
 
-    /// Stores a nonce; in a full set it replaces the one that expires first.
-    pub(crate) fn put(&mut self, now_ns: u64, hash: u64) {
+    // In a full set the nonce replaces the one that expires first.
+    fn put(&mut self, now_ns: u64, hash: u64) {
         let set = self.set(hash);
         let Set(set) = &mut self.sets[set];
         let mut oldest = 0;
@@ -69,10 +77,5 @@ impl DeadNonces {
         self.evicted += u64::from(dead.hash != hash && dead.until_ns > now_ns);
         let before_ns = if dead.hash == hash { dead.until_ns } else { 0 };
         *dead = DeadNonce { hash, until_ns: now_ns.saturating_add(LIFE_NS).max(before_ns) };
-    }
-
-    /// Number of nonces replaced before they expired.
-    pub fn evicted(&self) -> u64 {
-        self.evicted
     }
 }

@@ -13,9 +13,10 @@
 //! The key of an entry is the name, CanBePrefix, MustBeFresh and the forwarding hint. The index is
 //! by name only, so that a look-up for a Data finds all entries that it satisfies.
 
-use crate::packets::{Data, Interest, NackReason, PitToken, component};
+use crate::packets::{Data, Interest, PitToken, component};
 
-use super::access::{EntryState, PendingInterests};
+use super::access::PendingInterests;
+use super::entry::{EntryState, INTERVAL_NS, InRecord, OutRecord, PitKey};
 use super::index::Index;
 use super::pool::Pool;
 use super::prefixes::{COMPONENTS_MAX, NameKey, Prefixes};
@@ -67,21 +68,6 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 256);
 
-/// An in-record: a downstream face and its latest Interest.
-#[derive(Clone, Copy, Debug)]
-pub struct InRecord {
-    /// The face.
-    pub face: FaceId,
-    /// The nonce of its latest Interest.
-    pub nonce: u32,
-    /// When it expires.
-    pub expiry_ns: u64,
-    /// The token of its latest Interest.
-    pub token: PitToken,
-    /// The face's epoch when the record was created.
-    pub epoch: u32,
-}
-
 /// The records of one face.
 #[derive(Clone, Debug, Default)]
 struct FaceLoad {
@@ -91,55 +77,6 @@ struct FaceLoad {
     in_records: u32,
     /// Number of out-records.
     out_records: u32,
-}
-
-/// An out-record: an upstream face and the latest Interest sent on it.
-#[derive(Clone, Copy, Debug)]
-pub struct OutRecord {
-    /// The face.
-    pub face: FaceId,
-    /// The nonce of the latest Interest that was sent on it.
-    pub nonce: u32,
-    /// When that was sent.
-    pub sent_ns: u64,
-    /// When it expires.
-    pub expiry_ns: u64,
-    /// The suppression interval of multicast, for this face.
-    pub interval_ns: u32,
-    /// The reason of the Nack received on this face, if any.
-    pub nack: Option<NackReason>,
-}
-
-/// The initial suppression interval.
-pub const INTERVAL_NS: u32 = 10_000_000;
-
-/// The key of an entry.
-#[derive(Clone, Copy, Debug)]
-pub struct PitKey<'a> {
-    /// The hash of the name.
-    pub hash: u64,
-    /// The name.
-    pub name: &'a [u8],
-    /// The forwarding hint.
-    pub hint: &'a [u8],
-    /// Whether CanBePrefix is set.
-    pub can_be_prefix: bool,
-    /// Whether MustBeFresh is set.
-    pub must_be_fresh: bool,
-}
-
-impl<'a> PitKey<'a> {
-    /// The key of an Interest; `prefixes` are those of its name.
-    #[inline]
-    pub(crate) fn of(interest: &Interest<'a>, prefixes: &Prefixes) -> Self {
-        Self {
-            hash: prefixes.full(),
-            name: interest.name.as_bytes(),
-            hint: interest.hint,
-            can_be_prefix: interest.can_be_prefix,
-            must_be_fresh: interest.must_be_fresh,
-        }
-    }
 }
 
 impl Entry {

@@ -23,6 +23,7 @@ mod tests;
 use crate::packets::{Data, Interest};
 
 use super::NONE;
+use super::access::Contents;
 use super::prefixes::Prefixes;
 use blocks::{BLOCK, Blocks, Node, Queue};
 use ghosts::Ghosts;
@@ -90,80 +91,6 @@ impl ContentStore {
     #[inline]
     pub(crate) fn prefetch_node(&self, hash: u64) {
         self.names.candidates(hash).for_each(|at| self.blocks.prefetch(at));
-    }
-
-    /// Stores a Data, fresh for its freshness period. Evicts Data if room is needed. A Data larger
-    /// than the store is ignored.
-    pub(crate) fn put(&mut self, now_ns: u64, data: &Data<'_>, prefixes: &Prefixes) {
-        let (name, components) = (data.name.as_bytes(), prefixes.components());
-        // Evictions can remove all prefixes of the name, so each of them may need a node.
-        let needed = components + Blocks::chunks_of(data.wire.len());
-        if needed > self.blocks.capacity() || components == 0 || data.wire.len() > u16::MAX.into() {
-            return;
-        }
-        let (mut queue, mut uses) = (Queue::Small, 0);
-        if let Some(old) = self.data_of(prefixes.full(), name, components) {
-            Queues::use_data(&mut self.blocks, old);
-            (queue, uses) = (self.blocks[old].queue, self.blocks[old].uses);
-            self.remove(old);
-        } else if self.ghosts.take(prefixes.full()) {
-            queue = Queue::Main;
-        }
-        while self.blocks.room() < needed {
-            let Some(victim) = self.queues.victim(&mut self.blocks) else { return };
-            self.evict(victim);
-        }
-        let Some(at) = self.create_nodes(prefixes, name) else { return };
-        self.blocks.set_packet(at, data.wire, data.name_at());
-        (self.blocks[at].queue, self.blocks[at].uses) = (queue, uses);
-        self.queues.add(&mut self.blocks, at);
-        self.len += 1;
-        let fresh_ns = data.freshness_ms.saturating_mul(1_000_000);
-        self.set_fresh(at, if fresh_ns == 0 { 0 } else { now_ns.saturating_add(fresh_ns) });
-    }
-
-    /// Finds a Data that satisfies an Interest, and writes its bytes to `out`, replacing the
-    /// contents. Returns false if there is none.
-    pub(crate) fn look_up(
-        &mut self,
-        now_ns: u64,
-        interest: &Interest<'_>,
-        prefixes: &Prefixes,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        if self.len == 0 {
-            return false;
-        }
-        let components = prefixes.components();
-        let name = interest.name.as_bytes();
-        let usable = |node: &Node| {
-            node.has_data() && (!interest.must_be_fresh || node.fresh_until_ns > now_ns)
-        };
-        let found = if let Some((name, digest)) = interest.name.split_digest() {
-            let before = components - 1;
-            self.node_of(prefixes.hash(before), name.as_bytes(), before)
-                .filter(|&at| usable(&self.blocks[at]))
-                .filter(|&at| {
-                    self.blocks.read(at, out);
-                    Data::read(out).is_ok_and(|data| data.digest() == *digest)
-                })
-        } else {
-            match self.node_of(prefixes.full(), name, components) {
-                Some(node) if interest.can_be_prefix => {
-                    let freshest = self.blocks[node].freshest;
-                    let is_fresh = |node: &Node| interest.must_be_fresh && usable(node);
-                    match self.blocks.get(freshest).is_some_and(is_fresh) {
-                        true => Some(freshest),
-                        false => self.first_usable_below(node, usable),
-                    }
-                }
-                node => node.filter(|&node| usable(&self.blocks[node])),
-            }
-        };
-        let Some(at) = found else { return false };
-        Queues::use_data(&mut self.blocks, at);
-        self.blocks.read(at, out);
-        true
     }
 
     /// The first usable Data at or below the node `top`.
@@ -310,5 +237,78 @@ impl ContentStore {
             self.blocks[parent].first_child = older;
         }
         self.blocks.free(at);
+    }
+}
+
+impl Contents for ContentStore {
+    // Evicts Data if room is needed. A Data larger than the store is ignored.
+    fn put(&mut self, now_ns: u64, data: &Data<'_>, prefixes: &Prefixes) {
+        let (name, components) = (data.name.as_bytes(), prefixes.components());
+        // Evictions can remove all prefixes of the name, so each of them may need a node.
+        let needed = components + Blocks::chunks_of(data.wire.len());
+        if needed > self.blocks.capacity() || components == 0 || data.wire.len() > u16::MAX.into() {
+            return;
+        }
+        let (mut queue, mut uses) = (Queue::Small, 0);
+        if let Some(old) = self.data_of(prefixes.full(), name, components) {
+            Queues::use_data(&mut self.blocks, old);
+            (queue, uses) = (self.blocks[old].queue, self.blocks[old].uses);
+            self.remove(old);
+        } else if self.ghosts.take(prefixes.full()) {
+            queue = Queue::Main;
+        }
+        while self.blocks.room() < needed {
+            let Some(victim) = self.queues.victim(&mut self.blocks) else { return };
+            self.evict(victim);
+        }
+        let Some(at) = self.create_nodes(prefixes, name) else { return };
+        self.blocks.set_packet(at, data.wire, data.name_at());
+        (self.blocks[at].queue, self.blocks[at].uses) = (queue, uses);
+        self.queues.add(&mut self.blocks, at);
+        self.len += 1;
+        let fresh_ns = data.freshness_ms.saturating_mul(1_000_000);
+        self.set_fresh(at, if fresh_ns == 0 { 0 } else { now_ns.saturating_add(fresh_ns) });
+    }
+
+    fn look_up(
+        &mut self,
+        now_ns: u64,
+        interest: &Interest<'_>,
+        prefixes: &Prefixes,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if self.len == 0 {
+            return false;
+        }
+        let components = prefixes.components();
+        let name = interest.name.as_bytes();
+        let usable = |node: &Node| {
+            node.has_data() && (!interest.must_be_fresh || node.fresh_until_ns > now_ns)
+        };
+        let found = if let Some((name, digest)) = interest.name.split_digest() {
+            let before = components - 1;
+            self.node_of(prefixes.hash(before), name.as_bytes(), before)
+                .filter(|&at| usable(&self.blocks[at]))
+                .filter(|&at| {
+                    self.blocks.read(at, out);
+                    Data::read(out).is_ok_and(|data| data.digest() == *digest)
+                })
+        } else {
+            match self.node_of(prefixes.full(), name, components) {
+                Some(node) if interest.can_be_prefix => {
+                    let freshest = self.blocks[node].freshest;
+                    let is_fresh = |node: &Node| interest.must_be_fresh && usable(node);
+                    match self.blocks.get(freshest).is_some_and(is_fresh) {
+                        true => Some(freshest),
+                        false => self.first_usable_below(node, usable),
+                    }
+                }
+                node => node.filter(|&node| usable(&self.blocks[node])),
+            }
+        };
+        let Some(at) = found else { return false };
+        Queues::use_data(&mut self.blocks, at);
+        self.blocks.read(at, out);
+        true
     }
 }
