@@ -6,17 +6,16 @@
 //!           the shard
 //! ```
 
-use super::worker::Shard;
 use crate::faces::{FaceInfo, Outgoing, Sent};
 use crate::forwarder::{Counters, Face, FaceId, FaceUse, Notice, Strategy};
 use crate::packets::{Headers, NameBuf};
 use std::sync::Arc;
 
-/// A batch: filled by one thread, emptied by the other, and used again.
+/// A batch: filled by one thread, emptied by the other, and used again. `S` is the type of a shard.
 #[derive(Debug)]
-pub(super) struct Batch<A> {
+pub(super) struct Batch<S> {
     /// The shard that the receiver holds from now on.
-    pub(super) shard: Option<Box<Shard<A>>>,
+    pub(super) shard: Option<Box<S>>,
     /// Whether the worker returns the shard after this batch.
     pub(super) returns: bool,
     /// When the packets were received.
@@ -30,7 +29,7 @@ pub(super) struct Batch<A> {
     pub(super) report: Option<Box<WorkerReport>>,
 }
 
-impl<A> Default for Batch<A> {
+impl<S> Default for Batch<S> {
     fn default() -> Self {
         Self {
             shard: None,

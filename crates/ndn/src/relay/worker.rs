@@ -34,8 +34,11 @@ const BATCHES_PER_FLUSH: u32 = 8;
 const YIELDS: u32 = 2;
 
 /// A batch ring's ends.
-pub(super) type ToWorker<A> = Consumer<Box<Batch<A>>, Vernier>;
-pub(super) type FromWorker<A> = Producer<Box<Batch<A>>, Vernier>;
+pub(super) type ToWorker<A> = Consumer<ShardBatch<A>, Vernier>;
+pub(super) type FromWorker<A> = Producer<ShardBatch<A>, Vernier>;
+
+/// What goes through the rings.
+pub(super) type ShardBatch<A> = Box<Batch<Shard<A>>>;
 
 /// A shard of the tables, and what its worker needs to send packets.
 #[derive(Debug)]
@@ -167,7 +170,7 @@ impl<A: Access> Shard<A> {
     }
 
     /// Handles a batch in a worker. Returns whether the main thread must look at it.
-    fn handle(&mut self, batch: &mut Batch<A>) -> bool {
+    fn handle(&mut self, batch: &mut Batch<Self>) -> bool {
         let now_ns = batch.now_ns;
         for command in batch.commands.drain(..) {
             if let Command::Report = command {

@@ -33,7 +33,7 @@ use ringtap_ring::{Consumer, Producer, Vernier};
 use super::batch::{Batch, Command, ShardReport};
 use super::doorbell::Doorbell;
 use super::load::{Load, Move};
-use super::worker::{self, Shard};
+use super::worker::{self, Shard, ShardBatch};
 
 /// Maximum number of packets that are forwarded together.
 const RUN: usize = 32;
@@ -65,16 +65,15 @@ pub(crate) struct Workers<A: Access> {
 /// The main thread's side of a worker.
 struct Seat<A: Access> {
     place: Place<A>,
-    to: Producer<Box<Batch<A>>, Vernier>,
-    from: Consumer<Box<Batch<A>>, Vernier>,
+    to: Producer<ShardBatch<A>, Vernier>,
+    from: Consumer<ShardBatch<A>, Vernier>,
     /// The batch that is being filled.
-    open: Option<Box<Batch<A>>>,
+    open: Option<ShardBatch<A>>,
     /// Batches for a shard that is returning.
-    held: VecDeque<Box<Batch<A>>>,
-    #[expect(clippy::vec_box, reason = "the boxes go through the rings")]
-    spare: Vec<Box<Batch<A>>>,
+    held: VecDeque<ShardBatch<A>>,
+    spare: Vec<ShardBatch<A>>,
     /// Returned batches that were not looked at yet.
-    returned: VecDeque<Box<Batch<A>>>,
+    returned: VecDeque<ShardBatch<A>>,
     /// Number of batches that exist.
     made: usize,
     /// Number of packets for the shard since the last move of any shard.
@@ -627,7 +626,7 @@ impl<A: Access> Seat<A> {
         batch.commands.push(command);
     }
 
-    fn open(&mut self) -> &mut Batch<A> {
+    fn open(&mut self) -> &mut Batch<Shard<A>> {
         let Self { open, spare, made, .. } = self;
         open.get_or_insert_with(|| {
             spare.pop().unwrap_or_else(|| {
@@ -694,12 +693,12 @@ impl<A: Access> Seat<A> {
     }
 
     /// The next batch that the worker returned.
-    fn next_returned(&mut self) -> Option<Box<Batch<A>>> {
+    fn next_returned(&mut self) -> Option<ShardBatch<A>> {
         self.returned.pop_front().or_else(|| self.from.pop())
     }
 
     /// Keeps an emptied batch for reuse.
-    fn take_back(&mut self, mut batch: Box<Batch<A>>) {
+    fn take_back(&mut self, mut batch: ShardBatch<A>) {
         if self.made > BATCHES_MAX {
             self.made -= 1;
             return;
