@@ -11,7 +11,7 @@ use crate::forwarder::{Face, FaceId, LinkKind, Parallel, Strategy};
 use crate::packets::management::{Command, FaceEventKind};
 use crate::packets::{Interest, NameBuf};
 
-use crate::relay::announce::is_answer;
+use crate::relay::announce::{Announcer, is_answer};
 use crate::relay::datasets::{Datasets, Moment};
 use crate::relay::events::FaceEvents;
 use crate::relay::plan::ForwardPlan;
@@ -32,11 +32,8 @@ pub(crate) struct Core<A: Access> {
     pub(crate) requests: Requests,
     pub(crate) trust: Trust,
     pub(crate) events: FaceEvents,
+    pub(crate) announcer: Announcer,
     pub(crate) counts: Counts,
-    /// The face of the routing daemon that the RIB was announced to.
-    pub(crate) daemon: Option<u32>,
-    /// The version of the RIB at that time.
-    pub(crate) announced_version: u64,
     /// Number of packets received.
     pub(crate) received: u64,
     /// Of these, packets of faces on which workers can send.
@@ -65,9 +62,6 @@ pub(crate) struct Counts {
     pub(crate) dropped: u64,
     /// Data sets made.
     pub(crate) made: u64,
-    /// Commands sent to the routing daemon, and its answers.
-    pub(crate) announced: u64,
-    pub(crate) acknowledged: u64,
     /// Refused commands by reason. They are answered, too.
     pub(crate) refused: [u64; RefusedCommand::ALL.len()],
 }
@@ -88,18 +82,26 @@ impl<A: Access> Core<A> {
             requests: Requests::default(),
             trust: Trust::new(plan.trust.clone()),
             events: FaceEvents::default(),
+            announcer: Announcer::default(),
             counts: Counts::default(),
             received: 0,
             received_shared: 0,
             changes: 0,
-            daemon: None,
-            announced_version: 0,
             now_ns,
             began_ms: ringtap_base::now_ns() / 1_000_000,
             cs_capacity: plan.settings.cs_entries_max(),
             version,
             plan: Arc::new(plan.to_json()),
         })
+    }
+
+    /// The counters of the management, with those of its events.
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            answered: self.counts.answered + self.events.answered,
+            unanswered: self.counts.unanswered + self.events.unanswered,
+            ..self.counts
+        }
     }
 
     /// Adds or changes a route; returns false if its prefix is too long.
@@ -237,18 +239,18 @@ impl<A: Access> Handler for Core<A> {
         let link = if created.is_shared() { LinkKind::MultiAccess } else { LinkKind::PointToPoint };
         let properties = Face { local: created.is_local(), link };
         self.workers.set_face(faces, face, properties);
-        self.notify(faces, face, FaceEventKind::Created);
+        self.events.notify(self.now_ns, faces, face, FaceEventKind::Created);
     }
 
     fn link_changed(&mut self, faces: &mut Faces, face: u32, is_up: bool) {
         self.changes += 1;
         let kind = if is_up { FaceEventKind::Up } else { FaceEventKind::Down };
-        self.notify(faces, face, kind);
+        self.events.notify(self.now_ns, faces, face, kind);
     }
 
     fn down(&mut self, faces: &mut Faces, face: u32) {
         self.changes += 1;
-        self.notify(faces, face, FaceEventKind::Destroyed);
+        self.events.notify(self.now_ns, faces, face, FaceEventKind::Destroyed);
         // The RIB has routes to a face only if the forwarder has next hops there.
         if self.workers.remove_face(faces, face) {
             let changes = self.rib.remove_face(face);
@@ -272,7 +274,7 @@ impl<A: Access> Handler for Core<A> {
                 continue;
             }
             if is_answer(faces, first) {
-                self.counts.acknowledged += 1;
+                self.announcer.acknowledged += 1;
                 rest = &rest[1..];
                 continue;
             }

@@ -17,9 +17,7 @@ use crate::forwarder::FaceUse;
 use crate::packets::management::{FaceEvent, FaceEventKind};
 use crate::packets::{Headers, Interest, Name, NameBuf, NewData, PitToken};
 
-use crate::forwarder::design::Access;
-use crate::relay::core::Core;
-use crate::relay::management::status_of;
+use crate::relay::status::status_of;
 
 /// Maximum number of events that are kept.
 const KEPT_MAX: usize = 256;
@@ -44,6 +42,9 @@ pub(crate) struct FaceEvents {
     waiting: Vec<Waiting>,
     /// All faces by number, as they were described last: a closed face has no properties.
     faces: HashMap<u32, FaceEvent>,
+    /// Number of requests that were answered, and of those that ended without an answer.
+    pub(crate) answered: u64,
+    pub(crate) unanswered: u64,
 }
 
 /// A request that waits for an event.
@@ -151,50 +152,54 @@ impl FaceEvents {
         };
         self.faces.insert(number, event);
     }
-}
 
-impl<A: Access> Core<A> {
-    /// Handles a request of a notification.
-    pub(crate) fn event_requested(
+    /// Answers a request of a notification, or lets it wait for the event.
+    pub(crate) fn take(
         &mut self,
+        now_ns: u64,
         faces: &mut Faces,
         from: u32,
         headers: &Headers,
         interest: &Interest<'_>,
     ) {
-        let waited = self.events.waiting();
-        match self.events.request(self.now_ns, from, headers.token, interest) {
+        let waited = self.waiting();
+        match self.request(now_ns, from, headers.token, interest) {
             Response::Data(data) => {
-                self.counts.answered += 1;
+                self.answered += 1;
                 let headers = Headers { token: headers.token, ..Headers::default() };
                 faces.send(from, &headers, &data);
             }
             Response::Waits => self.count_ended(waited + 1),
             Response::None => {
-                self.counts.unanswered += 1;
+                self.unanswered += 1;
                 self.count_ended(waited);
             }
         }
     }
 
     /// Notifies of an event of a face, which exists unless it was closed.
-    pub(crate) fn notify(&mut self, faces: &mut Faces, face: u32, kind: FaceEventKind) {
+    pub(crate) fn notify(
+        &mut self,
+        now_ns: u64,
+        faces: &mut Faces,
+        face: u32,
+        kind: FaceEventKind,
+    ) {
         if let Some(existing) = faces.get(face) {
-            self.events.describe(face, existing);
+            self.describe(face, existing);
         }
         let described = match kind {
-            FaceEventKind::Destroyed => self.events.faces.remove(&face),
-            _ => self.events.faces.get(&face).cloned(),
+            FaceEventKind::Destroyed => self.faces.remove(&face),
+            _ => self.faces.get(&face).cloned(),
         };
         let Some(described) = described else { return };
-        let waited = self.events.waiting();
+        let waited = self.waiting();
         if kind == FaceEventKind::Destroyed {
             // Its number may be given to another face.
-            self.events.waiting.retain(|one| one.face != face);
+            self.waiting.retain(|one| one.face != face);
         }
-        let event = FaceEvent { kind, ..described };
-        let (data, answered) = self.events.add(self.now_ns, event);
-        self.counts.answered += answered.len() as u64;
+        let (data, answered) = self.add(now_ns, FaceEvent { kind, ..described });
+        self.answered += answered.len() as u64;
         self.count_ended(waited - answered.len());
         for (face, token) in answered {
             faces.send(face, &Headers { token, ..Headers::default() }, &data);
@@ -203,7 +208,7 @@ impl<A: Access> Core<A> {
 
     /// Counts requests that no longer wait and were not answered; `waited` did before.
     fn count_ended(&mut self, waited: usize) {
-        self.counts.unanswered += (waited - self.events.waiting()) as u64;
+        self.unanswered += (waited - self.waiting()) as u64;
     }
 }
 

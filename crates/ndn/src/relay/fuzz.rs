@@ -149,7 +149,7 @@ impl Run {
         intake.frame(faces, now_ns, from, frame, core);
         core.serve(faces);
         core.workers.advance(now_ns);
-        core.announce(faces);
+        core.announcer.announce(&mut core.rib, faces);
     }
 
     fn check(&self) {

@@ -11,9 +11,9 @@
 use crate::faces::{Face, Faces, Handler, Lost, Persistence, Remote};
 use crate::forwarder::{Drop, FaceUse, Strategy};
 use crate::packets::management::{
-    CHILD_INHERIT, Command, ControlParameters, ControlResponse, CsInfo, FaceFilter, FaceStatus,
-    FibEntry, GeneralStatus, LOCAL_FIELDS, ORIGIN_APP, RibEntry, Route as RouteStatus,
-    STRATEGY_PREFIX, StrategyChoice,
+    CHILD_INHERIT, Command, ControlParameters, ControlResponse, CsInfo, FaceFilter, FibEntry,
+    GeneralStatus, LOCAL_FIELDS, ORIGIN_APP, RibEntry, Route as RouteStatus, STRATEGY_PREFIX,
+    StrategyChoice,
 };
 use crate::packets::{Headers, Interest, NameBuf, NewData};
 
@@ -22,19 +22,23 @@ use crate::relay::core::Core;
 use crate::relay::events::FaceEvents;
 use crate::relay::requests::REQUEST;
 use crate::relay::rib::Route;
+use crate::relay::status::status_of;
 use crate::relay::trust::{ROUTES_MAX, Received, RefusedCommand};
 use ringtap_base::now_ns;
 
 /// Status code and text of a refused command. Texts of NFD are unchanged.
-pub(crate) type Refusal = (u64, &'static str);
+type Refusal = (u64, &'static str);
 
-pub(crate) const WRONG: Refusal = (400, "ControlParameters is incorrect");
+const WRONG: Refusal = (400, "ControlParameters is incorrect");
 
 /// Status code and text for a face that exists already; the parameters of the response name it.
 const FACE_EXISTS: Refusal = (409, "Face with remote URI already exists");
 
+/// A property that this face cannot have. NFD's text.
+const INVALID_PROPERTIES: Refusal = (409, "Invalid properties specified");
+
 /// The result of a command.
-pub(crate) type CommandResult = Result<ControlParameters, Refusal>;
+type CommandResult = Result<ControlParameters, Refusal>;
 
 impl<A: Access> Core<A> {
     /// Executes the management request of an Interest, and sends the response to the face `from`.
@@ -47,7 +51,7 @@ impl<A: Access> Core<A> {
     ) {
         self.requests.spend(REQUEST);
         if FaceEvents::has(&interest.name) {
-            return self.event_requested(faces, from, headers, interest);
+            return self.events.take(self.now_ns, faces, from, headers, interest);
         }
         let mut data = Vec::new();
         let is_answered = self.datasets.answer(&interest.name, &mut data)
@@ -124,7 +128,7 @@ impl<A: Access> Core<A> {
                 respond_with(interest, self.create(faces, command), data);
                 return true;
             }
-            (b"faces", b"update") => self.update_face(faces, from, command),
+            (b"faces", b"update") => update_face(faces, from, command),
             (b"faces", b"destroy") => self.destroy(faces, command),
             (b"strategy-choice", b"set") => self.set_strategy_choice(command),
             (b"strategy-choice", b"unset") => self.unset_strategy_choice(command),
@@ -332,7 +336,7 @@ impl<A: Access> Core<A> {
     fn faces_to(&mut self, faces: &Faces, filter: &FaceFilter, out: &mut Vec<u8>) {
         self.requests.spend(faces.len() as u64);
         for (number, face) in faces.iter() {
-            let status = status_of(number, face, self.face_use(number));
+            let status = status_of(number, face, self.workers.face_use(number));
             if filter.matches(&status) {
                 status.write(out);
             }
@@ -414,6 +418,41 @@ impl<A: Access> Core<A> {
     }
 }
 
+/// Changes the flags of a face; without a number, of the sender's. With the flag LocalFieldsEnabled a
+/// local program, such as a routing daemon, receives the number of the face over which a neighbour's
+/// packet came, in the link header IncomingFaceId.
+pub(crate) fn update_face(faces: &mut Faces, from: u32, command: &Command<'_>) -> CommandResult {
+    let parameters = command.parameters().ok_or(WRONG)?;
+    let number = face_of(&parameters, from)?;
+    let (flags, mask) = match (parameters.flags, parameters.mask) {
+        (Some(flags), Some(mask)) => (flags, mask),
+        (None, None) => (0, 0),
+        _ => return Err(WRONG),
+    };
+    let face = faces.get(number).ok_or((404, "Specified face does not exist"))?;
+    let is_unchanged = |requested: Option<u64>, now: u64| requested.is_none_or(|it| it == now);
+    let persistency = face.persistence().number();
+    if flags & mask & !LOCAL_FIELDS != 0
+        || !is_unchanged(parameters.persistency, persistency)
+        || !is_unchanged(parameters.mtu, face.mtu() as u64)
+    {
+        return Err(INVALID_PROPERTIES);
+    }
+    let enabled = flags & LOCAL_FIELDS != 0;
+    let is_set = mask & LOCAL_FIELDS == 0 || faces.set_local_fields(number, enabled);
+    // Disabling what a face cannot have changes nothing.
+    if !is_set && enabled {
+        return Err(INVALID_PROPERTIES);
+    }
+    let has_local_fields = faces.get(number).is_some_and(|face| face.has_local_fields());
+    Ok(ControlParameters {
+        face: Some(number.into()),
+        persistency: Some(persistency),
+        flags: Some(if has_local_fields { LOCAL_FIELDS } else { 0 }),
+        ..ControlParameters::default()
+    })
+}
+
 /// Whether the verb names a data set.
 fn is_list(command: &Command<'_>) -> bool {
     matches!(command.verb, b"list" | b"info" | b"general")
@@ -440,37 +479,10 @@ fn first_components(interest: &Interest<'_>, count: usize) -> NameBuf {
 }
 
 /// The face that a command applies to: the sender's, unless the parameters name another one.
-pub(crate) fn face_of(parameters: &ControlParameters, from: u32) -> Result<u32, Refusal> {
+fn face_of(parameters: &ControlParameters, from: u32) -> Result<u32, Refusal> {
     match parameters.face {
         None | Some(0) => Ok(from),
         Some(face) => u32::try_from(face).map_err(|_| (410, "Face not found")),
-    }
-}
-
-pub(crate) fn status_of(number: u32, face: &Face, usage: FaceUse) -> FaceStatus {
-    let counters = face.counters();
-    FaceStatus {
-        face: number.into(),
-        uri: face.remote().to_string(),
-        local_uri: face.local().to_owned(),
-        expiration_ms: None,
-        scope: face.is_local().into(),
-        persistency: face.persistence().number(),
-        link_type: face.is_shared().into(),
-        mtu: Some(face.mtu() as u64),
-        in_interests: counters.interests_in,
-        in_data: counters.data_in,
-        in_nacks: counters.nacks_in,
-        out_interests: counters.interests_out,
-        out_data: counters.data_out,
-        out_nacks: counters.nacks_out,
-        in_bytes: counters.octets_in,
-        out_bytes: counters.octets_out,
-        flags: if face.has_local_fields() { LOCAL_FIELDS } else { 0 },
-        exchanges: usage.exchanges,
-        cs_hits: usage.cs_hits,
-        pending: usage.pending,
-        lost_frames: Lost::ALL.map(|reason| counters.lost(reason)).iter().sum(),
     }
 }
 

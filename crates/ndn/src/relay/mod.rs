@@ -31,8 +31,8 @@ mod report;
 mod requests;
 mod rib;
 mod run;
+mod status;
 mod trust;
-mod update;
 mod worker;
 mod workers;
 

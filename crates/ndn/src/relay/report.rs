@@ -52,6 +52,8 @@ pub struct ForwardReport {
     /// Number of datagrams that the kernel dropped before they could be read.
     pub kernel_drops: u64,
     managed: Counts,
+    /// Numbers of commands sent to the routing daemon, and of its answers.
+    announced: [u64; 2],
     /// Number of requests that wait for an event of a face.
     waiting: usize,
 }
@@ -78,13 +80,6 @@ impl FaceReport {
     }
 }
 
-impl<A: Access> Core<A> {
-    /// Use of the forwarder's tables by a face.
-    pub(crate) fn face_use(&self, face: u32) -> FaceUse {
-        self.workers.face_use(face)
-    }
-}
-
 impl ForwardReport {
     pub(crate) fn new(
         plan: &ForwardPlan,
@@ -99,7 +94,7 @@ impl ForwardReport {
             remote: face.remote().to_string(),
             local: face.local().to_owned(),
             counters: *face.counters(),
-            usage: core.face_use(number),
+            usage: core.workers.face_use(number),
         };
         let settings = &plan.settings;
         Self {
@@ -124,7 +119,8 @@ impl ForwardReport {
             routes: core.rib.len(),
             incomplete,
             kernel_drops,
-            managed: core.counts,
+            managed: core.counts(),
+            announced: [core.announcer.sent, core.announcer.acknowledged],
             waiting: core.events.waiting() + core.requests.len(),
         }
     }
@@ -136,7 +132,7 @@ impl ForwardReport {
 
     /// Numbers of commands sent to the routing daemon, and of its answers.
     pub fn announced(&self) -> [u64; 2] {
-        [self.managed.announced, self.managed.acknowledged]
+        self.announced
     }
 
     /// Number of commands refused for this reason.
@@ -184,7 +180,7 @@ impl ForwardReport {
     fn packets_residual(&self) -> i64 {
         let covered = self.managed_in()
             + self.worker_full
-            + self.managed.acknowledged
+            + self.announced[1]
             + self.forwarder.interests_in
             + self.forwarder.data_in
             + self.forwarder.nacks_in
@@ -237,8 +233,8 @@ impl ForwardReport {
             "management": { "answered": self.managed.answered,
                 "unanswered": self.managed.unanswered, "dropped": self.managed.dropped,
                 "waiting": self.waiting,
-                "announced": self.managed.announced,
-                "acknowledged": self.managed.acknowledged, "refused": refused },
+                "announced": self.announced[0],
+                "acknowledged": self.announced[1], "refused": refused },
             "workers": self.shards.iter().map(shard).collect::<Vec<_>>(),
             "routes": self.routes,
             "links": link(&self.links),
@@ -254,7 +250,7 @@ impl ForwardReport {
                   "dropped": frames_lost },
                 { "stage": "packets", "in": self.links.packets_in(),
                   "forwarder": counters.interests_in + counters.data_in + counters.nacks_in,
-                  "management": self.managed_in() + self.managed.acknowledged,
+                  "management": self.managed_in() + self.announced[1],
                   "dropped": self.worker_full + counters.dropped(Drop::Malformed)
                     + counters.dropped(Drop::NoFace) },
             ] },

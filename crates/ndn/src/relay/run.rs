@@ -168,7 +168,7 @@ impl<A: Access> Relay<A> {
             self.core.workers.collect(&mut self.faces);
             self.core.serve(&mut self.faces);
             self.core.workers.advance(now_ns);
-            self.core.announce(&mut self.faces);
+            self.core.announcer.announce(&mut self.core.rib, &mut self.faces);
             self.faces.flush();
             self.core.workers.pass_on(0);
             self.core.workers.balance(waited, shared);
