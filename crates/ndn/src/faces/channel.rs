@@ -10,12 +10,16 @@ use crate::faces::error::OpenError;
 use crate::faces::multicast;
 use crate::faces::outgoing::Outgoing;
 use crate::faces::queue::Queue;
-use crate::faces::remote::{Mac, ip_version};
+use crate::faces::remote::{Mac, Remote, ip_version};
 use crate::faces::sys::{self, Address, Interface};
 use crate::faces::xdp::{XdpInput, XdpPort};
+use crate::packets::FRAME_MAX;
 
 /// The EtherType of NDN.
 const ETHERTYPE: u16 = 0x8624;
+
+/// Default MTU over UDP in bytes: fits into an Ethernet frame with tunnel headers.
+const UDP_MTU: usize = 1420;
 
 pub(crate) struct Channel {
     pub(crate) queue: Queue,
@@ -26,6 +30,7 @@ pub(crate) struct Channel {
     pub(crate) is_temporary: bool,
     /// Whether unknown senders get faces on demand.
     pub(crate) accepts_unknown: bool,
+    /// Maximum size of a frame in bytes; `None`: that of the interface, or [`UDP_MTU`].
     pub(crate) mtu: Option<usize>,
     /// The face of the group, of an Ethernet interface or of UDP multicast.
     pub(crate) group: Option<u32>,
@@ -105,6 +110,29 @@ impl Channel {
         Some(Address::link(interface.index, ETHERTYPE, to.unwrap_or(Mac::NDN_GROUP)))
     }
 
+    /// The remote end of an unknown sender of a frame, if such senders get faces.
+    pub(crate) fn unknown_remote(&self, from: &Address) -> Option<Remote> {
+        match &self.kind {
+            _ if !self.accepts_unknown => None,
+            Kind::Udp(_) => from.udp().map(Remote::Udp),
+            // All its neighbours have one face.
+            Kind::Multicast { .. } => None,
+            Kind::Ethernet { name, .. } => {
+                Some(Remote::Ethernet { interface: name.clone(), to: Some(from.ethernet()?.from) })
+            }
+        }
+    }
+
+    /// Maximum size of a frame to a neighbour, in bytes.
+    pub(crate) fn mtu_to(&self, remote: &Remote) -> usize {
+        let default = match (&self.kind, remote) {
+            (Kind::Ethernet { interface, .. }, _) => interface.mtu,
+            (Kind::Udp(_), Remote::Udp(peer)) if peer.ip().is_loopback() => FRAME_MAX,
+            (Kind::Udp(_) | Kind::Multicast { .. }, _) => UDP_MTU,
+        };
+        self.mtu.unwrap_or(default)
+    }
+
     /// The local end, and with AF_XDP its mode.
     pub(crate) fn describe(&self) -> String {
         match &self.queue.xdp {
@@ -131,17 +159,23 @@ impl Channel {
         Some(face)
     }
 
-    pub(crate) fn connect(&mut self, peer: Address, face: u32) {
+    /// Adds the face of a neighbour, or that of the group.
+    pub(crate) fn connect(&mut self, peer: Address, face: u32, is_group: bool) {
         self.peers.insert(peer, face);
+        if is_group {
+            self.group = Some(face);
+        }
     }
 
-    pub(crate) fn disconnect(&mut self, peer: &Address) {
+    pub(crate) fn disconnect(&mut self, peer: &Address, face: u32) {
         self.peers.remove(peer);
         self.latest = None;
+        self.group.take_if(|group| *group == face);
     }
 
-    pub(crate) fn has_faces(&self) -> bool {
-        !self.peers.is_empty()
+    /// Whether it was opened for a face and has none.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.is_temporary && self.peers.is_empty()
     }
 
     /// Datagrams that the kernel dropped for lack of room, since the socket was opened.

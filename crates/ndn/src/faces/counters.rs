@@ -5,7 +5,7 @@
 //!  frames out = sent + dropped
 //! ```
 
-use crate::packets::NackReason;
+use crate::packets::{Headers, NackReason, kind};
 
 /// Why a frame was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +139,25 @@ impl Counters {
         self.frames_in as i64 - (whole + self.fragments_in + self.idle_in + lost) as i64
     }
 
+    /// Counts a received complete packet.
+    pub(crate) fn count_in(&mut self, headers: &Headers, packet: &[u8]) {
+        *match (first_kind(packet), headers.nack) {
+            (kind::INTEREST, None) => &mut self.interests_in,
+            (kind::INTEREST, Some(reason)) => return self.count_nack_in(reason),
+            (kind::DATA, None) => &mut self.data_in,
+            _ => &mut self.others_in,
+        } += 1;
+    }
+
+    /// Counts a packet to send.
+    pub(crate) fn count_out(&mut self, headers: &Headers, packet: &[u8]) {
+        *match (first_kind(packet), headers.nack) {
+            (kind::DATA, _) => &mut self.data_out,
+            (_, None) => &mut self.interests_out,
+            (_, Some(reason)) => return self.count_nack_out(reason),
+        } += 1;
+    }
+
     /// Counts lost frames.
     pub(crate) fn count_lost(&mut self, reason: Lost, frames: u64) {
         self.lost[reason as usize] += frames;
@@ -181,4 +200,8 @@ impl Counters {
             mine.iter_mut().zip(values).for_each(|(mine, value)| *mine = combined(*mine, *value));
         }
     }
+}
+
+fn first_kind(packet: &[u8]) -> u32 {
+    packet.first().copied().unwrap_or(0).into()
 }

@@ -9,19 +9,18 @@
 use crate::packets::Headers;
 
 use crate::faces::counters::{Counters, Lost};
-use crate::faces::face::{Face, Link, count_out};
+use crate::faces::face::{Face, Link};
 use crate::faces::outgoing::{Outgoing, Peer};
-use crate::faces::registry::FIRST;
+use crate::faces::slots::{ByFace, Slots};
 
 /// The buffers and the faces of a worker.
 #[derive(Debug)]
 pub(crate) struct Egress {
     /// Number of the worker.
     worker: u8,
-    /// By number; `None` where only the main thread can send.
-    channels: Vec<Option<Outgoing>>,
-    /// By face number minus [`FIRST`].
-    faces: Vec<Option<Sender>>,
+    /// By number; only those on which this thread can send.
+    channels: Slots<Outgoing>,
+    faces: ByFace<Sender>,
     /// Counters of removed faces, and of packets to faces that do not exist.
     others: Counters,
 }
@@ -30,7 +29,7 @@ pub(crate) struct Egress {
 struct Sender {
     serial: u64,
     /// The channel and receiver; `None`: a stream.
-    datagrams: Option<(usize, Peer)>,
+    datagrams: Option<(u32, Peer)>,
     counters: Counters,
 }
 
@@ -46,7 +45,7 @@ pub(crate) struct Sent {
 #[derive(Debug)]
 pub(crate) struct FaceInfo {
     serial: u64,
-    datagrams: Option<(usize, Peer)>,
+    datagrams: Option<(u32, Peer)>,
 }
 
 impl FaceInfo {
@@ -62,36 +61,31 @@ impl FaceInfo {
 impl Egress {
     /// An egress without channels and faces; `worker` is above 0.
     pub(crate) fn new(worker: u8) -> Self {
-        Self { worker, channels: Vec::new(), faces: Vec::new(), others: Counters::default() }
+        Self { worker, channels: Slots::new(), faces: ByFace::new(), others: Counters::default() }
     }
 
     /// Sets or removes the channel with this number. Frames of an earlier one are sent before.
-    pub(crate) fn set_channel(&mut self, number: usize, channel: Option<Outgoing>) {
-        if self.channels.len() <= number {
-            self.channels.resize_with(number + 1, || None);
-        }
+    pub(crate) fn set_channel(&mut self, number: u32, channel: Option<Outgoing>) {
         self.flush_channel(number);
-        self.channels[number] = channel;
+        match channel {
+            Some(channel) => self.channels.set(number, channel),
+            None => drop(self.channels.remove(number)),
+        }
     }
 
     /// Adds or replaces a face.
     pub(crate) fn set_face(&mut self, number: u32, info: FaceInfo) {
-        let Some(at) = number.checked_sub(FIRST).map(|at| at as usize) else { return };
         self.remove_face(number);
-        if self.faces.len() <= at {
-            self.faces.resize_with(at + 1, || None);
-        }
         // Threads must not use the same sequence numbers for different packets.
         let datagrams = info.datagrams.map(|(channel, peer)| {
             (channel, Peer { sequence: u64::from(self.worker) << 48 | peer.sequence, ..peer })
         });
         let (serial, counters) = (info.serial, Counters::default());
-        self.faces[at] = Some(Sender { serial, datagrams, counters });
+        self.faces.set(number, Sender { serial, datagrams, counters });
     }
 
     pub(crate) fn remove_face(&mut self, number: u32) {
-        let at = number.wrapping_sub(FIRST) as usize;
-        if let Some(sender) = self.faces.get_mut(at).and_then(Option::take) {
+        if let Some(sender) = self.faces.remove(number) {
             self.others.add(&sender.counters);
         }
     }
@@ -99,18 +93,17 @@ impl Egress {
     /// Buffers a packet. Returns the face's serial number if only the main thread can send it.
     #[inline]
     pub(crate) fn send(&mut self, number: u32, headers: &Headers, packet: &[u8]) -> Option<u64> {
-        let at = number.wrapping_sub(FIRST) as usize;
-        let Some(sender) = self.faces.get_mut(at).and_then(Option::as_mut) else {
+        let Some(sender) = self.faces.get_mut(number) else {
             self.others.frames_out += 1;
             self.others.count_lost(Lost::Gone, 1);
             return None;
         };
         let Some((channel, peer)) = &mut sender.datagrams else { return Some(sender.serial) };
         let channel = *channel;
-        let Some(outgoing) = self.channels.get_mut(channel).and_then(Option::as_mut) else {
+        let Some(outgoing) = self.channels.get_mut(channel) else {
             return Some(sender.serial);
         };
-        count_out(&mut sender.counters, headers, packet);
+        sender.counters.count_out(headers, packet);
         if outgoing.send(number, peer, &mut sender.counters, headers, packet) {
             self.flush_channel(channel);
         }
@@ -119,34 +112,30 @@ impl Egress {
 
     /// The numbers of the faces.
     pub(crate) fn faces(&self) -> impl Iterator<Item = u32> + '_ {
-        (FIRST..).zip(&self.faces).filter(|(_, face)| face.is_some()).map(|(number, _)| number)
+        self.faces.iter().map(|(number, _)| number)
     }
 
     /// The serial number of a face.
     pub(crate) fn serial(&self, number: u32) -> Option<u64> {
-        let at = number.wrapping_sub(FIRST) as usize;
-        self.faces.get(at).and_then(Option::as_ref).map(|sender| sender.serial)
+        self.faces.get(number).map(|sender| sender.serial)
     }
 
     /// Sends all buffered frames.
     pub(crate) fn flush(&mut self) {
-        for channel in 0..self.channels.len() {
+        for channel in 0..self.channels.end() {
             self.flush_channel(channel);
         }
     }
 
-    fn flush_channel(&mut self, channel: usize) {
+    fn flush_channel(&mut self, channel: u32) {
         let Self { channels, faces, others, .. } = self;
-        let Some(outgoing) = channels[channel].as_mut() else {
-            return;
-        };
+        let Some(outgoing) = channels.get_mut(channel) else { return };
         if outgoing.is_empty() {
             return;
         }
         outgoing.flush(|face, reason| {
-            let at = face.wrapping_sub(FIRST) as usize;
-            let sender = faces.get_mut(at).and_then(Option::as_mut);
-            sender.map_or(&mut *others, |sender| &mut sender.counters).count_lost(reason, 1);
+            let sender = faces.get_mut(face).map(|sender| &mut sender.counters);
+            sender.unwrap_or(&mut *others).count_lost(reason, 1);
         });
     }
 
@@ -154,12 +143,10 @@ impl Egress {
     pub(crate) fn take_sent(&mut self) -> Vec<Sent> {
         let counters = std::mem::take(&mut self.others);
         let mut sent = vec![Sent { face: 0, serial: 0, counters }];
-        for (number, sender) in (FIRST..).zip(&mut self.faces) {
-            if let Some(Sender { serial, counters, .. }) = sender
-                && *counters != Counters::default()
-            {
-                let counters = std::mem::take(counters);
-                sent.push(Sent { face: number, serial: *serial, counters });
+        for (face, sender) in self.faces.iter_mut() {
+            if sender.counters != Counters::default() {
+                let counters = std::mem::take(&mut sender.counters);
+                sent.push(Sent { face, serial: sender.serial, counters });
             }
         }
         sent

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use crate::faces::registry::MTU_MIN;
+use crate::faces::settings::MTU_MIN;
 
 /// Why a face or a socket could not be opened.
 #[derive(Debug, thiserror::Error)]

@@ -14,11 +14,10 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use crate::faces::face::{Face, Link, Persistence};
-use crate::faces::listener::Protocol;
-use crate::faces::registry::{Faces, face_in};
+use crate::faces::slots::ByFace;
 
-/// All open faces, as in [`Faces`].
-type List = [Option<Box<Face>>];
+/// All open faces.
+type List = ByFace<Box<Face>>;
 
 /// The faces that may be closed.
 #[derive(Default)]
@@ -30,7 +29,6 @@ pub(crate) struct Eviction {
     /// The streams without routes from which no complete frame had come when they were added, by
     /// serial number: of neighbours, of programs.
     silent: [BTreeMap<u64, u32>; 2],
-    evicted: u64,
 }
 
 /// Faces on demand in order of their last use.
@@ -66,11 +64,17 @@ impl Eviction {
         });
     }
 
+    /// The least recently used sender of datagrams.
+    pub(crate) fn oldest_sender(&mut self, faces: &List) -> Option<u32> {
+        let oldest = self.senders.oldest(faces).or_else(|| self.senders.oldest_routed(faces));
+        oldest.map(|(_, number)| number)
+    }
+
     /// The stream that has been connected longest without a complete frame.
-    fn oldest_silent(&mut self, faces: &List, is_program: bool) -> Option<u32> {
+    pub(crate) fn oldest_silent(&mut self, faces: &List, is_program: bool) -> Option<u32> {
         let silent = &mut self.silent[usize::from(is_program)];
         while let Some(oldest) = silent.first_entry() {
-            if face_in(faces, *oldest.get()).is_some_and(|face| face.counters.frames_in == 0) {
+            if faces.get(*oldest.get()).is_some_and(|face| face.counters.frames_in == 0) {
                 return Some(*oldest.get());
             }
             oldest.remove();
@@ -79,7 +83,7 @@ impl Eviction {
     }
 
     /// The least recently used face on demand, a stream or not.
-    fn least_recently_used(&mut self, faces: &List) -> Option<u32> {
+    pub(crate) fn least_recently_used(&mut self, faces: &List) -> Option<u32> {
         let [senders, streams] = [&mut self.senders, &mut self.streams];
         let unrouted = [senders.oldest(faces), streams.oldest(faces)].into_iter().flatten().min();
         let oldest = unrouted.or_else(|| {
@@ -120,7 +124,7 @@ impl Recency {
     /// The next listed face that was not used and got no route since it was listed.
     fn oldest_listed(&mut self, faces: &List) -> Option<(u64, u32)> {
         while let Some(&(number, used_ns)) = self.listed.front() {
-            let is_same = face_in(faces, number).is_some_and(|face| face.used_ns == used_ns);
+            let is_same = faces.get(number).is_some_and(|face| face.used_ns == used_ns);
             if is_same && self.faces[0].contains(&number) {
                 return Some((used_ns, number));
             }
@@ -132,7 +136,7 @@ impl Recency {
     /// Lists the least recently used faces without routes: several at once, so that the search
     /// through all of them is rare.
     fn list(&mut self, faces: &List) {
-        let used = |&number: &u32| Some((face_in(faces, number)?.used_ns, number));
+        let used = |&number: &u32| Some((faces.get(number)?.used_ns, number));
         let mut all: Vec<(u64, u32)> = self.faces[0].iter().filter_map(used).collect();
         let listed = all.len().div_ceil(16);
         if listed < all.len() {
@@ -146,78 +150,8 @@ impl Recency {
     /// The least recently used face with a route. The one that takes its place has none, so this
     /// search is rare.
     fn oldest_routed(&self, faces: &List) -> Option<(u64, u32)> {
-        let used = |&number: &u32| Some((face_in(faces, number)?.used_ns, number));
+        let used = |&number: &u32| Some((faces.get(number)?.used_ns, number));
         self.faces[1].iter().filter_map(used).min()
-    }
-}
-
-impl Faces {
-    /// The face to evict before an unknown neighbour of a channel can get one; `None` if there is
-    /// room or no such face, or if the channel accepts no unknown neighbours or was closed.
-    pub(crate) fn next_to_evict(&mut self, channel: usize) -> Option<u32> {
-        let accepts = self.channels.get(channel).is_some_and(|channel| channel.accepts_unknown);
-        if self.has_room_on_demand() || !accepts {
-            return None;
-        }
-        let Self { eviction: Eviction { senders, .. }, faces, .. } = self;
-        let oldest = senders.oldest(faces).or_else(|| senders.oldest_routed(faces));
-        oldest.map(|(_, number)| number)
-    }
-
-    /// The face to close before another connection can have one; `None` if there is room or no such
-    /// face.
-    pub(crate) fn next_to_replace(&mut self, protocol: Protocol) -> Option<u32> {
-        let is_program = protocol == Protocol::Program;
-        let has_room = if is_program { !self.is_full() } else { self.has_room_on_demand() };
-        if has_room {
-            return None;
-        }
-        let Self { eviction, faces, .. } = self;
-        match eviction.oldest_silent(faces, is_program) {
-            None if !is_program => eviction.least_recently_used(faces),
-            silent => silent,
-        }
-    }
-
-    /// The neighbour that has been connected longest without a complete frame.
-    pub(crate) fn oldest_silent(&mut self) -> Option<u32> {
-        self.eviction.oldest_silent(&self.faces, false)
-    }
-
-    /// Closes a face to make room for another.
-    pub(crate) fn evict(&mut self, face: u32) {
-        self.eviction.evicted += u64::from(self.close(face));
-    }
-
-    /// Number of faces evicted to make room for others.
-    pub fn evicted(&self) -> u64 {
-        self.eviction.evicted
-    }
-
-    /// Sets whether the face has a route.
-    pub(crate) fn set_routed(&mut self, number: u32, has_route: bool) {
-        if let Some(face) = self.get_mut(number).filter(|face| face.has_route != has_route) {
-            face.has_route = has_route;
-            self.place(number);
-        }
-    }
-
-    /// Of the faces with a route, keeps only these.
-    pub(crate) fn keep_routed(&mut self, routed: &HashSet<u32>) {
-        let ended = |(number, face): &(u32, &Face)| face.has_route && !routed.contains(number);
-        let ended: Vec<u32> = self.iter().filter(ended).map(|(number, _)| number).collect();
-        ended.into_iter().for_each(|number| self.set_routed(number, false));
-    }
-
-    /// Updates the place of a face in the order of eviction.
-    pub(crate) fn place(&mut self, number: u32) {
-        if let Some(face) = face_in(&self.faces, number) {
-            self.eviction.set(number, face);
-        }
-    }
-
-    fn has_room_on_demand(&self) -> bool {
-        !self.is_full() && self.on_demand() < self.on_demand_max()
     }
 }
 
@@ -228,51 +162,36 @@ mod tests {
 
     use ringtap_base::SplitMix;
 
-    use crate::faces::counters::Counters;
     use crate::faces::outgoing::Peer;
     use crate::faces::remote::Remote;
     use crate::faces::settings::Settings;
     use crate::faces::stream::Stream;
     use crate::faces::sys::Address;
+    use crate::faces::table::FaceTable;
 
     use super::*;
 
     const MOST: usize = 200;
 
     fn settings(on_demand_max: usize) -> Settings {
-        Settings {
-            udp: vec!["127.0.0.1:0".parse().unwrap()],
-            faces_max: MOST,
-            on_demand_max: Some(on_demand_max),
-            ..Settings::default()
-        }
+        Settings { faces_max: MOST, on_demand_max: Some(on_demand_max), ..Settings::default() }
     }
 
     /// Adds a face of a random kind.
-    fn add(faces: &mut Faces, random: &mut SplitMix, now_ns: u64) {
-        let from: SocketAddr = ([127, 0, 0, 1], faces.created() as u16).into();
+    fn add(faces: &mut FaceTable, random: &mut SplitMix, now_ns: u64) {
+        let from: SocketAddr = ([127, 0, 0, 1], random.below(1 << 16) as u16).into();
         let stream =
             || Link::Stream(Box::new(Stream::accepted(UnixStream::pair().unwrap().0.into())));
         let peer = Peer { to: Address::of(&from), mtu: 1_000, sequence: 0 };
         let (remote, link) = match random.below(4) {
             0 => (Remote::Program(1), stream()),
             1 | 2 => (Remote::Tcp(from), stream()),
-            _ => (Remote::Udp(from), Link::Datagrams { channel: 0, peer, queue: None }),
+            _ => (Remote::Udp(from), Link::Datagrams { channel: 0, peer }),
         };
         let is_configured = random.below(8) == 0;
-        let face = Face {
-            remote,
-            local: String::new(),
-            persistence: if is_configured { Persistence::Permanent } else { Persistence::OnDemand },
-            mtu: 1_000,
-            serial: faces.created(),
-            has_local_fields: false,
-            used_ns: now_ns,
-            has_route: false,
-            counters: Counters::default(),
-            link,
-        };
-        faces.put(face).unwrap();
+        let persistence =
+            if is_configured { Persistence::Permanent } else { Persistence::OnDemand };
+        faces.add(Face::new(remote, String::new(), persistence, 1_000, now_ns, link)).unwrap();
     }
 
     fn is_stream(face: &Face) -> bool {
@@ -280,12 +199,12 @@ mod tests {
     }
 
     /// The least recently used face on demand of a kind, by a search through all.
-    fn least_recent(faces: &Faces, is_it: fn(&Face) -> bool) -> Option<u32> {
+    fn least_recent(faces: &FaceTable, is_it: fn(&Face) -> bool) -> Option<u32> {
         let all = faces.iter().filter(|(_, face)| face.is_on_demand() && is_it(face));
         all.min_by_key(|(_, face)| (face.has_route, face.used_ns)).map(|(number, _)| number)
     }
 
-    fn oldest_silent(faces: &Faces, is_program: bool) -> Option<u32> {
+    fn oldest_silent(faces: &FaceTable, is_program: bool) -> Option<u32> {
         let silent = faces.iter().filter(|(_, face)| {
             let may_close = face.persistence == Persistence::OnDemand && !face.has_route;
             let is_silent = is_stream(face) && face.counters.frames_in == 0;
@@ -300,7 +219,7 @@ mod tests {
     }
 
     fn compare(seed: u64) {
-        let mut faces = Faces::open(settings(0)).unwrap();
+        let mut faces = FaceTable::new(&settings(0));
         let mut random = SplitMix::new(seed);
         let mut closed = [0; 3];
         for now_ns in 1..10_000 {
@@ -312,7 +231,7 @@ mod tests {
                 0 => faces.set_routed(number, true),
                 1 | 2 => faces.set_routed(number, false),
                 3 => faces.extend_persistence(number, Persistence::Persistent),
-                4 => drop(faces.close(number)),
+                4 => drop(faces.remove(number)),
                 _ => {
                     if let Some(face) = faces.get_mut(number) {
                         face.used_ns = now_ns;
@@ -325,10 +244,10 @@ mod tests {
             let neighbour = neighbour.or_else(|| least_recent(&faces, |_| true));
             let at = random.below(3) as usize;
             let (next, expected) = match at {
-                0 => (faces.next_to_evict(0), sender),
-                1 => (faces.next_to_replace(Protocol::Tcp), neighbour),
+                0 => (faces.next_for_sender(), sender),
+                1 => (faces.next_for_stream(false), neighbour),
                 // A closed face has made room.
-                _ if faces.is_full() => (faces.next_to_replace(Protocol::Program), program),
+                _ if faces.is_full() => (faces.next_for_stream(true), program),
                 _ => (None, None),
             };
             let used_ns =
@@ -340,25 +259,24 @@ mod tests {
             );
             if let Some(next) = next {
                 closed[at] += 1;
-                faces.evict(next);
+                faces.remove(next);
             }
         }
         assert!(closed.iter().all(|&closed| closed > 500), "{closed:?}");
-        assert_eq!(faces.evicted(), closed.iter().sum::<u64>());
     }
 
     #[test]
     fn several_faces_are_listed_at_once() {
-        let mut faces = Faces::open(settings(MOST)).unwrap();
+        let mut faces = FaceTable::new(&settings(MOST));
         let mut random = SplitMix::new(7);
         (0..MOST as u64).for_each(|now_ns| add(&mut faces, &mut random, now_ns));
         faces.iter_mut().for_each(|(_, face)| face.counters.frames_in = 1);
-        let listed = |faces: &Faces| {
+        let listed = |faces: &FaceTable| {
             faces.eviction.streams.listed.len() + faces.eviction.senders.listed.len()
         };
-        let next = faces.next_to_replace(Protocol::Tcp).unwrap();
+        let next = faces.next_for_stream(false).unwrap();
         let before = listed(&faces);
-        faces.evict(next);
+        faces.remove(next);
         assert!(before > 4 && listed(&faces) == before - 1);
     }
 }

@@ -1,10 +1,7 @@
 //! A face: one neighbour, one group of neighbours, or one program on this machine.
 
-use crate::packets::{Headers, kind};
-
-use crate::faces::counters::{Counters, Lost};
+use crate::faces::counters::Counters;
 use crate::faces::outgoing::Peer;
-use crate::faces::queue::Queue;
 use crate::faces::remote::Remote;
 use crate::faces::stream::Stream;
 
@@ -15,7 +12,8 @@ pub struct Face {
     pub(crate) local: String,
     pub(crate) persistence: Persistence,
     pub(crate) mtu: usize,
-    /// Number of faces created before this one. Face numbers are reused; serial numbers are not.
+    /// Number of faces created before this one, set by the table of faces. Face numbers are reused;
+    /// serial numbers are not.
     pub(crate) serial: u64,
     /// Whether a local program receives the link header with the number of the face that received
     /// a packet (`faces/update`).
@@ -53,26 +51,34 @@ impl Persistence {
 /// The transport of a face.
 #[derive(Debug)]
 pub(crate) enum Link {
-    Datagrams {
-        channel: usize,
-        peer: Peer,
-        /// The receive queue of this neighbour alone, if it has one.
-        queue: Option<Queue>,
-    },
+    Datagrams { channel: u32, peer: Peer },
     Stream(Box<Stream>),
 }
 
-impl Link {
-    /// The receive queue of this neighbour alone.
-    pub(crate) fn own_queue(&self) -> Option<&Queue> {
-        match self {
-            Self::Datagrams { queue, .. } => queue.as_ref(),
-            Self::Stream(_) => None,
+impl Face {
+    /// A face that is created at this time.
+    pub(crate) fn new(
+        remote: Remote,
+        local: String,
+        persistence: Persistence,
+        mtu: usize,
+        now_ns: u64,
+        link: Link,
+    ) -> Self {
+        Self {
+            remote,
+            local,
+            persistence,
+            mtu,
+            serial: 0,
+            has_local_fields: false,
+            used_ns: now_ns,
+            has_route: false,
+            counters: Counters::default(),
+            link,
         }
     }
-}
 
-impl Face {
     /// The remote end of the face.
     pub fn remote(&self) -> &Remote {
         &self.remote
@@ -119,38 +125,4 @@ impl Face {
     pub fn is_shared(&self) -> bool {
         matches!(self.remote, Remote::Ethernet { to: None, .. } | Remote::Multicast { .. })
     }
-
-    /// Counts a received complete packet.
-    pub(crate) fn count_in(&mut self, headers: &Headers, packet: &[u8]) {
-        let counters = &mut self.counters;
-        *match (first_kind(packet), headers.nack) {
-            (kind::INTEREST, None) => &mut counters.interests_in,
-            (kind::INTEREST, Some(reason)) => return counters.count_nack_in(reason),
-            (kind::DATA, None) => &mut counters.data_in,
-            _ => &mut counters.others_in,
-        } += 1;
-    }
-
-    /// Counts a packet to send.
-    pub(crate) fn count_out(&mut self, headers: &Headers, packet: &[u8]) {
-        count_out(&mut self.counters, headers, packet);
-    }
-
-    /// Counts a frame that was not sent.
-    pub(crate) fn count_lost(&mut self, reason: Lost) {
-        self.counters.count_lost(reason, 1);
-    }
-}
-
-/// Counts a packet to send.
-pub(crate) fn count_out(counters: &mut Counters, headers: &Headers, packet: &[u8]) {
-    *match (first_kind(packet), headers.nack) {
-        (kind::DATA, _) => &mut counters.data_out,
-        (_, None) => &mut counters.interests_out,
-        (_, Some(reason)) => return counters.count_nack_out(reason),
-    } += 1;
-}
-
-fn first_kind(packet: &[u8]) -> u32 {
-    packet.first().copied().unwrap_or(0).into()
 }

@@ -7,58 +7,28 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
-use std::mem::MaybeUninit;
 use std::time::Duration;
+
+use rustix::event::epoll::EventFlags;
 
 use crate::packets::{
     Element, Headers, LpPacket, PACKET_MAX, Packet, Reassembler, Reassembly, kind,
 };
-use rustix::event::Timespec;
-use rustix::event::epoll::{self, Event, EventFlags};
-use rustix::io::Errno;
 
 use crate::faces::channel::Kind;
-use crate::faces::connection::Connection;
 use crate::faces::counters::Lost;
-use crate::faces::face::{Face, Link, Persistence};
+use crate::faces::face::{Face, Link};
+use crate::faces::handler::{Handler, ReceivedPacket};
+use crate::faces::lifecycle::{accept, disconnect, finish_opening};
 use crate::faces::queue::DATAGRAMS_PER_TURN;
 use crate::faces::registry::Faces;
 use crate::faces::stream::Input;
-use crate::faces::streams::{accept, disconnect, reconnect, shrink};
 use crate::faces::sys::{Address, BURST, Inbox};
-use crate::faces::waiting::Source;
+use crate::faces::waiting::{READY, Source};
 
 /// Maximum number of packets in reassembly, and their time limit.
 const REASSEMBLIES: usize = 256;
 const REASSEMBLY_NS: u64 = 2_000_000_000;
-
-/// Maximum number of ready sockets handled at a time.
-const READY: usize = 64;
-
-/// Handles received packets, and the creation and closing of faces.
-pub trait Handler {
-    /// Called after a face was created, and before its first packet.
-    fn up(&mut self, faces: &mut Faces, face: u32);
-    /// Called after a face was closed.
-    fn down(&mut self, faces: &mut Faces, face: u32);
-    /// Called after the connection of a permanent face was established or ended. It is established
-    /// for the first time after [`Handler::up`].
-    fn link_changed(&mut self, _faces: &mut Faces, _face: u32, _is_up: bool) {}
-    /// Called with complete packets that were received together, in order. The caller flushes
-    /// packets that are sent by [`Faces::send`].
-    fn packets(&mut self, faces: &mut Faces, packets: &[ReceivedPacket<'_>]);
-}
-
-/// A received complete packet.
-#[derive(Clone, Copy, Debug)]
-pub struct ReceivedPacket<'a> {
-    /// The number of the receiving face.
-    pub face: u32,
-    /// The link headers.
-    pub headers: Headers,
-    /// The bytes of the packet.
-    pub packet: &'a [u8],
-}
 
 /// Maximum number of packets in one call of [`Handler::packets`].
 const BATCH: usize = 32;
@@ -113,7 +83,7 @@ enum Sender {
     /// The face of a group, and one of its neighbours.
     Group(u32, Address),
     /// A sender without a face: its channel and address.
-    New(usize, Address),
+    New(u32, Address),
     /// A sender that cannot have a face.
     Unknown,
 }
@@ -140,18 +110,7 @@ impl Intake {
 
     /// Waits until a socket is ready, the timeout expires or a signal arrives.
     pub fn wait(&mut self, faces: &Faces, timeout: Duration) -> io::Result<()> {
-        let timeout = Timespec::try_from(timeout).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
-        self.ready.clear();
-        let mut room = [const { MaybeUninit::<Event>::uninit() }; READY];
-        match epoll::wait(&faces.epoll, &mut room, Some(&timeout)) {
-            Ok((events, _)) => {
-                let ready = events.iter().map(|event| (Source::of(event.data.u64()), event.flags));
-                self.ready.extend(ready);
-                Ok(())
-            }
-            Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        faces.poller.wait(&mut self.ready, timeout)
     }
 
     /// Whether the last wait found something.
@@ -167,7 +126,7 @@ impl Intake {
                 Source::Channel(_) => self.datagrams(faces, source, now_ns, handler),
                 Source::Neighbour(_) => {
                     // The others have every second turn, however many queues are full.
-                    let channel = faces.queue(source).map(|(channel, _)| channel as u32);
+                    let channel = faces.queue(source).map(|(channel, _)| channel);
                     self.datagrams(faces, source, now_ns, handler);
                     if let Some(channel) = channel.map(Source::Channel) {
                         self.datagrams(faces, channel, now_ns, handler);
@@ -279,9 +238,9 @@ impl Intake {
             return disconnect(faces, face, now_ns, handler);
         }
         if flags.contains(EventFlags::OUT) {
-            faces.flush_stream(face);
+            faces.streams.flush_one(&mut faces.table, face);
         }
-        let Some(receiving) = faces.get_mut(face) else { return };
+        let Some(receiving) = faces.table.get_mut(face) else { return };
         let serial = receiving.serial;
         let Link::Stream(stream) = &mut receiving.link else { return };
         let Some(socket) = stream.connection.socket() else { return };
@@ -300,7 +259,7 @@ impl Intake {
             let mut messages = Vec::new();
             ends |= websocket.receive(input.bytes(), &mut messages);
             // Replies to a handshake, a ping or a close.
-            faces.flush_stream(face);
+            faces.streams.flush_one(&mut faces.table, face);
             let frames = messages.iter().map(|message| message.as_deref().map_err(|lost| *lost));
             handle_frames(fragments, faces, (face, serial), frames, now_ns, handler);
         } else {
@@ -309,10 +268,10 @@ impl Intake {
             ends |= frames.is_broken();
             rest = frames.unread();
         }
-        if !faces.is_same(face, serial) {
+        if !faces.table.is_same(face, serial) {
             return;
         }
-        if let Some(Link::Stream(stream)) = faces.get_mut(face).map(|face| &mut face.link) {
+        if let Some(Link::Stream(stream)) = faces.table.get_mut(face).map(|face| &mut face.link) {
             stream.rest = rest.to_vec();
         }
         if ends {
@@ -333,50 +292,23 @@ fn handle_frames<'a>(
 ) {
     let mut batch = Batch::new();
     for frame in frames {
-        let is_open = faces.is_same(face, serial);
+        let is_open = faces.table.is_same(face, serial);
         let from = if is_open { Sender::Face(face) } else { Sender::Unknown };
         handle_frame(fragments, &mut batch, faces, now_ns, from, frame, handler);
     }
     batch.deliver(faces, handler);
 }
 
-/// Completes the opening of a connection, if it is being opened; returns false if that failed.
-fn finish_opening(faces: &mut Faces, face: u32, handler: &mut impl Handler) -> bool {
-    let Some(opening) = faces.get_mut(face) else { return true };
-    let is_permanent = opening.persistence == Persistence::Permanent;
-    let Link::Stream(stream) = &mut opening.link else { return true };
-    if !matches!(stream.connection, Connection::Opening { .. }) {
-        return true;
-    }
-    let Ok(is_open) = stream.connection.finish_opening() else { return false };
-    if is_open && is_permanent {
-        handler.link_changed(faces, face, true);
-    }
-    true
-}
-
-/// Closes idle faces, connects permanent faces again and frees empty buffers. Also resumes accepting
-/// connections, if it was paused for lack of file descriptors. Call it once a second.
-pub fn close_idle(faces: &mut Faces, now_ns: u64, handler: &mut impl Handler) {
-    for face in faces.idle(now_ns) {
-        faces.close(face);
-        handler.down(faces, face);
-    }
-    reconnect(faces, now_ns, handler);
-    shrink(faces);
-    faces.listen_again();
-}
-
 /// The sender of a frame, and the frame without Ethernet padding. `None` if the frame is not
 /// addressed to this host or a group.
 fn sender_of<'a>(
     faces: &mut Faces,
-    channel: usize,
+    channel: u32,
     from: &Address,
     frame: &'a [u8],
 ) -> Option<(Sender, &'a [u8])> {
     let at = channel;
-    let Some(channel) = faces.channels.get_mut(channel) else {
+    let Some(channel) = faces.channels.open.get_mut(channel) else {
         return Some((Sender::Unknown, frame));
     };
     if let Kind::Udp(_) = channel.kind {
@@ -468,12 +400,12 @@ fn handle_frame<'a>(
         (_, Ok(_)) => (None, Some(Lost::NoFace)),
         (_, &Err(reason)) => (None, Some(reason)),
     };
-    let Some(face) = number.and_then(|number| faces.get_mut(number)) else {
-        faces.others.frames_in += 1;
-        faces.others.octets_in += octets;
+    let Some(face) = number.and_then(|number| faces.table.get_mut(number)) else {
+        faces.table.others.frames_in += 1;
+        faces.table.others.octets_in += octets;
         return match refused {
-            Some(reason) => faces.others.count_lost(reason, 1),
-            None => faces.others.idle_in += 1,
+            Some(reason) => faces.table.others.count_lost(reason, 1),
+            None => faces.table.others.idle_in += 1,
         };
     };
     face.used_ns = now_ns;
@@ -520,7 +452,7 @@ fn handle_frame<'a>(
 /// Counts a complete packet of a face. Returns its headers without those that only local programs
 /// may set.
 fn count_and_filter(face: &mut Face, headers: Headers, packet: &[u8]) -> Headers {
-    face.count_in(&headers, packet);
+    face.counters.count_in(&headers, packet);
     match face.is_local() {
         true => headers,
         false => Headers { next_hop_face: None, incoming_face: None, no_cache: false, ..headers },
@@ -531,6 +463,7 @@ fn count_and_filter(face: &mut Face, headers: Headers, packet: &[u8]) -> Headers
 mod tests {
     use std::net::SocketAddr;
 
+    use crate::faces::face::Persistence;
     use crate::faces::remote::{Mac, Remote};
     use crate::faces::settings::{EthernetMethod, EthernetSettings, Settings};
 

@@ -38,13 +38,6 @@ pub(crate) enum Protocol {
     WebSocket,
 }
 
-/// A new connection.
-pub(crate) struct Accepted {
-    pub(crate) socket: OwnedFd,
-    /// The address of a neighbour; `None` for a program.
-    pub(crate) from: Option<SocketAddr>,
-}
-
 impl Listener {
     /// Accepts programs at a Unix socket, which must not block.
     pub(crate) fn programs(socket: OwnedFd, path: &str) -> Self {
@@ -77,16 +70,16 @@ impl Listener {
         poll(&mut listening, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
-    /// The next connection.
-    pub(crate) fn accept(&self) -> io::Result<Accepted> {
+    /// The next connection, and the address of the neighbour; `None` for a program.
+    pub(crate) fn accept(&self) -> io::Result<(OwnedFd, Option<SocketAddr>)> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (socket, from) = acceptfrom_with(&self.socket, flags)?;
         if self.protocol == Protocol::Program {
-            return Ok(Accepted { socket, from: None });
+            return Ok((socket, None));
         }
         configure(&socket)?;
         let from = from.and_then(|from| SocketAddr::try_from(from).ok());
-        Ok(Accepted { socket, from: Some(from.ok_or(io::ErrorKind::ConnectionAborted)?) })
+        Ok((socket, Some(from.ok_or(io::ErrorKind::ConnectionAborted)?)))
     }
 }
 

@@ -3,6 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::packets::PACKET_MAX;
+
+/// The smallest MTU in bytes with which 64 fragments can hold a packet.
+pub const MTU_MIN: usize = 240;
+
+const _: () = assert!((MTU_MIN - 100) * 64 >= PACKET_MAX);
+
 /// Limits and addresses of the faces.
 #[derive(Clone, Debug)]
 pub struct Settings {

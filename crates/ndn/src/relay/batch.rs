@@ -47,7 +47,7 @@ impl<S> Default for Batch<S> {
 #[derive(Debug)]
 pub(super) enum Command {
     /// An opened channel, by its number; `None`: a closed one, or only the main thread can send on it.
-    SetChannel(usize, Option<Outgoing>),
+    SetChannel(u32, Option<Outgoing>),
     /// A new or changed face.
     SetFace(u32, Face, FaceInfo),
     RemoveFace(u32),

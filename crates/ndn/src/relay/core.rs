@@ -110,7 +110,7 @@ impl<A: Access> Core<A> {
             return false;
         }
         let changes = self.rib.set(prefix, route);
-        faces.set_routed(route.face, true);
+        faces.table.set_routed(route.face, true);
         self.apply(faces, changes);
         true
     }
@@ -124,7 +124,7 @@ impl<A: Access> Core<A> {
     ) {
         let changes = self.rib.unset(prefix, face, origin);
         if !changes.is_empty() {
-            faces.set_routed(face, self.rib.has_route_to(face));
+            faces.table.set_routed(face, self.rib.has_route_to(face));
         }
         self.apply(faces, changes);
     }
@@ -142,7 +142,7 @@ impl<A: Access> Core<A> {
         let changes = self.rib.expire(self.now_ns);
         if !changes.is_empty() {
             self.changes += 1;
-            faces.keep_routed(&self.rib.faces());
+            faces.table.keep_routed(&self.rib.faces());
         }
         self.apply(faces, changes);
     }
@@ -193,7 +193,8 @@ impl<A: Access> Core<A> {
         {
             let (from, serial, Request { headers, packet }) = &next;
             // The packet was parsed before; of a closed face, nothing can be answered.
-            let interest = Interest::read(packet).ok().filter(|_| faces.is_same(*from, *serial));
+            let interest =
+                Interest::read(packet).ok().filter(|_| faces.table.is_same(*from, *serial));
             let Some(interest) = interest else {
                 self.counts.unanswered += 1;
                 continue;
@@ -343,7 +344,10 @@ mod tests {
             let programs = (0..2).map(|_| {
                 let (far, near) = UnixStream::pair().unwrap();
                 near.set_nonblocking(true).unwrap();
-                let face = faces.add_program("unix://test".into(), near.into(), 1).unwrap();
+                let face = faces
+                    .streams
+                    .add_program(&mut faces.table, "unix://test".into(), near.into(), 1)
+                    .unwrap();
                 core.up(&mut faces, face);
                 (face, far)
             });

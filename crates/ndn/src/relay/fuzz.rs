@@ -105,7 +105,10 @@ impl Run {
             let (far, near) = UnixStream::pair().expect("sockets");
             near.set_nonblocking(true).expect("a socket");
             let name = "unix://fuzz".to_owned();
-            let face = faces.add_program(name, near.into(), now_ns).expect("a face");
+            let face = faces
+                .streams
+                .add_program(&mut faces.table, name, near.into(), now_ns)
+                .expect("a face");
             core.up(&mut faces, face);
             programs.push((face, far));
         }
@@ -155,7 +158,7 @@ impl Run {
     fn check(&self) {
         let Self { plan, faces, core, .. } = self;
         assert!(faces.len() <= plan.faces.faces_max);
-        assert!(faces.on_demand() <= faces.on_demand_max());
+        assert!(faces.on_demand() <= faces.table.on_demand_max);
         let (settings, workers) = (&plan.settings, &core.workers);
         assert!(workers.pending() <= settings.pit_capacity);
         assert!(workers.stored_bytes() <= settings.cs_bytes);

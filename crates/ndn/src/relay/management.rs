@@ -439,7 +439,7 @@ pub(crate) fn update_face(faces: &mut Faces, from: u32, command: &Command<'_>) -
         return Err(INVALID_PROPERTIES);
     }
     let enabled = flags & LOCAL_FIELDS != 0;
-    let is_set = mask & LOCAL_FIELDS == 0 || faces.set_local_fields(number, enabled);
+    let is_set = mask & LOCAL_FIELDS == 0 || faces.table.set_local_fields(number, enabled);
     // Disabling what a face cannot have changes nothing.
     if !is_set && enabled {
         return Err(INVALID_PROPERTIES);

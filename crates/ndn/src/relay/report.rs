@@ -101,7 +101,7 @@ impl ForwardReport {
             plan: Arc::clone(&core.plan),
             seconds: ran_ns as f64 / 1e9,
             faces: faces.iter().map(face).collect(),
-            on_demand: [faces.on_demand(), faces.on_demand_max()],
+            on_demand: [faces.on_demand(), faces.table.on_demand_max],
             evicted: faces.evicted(),
             links: faces.total(),
             forwarder: core.workers.counters(),

@@ -255,7 +255,7 @@ impl<A: Access> Workers<A> {
                     seat.report = report.shard;
                     seat.uses = report.uses.into_iter().collect();
                     seat.requested -= 1;
-                    report.sent.iter().for_each(|sent| faces.add_sent(sent));
+                    report.sent.iter().for_each(|sent| faces.table.add_sent(sent));
                 }
                 let returned = batch.shard.take();
                 seat.take_back(batch);
@@ -474,8 +474,8 @@ impl<A: Access> Workers<A> {
 
     /// Passes opened channels to the workers, and removes closed ones.
     fn pass_channels(&mut self, faces: &mut Faces) {
-        for number in faces.take_changed_channels() {
-            self.command(|| Command::SetChannel(number, faces.outgoing(number)));
+        for number in faces.channels.take_changed() {
+            self.command(|| Command::SetChannel(number, faces.channels.outgoing(number)));
         }
     }
 
@@ -748,7 +748,10 @@ mod tests {
                 let (far, near) = UnixStream::pair().unwrap();
                 near.set_nonblocking(true).unwrap();
                 far.set_nonblocking(true).unwrap();
-                let face = faces.add_program("unix://test".into(), near.into(), 1).unwrap();
+                let face = faces
+                    .streams
+                    .add_program(&mut faces.table, "unix://test".into(), near.into(), 1)
+                    .unwrap();
                 let properties = Face { local: true, link: LinkKind::PointToPoint };
                 workers.set_face(&mut faces, face, properties);
                 (face, far)
