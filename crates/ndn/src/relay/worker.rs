@@ -71,26 +71,12 @@ impl Outbox for WorkerOutbox<'_> {
     }
 }
 
-/// The packets that a shard sends because of a command, in its worker or in the main thread.
-enum CommandOutbox<'a> {
-    Worker(WorkerOutbox<'a>),
-    Main(&'a mut Faces),
-}
-
-impl Outbox for CommandOutbox<'_> {
+/// The packets that a shard sends in the main thread, which publishes its notices before it receives
+/// packets again.
+impl Outbox for Faces {
+    #[inline]
     fn send(&mut self, face: FaceId, headers: &Headers, packet: &[u8]) {
-        match self {
-            Self::Worker(outbox) => outbox.send(face, headers, packet),
-            Self::Main(faces) => faces.send(face.0, headers, packet),
-        }
-    }
-
-    fn send_after_notices(&mut self, face: FaceId, headers: &Headers, packet: &[u8]) {
-        match self {
-            Self::Worker(outbox) => outbox.send_after_notices(face, headers, packet),
-            // The main thread publishes the notices before it receives packets again.
-            Self::Main(faces) => faces.send(face.0, headers, packet),
-        }
+        self.send(face.0, headers, packet);
     }
 }
 
@@ -216,9 +202,15 @@ impl<A: Access> Shard<A> {
                 forwarder.remove_face(FaceId(number));
             }
             Command::AddRoute { prefix, face, cost } => {
-                let mut outbox = CommandOutbox::new(egress, returned, faces);
+                let prefix = prefix.as_name();
                 // The main thread has checked the length of the prefix.
-                let _ = forwarder.add_route(now_ns, &prefix.as_name(), face, cost, &mut outbox);
+                let _ = match faces {
+                    Some(faces) => forwarder.add_route(now_ns, &prefix, face, cost, faces),
+                    None => {
+                        let mut outbox = WorkerOutbox { egress, returned };
+                        forwarder.add_route(now_ns, &prefix, face, cost, &mut outbox)
+                    }
+                };
             }
             Command::RemoveRoute { prefix, face } => {
                 forwarder.remove_route(&prefix.as_name(), face);
@@ -229,9 +221,10 @@ impl<A: Access> Shard<A> {
             Command::UnsetStrategy { prefix } => {
                 forwarder.unset_strategy(&prefix.as_name());
             }
-            Command::Notice(notice) => {
-                forwarder.notice(&notice, &mut CommandOutbox::new(egress, returned, faces));
-            }
+            Command::Notice(notice) => match faces {
+                Some(faces) => forwarder.notice(&notice, faces),
+                None => forwarder.notice(&notice, &mut WorkerOutbox { egress, returned }),
+            },
             // Handled by the caller, which has the batch.
             Command::Report => {}
         }
@@ -244,19 +237,6 @@ impl<A: Access> Shard<A> {
         let uses = uses.filter(|(_, usage)| *usage != FaceUse::default()).collect();
         let shard = ShardReport::of(&self.forwarder);
         WorkerReport { shard, uses, sent: self.egress.take_sent() }
-    }
-}
-
-impl<'a> CommandOutbox<'a> {
-    fn new(
-        egress: &'a mut Egress,
-        returned: &'a mut Packets,
-        faces: Option<&'a mut Faces>,
-    ) -> Self {
-        match faces {
-            Some(faces) => Self::Main(faces),
-            None => Self::Worker(WorkerOutbox { egress, returned }),
-        }
     }
 }
 

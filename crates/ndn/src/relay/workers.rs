@@ -218,9 +218,7 @@ impl<A: Access> Workers<A> {
                 &mut shard.forwarder
             }
         };
-        let mut send =
-            |to: FaceId, headers: &Headers, packet: &[u8]| faces.send(to.0, headers, packet);
-        forwarder.burst(now_ns, &run[..len], &mut send);
+        forwarder.burst(now_ns, &run[..len], faces);
         if forwarder.has_notices() {
             // Answers to the packets sent above are dispatched after this.
             for notice in forwarder.take_notices() {
@@ -292,9 +290,7 @@ impl<A: Access> Workers<A> {
     /// Passes a notice to all shards but that of the seat `from`; `None` is the main thread's own.
     fn publish(&mut self, faces: &mut Faces, from: Option<usize>, notice: Notice) {
         if from.is_some() {
-            let mut send =
-                |to: FaceId, headers: &Headers, packet: &[u8]| faces.send(to.0, headers, packet);
-            self.own.notice(&notice, &mut send);
+            self.own.notice(&notice, faces);
         }
         let notice = Arc::new(notice);
         for (at, seat) in self.seats.iter_mut().enumerate() {
@@ -499,9 +495,7 @@ impl<A: Access> Workers<A> {
         face: FaceId,
         cost: u64,
     ) -> Result<(), TooLong> {
-        let mut send =
-            |to: FaceId, headers: &Headers, packet: &[u8]| faces.send(to.0, headers, packet);
-        self.own.add_route(now_ns, &prefix.as_name(), face, cost, &mut send)?;
+        self.own.add_route(now_ns, &prefix.as_name(), face, cost, faces)?;
         let prefix = Arc::new(prefix.clone());
         for seat in &mut self.seats {
             let prefix = Arc::clone(&prefix);
