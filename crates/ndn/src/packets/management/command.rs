@@ -36,15 +36,9 @@ impl<'a> Command<'a> {
     /// The prefix of commands of neighbours: `/localhop/nfd`.
     pub const NEIGHBOURS: &'static [u8] = b"\x08\x08localhop\x08\x03nfd";
 
-    /// Whether a packet is an Interest under [`Command::PREFIX`]. Parses only the start of the
-    /// name, so that a check of every packet is cheap.
-    #[inline]
-    pub fn is_management(packet: &[u8]) -> bool {
-        Self::is_under(packet, Self::PREFIX)
-    }
-
     /// Whether a packet is an Interest under a prefix: [`Command::PREFIX`] or
-    /// [`Command::NEIGHBOURS`].
+    /// [`Command::NEIGHBOURS`]. Parses only the start of the name, so that a check of every packet is
+    /// cheap.
     #[inline]
     pub fn is_under(packet: &[u8], prefix: &[u8]) -> bool {
         let name = |packet| {
@@ -236,7 +230,7 @@ mod tests {
             &mut wire,
         );
         let interest = Interest::read(&wire).unwrap();
-        assert!(Command::is_management(&wire) && interest.must_be_fresh);
+        assert!(Command::is_under(&wire, Command::PREFIX) && interest.must_be_fresh);
         let read = Command::read(&interest).unwrap();
         assert_eq!((read.module, read.verb), (&b"rib"[..], &b"register"[..]));
         assert_eq!(read.parameters(), Some(parameters));
@@ -258,22 +252,22 @@ mod tests {
             let mut wire = Vec::new();
             crate::packets::NewInterest::new(name.as_name(), 1).write(&mut wire);
             let interest = Interest::read(&wire).unwrap();
-            assert!(Command::is_management(&wire));
+            assert!(Command::is_under(&wire, Command::PREFIX));
             assert_eq!(Command::read(&interest).map(|read| read.rest.len()), expected, "{text}");
         }
         let other: NameBuf = "/localhost/nfdx/rib/list".parse().unwrap();
         let mut wire = Vec::new();
         crate::packets::NewInterest::new(other.as_name(), 1).write(&mut wire);
         assert!(
-            !Command::is_management(&wire)
-                && !Command::is_management(&wire[1..])
-                && !Command::is_management(&[])
+            !Command::is_under(&wire, Command::PREFIX)
+                && !Command::is_under(&wire[1..], Command::PREFIX)
+                && !Command::is_under(&[], Command::PREFIX)
         );
         let ours: NameBuf = "/localhost/nfd/rib/list".parse().unwrap();
         let mut data = Vec::new();
         crate::packets::NewData { name: ours.as_name(), freshness_ms: None, content: &[] }
             .write(&mut data);
-        assert!(!Command::is_management(&data));
+        assert!(!Command::is_under(&data, Command::PREFIX));
     }
 
     #[test]
