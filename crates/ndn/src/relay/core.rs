@@ -398,7 +398,7 @@ mod tests {
             run.core.serve(&mut run.faces);
             // What a turn spends is bounded, whatever arrives. What it forwards is not less.
             assert!(run.core.counts.answered - answered <= 2 * 4 + 1, "turn {turn}");
-            assert_eq!(run.core.workers.counters().interests_out, turn);
+            assert_eq!(run.core.workers.total().counters.interests_out, turn);
             run.core.now_ns += 1_000_000;
         }
         // Another program is not behind all requests of the first one.

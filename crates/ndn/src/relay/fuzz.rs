@@ -160,8 +160,8 @@ impl Run {
         assert!(faces.len() <= plan.faces.faces_max);
         assert!(faces.on_demand() <= faces.table.on_demand_max);
         let (settings, workers) = (&plan.settings, &core.workers);
-        assert!(workers.pending() <= settings.pit_capacity);
-        assert!(workers.stored_bytes() <= settings.cs_bytes);
+        assert!(workers.total().pending <= settings.pit_capacity);
+        assert!(workers.total().kept_bytes <= settings.cs_bytes);
         let share = settings.pit_per_face.unwrap_or(usize::MAX);
         for (face, _) in faces.iter() {
             assert!(workers.face_use(face).pending as usize <= share);
@@ -176,7 +176,7 @@ impl Run {
     /// Everything ends: pending Interests with their lifetime, routes with their faces.
     fn end(mut self) {
         self.wait(2 * self.plan.settings.lifetime_max_ms * 1_000_000);
-        assert_eq!(self.core.workers.pending(), 0);
+        assert_eq!(self.core.workers.total().pending, 0);
         let open: Vec<u32> = self.faces.iter().map(|(face, _)| face).collect();
         for face in open {
             assert!(self.faces.close(face));

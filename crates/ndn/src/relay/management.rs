@@ -18,6 +18,7 @@ use crate::packets::management::{
 use crate::packets::{Headers, Interest, NameBuf, NewData};
 
 use crate::forwarder::design::Access;
+use crate::relay::batch::ShardReport;
 use crate::relay::core::Core;
 use crate::relay::events::FaceEvents;
 use crate::relay::requests::REQUEST;
@@ -144,33 +145,26 @@ impl<A: Access> Core<A> {
             }
             // A longer name refers to an earlier version of a data set, which is no longer stored.
             _ if !command.rest.is_empty() && is_list(command) => return false,
-            (b"rib", b"list") => {
-                self.rib_to(&mut content);
-                return self.publish(interest, 4, content, data);
-            }
-            (b"fib", b"list") => {
-                self.fib_to(&mut content);
-                return self.publish(interest, 4, content, data);
-            }
-            (b"faces", b"list") => {
-                self.faces_to(faces, &FaceFilter::default(), &mut content);
-                return self.publish(interest, 4, content, data);
-            }
-            (b"strategy-choice", b"list") => {
-                self.strategies_to(&mut content);
-                return self.publish(interest, 4, content, data);
-            }
-            (b"cs", b"info") => {
-                self.content_store().write(&mut content);
-                return self.publish(interest, 4, content, data);
-            }
-            (b"status", b"general") => {
-                self.status(faces).write(&mut content);
+            _ if self.dataset(faces, command, &mut content) => {
                 return self.publish(interest, 4, content, data);
             }
             _ => Err((501, "unknown command")),
         };
         respond(interest, result, data);
+        true
+    }
+
+    /// Writes the data set that a request names; returns false if there is no such data set.
+    fn dataset(&mut self, faces: &Faces, command: &Command<'_>, out: &mut Vec<u8>) -> bool {
+        match (command.module, command.verb) {
+            (b"rib", b"list") => self.rib_to(out),
+            (b"fib", b"list") => self.fib_to(out),
+            (b"faces", b"list") => self.faces_to(faces, &FaceFilter::default(), out),
+            (b"strategy-choice", b"list") => self.strategies_to(out),
+            (b"cs", b"info") => self.content_store().write(out),
+            (b"status", b"general") => self.status(faces).write(out),
+            _ => return false,
+        }
         true
     }
 
@@ -379,11 +373,11 @@ impl<A: Access> Core<A> {
 
     /// The data set `cs/info`.
     fn content_store(&self) -> CsInfo {
-        let counters = self.workers.counters();
+        let ShardReport { counters, kept, .. } = self.workers.total();
         CsInfo {
             capacity: self.cs_capacity as u64,
             flags: if self.cs_capacity > 0 { 3 } else { 0 },
-            entries: self.workers.stored() as u64,
+            entries: kept as u64,
             hits: counters.cs_hits,
             misses: counters.cs_misses,
         }
@@ -393,14 +387,14 @@ impl<A: Access> Core<A> {
     fn status(&mut self, faces: &Faces) -> GeneralStatus {
         // Counters of all faces are added.
         self.requests.spend(faces.len() as u64 / 16);
-        let counters = self.workers.counters();
+        let ShardReport { counters, pending, kept, .. } = self.workers.total();
         GeneralStatus {
             version: format!("ringtap {}", self.version),
             started_ms: self.began_ms,
             now_ms: now_ns() / 1_000_000,
             fib_entries: self.rib.iter().count() as u64,
-            pit_entries: self.workers.pending() as u64,
-            cs_entries: self.workers.stored() as u64,
+            pit_entries: pending as u64,
+            cs_entries: kept as u64,
             in_interests: counters.interests_in,
             in_data: counters.data_in,
             in_nacks: counters.nacks_in,

@@ -96,7 +96,7 @@ impl ForwardReport {
             counters: *face.counters(),
             usage: core.workers.face_use(number),
         };
-        let settings = &plan.settings;
+        let (settings, total) = (&plan.settings, core.workers.total());
         Self {
             plan: Arc::clone(&core.plan),
             seconds: ran_ns as f64 / 1e9,
@@ -104,17 +104,17 @@ impl ForwardReport {
             on_demand: [faces.on_demand(), faces.table.on_demand_max],
             evicted: faces.evicted(),
             links: faces.total(),
-            forwarder: core.workers.counters(),
+            forwarder: total.counters,
             shards: core.workers.shards(),
             worker_full: core.workers.dropped(),
             notices_lost: core.workers.notices_dropped(),
-            pending: core.workers.pending(),
+            pending: total.pending,
             pending_max: [
                 settings.pit_capacity,
                 settings.pit_per_face.unwrap_or(settings.pit_capacity),
             ],
-            kept: core.workers.stored(),
-            kept_bytes: core.workers.stored_bytes(),
+            kept: total.kept,
+            kept_bytes: total.kept_bytes,
             kept_bytes_max: settings.cs_bytes,
             routes: core.rib.len(),
             incomplete,

@@ -24,7 +24,7 @@ use std::time::Duration;
 use crate::faces::{FaceInfo, Faces, ReceivedPacket};
 use crate::forwarder::design::Access;
 use crate::forwarder::{
-    Counters, Dispatch, Face, FaceId, FaceUse, Forwarder, Notice, Parallel, Strategy, TooLong,
+    Dispatch, Face, FaceId, FaceUse, Forwarder, Notice, Parallel, Strategy, TooLong,
 };
 use crate::packets::{Headers, NameBuf};
 use ringtap_base::Clock;
@@ -402,6 +402,18 @@ impl<A: Access> Workers<A> {
         std::iter::once(own).chain(self.seats.iter().map(latest)).collect()
     }
 
+    /// The sum of the latest counters of all shards.
+    pub(crate) fn total(&self) -> ShardReport {
+        let mut total = ShardReport::default();
+        for ShardReport { counters, pending, kept, kept_bytes } in self.shards() {
+            total.counters.add(&counters);
+            total.pending += pending;
+            total.kept += kept;
+            total.kept_bytes += kept_bytes;
+        }
+        total
+    }
+
     /// Notices dropped for the same reason.
     pub(crate) fn notices_dropped(&self) -> u64 {
         self.notices_dropped
@@ -410,18 +422,6 @@ impl<A: Access> Workers<A> {
     /// Packets dropped because a worker had too many batches waiting.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
-    }
-
-    /// The sum of the latest counters of all shards.
-    pub(crate) fn counters(&self) -> Counters {
-        let mut sum = Counters::default();
-        self.shards().iter().for_each(|shard| sum.add(&shard.counters));
-        sum
-    }
-
-    /// Number of pending Interests of all shards.
-    pub(crate) fn pending(&self) -> usize {
-        self.shards().iter().map(|shard| shard.pending).sum()
     }
 
     /// Whether a shard that is home has pending Interests.
@@ -445,16 +445,6 @@ impl<A: Access> Workers<A> {
             }
         }
         sum
-    }
-
-    /// Number of Data in the content stores of all shards.
-    pub(crate) fn stored(&self) -> usize {
-        self.shards().iter().map(|shard| shard.kept).sum()
-    }
-
-    /// Number of bytes that they need.
-    pub(crate) fn stored_bytes(&self) -> usize {
-        self.shards().iter().map(|shard| shard.kept_bytes).sum()
     }
 
     /// Adds or changes a face in all shards.
@@ -709,9 +699,9 @@ mod tests {
 
     use super::*;
     use crate::faces::Settings as FaceSettings;
-    use crate::forwarder::LinkKind;
     use crate::forwarder::Settings;
     use crate::forwarder::design::OwnTables;
+    use crate::forwarder::{Counters, LinkKind};
     use crate::packets::{NewData, NewInterest};
 
     /// Packets in a turn, and turns.
@@ -810,7 +800,7 @@ mod tests {
             assert!(self.workers.report(&mut self.faces, Duration::from_secs(60)));
             self.receive();
             assert_eq!((self.workers.dropped(), self.workers.notices_dropped()), (0, 0));
-            Outcome { counters: self.workers.counters(), received: self.received }
+            Outcome { counters: self.workers.total().counters, received: self.received }
         }
     }
 
