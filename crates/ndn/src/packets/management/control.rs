@@ -1,6 +1,6 @@
 //! Parameters and responses of commands.
 
-use crate::packets::write::{put, put_head, put_value};
+use crate::packets::write::{put, put_value};
 use crate::packets::{Element, Elements, Error, Name, NameBuf, kind};
 
 pub(super) const FACE_ID: u32 = 0x69;
@@ -155,8 +155,7 @@ pub(super) fn put_if(out: &mut Vec<u8>, kind: u32, number: Option<u64>) {
 pub(super) fn put_strategy(out: &mut Vec<u8>, name: &NameBuf) {
     let mut inner = Vec::new();
     put(&mut inner, kind::NAME, name.as_bytes());
-    put_head(out, STRATEGY, inner.len());
-    out.extend_from_slice(&inner);
+    put(out, STRATEGY, &inner);
 }
 
 pub(super) fn strategy(element: &Element<'_>) -> Result<NameBuf, Error> {
