@@ -3,12 +3,8 @@
 
 Exits with 1 if a package is not in the table of layers in docs/ARCHITECTURE.md, if it uses a
 package of a higher layer, or if there is a cycle. The files of a package must not import each other
-in a circle, either, except those in the table CIRCLES. An import through a re-export counts as one of the
-file that defines the item; a declaration (`mod`), a re-export and tests do not count.
-
-Usage: scripts/graph.py [--circles]
-
-With --circles, prints each circle among files and the imports that cause it.
+in a circle, either. An import through a re-export counts as one of the file that defines the item; a
+declaration (`mod`), a re-export and tests do not count.
 """
 
 import collections
@@ -20,10 +16,6 @@ import subprocess
 import sys
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), ".."))
-
-# The circles among files that remain: one file of each, and the number of its files.
-CIRCLES = {
-}
 
 # Comments, strings, characters and lifetimes; names; path separators; all else, one by one.
 TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|b?r(?P<hash>\#*)".*?"(?P=hash)|[bc]?"(?:\\.|[^"\\])*"|b?'(?:\\[^\n]*?|[^'\\\n])'|'\w+
@@ -264,8 +256,8 @@ def circles(imports):
 
 
 def file_faults(folders):
-    """The circles among the files of each package that the table lacks, and what the table has in excess."""
-    faults, left = [], dict(CIRCLES)
+    """The circles among the files of each package, and the imports that cause them."""
+    faults = []
     for folder in folders:
         roots = [one for shape in ("lib.rs", "main.rs", "bin/*.rs", "bin/*/main.rs") for one in glob.glob(f"{folder}/src/{shape}")]
         for root in sorted(roots):
@@ -273,15 +265,8 @@ def file_faults(folders):
             for files in circles(imports):
                 causes = [f"    {file} → {other}: {', '.join(sorted(imports[file, other]))}"
                           for file, other in sorted(imports) if file in files and other in files]
-                if "--circles" in sys.argv:
-                    print("\n".join([f"{len(files)} files of {folder} import each other:"] + causes))
-                known = [file for file in files if file in left]
-                allowed = sum(left.pop(file) for file in known)
-                if len(known) != 1 and allowed or len(files) < allowed:
-                    faults.append(f"CIRCLES has {allowed} files for {', '.join(known)}, but the circle has {len(files)}")
-                elif len(files) > allowed:
-                    faults.append("\n".join([f"{len(files)} files of {folder} import each other in a circle (CIRCLES allows {allowed}):"] + causes))
-    return faults + [f"{file} is in CIRCLES, but in no circle" for file in left]
+                faults.append("\n".join([f"{len(files)} files of {folder} import each other in a circle:"] + causes))
+    return faults
 
 
 def lines(folders, uses, program):
