@@ -17,7 +17,7 @@ use ringtap_extract::Facts;
 
 use crate::ends::Ends;
 use crate::entry::Entry;
-use crate::{EndReason, FlowRecord, Part};
+use crate::{EndReason, FlowRecord, History, Part, TcpPerformance};
 
 /// When flows are cut.
 #[derive(Clone, Copy, Debug)]
@@ -69,36 +69,53 @@ impl Cuts {
     }
 }
 
-/// What earlier parts of a live flow had.
+/// What was reported of a live flow.
 #[derive(Debug)]
 pub(crate) struct Reported {
     /// Earliest packet since the last cut, if there is one.
     pub(crate) first_ns: u64,
-    /// The parts so far, joined, without facts; absent before the first one.
-    pub(crate) earlier: Option<Box<FlowRecord>>,
-    /// Parts so far.
-    parts: u32,
+    /// The parts so far; absent before the first one.
+    earlier: Option<Box<Earlier>>,
     /// Values among the facts that were reported, and values left out.
     facts: u32,
     beyond: u32,
 }
 
+/// The parts of a live flow so far, joined: what its entry does not keep.
+#[derive(Clone, Debug)]
+struct Earlier {
+    parts: u32,
+    /// Earliest packet when the first part was made.
+    flow_first_ns: u64,
+    first_ns: u64,
+    last_ns: u64,
+    packets: [u64; 2],
+    octets: [u64; 2],
+    tcp_flags: [u8; 2],
+    ttl: [[u8; 2]; 2],
+    ip_len: [[u16; 2]; 2],
+    tos: [u8; 2],
+    history: History,
+    end_reason: EndReason,
+    tcp: Option<Box<TcpPerformance>>,
+}
+
 /// Most bytes that a flow takes more if it is cut.
-pub const PART_BYTES: u64 = (size_of::<Reported>() + size_of::<FlowRecord>()) as u64;
+pub const PART_BYTES: u64 =
+    (size_of::<Reported>() + size_of::<Earlier>() + size_of::<TcpPerformance>()) as u64;
 
 impl Reported {
     /// Nothing of a flow with a first packet of this time.
     pub(crate) fn none(first_ns: u64) -> Self {
-        Self { first_ns, earlier: None, parts: 0, facts: 0, beyond: 0 }
+        Self { first_ns, earlier: None, facts: 0, beyond: 0 }
     }
 
-    /// The part that is counted now.
+    /// The part that is counted now, of a flow with this first packet.
     pub(crate) fn part(&self, first_ns: u64) -> Part {
-        let flow_first_ns = match self.earlier.as_deref() {
-            Some(FlowRecord { part: Some(first), .. }) => first.flow_first_ns,
-            _ => first_ns,
-        };
-        Part { number: self.parts, flow_first_ns }
+        match &self.earlier {
+            Some(own) => Part { number: own.parts, flow_first_ns: own.flow_first_ns },
+            None => Part { number: 0, flow_first_ns: first_ns },
+        }
     }
 
     /// The facts that no part has reported.
@@ -114,36 +131,61 @@ impl Reported {
     /// A part was reported; now the flow has that many facts and values left out.
     pub(crate) fn add(&mut self, mut part: FlowRecord, (facts, beyond): (usize, u32)) {
         part.facts = Facts::default();
-        part.application = None;
-        match &mut self.earlier {
-            None => self.earlier = Some(Box::new(part)),
-            Some(earlier) => {
-                earlier.end_reason = part.end_reason;
-                earlier.join(part);
-            }
-        }
-        self.parts += 1;
+        let Part { number, flow_first_ns } = part.part.unwrap_or(self.part(part.first_ns));
+        let whole = self.joined(part);
+        self.earlier = Some(Box::new(Earlier {
+            parts: number + 1,
+            flow_first_ns,
+            end_reason: whole.end_reason,
+            first_ns: whole.first_ns,
+            last_ns: whole.last_ns,
+            packets: whole.packets,
+            octets: whole.octets,
+            tcp_flags: whole.tcp_flags,
+            ttl: whole.ttl,
+            ip_len: whole.ip_len,
+            tos: whole.tos,
+            history: whole.history,
+            tcp: whole.tcp.map(Box::new),
+        }));
         (self.facts, self.beyond) = (facts as u32, beyond);
     }
 
     /// Whether the parts so far say another reason why the flow ended.
     pub(crate) fn is_ended_by_other(&self, reason: EndReason) -> bool {
-        let said = match self.earlier.as_deref().map(|earlier| earlier.end_reason) {
+        let said = match self.earlier.as_ref().map(|earlier| earlier.end_reason) {
             Some(EndReason::Active) => Some(EndReason::Idle),
             said => said,
         };
         said != Some(reason)
     }
 
-    /// The record of the whole flow, with the facts and the application of its last part.
-    pub(crate) fn joined(mut earlier: FlowRecord, mut last: FlowRecord) -> FlowRecord {
+    /// The record of the whole flow, from that of its last part with all facts.
+    pub(crate) fn joined(&self, mut last: FlowRecord) -> FlowRecord {
+        let Some(earlier) = self.earlier.as_deref() else { return last };
         let facts = std::mem::take(&mut last.facts);
-        earlier.end_reason = last.end_reason;
-        earlier.application = last.application.take();
-        earlier.join(last);
-        earlier.part = None;
-        earlier.facts = facts;
-        earlier
+        let mut whole = FlowRecord {
+            first_ns: earlier.first_ns,
+            last_ns: earlier.last_ns,
+            packets: earlier.packets,
+            octets: earlier.octets,
+            tcp_flags: earlier.tcp_flags,
+            ttl: earlier.ttl,
+            ip_len: earlier.ip_len,
+            tos: earlier.tos,
+            history: earlier.history,
+            tcp: earlier.tcp.as_deref().copied(),
+            // The entry keeps these.
+            icmp_type_code: last.icmp_type_code,
+            initiator: last.initiator,
+            path: last.path,
+            end_reason: last.end_reason,
+            application: last.application,
+            ..FlowRecord::new(last.key)
+        };
+        whole.join(last);
+        whole.facts = facts;
+        whole
     }
 }
 

@@ -418,8 +418,8 @@ impl<E: Ends> Shelf<E> {
             let first_ns = self.first_ns[at];
             let mut record = entry.record(first_ns, carried, &rules.paths, EndReason::Forced);
             record.tcp = self.tcp.performance(at);
-            if let Some(earlier) = self.reported.get(at).and_then(|own| own.earlier.as_deref()) {
-                record = Reported::joined(earlier.clone(), record);
+            if let Some(reported) = self.reported.get(at) {
+                record = reported.joined(record);
             }
             record.facts = self.facts.get(at).cloned().unwrap_or_default();
             each(record, entry.class());
@@ -449,10 +449,7 @@ impl<E: Ends> Shelf<E> {
             let facts = std::mem::take(&mut last.facts);
             observer.part(&FlowRecord { facts, ..last.without_packets(own) });
         }
-        let mut whole = match self.reported[at].earlier.take() {
-            Some(earlier) => Reported::joined(*earlier, last),
-            None => last,
-        };
+        let mut whole = self.reported[at].joined(last);
         whole.facts = self.take_facts(at);
         whole
     }

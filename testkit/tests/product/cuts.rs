@@ -21,7 +21,7 @@ fn records(plan: &Plan, capture: &Capture) -> Vec<FlowRecord> {
     records
 }
 
-/// The flows of parts, and the keys of different flows with first packets of the same time, which cannot be told apart.
+/// The flows of parts, and the keys of different flows with first packets of the same time, which have the same `flowId`.
 fn joined(parts: &[FlowRecord]) -> (Vec<FlowRecord>, HashSet<FlowKey>) {
     let mut flows: HashMap<_, Vec<FlowRecord>> = HashMap::new();
     for part in parts {
