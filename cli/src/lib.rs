@@ -14,6 +14,7 @@ mod console;
 mod doctor;
 #[cfg(feature = "embedded")]
 pub mod embedded;
+mod exit;
 mod filter;
 mod generate;
 mod links;

@@ -19,16 +19,13 @@ use ringtap_io::live::{Drain, Options, Receiver, State, Wake};
 use ringtap_wire::LinkType;
 
 use crate::args::{CheckArgs, Form};
-use crate::{live, signals};
+use crate::{exit, live, signals};
 use findings::Findings;
 use ringtap_base::Clock;
 use ringtap_program::json::json;
 use ringtap_program::privileges::CapabilitySet;
 use ringtap_program::{privileges, sandbox};
 use ringtap_terminal::console;
-
-/// The exit code for losses.
-const LOST: u8 = 3;
 
 /// Most frames of a burst.
 const BURST: usize = 256;
@@ -70,7 +67,7 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     if state == State::Gone {
         bail!("{interface} is gone");
     }
-    Ok(if findings.is_success() { ExitCode::SUCCESS } else { ExitCode::from(LOST) })
+    Ok(if findings.is_success() { ExitCode::SUCCESS } else { ExitCode::from(exit::LOST) })
 }
 
 /// Reads the frames that arrived before the stop signal. All queues are closed before any is read;

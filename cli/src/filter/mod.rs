@@ -23,7 +23,7 @@ use ringtap_io::capture::Severity;
 use ringtap_skeleton::Skeleton;
 
 use crate::args::{FilterAction, FilterArgs, Form};
-use crate::{live as interfaces, signals, source};
+use crate::{exit, live as interfaces, signals, source};
 use files::{Output, existing, key, read_rules};
 use ringtap_base::text::shown_lines;
 use ringtap_program::json::json;
@@ -32,9 +32,6 @@ use ringtap_program::roles::Roles;
 use ringtap_program::{privileges, sandbox};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
-
-/// The exit code for losses with `--fail-on-drop`.
-const LOST: u8 = 3;
 
 static WATCH: Watch = Watch::new();
 
@@ -192,13 +189,6 @@ fn exit_code(args: &FilterArgs, report: &FilterReport) -> ExitCode {
     for (reason, packets) in &losses {
         print_message("warning", &format!("packets lost ({reason}): {packets}"));
     }
-    if report.failed() {
-        ExitCode::FAILURE
-    } else if report.interrupted {
-        ExitCode::from(signals::INTERRUPTED)
-    } else if args.fail_on_drop && !losses.is_empty() {
-        ExitCode::from(LOST)
-    } else {
-        ExitCode::SUCCESS
-    }
+    let lost = args.fail_on_drop && !losses.is_empty();
+    exit::code(report.failed(), report.interrupted, lost)
 }

@@ -20,7 +20,7 @@ use ringtap_measure::run::{
 use ringtap_traffic::{Generator, Profile};
 
 use crate::args::{Capture, Form, MeasureArgs};
-use crate::{generate, live, signals, source};
+use crate::{exit, generate, live, signals, source};
 use ringtap_program::atomic_file::Existing;
 use ringtap_program::json::json;
 use ringtap_program::privileges::CapabilitySet;
@@ -30,9 +30,6 @@ use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, note, print_message};
 
 pub(crate) use merge::run as merge;
-
-/// The exit code for losses with `--fail-on-drop`.
-const LOST: u8 = 3;
 
 static WATCH: Watch = Watch::new();
 
@@ -183,18 +180,13 @@ fn print_notices(notices: &[Notice]) {
 /// The exit code; prints drops with `--fail-on-drop`.
 fn exit_code(args: &MeasureArgs, outcome: &MeasureOutcome) -> ExitCode {
     let is_error = |notice: &Notice| notice.severity == Severity::Error && !source::is_stop(notice);
-    if outcome.run.failure.is_some() || outcome.run.notices.iter().any(is_error) {
-        return ExitCode::FAILURE;
-    }
-    if outcome.run.interrupted {
-        return ExitCode::from(signals::INTERRUPTED);
-    }
-    let dropped: u64 = outcome.run.ledger.dropped().values().sum();
-    if args.fail_on_drop && dropped > 0 {
+    let failed = outcome.run.failure.is_some() || outcome.run.notices.iter().any(is_error);
+    let dropped = outcome.run.dropped();
+    let lost = args.fail_on_drop && dropped > 0;
+    if lost && !failed && !outcome.run.interrupted {
         print_message("error", &format!("packets dropped: {dropped}"));
-        return ExitCode::from(LOST);
     }
-    ExitCode::SUCCESS
+    exit::code(failed, outcome.run.interrupted, lost)
 }
 
 /// The capture options of the flags.

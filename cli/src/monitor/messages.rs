@@ -11,10 +11,7 @@ use ringtap_terminal::console::{self, print_message};
 use ringtap_terminal::html::html;
 
 use crate::args::{MonitorArgs, ReportForm};
-use crate::{signals, source, text};
-
-/// The exit code for losses with `--fail-on-drop`.
-const LOST: u8 = 3;
+use crate::{exit, source, text};
 
 /// Most sources in the title of a page.
 const TITLED: usize = 3;
@@ -74,15 +71,10 @@ pub(super) fn print(
 
 /// The exit code; prints losses with `--fail-on-drop`.
 pub(super) fn exit_code(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
-    if has_failed(outcome) {
-        return ExitCode::FAILURE;
-    }
-    if outcome.run.interrupted {
-        return ExitCode::from(signals::INTERRUPTED);
-    }
-    let losses = losses(args, outcome);
+    let (failed, interrupted) = (has_failed(outcome), outcome.run.interrupted);
+    let losses = if failed || interrupted { Vec::new() } else { losses(args, outcome) };
     losses.iter().for_each(|loss| print_message("error", loss));
-    if losses.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(LOST) }
+    exit::code(failed, interrupted, !losses.is_empty())
 }
 
 /// Returns true if reading, writing or exporting failed.
