@@ -3,16 +3,11 @@
 mod numbers;
 mod table;
 
-use std::fmt::Write as _;
-
 use ringtap_engine::Watch;
-use ringtap_serve::{Get, Reply, Site, label_value};
+use ringtap_serve::{Exposition, Format, Metric, Reply, label_value};
 
+use numbers::Numbers;
 pub(crate) use numbers::RunStats;
-use numbers::{Metric, Numbers};
-
-/// The type of the format.
-const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// What the numbers come from.
 pub(crate) struct Metrics {
@@ -42,37 +37,18 @@ impl Metrics {
 
     /// The current values.
     pub(crate) fn reply(&self) -> Reply {
-        let text = text(self.watch, self.queues, &self.interfaces, &self.stats());
-        Reply::Resource { kind: KIND, body: text.into_bytes() }
+        page(self.watch, self.queues, &self.interfaces, &self.stats()).reply()
     }
 }
 
-impl Site for Metrics {
-    fn get(&mut self, request: &Get<'_>) -> Reply {
-        if request.path == "/metrics" {
-            self.reply()
-        } else {
-            Reply::missing("the metrics are at /metrics")
-        }
-    }
-}
-
-/// All metrics in Prometheus' text format. Those without samples are left out.
-fn text(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -> String {
+/// All metrics.
+fn page(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -> Exposition {
     let numbers = Numbers { watch, queues, interfaces, stats };
-    let mut text = String::new();
-    for Metric { name, kind, help, samples } in table::METRICS {
-        let samples = samples(&numbers);
-        if samples.is_empty() {
-            continue;
-        }
-        // Writing to a String cannot fail.
-        let _ = write!(text, "# HELP ringtap_{name} {help}\n# TYPE ringtap_{name} {kind}\n");
-        for (labels, value) in samples {
-            let _ = writeln!(text, "ringtap_{name}{labels} {value}");
-        }
+    let mut page = Exposition::new(Format::Prometheus, "ringtap_");
+    for Metric { name, help, samples } in table::METRICS {
+        page.add(name, help, &samples(&numbers));
     }
-    text
+    page
 }
 
 #[cfg(test)]
@@ -83,8 +59,9 @@ mod tests {
     use std::time::Duration;
 
     use ringtap_extract::Unread;
-    use ringtap_monitor::report::TcpTotals;
     use ringtap_monitor::{Shortage, Totals};
+    use ringtap_monitor::report::TcpTotals;
+    use ringtap_serve::kind;
 
     use super::*;
 
@@ -95,19 +72,17 @@ mod tests {
         watch.fragments_forgotten.set(1, 5);
         watch.messages.set(0, 6);
         watch.unread_payloads[Unread::Truncated as usize].set(0, 4);
-        let shortage = Shortage { flows_ended_early: 3, ..Shortage::default() };
         let stats = RunStats {
             elapsed: Duration::from_millis(1500),
             alerts: 2,
-            flows: None,
             totals: Totals {
-                shortage,
+                shortage: Shortage { flows_ended_early: 3, ..Shortage::default() },
                 tcp: Some(TcpTotals { zero_windows: 9, ..Default::default() }),
-                live_flows: 0,
+                ..Totals::default()
             },
-            outputs: Vec::new(),
+            ..RunStats::default()
         };
-        let text = text(&watch, 2, &[], &stats);
+        let text = page(&watch, 2, &[], &stats).text();
         for wanted in [
             "# TYPE ringtap_packets_total counter\nringtap_packets_total{queue=\"0\"} 0\n",
             "ringtap_packets_total{queue=\"1\"} 7\n",
@@ -129,15 +104,8 @@ mod tests {
     #[test]
     fn metrics_of_interfaces_have_an_interface_label() {
         let watch = Watch::new();
-        let stats = RunStats {
-            elapsed: Duration::ZERO,
-            alerts: 0,
-            flows: None,
-            totals: Totals::default(),
-            outputs: Vec::new(),
-        };
         let names = ["eth0", "a\"b\\"].map(label_value);
-        let text = text(&watch, 2, &names, &stats);
+        let text = page(&watch, 2, &names, &RunStats::default()).text();
         for wanted in [
             "ringtap_packets_total{interface=\"eth0\",queue=\"1\"} 0\n",
             "ringtap_packets_total{interface=\"a\\\"b\\\\\",queue=\"0\"} 0\n",
@@ -155,8 +123,8 @@ mod tests {
     /// The page of live runs has the table of all metrics.
     #[test]
     fn the_page_lists_all_metrics() {
-        let rows = table::METRICS.iter().map(|metric| {
-            format!("| `ringtap_{}` | {} | {} |\n", metric.name, metric.kind, metric.help)
+        let rows = table::METRICS.iter().map(|Metric { name, help, .. }| {
+            format!("| `ringtap_{name}` | {} | {help} |\n", kind(name))
         });
         let table = rows.collect::<String>();
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/LIVE.md");

@@ -1,13 +1,15 @@
 //! The numbers that metrics are made of.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use ringtap_engine::Watch;
 use ringtap_export::Status;
 use ringtap_monitor::Totals;
-use ringtap_serve::label_value;
+use ringtap_serve::{Sample, label_value, one, sample};
 
 /// Values from the console.
+#[derive(Default)]
 pub(crate) struct RunStats {
     pub(crate) elapsed: Duration,
     pub(crate) alerts: u64,
@@ -18,20 +20,8 @@ pub(crate) struct RunStats {
     pub(crate) totals: Totals,
 }
 
-/// Labels in braces, or nothing, and the value.
-pub(super) type Sample = (String, String);
-
-/// Its samples now; none if the run does not have the metric.
+/// The samples of a metric now; none if the run does not have it.
 pub(super) type Samples = fn(&Numbers<'_>) -> Vec<Sample>;
-
-/// A metric.
-pub(super) struct Metric {
-    /// Without the prefix `ringtap_`.
-    pub(super) name: &'static str,
-    pub(super) kind: &'static str,
-    pub(super) help: &'static str,
-    pub(super) samples: Samples,
-}
 
 /// The numbers of a run. `interfaces` is empty for files.
 pub(super) struct Numbers<'a> {
@@ -41,17 +31,11 @@ pub(super) struct Numbers<'a> {
     pub(super) stats: &'a RunStats,
 }
 
-/// A sample without labels.
-pub(super) fn one(value: u64) -> Vec<Sample> {
-    vec![(String::new(), value.to_string())]
-}
-
 impl Numbers<'_> {
     /// A sample of each interface.
     pub(super) fn of_interfaces(&self, value: impl Fn(usize) -> u64) -> Vec<Sample> {
-        let sample =
-            |(place, name)| (format!("{{interface=\"{name}\"}}"), value(place).to_string());
-        self.interfaces.iter().enumerate().map(sample).collect()
+        let of_one = |(place, name)| sample(format!("interface=\"{name}\""), value(place));
+        self.interfaces.iter().enumerate().map(of_one).collect()
     }
 
     /// A sample of each interface, or one of all files.
@@ -62,10 +46,8 @@ impl Numbers<'_> {
     /// The packets of each queue, by interface if there are any.
     pub(super) fn packets(&self) -> Vec<Sample> {
         let queued = |label: &str, parts: Vec<u64>| -> Vec<Sample> {
-            let sample = |(queue, packets): (usize, u64)| {
-                (format!("{{{label}queue=\"{queue}\"}}"), packets.to_string())
-            };
-            parts.into_iter().enumerate().map(sample).collect()
+            let of_queue = |(queue, packets)| sample(format!("{label}queue=\"{queue}\""), packets);
+            parts.into_iter().enumerate().map(of_queue).collect()
         };
         let Self { watch, queues, .. } = *self;
         if self.interfaces.is_empty() {
@@ -79,9 +61,9 @@ impl Numbers<'_> {
     }
 
     /// A sample of each output.
-    pub(super) fn of_outputs(&self, value: impl Fn(&Status) -> String) -> Vec<Sample> {
-        let labels = |one: &Status| format!("{{output=\"{}\"}}", label_value(&one.name));
-        self.stats.outputs.iter().map(|one| (labels(one), value(one))).collect()
+    pub(super) fn of_outputs<V: Display>(&self, value: impl Fn(&Status) -> V) -> Vec<Sample> {
+        let labels = |one: &Status| format!("output=\"{}\"", label_value(&one.name));
+        self.stats.outputs.iter().map(|one| sample(labels(one), value(one))).collect()
     }
 
     /// A sample of the TCP connections, if they are measured.

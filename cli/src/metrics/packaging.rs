@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Duration;
 
 use ringtap_export::{Items, Reason, Status};
-use ringtap_monitor::Totals;
 use ringtap_monitor::report::TcpTotals;
+use ringtap_monitor::Totals;
 use serde_json::Value;
 
 use super::*;
@@ -37,15 +36,14 @@ fn served() -> Metrics {
         last_error: None,
     };
     let stats = RunStats {
-        elapsed: Duration::ZERO,
-        alerts: 0,
         flows: Some(0),
         outputs: vec![output],
         totals: Totals { tcp: Some(TcpTotals::default()), ..Totals::default() },
+        ..RunStats::default()
     };
     let mut served = Metrics::new();
     for interfaces in [Vec::new(), vec!["eth0".to_owned()]] {
-        let page = text(&watch, 2, &interfaces, &stats);
+        let page = page(&watch, 2, &interfaces, &stats).text();
         for line in page.lines().filter(|line| !line.starts_with('#')) {
             let (sample, _) = line.rsplit_once(' ').unwrap();
             let (name, labels) = sample.split_once('{').unwrap_or((sample, ""));

@@ -5,160 +5,150 @@ use std::time::UNIX_EPOCH;
 use ringtap_engine::LinkChange;
 use ringtap_export::Status;
 use ringtap_extract::Unread;
-use ringtap_serve::label_value;
+use ringtap_serve::{Metric, Sample, label_value, metric, one, sample};
 
-use super::numbers::{Metric, Numbers, Sample, Samples, one};
+use super::numbers::{Numbers, Samples};
 
-pub(super) const METRICS: &[Metric] = &[
-    gauge("build_info", "Version of the program.", |_| {
-        vec![(format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION")), "1".into())]
+pub(super) const METRICS: &[Metric<Samples>] = &[
+    metric("build_info", "Version of the program.", |_| {
+        vec![sample(concat!("version=\"", env!("CARGO_PKG_VERSION"), "\""), 1)]
     }),
-    gauge("run_seconds", "Seconds since the start of the run.", |own| {
-        vec![(String::new(), format!("{:.3}", own.stats.elapsed.as_secs_f64()))]
+    metric("run_seconds", "Seconds since the start of the run.", |own| {
+        one(format!("{:.3}", own.stats.elapsed.as_secs_f64()))
     }),
-    counter("packets_total", "Packets read.", |own| own.packets()),
-    counter("bytes_total", "Bytes read: of files as stored, of frames as captured.", |own| {
+    metric("packets_total", "Packets read.", |own| own.packets()),
+    metric("bytes_total", "Bytes read: of files as stored, of frames as captured.", |own| {
         own.of_sources(|place| own.watch.interfaces.bytes(place), own.watch.bytes.get())
     }),
-    counter("dropped_packets_total", "Packets lost before they could be read.", |own| {
+    metric("dropped_packets_total", "Packets lost before they could be read.", |own| {
         own.of_sources(|place| own.watch.interfaces.dropped(place), own.watch.dropped.get())
     }),
-    gauge(
+    metric(
         "interface_gone",
         "1 if the interface was deleted or moved to another network namespace.",
         |own| own.of_interfaces(|place| own.watch.interfaces.is_gone(place).into()),
     ),
-    gauge("interface_up", "1 if the interface is up and has a carrier.", |own| {
+    metric("interface_up", "1 if the interface is up and has a carrier.", |own| {
         own.of_interfaces(|place| own.watch.interfaces.is_up(place).into())
     }),
-    counter(
+    metric(
         "interface_changes_total",
         "Changes of an interface: it went down or lost its carrier, or got another MTU or name.",
         interface_changes,
     ),
-    counter("shed_packets_total", "Packets dropped by shedding under overload.", |own| {
+    metric("shed_packets_total", "Packets dropped by shedding under overload.", |own| {
         one(own.watch.shed.get())
     }),
-    counter(
+    metric(
         "split_packets_total",
         "Packets in another queue than earlier ones of the same address pair.",
         |own| one(own.watch.split.get()),
     ),
-    counter(
+    metric(
         "forgotten_fragments_total",
         "First fragments evicted for lack of memory; their later fragments may lack ports.",
         |own| one(own.watch.fragments_forgotten.get()),
     ),
-    counter("duplicate_packets_total", "Packets left out because they were seen before.", |own| {
+    metric("duplicate_packets_total", "Packets left out because they were seen before.", |own| {
         one(own.watch.duplicates.get())
     }),
-    counter(
+    metric(
         "evicted_packets_total",
         "Packets whose duplicates may count, for lack of memory.",
         |own| one(own.watch.duplicates_evicted.get()),
     ),
-    counter("payload_messages_total", "Messages read from payloads.", |own| {
+    metric("payload_messages_total", "Messages read from payloads.", |own| {
         one(own.watch.messages.get())
     }),
-    counter(
+    metric(
         "unread_payloads_total",
         "Payloads and messages that could not be read.",
         unread_payloads,
     ),
-    counter("tcp_handshakes_total", "Complete TCP handshakes.", |own| {
+    metric("tcp_handshakes_total", "Complete TCP handshakes.", |own| {
         own.of_tcp(|tcp| tcp.handshakes)
     }),
-    counter(
+    metric(
         "tcp_handshake_microseconds_total",
         "Sum of the round-trip times of TCP handshakes.",
         |own| own.of_tcp(|tcp| tcp.handshake_rtt_sum_us),
     ),
-    counter("tcp_rtt_samples_total", "Samples of TCP round-trip times.", |own| {
+    metric("tcp_rtt_samples_total", "Samples of TCP round-trip times.", |own| {
         own.of_tcp(|tcp| tcp.rtt_samples)
     }),
-    counter("tcp_rtt_microseconds_total", "Sum of TCP round-trip times.", |own| {
+    metric("tcp_rtt_microseconds_total", "Sum of TCP round-trip times.", |own| {
         own.of_tcp(|tcp| tcp.rtt_sum_us)
     }),
-    counter("tcp_retransmissions_total", "TCP segments sent again.", |own| {
+    metric("tcp_retransmissions_total", "TCP segments sent again.", |own| {
         own.of_tcp(|tcp| tcp.retransmissions)
     }),
-    counter("tcp_out_of_order_total", "TCP segments out of order.", |own| {
+    metric("tcp_out_of_order_total", "TCP segments out of order.", |own| {
         own.of_tcp(|tcp| tcp.out_of_order)
     }),
-    counter("tcp_duplicate_acks_total", "Duplicate TCP acknowledgments.", |own| {
+    metric("tcp_duplicate_acks_total", "Duplicate TCP acknowledgments.", |own| {
         own.of_tcp(|tcp| tcp.duplicate_acks)
     }),
-    counter("tcp_zero_windows_total", "TCP segments with a window of zero.", |own| {
+    metric("tcp_zero_windows_total", "TCP segments with a window of zero.", |own| {
         own.of_tcp(|tcp| tcp.zero_windows)
     }),
-    counter(
+    metric(
         "flows_ended_early_total",
         "Flows that were ended because the flow table was full.",
         |own| one(own.stats.totals.shortage.flows_ended_early),
     ),
-    counter(
+    metric(
         "scan_attempts_ignored_total",
         "Connection attempts that the scan analysis ignored for lack of memory.",
         |own| one(own.stats.totals.shortage.attempts_ignored),
     ),
-    gauge(
+    metric(
         "conversations_estimated",
         "1 if the numbers of conversations are estimates, for lack of memory.",
-        |own| one(own.stats.totals.shortage.conversations_estimated.into()),
+        |own| one(u8::from(own.stats.totals.shortage.conversations_estimated)),
     ),
-    counter(
+    metric(
         "further_interval_packets_total",
         "Packets of intervals for which the report has no room.",
         |own| one(own.stats.totals.shortage.packets_in_further_intervals),
     ),
-    counter(
+    metric(
         "alerts_total",
         "Alerts of scans, limits and watched entries, each counted once.",
         |own| one(own.stats.alerts),
     ),
-    counter(
-        "alerts_without_room_total",
-        "Alerts that were not reported for lack of room.",
-        |own| one(own.stats.totals.shortage.alerts_without_room),
-    ),
-    gauge("flows", "Live flows at the end of the last interval.", |own| {
+    metric("alerts_without_room_total", "Alerts that were not reported for lack of room.", |own| {
+        one(own.stats.totals.shortage.alerts_without_room)
+    }),
+    metric("flows", "Live flows at the end of the last interval.", |own| {
         own.stats.flows.map_or_else(Vec::new, one)
     }),
-    counter(
+    metric(
         "output_records_made_total",
         "Flow records, events, states or alerts for an output, encoded or lost before encoding.",
-        |own| own.of_outputs(|output| output.made.to_string()),
+        |own| own.of_outputs(|output| output.made),
     ),
-    counter("output_records_written_total", "Those that an output accepted.", |own| {
-        own.of_outputs(|output| output.sent.to_string())
+    metric("output_records_written_total", "Those that an output accepted.", |own| {
+        own.of_outputs(|output| output.sent)
     }),
-    counter("output_records_lost_total", "Those that an output lost.", records_lost),
-    gauge("output_queued_bytes", "Encoded bytes that are not written yet.", |own| {
-        own.of_outputs(|output| output.queued_bytes.to_string())
+    metric("output_records_lost_total", "Those that an output lost.", records_lost),
+    metric("output_queued_bytes", "Encoded bytes that are not written yet.", |own| {
+        own.of_outputs(|output| output.queued_bytes)
     }),
-    gauge("output_failing", "1 if the last attempt to write failed.", |own| {
-        own.of_outputs(|output| u8::from(output.failing).to_string())
+    metric("output_failing", "1 if the last attempt to write failed.", |own| {
+        own.of_outputs(|output| u8::from(output.failing))
     }),
-    gauge(
+    metric(
         "output_last_error_timestamp_seconds",
         "Time of the last failure of an output, seconds since 1970; 0: never.",
         |own| own.of_outputs(last_error),
     ),
 ];
 
-const fn counter(name: &'static str, help: &'static str, samples: Samples) -> Metric {
-    Metric { name, kind: "counter", help, samples }
-}
-
-const fn gauge(name: &'static str, help: &'static str, samples: Samples) -> Metric {
-    Metric { name, kind: "gauge", help, samples }
-}
-
 fn interface_changes(own: &Numbers<'_>) -> Vec<Sample> {
     let of_interface = |(place, name): (usize, &String)| {
         LinkChange::ALL.map(|change| {
-            let labels = format!("{{interface=\"{name}\",change=\"{}\"}}", change.name());
-            (labels, own.watch.interfaces.changes(place, change).to_string())
+            let labels = format!("interface=\"{name}\",change=\"{}\"", change.name());
+            sample(labels, own.watch.interfaces.changes(place, change))
         })
     };
     own.interfaces.iter().enumerate().flat_map(of_interface).collect()
@@ -166,16 +156,14 @@ fn interface_changes(own: &Numbers<'_>) -> Vec<Sample> {
 
 fn unread_payloads(own: &Numbers<'_>) -> Vec<Sample> {
     let reasons = Unread::ALL.iter().zip(&own.watch.unread_payloads);
-    reasons
-        .map(|(why, gauge)| (format!("{{reason=\"{}\"}}", why.name()), gauge.get().to_string()))
-        .collect()
+    reasons.map(|(why, gauge)| sample(format!("reason=\"{}\"", why.name()), gauge.get())).collect()
 }
 
 fn records_lost(own: &Numbers<'_>) -> Vec<Sample> {
     let of_output = |output: &Status| {
         let name = label_value(&output.name);
         output.lost.map(|(reason, lost)| {
-            (format!("{{output=\"{name}\",reason=\"{}\"}}", reason.name()), lost.to_string())
+            sample(format!("output=\"{name}\",reason=\"{}\"", reason.name()), lost)
         })
     };
     own.stats.outputs.iter().flat_map(of_output).collect()

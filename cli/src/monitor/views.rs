@@ -59,7 +59,11 @@ impl Views {
             let console = Arc::clone(&console);
             Metrics::new(&WATCH, queues, interfaces, move || console.run_stats())
         };
-        let metrics = metrics.map(|listening| listening.serve_metrics(numbers())).transpose()?;
+        let serve = |listening: Listening| {
+            let numbers = numbers();
+            listening.serve_metrics(move || numbers.reply())
+        };
+        let metrics = metrics.map(serve).transpose()?;
         let page = page.zip(parts).map(|(page, parts)| {
             let (is_live, measures_tcp) = (plan.options.live, plan.app.analyses.tcp);
             let about = web::About { title: sources, is_live, measures_tcp, max_flows, threads };

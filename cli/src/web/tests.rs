@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use ringtap_flow::RecordSink;
-use ringtap_monitor::Totals;
 
 use super::pace::SECOND_NS;
 use super::*;
@@ -20,19 +19,12 @@ fn site() -> Web {
         threads: Vec::new(),
     };
     let address = SocketAddr::from(([127, 0, 0, 1], 80));
-    let stats = || RunStats {
-        elapsed: Duration::ZERO,
-        alerts: 0,
-        flows: None,
-        totals: Totals::default(),
-        outputs: Vec::new(),
-    };
     let (flows, mut keepers) = Flows::new(1);
     keepers[0].take(&flows::tests::named(1_000_000, 1, (2, 443), "<script>\"'&,\n=1+1\u{202e}"));
     keepers[0].finish();
     let (notes, reporter) = Notes::new();
     let parts = Parts { flows, notes, reporter };
-    let metrics = Metrics::new(&WATCH, 1, &[], stats);
+    let metrics = Metrics::new(&WATCH, 1, &[], RunStats::default);
     let mut site = Web::new(about, Access::new(address, None).unwrap(), metrics, &WATCH, parts);
     assert!(site.publishes());
     site

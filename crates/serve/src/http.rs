@@ -154,17 +154,18 @@ pub trait Site {
     fn end(&mut self) {}
 }
 
-/// A site without a rule of its own who may see it.
-struct Checked<S> {
-    site: S,
+/// The site of metrics.
+struct Metrics<F> {
+    page: F,
     /// Whether the site listens on the loopback address.
     is_local: bool,
 }
 
-impl<S: Site> Site for Checked<S> {
+impl<F: FnMut() -> Reply> Site for Metrics<F> {
     fn get(&mut self, request: &Get<'_>) -> Reply {
         match request.check_site(self.is_local) {
-            Ok(()) => self.site.get(request),
+            Ok(()) if request.path == "/metrics" => (self.page)(),
+            Ok(()) => Reply::missing("the metrics are at /metrics"),
             Err(refusal) => refusal,
         }
     }
@@ -226,13 +227,16 @@ impl Listening {
         self.address().map(|address| format!("{scheme}://{address}/"))
     }
 
-    /// Serves metrics, which may be read by all who reach the address, but not by pages of other sites.
+    /// Serves the page of metrics at /metrics. All who reach the address may read it, but not pages of other sites.
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub fn serve_metrics(self, site: impl Site + Send + 'static) -> anyhow::Result<Serving> {
+    pub fn serve_metrics(
+        self,
+        page: impl FnMut() -> Reply + Send + 'static,
+    ) -> anyhow::Result<Serving> {
         let is_local = self.address().is_none_or(|address| address.ip().is_loopback());
-        self.serve("metrics", Checked { site, is_local })
+        self.serve("metrics", Metrics { page, is_local })
     }
 
     /// Serves the site, in a thread of this name, which yields to all others.
@@ -491,7 +495,8 @@ mod tests {
         for wrong in ["a.example", "a.example:80", "localhost.a.example", "1.2.3.4.a.example:80"] {
             assert!(named(wrong).check_site(true).is_err(), "{wrong}");
             assert_eq!(named(wrong).check_site(false), Ok(()), "{wrong}");
-            let mut site = Checked { site: Echo, is_local: true };
+            let page = || Reply::missing("not this one");
+            let mut site = Metrics { page, is_local: true };
             assert!(matches!(site.get(&named(wrong)), Reply::None("403 Forbidden", _)));
         }
         let foreign = Get { is_foreign: true, ..named("localhost") };

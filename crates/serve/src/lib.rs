@@ -11,14 +11,14 @@
 #![forbid(unsafe_code)]
 
 mod http;
-mod label;
 mod listener;
+mod metrics;
 mod server;
 #[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 mod tls;
 
 pub use http::{Get, Listening, Reply, Serving, Site};
-pub use label::label_value;
 pub use listener::{SocketFile, listen};
+pub use metrics::{Exposition, Format, Metric, Sample, kind, label_value, metric, one, sample};
 pub use server::{After, Limits, Listener, Next, Protocol, Refusal, Server};
 pub use tls::TlsListener;

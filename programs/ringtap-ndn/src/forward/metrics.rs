@@ -7,7 +7,6 @@
 //! to the total.
 
 use std::cmp::Reverse;
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ringtap_ndn::faces::{Counters, Lost};
@@ -15,10 +14,7 @@ use ringtap_ndn::forwarder::{Drop, FaceUse};
 use ringtap_ndn::packets::NackReason;
 use ringtap_ndn::relay::{FaceReport, ForwardReport, RefusedCommand};
 
-use ringtap_serve::{Get, Reply, Site, label_value};
-
-/// The type of the format.
-const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use ringtap_serve::{Exposition, Format, Metric, Reply, Sample, label_value, metric, one, sample};
 
 /// Maximum number of faces with own samples: those with the most bytes.
 const FACES_MAX: usize = 256;
@@ -33,27 +29,10 @@ impl Latest {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
     }
 
-    fn get(&self) -> Option<ForwardReport> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// The site of the metrics.
-pub(super) struct Metrics(Latest);
-
-impl Metrics {
-    pub(super) fn new(latest: Latest) -> Self {
-        Self(latest)
-    }
-}
-
-impl Site for Metrics {
-    fn get(&mut self, request: &Get<'_>) -> Reply {
-        if request.path != "/metrics" {
-            return Reply::missing("the metrics are at /metrics");
-        }
-        match self.0.get() {
-            Some(report) => Reply::Resource { kind: KIND, body: text(&report).into_bytes() },
+    /// The metrics of the latest report.
+    pub(super) fn reply(&self) -> Reply {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(report) => page(report).reply(),
             None => {
                 Reply::None("503 Service Unavailable", "no report in the first second\n".into())
             }
@@ -61,74 +40,140 @@ impl Site for Metrics {
     }
 }
 
-/// All metrics.
-fn text(report: &ForwardReport) -> String {
-    let mut page = Page(String::new());
-    let (links, forwarder) = (&report.links, &report.forwarder);
-    page.gauge("run_seconds", "Seconds since the start.", report.seconds);
-    page.family("packets", "counter", "Packets received and to be sent.");
-    by_packet(&mut page, "packets_total", "", links);
-    page.family("frames", "counter", "Frames received and to be sent.");
-    page.pair("frames_total", "", [links.frames_in, links.frames_out]);
-    page.family("bytes", "counter", "Bytes of frames received and to be sent.");
-    page.pair("bytes_total", "", [links.octets_in, links.octets_out]);
-    page.family("nacks", "counter", "Nacks by reason.");
-    by_nack(&mut page, "nacks_total", "", links, true);
-    page.family("dropped_packets", "counter", "Packets that the forwarder dropped.");
-    for reason in Drop::ALL {
-        let label = format!("reason=\"{}\"", reason.name());
-        page.sample("dropped_packets_total", &label, forwarder.dropped(reason));
+/// The metrics of a report.
+fn page(report: &ForwardReport) -> Exposition {
+    let faces = rows(report);
+    let mut page = Exposition::new(Format::OpenMetrics, "ringtap_forward_");
+    for Metric { name, help, samples } in METRICS {
+        page.add(name, help, &samples(report, &faces));
     }
-    page.sample("dropped_packets_total", "reason=\"worker-full\"", report.worker_full);
-    page.family("lost_frames", "counter", "Frames lost on faces.");
-    by_loss(&mut page, "lost_frames_total", "", links, true);
-    let lost = "Datagrams that the kernel dropped before they could be read.";
-    page.counter("kernel_dropped_datagrams", lost, report.kernel_drops);
-    let incomplete = "Packets dropped because fragments were missing.";
-    page.counter("incomplete_packets", incomplete, report.incomplete);
-    page.counter(
-        "interests_satisfied",
-        "Pending Interests that were satisfied.",
-        forwarder.satisfied,
-    );
-    let unsatisfied = "Pending Interests that expired or were refused.";
-    page.counter("interests_unsatisfied", unsatisfied, forwarder.unsatisfied);
-    page.gauge("pit_entries", "Pending Interests.", report.pending);
-    page.gauge("pit_capacity", "Maximum number of pending Interests.", report.pending_max[0]);
-    let most = "Maximum number of pending Interests of one face.";
-    page.gauge("pit_capacity_per_face", most, report.pending_max[1]);
-    page.gauge("content_store_entries", "Stored Data.", report.kept);
-    let bytes = "Bytes of stored Data and what they need in the tables.";
-    page.gauge("content_store_bytes", bytes, report.kept_bytes);
-    let most = "Size of the content store in bytes.";
-    page.gauge("content_store_capacity_bytes", most, report.kept_bytes_max);
-    let hits = "Interests answered from the content store.";
-    page.counter("content_store_hits", hits, forwarder.cs_hits);
-    let misses = "Interests without a match in the content store.";
-    page.counter("content_store_misses", misses, forwarder.cs_misses);
-    let evicted = "Data evicted from the content store.";
-    page.counter("content_store_evicted", evicted, forwarder.cs_evicted);
-    let evicted = "Nonces evicted before their time.";
-    page.counter("dead_nonces_evicted", evicted, forwarder.nonces_evicted);
-    page.family("refused_commands", "counter", "Refused management commands by reason.");
-    for reason in RefusedCommand::ALL {
-        let label = format!("reason=\"{}\"", reason.name());
-        page.sample("refused_commands_total", &label, report.refused_for(reason));
-    }
-    page.gauge("routes", "Routes.", report.routes);
-    page.gauge("faces", "Faces.", report.faces.len());
-    page.gauge("faces_on_demand", "Faces created on demand.", report.on_demand[0]);
-    let most = "Maximum number of faces created on demand.";
-    page.gauge("faces_on_demand_capacity", most, report.on_demand[1]);
-    page.counter("faces_evicted", "Faces evicted to make room.", report.evicted);
-    by_face(&mut page, &rows(report));
-    page.0 += "# EOF\n";
-    page.0
+    page
 }
+
+/// The samples of a report, and of its faces.
+type Samples = fn(&ForwardReport, &[Row]) -> Vec<Sample>;
+
+/// All metrics; README.md has them.
+const METRICS: &[Metric<Samples>] = &[
+    metric("run_seconds", "Seconds since the start.", |own, _| one(own.seconds)),
+    metric("packets_total", "Packets received and to be sent.", |own, _| by_packet("", &own.links)),
+    metric("frames_total", "Frames received and to be sent.", |own, _| {
+        pair("", [own.links.frames_in, own.links.frames_out])
+    }),
+    metric("bytes_total", "Bytes of frames received and to be sent.", |own, _| {
+        pair("", [own.links.octets_in, own.links.octets_out])
+    }),
+    metric("nacks_total", "Nacks by reason.", |own, _| by_nack("", &own.links, true)),
+    metric("dropped_packets_total", "Packets that the forwarder dropped.", |own, _| {
+        let dropped = |reason: Drop| (reason.name(), own.forwarder.dropped(reason));
+        let all = Drop::ALL.map(dropped).into_iter();
+        by_reason("", all.chain([("worker-full", own.worker_full)]))
+    }),
+    metric("lost_frames_total", "Frames lost on faces.", |own, _| by_loss("", &own.links, true)),
+    metric(
+        "kernel_dropped_datagrams_total",
+        "Datagrams that the kernel dropped before they could be read.",
+        |own, _| one(own.kernel_drops),
+    ),
+    metric(
+        "incomplete_packets_total",
+        "Packets dropped because fragments were missing.",
+        |own, _| one(own.incomplete),
+    ),
+    metric("interests_satisfied_total", "Pending Interests that were satisfied.", |own, _| {
+        one(own.forwarder.satisfied)
+    }),
+    metric(
+        "interests_unsatisfied_total",
+        "Pending Interests that expired or were refused.",
+        |own, _| one(own.forwarder.unsatisfied),
+    ),
+    metric("pit_entries", "Pending Interests.", |own, _| one(own.pending)),
+    metric(
+        "pit_capacity",
+        "Maximum number of pending Interests.",
+        |own, _| one(own.pending_max[0]),
+    ),
+    metric(
+        "pit_capacity_per_face",
+        "Maximum number of pending Interests of one face.",
+        |own, _| one(own.pending_max[1]),
+    ),
+    metric("content_store_entries", "Stored Data.", |own, _| one(own.kept)),
+    metric(
+        "content_store_bytes",
+        "Bytes of stored Data and what they need in the tables.",
+        |own, _| one(own.kept_bytes),
+    ),
+    metric("content_store_capacity_bytes", "Size of the content store in bytes.", |own, _| {
+        one(own.kept_bytes_max)
+    }),
+    metric("content_store_hits_total", "Interests answered from the content store.", |own, _| {
+        one(own.forwarder.cs_hits)
+    }),
+    metric(
+        "content_store_misses_total",
+        "Interests without a match in the content store.",
+        |own, _| one(own.forwarder.cs_misses),
+    ),
+    metric("content_store_evicted_total", "Data evicted from the content store.", |own, _| {
+        one(own.forwarder.cs_evicted)
+    }),
+    metric("dead_nonces_evicted_total", "Nonces evicted before their time.", |own, _| {
+        one(own.forwarder.nonces_evicted)
+    }),
+    metric("refused_commands_total", "Refused management commands by reason.", |own, _| {
+        let refused = |reason: RefusedCommand| (reason.name(), own.refused_for(reason));
+        by_reason("", RefusedCommand::ALL.into_iter().map(refused))
+    }),
+    metric("routes", "Routes.", |own, _| one(own.routes)),
+    metric("faces", "Faces.", |own, _| one(own.faces.len())),
+    metric("faces_on_demand", "Faces created on demand.", |own, _| one(own.on_demand[0])),
+    metric("faces_on_demand_capacity", "Maximum number of faces created on demand.", |own, _| {
+        one(own.on_demand[1])
+    }),
+    metric("faces_evicted_total", "Faces evicted to make room.", |own, _| one(own.evicted)),
+    metric("face_packets_total", "Packets received and to be sent, by face.", |_, faces| {
+        by_face(faces, |row| by_packet(&row.labels, &row.counters))
+    }),
+    metric("face_frames_total", "Frames received and to be sent, by face.", |_, faces| {
+        by_face(faces, |row| pair(&row.labels, [row.counters.frames_in, row.counters.frames_out]))
+    }),
+    metric("face_bytes_total", "Bytes of frames received and to be sent, by face.", |_, faces| {
+        by_face(faces, |row| pair(&row.labels, [row.counters.octets_in, row.counters.octets_out]))
+    }),
+    metric(
+        "face_nacks_total",
+        "Nacks by face and reason; reasons without one are left out.",
+        |_, faces| by_face(faces, |row| by_nack(&row.labels, &row.counters, false)),
+    ),
+    metric(
+        "face_lost_frames_total",
+        "Frames lost, by face and reason; reasons without one are left out.",
+        |_, faces| by_face(faces, |row| by_loss(&row.labels, &row.counters, false)),
+    ),
+    metric(
+        "face_exchanges_total",
+        "Interests of a face that a received Data satisfied.",
+        |_, faces| by_face(faces, |row| [sample(&row.labels, row.usage.exchanges)]),
+    ),
+    metric(
+        "face_content_store_hits_total",
+        "Interests of a face that the content store answered.",
+        |_, faces| by_face(faces, |row| [sample(&row.labels, row.usage.cs_hits)]),
+    ),
+    metric("face_pending_interests", "Pending Interests of a face.", |_, faces| {
+        by_face(faces, |row| [sample(&row.labels, row.usage.pending)])
+    }),
+    metric(
+        "face_pit_share_ratio",
+        "Pending Interests of a face as a part of its limit; for others, that of the busiest.",
+        |_, faces| by_face(faces, |row| [sample(&row.labels, row.share)]),
+    ),
+];
 
 /// The samples of a face, or of all others.
 struct Row {
-    /// The labels, with a comma at the end.
     labels: String,
     counters: Counters,
     usage: FaceUse,
@@ -156,7 +201,7 @@ fn rows(report: &ForwardReport) -> Vec<Row> {
         let remote = label_value(&face.remote);
         Row {
             labels: format!(
-                "face=\"{}\",remote=\"{remote}\",kind=\"{}\",",
+                "face=\"{}\",remote=\"{remote}\",kind=\"{}\"",
                 face.face,
                 label_value(face.kind())
             ),
@@ -167,123 +212,53 @@ fn rows(report: &ForwardReport) -> Vec<Row> {
     };
     let mut rows: Vec<Row> = shown.iter().map(row).collect();
     let share = others.iter().map(|face| report.share(face)).fold(0.0, f64::max);
-    let labels = "face=\"other\",remote=\"\",kind=\"other\",".into();
+    let labels = "face=\"other\",remote=\"\",kind=\"other\"".into();
     rows.push(Row { labels, counters, usage, share });
     rows
 }
 
-fn by_face(page: &mut Page, rows: &[Row]) {
-    page.family("face_packets", "counter", "Packets received and to be sent, by face.");
-    for row in rows {
-        by_packet(page, "face_packets_total", &row.labels, &row.counters);
-    }
-    page.family("face_frames", "counter", "Frames received and to be sent, by face.");
-    for Row { labels, counters, .. } in rows {
-        page.pair("face_frames_total", labels, [counters.frames_in, counters.frames_out]);
-    }
-    page.family("face_bytes", "counter", "Bytes of frames received and to be sent, by face.");
-    for Row { labels, counters, .. } in rows {
-        page.pair("face_bytes_total", labels, [counters.octets_in, counters.octets_out]);
-    }
-    page.family(
-        "face_nacks",
-        "counter",
-        "Nacks by face and reason; reasons without one are left out.",
-    );
-    for row in rows {
-        by_nack(page, "face_nacks_total", &row.labels, &row.counters, false);
-    }
-    page.family(
-        "face_lost_frames",
-        "counter",
-        "Frames lost, by face and reason; reasons without one are left out.",
-    );
-    for row in rows {
-        by_loss(page, "face_lost_frames_total", &row.labels, &row.counters, false);
-    }
-    page.family("face_exchanges", "counter", "Interests of a face that a received Data satisfied.");
-    for Row { labels, usage, .. } in rows {
-        page.sample("face_exchanges_total", labels, usage.exchanges);
-    }
-    let hits = "Interests of a face that the content store answered.";
-    page.family("face_content_store_hits", "counter", hits);
-    for Row { labels, usage, .. } in rows {
-        page.sample("face_content_store_hits_total", labels, usage.cs_hits);
-    }
-    page.family("face_pending_interests", "gauge", "Pending Interests of a face.");
-    for Row { labels, usage, .. } in rows {
-        page.sample("face_pending_interests", labels, usage.pending);
-    }
-    let share =
-        "Pending Interests of a face as a part of its limit; for others, that of the busiest.";
-    page.family("face_pit_share_ratio", "gauge", share);
-    for Row { labels, share, .. } in rows {
-        page.sample("face_pit_share_ratio", labels, share);
-    }
+/// The samples of all rows.
+fn by_face<S: IntoIterator<Item = Sample>>(rows: &[Row], of: impl Fn(&Row) -> S) -> Vec<Sample> {
+    rows.iter().flat_map(of).collect()
 }
 
-fn by_packet(page: &mut Page, name: &str, labels: &str, counters: &Counters) {
-    for (packet, both) in [
+/// The labels with one more.
+fn with(labels: &str, name: &str, value: &str) -> String {
+    let comma = if labels.is_empty() { "" } else { "," };
+    format!("{labels}{comma}{name}=\"{value}\"")
+}
+
+/// The samples of received and sent ones.
+fn pair(labels: &str, [received, sent]: [u64; 2]) -> Vec<Sample> {
+    let of = |direction, number| sample(with(labels, "direction", direction), number);
+    vec![of("in", received), of("out", sent)]
+}
+
+fn by_packet(labels: &str, counters: &Counters) -> Vec<Sample> {
+    let packets = [
         ("interest", [counters.interests_in, counters.interests_out]),
         ("data", [counters.data_in, counters.data_out]),
         ("nack", [counters.nacks_in, counters.nacks_out]),
-    ] {
-        page.pair(name, &format!("{labels}packet=\"{packet}\","), both);
-    }
+    ];
+    packets.iter().flat_map(|(name, both)| pair(&with(labels, "packet", name), *both)).collect()
 }
 
-fn by_nack(page: &mut Page, name: &str, labels: &str, counters: &Counters, with_zeros: bool) {
-    for reason in NackReason::ALL {
-        let both = [counters.nacks_in_for(reason), counters.nacks_out_for(reason)];
-        if with_zeros || both != [0; 2] {
-            page.pair(name, &format!("{labels}reason=\"{}\",", reason.name()), both);
-        }
-    }
+fn by_nack(labels: &str, counters: &Counters, with_zeros: bool) -> Vec<Sample> {
+    let of = |reason: NackReason| {
+        (reason.name(), [counters.nacks_in_for(reason), counters.nacks_out_for(reason)])
+    };
+    let all = NackReason::ALL.into_iter().map(of);
+    let shown = all.filter(|(_, both)| with_zeros || *both != [0; 2]);
+    shown.flat_map(|(name, both)| pair(&with(labels, "reason", name), both)).collect()
 }
 
-fn by_loss(page: &mut Page, name: &str, labels: &str, counters: &Counters, with_zeros: bool) {
-    for reason in Lost::ALL {
-        let lost = counters.lost(reason);
-        if with_zeros || lost > 0 {
-            page.sample(name, &format!("{labels}reason=\"{}\"", reason.name()), lost);
-        }
-    }
+fn by_loss(labels: &str, counters: &Counters, with_zeros: bool) -> Vec<Sample> {
+    let all = Lost::ALL.into_iter().map(|reason| (reason.name(), counters.lost(reason)));
+    by_reason(labels, all.filter(|(_, lost)| with_zeros || *lost > 0))
 }
 
-/// A text in the OpenMetrics format. Writing to a String cannot fail.
-struct Page(String);
-
-impl Page {
-    /// Begins a family of samples.
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        let name = format!("ringtap_forward_{name}");
-        let _ = write!(self.0, "# TYPE {name} {kind}\n# HELP {name} {help}\n");
-    }
-
-    /// Writes a sample. A comma at the end of the labels is left out.
-    fn sample(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
-        let labels = labels.trim_end_matches(',');
-        let _ = match labels {
-            "" => writeln!(self.0, "ringtap_forward_{name} {value}"),
-            labels => writeln!(self.0, "ringtap_forward_{name}{{{labels}}} {value}"),
-        };
-    }
-
-    /// Writes the samples of received and sent ones.
-    fn pair(&mut self, name: &str, labels: &str, [received, sent]: [u64; 2]) {
-        self.sample(name, &format!("{labels}direction=\"in\""), received);
-        self.sample(name, &format!("{labels}direction=\"out\""), sent);
-    }
-
-    fn counter(&mut self, name: &str, help: &str, value: u64) {
-        self.family(name, "counter", help);
-        self.sample(&format!("{name}_total"), "", value);
-    }
-
-    fn gauge(&mut self, name: &str, help: &str, value: impl std::fmt::Display) {
-        self.family(name, "gauge", help);
-        self.sample(name, "", value);
-    }
+fn by_reason(labels: &str, numbers: impl Iterator<Item = (&'static str, u64)>) -> Vec<Sample> {
+    numbers.map(|(name, number)| sample(with(labels, "reason", name), number)).collect()
 }
 
 #[cfg(test)]
@@ -297,7 +272,7 @@ mod tests {
         let relay = Relay::open(ForwardPlan::default(), None, "test").unwrap();
         let mut report = relay.run(|| true, |_| ()).unwrap();
         report.worker_full = 7;
-        let page = text(&report);
+        let page = page(&report).text();
         for sample in [
             "dropped_packets_total{reason=\"worker-full\"} 7",
             "dropped_packets_total{reason=\"pit-full\"} 0",

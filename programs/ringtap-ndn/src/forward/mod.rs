@@ -15,7 +15,7 @@ use ringtap_ndn::relay::{ForwardReport, Relay};
 
 use crate::args::{Form, ForwardAction, ForwardArgs};
 use crate::run::{RUN, stoppable};
-use metrics::{Latest, Metrics};
+use metrics::Latest;
 use ringtap_program::atomic_file::Existing;
 use ringtap_program::json::json;
 use ringtap_program::privileges::CapabilitySet;
@@ -85,7 +85,8 @@ pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let latest = Latest::default();
-    let serve = |listening: Listening| listening.serve_metrics(Metrics::new(latest.clone()));
+    let pages = latest.clone();
+    let serve = |listening: Listening| listening.serve_metrics(move || pages.reply());
     let url = listening.as_ref().and_then(Listening::url);
     let metrics = listening.map(serve).transpose()?;
     let mut next = args.stats.unwrap_or(u64::MAX);
