@@ -4,7 +4,7 @@ mod numbers;
 mod table;
 
 use ringtap_engine::Watch;
-use ringtap_serve::{Exposition, Format, Metric, Reply, label_value};
+use ringtap_serve::{Exposition, Format, Metric, Reply, label_value, one};
 
 use numbers::Numbers;
 pub(crate) use numbers::RunStats;
@@ -48,6 +48,9 @@ fn page(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -
     for Metric { name, help, samples } in table::METRICS {
         page.add(name, help, &samples(&numbers));
     }
+    for (loss, so_far) in table::losses() {
+        page.add(loss.metric, &loss.meaning(), &one(so_far(watch, &stats.totals)));
+    }
     page
 }
 
@@ -59,7 +62,7 @@ mod tests {
     use std::time::Duration;
 
     use ringtap_extract::Unread;
-    use ringtap_monitor::{Shortage, Totals};
+    use ringtap_monitor::Totals;
     use ringtap_monitor::report::TcpTotals;
     use ringtap_serve::kind;
 
@@ -76,7 +79,7 @@ mod tests {
             elapsed: Duration::from_millis(1500),
             alerts: 2,
             totals: Totals {
-                shortage: Shortage { flows_ended_early: 3, ..Shortage::default() },
+                flows_ended_early: 3,
                 tcp: Some(TcpTotals { zero_windows: 9, ..Default::default() }),
                 ..Totals::default()
             },
@@ -123,10 +126,10 @@ mod tests {
     /// The page of live runs has the table of all metrics.
     #[test]
     fn the_page_lists_all_metrics() {
-        let rows = table::METRICS.iter().map(|Metric { name, help, .. }| {
-            format!("| `ringtap_{name}` | {} | {help} |\n", kind(name))
-        });
-        let table = rows.collect::<String>();
+        let metrics = table::METRICS.iter().map(|metric| (metric.name, metric.help.to_owned()));
+        let losses = table::losses().map(|(loss, _)| (loss.metric, loss.meaning()));
+        let row = |(name, help)| format!("| `ringtap_{name}` | {} | {help} |\n", kind(name));
+        let table = metrics.chain(losses).map(row).collect::<String>();
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/LIVE.md");
         let page = std::fs::read_to_string(path).unwrap();
         assert!(page.contains(&table), "docs/LIVE.md needs these rows:\n{table}");

@@ -31,7 +31,12 @@ impl Screen {
         match *self {}
     }
 
-    pub(crate) fn tick(&mut self, _: &Watch, _: Duration, _outputs: impl FnOnce() -> Vec<Status>) {
+    pub(crate) fn tick(
+        &mut self,
+        _: &Watch,
+        _: Duration,
+        _state: impl FnOnce() -> (Vec<Status>, Vec<String>),
+    ) {
         match *self {}
     }
 

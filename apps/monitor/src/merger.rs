@@ -21,7 +21,7 @@ use crate::partial::{Findings, Partial, TickSummary};
 use crate::report::{Facts, Flows, Report};
 use crate::series::Series;
 use crate::state::{self, Collector, SavedParts};
-use crate::totals::{Shortage, Totals};
+use crate::totals::Totals;
 use crate::volume::Conversations;
 
 /// Merges the workers' results into the report.
@@ -108,12 +108,12 @@ impl MonitorMerger {
     }
 
     fn report_totals(&mut self, live_flows: u64) {
-        let shortage = Shortage {
+        let mut totals = Totals {
             packets_in_further_intervals: self.over.further() + self.volumes.further(),
             alerts_without_room: self.alerts.without_room(),
-            ..Shortage::default()
+            live_flows,
+            ..Totals::default()
         };
-        let mut totals = Totals { shortage, tcp: None, live_flows };
         self.totals_of.iter().for_each(|own| totals.add(own));
         if totals != self.totals {
             self.totals = totals;
@@ -132,7 +132,7 @@ impl MonitorMerger {
         // Smaller after a clock was set back: the intervals end again and are reported again.
         self.unreported = self.unreported.min(upto);
         if upto > self.unreported {
-            let exact = !self.totals.shortage.conversations_estimated;
+            let exact = !self.totals.conversations_estimated;
             let conversations = Conversations { exact, ..Conversations::default() };
             // The report keeps a bounded number of rows; every interval is passed to the output.
             let over = self.over.take_before(time_ns);
@@ -271,9 +271,9 @@ impl Merger for MonitorMerger {
         };
         let without_room = self.alerts.without_room();
         if let Some(on_totals) = &mut self.on_totals
-            && without_room != self.totals.shortage.alerts_without_room
+            && without_room != self.totals.alerts_without_room
         {
-            self.totals.shortage.alerts_without_room = without_room;
+            self.totals.alerts_without_room = without_room;
             on_totals(&self.totals);
         }
         if let Some(stage) = &mut self.stage {

@@ -2,9 +2,9 @@
 
 use crate::analyses::tcp::rows::TcpTotals;
 
-/// Losses for lack of room.
+/// Numbers of the run so far, at a mark. The report at the end has the final ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shortage {
+pub struct Totals {
     /// Flows ended because the flow table was full.
     pub flows_ended_early: u64,
     /// SYNs and SYN-ACKs ignored by the scan analysis.
@@ -15,23 +15,6 @@ pub struct Shortage {
     pub packets_in_further_intervals: u64,
     /// Alerts beyond those that are followed.
     pub alerts_without_room: u64,
-}
-
-impl Shortage {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.flows_ended_early += other.flows_ended_early;
-        self.attempts_ignored += other.attempts_ignored;
-        self.conversations_estimated |= other.conversations_estimated;
-        self.packets_in_further_intervals += other.packets_in_further_intervals;
-        self.alerts_without_room += other.alerts_without_room;
-    }
-}
-
-/// Numbers of the run so far, at a mark. The report at the end has the final ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Losses for lack of room.
-    pub shortage: Shortage,
     /// Sums over the flows that have ended, if TCP is measured.
     pub tcp: Option<TcpTotals>,
     /// Live flows at the mark.
@@ -40,7 +23,11 @@ pub struct Totals {
 
 impl Totals {
     pub(crate) fn add(&mut self, other: &Self) {
-        self.shortage.add(&other.shortage);
+        self.flows_ended_early += other.flows_ended_early;
+        self.attempts_ignored += other.attempts_ignored;
+        self.conversations_estimated |= other.conversations_estimated;
+        self.packets_in_further_intervals += other.packets_in_further_intervals;
+        self.alerts_without_room += other.alerts_without_room;
         self.live_flows += other.live_flows;
         if let Some(more) = &other.tcp {
             self.tcp.get_or_insert_default().add(more);

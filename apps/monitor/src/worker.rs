@@ -17,7 +17,7 @@ use crate::options::Setup;
 use crate::partial::{Findings, Partial, TickSummary};
 use crate::series::Series;
 use crate::state::{Metered, Saver, WorkerRows, WorkerState};
-use crate::totals::{Shortage, Totals};
+use crate::totals::Totals;
 
 /// Entries checked in one step at a mark; as many records may leave at once.
 const SWEEP: usize = 512;
@@ -172,14 +172,12 @@ impl MonitorWorker {
     /// Totals so far.
     fn totals(&self) -> Totals {
         let FlowEvents { volumes, conversations, flows, analyses, .. } = &self.events;
-        let shortage = Shortage {
+        let mut totals = Totals {
             flows_ended_early: flows.ended[place(EndReason::LackOfResources)],
-            attempts_ignored: 0,
             conversations_estimated: conversations.as_ref().is_some_and(|own| !own.counts().1),
             packets_in_further_intervals: volumes.further(),
-            alerts_without_room: 0,
+            ..Totals::default()
         };
-        let mut totals = Totals { shortage, tcp: None, live_flows: 0 };
         analyses.add_totals(&mut totals);
         totals
     }

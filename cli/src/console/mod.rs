@@ -1,16 +1,17 @@
 //! Messages of a run on stderr: errors, alerts, statistics, progress. Lines do not mix with the
 //! progress bar.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use ringtap_base::text::shown;
-use ringtap_engine::{ClockChanges, Watch};
+use ringtap_engine::{ClockChanges, Plan, Watch};
 use ringtap_export::{Handle, Status};
 use ringtap_monitor::report::Interval;
-use ringtap_monitor::{Alert, EndedInterval, Shortage, Totals};
+use ringtap_monitor::{Alert, EndedInterval, Options, Totals, losses_so_far};
 use ringtap_program::rate::Rate;
 use ringtap_terminal::console::{Level, is_wanted, labelled};
 
@@ -19,8 +20,8 @@ mod progress;
 pub(crate) use progress::Extent;
 use progress::Progress;
 
-use crate::alerts::AlertLines;
-use crate::args::Capture;
+use crate::alerts::{AlertLines, are_printed};
+use crate::args::{Capture, MonitorArgs};
 use crate::links;
 use crate::metrics::RunStats;
 use crate::output_reporter::{Line, OutputReporter};
@@ -46,6 +47,8 @@ pub(crate) struct Console {
     begin: Instant,
     watch: &'static Watch,
     extent: Extent,
+    /// Warnings have its limits.
+    plan: Plan<Options>,
     prints_alerts: bool,
     /// Print intervals and progress.
     verbose: bool,
@@ -65,58 +68,49 @@ pub(crate) struct Console {
     alert_lines: Mutex<AlertLines>,
     /// Live flows at the end of the last interval; unset before the first.
     flows: OnceLock<AtomicU64>,
-    split_reported: AtomicBool,
-    shed_reported: AtomicBool,
     /// A bit for each interface that was reported as gone.
     gone_reported: AtomicU32,
     totals: Mutex<Totals>,
-    shortage_reported: AtomicBool,
-    fragments_reported: AtomicBool,
+    /// Names of what was reported and is reported once.
+    reported: Mutex<BTreeSet<&'static str>>,
     clock_reported: AtomicU64,
     closed: AtomicBool,
 }
 
 impl Console {
-    /// The console of a run with this `watch`. `prints_alerts` is without effect if it is quiet.
+    /// The console of a run with this `watch`. It also reports to the screen and the page.
     pub(crate) fn new(
+        args: &MonitorArgs,
+        plan: &Plan<Options>,
         watch: &'static Watch,
         extent: Extent,
-        every: Option<Duration>,
-        quiet: bool,
         screen: Option<Screen>,
+        page: Option<Reporter>,
         outputs: Handle,
-        prints_alerts: bool,
     ) -> Self {
         Self {
             begin: now(),
             watch,
             extent,
-            prints_alerts: prints_alerts && !quiet,
-            verbose: !quiet && (screen.is_some() || is_wanted(Level::Info)),
-            every,
+            plan: plan.clone(),
+            prints_alerts: are_printed(&args.alert_to) && !args.quiet,
+            verbose: !args.quiet && (screen.is_some() || is_wanted(Level::Info)),
+            every: args.stats.map(Duration::from_nanos),
             lines: AtomicU64::new(0),
             progress: Progress::default(),
             rate: Mutex::default(),
             screen: Mutex::new(screen),
             outputs: Mutex::new(OutputReporter::new(outputs)),
-            page: None,
+            page,
             alerts: AtomicU64::new(0),
             alert_lines: Mutex::default(),
             flows: OnceLock::new(),
-            split_reported: AtomicBool::new(false),
-            shed_reported: AtomicBool::new(false),
             gone_reported: AtomicU32::new(0),
-            totals: Mutex::new(Totals::default()),
-            shortage_reported: AtomicBool::new(false),
-            fragments_reported: AtomicBool::new(false),
+            totals: Mutex::default(),
+            reported: Mutex::default(),
             clock_reported: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         }
-    }
-
-    /// Makes the console report to a page, too.
-    pub(crate) fn with_page(self, page: Option<Reporter>) -> Self {
-        Self { page, ..self }
     }
 
     /// Reports an alert.
@@ -157,7 +151,7 @@ impl Console {
             count(conversations.udp),
             count(ended.live),
             count(self.watch.dropped.get()),
-            self.shortages(),
+            self.losses_so_far(),
         ));
     }
 
@@ -178,12 +172,20 @@ impl Console {
         *self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The losses for lack of room so far, as the end of a line; empty if there are none.
-    fn shortages(&self) -> String {
-        let mut parts = shortages(self.watch, &self.current_totals().shortage);
+    fn losses(&self) -> Vec<String> {
+        losses(self.watch, &self.current_totals())
+    }
+
+    /// The losses so far, as the end of a line; empty if there are none.
+    fn losses_so_far(&self) -> String {
         let lost = self.records_lost();
-        parts.extend((lost > 0).then_some((lost, "records lost by outputs")));
-        parts.iter().map(|(number, what)| format!(", {} {what}", count(*number))).collect()
+        let outputs = (lost > 0).then(|| format!("{} records lost by outputs", count(lost)));
+        self.losses().into_iter().chain(outputs).map(|loss| format!(", {loss}")).collect()
+    }
+
+    /// Whether this is the first report of it.
+    fn is_new(&self, what: &'static str) -> bool {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner).insert(what)
     }
 
     /// Shows the progress, at its interval, and returns the user's requests.
@@ -203,7 +205,7 @@ impl Console {
         let line = self.alert_lines().turn(elapsed);
         line.iter().for_each(|line| self.print_line(line));
         let requests = self.on_screen(|screen| {
-            screen.tick(self.watch, elapsed, || self.output_status());
+            screen.tick(self.watch, elapsed, || (self.output_status(), self.losses()));
             screen.requests()
         });
         if let Some(requests) = requests {
@@ -235,8 +237,7 @@ impl Console {
     /// Warns once if an interface distributes a flow's frames over several queues.
     fn check_sharding(&self) {
         let Extent::Live(interfaces, capture) = &self.extent else { return };
-        let reported = || self.split_reported.swap(true, Ordering::Relaxed);
-        if self.watch.split.get() == 0 || reported() {
+        if self.watch.split.get() == 0 || !self.is_new("split") {
             return;
         }
         self.warn(&format!(
@@ -263,11 +264,11 @@ impl Console {
 
     /// Warns once that packets are shed.
     fn check_shedding(&self) {
-        let reported = || self.shed_reported.swap(true, Ordering::Relaxed);
-        if self.watch.shed.get() == 0 || reported() {
-            return;
+        if self.watch.shed.get() > 0 && self.is_new("shed") {
+            self.warn(
+                "overload: the packets of some address pairs are dropped and counted as shed",
+            );
         }
-        self.warn("overload: the packets of some address pairs are dropped and counted as shed");
     }
 
     /// Reports outputs that fail, lose records or recover; once the console is closed only those that recover, because the
@@ -286,26 +287,17 @@ impl Console {
         }
     }
 
-    /// Warns once that a table of a live run is full.
+    /// Warns of each loss of a live run once, when it begins.
     fn check_room(&self) {
         if !matches!(self.extent, Extent::Live(..)) {
             return;
         }
-        let evicted = self.watch.fragments_forgotten.get() > 0;
-        if evicted && !self.fragments_reported.swap(true, Ordering::Relaxed) {
-            self.warn(
-                "too many fragmented datagrams in progress: later fragments may lack their ports; \
-                 raise --memory",
-            );
-        }
-        if self.current_totals().shortage != Shortage::default()
-            && !self.shortage_reported.swap(true, Ordering::Relaxed)
-        {
-            self.warn(&format!(
-                "out of memory{}: flows end early, or counts are not exact; \
-                 raise --memory or --max-flows",
-                self.shortages()
-            ));
+        for (loss, number) in losses_so_far(self.watch, &self.current_totals()) {
+            if let Some(text) = loss.warning_of(number, &self.plan)
+                && self.is_new(loss.name)
+            {
+                self.warn(&format!("out of memory: {text}"));
+            }
         }
     }
 
@@ -397,18 +389,10 @@ impl Console {
     }
 }
 
-/// The losses for lack of room that are not zero.
-pub(crate) fn shortages(watch: &Watch, short: &Shortage) -> Vec<(u64, &'static str)> {
-    let mut parts = vec![
-        (short.flows_ended_early, "flows ended early"),
-        (short.attempts_ignored, "scan attempts ignored"),
-        (short.packets_in_further_intervals, "packets in further intervals"),
-        (short.alerts_without_room, "alerts without room"),
-        (watch.fragments_forgotten.get(), "fragments forgotten"),
-        (watch.duplicates_evicted.get(), "packets whose duplicates may count"),
-    ];
-    parts.retain(|(number, _)| *number > 0);
-    parts
+/// The losses so far that are shown, with their numbers.
+pub(crate) fn losses(watch: &Watch, totals: &Totals) -> Vec<String> {
+    let shown = losses_so_far(watch, totals).filter(|(loss, _)| !loss.text.is_empty());
+    shown.map(|(loss, number)| format!("{} {}", count(number), loss.text)).collect()
 }
 
 #[expect(clippy::disallowed_methods, reason = "progress uses wall-clock time, not packet time")]

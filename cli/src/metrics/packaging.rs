@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ringtap_export::{Items, Reason, Status};
 use ringtap_monitor::report::TcpTotals;
-use ringtap_monitor::Totals;
+use ringtap_monitor::{LOSSES, Totals};
 use serde_json::Value;
 
 use super::*;
@@ -188,10 +188,12 @@ fn unknown_names_are_found() {
 fn the_rules_use_served_metrics_and_labels() {
     let mut known = served();
     known.insert("up".into(), target_labels());
-    let (mut records, mut alerts) = (0, 0);
+    let (mut records, mut alerts, mut used) = (0, 0, BTreeSet::new());
     for rule in rules() {
         let field = |key: &str| rule.get(key).unwrap_or_else(|| panic!("no {key}: {rule:?}"));
-        let labels = Names::of(field("expr")).result(&known);
+        let names = Names::of(field("expr"));
+        let labels = names.result(&known);
+        used.extend(names.metrics);
         let labels = labels.unwrap_or_else(|error| panic!("{error}: {rule:?}"));
         if let Some(name) = rule.get("record") {
             records += 1;
@@ -208,6 +210,9 @@ fn the_rules_use_served_metrics_and_labels() {
             }
             assert!(!text.is_empty(), "{rule:?}");
         }
+    }
+    for loss in LOSSES.iter().filter(|loss| !loss.metric.is_empty()) {
+        assert!(used.contains(&format!("ringtap_{}", loss.metric)), "no rule has {}", loss.metric);
     }
     assert!(records > 5 && alerts > 10, "{records} records, {alerts} alerts");
 }

@@ -1,10 +1,11 @@
-//! The list of metrics: a new one is a row here, and in the table of docs/LIVE.md.
+//! The list of metrics: a new one is a row here, or of the table of losses, and in the table of docs/LIVE.md.
 
 use std::time::UNIX_EPOCH;
 
 use ringtap_engine::LinkChange;
 use ringtap_export::Status;
 use ringtap_extract::Unread;
+use ringtap_monitor::{LOSSES, Loss, SoFar};
 use ringtap_serve::{Metric, Sample, label_value, metric, one, sample};
 
 use super::numbers::{Numbers, Samples};
@@ -39,24 +40,9 @@ pub(super) const METRICS: &[Metric<Samples>] = &[
     metric("shed_packets_total", "Packets dropped by shedding under overload.", |own| {
         one(own.watch.shed.get())
     }),
-    metric(
-        "split_packets_total",
-        "Packets in another queue than earlier ones of the same address pair.",
-        |own| one(own.watch.split.get()),
-    ),
-    metric(
-        "forgotten_fragments_total",
-        "First fragments evicted for lack of memory; their later fragments may lack ports.",
-        |own| one(own.watch.fragments_forgotten.get()),
-    ),
     metric("duplicate_packets_total", "Packets left out because they were seen before.", |own| {
         one(own.watch.duplicates.get())
     }),
-    metric(
-        "evicted_packets_total",
-        "Packets whose duplicates may count, for lack of memory.",
-        |own| one(own.watch.duplicates_evicted.get()),
-    ),
     metric("payload_messages_total", "Messages read from payloads.", |own| {
         one(own.watch.messages.get())
     }),
@@ -92,33 +78,10 @@ pub(super) const METRICS: &[Metric<Samples>] = &[
         own.of_tcp(|tcp| tcp.zero_windows)
     }),
     metric(
-        "flows_ended_early_total",
-        "Flows that were ended because the flow table was full.",
-        |own| one(own.stats.totals.shortage.flows_ended_early),
-    ),
-    metric(
-        "scan_attempts_ignored_total",
-        "Connection attempts that the scan analysis ignored for lack of memory.",
-        |own| one(own.stats.totals.shortage.attempts_ignored),
-    ),
-    metric(
-        "conversations_estimated",
-        "1 if the numbers of conversations are estimates, for lack of memory.",
-        |own| one(u8::from(own.stats.totals.shortage.conversations_estimated)),
-    ),
-    metric(
-        "further_interval_packets_total",
-        "Packets of intervals for which the report has no room.",
-        |own| one(own.stats.totals.shortage.packets_in_further_intervals),
-    ),
-    metric(
         "alerts_total",
         "Alerts of scans, limits and watched entries, each counted once.",
         |own| one(own.stats.alerts),
     ),
-    metric("alerts_without_room_total", "Alerts that were not reported for lack of room.", |own| {
-        one(own.stats.totals.shortage.alerts_without_room)
-    }),
     metric("flows", "Live flows at the end of the last interval.", |own| {
         own.stats.flows.map_or_else(Vec::new, one)
     }),
@@ -143,6 +106,12 @@ pub(super) const METRICS: &[Metric<Samples>] = &[
         |own| own.of_outputs(last_error),
     ),
 ];
+
+/// The losses with a metric that is not above, and their numbers during the run.
+pub(super) fn losses() -> impl Iterator<Item = (&'static Loss, SoFar)> {
+    let is_new = |loss: &&Loss| METRICS.iter().all(|metric| metric.name != loss.metric);
+    LOSSES.iter().filter(is_new).filter_map(|loss| Some((loss, loss.so_far?)))
+}
 
 fn interface_changes(own: &Numbers<'_>) -> Vec<Sample> {
     let of_interface = |(place, name): (usize, &String)| {

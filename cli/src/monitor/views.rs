@@ -1,7 +1,6 @@
 //! The views of a run: the console, the terminal, the page, metrics.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ringtap_engine::Plan;
 use ringtap_export::{Alerts, Handle};
@@ -12,7 +11,7 @@ use ringtap_serve::{Listening, Serving};
 
 use super::page::Page;
 use super::source::WATCH;
-use crate::alerts::{are_printed, notice};
+use crate::alerts::notice;
 use crate::args::MonitorArgs;
 use crate::console::{Console, Extent};
 use crate::metrics::Metrics;
@@ -44,26 +43,20 @@ impl Views {
         let max_flows = plan.app.max_flows();
         let screen = args.tui.then(|| Screen::open(title, queues, max_flows, threads.clone()));
         let parts = page.is_some().then(|| web::parts(sinks));
-        let console = Console::new(
-            &WATCH,
-            extent,
-            args.stats.map(Duration::from_nanos),
-            args.quiet,
-            screen.transpose()?,
-            outputs,
-            are_printed(&args.alert_to),
-        );
         let reporter = parts.as_ref().map(|parts| parts.reporter.clone());
-        let console = Arc::new(console.with_page(reporter));
+        let screen = screen.transpose()?;
+        let console = Console::new(args, plan, &WATCH, extent, screen, reporter, outputs);
+        let console = Arc::new(console);
         let numbers = || {
             let console = Arc::clone(&console);
             Metrics::new(&WATCH, queues, interfaces, move || console.run_stats())
         };
-        let serve = |listening: Listening| {
-            let numbers = numbers();
-            listening.serve_metrics(move || numbers.reply())
-        };
-        let metrics = metrics.map(serve).transpose()?;
+        let metrics = metrics
+            .map(|listening| {
+                let numbers = numbers();
+                listening.serve_metrics(move || numbers.reply())
+            })
+            .transpose()?;
         let page = page.zip(parts).map(|(page, parts)| {
             let (is_live, measures_tcp) = (plan.options.live, plan.app.analyses.tcp);
             let about = web::About { title: sources, is_live, measures_tcp, max_flows, threads };

@@ -170,9 +170,7 @@ fn packets_of(view: &View) -> Vec<Line<'_>> {
     if view.records_lost() > 0 {
         lines.push(pair("records lost", count(view.records_lost())).yellow());
     }
-    if now.split > 0 {
-        lines.push(pair("split", count(now.split)).yellow());
-    }
+    lines.extend(view.losses.iter().map(|loss| Line::raw(loss.as_str()).yellow()));
     lines.extend([pair("read", count(now.packets)), pair("octets", bytes(now.bytes))]);
     lines
 }
@@ -352,6 +350,7 @@ mod tests {
         });
         view.add_message("warning: something is wrong");
         view.memory_bytes = Some(2 << 20);
+        view.losses = vec!["450 flows ended early".into()];
         let output = |name: &str, failing, lost, queued_bytes| Health {
             name: name.into(),
             failing,
@@ -386,7 +385,7 @@ mod tests {
             has(&["fails, 12 lost", "ipfix://[fd00::"]) && has(&["7 sent, 3.00 KiB wait"]),
             "{page}"
         );
-        assert!(has(&["records lost", "12"]), "{page}");
+        assert!(has(&["records lost", "12"]) && has(&["450 flows ended early"]), "{page}");
         assert!(has(&["10.0.0.1", "3.00 MiB"]) && has(&["10.0.0.2", "77 hosts"]), "{page}");
         assert!(has(&["TCP", "5.00 MiB in 1,000,000"]) && has(&["SCTP"]), "{page}");
         assert!(

@@ -109,19 +109,21 @@ impl Screen {
         self.draw();
     }
 
-    /// Updates the values and draws them, if the interval is over.
+    /// Updates the values and draws them, if the interval is over. `state` returns the outputs and the losses in words.
     pub(crate) fn tick(
         &mut self,
         watch: &Watch,
         elapsed: Duration,
-        outputs: impl FnOnce() -> Vec<Status>,
+        state: impl FnOnce() -> (Vec<Status>, Vec<String>),
     ) {
         if elapsed < DRAW_EVERY * self.drawn {
             return;
         }
         self.drawn = (elapsed.as_secs() / DRAW_EVERY.as_secs()) as u32 + 1;
         self.view.update(watch, elapsed, self.loads.read(elapsed));
-        self.view.set_outputs(&outputs());
+        let (outputs, losses) = state();
+        self.view.set_outputs(&outputs);
+        self.view.losses = losses;
         self.view.memory_bytes = rss_bytes();
         self.draw();
     }

@@ -92,6 +92,8 @@ pub(super) struct View {
     pub(super) bits: f64,
     pub(super) now: Totals,
     pub(super) outputs: Vec<Health>,
+    /// Losses besides dropped packets and records, in words.
+    pub(super) losses: Vec<String>,
     /// Resident memory, if known.
     pub(super) memory_bytes: Option<u64>,
     /// Packets per second, by queue.
@@ -110,7 +112,6 @@ pub(super) struct Totals {
     pub(super) bytes: u64,
     pub(super) dropped: u64,
     pub(super) shed: u64,
-    pub(super) split: u64,
     parts: Vec<u64>,
 }
 
@@ -144,7 +145,6 @@ impl View {
             bytes: watch.bytes.get(),
             dropped: watch.dropped.get(),
             shed: watch.shed.get(),
-            split: watch.split.get(),
             parts: watch.packets.parts(self.queues.len()),
         };
         let seconds = elapsed.saturating_sub(self.now.elapsed).as_secs_f64();

@@ -320,8 +320,7 @@ impl Shown<'_> {
         row("of those, shed under overload", now.shed);
         row("of those, left out as duplicates", now.duplicates);
         page.section("Packets", table);
-        let short = &now.shortages;
-        short.iter().for_each(|(number, what)| page.line(&format!("{} {what}", count(*number))));
+        now.losses.iter().for_each(|loss| page.line(loss));
     }
 
     fn load(&self, page: &mut Page) {

@@ -35,7 +35,7 @@ use rustix::time::{ClockId, clock_gettime};
 pub(crate) use access::Access;
 pub(crate) use notes::Reporter;
 
-use crate::console::shortages;
+use crate::console::losses;
 use crate::loads::Loads;
 use crate::metrics::{Metrics, RunStats};
 use content::Shown;
@@ -168,7 +168,7 @@ impl Web {
             shed: watch.shed.get(),
             duplicates: watch.duplicates.get(),
             live_flows: totals.live_flows,
-            shortages: shortages(watch, &totals.shortage),
+            losses: losses(watch, &totals),
             packet_rate: per_second(packets, before.packets),
             bit_rate: 8.0 * per_second(bytes, before.bytes),
             memory_bytes: rss_bytes(),

@@ -21,8 +21,8 @@ pub(super) struct Now {
     pub(super) shed: u64,
     pub(super) duplicates: u64,
     pub(super) live_flows: u64,
-    /// Losses for lack of room, with their names.
-    pub(super) shortages: Vec<(u64, &'static str)>,
+    /// Other losses.
+    pub(super) losses: Vec<String>,
     /// Per second, as captured, in the last second.
     pub(super) packet_rate: f64,
     pub(super) bit_rate: f64,

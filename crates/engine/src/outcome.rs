@@ -126,17 +126,8 @@ impl<R> Outcome<R> {
         &self.counts.payloads.read
     }
 
-    /// Payloads that could not be read because memory was used up.
-    pub fn payloads_without_room(&self) -> u64 {
-        self.unread(Unread::NoRoom)
-    }
-
-    /// Messages that were read and evicted because memory was used up.
-    pub fn messages_evicted(&self) -> u64 {
-        self.unread(Unread::Evicted)
-    }
-
-    fn unread(&self, reason: Unread) -> u64 {
+    /// Messages in payloads that were not read for this reason.
+    pub fn unread(&self, reason: Unread) -> u64 {
         let unread = &self.counts.payloads.unread;
         unread.iter().filter(|((_, why), _)| *why == reason).map(|(_, number)| number).sum()
     }

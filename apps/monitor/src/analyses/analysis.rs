@@ -165,16 +165,6 @@ pub trait Section: Clone + Debug + PartialEq + Serialize {
     /// a section before that.
     fn pass(&mut self, stage: &mut Stage);
 
-    /// Losses for lack of memory, with their numbers.
-    fn losses(&self) -> Vec<(&'static str, u64)> {
-        Vec::new()
-    }
-
-    /// Losses for lack of memory as warnings, with the remedy.
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
-    }
-
     /// Prints the section as text.
     fn show(&self, page: &mut Page, about: &About);
 }

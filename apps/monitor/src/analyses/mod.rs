@@ -248,20 +248,6 @@ macro_rules! analyses {
                 Self { $($name: if <$part as Analysis>::EXACT { None } else { self.$name.clone() },)* }
             }
 
-            /// Losses for lack of memory, with their numbers.
-            pub fn losses(&self) -> Vec<(&'static str, u64)> {
-                let mut all = Vec::new();
-                $(all.extend(self.$name.iter().flat_map(Section::losses));)*
-                all
-            }
-
-            /// Losses for lack of memory as warnings, with the remedy.
-            pub fn warnings(&self) -> Vec<String> {
-                let mut all = Vec::new();
-                $(all.extend(self.$name.iter().flat_map(Section::warnings));)*
-                all
-            }
-
             /// Prints those that are findings, or the others.
             pub fn show(&self, page: &mut Page, about: &About, findings: bool) {
                 $(if <$part as Analysis>::IS_FINDING == findings && let Some(own) = &self.$name {

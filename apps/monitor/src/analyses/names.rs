@@ -304,16 +304,6 @@ impl Section for Names {
         self.dns_failed.sort_by(|a, b| (b.failed, &a.name).cmp(&(a.failed, &b.name)));
     }
 
-    fn losses(&self) -> Vec<(&'static str, u64)> {
-        vec![("names without room in the lists", self.values_ignored)]
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let count = self.values_ignored;
-        let warning = format!("{count} values had no room in the lists of names: raise --memory");
-        (count > 0).then_some(warning).into_iter().collect()
-    }
-
     fn show(&self, page: &mut Page, _: &About) {
         let mut servers =
             Table::named(&[("server name", Left), ("octets", Right), ("flows", Right)]);

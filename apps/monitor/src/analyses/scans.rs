@@ -156,7 +156,7 @@ impl Analysis for ScanTable {
     }
 
     fn add_totals(&self, totals: &mut Totals) {
-        totals.shortage.attempts_ignored += self.ignored;
+        totals.attempts_ignored += self.ignored;
     }
 
     fn save(&mut self, _: &'static Schema, rows: &mut Rows) {
@@ -284,19 +284,6 @@ impl Section for Scans {
         }
         self.vertical.sort_unstable();
         self.horizontal.sort_unstable();
-    }
-
-    fn losses(&self) -> Vec<(&'static str, u64)> {
-        vec![("connection attempts ignored by the scan analysis", self.attempts_ignored)]
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let count = self.attempts_ignored;
-        let warning = format!(
-            "the scan analysis ignored {count} connection attempts for lack of memory: raise --memory or \
-             --max-flows"
-        );
-        (count > 0).then_some(warning).into_iter().collect()
     }
 
     fn show(&self, page: &mut Page, about: &About) {

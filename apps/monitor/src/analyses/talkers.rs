@@ -351,18 +351,6 @@ impl Section for Talkers {
         pass(&mut self.by_packets, By::Packets, stage);
     }
 
-    fn losses(&self) -> Vec<(&'static str, u64)> {
-        vec![("octets uncertain among the talkers", self.error_bound)]
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let count = self.error_bound;
-        let warning = format!(
-            "the talkers' octets may be too low by up to {count} for lack of memory: raise --memory or --max-flows"
-        );
-        (count > 0).then_some(warning).into_iter().collect()
-    }
-
     fn show(&self, page: &mut Page, _: &About) {
         text::show(self, page);
     }

@@ -334,18 +334,6 @@ impl Section for Tcp {
         });
     }
 
-    fn losses(&self) -> Vec<(&'static str, u64)> {
-        vec![("TCP records without room in the lists", self.records_ignored)]
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let count = self.records_ignored;
-        let warning = format!(
-            "{count} TCP records had no room in the lists of servers and pairs: raise --memory or --max-flows"
-        );
-        (count > 0).then_some(warning).into_iter().collect()
-    }
-
     fn show(&self, page: &mut Page, _: &About) {
         let totals = &self.totals;
         if totals.records == 0 {

@@ -459,19 +459,6 @@ impl Section for Watched {
         self.rows.sort_unstable();
     }
 
-    fn losses(&self) -> Vec<(&'static str, u64)> {
-        vec![("matches of watched entries without room", self.matches_ignored)]
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let matches = self.matches_ignored;
-        let warning = format!(
-            "{matches} matches of watched entries are not in the report, because too many hosts reached too many \
-             entries: remove the most common entries from the list"
-        );
-        (matches > 0).then_some(warning).into_iter().collect()
-    }
-
     /// Shows the most frequent.
     fn show(&self, page: &mut Page, about: &About) {
         page.heading("Watched entries");
@@ -722,6 +709,6 @@ mod tests {
         };
         assert_eq!((*at_least, *number), (true, ROWS as u64));
         assert_eq!((section.rows.len(), section.further), (LISTED, (ROWS - LISTED) as u64));
-        assert_eq!((section.matches_ignored, section.warnings().len()), (5, 1));
+        assert_eq!(section.matches_ignored, 5);
     }
 }

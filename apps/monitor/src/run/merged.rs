@@ -7,6 +7,7 @@ use ringtap_engine::INTERRUPTED;
 use serde::Serialize;
 
 use super::canonical::{self, Canonical};
+use super::losses;
 use crate::report::{Sections, Time};
 use crate::state::{self, Merged, Settings, Span};
 
@@ -82,7 +83,7 @@ impl Merged {
         for (what, &number) in &self.header.lacks {
             reasons.insert(what, number);
         }
-        for (what, number) in self.report.sections.losses() {
+        for (what, number) in losses::of_sections(&self.report.sections) {
             let reason = reasons.entry(what).or_default();
             *reason = reason.saturating_add(number);
         }
@@ -93,7 +94,7 @@ impl Merged {
         let further = self.report.packets_in_further_intervals;
         reasons.extend([
             ("address pairs seen by several runs", self.shared_pairs),
-            ("packets beyond the intervals listed", further),
+            (losses::FURTHER, further),
             ("parts of runs that are missing", missing),
             ("runs whose end is missing", unended),
         ]);

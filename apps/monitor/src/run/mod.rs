@@ -1,6 +1,7 @@
 //! The monitor on the engine.
 
 mod canonical;
+mod losses;
 mod merged;
 mod outcome;
 
@@ -13,6 +14,7 @@ use ringtap_skeleton::RunError;
 use ringtap_stage::Application;
 use ringtap_wire::{PacketRecord, Paths};
 
+pub use losses::{LOSSES, Loss, SoFar, losses_so_far};
 pub use outcome::Outcome;
 
 use crate::{Monitor, Options, Outputs, Report, Setup};

@@ -197,19 +197,6 @@ impl Section for Activities {
         self.intervals.iter_mut().for_each(|activity| activity.pass(stage));
     }
 
-    fn losses(&self) -> Vec<(&'static str, u64)> {
-        vec![("intervals whose activity is not listed", self.further)]
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let count = self.further;
-        let warning = format!(
-            "the report lacks the activity of {count} intervals for lack of room: raise --memory, lengthen \
-             --interval or lower --top"
-        );
-        (count > 0).then_some(warning).into_iter().collect()
-    }
-
     fn show(&self, page: &mut Page, about: &About) {
         text::show(page, &self.intervals, self.further, about.times);
     }
