@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! clients ──▶ Server: one thread, many clients ──▶ Protocol ── Http: request → Site → reply
-//!             (server.rs, tls.rs)                    (http.rs)
+//!             (server/, tls.rs)                      (http.rs)
 //!                                               └─ another one, as of control packets
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! Management: executes commands and queries by NFD's management protocol, as far as `trust.rs`
+//! Management: executes commands and queries by NFD's management protocol, as far as `trust/`
 //! permits them.
 //!
 //! | module | verbs |

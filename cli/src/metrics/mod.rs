@@ -1,4 +1,4 @@
-//! `--metrics`: the counters of a run in Prometheus' text format. `metrics/table.rs` lists them.
+//! `--metrics`: the counters of a run in Prometheus' text format. `table.rs` lists them.
 
 mod numbers;
 mod table;
