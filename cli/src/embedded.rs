@@ -156,7 +156,7 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     if !args.alert_to.is_empty() {
         return Err(Usage::of("alerts are sent by the command: the report has all scans"));
     }
-    source::check(&args.read)?;
+    source::check(&args.inputs.read)?;
     // Without flows there are no records.
     let has_flows = args.analyses.is_none_or(|on| on.flows);
     let batches = (kept.flows && has_flows).then(Batches::default);
@@ -170,7 +170,7 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     let (outputs, sinks) =
         Outputs::start(&named, prepared, plan.arrangement.workers, args.export.len(), existing)?;
     stop.connect(outputs.control());
-    let files = source::reader(&args.read, Arc::clone(&stop.watch))
+    let files = source::reader(&args.inputs.read, Arc::clone(&stop.watch))
         .with_window_max(source::window_bytes(args.memory));
     let sinks = ringtap_monitor::Outputs { sinks, ..ringtap_monitor::Outputs::default() };
     let mut outcome = ringtap_monitor::run(&plan, files, sinks, &stop.watch)?;

@@ -72,11 +72,11 @@ pub(crate) fn queues(interfaces: &[String], args: &MonitorArgs) -> anyhow::Resul
     match interfaces {
         [one] => Ok(required_queues(one, &options(args))?.map(|queues| queues as usize)),
         _ if !is_sharded_by_cards(interfaces, args) => Ok(None),
-        _ if args.queues.is_none_or(|queues| queues == 1) => Ok(Some(1)),
+        _ if args.threads.queues.is_none_or(|queues| queues == 1) => Ok(Some(1)),
         several => Err(Usage::of(format!(
             "--queues {}: with --capture af-xdp, one reader takes all queues of {}, because network cards hash packets \
              differently: omit --queues and use --workers",
-            args.queues.unwrap_or_default(),
+            args.threads.queues.unwrap_or_default(),
             several.join(" and ")
         ))),
     }

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use ringtap_filter::run::NotIp;
 use ringtap_filter::{Policy, RULES_MOST};
 
-use super::{Capture, Form};
+use super::{Capture, Form, Inputs};
 use crate::units;
 
 const AFTER: &str = "\
@@ -28,10 +28,8 @@ pub(crate) struct FilterArgs {
     #[command(subcommand)]
     pub(crate) action: Option<FilterAction>,
 
-    /// Read capture files (pcap, pcapng; also compressed with gzip or zstd); - is stdin
-    #[arg(short, long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath,
-        help_heading = "Input and output")]
-    pub(crate) read: Vec<PathBuf>,
+    #[command(flatten, next_help_heading = "Input and output")]
+    pub(crate) inputs: Inputs,
     /// Write passed packets to a capture file; if FILE is - (stdout), the report goes to stderr
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "interface",
         help_heading = "Input and output")]
@@ -94,10 +92,6 @@ pub(crate) struct FilterArgs {
         help_heading = "Input and output"
     )]
     pub(crate) send: Sending,
-    /// Stop after this time
-    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, requires = "interface", conflicts_with = "read",
-        help_heading = "Input and output")]
-    pub(crate) duration: Option<u64>,
 
     /// Read the initial rules from a file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Rules")]

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::{ArgGroup, Args, ValueHint};
+use clap::{ArgGroup, Args};
 use ringtap_measure::run::Design;
 use ringtap_measure::{CountBy, Kind, State, Weight};
 
-use super::{Capture, Form, Threads};
+use super::{Capture, Form, Inputs, Threads};
 use crate::units;
 
 /// The most workers of any design.
@@ -24,16 +24,15 @@ Exit codes: 0 success; 1 reading or writing failed; 2 usage error; 3 packets wer
 #[command(after_help = AFTER)]
 #[command(group(ArgGroup::new("from").required(true).args(["read", "interface", "profile"])))]
 pub(crate) struct MeasureArgs {
-    /// Read capture files (pcap, pcapng; also compressed with gzip or zstd); - is stdin
-    #[arg(short, long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath,
-        help_heading = "Source")]
-    pub(crate) read: Vec<PathBuf>,
+    #[command(flatten, next_help_heading = "Source")]
+    pub(crate) inputs: Inputs,
     /// Capture on this interface, until an interrupt or for --duration
     #[arg(short, long, value_name = "IFACE", value_parser = NonEmptyStringValueParser::new(), help_heading = "Source")]
     pub(crate) interface: Vec<String>,
     /// Measure the traffic of a profile or a profile file, generated in memory as by 'ringtap
     /// generate'
-    #[arg(long, value_name = "NAME|FILE", value_parser = NonEmptyStringValueParser::new(), help_heading = "Source")]
+    #[arg(long, value_name = "NAME|FILE", value_parser = NonEmptyStringValueParser::new(), conflicts_with = "duration",
+        help_heading = "Source")]
     pub(crate) profile: Option<String>,
     /// Offer this many packets per second: the first 2 M of the source, repeated; a full queue
     /// drops them [default: as fast as they are handled]
@@ -44,11 +43,6 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "N", value_parser = units::positive_count, conflicts_with = "interface",
         help_heading = "Source")]
     pub(crate) packets: Option<u64>,
-    /// Stop after this time
-    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, requires = "interface",
-        conflicts_with_all = ["read", "profile"],
-        help_heading = "Source")]
-    pub(crate) duration: Option<u64>,
     /// Capture method: auto, af-packet, af-xdp or dpdk
     #[arg(
         long,
@@ -91,14 +85,10 @@ pub(crate) struct MeasureArgs {
     /// [default: separate]
     #[arg(long, value_name = "NAME", help_heading = "Design")]
     pub(crate) state: Option<State>,
-    /// Read packets through this many queues, sharded by address pair [default: by the number
-    /// of free cores]
-    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Design")]
-    pub(crate) queues: Option<usize>,
     /// Use this many workers [default: by the number of free cores]
     #[arg(short, long, value_name = "N", value_parser = units::number_in(1..=WORKERS_MOST), help_heading = "Design")]
     pub(crate) workers: Option<usize>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Design")]
     pub(crate) threads: Threads,
     /// Seed of the hash functions; use the same one on all machines whose measurements are merged
     /// [default: random]
@@ -107,9 +97,6 @@ pub(crate) struct MeasureArgs {
     /// Measure the designs on a sample of this traffic and recommend one
     #[arg(long, conflicts_with_all = ["check", "write", "dry_run", "rate"], help_heading = "Design")]
     pub(crate) advise: bool,
-    /// Print the plan and exit
-    #[arg(long, help_heading = "Design")]
-    pub(crate) dry_run: bool,
 
     /// Print the report as text or json
     #[arg(

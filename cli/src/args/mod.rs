@@ -4,6 +4,7 @@ mod capture;
 mod check;
 mod filter;
 mod generate;
+mod inputs;
 mod measure;
 mod merge;
 mod threads;
@@ -26,6 +27,7 @@ pub(crate) use capture::Capture;
 pub(crate) use check::CheckArgs;
 pub(crate) use filter::{CtlAction, CtlArgs, FilterAction, FilterArgs, Sending, Target};
 pub(crate) use generate::{GenerateArgs, SendMethod};
+pub(crate) use inputs::Inputs;
 pub(crate) use measure::{MeasureArgs, SketchFile, SketchForm};
 pub(crate) use merge::MergeArgs;
 pub(crate) use ringtap_terminal::{Form, Output, ReportForm};
@@ -94,10 +96,8 @@ Environment: RINGTAP_LOG sets the level of messages on stderr: error, warn (with
 #[derive(Args)]
 #[command(after_help = FLAGS_MONITOR)]
 pub(crate) struct MonitorArgs {
-    /// Read capture files (pcap, pcapng; also compressed with gzip or zstd); - is stdin
-    #[arg(short, long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath,
-        help_heading = "Source")]
-    pub(crate) read: Vec<PathBuf>,
+    #[command(flatten, next_help_heading = "Source")]
+    pub(crate) inputs: Inputs,
     /// Capture on interfaces, until an interrupt or for --duration; up to 16 (-i a,b or -i a -i b)
     /// are read as one stream of packets
     #[arg(short, long, value_name = "IFACE", value_parser = NonEmptyStringValueParser::new(), conflicts_with = "read", help_heading = "Source")]
@@ -127,10 +127,6 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "ARGS", value_parser = units::words, allow_hyphen_values = true,
         conflicts_with = "read", help_heading = "Source")]
     pub(crate) dpdk_args: Option<Words>,
-    /// Stop after this time
-    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, conflicts_with = "read",
-        help_heading = "Source")]
-    pub(crate) duration: Option<u64>,
     /// Under overload, drop all packets of some address pairs (counted and reported) instead of
     /// random packets of all flows
     #[arg(long, conflicts_with = "read", help_heading = "Source")]
@@ -240,21 +236,14 @@ pub(crate) struct MonitorArgs {
     /// Run on one thread; same as --skeleton reference
     #[arg(long, overrides_with = "skeleton", help_heading = "Threads")]
     pub(crate) sequential: bool,
-    /// Read packets through this many queues, sharded by address pair [default: by the number
-    /// of free cores]
-    #[arg(long, value_name = "N", value_parser = units::index_count, help_heading = "Threads")]
-    pub(crate) queues: Option<usize>,
     /// Use this many workers per queue [default: by the number of free cores]
     #[arg(short, long, value_name = "N", value_parser = units::index_count, help_heading = "Threads")]
     pub(crate) workers: Option<usize>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Threads")]
     pub(crate) threads: Threads,
     /// Seed the hash tables with this number [default: random]
     #[arg(long, value_name = "N", value_parser = units::number_in(0..=u64::MAX), help_heading = "Threads")]
     pub(crate) seed: Option<u64>,
-    /// Print the plan and exit
-    #[arg(long, help_heading = "Threads")]
-    pub(crate) dry_run: bool,
 
     /// Print the report as text, json, or html: one page with charts
     #[arg(

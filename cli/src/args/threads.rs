@@ -1,4 +1,4 @@
-//! Flags for threads and rings.
+//! Flags for threads and rings, of commands with an arrangement.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -10,6 +10,13 @@ use crate::units::{self, Cores};
 
 #[derive(Args)]
 pub(crate) struct Threads {
+    /// Read packets through this many queues, sharded by address pair [default: by the number
+    /// of free cores]
+    #[arg(long, value_name = "N", value_parser = units::index_count)]
+    pub(crate) queues: Option<usize>,
+    /// Print the plan and exit
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Pin the threads to these cores, in order: 0,1 or 0-3
     #[arg(long, value_name = "LIST", value_parser = units::cores, help_heading = "Threads")]
     pub(crate) cores: Option<Cores>,

@@ -47,13 +47,13 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
     }
     interfaces::only("-i", &args.interface, "filter receives from one interface")?;
     interfaces::only("-o", &args.output, "filter sends to one interface")?;
-    if args.read.is_empty() && args.interface.is_empty() {
+    if args.inputs.read.is_empty() && args.interface.is_empty() {
         return Err(Usage::of(
             "nothing to filter: use -r trace.pcap -w passed.pcap, or -i eth0 -o eth1",
         ));
     }
     let mut roles = Roles::default();
-    roles.reads("--read", &args.read).reads("--rules", &args.rules);
+    roles.reads("--read", &args.inputs.read).reads("--rules", &args.rules);
     roles.reads("--control-key", &args.control_key);
     roles.writes("--write", &args.write).writes("--drops", &args.drops);
     if let Some(socket) = &args.control {
@@ -74,10 +74,10 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
     sandbox::enter(outputs(), !args.interface.is_empty())?;
     privileges::forbid_new();
     if args.interface.is_empty() {
-        let inputs = args.read.iter().map(PathBuf::as_path);
+        let inputs = args.inputs.read.iter().map(PathBuf::as_path);
         privileges::drop_capabilities(CapabilitySet::empty(), inputs, outputs())?;
     }
-    let duration = args.duration.map(Duration::from_nanos);
+    let duration = args.inputs.duration.map(Duration::from_nanos);
     let report = signals::stoppable_for(&WATCH, duration, || match args.interface.first() {
         Some(interface) => live::run(args, interface, plan, rules, auth, &WATCH),
         None => captures(args, plan, rules, auth),
@@ -94,7 +94,7 @@ fn captures(
     rules: RuleSet,
     auth: Option<ControlAuth>,
 ) -> anyhow::Result<FilterReport> {
-    let files = source::files(&args.read, &WATCH)?;
+    let files = source::files(&args.inputs.read, &WATCH)?;
     let existing = existing(args);
     let passed = Output::open(args.write.as_ref(), existing)?;
     let drops = Output::open(args.drops.as_ref(), existing)?;
@@ -140,7 +140,7 @@ fn plan(args: &FilterArgs) -> anyhow::Result<FilterPlan> {
         None => {
             let alone = args.sequential || args.workers.is_none() && cores == 1;
             let skeleton = if alone { Skeleton::Reference } else { Skeleton::Farm };
-            (args.read.iter().map(shown).collect(), args.write.as_ref().map(shown), skeleton)
+            (args.inputs.read.iter().map(shown).collect(), args.write.as_ref().map(shown), skeleton)
         }
     };
     let between = !args.interface.is_empty();

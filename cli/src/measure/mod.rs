@@ -44,10 +44,12 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
     write::check(&args.write, &plan)?;
     let existing = Existing::of(args.force, !args.interface.is_empty());
     let mut roles = Roles::default();
-    roles.reads("--read", &args.read).writes("--write", args.write.iter().map(|file| &file.path));
+    roles
+        .reads("--read", &args.inputs.read)
+        .writes("--write", args.write.iter().map(|file| &file.path));
     let profile = args.profile.as_ref().filter(|name| Profile::named(name).is_none());
     roles.reads("--profile", profile).check(existing)?;
-    if args.dry_run {
+    if args.threads.dry_run {
         let plan = match args.report {
             Form::Text => text::plan(&plan),
             Form::Json => json(&plan)?,
@@ -60,11 +62,11 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
     }
     privileges::forbid_new();
     if args.interface.is_empty() {
-        let inputs = args.read.iter().map(PathBuf::as_path);
+        let inputs = args.inputs.read.iter().map(PathBuf::as_path);
         privileges::drop_capabilities(CapabilitySet::empty(), inputs, outputs())?;
     }
     let claimed = write::claim(&args.write, existing)?;
-    let duration = args.duration.map(Duration::from_nanos);
+    let duration = args.inputs.duration.map(Duration::from_nanos);
     signals::stoppable_for(&WATCH, duration, || {
         if args.advise {
             let advice = advice(args, &run_options, &options, &machine);
@@ -105,7 +107,7 @@ fn measure(args: &MeasureArgs, plan: &Plan<Options>) -> anyhow::Result<MeasureOu
         return Ok(run_interface(plan, receivers, &WATCH)?);
     }
     if args.profile.is_none() && args.rate.is_none() {
-        return Ok(run_files(plan, source::files(&args.read, &WATCH)?, &WATCH)?);
+        return Ok(run_files(plan, source::files(&args.inputs.read, &WATCH)?, &WATCH)?);
     }
     let mut sample = sample(args, plan.options.seed)?;
     let packets = args.packets.unwrap_or(sample.len());
@@ -162,7 +164,7 @@ fn sample(args: &MeasureArgs, seed: u64) -> anyhow::Result<Sample> {
     let settings = Settings::default();
     let options = Options { design: Design::Sequential, rate: None, settings };
     let alone = measuring::plan(run_options, options, &Machine::this()).map_err(Usage::of)?;
-    let sample = Sample::read(&alone, source::files(&args.read, &WATCH)?, &WATCH);
+    let sample = Sample::read(&alone, source::files(&args.inputs.read, &WATCH)?, &WATCH);
     if sample.cut {
         note(&format!("the sample is the first {} packets", sample.len()));
     }
@@ -197,7 +199,7 @@ fn capture_options(args: &MeasureArgs) -> ringtap_io::live::Options {
 
 /// The run options of the flags.
 fn run_options(args: &MeasureArgs) -> anyhow::Result<ringtap_engine::Options> {
-    let mut queues = args.queues;
+    let mut queues = args.threads.queues;
     let source = match (args.interface.first(), &args.profile) {
         (Some(interface), _) => {
             let alone = args.design == Some(Design::Sequential);
@@ -206,7 +208,7 @@ fn run_options(args: &MeasureArgs) -> anyhow::Result<ringtap_engine::Options> {
             vec![args.capture.source(interface)]
         }
         (None, Some(profile)) => vec![format!("profile {profile}")],
-        (None, None) => args.read.iter().map(|path| path.display().to_string()).collect(),
+        (None, None) => args.inputs.read.iter().map(|path| path.display().to_string()).collect(),
     };
     Ok(ringtap_engine::Options {
         source,

@@ -22,7 +22,7 @@ const FEW_FLOWS: u64 = 10_000;
 
 /// The outputs of the flags.
 pub(crate) fn outputs(args: &MonitorArgs) -> anyhow::Result<Vec<Output>> {
-    if args.read.is_empty() && args.interface.is_empty() {
+    if args.inputs.read.is_empty() && args.interface.is_empty() {
         return Err(Usage::of("nothing to read: use -r trace.pcap, -r - for stdin, or -i eth0"));
     }
     if !args.events.is_empty() && args.extract == Some(Extractors::NONE) {
@@ -78,7 +78,7 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
 /// The files of the flags.
 pub(crate) fn roles(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<Roles> {
     let mut roles = Roles::default();
-    roles.reads("--read", &args.read);
+    roles.reads("--read", &args.inputs.read);
     roles.reads("--config", &args.config).reads("--names", &args.names);
     roles.reads("--watch", &args.watch).reads("--networks", &args.networks);
     roles.reads("--geo", &args.geo).reads("--anonymise", &args.anonymise);
@@ -122,9 +122,9 @@ pub(super) fn warn_of_little_room(args: &MonitorArgs, plan: &Plan<ringtap_monito
 /// The error about inputs that cannot be opened. If they are the words of a filter expression, it
 /// says how to give one.
 pub(super) fn explained(args: &MonitorArgs, unopened: Unopened) -> anyhow::Error {
-    let words: Vec<_> = args.read.iter().map(|path| path.to_string_lossy()).collect();
+    let words: Vec<_> = args.inputs.read.iter().map(|path| path.to_string_lossy()).collect();
     let is_missing = |path: &PathBuf| unopened.0.iter().any(|notice| notice.path == *path);
-    let begins = |&at: &usize| is_missing(&args.read[at]) && begins_expression(&words[at]);
+    let begins = |&at: &usize| is_missing(&args.inputs.read[at]) && begins_expression(&words[at]);
     let start = (1..words.len()).find(begins);
     let expression = start.map(|at| words[at..].join(" "));
     let expression = expression.filter(|text| Expression::new(text).is_ok());

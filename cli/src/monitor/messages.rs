@@ -43,7 +43,8 @@ fn page_title(args: &MonitorArgs) -> String {
     let file = |path: &PathBuf| {
         path.file_name().map_or_else(|| "-".into(), |name| name.to_string_lossy().into_owned())
     };
-    let mut names: Vec<_> = args.read.iter().map(file).chain(args.interface.clone()).collect();
+    let mut names: Vec<_> =
+        args.inputs.read.iter().map(file).chain(args.interface.clone()).collect();
     let further = names.len().saturating_sub(TITLED);
     names.truncate(TITLED);
     let further = if further > 0 { format!(" and {further} more") } else { String::new() };

@@ -46,7 +46,7 @@ use views::Views;
 
 pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
     let planned = Parsed::new(args)?.plan()?;
-    if args.dry_run {
+    if args.threads.dry_run {
         return planned.print();
     }
     planned.open()?.confine()?.start()?.run()
@@ -114,7 +114,8 @@ impl<'a> Planned<'a> {
                 "--tui and records cannot both use the terminal: write the records to a file",
             ));
         }
-        crate::source::check(&args.read).map_err(|unopened| checks::explained(args, unopened))?;
+        crate::source::check(&args.inputs.read)
+            .map_err(|unopened| checks::explained(args, unopened))?;
         // The fence forbids to run programs.
         let helpers = alerts::start_helpers(outputs, args.user.as_deref())?;
         if interfaces.is_empty() || args.capture != Capture::Dpdk {
@@ -160,7 +161,7 @@ impl<'a> Opened<'a> {
                 console::note("capabilities: keeps all, because DPDK's drivers need them");
             }
             None => {
-                let inputs = args.read.iter().map(PathBuf::as_path);
+                let inputs = args.inputs.read.iter().map(PathBuf::as_path);
                 let written = self.parsed.written();
                 let written = written.iter().map(PathBuf::as_path);
                 privileges::drop_capabilities(CapabilitySet::empty(), inputs, written)?;
@@ -209,7 +210,8 @@ impl Running<'_> {
     fn run(self) -> anyhow::Result<ExitCode> {
         let Self { parsed, plan, source, mut outputs, sinks, views } = self;
         let (args, console) = (parsed.args, &views.console);
-        let (control, duration) = (outputs.control(), args.duration.map(Duration::from_nanos));
+        let (control, duration) =
+            (outputs.control(), args.inputs.duration.map(Duration::from_nanos));
         signals::attended(&WATCH, console, &control, duration, || {
             source.announce(args);
             notify::ready(&format!("monitoring {}", plan.options.source.join(", ")));

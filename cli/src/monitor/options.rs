@@ -59,7 +59,7 @@ pub(crate) fn settings(
         vlan_in_key: args.vlan_in_key,
         probe: Some(probe(args)),
         live: !interfaces.is_empty(),
-        prompt: args.read.is_empty() || !args.read.iter().all(|path| path.is_file()),
+        prompt: args.inputs.read.is_empty() || !args.inputs.read.iter().all(|path| path.is_file()),
         interfaces,
         sampling: args.sample.filter(|&of| of > 1).map(Sampling::Random),
         meter: Some(Meter::new(move || {
@@ -98,9 +98,9 @@ fn options(
     interfaces: &[String],
     outputs: &[Output],
 ) -> anyhow::Result<Options> {
-    let (mut source, mut queues) = (Vec::new(), args.queues);
+    let (mut source, mut queues) = (Vec::new(), args.threads.queues);
     if interfaces.is_empty() {
-        source.extend(args.read.iter().map(|path| path.display().to_string()));
+        source.extend(args.inputs.read.iter().map(|path| path.display().to_string()));
     } else {
         source.extend(interfaces.iter().map(|interface| args.capture.source(interface)));
         queues = queues.or(live::queues(interfaces, args)?.filter(|_| !args.sequential));
@@ -120,7 +120,7 @@ fn options(
         outputs: outputs.iter().filter(|one| one.items() != Items::Alerts).count(),
         output_fixed_bytes: outputs.iter().map(Output::fixed_bytes).sum(),
         input_bytes: if args.memory.is_some()
-            && args.read.iter().any(|path| source::may_be_zstd(path))
+            && args.inputs.read.iter().any(|path| source::may_be_zstd(path))
         {
             source::window_bytes(args.memory)
         } else {

@@ -25,7 +25,7 @@ impl Source {
         plan: &Plan<Options>,
     ) -> anyhow::Result<Self> {
         if interfaces.is_empty() {
-            let files = source::reader(&args.read, &WATCH);
+            let files = source::reader(&args.inputs.read, &WATCH);
             let files = files.with_window_max(source::window_bytes(args.memory));
             return Ok(Self::Files(Box::new(files)));
         }
