@@ -160,10 +160,9 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     // Without flows there are no records.
     let has_flows = args.analyses.is_none_or(|on| on.flows);
     let batches = (kept.flows && has_flows).then(Batches::default);
-    let mut named = monitor::outputs(&args)?;
+    let named = monitor::outputs(&args, batches.clone().map(Output::Batches))?;
     let existing = Existing::of(args.force, false);
     monitor::roles(&args, &named)?.check(existing)?;
-    named.extend(batches.clone().map(Output::Batches));
     let plan = monitor::plan(&args, &[], &named, kept.state)?;
     let settings = monitor::settings(&args, &plan, &[], Arc::clone(&stop.watch));
     let prepared = Prepared::new(&named, settings)?;

@@ -148,7 +148,8 @@ fn one_ring<F: Flavor<PacketRecord>>(
 fn encoders(records: &[FlowRecord]) {
     messages("encode IPFIX", records, Ipfix::new(0, 1, STREAM_LIMIT));
     messages("encode NetFlow v9", records, NetFlow9::new(0, UDP_LIMIT));
-    for format in Format::ALL {
+    // Those that are built in.
+    for format in Format::ALL.into_iter().filter(|own| own.name().parse::<Format>().is_ok()) {
         measure(&format!("encode {format}"), records.len(), || {
             drop(black_box(format.encode(records, &Interfaces::default())));
         });

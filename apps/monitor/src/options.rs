@@ -261,17 +261,16 @@ impl AppOptions for Options {
     /// be expensive.
     fn tick_ns(&self) -> u64 {
         let tick_ns = self.metering.timeouts.tick_ns();
-        // A state's part ends with its interval, and activity has few intervals at a time.
-        let interval_ns = self.interval_ns.filter(|_| self.saves_parts() || self.on().activity);
-        // Marks are where flows are cut, too.
-        match interval_ns.into_iter().chain(self.metering.cut_ns).min() {
-            Some(step_ns) => (step_ns / step_ns.div_ceil(tick_ns)).max(SECOND_NS),
+        match self.interval_ns.filter(|_| self.saves_parts() || self.on().activity) {
+            // A part ends with its interval, and activity has few intervals at a time.
+            Some(interval_ns) => (interval_ns / interval_ns.div_ceil(tick_ns)).max(SECOND_NS),
             None => tick_ns,
         }
     }
 
     fn live_tick_ns(&self) -> u64 {
-        self.tick_ns().min(self.interval_ns.unwrap_or(u64::MAX)).max(SECOND_NS)
+        let steps = [self.interval_ns, self.metering.cut_ns];
+        steps.into_iter().flatten().fold(self.tick_ns(), u64::min).max(SECOND_NS)
     }
 
     fn settle(&mut self, memory: &Memory) -> Result<(), PlanError> {

@@ -469,14 +469,17 @@ impl Observer for FlowObserver<'_> {
         events.analyses.on_record(record);
         events.saver.iter_mut().for_each(|saver| saver.on_record(record));
         let FlowEvents { flows, sinks, stage, cuts, .. } = events;
-        let sink = sinks.records.as_mut().filter(|_| !*cuts);
-        if flows.digest.is_some() || sink.is_some() {
+        if flows.digest.is_some() || sinks.records.is_some() {
             let record = match stage {
                 Some(stage) => stage.record(record),
                 None => record,
             };
             flows.digest.iter_mut().for_each(|digest| digest.add(record));
-            sink.into_iter().for_each(|records| records.take(record));
+            match &mut sinks.records {
+                Some(records) if *cuts => records.whole(record),
+                Some(records) => records.take(record),
+                None => {}
+            }
         }
         if self.keep_ended && stamp != 0 {
             events.keep(&record.key, events.volumes.interval_of(record.last_ns));

@@ -20,8 +20,8 @@ use crate::{alerts, outputs, states};
 /// Fewer flows than a small network has.
 const FEW_FLOWS: u64 = 10_000;
 
-/// The outputs of the flags.
-pub(crate) fn outputs(args: &MonitorArgs) -> anyhow::Result<Vec<Output>> {
+/// The outputs of the flags, and a further one.
+pub(crate) fn outputs(args: &MonitorArgs, further: Option<Output>) -> anyhow::Result<Vec<Output>> {
     if args.inputs.read.is_empty() && args.interface.is_empty() {
         return Err(Usage::of("nothing to read: use -r trace.pcap, -r - for stdin, or -i eth0"));
     }
@@ -29,7 +29,8 @@ pub(crate) fn outputs(args: &MonitorArgs) -> anyhow::Result<Vec<Output>> {
         return Err(Usage::of("--events needs payloads: omit --extract none"));
     }
     let alerts = alerts::outputs(&args.alert_to);
-    let all = outputs::named(&args.export, &args.write, &args.events.concat(), &alerts)?;
+    let mut all = outputs::named(&args.export, &args.write, &args.events.concat(), &alerts)?;
+    all.extend(further);
     check_use(args, &all)?;
     Ok(all)
 }

@@ -64,7 +64,7 @@ struct Parsed<'a> {
 impl<'a> Parsed<'a> {
     fn new(args: &'a MonitorArgs) -> anyhow::Result<Self> {
         let interfaces = live::interfaces(args)?;
-        let outputs = outputs(args)?;
+        let outputs = outputs(args, None)?;
         let existing = Existing::of(args.force, !interfaces.is_empty());
         roles(args, &outputs)?.check(existing)?;
         Ok(Self { args, interfaces, outputs, existing })

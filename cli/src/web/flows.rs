@@ -177,6 +177,13 @@ impl Keeper {
 
 impl RecordSink for Keeper {
     fn take(&mut self, record: &FlowRecord) {
+        // Rows are flows.
+        if record.part.is_none() {
+            self.whole(record);
+        }
+    }
+
+    fn whole(&mut self, record: &FlowRecord) {
         self.block.push(record);
         if self.block.rows.len() == BLOCK {
             self.hand_on();

@@ -9,6 +9,7 @@ mod alerts;
 mod anonymise;
 mod check;
 mod common;
+mod cuts;
 mod dedup;
 mod docs;
 mod doctor;

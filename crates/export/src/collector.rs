@@ -118,6 +118,10 @@ impl Place for Collector {
         self.route.transport.is_encrypted
     }
 
+    fn joins_parts(&self) -> bool {
+        self.protocol == Protocol::Ipfix
+    }
+
     fn prepare(&self, settings: &Settings) -> io::Result<Ready> {
         let protocol = self.protocol;
         if protocol == Protocol::NetFlow5

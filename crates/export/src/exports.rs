@@ -29,7 +29,7 @@ pub struct StartError {
 /// program can drop privileges before it opens files.
 pub struct Prepared {
     /// Their names, and how they start.
-    outputs: Vec<(String, Ready)>,
+    outputs: Vec<Start>,
     /// To the helpers of alert programs, in the order of the outputs.
     programs: Vec<UnixStream>,
     settings: Settings,
@@ -42,6 +42,13 @@ pub struct Exports {
     states: States,
     /// The sending ends of outputs for alerts.
     alerts: Alerts,
+}
+
+/// A prepared output.
+struct Start {
+    name: String,
+    joins_parts: bool,
+    ready: Ready,
 }
 
 /// A handle for other threads: to watch, renew and interrupt the outputs.
@@ -87,7 +94,9 @@ impl Prepared {
     /// represent, a socket that cannot be opened. A collector that is down is not an error: connecting is tried again and again.
     pub fn new(outputs: &[Output], settings: Settings) -> Result<Self, StartError> {
         let prepare = |output: &Output| match output.prepare(&settings) {
-            Ok(ready) => Ok((output.to_string(), ready)),
+            Ok(ready) => {
+                Ok(Start { name: output.to_string(), joins_parts: output.joins_parts(), ready })
+            }
             Err(error) => Err(StartError { output: output.to_string(), error }),
         };
         let outputs = outputs.iter().map(prepare).collect::<Result<_, _>>()?;
@@ -113,12 +122,13 @@ impl Prepared {
         // If one of them cannot start, those before are cancelled as this is dropped, before their sinks.
         let outputs = Vec::with_capacity(self.outputs.len());
         let mut exports = Exports { outputs, states: States::default(), alerts: Alerts::default() };
-        for (number, (name, ready)) in (1..).zip(self.outputs) {
+        for (number, Start { name, joins_parts, ready }) in (1..).zip(self.outputs) {
             let mut launch = Launch {
                 number,
                 workers,
                 settings: &self.settings,
                 name: name.clone(),
+                joins_parts,
                 open: &mut open,
                 programs: &mut programs,
                 sinks: &mut sinks,

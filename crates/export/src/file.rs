@@ -103,6 +103,10 @@ impl Place for FileOutput {
         if self.format.text().is_none() { FILE_BYTES as u64 } else { 0 }
     }
 
+    fn joins_parts(&self) -> bool {
+        !matches!(self.format, Format::Eve | Format::Zeek)
+    }
+
     fn prepare(&self, _: &Settings) -> io::Result<Ready> {
         let Self { format, path } = self.clone();
         Ok(Box::new(move |launch| start(format, &path, launch)))

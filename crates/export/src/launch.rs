@@ -45,6 +45,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) workers: usize,
     pub(crate) settings: &'a Settings,
     pub(crate) name: String,
+    /// As in [`crate::place::Place::joins_parts`].
+    pub(crate) joins_parts: bool,
     /// Opens files.
     pub(crate) open: &'a mut dyn FnMut(&Path) -> io::Result<Box<dyn Store>>,
     /// Connections to the helpers that run programs, in the order of the outputs.
@@ -56,6 +58,29 @@ pub(crate) struct Launch<'a> {
 pub(crate) struct Started {
     pub(crate) shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Passes on the parts of flows that have packets, for outputs whose records do not say which part they are.
+struct WithPackets(Box<dyn RecordSink>);
+
+impl RecordSink for WithPackets {
+    fn take(&mut self, record: &FlowRecord) {
+        if record.packets != [0; 2] {
+            self.0.take(record);
+        }
+    }
+
+    fn mark(&mut self) {
+        self.0.mark();
+    }
+
+    fn ending(&mut self) {
+        self.0.ending();
+    }
+
+    fn finish(&mut self) {
+        self.0.finish();
+    }
 }
 
 impl Launch<'_> {
@@ -73,7 +98,10 @@ impl Launch<'_> {
         encoder: impl Fn() -> E,
         sink: S,
     ) -> io::Result<Started> {
-        let (sinks, started) = self.run(wait_policy, Items::Flows, encoder, sink)?;
+        let (mut sinks, started) = self.run(wait_policy, Items::Flows, encoder, sink)?;
+        if self.settings.interfaces.has_parts() && !self.joins_parts {
+            sinks = sinks.into_iter().map(|sink| Box::new(WithPackets(sink)) as _).collect();
+        }
         self.sinks.records.push(sinks);
         Ok(started)
     }

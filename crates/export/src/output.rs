@@ -86,6 +86,11 @@ impl Output {
         self.place().items()
     }
 
+    /// Whether its records say which part of a flow they are.
+    pub(crate) fn joins_parts(&self) -> bool {
+        self.place().joins_parts()
+    }
+
     /// Resolves hosts, reads certificates, opens sockets.
     pub(crate) fn prepare(&self, settings: &Settings) -> io::Result<Ready> {
         self.place().prepare(settings)

@@ -41,6 +41,11 @@ pub(crate) trait Place: Debug + Display {
         Items::Flows
     }
 
+    /// Whether its records say which part of a flow they are, so that a part without packets has a meaning.
+    fn joins_parts(&self) -> bool {
+        true
+    }
+
     /// Resolves hosts, reads certificates and opens sockets, but no files. Returns how it starts.
     ///
     /// # Errors

@@ -178,12 +178,6 @@ impl<E: Ends> Entry<E> {
         };
     }
 
-    /// Whether packets were counted that no part reported, or that were carried over.
-    #[inline(always)]
-    pub(crate) fn has_packets(&self) -> bool {
-        self.packets != [0; 2]
-    }
-
     #[inline(always)]
     pub(crate) fn key(&self) -> Key<E> {
         Key { ends: self.ends, ports: self.ports, protocol: self.protocol }

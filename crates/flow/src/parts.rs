@@ -7,78 +7,29 @@
 //!                                 whole flow ▶ joined of its parts when it ends
 //! ```
 //!
-//! A part ends with a packet of another window, or at a mark behind its window. A packet that is earlier than the latest
-//! one of its flow, when that is reported, is a part of its own. So the parts of a flow depend on its own packets and on
-//! the marks alone.
+//! A part ends with a packet of another window, earlier or later, or at a mark behind its window. So the parts of a flow
+//! depend on its own packets and on the marks alone.
 //!
 //! Invariant: what is not reported is in the entry; the whole flow is `earlier`, joined with the entry's record.
 
 use ringtap_extract::Facts;
 
-use crate::ends::Ends;
-use crate::entry::Entry;
 use crate::{EndReason, FlowRecord, History, Part, TcpPerformance};
 
-/// When flows are cut.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cuts {
-    /// Length of a window; 0: flows are not cut.
-    every_ns: u64,
-    /// The window of the latest burst: most packets and flows are in it.
-    from_ns: u64,
-    upto_ns: u64,
-}
-
-impl Cuts {
-    pub(crate) const NEVER: Self = Self { every_ns: 0, from_ns: 0, upto_ns: 0 };
-
-    pub(crate) fn every(every_ns: u64) -> Self {
-        Self { every_ns, ..Self::NEVER }
-    }
-
-    #[inline(always)]
-    pub(crate) fn any(&self) -> bool {
-        self.every_ns > 0
-    }
-
-    /// The number of the window of a time.
-    pub(crate) fn window(&self, ts_ns: u64) -> u64 {
-        ts_ns / self.every_ns.max(1)
-    }
-
-    /// The burst that follows begins at this time.
-    #[inline(always)]
-    pub(crate) fn turn_to(&mut self, ts_ns: u64) {
-        if self.any() && !(self.from_ns..self.upto_ns).contains(&ts_ns) {
-            self.from_ns = self.window(ts_ns) * self.every_ns;
-            self.upto_ns = self.from_ns.saturating_add(self.every_ns);
-        }
-    }
-
-    /// Whether a packet of this time certainly belongs to the part that the entry counts.
-    #[inline(always)]
-    pub(crate) fn is_inside<E: Ends>(&self, entry: &Entry<E>, ts_ns: u64) -> bool {
-        let inside = |ns: u64| (self.from_ns..self.upto_ns).contains(&ns);
-        !self.any() || inside(ts_ns) && inside(entry.last_ns) && entry.has_packets()
-    }
-
-    /// Whether the window of this time is over now.
-    #[inline(always)]
-    pub(crate) fn is_over(&self, ts_ns: u64, now_ns: u64) -> bool {
-        self.any() && self.window(ts_ns) < self.window(now_ns)
-    }
-}
-
-/// What was reported of a live flow.
+/// What was reported of a live flow, and the part that is counted now.
 #[derive(Debug)]
 pub(crate) struct Reported {
-    /// Earliest packet since the last cut, if there is one.
-    pub(crate) first_ns: u64,
+    /// The window of the part, and its earliest and latest packet, if it is open.
+    from_ns: u64,
+    first_ns: u64,
+    last_ns: u64,
     /// The parts so far; absent before the first one.
     earlier: Option<Box<Earlier>>,
-    /// Values among the facts that were reported, and values left out.
-    facts: u32,
+    /// Values left out of the facts that were reported, and the number of those that were not.
     beyond: u32,
+    facts: u16,
+    /// Whether packets were counted since the last cut.
+    open: bool,
 }
 
 /// The parts of a live flow so far, joined: what its entry does not keep.
@@ -100,14 +51,58 @@ struct Earlier {
     tcp: Option<Box<TcpPerformance>>,
 }
 
-/// Most bytes that a flow takes more if it is cut.
-pub const PART_BYTES: u64 =
-    (size_of::<Reported>() + size_of::<Earlier>() + size_of::<TcpPerformance>()) as u64;
+/// Most bytes that a flow takes more if it is cut, with what the allocator adds.
+pub const PART_BYTES: u64 = (size_of::<Reported>()
+    + size_of::<Earlier>()
+    + size_of::<TcpPerformance>()
+    + 2 * size_of::<u64>()) as u64;
 
 impl Reported {
-    /// Nothing of a flow with a first packet of this time.
-    pub(crate) fn none(first_ns: u64) -> Self {
-        Self { first_ns, earlier: None, facts: 0, beyond: 0 }
+    /// A flow without packets.
+    pub(crate) const NOTHING: Self = Self {
+        from_ns: 0,
+        first_ns: 0,
+        last_ns: 0,
+        earlier: None,
+        beyond: 0,
+        facts: 0,
+        open: false,
+    };
+
+    /// Whether packets were counted since the last cut.
+    #[inline(always)]
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Counts packets with these earliest and latest times, which are together in a window of `every_ns`; false, without
+    /// any effect, if they are not in the window of the open part.
+    #[inline(always)]
+    pub(crate) fn extend(&mut self, first_ns: u64, last_ns: u64, every_ns: u64) -> bool {
+        let inside = |ns: u64| ns.wrapping_sub(self.from_ns) < every_ns;
+        let fits = self.open && inside(first_ns) && inside(last_ns);
+        if fits {
+            self.first_ns = self.first_ns.min(first_ns);
+            self.last_ns = self.last_ns.max(last_ns);
+        }
+        fits
+    }
+
+    /// Opens a part with a packet of this time.
+    pub(crate) fn open(&mut self, ts_ns: u64, every_ns: u64) {
+        self.from_ns = ts_ns - ts_ns % every_ns;
+        (self.first_ns, self.last_ns, self.open) = (ts_ns, ts_ns, true);
+    }
+
+    /// Whether the window of the open part is over at this time.
+    #[inline(always)]
+    pub(crate) fn is_over(&self, now_ns: u64, every_ns: u64) -> bool {
+        self.open && now_ns >= self.from_ns.saturating_add(every_ns)
+    }
+
+    /// The times of the open part.
+    pub(crate) fn times(&self) -> Option<(u64, u64)> {
+        self.open.then_some((self.first_ns, self.last_ns))
     }
 
     /// The part that is counted now, of a flow with this first packet.
@@ -120,12 +115,12 @@ impl Reported {
 
     /// The facts that no part has reported.
     pub(crate) fn facts_since(&self, all: &Facts) -> Facts {
-        all.since(self.facts as usize, self.beyond)
+        all.since(self.facts.into(), self.beyond)
     }
 
     /// The value at this position was replaced by one at the end.
     pub(crate) fn fact_moved(&mut self, from: usize) {
-        self.facts -= u32::from(from < self.facts as usize);
+        self.facts -= u16::from(from < self.facts.into());
     }
 
     /// A part was reported; now the flow has that many facts and values left out.
@@ -148,7 +143,7 @@ impl Reported {
             history: whole.history,
             tcp: whole.tcp.map(Box::new),
         }));
-        (self.facts, self.beyond) = (facts as u32, beyond);
+        (self.facts, self.beyond, self.open) = (facts as u16, beyond, false);
     }
 
     /// Whether the parts so far say another reason why the flow ended.

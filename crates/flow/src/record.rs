@@ -226,6 +226,7 @@ impl FlowRecord {
             initiator: self.initiator,
             end_reason: self.end_reason,
             path: self.path,
+            icmp_type_code: self.icmp_type_code,
             application: self.application,
             part: Some(part),
             ..blank

@@ -25,7 +25,7 @@ use ringtap_wire::{PacketRecord, Paths, Segment};
 use crate::ends::Ends;
 use crate::entry::{Entry, Key};
 use crate::index::Index;
-use crate::parts::{Cuts, Reported};
+use crate::parts::Reported;
 use crate::tcp::Connections;
 use crate::timeouts::Class;
 use crate::{EndReason, FlowKey, FlowRecord, Observer, Part, Timeouts};
@@ -44,15 +44,15 @@ pub(crate) struct Rules {
     pub(crate) names: Option<Arc<Names>>,
     /// Whether the performance of TCP is measured.
     pub(crate) tcp: bool,
-    /// When flows are cut.
-    pub(crate) cuts: Cuts,
+    /// Flows are cut at multiples of this time, nanoseconds; 0: they are not.
+    pub(crate) cut_ns: u64,
     /// The next sweep is expected before a packet of this time. Later packets are still correct, at
     /// the cost of a check of the first packet's time.
     pub(crate) calm_until_ns: u64,
 }
 
 impl Rules {
-    pub(crate) fn new(timeouts: &Timeouts, uniflow: bool, cuts: Cuts, paths: Arc<Paths>) -> Self {
+    pub(crate) fn new(timeouts: &Timeouts, uniflow: bool, cut_ns: u64, paths: Arc<Paths>) -> Self {
         Self {
             idle_ns: timeouts.by_class(),
             harmless_ns: timeouts.shortest_ns(),
@@ -62,7 +62,7 @@ impl Rules {
             paths,
             names: None,
             tcp: false,
-            cuts,
+            cut_ns,
             calm_until_ns: 0,
         }
     }
@@ -94,8 +94,6 @@ pub(crate) struct Shelf<E: Ends> {
     tcp: Connections,
     /// Empty unless flows are cut.
     reported: Vec<Reported>,
-    /// Position and time of a packet that is a part of its own, until it is reported.
-    alone: Option<(usize, u64)>,
     /// Without values: memory of flows that ended, for further flows.
     spare_facts: Vec<Facts>,
     /// Bytes of all facts.
@@ -126,7 +124,6 @@ impl<E: Ends> Shelf<E> {
             spare_facts: Vec::new(),
             tcp: Connections::default(),
             reported,
-            alone: None,
             fact_bytes: 0,
             carried: HashMap::new(),
             sweep_below: None,
@@ -206,7 +203,7 @@ impl<E: Ends> Shelf<E> {
             direction = self.restart(at, direction, packet, reason, rules, observer);
             entry = &mut self.entries[at];
         }
-        if !rules.cuts.is_inside(entry, packet.ts_ns) {
+        if rules.cut_ns > 0 {
             self.cut_before(at, packet.ts_ns, rules, observer);
             entry = &mut self.entries[at];
         }
@@ -219,51 +216,31 @@ impl<E: Ends> Shelf<E> {
         } else {
             // Packets may be out of order: the minimum.
             self.first_ns[at] = self.first_ns[at].min(packet.ts_ns);
-            if let Some(part) = self.reported.get_mut(at) {
-                part.first_ns = part.first_ns.min(packet.ts_ns);
-            }
             entry.age();
             observer.late(packet, entry.stamp());
         }
         direction
     }
 
-    /// Reports the packets counted so far as a part, if a packet of this time is not of the same window. The packet is a
-    /// part of its own if it is earlier than the flow's latest, and that one is reported.
-    #[cold]
+    /// Before a packet of this time is counted: reports the part of another window, if one is open.
+    #[inline]
     fn cut_before(&mut self, at: usize, ts_ns: u64, rules: &Rules, observer: &mut impl Observer) {
-        let entry = &self.entries[at];
-        let last_ns = entry.last_ns;
-        let open = entry.has_packets() && rules.cuts.window(last_ns) == rules.cuts.window(ts_ns);
-        if entry.has_packets() && !open {
-            self.cut(at, last_ns, rules, observer);
+        if self.reported[at].extend(ts_ns, ts_ns, rules.cut_ns) {
+            return;
         }
-        if !open {
-            self.reported[at].first_ns = ts_ns;
+        if self.reported[at].is_open() {
+            self.cut(at, rules, observer);
         }
-        if !open && ts_ns < last_ns {
-            self.alone = Some((at, ts_ns));
-        }
+        self.reported[at].open(ts_ns, rules.cut_ns);
     }
 
-    /// Reports the packet that was just counted and measured, if it is a part of its own.
-    #[inline(always)]
-    pub(crate) fn cut_alone(&mut self, rules: &Rules, observer: &mut impl Observer) {
-        if rules.cuts.any()
-            && let Some((at, ts_ns)) = self.alone.take()
-        {
-            self.cut(at, ts_ns, rules, observer);
-        }
-    }
-
-    /// Reports the packets since the last cut, the latest of `last_ns`, as a part of a flow that goes on.
+    /// Reports the packets since the last cut as a part of a flow that goes on.
     #[cold]
-    fn cut(&mut self, at: usize, last_ns: u64, rules: &Rules, observer: &mut impl Observer) {
+    fn cut(&mut self, at: usize, rules: &Rules, observer: &mut impl Observer) {
         // What a closed connection may still get is not expected, so its part has the reason of the whole.
         let reason =
             if self.entries[at].is_closed() { EndReason::EndDetected } else { EndReason::Active };
         let mut record = self.since_cut(at, rules, reason);
-        record.last_ns = last_ns;
         self.name_application(at, &mut record, rules);
         observer.part(&record);
         let facts = self.facts.get(at).map_or((0, 0), |facts| (facts.len(), facts.beyond()));
@@ -282,7 +259,9 @@ impl<E: Ends> Shelf<E> {
         {
             carried = counters;
         }
-        let mut record = entry.record(reported.first_ns, carried, &rules.paths, reason);
+        let (first_ns, last_ns) = reported.times().unwrap_or((entry.last_ns, entry.last_ns));
+        let mut record = entry.record(first_ns, carried, &rules.paths, reason);
+        record.last_ns = last_ns;
         record.part = Some(reported.part(self.first_ns[at]));
         if let Some(facts) = self.facts.get(at) {
             record.facts = reported.facts_since(facts);
@@ -317,11 +296,13 @@ impl<E: Ends> Shelf<E> {
         let cut = entry.may_be_old(last, rules.calm_until_ns)
             && last.ts_ns.saturating_sub(self.first_ns[at]) >= rules.active_ns;
         let one_by_one = cut
-            || !rules.cuts.is_inside(entry, last.ts_ns)
             || entry.is_closed()
             || run[0].ts_ns < entry.last_ns
             || last.ts_ns - entry.last_ns > rules.harmless_ns;
-        if one_by_one || !entry.count_run(run, direction) {
+        if one_by_one
+            || rules.cut_ns > 0 && !self.reported[at].extend(run[0].ts_ns, last.ts_ns, rules.cut_ns)
+            || !entry.count_run(run, direction)
+        {
             return false;
         }
         run.iter().for_each(|packet| note(entry, packet, observer));
@@ -343,8 +324,9 @@ impl<E: Ends> Shelf<E> {
         if rules.tcp {
             self.tcp.push();
         }
-        if rules.cuts.any() {
-            self.reported.push(Reported::none(packet.ts_ns));
+        if rules.cut_ns > 0 {
+            self.reported.push(Reported::NOTHING);
+            self.reported[at].open(packet.ts_ns, rules.cut_ns);
         }
         let entry = &mut self.entries[at];
         let direction = entry.begin(packet, key, rules.uniflow);
@@ -370,7 +352,7 @@ impl<E: Ends> Shelf<E> {
         self.end(at, rules, reason, observer);
         self.first_ns[at] = packet.ts_ns;
         if let Some(reported) = self.reported.get_mut(at) {
-            *reported = Reported::none(packet.ts_ns);
+            *reported = Reported::NOTHING;
         }
         let old = self.entries[at];
         self.tcp.restart(at, reason == EndReason::Active);
@@ -392,7 +374,7 @@ impl<E: Ends> Shelf<E> {
     #[inline(always)]
     fn end(&mut self, at: usize, rules: &Rules, reason: EndReason, observer: &mut impl Observer) {
         let stamp = self.entries[at].stamp();
-        let mut record = if rules.cuts.any() {
+        let mut record = if rules.cut_ns > 0 {
             self.whole(at, rules, reason, observer)
         } else {
             self.record(at, rules, reason)
@@ -438,19 +420,18 @@ impl<E: Ends> Shelf<E> {
         let mut last = self.since_cut(at, rules, reason);
         self.name_application(at, &mut last, rules);
         let own = self.reported[at].part(self.first_ns[at]);
-        if self.entries[at].has_packets() {
+        if self.reported[at].is_open() {
             observer.part(&last);
             // Otherwise the flow would seem to have ended by silence.
             if reason == EndReason::Active {
                 observer.part(&last.without_packets(Part { number: own.number + 1, ..own }));
             }
-        } else if self.reported[at].is_ended_by_other(reason) || last.facts != Facts::default() {
-            // Facts of a packet that was a part of its own come after it.
-            let facts = std::mem::take(&mut last.facts);
-            observer.part(&FlowRecord { facts, ..last.without_packets(own) });
+        } else if self.reported[at].is_ended_by_other(reason) {
+            observer.part(&last.without_packets(own));
         }
         let mut whole = self.reported[at].joined(last);
         whole.facts = self.take_facts(at);
+        whole.part = None;
         whole
     }
 
@@ -610,10 +591,8 @@ impl<E: Ends> Shelf<E> {
                 if self.first_ns[at].saturating_add(rules.active_ns) < rules.calm_until_ns {
                     self.entries[at].age();
                 }
-                let entry = &self.entries[at];
-                if rules.cuts.is_over(entry.last_ns, now_ns) && entry.has_packets() {
-                    let last_ns = entry.last_ns;
-                    self.cut(at, last_ns, rules, observer);
+                if rules.cut_ns > 0 && self.reported[at].is_over(now_ns, rules.cut_ns) {
+                    self.cut(at, rules, observer);
                 }
             }
         }

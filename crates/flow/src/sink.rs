@@ -5,8 +5,11 @@ use crate::{Event, FlowRecord};
 /// Receives the items of one worker, flow records unless stated otherwise. Each worker has its own sink, so no call takes
 /// a lock.
 pub trait RecordSink<I = FlowRecord>: Send {
-    /// Receives an item: the record of a flow that ended, an event.
+    /// Receives an item: the record of a flow that ended, or of each part if flows are cut; an event.
     fn take(&mut self, item: &I);
+
+    /// If flows are cut: the record of a flow that ended, after its parts.
+    fn whole(&mut self, _item: &I) {}
 
     /// The worker is at a mark: the sink may hand on its items, so that readers are up to date.
     fn mark(&mut self) {}
@@ -23,6 +26,11 @@ impl<I, A: RecordSink<I> + ?Sized, B: RecordSink<I> + ?Sized> RecordSink<I> for 
     fn take(&mut self, item: &I) {
         self.0.take(item);
         self.1.take(item);
+    }
+
+    fn whole(&mut self, item: &I) {
+        self.0.whole(item);
+        self.1.whole(item);
     }
 
     fn mark(&mut self) {

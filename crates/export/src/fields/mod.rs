@@ -212,7 +212,7 @@ fields! { |v, d|
     5 destinationAsName [] Geo Text = v.origin(1)?.as_name.as_deref().map(|name| Name(name.as_bytes()));
 
     /// below 2⁵¹; equal for the parts of a flow, and in every run
-    7 flowId [148: 8] Parts U64 = flow_id(v.record);
+    7 flowId [148: 8] Parts U64 = v.record.part.map(|_| flow_id(v.record));
     /// number of the part, from 0; a part without packets says why the flow ended
     7 flowPart [] Parts U32 = v.record.part.map(|part| part.number);
 

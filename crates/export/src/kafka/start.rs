@@ -26,6 +26,10 @@ impl Place for KafkaTopic {
         WRITER_BYTES as u64
     }
 
+    fn joins_parts(&self) -> bool {
+        self.contents != Contents::FlowMessages
+    }
+
     fn items(&self) -> Items {
         if self.contents == Contents::States { Items::States } else { Items::Flows }
     }

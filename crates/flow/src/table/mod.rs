@@ -22,7 +22,6 @@ use ringtap_wire::{Flags, HashKey, PacketRecord, Paths, Segment};
 use crate::ends::{Ends, V4, V6};
 use crate::entry::Key;
 use crate::index::Index;
-use crate::parts::Cuts;
 use crate::shelf::{Arrival, Rules, Shelf};
 use crate::{Class, FlowKey, FlowRecord, Observer, Timeouts};
 
@@ -101,14 +100,14 @@ impl FlowTable {
     /// them; memory is used as flows arrive.
     pub fn new(capacity: usize, metering: &Metering, hash_key: HashKey, paths: Arc<Paths>) -> Self {
         let capacity = capacity.clamp(1, Self::MOST);
-        let cuts = metering.cut_ns.map_or(Cuts::NEVER, Cuts::every);
-        let parts = if cuts.any() { capacity } else { 0 };
+        let cut_ns = metering.cut_ns.unwrap_or(0);
+        let parts = if cut_ns > 0 { capacity } else { 0 };
         Self {
             v4: Shelf::new(capacity, parts),
             v6: Shelf::new(capacity, parts),
             capacity,
             vlans: metering.vlan_in_key.then(|| Vlans::new(Arc::clone(&paths))),
-            rules: Rules::new(&metering.timeouts, metering.uniflow, cuts, paths),
+            rules: Rules::new(&metering.timeouts, metering.uniflow, cut_ns, paths),
             hash_key,
             facts: FactCounts::default(),
             sides: Vec::new(),
@@ -172,9 +171,6 @@ impl FlowTable {
         let mut facts = attachments.cursor();
         if let (0, Some(first)) = (self.rules.calm_until_ns, packets.first()) {
             self.rules.calm_until_ns = first.ts_ns.saturating_add(self.rules.tick_ns);
-        }
-        if let Some(first) = packets.first() {
-            self.rules.cuts.turn_to(first.ts_ns);
         }
         // The rest is the pipeline drawn at the top of the file; a stage belongs to a group while
         // the group is in it.
@@ -424,7 +420,6 @@ fn count<E: Ends, F: Ends>(
     if let Some(segment) = &arrival.segment {
         own.measure(at, direction, arrival.packet, segment);
     }
-    own.cut_alone(rules, observer);
     if arrival.alike.is_empty() || !own.extend(at, direction, arrival.alike, rules, observer) {
         return 0;
     }

@@ -50,6 +50,8 @@ const TIMED: u8 = 1 << 2;
 const TIMED_SYN: u8 = 1 << 3;
 /// The latest segment was a keep-alive.
 const KEEP_ALIVE: u8 = 1 << 4;
+/// A part of the flow reported the round-trip time of the handshake.
+const REPORTED: u8 = 1 << 5;
 
 /// The sender of one direction.
 #[derive(Clone, Copy, Debug)]
@@ -294,17 +296,21 @@ impl Connections {
         } else if let Some(place) = self.lines[at].counts.checked_sub(1) {
             let counts = &mut self.counts[place as usize];
             *counts = counts.map(|own| Counts { gaps: own.gaps, ..Counts::NONE });
+            self.lines[at].senders.iter_mut().for_each(|sender| sender.bits &= !REPORTED);
         }
     }
 
-    /// A part of a flow was reported. The next part knows the sequence numbers and the round-trip time of the handshake.
+    /// A part of a flow was reported. The next part knows the sequence numbers and the round-trip time of the handshake,
+    /// which it does not report again.
     pub(crate) fn cut(&mut self, at: usize) {
-        if let Some(place) = self.lines.get(at).and_then(|line| line.counts.checked_sub(1)) {
-            let counts = &mut self.counts[place as usize];
-            *counts = counts.map(|own| {
-                let Counts { gaps, handshake_us, .. } = own;
-                Counts { gaps, handshake_us, ..Counts::NONE }
-            });
+        let Some(line) = self.lines.get_mut(at) else { return };
+        let Some(place) = line.counts.checked_sub(1) else { return };
+        for (own, sender) in self.counts[place as usize].iter_mut().zip(&mut line.senders) {
+            let Counts { gaps, handshake_us, .. } = *own;
+            *own = Counts { gaps, handshake_us, ..Counts::NONE };
+            if handshake_us != UNKNOWN {
+                sender.bits |= REPORTED;
+            }
         }
     }
 
@@ -333,15 +339,16 @@ impl Connections {
 
     /// The counts of a flow for its record; `None` if no segment was read.
     pub(crate) fn performance(&self, at: usize) -> Option<TcpPerformance> {
-        let Line { senders: [own, back], counts } = self.lines.get(at)?;
-        if (own.bits | back.bits) & (SENT | ACKED) == 0 {
+        let Line { senders: [sender, peer], counts } = self.lines.get(at)?;
+        if (sender.bits | peer.bits) & (SENT | ACKED) == 0 {
             return None;
         }
         let place = counts.checked_sub(1);
         let [own, back] = place.map_or([Counts::NONE; 2], |place| self.counts[place as usize]);
-        let time = |us| (us != UNKNOWN).then_some(us);
+        let time =
+            |us, sender: &Sender| (us != UNKNOWN && sender.bits & REPORTED == 0).then_some(us);
         Some(TcpPerformance {
-            handshake_us: [time(own.handshake_us), time(back.handshake_us)],
+            handshake_us: [time(own.handshake_us, sender), time(back.handshake_us, peer)],
             rtt_ns: [own.rtt_ns, back.rtt_ns],
             rtt_count: [own.rtt_count, back.rtt_count],
             retransmissions: [own.retransmissions, back.retransmissions],
@@ -475,6 +482,7 @@ impl Tcp<'_> {
         counts.rtt_count = counts.rtt_count.saturating_add(1);
         if of_syn {
             counts.handshake_us = u32::try_from(rtt_ns / 1000).unwrap_or(UNKNOWN);
+            self.senders[side].bits &= !REPORTED;
         }
     }
 
