@@ -26,6 +26,7 @@ mod metrics;
 mod monitor;
 mod output_reporter;
 mod outputs;
+mod record_file;
 #[cfg(feature = "tui")]
 mod screen;
 #[cfg(not(feature = "tui"))]
