@@ -166,8 +166,8 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     let plan = monitor::plan(&args, &[], &named, kept.state)?;
     let settings = monitor::settings(&args, &plan, &[], Arc::clone(&stop.watch));
     let prepared = Prepared::new(&named, settings)?;
-    let (outputs, sinks) =
-        Outputs::start(&named, prepared, plan.arrangement.workers, args.export.len(), existing)?;
+    let (workers, rules) = (plan.arrangement.workers, monitor::file_rules(&args, existing));
+    let (outputs, sinks) = Outputs::start(&named, prepared, workers, args.export.len(), rules)?;
     stop.connect(outputs.control());
     let files = source::reader(&args.inputs.read, Arc::clone(&stop.watch))
         .with_window_max(source::window_bytes(args.memory));

@@ -101,6 +101,7 @@ mod tests {
             sent: 0,
             lost: Reason::ALL.map(|reason| (reason, if reason == why { lost } else { 0 })),
             queued_bytes: 0,
+            files_removed: 0,
             failing,
             retrying: failing,
             last_error: Some(("No space left on device".into(), std::time::UNIX_EPOCH)),

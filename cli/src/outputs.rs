@@ -1,7 +1,7 @@
 //! The outputs of a run for flow records, events and states: files and collectors.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ringtap_export::Summary as Exported;
 use ringtap_export::{
@@ -11,8 +11,8 @@ use ringtap_export::{
 use ringtap_flow::Sinks;
 
 use crate::alerts::find_program;
-use crate::record_file::RecordFile;
-use ringtap_program::atomic_file::{AtomicFile, Existing, Part};
+use crate::record_file::{FileNames, FileRules, RecordFile};
+use ringtap_program::atomic_file::Part;
 use ringtap_program::leftovers;
 use ringtap_terminal::Usage;
 use ringtap_terminal::numbers::count;
@@ -38,6 +38,21 @@ pub(crate) fn named(
         }
     }
     Ok(all)
+}
+
+/// The path of an output, if it is a file; with its fields, if it has some.
+///
+/// # Errors
+/// A field that is unknown or in a folder.
+pub(crate) fn written_path(output: &Output) -> anyhow::Result<Option<PathBuf>> {
+    let names = match (output, output.path()) {
+        (_, None) => return Ok(None),
+        // A file of alerts has one name.
+        (Output::Alerts(_), Some(path)) => return Ok(Some(path.to_owned())),
+        (_, Some(path)) => FileNames::new(path, None),
+    };
+    let names = names.map_err(|error| Usage::of(format!("{output}: {error}")))?;
+    Ok(Some(names.path().to_owned()))
 }
 
 /// Whether one of these receives states.
@@ -81,16 +96,22 @@ impl Outputs {
         prepared: Prepared,
         workers: usize,
         collectors: usize,
-        existing: Existing,
+        rules: FileRules,
     ) -> anyhow::Result<(Self, Vec<Sinks>)> {
         for output in named {
             if let (Some(path), Some(cut)) = (output.path(), output.cut()) {
-                leftovers::finish(path, |file| cut.finish(file));
+                let names = FileNames::new(path, rules.rotate_ns)?;
+                leftovers::finish(
+                    names.path(),
+                    |file| cut.finish(file),
+                    |time| names.at_clock(time),
+                );
             }
         }
         let mut parts = Vec::new();
         let mut open = |path: &Path| -> io::Result<Box<dyn Store>> {
-            let file = RecordFile::open(AtomicFile::claim(path.to_owned(), existing)?)?;
+            let names = FileNames::new(path, rules.rotate_ns).map_err(io::Error::other)?;
+            let file = RecordFile::open(names, rules.existing)?;
             parts.push(file.part());
             Ok(Box::new(file))
         };

@@ -2,17 +2,64 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringtap_export::Store;
-use ringtap_program::atomic_file::{AtomicFile, Part};
+use ringtap_program::atomic_file::{AtomicFile, Existing, Part};
+use ringtap_program::pattern::{InvalidPattern, Pattern};
 
 /// Pause before a full non-blocking pipe is retried.
 const PIPE_PAUSE: Duration = Duration::from_millis(1);
 
+/// What the files of a run have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileRules {
+    pub(crate) existing: Existing,
+    /// The time between two files, whole seconds in nanoseconds.
+    pub(crate) rotate_ns: Option<u64>,
+}
+
+/// The names of an output's files.
+#[derive(Clone)]
+pub(crate) struct FileNames {
+    /// As given, with fields if there are some.
+    path: PathBuf,
+    pattern: Pattern,
+    rotate_ns: Option<u64>,
+}
+
+impl FileNames {
+    /// # Errors
+    /// A field that is unknown or in a folder.
+    pub(crate) fn new(path: &Path, rotate_ns: Option<u64>) -> Result<Self, InvalidPattern> {
+        let pattern = Pattern::new(path)?;
+        // Without fields, the name of the first file.
+        let path = if pattern.has_fields() { path.to_owned() } else { pattern.at(0) };
+        Ok(Self { path, pattern, rotate_ns })
+    }
+
+    /// The path by which other processes and runs recognise the output.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name of a file that was begun then by the clock; with `--rotate`, at the last multiple.
+    pub(crate) fn at_clock(&self, time: SystemTime) -> PathBuf {
+        let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let every = self.rotate_ns.map_or(1, |ns| ns / 1_000_000_000).max(1);
+        self.pattern.at(seconds / every * every)
+    }
+}
+
 /// A file to which records are appended. A regular file gets its final name when complete.
 pub(crate) struct RecordFile {
     file: AtomicFile,
+    names: FileNames,
+    /// When the period of the next files begins, in seconds since 1970; `None` before the first and without periods.
+    period: Option<u64>,
+    /// The name of the current file, if it is known.
+    name: Option<PathBuf>,
     /// `None` until the next file is begun.
     out: Option<File>,
     /// Bytes of the open file that were written completely.
@@ -22,14 +69,32 @@ pub(crate) struct RecordFile {
 }
 
 impl RecordFile {
-    pub(crate) fn open(mut file: AtomicFile) -> io::Result<Self> {
-        let out = Some(file.begin_file()?);
-        Ok(Self { file, out, len: 0, torn: false })
+    /// # Errors
+    /// A process writes files of these names; the file cannot be created.
+    pub(crate) fn open(names: FileNames, existing: Existing) -> io::Result<Self> {
+        let file = AtomicFile::claim(names.path().to_owned(), existing)?;
+        let mut own =
+            Self { file, names, period: None, name: None, out: None, len: 0, torn: false };
+        own.begin()?;
+        Ok(own)
     }
 
     /// The temporary file, to be removed when the program exits early.
     pub(crate) fn part(&self) -> Part {
         self.file.part()
+    }
+
+    /// Opens the next file.
+    fn begin(&mut self) -> io::Result<&mut File> {
+        let file = self.file.begin_file()?;
+        self.len = 0;
+        // Without periods a file has the time of its begin.
+        self.name = match self.period {
+            Some(seconds) => Some(self.names.pattern.at(seconds)),
+            None if self.names.rotate_ns.is_none() => Some(self.names.at_clock(wall_clock())),
+            None => None,
+        };
+        Ok(self.out.insert(file))
     }
 
     /// Truncates the file after a partial write.
@@ -48,10 +113,7 @@ impl Store for RecordFile {
         self.truncate_torn()?;
         let out = match &mut self.out {
             Some(out) => out,
-            none => {
-                self.len = 0;
-                none.insert(self.file.begin_file()?)
-            }
+            None => self.begin()?,
         };
         let written = write_all(out, octets);
         if written.is_ok() {
@@ -69,9 +131,21 @@ impl Store for RecordFile {
             return Ok(());
         }
         self.truncate_torn()?;
+        if self.names.pattern.has_fields() {
+            // A run without packets has no period.
+            let name = self.name.clone().unwrap_or_else(|| self.names.at_clock(wall_clock()));
+            self.file.set_name(name);
+        }
         self.file.finish_and_claim()?;
         self.out = None;
         Ok(())
+    }
+
+    fn begins(&mut self, seconds: u64) {
+        self.period = Some(seconds);
+        if self.len == 0 {
+            self.name = Some(self.names.pattern.at(seconds));
+        }
     }
 
     fn is_regular(&self) -> bool {
@@ -81,6 +155,11 @@ impl Store for RecordFile {
     fn may_abandon(&self) -> bool {
         self.file.is_stdout()
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "names of files have the time of day")]
+fn wall_clock() -> SystemTime {
+    SystemTime::now()
 }
 
 /// Like [`Write::write_all`], but stdout may be a pipe that another process made non-blocking.
@@ -99,16 +178,14 @@ fn write_all(out: &mut File, mut octets: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use ringtap_program::atomic_file::Existing;
-
     use super::*;
 
     #[test]
     fn between_two_files_the_name_is_not_free() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("flows");
-        let claim = || AtomicFile::claim(path.clone(), Existing::Next);
-        let mut file = RecordFile::open(claim().unwrap()).unwrap();
+        let claim = || RecordFile::open(FileNames::new(&path, None).unwrap(), Existing::Next);
+        let mut file = claim().unwrap();
         for _ in 0..2 {
             file.write(b"record\n").unwrap();
             // The second time there is no record between.
@@ -129,8 +206,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("flows");
         for further in ["", "next\n"] {
-            let mut file =
-                RecordFile::open(AtomicFile::new(path.clone(), Existing::Replace)).unwrap();
+            let names = FileNames::new(&path, None).unwrap();
+            let mut file = RecordFile::open(names, Existing::Replace).unwrap();
             file.write(b"whole\n").unwrap();
             let part = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
             let part = part.into_iter().find(|name| *name != path).unwrap();

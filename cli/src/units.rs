@@ -20,9 +20,20 @@ pub(crate) fn sample(text: &str) -> Result<u32, String> {
 
 /// The time between two cuts: whole seconds.
 pub(crate) fn cut_ns(text: &str) -> Result<u64, String> {
-    let whole = |&ns: &u64| ns > 0 && ns.is_multiple_of(Timeouts::SECOND);
     let error = || format!("invalid time between cuts {text:?}: use whole seconds, as in 60s");
-    Some(duration_ns(text)?).filter(whole).ok_or_else(error)
+    whole_seconds(text)?.ok_or_else(error)
+}
+
+/// The time between two files: whole seconds.
+pub(crate) fn rotate_ns(text: &str) -> Result<u64, String> {
+    let error = || format!("invalid time between files {text:?}: use whole seconds, as in 5m");
+    whole_seconds(text)?.ok_or_else(error)
+}
+
+/// `None` for a time that is not whole seconds, at least one.
+fn whole_seconds(text: &str) -> Result<Option<u64>, String> {
+    let is_whole = |&ns: &u64| ns > 0 && ns.is_multiple_of(Timeouts::SECOND);
+    Ok(Some(duration_ns(text)?).filter(is_whole))
 }
 
 /// An exponent of a Zipf distribution.

@@ -76,6 +76,9 @@ pub struct Options {
     pub metering: Metering,
     /// Reporting interval in packet time, nanoseconds; `None`: the whole run, on interfaces 60 s.
     pub interval_ns: Option<u64>,
+    /// Marks are also at multiples of this time, whole seconds in nanoseconds: outputs begin files there.
+    #[serde(skip)]
+    pub marks_ns: Option<u64>,
     /// Most live flows of all workers together; also the limit of conversations, scan attempts,
     /// hosts and pairs. `None`: from the memory.
     pub max_flows: Option<u64>,
@@ -127,6 +130,7 @@ impl Default for Options {
             names: Names::built_in(),
             metering: Metering::default(),
             interval_ns: None,
+            marks_ns: None,
             max_flows: None,
             scan_threshold: SCAN_THRESHOLD,
             limits: Limits::default(),
@@ -224,6 +228,19 @@ impl Options {
         self.state.as_ref().is_some_and(|state| state.in_parts)
     }
 
+    /// A distance of marks, at most `tick_ns` if that is a second, so that multiples of `marks_ns` and of `step_ns` have
+    /// marks.
+    fn with_marks(&self, tick_ns: u64, step_ns: Option<u64>) -> u64 {
+        let Some(marks_ns) = self.marks_ns else { return tick_ns };
+        let (mut whole, mut rest) = (marks_ns / SECOND_NS, step_ns.unwrap_or(0) / SECOND_NS);
+        while rest > 0 {
+            (whole, rest) = (rest, whole % rest);
+        }
+        let most = (tick_ns / SECOND_NS).clamp(1, whole.max(1));
+        let divides = |part: &u64| whole.is_multiple_of(*part);
+        (1..=most).rev().find(divides).unwrap_or(1) * SECOND_NS
+    }
+
     /// Memory of the list of names, and of the volumes by application in each worker and the merger.
     fn application_bytes(&self, workers: u64) -> u64 {
         let rows = applications::most_bytes(self.names.labels()) * (workers + 1);
@@ -261,16 +278,18 @@ impl AppOptions for Options {
     /// be expensive.
     fn tick_ns(&self) -> u64 {
         let tick_ns = self.metering.timeouts.tick_ns();
-        match self.interval_ns.filter(|_| self.saves_parts() || self.on().activity) {
-            // A part ends with its interval, and activity has few intervals at a time.
-            Some(interval_ns) => (interval_ns / interval_ns.div_ceil(tick_ns)).max(SECOND_NS),
-            None => tick_ns,
-        }
+        // A part ends with its interval, and activity has few intervals at a time.
+        let interval_ns = self.interval_ns.filter(|_| self.saves_parts() || self.on().activity);
+        let tick_ns = interval_ns.map_or(tick_ns, |interval_ns| {
+            (interval_ns / interval_ns.div_ceil(tick_ns)).max(SECOND_NS)
+        });
+        self.with_marks(tick_ns, interval_ns)
     }
 
     fn live_tick_ns(&self) -> u64 {
         let steps = [self.interval_ns, self.metering.cut_ns];
-        steps.into_iter().flatten().fold(self.tick_ns(), u64::min).max(SECOND_NS)
+        let tick_ns = steps.into_iter().flatten().fold(self.tick_ns(), u64::min).max(SECOND_NS);
+        self.with_marks(tick_ns, None)
     }
 
     fn settle(&mut self, memory: &Memory) -> Result<(), PlanError> {
@@ -498,6 +517,28 @@ mod tests {
         assert!(with(|o| o.max_flows = Some(0)).contains("flows"));
         assert!(with(|o| o.interval_ns = Some(0)).contains("interval"));
         assert!(with(|o| o.top = 100_001).contains("rows"));
+    }
+
+    #[test]
+    fn multiples_of_the_time_between_files_have_marks() {
+        let tick = |rotate_s: u64, interval_s: Option<u64>| {
+            let interval_ns = interval_s.map(|interval_s| interval_s * SECOND_NS);
+            let analyses = Analyses { activity: true, ..Analyses::ALL };
+            let marks_ns = Some(rotate_s * SECOND_NS);
+            Options { analyses, interval_ns, marks_ns, ..Options::default() }.tick_ns() / SECOND_NS
+        };
+        assert_eq!(Options::default().tick_ns(), 15 * SECOND_NS);
+        for (rotate_s, interval_s, is) in [
+            (300, None, 15),
+            (1, None, 1),
+            (100, None, 10),
+            (97, None, 1),
+            (90, Some(60), 15),
+            (100, Some(60), 10),
+            (7, Some(60), 1),
+        ] {
+            assert_eq!(tick(rotate_s, interval_s), is, "{rotate_s} {interval_s:?}");
+        }
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct MonitorWorker {
     ending: Option<u64>,
     /// Time at the last mark.
     time_ns: u64,
+    /// Whether the sinks have a time.
+    begun: bool,
     /// The state, once it is saved at the end.
     state: Option<WorkerState>,
 }
@@ -121,6 +123,7 @@ impl MonitorWorker {
             metered: Burst::with_capacity(BURST),
             ending: None,
             time_ns: 0,
+            begun: false,
             state: None,
         }
     }
@@ -193,6 +196,15 @@ impl MonitorWorker {
         self.state = Some(saver.end(&metered, analyses));
     }
 
+    /// Gives the sinks the time of the first packet.
+    #[cold]
+    fn begin(&mut self, burst: &[PacketRecord]) {
+        if let Some(first) = burst.iter().find(|packet| packet.ts_ns > 0) {
+            self.begun = true;
+            self.events.sinks.time(first.ts_ns);
+        }
+    }
+
     /// What a mark hands over of the volumes and of the state.
     fn hand_over(&mut self, time_ns: u64) -> (Option<Box<Volumes>>, Option<WorkerRows>) {
         let FlowEvents { saver, volumes, analyses, flows, .. } = &mut self.events;
@@ -243,6 +255,9 @@ impl Worker for MonitorWorker {
         attachments: &Attachments,
         _: &mut impl Outbox<()>,
     ) {
+        if !self.begun {
+            self.begin(burst);
+        }
         self.events.volumes.on_burst(burst);
         if let Some(series) = &mut self.events.series {
             series.on_burst(burst);
@@ -316,6 +331,8 @@ impl Worker for MonitorWorker {
         self.time_ns = mark.time_ns();
         Some(match mark {
             Mark::Tick { time_ns, .. } => {
+                self.begun = true;
+                self.events.sinks.time(*time_ns);
                 self.events.sinks.mark();
                 let (over, part) = self.hand_over(*time_ns);
                 let found = self.events.analyses.on_tick(*time_ns);

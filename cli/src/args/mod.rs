@@ -265,8 +265,8 @@ pub(crate) struct MonitorArgs {
     /// Name this machine or link in its states, and in messages of Kafka [default: the host name]
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Output")]
     pub(crate) probe: Option<String>,
-    /// Write flow records as json, csv, eve (Suricata), zeek (conn.log) or parquet; if PATH is
-    /// - (stdout), the report goes to stderr
+    /// Write flow records as json, csv, eve (Suricata), zeek (conn.log) or parquet. If PATH is - (stdout), the report goes
+    /// to stderr. PATH may have strftime fields, as in flows-%Y%m%dT%H%M.json (UTC); %% is a percent sign
     #[arg(long, value_name = "FORMAT:PATH", help_heading = "Output")]
     pub(crate) write: Vec<FileOutput>,
     /// Write every message found in payloads (DNS, HTTP, TLS, ...) as json or eve, or as Zeek's logs
@@ -277,6 +277,9 @@ pub(crate) struct MonitorArgs {
     /// flows.1.json]
     #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
+    /// Begin new files of records and events at multiples of this time since 1970, in packet time
+    #[arg(long, value_name = "TIME", value_parser = units::rotate_ns, help_heading = "Output")]
+    pub(crate) rotate: Option<u64>,
     /// Export flow records to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT,
     /// ipfix+tls://HOST:PORT, ipfix+local:///PATH (a local socket), ipfix-file:PATH,
     /// netflow9://HOST:PORT, netflow5://HOST:PORT, as lines to json+tcp://HOST:PORT (also csv, eve; +tls), or to kafka://BROKER/TOPIC?format=json

@@ -31,6 +31,7 @@ fn served() -> Metrics {
         sent: 0,
         lost: Reason::ALL.map(|reason| (reason, 0)),
         queued_bytes: 0,
+        files_removed: 0,
         failing: false,
         retrying: false,
         last_error: None,

@@ -66,6 +66,12 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
             "--cut",
             "an output for flow records, as in --write json:flows.json",
         ),
+        (
+            args.rotate.is_some(),
+            outputs.iter().any(is_file),
+            "--rotate",
+            "a file of records, as in --write json:flows-%Y%m%dT%H%M.json",
+        ),
         (args.scan_threshold.is_some(), analyses.scans, "--scan-threshold", "the analysis scans"),
     ] {
         if given && !has_effect {
@@ -74,6 +80,12 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
     }
     TimeoutList::join(&args.timeouts).map_err(Usage::of)?;
     Ok(())
+}
+
+/// Whether an output is files of records or events.
+fn is_file(output: &Output) -> bool {
+    let is_alerts = matches!(output, Output::Alerts(_));
+    output.path().is_some() && !is_alerts && !output.is_stdout()
 }
 
 /// The files of the flags.
@@ -94,10 +106,11 @@ pub(crate) fn roles(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<Ro
                 let program = alerts.program().map(alerts::find_program).transpose()?;
                 roles.reads("--alert-to exec", program);
             }
-            (_, Some(path)) => {
-                roles.output(output, path);
+            (_, _) => {
+                if let Some(path) = outputs::written_path(output)? {
+                    roles.output(output, &path);
+                }
             }
-            (_, None) => {}
         }
     }
     let state = args.state.as_deref().filter(|path| !states::is_folder(path));

@@ -39,7 +39,7 @@ use crate::states::{self, States};
 use crate::{alerts, live, signals, text};
 
 pub(crate) use checks::{outputs, roles};
-pub(crate) use options::{names, plan, settings};
+pub(crate) use options::{file_rules, names, plan, settings};
 use page::Page;
 use source::{Source, WATCH};
 use views::Views;
@@ -58,6 +58,8 @@ struct Parsed<'a> {
     /// Empty for files.
     interfaces: Vec<String>,
     outputs: Vec<Output>,
+    /// The paths of outputs that are files.
+    paths: Vec<PathBuf>,
     existing: Existing,
 }
 
@@ -67,7 +69,9 @@ impl<'a> Parsed<'a> {
         let outputs = outputs(args, None)?;
         let existing = Existing::of(args.force, !interfaces.is_empty());
         roles(args, &outputs)?.check(existing)?;
-        Ok(Self { args, interfaces, outputs, existing })
+        let paths = outputs.iter().filter_map(|output| outputs::written_path(output).transpose());
+        let paths = paths.collect::<anyhow::Result<_>>()?;
+        Ok(Self { args, interfaces, outputs, paths, existing })
     }
 
     fn plan(self) -> anyhow::Result<Planned<'a>> {
@@ -78,7 +82,7 @@ impl<'a> Parsed<'a> {
 
     /// The files that the run writes.
     fn written(&self) -> Vec<PathBuf> {
-        let outputs = self.outputs.iter().filter_map(Output::path).map(PathBuf::from);
+        let outputs = self.paths.iter().cloned();
         outputs.chain(self.args.state.as_deref().map(states::written_path)).collect()
     }
 
@@ -178,9 +182,10 @@ impl<'a> Confined<'a> {
     /// Opens the files of outputs, and starts the threads besides those of the plan.
     fn start(self) -> anyhow::Result<Running<'a>> {
         let Opened { parsed, plan, user, page, metrics, prepared, source } = self.0;
-        let Parsed { args, interfaces, outputs: named, existing } = &parsed;
+        let Parsed { args, interfaces, outputs: named, existing, .. } = &parsed;
         let workers = plan.arrangement.workers;
-        let started = Outputs::start(named, prepared, workers, args.export.len(), *existing);
+        let rules = file_rules(args, *existing);
+        let started = Outputs::start(named, prepared, workers, args.export.len(), rules);
         let (outputs, mut sinks) = match &user {
             Some(user) => {
                 started.with_context(|| format!("as the user {}", user.name.to_string_lossy()))?

@@ -14,10 +14,12 @@ use ringtap_flow::{Metering, Timeouts};
 use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_monitor::state::{Identity, MOST_PROBE, is_probe};
 use ringtap_monitor::{Analyses, Limits};
+use ringtap_program::atomic_file::Existing;
 use ringtap_skeleton::Skeleton;
 use ringtap_terminal::Usage;
 
 use crate::args::{MonitorArgs, ReportForm};
+use crate::record_file::FileRules;
 use crate::source::Shared;
 use crate::units::TimeoutList;
 use crate::{live, outputs, source, states};
@@ -71,7 +73,13 @@ pub(crate) fn settings(
             }
         })),
         buffer_bytes: plan.buffers.output_bytes as usize,
+        rotate_ns: args.rotate,
     }
+}
+
+/// What the files of a run have in common.
+pub(crate) fn file_rules(args: &MonitorArgs, existing: Existing) -> FileRules {
+    FileRules { existing, rotate_ns: args.rotate }
 }
 
 /// The filter expression, if any.
@@ -147,6 +155,7 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
             cut_ns: args.cut,
         },
         interval_ns: args.interval.or(args.tui.then_some(TUI_INTERVAL_NS)),
+        marks_ns: args.rotate,
         charts: args.report == ReportForm::Html,
         max_flows: args.max_flows,
         scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),

@@ -45,6 +45,7 @@ mod page;
 mod parts;
 mod records;
 mod report;
+mod rotate;
 mod send;
 mod services;
 mod signals;

@@ -16,6 +16,7 @@ use std::time::Duration;
 use ringtap_flow::RecordSink;
 use ringtap_ring::{Consumer, InvalidCapacity, Producer, Vernier};
 
+use crate::periods::{Period, Progress};
 use crate::shared::{Shared, now};
 use crate::{Reason, RecordTotals};
 
@@ -79,6 +80,8 @@ pub(crate) trait Encode: Send + 'static {
 pub(crate) struct Block<P> {
     pub(crate) payload: P,
     pub(crate) flows: RecordTotals,
+    /// The period in which it was handed over.
+    period: Period,
     /// Size in bytes when it was handed over.
     bytes: usize,
 }
@@ -94,6 +97,8 @@ pub(crate) struct Room {
     pub(crate) waits: bool,
     /// True if a worker hands over its block at every mark, unless the writer is behind.
     pub(crate) prompt: bool,
+    /// The length of a period, if each has a file of its own.
+    pub(crate) rotate_ns: Option<u64>,
 }
 
 impl Room {
@@ -101,7 +106,8 @@ impl Room {
     pub(crate) fn new(bytes: usize, workers: usize, waits: bool, prompt: bool) -> Self {
         let each = bytes / workers.max(1);
         let block = (each / LEAST_BLOCKS).clamp(LEAST_BLOCK, BLOCK);
-        Self { block, blocks: (each / block).max(LEAST_BLOCKS), waits, prompt }
+        let blocks = (each / block).max(LEAST_BLOCKS);
+        Self { block, blocks, waits, prompt, rotate_ns: None }
     }
 }
 
@@ -118,6 +124,8 @@ pub(crate) struct Sender<E: Encode> {
     room: Room,
     wait_left: Duration,
     round: u32,
+    period: Period,
+    progress: Arc<Progress>,
     shared: Arc<Shared>,
 }
 
@@ -125,6 +133,9 @@ pub(crate) struct Sender<E: Encode> {
 pub(crate) struct Inbox<P: Send> {
     full: Consumer<Box<Block<P>>, Vernier>,
     empty: Producer<Box<Block<P>>, Vernier>,
+    /// A block of a later period than that which is written.
+    held: Option<Box<Block<P>>>,
+    progress: Arc<Progress>,
 }
 
 /// Creates the two ends between a worker and the writer.
@@ -135,6 +146,7 @@ pub(crate) fn lane<E: Encode>(
 ) -> Result<(Sender<E>, Inbox<E::Payload>), InvalidCapacity> {
     let (full_in, full_out) = ringtap_ring::spsc(room.blocks)?;
     let (empty_in, empty_out) = ringtap_ring::spsc(room.blocks)?;
+    let progress = Arc::<Progress>::default();
     let sender = Sender {
         encoder,
         block: None,
@@ -144,9 +156,11 @@ pub(crate) fn lane<E: Encode>(
         room,
         wait_left: WAIT_BUDGET,
         round: 0,
+        period: Period::NONE,
+        progress: Arc::clone(&progress),
         shared,
     };
-    Ok((sender, Inbox { full: full_out, empty: empty_in }))
+    Ok((sender, Inbox { full: full_out, empty: empty_in, held: None, progress }))
 }
 
 impl<E: Encode> Sender<E> {
@@ -156,10 +170,16 @@ impl<E: Encode> Sender<E> {
         if self.block.is_none() && self.unmade > 0 {
             self.unmade -= 1;
             let payload = self.encoder.payload(self.room.block);
-            self.block =
-                Some(Box::new(Block { payload, flows: RecordTotals::default(), bytes: 0 }));
+            let (flows, period) = (RecordTotals::default(), Period::NONE);
+            self.block = Some(Box::new(Block { payload, flows, period, bytes: 0 }));
         }
-        if self.block.is_some() { Ok(()) } else { self.wait() }
+        if self.block.is_some() {
+            return Ok(());
+        }
+        self.progress.set_starved(true);
+        let waited = self.wait();
+        self.progress.set_starved(false);
+        waited
     }
 
     /// Waits for an empty block, while the output may still take one.
@@ -202,6 +222,7 @@ impl<E: Encode> Sender<E> {
             REGAIN.saturating_mul(u32::try_from(block.flows.records).unwrap_or(u32::MAX));
         self.wait_left = self.wait_left.saturating_add(regained).min(WAIT_BUDGET);
         block.bytes = block.payload.len();
+        block.period = self.period;
         self.shared.hand_over(block.flows, block.bytes);
         // The ring has room for all blocks. If the writer has ended, the blocks in the ring are counted as lost at the
         // end of the run.
@@ -229,6 +250,16 @@ impl<E: Encode> RecordSink<E::Item> for Sender<E> {
         }
     }
 
+    fn time(&mut self, time_ns: u64) {
+        let Some(every_ns) = self.room.rotate_ns else { return };
+        let period = self.period.at(time_ns, every_ns);
+        if period != self.period {
+            self.hand_over();
+            self.period = period;
+            self.progress.reach(period);
+        }
+    }
+
     fn mark(&mut self) {
         let round = self.shared.round();
         // While the writer is behind, blocks should be full, because their number is limited.
@@ -253,11 +284,29 @@ impl<E: Encode> RecordSink<E::Item> for Sender<E> {
 }
 
 impl<P: Payload> Inbox<P> {
-    /// A full block, if there is one.
-    pub(crate) fn take(&mut self) -> Option<Box<Block<P>>> {
-        let block = self.full.pop();
-        self.full.flush();
-        block
+    /// A full block, if there is one of this period or an earlier one. A later one is held until its period, or until
+    /// its worker waits for it.
+    pub(crate) fn take(&mut self, now: Period) -> Option<Box<Block<P>>> {
+        let block = self.held.take().or_else(|| {
+            let block = self.full.pop();
+            self.full.flush();
+            block
+        })?;
+        if block.period > now && !self.progress.is_starved() {
+            self.held = Some(block);
+            return None;
+        }
+        Some(block)
+    }
+
+    /// The period that the worker has reached: all blocks of earlier ones are in the ring.
+    pub(crate) fn reached(&self) -> Period {
+        self.progress.reached()
+    }
+
+    /// The period of the block that is held.
+    pub(crate) fn held(&self) -> Option<Period> {
+        self.held.as_ref().map(|block| block.period)
     }
 
     /// Most blocks that can wait.
@@ -342,7 +391,7 @@ mod tests {
     }
 
     fn room(waits: bool) -> Room {
-        Room { block: 8, blocks: 3, waits, prompt: false }
+        Room { block: 8, blocks: 3, waits, prompt: false, rotate_ns: None }
     }
 
     #[test]
@@ -363,14 +412,14 @@ mod tests {
         let status = shared.status();
         assert_eq!((status.made, status.lost(Reason::NoRoom)), (20, 8), "three blocks of four");
         assert_eq!(status.queued_bytes, 24);
-        let block = inbox.take().unwrap();
+        let block = inbox.take(Period::NONE).unwrap();
         assert_eq!(block.payload.0, [0, 1, 2, 3]);
         inbox.give_back(block, &shared);
         (20..24).for_each(|number| sender.take(&record(number)));
         assert_eq!(shared.status().lost(Reason::NoRoom), 8);
         let mut rest = Vec::new();
         sender.finish();
-        while let Some(block) = inbox.take() {
+        while let Some(block) = inbox.take(Period::NONE) {
             rest.extend_from_slice(&block.payload.0);
             inbox.give_back(block, &shared);
         }
@@ -391,7 +440,7 @@ mod tests {
         let mut all = Vec::new();
         loop {
             let closed = inbox.is_closed();
-            match inbox.take() {
+            match inbox.take(Period::NONE) {
                 Some(block) => {
                     all.extend_from_slice(&block.payload.0);
                     inbox.give_back(block, &shared);
@@ -427,20 +476,47 @@ mod tests {
     }
 
     #[test]
+    fn a_later_period_is_held_until_it_begins_or_its_worker_has_no_other_block() {
+        let shared = shared();
+        let room = Room { rotate_ns: Some(10), ..room(true) };
+        let (mut sender, mut inbox) = lane(PortEncoder, room, Arc::clone(&shared)).unwrap();
+        sender.time(15);
+        let first = inbox.reached();
+        sender.take(&record(1));
+        sender.time(19);
+        assert!(inbox.take(first).is_none(), "the period goes on");
+        sender.time(20);
+        let second = inbox.reached();
+        assert!(second > first);
+        sender.take(&record(2));
+        sender.time(30);
+        assert_eq!(inbox.take(first).unwrap().payload.0, [1]);
+        assert!(inbox.take(first).is_none());
+        assert_eq!(inbox.held(), Some(second));
+        inbox.progress.set_starved(true);
+        assert_eq!(inbox.take(first).unwrap().payload.0, [2]);
+        inbox.progress.set_starved(false);
+        sender.take(&record(3));
+        sender.finish();
+        assert!(inbox.take(second).is_none());
+        assert_eq!(inbox.take(inbox.reached()).unwrap().payload.0, [3]);
+    }
+
+    #[test]
     fn a_mark_hands_over_only_on_request() {
         let shared = shared();
         let (mut sender, mut inbox) = lane(PortEncoder, room(true), Arc::clone(&shared)).unwrap();
         sender.take(&record(1));
         sender.mark();
-        assert_eq!(inbox.take().unwrap().payload.0, [1], "the first mark");
+        assert_eq!(inbox.take(Period::NONE).unwrap().payload.0, [1], "the first mark");
         sender.take(&record(2));
         sender.mark();
-        assert!(inbox.take().is_none());
+        assert!(inbox.take(Period::NONE).is_none());
         shared.next_round();
         sender.mark();
-        assert_eq!(inbox.take().unwrap().payload.0, [2]);
+        assert_eq!(inbox.take(Period::NONE).unwrap().payload.0, [2]);
         shared.next_round();
         sender.mark();
-        assert!(inbox.take().is_none(), "an empty block stays");
+        assert!(inbox.take(Period::NONE).is_none(), "an empty block stays");
     }
 }

@@ -17,6 +17,7 @@ use crate::block::Block;
 use crate::encode::{Encoder, Progress};
 use crate::messages::{Messages, Part};
 use crate::shared::{Shared, now};
+use crate::store::Store;
 use crate::transports::{Delivery, Link, Opened, Trouble};
 use crate::writer::Sink;
 use crate::{Meter, Reason, RecordTotals, Refresh, Sent, Settings};
@@ -249,6 +250,10 @@ impl Sink for Exporter {
         if self.link.repeats_templates() {
             self.settle(shared);
         }
+    }
+
+    fn store(&mut self) -> Option<&mut dyn Store> {
+        self.link.store()
     }
 
     fn renew(&mut self, shared: &Shared) {

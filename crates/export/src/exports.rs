@@ -73,6 +73,10 @@ impl<I> RecordSink<I> for Several<I> {
         self.0.iter_mut().for_each(|sink| sink.take(item));
     }
 
+    fn time(&mut self, time_ns: u64) {
+        self.0.iter_mut().for_each(|sink| sink.time(time_ns));
+    }
+
     fn mark(&mut self) {
         self.0.iter_mut().for_each(|sink| sink.mark());
     }

@@ -61,6 +61,10 @@ impl Link for FileLink {
         self.hurried = on;
     }
 
+    fn store(&mut self) -> Option<&mut dyn Store> {
+        Some(&mut *self.store)
+    }
+
     fn is_file(&self) -> bool {
         self.store.is_regular()
     }

@@ -16,7 +16,7 @@ use crate::shared::{Shared, WaitPolicy, now};
 use crate::states::TakeState;
 use crate::store::{Store, wait_policy};
 use crate::summary::{Items, Summary};
-use crate::writer::{self, Sink};
+use crate::writer::{self, Rotation, Sink};
 
 /// Time for a writer to notice its deadline. A writer that does not is blocked in a write, and its thread is abandoned.
 const NOTICE: Duration = Duration::from_millis(200);
@@ -125,8 +125,9 @@ impl Launch<'_> {
         encoder: impl Fn() -> E,
         sink: S,
     ) -> io::Result<(BoxedSinks<E::Item>, Started)> {
-        let Settings { buffer_bytes, live, prompt, .. } = *self.settings;
-        let room = Room::new(buffer_bytes, self.workers, !live, prompt);
+        let Settings { buffer_bytes, live, prompt, rotate_ns, .. } = *self.settings;
+        let rotate_ns = rotate_ns.filter(|_| wait_policy == WaitPolicy::File);
+        let room = Room { rotate_ns, ..Room::new(buffer_bytes, self.workers, !live, prompt) };
         let shared = self.shared(wait_policy, items);
         let (mut sinks, mut inboxes): (BoxedSinks<E::Item>, _) = (Vec::new(), Vec::new());
         for _ in 0..self.workers {
@@ -134,7 +135,8 @@ impl Launch<'_> {
             sinks.push(Box::new(sender));
             inboxes.push(inbox);
         }
-        Ok((sinks, self.write(shared, inboxes, sink)?))
+        let rotation = Rotation::new(rotate_ns, live);
+        Ok((sinks, self.write(shared, inboxes, sink, rotation)?))
     }
 
     /// Starts the writer of an output whose items come from one thread.
@@ -146,7 +148,8 @@ impl Launch<'_> {
         sink: S,
     ) -> io::Result<(Sender<E>, Started)> {
         let (sender, inbox) = lane_of(encoder, room, shared)?;
-        Ok((sender, self.write(Arc::clone(shared), vec![inbox], sink)?))
+        let rotation = Rotation::new(None, self.settings.live);
+        Ok((sender, self.write(Arc::clone(shared), vec![inbox], sink, rotation)?))
     }
 
     pub(crate) fn shared(&self, wait_policy: WaitPolicy, items: Items) -> Arc<Shared> {
@@ -158,10 +161,11 @@ impl Launch<'_> {
         shared: Arc<Shared>,
         inboxes: Vec<Inbox<S::Payload>>,
         sink: S,
+        rotation: Rotation,
     ) -> io::Result<Started> {
         let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name(format!("output {}", self.number));
-        let thread = thread.spawn(move || writer::run(sink, inboxes, own))?;
+        let thread = thread.spawn(move || writer::run(sink, inboxes, own, rotation))?;
         shared.set_writer(thread.thread().clone());
         Ok(Started { shared, thread: Some(thread) })
     }

@@ -24,6 +24,7 @@
 //!   Sent is what the system accepted, for a topic what the brokers acknowledged.
 //! - **Renewed** by [`Handle::renew`]: files are finished and begun again, between two items; failed outputs are tried
 //!   at once. A file gets its name when it is whole; a list of alerts is appended to in place, and opened again.
+//! - **Rotated** at multiples of [`Settings::rotate_ns`]: files only, as by a renewal, at marks of packet time.
 //! - **Ended** by the sinks' `finish` and [`Exports::finish`]: everything is written, but a collector that accepts
 //!   nothing for [`LINGER`] is given up; after [`Handle::interrupt`] so is everything else, sooner. A run that is
 //!   dropped finishes no file.
@@ -55,6 +56,7 @@ mod launch;
 mod messages;
 mod metered;
 mod output;
+mod periods;
 mod place;
 mod protocol;
 mod refresh;

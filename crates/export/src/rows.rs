@@ -217,6 +217,10 @@ impl Sink for RowSink {
         }
     }
 
+    fn store(&mut self) -> Option<&mut dyn Store> {
+        Some(&mut *self.store)
+    }
+
     fn renew(&mut self, shared: &Shared) {
         if self.store.is_regular()
             && self.over.is_none()

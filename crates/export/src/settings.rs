@@ -45,6 +45,8 @@ pub struct Settings {
     /// True if the source may be idle for long: an interface, a pipe. Then workers hand over blocks at every time mark,
     /// not only at the writer's request.
     pub prompt: bool,
+    /// Files begin at multiples of this packet time since 1970, in nanoseconds.
+    pub rotate_ns: Option<u64>,
 }
 
 impl Default for Settings {
@@ -61,6 +63,7 @@ impl Default for Settings {
             buffer_bytes: BUFFER_BYTES,
             live: false,
             prompt: false,
+            rotate_ns: None,
         }
     }
 }

@@ -103,6 +103,8 @@ pub(crate) struct Shared {
     retrying: AtomicBool,
     /// The run was aborted: files are not finished.
     cancelled: AtomicBool,
+    /// Old files that were removed.
+    removed: AtomicU64,
     error: Mutex<Option<LastError>>,
     /// Set by the writer at its end: why the output failed, if it did.
     failure: Mutex<Option<String>>,
@@ -133,6 +135,7 @@ impl Shared {
             failing: AtomicBool::new(false),
             retrying: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
+            removed: AtomicU64::new(0),
             error: Mutex::new(None),
             failure: Mutex::new(None),
             writer: OnceLock::new(),
@@ -281,6 +284,11 @@ impl Shared {
         self.renew.load(Ordering::Relaxed) && self.renew.swap(false, Ordering::Relaxed)
     }
 
+    /// So many old files were removed.
+    pub(crate) fn set_removed(&self, files: u64) {
+        self.removed.store(files, Ordering::Relaxed);
+    }
+
     /// The user wants to end the run.
     pub(crate) fn interrupt(&self) {
         self.begin(&self.interrupted);
@@ -396,6 +404,7 @@ impl Shared {
             sent: self.sent.get().records,
             lost: Reason::ALL.map(|reason| (reason, self.lost[reason as usize].get().records)),
             queued_bytes: self.queued.load(Ordering::Relaxed),
+            files_removed: self.removed.load(Ordering::Relaxed),
             failing: self.is_failing(),
             retrying: self.retrying.load(Ordering::Relaxed),
             last_error: error.map(|error| (error.text, error.at)),

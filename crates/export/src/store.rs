@@ -27,6 +27,15 @@ pub trait Store: Send {
     /// The error of the system; the file stays open.
     fn finish(&mut self) -> io::Result<()>;
 
+    /// The files from now on are of the period that begins then, in seconds since 1970; also the current one, if nothing
+    /// was written to it.
+    fn begins(&mut self, _seconds: u64) {}
+
+    /// The number of old files that were removed.
+    fn removed(&self) -> u64 {
+        0
+    }
+
     /// Returns true for a regular file, which can be finished and started again.
     fn is_regular(&self) -> bool;
 

@@ -181,6 +181,8 @@ pub struct Status {
     pub lost: [(Reason, u64); Reason::ALL.len()],
     /// Encoded bytes that wait to be written.
     pub queued_bytes: u64,
+    /// Old files that it removed.
+    pub files_removed: u64,
     /// True if the last attempt to write failed.
     pub failing: bool,
     /// True if what failed is tried again; false if it was given up.

@@ -208,6 +208,10 @@ impl<I: Item> Sink for LineSink<I> {
         }
     }
 
+    fn store(&mut self) -> Option<&mut dyn Store> {
+        Some(&mut *self.store)
+    }
+
     fn renew(&mut self, shared: &Shared) {
         if self.store.is_regular() {
             // A file that cannot be finished is continued; the failure was reported.

@@ -5,7 +5,9 @@ use std::thread::park_timeout;
 use std::time::Duration;
 
 use crate::block::{Block, Inbox, Payload};
+use crate::periods::Period;
 use crate::shared::{Shared, now};
+use crate::store::Store;
 
 /// Range of the writer's sleep while there is nothing to write. Workers do not wake it, because that is a system call.
 const NAP_MIN: Duration = Duration::from_millis(1);
@@ -31,6 +33,11 @@ pub(crate) trait Sink: Send + 'static {
     /// Called once a second.
     fn tick(&mut self, _shared: &Shared) {}
 
+    /// The file, if there is one.
+    fn store(&mut self) -> Option<&mut dyn Store> {
+        None
+    }
+
     /// Finishes a file and starts another one.
     fn renew(&mut self, shared: &Shared);
 
@@ -38,54 +45,147 @@ pub(crate) trait Sink: Send + 'static {
     fn finish(&mut self, shared: &Shared);
 }
 
+/// Where files begin by packet time.
+pub(crate) struct Rotation {
+    every_ns: Option<u64>,
+    live: bool,
+    /// The period of the current file.
+    now: Period,
+}
+
+impl Rotation {
+    pub(crate) fn new(every_ns: Option<u64>, live: bool) -> Self {
+        Self { every_ns, live, now: Period::NONE }
+    }
+
+    /// The period that may be written next: on interfaces that of the first worker, over files that of the last one.
+    /// `reached` was read of each inbox, before its blocks were taken.
+    fn next<P: Payload>(&self, inboxes: &[Inbox<P>], reached: &[Option<Period>]) -> Option<Period> {
+        let each = inboxes.iter().zip(reached);
+        let periods = each.filter_map(|(inbox, reached)| inbox.held().or(*reached));
+        if self.live { periods.max() } else { periods.min() }.filter(|next| *next > self.now)
+    }
+}
+
+/// The thread of an output.
+struct Writer<S: Sink> {
+    sink: S,
+    inboxes: Vec<Inbox<S::Payload>>,
+    shared: Arc<Shared>,
+    rotation: Rotation,
+    /// The current file has blocks.
+    written: bool,
+}
+
 /// The writer's thread: runs until all workers have finished. If the run is cancelled, the sink is dropped.
-pub(crate) fn run<S: Sink>(mut sink: S, mut inboxes: Vec<Inbox<S::Payload>>, shared: Arc<Shared>) {
-    let (mut nap, mut round) = (NAP_MIN, now());
-    loop {
-        if shared.is_cancelled() {
-            return;
-        }
-        if shared.take_renewal() {
-            // Blocks handed over before belong to the previous file.
-            for inbox in &mut inboxes {
-                for _ in 0..inbox.capacity() {
-                    let Some(mut block) = inbox.take() else { break };
-                    sink.write(&mut block, &shared);
-                    inbox.give_back(block, &shared);
+pub(crate) fn run<S: Sink>(
+    sink: S,
+    inboxes: Vec<Inbox<S::Payload>>,
+    shared: Arc<Shared>,
+    rotation: Rotation,
+) {
+    let mut writer = Writer { sink, inboxes, shared, rotation, written: false };
+    if writer.run() {
+        writer.sink.finish(&writer.shared);
+        writer.count_removed();
+    }
+}
+
+impl<S: Sink> Writer<S> {
+    /// Returns false if the run was cancelled.
+    fn run(&mut self) -> bool {
+        let (mut nap, mut round) = (NAP_MIN, now());
+        loop {
+            if self.shared.is_cancelled() {
+                return false;
+            }
+            self.rotate();
+            if self.shared.take_renewal() {
+                // Blocks handed over before belong to the previous file.
+                self.drain();
+                self.renew();
+            }
+            if round.elapsed() >= ROUND {
+                round = now();
+                self.shared.next_round();
+                self.sink.tick(&self.shared);
+            }
+            let closed = self.inboxes.iter().all(Inbox::is_closed);
+            let mut moved = false;
+            for at in 0..self.inboxes.len() {
+                moved |= self.write_one(at);
+            }
+            if moved {
+                nap = NAP_MIN;
+            } else if closed && self.inboxes.iter().all(|inbox| inbox.held().is_none()) {
+                return true;
+            } else {
+                if self.sink.rest(nap, &self.shared) && !self.shared.is_failing() {
+                    self.shared.note_progress();
                 }
-            }
-            sink.renew(&shared);
-        }
-        if round.elapsed() >= ROUND {
-            round = now();
-            shared.next_round();
-            sink.tick(&shared);
-        }
-        let closed = inboxes.iter().all(Inbox::is_closed);
-        let mut moved = false;
-        for inbox in &mut inboxes {
-            if let Some(mut block) = inbox.take() {
-                sink.write(&mut block, &shared);
-                inbox.give_back(block, &shared);
-                moved = true;
-            }
-        }
-        if moved {
-            nap = NAP_MIN;
-        } else if closed {
-            break;
-        } else {
-            if sink.rest(nap, &shared) && !shared.is_failing() {
-                shared.note_progress();
-            }
-            if nap < NAP_MAX {
-                nap = (nap * 2).min(NAP_MAX);
-                if nap == NAP_MAX {
-                    // Nothing to do: request the blocks of all workers.
-                    shared.next_round();
+                if nap < NAP_MAX {
+                    nap = (nap * 2).min(NAP_MAX);
+                    if nap == NAP_MAX {
+                        // Nothing to do: request the blocks of all workers.
+                        self.shared.next_round();
+                    }
                 }
             }
         }
     }
-    sink.finish(&shared);
+
+    /// Begins a file if a period has ended.
+    fn rotate(&mut self) {
+        let Some(every_ns) = self.rotation.every_ns else { return };
+        // Most often no worker has reached another period than that of the file.
+        if self.inboxes.iter().all(|inbox| inbox.reached() <= self.rotation.now) {
+            return;
+        }
+        // `None`: the worker has ended.
+        let reached = |inbox: &Inbox<_>| (!inbox.is_closed()).then(|| inbox.reached());
+        let reached: Vec<_> = self.inboxes.iter().map(reached).collect();
+        self.drain();
+        let Some(next) = self.rotation.next(&self.inboxes, &reached) else { return };
+        // A period without records has no file.
+        if self.written {
+            self.renew();
+        }
+        self.rotation.now = next;
+        if let Some(store) = self.sink.store() {
+            store.begins(next.begin(every_ns));
+        }
+    }
+
+    fn renew(&mut self) {
+        self.sink.renew(&self.shared);
+        self.written = false;
+        self.count_removed();
+    }
+
+    fn count_removed(&mut self) {
+        if let Some(store) = self.sink.store() {
+            self.shared.set_removed(store.removed());
+        }
+    }
+
+    /// Writes all blocks that wait, up to the current period.
+    fn drain(&mut self) {
+        for at in 0..self.inboxes.len() {
+            for _ in 0..self.inboxes[at].capacity() {
+                if !self.write_one(at) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Writes a block of an inbox. Returns false if none waits.
+    fn write_one(&mut self, at: usize) -> bool {
+        let inbox = &mut self.inboxes[at];
+        let Some(mut block) = inbox.take(self.rotation.now) else { return false };
+        self.sink.write(&mut block, &self.shared);
+        inbox.give_back(block, &self.shared);
+        self.written = true;
+        true
+    }
 }

@@ -11,6 +11,10 @@ pub trait RecordSink<I = FlowRecord>: Send {
     /// If flows are cut: the record of a flow that ended, after its parts.
     fn whole(&mut self, _item: &I) {}
 
+    /// The time of the worker: of its first packet before that is handled, and of each mark after the items that end
+    /// there.
+    fn time(&mut self, _time_ns: u64) {}
+
     /// The worker is at a mark: the sink may hand on its items, so that readers are up to date.
     fn mark(&mut self) {}
 
@@ -31,6 +35,11 @@ impl<I, A: RecordSink<I> + ?Sized, B: RecordSink<I> + ?Sized> RecordSink<I> for 
     fn whole(&mut self, item: &I) {
         self.0.whole(item);
         self.1.whole(item);
+    }
+
+    fn time(&mut self, time_ns: u64) {
+        self.0.time(time_ns);
+        self.1.time(time_ns);
     }
 
     fn mark(&mut self) {
@@ -65,6 +74,12 @@ impl Sinks {
             Some(own) => Box::new((own, sink)),
             None => sink,
         });
+    }
+
+    /// Calls [`RecordSink::time`] of both.
+    pub fn time(&mut self, time_ns: u64) {
+        self.records.iter_mut().for_each(|sink| sink.time(time_ns));
+        self.events.iter_mut().for_each(|sink| sink.time(time_ns));
     }
 
     /// Calls [`RecordSink::mark`] of both.

@@ -109,6 +109,8 @@ fn is_number(path: &Path) -> bool {
 /// An output file, and its successors under the same name.
 pub struct AtomicFile {
     path: PathBuf,
+    /// The name of the current file, if it is not the path. It replaces none.
+    name: Option<PathBuf>,
     existing: Existing,
     part: Part,
     /// The current file, if it is regular. It holds the lock.
@@ -132,6 +134,7 @@ impl AtomicFile {
     pub fn new(path: PathBuf, existing: Existing) -> Self {
         Self {
             path,
+            name: None,
             existing,
             part: Part::default(),
             file: None,
@@ -159,6 +162,11 @@ impl AtomicFile {
     /// The path as it was given.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Sets the name of the current file, in the same folder as the path.
+    pub fn set_name(&mut self, name: PathBuf) {
+        self.name = Some(name);
     }
 
     /// Whether it is stdout.
@@ -265,12 +273,14 @@ impl AtomicFile {
         }
         let mut part = self.part.lock();
         let Some(path) = part.take() else { return Ok(false) };
-        let replaces = self.existing == Existing::Replace && self.finished == 0;
+        let wanted = self.name.as_ref().unwrap_or(&self.path);
+        let replaces =
+            self.existing == Existing::Replace && self.finished == 0 && self.name.is_none();
         let synced = self.file.as_ref().map_or(Ok(()), File::sync_all);
         let named = match synced {
             Err(error) => Err(PathPersistError { error, path }),
             Ok(()) if replaces => path.persist(&self.path).map(|()| self.path.clone()),
-            Ok(()) => persist(path, &self.path),
+            Ok(()) => persist(path, wanted),
         };
         match named {
             Err(PathPersistError { error, path }) => {
@@ -284,8 +294,8 @@ impl AtomicFile {
                 drop(part);
                 // If the name is not on the disk yet, the temporary one is.
                 let _ = File::open(folder(&self.path)).and_then(|folder| folder.sync_all());
-                if name != self.path {
-                    note(&format!("{} exists: wrote {}", self.path.display(), name.display()));
+                if name != *wanted {
+                    note(&format!("{} exists: wrote {}", wanted.display(), name.display()));
                 }
                 (self.keep, self.file) = (false, None);
                 self.finished += 1;

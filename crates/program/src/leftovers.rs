@@ -15,7 +15,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ringtap_terminal::console::print_message;
 use rustix::fs::OFlags;
@@ -77,13 +77,18 @@ pub(crate) fn check(path: &Path) -> io::Result<Option<File>> {
 }
 
 /// Finishes the parts of the output `path` that their processes left: they get their last whole record as their end,
-/// which `cut` finds, and the next free name. `cut` returns the number of bytes of whole records.
-pub fn finish(path: &Path, cut: impl Fn(&mut File) -> io::Result<u64>) {
+/// which `cut` finds, and the next free name after that which `name` makes of the time when they were written last.
+/// `cut` returns the number of bytes of whole records.
+pub fn finish(
+    path: &Path,
+    cut: impl Fn(&mut File) -> io::Result<u64>,
+    name: impl Fn(SystemTime) -> PathBuf,
+) {
     let _guard = guard(folder(path));
     for part in parts(path) {
         let State::Left(file) = part.state() else { continue };
         let shown = part.path.display();
-        match part.finish(file, path, &cut) {
+        match part.finish(file, &cut, &name) {
             Ok(text) => print_message("warning", &format!("{shown}: {text}")),
             Err(error) => {
                 print_message("warning", &format!("{shown}: left by an earlier run: {error}"));
@@ -149,10 +154,11 @@ impl Part {
     fn finish(
         &self,
         mut file: File,
-        path: &Path,
         cut: impl Fn(&mut File) -> io::Result<u64>,
+        name: impl Fn(SystemTime) -> PathBuf,
     ) -> io::Result<String> {
-        let before = file.metadata()?.len();
+        let data = file.metadata()?;
+        let (before, wanted) = (data.len(), name(data.modified()?));
         let end = cut(&mut file)?;
         let by = format!("left by process {}, which ended early", self.pid);
         if end == 0 {
@@ -162,7 +168,7 @@ impl Part {
         file.sync_all()?;
         let mut part = TempPath::try_from_path(self.path.clone())?;
         part.disable_cleanup(true);
-        let name = persist(part, path).map_err(|failed| {
+        let name = persist(part, &wanted).map_err(|failed| {
             let mut part = failed.path;
             part.disable_cleanup(true);
             failed.error

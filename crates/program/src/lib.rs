@@ -16,6 +16,7 @@ mod names;
 pub mod notify;
 pub mod open_files;
 pub mod pages;
+pub mod pattern;
 pub mod privileges;
 pub mod rate;
 pub mod roles;

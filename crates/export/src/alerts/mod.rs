@@ -129,7 +129,7 @@ pub(crate) struct AlertSender {
 impl AlertSender {
     /// Each notice is a block.
     pub(crate) const ROOM: Room =
-        Room { block: 1, blocks: WAITING_MAX, waits: false, prompt: false };
+        Room { block: 1, blocks: WAITING_MAX, waits: false, prompt: false, rotate_ns: None };
 
     pub(crate) fn new(sink: Box<dyn RecordSink<Notice>>, shared: Arc<Shared>) -> Self {
         Self { sink, shared, lost: 0 }
@@ -245,6 +245,7 @@ mod tests {
     use super::*;
     use crate::Items;
     use crate::block::{Inbox, lane};
+    use crate::periods::Period;
     use crate::shared::WaitPolicy;
 
     pub(crate) fn notice(text: &str) -> Notice {
@@ -287,13 +288,13 @@ mod tests {
         assert_eq!((shared.status().made, lost > 20), (60, true), "{lost}");
         let kept = Arc::default();
         let mut sink = AlertSink::new(Box::new(Kept(Arc::clone(&kept))));
-        while let Some(mut block) = inbox.take() {
+        while let Some(mut block) = inbox.take(Period::NONE) {
             sink.write(&mut block, &shared);
             inbox.give_back(block, &shared);
         }
         sender.send(&notice("next"));
         sender.send(&notice("last"));
-        while let Some(mut block) = inbox.take() {
+        while let Some(mut block) = inbox.take(Period::NONE) {
             sink.write(&mut block, &shared);
             inbox.give_back(block, &shared);
         }
@@ -317,7 +318,7 @@ mod tests {
         sender.send(&notice("late"));
         shared.cancel();
         let mut sink = AlertSink::new(Box::new(Kept(Arc::default())));
-        let mut block = inbox.take().unwrap();
+        let mut block = inbox.take(Period::NONE).unwrap();
         sink.write(&mut block, &shared);
         assert_eq!(shared.status().lost(Reason::TooLate), 1);
     }

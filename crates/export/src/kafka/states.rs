@@ -104,7 +104,7 @@ pub(crate) struct PartSender {
 impl PartSender {
     /// Each state is a block.
     pub(crate) const ROOM: Room =
-        Room { block: 1, blocks: WAITING_MAX, waits: false, prompt: false };
+        Room { block: 1, blocks: WAITING_MAX, waits: false, prompt: false, rotate_ns: None };
 
     pub(crate) fn new(
         sink: Box<dyn RecordSink<StatePart>>,
@@ -230,6 +230,7 @@ impl Sink for PartSink {
 mod tests {
     use super::*;
     use crate::block::{Inbox, lane};
+    use crate::periods::Period;
     use crate::shared::WaitPolicy;
     use crate::{Items, KafkaTopic, Settings};
 
@@ -270,7 +271,7 @@ mod tests {
         let status = shared.status();
         assert_eq!((status.made, status.lost(Reason::NoRoom)), (2, 1), "the first is taken alone");
         assert_eq!(status.items, Items::States);
-        let block = inbox.take().unwrap();
+        let block = inbox.take(Period::NONE).unwrap();
         assert_eq!(block.payload.0, [part(0, 5_000)]);
         inbox.give_back(block, &shared);
         (2..5).for_each(|number| sender.take(&part(number, 300)));
@@ -290,7 +291,7 @@ mod tests {
             let mut taken = Vec::new();
             while taken.len() < 2 {
                 shared.note_progress();
-                if let Some(block) = inbox.take() {
+                if let Some(block) = inbox.take(Period::NONE) {
                     taken.push(block.payload.0[0].part);
                     inbox.give_back(block, &shared);
                 }

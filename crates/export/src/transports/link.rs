@@ -1,6 +1,7 @@
 //! A link: the path of messages to one collector.
 
 use crate::shared::Shared;
+use crate::store::Store;
 use crate::summary::Reason;
 
 /// A transport to one collector.
@@ -21,6 +22,11 @@ pub(crate) trait Link: Send {
 
     /// With `true`, a message that cannot be written is dropped at once. Files only.
     fn hurry(&mut self, _on: bool) {}
+
+    /// The file, if it is one.
+    fn store(&mut self) -> Option<&mut dyn Store> {
+        None
+    }
 
     /// Returns true for a regular file, which can be finished and started again.
     fn is_file(&self) -> bool {
