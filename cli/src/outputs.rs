@@ -111,7 +111,7 @@ impl Outputs {
         let mut parts = Vec::new();
         let mut open = |path: &Path| -> io::Result<Box<dyn Store>> {
             let names = FileNames::new(path, rules.rotate_ns).map_err(io::Error::other)?;
-            let file = RecordFile::open(names, rules.existing)?;
+            let file = RecordFile::open(names, rules)?;
             parts.push(file.part());
             Ok(Box::new(file))
         };

@@ -8,6 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ringtap_export::Store;
 use ringtap_program::atomic_file::{AtomicFile, Existing, Part};
 use ringtap_program::pattern::{InvalidPattern, Pattern};
+use ringtap_program::retention::Retention;
+use ringtap_terminal::console::{note, print_message};
+use ringtap_terminal::numbers::{bytes, count};
 
 /// Pause before a full non-blocking pipe is retried.
 const PIPE_PAUSE: Duration = Duration::from_millis(1);
@@ -18,6 +21,7 @@ pub(crate) struct FileRules {
     pub(crate) existing: Existing,
     /// The time between two files, whole seconds in nanoseconds.
     pub(crate) rotate_ns: Option<u64>,
+    pub(crate) keep: Retention,
 }
 
 /// The names of an output's files.
@@ -44,6 +48,21 @@ impl FileNames {
         &self.path
     }
 
+    /// Removes old files. Returns their number.
+    fn retain(&self, keep: Retention) -> u64 {
+        let removed = keep.apply(&self.path, |name| self.pattern.names(name), wall_clock());
+        let shown = self.path.display();
+        if let Some(error) = &removed.error {
+            print_message("warning", &format!("removing old files of {shown}: {error}"));
+        }
+        if removed.files > 0 {
+            let (files, size) = (count(removed.files), bytes(removed.bytes));
+            let noun = if removed.files == 1 { "file" } else { "files" };
+            note(&format!("{shown}: removed {files} old {noun}, {size}"));
+        }
+        removed.files
+    }
+
     /// The name of a file that was begun then by the clock; with `--rotate`, at the last multiple.
     pub(crate) fn at_clock(&self, time: SystemTime) -> PathBuf {
         let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -56,6 +75,9 @@ impl FileNames {
 pub(crate) struct RecordFile {
     file: AtomicFile,
     names: FileNames,
+    keep: Retention,
+    /// The number of old files that were removed.
+    removed: u64,
     /// When the period of the next files begins, in seconds since 1970; `None` before the first and without periods.
     period: Option<u64>,
     /// The name of the current file, if it is known.
@@ -71,10 +93,12 @@ pub(crate) struct RecordFile {
 impl RecordFile {
     /// # Errors
     /// A process writes files of these names; the file cannot be created.
-    pub(crate) fn open(names: FileNames, existing: Existing) -> io::Result<Self> {
-        let file = AtomicFile::claim(names.path().to_owned(), existing)?;
+    pub(crate) fn open(names: FileNames, rules: FileRules) -> io::Result<Self> {
+        let file = AtomicFile::claim(names.path().to_owned(), rules.existing)?;
+        let keep = rules.keep;
+        let (period, name, out) = (None, None, None);
         let mut own =
-            Self { file, names, period: None, name: None, out: None, len: 0, torn: false };
+            Self { file, names, keep, removed: 0, period, name, out, len: 0, torn: false };
         own.begin()?;
         Ok(own)
     }
@@ -138,6 +162,7 @@ impl Store for RecordFile {
         }
         self.file.finish_and_claim()?;
         self.out = None;
+        self.removed += self.names.retain(self.keep);
         Ok(())
     }
 
@@ -146,6 +171,10 @@ impl Store for RecordFile {
         if self.len == 0 {
             self.name = Some(self.names.pattern.at(seconds));
         }
+    }
+
+    fn removed(&self) -> u64 {
+        self.removed
     }
 
     fn is_regular(&self) -> bool {
@@ -180,11 +209,16 @@ fn write_all(out: &mut File, mut octets: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    fn rules(existing: Existing) -> FileRules {
+        FileRules { existing, rotate_ns: None, keep: Retention::default() }
+    }
+
     #[test]
     fn between_two_files_the_name_is_not_free() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("flows");
-        let claim = || RecordFile::open(FileNames::new(&path, None).unwrap(), Existing::Next);
+        let claim =
+            || RecordFile::open(FileNames::new(&path, None).unwrap(), rules(Existing::Next));
         let mut file = claim().unwrap();
         for _ in 0..2 {
             file.write(b"record\n").unwrap();
@@ -207,7 +241,7 @@ mod tests {
         let path = folder.path().join("flows");
         for further in ["", "next\n"] {
             let names = FileNames::new(&path, None).unwrap();
-            let mut file = RecordFile::open(names, Existing::Replace).unwrap();
+            let mut file = RecordFile::open(names, rules(Existing::Replace)).unwrap();
             file.write(b"whole\n").unwrap();
             let part = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
             let part = part.into_iter().find(|name| *name != path).unwrap();

@@ -280,6 +280,12 @@ pub(crate) struct MonitorArgs {
     /// Begin new files of records and events at multiples of this time since 1970, in packet time
     #[arg(long, value_name = "TIME", value_parser = units::rotate_ns, help_heading = "Output")]
     pub(crate) rotate: Option<u64>,
+    /// After a rotation, remove finished files of the same names that were last written longer ago, as in 30d
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, help_heading = "Output")]
+    pub(crate) keep: Option<u64>,
+    /// After a rotation, remove the oldest finished files of the same names while these have more bytes
+    #[arg(long, value_name = "SIZE", value_parser = units::positive_bytes, help_heading = "Output")]
+    pub(crate) keep_size: Option<u64>,
     /// Export flow records to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT,
     /// ipfix+tls://HOST:PORT, ipfix+local:///PATH (a local socket), ipfix-file:PATH,
     /// netflow9://HOST:PORT, netflow5://HOST:PORT, as lines to json+tcp://HOST:PORT (also csv, eve; +tls), or to kafka://BROKER/TOPIC?format=json

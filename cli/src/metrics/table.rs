@@ -97,6 +97,9 @@ pub(super) const METRICS: &[Metric<Samples>] = &[
     metric("output_queued_bytes", "Encoded bytes that are not written yet.", |own| {
         own.of_outputs(|output| output.queued_bytes)
     }),
+    metric("output_files_removed_total", "Old files that an output removed.", |own| {
+        own.of_outputs(|output| output.files_removed)
+    }),
     metric("output_failing", "1 if the last attempt to write failed.", |own| {
         own.of_outputs(|output| u8::from(output.failing))
     }),

@@ -17,6 +17,9 @@ use crate::source::Unopened;
 use crate::units::TimeoutList;
 use crate::{alerts, outputs, states};
 
+/// What rotation needs.
+const FILES: &str = "a file of records, as in --write json:flows-%Y%m%dT%H%M.json";
+
 /// Fewer flows than a small network has.
 const FEW_FLOWS: u64 = 10_000;
 
@@ -39,6 +42,7 @@ pub(crate) fn outputs(args: &MonitorArgs, further: Option<Output>) -> anyhow::Re
 fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
     let analyses = args.analyses.unwrap_or(Analyses::ALL);
     let encrypts = outputs.iter().any(Output::is_encrypted);
+    let has_files = outputs.iter().any(is_file);
     let page_is_encrypted = args.web.is_some() && args.tls_cert.is_some();
     for (given, has_effect, flag, needed) in [
         (
@@ -66,12 +70,9 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
             "--cut",
             "an output for flow records, as in --write json:flows.json",
         ),
-        (
-            args.rotate.is_some(),
-            outputs.iter().any(is_file),
-            "--rotate",
-            "a file of records, as in --write json:flows-%Y%m%dT%H%M.json",
-        ),
+        (args.rotate.is_some(), has_files, "--rotate", FILES),
+        (args.keep.is_some(), has_files, "--keep", FILES),
+        (args.keep_size.is_some(), has_files, "--keep-size", FILES),
         (args.scan_threshold.is_some(), analyses.scans, "--scan-threshold", "the analysis scans"),
     ] {
         if given && !has_effect {

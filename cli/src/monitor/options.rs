@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use ringtap_engine::{Machine, Options, Plan};
@@ -15,6 +16,7 @@ use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_monitor::state::{Identity, MOST_PROBE, is_probe};
 use ringtap_monitor::{Analyses, Limits};
 use ringtap_program::atomic_file::Existing;
+use ringtap_program::retention::Retention;
 use ringtap_skeleton::Skeleton;
 use ringtap_terminal::Usage;
 
@@ -79,7 +81,8 @@ pub(crate) fn settings(
 
 /// What the files of a run have in common.
 pub(crate) fn file_rules(args: &MonitorArgs, existing: Existing) -> FileRules {
-    FileRules { existing, rotate_ns: args.rotate }
+    let keep = Retention { age: args.keep.map(Duration::from_nanos), bytes: args.keep_size };
+    FileRules { existing, rotate_ns: args.rotate, keep }
 }
 
 /// The filter expression, if any.

@@ -2,9 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use rustix::process::Signal;
 
 use crate::common::{office, output_of, ringtap};
+use crate::live::datagrams;
+use crate::signals::Waiting;
 
 const SECONDS: u64 = 2;
 
@@ -143,4 +149,98 @@ fn a_percent_sign_is_written_twice_and_unknown_fields_are_usage_errors() {
         assert!(errors.contains(advice), "{flags:?}: {errors}");
     }
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+/// The bytes of regular files in a folder.
+fn total(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
+    entries.filter(fs::Metadata::is_file).map(|data| data.len()).sum()
+}
+
+#[test]
+fn old_files_are_removed_after_a_rotation_and_nothing_else() {
+    let flags = ["--write", "json:%s.json", "--rotate", "2s", "--idle-timeout", "1s"];
+    let all = tempfile::tempdir().unwrap();
+    office_in(all.path(), &flags);
+    let (before, size) = (files(all.path()), total(all.path()));
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("notes.json"), "").unwrap();
+    symlink("notes.json", path("1.json")).unwrap();
+    let keep = (size - 1).to_string();
+    let errors = office_in(folder.path(), &[&flags[..], &["--keep-size", &keep]].concat());
+    assert!(errors.contains("%s.json: removed "), "{errors}");
+    assert!(path("1.json").exists() && path("notes.json").exists());
+    fs::remove_file(path("1.json")).unwrap();
+    fs::remove_file(path("notes.json")).unwrap();
+    let after = files(folder.path());
+    assert!(before.len() > 2);
+    assert!(after.iter().eq(before.iter().skip(1)), "not the oldest: {:?}", after.keys());
+    // Files are as old as their last write: these are new.
+    let errors = office_in(folder.path(), &[&flags[..], &["--keep", "1h"]].concat());
+    assert!(!errors.contains("removed"), "{errors}");
+    let old = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    for name in files(folder.path()).keys() {
+        fs::File::options().write(true).open(path(name)).unwrap().set_modified(old).unwrap();
+    }
+    office_in(folder.path(), &[&flags[..], &["--keep", "1h"]].concat());
+    // The first one was finished before the old ones were removed.
+    assert!(files(folder.path()).values().eq(before.values()));
+}
+
+#[test]
+fn what_a_killed_run_left_gets_a_name_by_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--write=json:%s.json", "--rotate=2s", "--idle-timeout=1s"];
+    let monitor = Waiting::new(folder.path(), &flags);
+    monitor.send(Signal::KILL);
+    assert_eq!(monitor.end().0, None, "a signal ended it");
+    let left = files(folder.path());
+    let errors = office_in(folder.path(), &flags);
+    let after = files(folder.path());
+    assert!(after.keys().all(|name| name.ends_with(".json")), "{:?}", after.keys());
+    for (name, lines) in left {
+        if !name.starts_with('.') {
+            assert_eq!(after[&name], lines);
+        } else if !lines.is_empty() {
+            assert!(errors.contains("which ended early; renamed to "), "{errors}");
+        }
+    }
+}
+
+/// Writes a capture: for each time in seconds, that many frames, a millisecond apart.
+fn capture(path: &Path, times: &[(u32, u16)]) {
+    let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    bytes.extend([0, 0, 4, 0, 1, 0, 0, 0]);
+    for &(seconds, count) in times {
+        for (number, frame) in (0_u32..).zip(datagrams(count)) {
+            for field in [seconds, number * 1_000, frame.len() as u32, frame.len() as u32] {
+                bytes.extend(field.to_le_bytes());
+            }
+            bytes.extend(frame);
+        }
+    }
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_clock_that_is_set_back_begins_a_file_and_a_step_ahead_no_empty_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let records = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pcap");
+    capture(&path, &[(7_200, 100), (3_600, 100), (9_000, 100)]);
+    let write = format!("json:{}/%s.json", records.path().display());
+    for arrangement in [&["--sequential"][..], &["-w", "3"]] {
+        let read = ["-r", path.to_str().unwrap(), "--write", &write, "--rotate", "1m"];
+        let (errors, code) = monitor(folder.path(), &[&read, arrangement].concat());
+        assert_eq!(code, 0, "{errors}");
+        let files = files(records.path());
+        assert_eq!(files.keys().collect::<Vec<_>>(), ["3600.json", "7200.json", "9000.json"]);
+        let packets = |line: &String| {
+            let record: serde_json::Value = serde_json::from_str(line).unwrap();
+            record["packetDeltaCount"].as_u64().unwrap()
+        };
+        assert_eq!(files.values().flatten().map(packets).sum::<u64>(), 300);
+        files.keys().for_each(|name| fs::remove_file(records.path().join(name)).unwrap());
+    }
 }

@@ -19,6 +19,7 @@ pub mod pages;
 pub mod pattern;
 pub mod privileges;
 pub mod rate;
+pub mod retention;
 pub mod roles;
 pub mod run;
 #[cfg_attr(not(feature = "fence"), path = "no_sandbox.rs")]
