@@ -24,6 +24,7 @@ mod measure;
 mod merge;
 mod metrics;
 mod monitor;
+mod open_file;
 mod output_reporter;
 mod outputs;
 mod record_file;

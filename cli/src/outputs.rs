@@ -11,6 +11,7 @@ use ringtap_export::{
 use ringtap_flow::Sinks;
 
 use crate::alerts::find_program;
+use crate::open_file::OpenFile;
 use crate::record_file::{FileNames, FileRules, RecordFile};
 use ringtap_program::atomic_file::Part;
 use ringtap_program::leftovers;
@@ -111,6 +112,9 @@ impl Outputs {
         let mut parts = Vec::new();
         let mut open = |path: &Path| -> io::Result<Box<dyn Store>> {
             let names = FileNames::new(path, rules.rotate_ns).map_err(io::Error::other)?;
+            if named.iter().any(|output| output.is_open() && output.path() == Some(path)) {
+                return Ok(Box::new(OpenFile::open(names, rules.keep)?));
+            }
             let file = RecordFile::open(names, rules)?;
             parts.push(file.part());
             Ok(Box::new(file))

@@ -49,7 +49,7 @@ impl FileNames {
     }
 
     /// Removes old files. Returns their number.
-    fn retain(&self, keep: Retention) -> u64 {
+    pub(crate) fn retain(&self, keep: Retention) -> u64 {
         let removed = keep.apply(&self.path, |name| self.pattern.names(name), wall_clock());
         let shown = self.path.display();
         if let Some(error) = &removed.error {
@@ -61,6 +61,16 @@ impl FileNames {
             note(&format!("{shown}: removed {files} old {noun}, {size}"));
         }
         removed.files
+    }
+
+    /// Whether they depend on time.
+    pub(crate) fn has_fields(&self) -> bool {
+        self.pattern.has_fields()
+    }
+
+    /// The name of a file that is begun in a period, or now.
+    pub(crate) fn at(&self, period: Option<u64>) -> PathBuf {
+        period.map_or_else(|| self.at_clock(wall_clock()), |seconds| self.pattern.at(seconds))
     }
 
     /// The name of a file that was begun then by the clock; with `--rotate`, at the last multiple.
@@ -113,11 +123,8 @@ impl RecordFile {
         let file = self.file.begin_file()?;
         self.len = 0;
         // Without periods a file has the time of its begin.
-        self.name = match self.period {
-            Some(seconds) => Some(self.names.pattern.at(seconds)),
-            None if self.names.rotate_ns.is_none() => Some(self.names.at_clock(wall_clock())),
-            None => None,
-        };
+        let is_known = self.period.is_some() || self.names.rotate_ns.is_none();
+        self.name = is_known.then(|| self.names.at(self.period));
         Ok(self.out.insert(file))
     }
 
@@ -155,9 +162,9 @@ impl Store for RecordFile {
             return Ok(());
         }
         self.truncate_torn()?;
-        if self.names.pattern.has_fields() {
+        if self.names.has_fields() {
             // A run without packets has no period.
-            let name = self.name.clone().unwrap_or_else(|| self.names.at_clock(wall_clock()));
+            let name = self.name.take().unwrap_or_else(|| self.names.at(None));
             self.file.set_name(name);
         }
         self.file.finish_and_claim()?;
@@ -169,7 +176,7 @@ impl Store for RecordFile {
     fn begins(&mut self, seconds: u64) {
         self.period = Some(seconds);
         if self.len == 0 {
-            self.name = Some(self.names.pattern.at(seconds));
+            self.name = Some(self.names.at(self.period));
         }
     }
 
@@ -192,7 +199,7 @@ fn wall_clock() -> SystemTime {
 }
 
 /// Like [`Write::write_all`], but stdout may be a pipe that another process made non-blocking.
-fn write_all(out: &mut File, mut octets: &[u8]) -> io::Result<()> {
+pub(crate) fn write_all(out: &mut File, mut octets: &[u8]) -> io::Result<()> {
     while !octets.is_empty() {
         match out.write(octets) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),

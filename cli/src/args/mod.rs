@@ -266,7 +266,8 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Output")]
     pub(crate) probe: Option<String>,
     /// Write flow records as json, csv, eve (Suricata), zeek (conn.log) or parquet. If PATH is - (stdout), the report goes
-    /// to stderr. PATH may have strftime fields, as in flows-%Y%m%dT%H%M.json (UTC); %% is a percent sign
+    /// to stderr. PATH may have strftime fields, as in flows-%Y%m%dT%H%M.json (UTC; %% is a percent sign); with PATH,open a file has its name while
+    /// it is written, so that other programs can follow it (not parquet)
     #[arg(long, value_name = "FORMAT:PATH", help_heading = "Output")]
     pub(crate) write: Vec<FileOutput>,
     /// Write every message found in payloads (DNS, HTTP, TLS, ...) as json or eve, or as Zeek's logs

@@ -158,7 +158,7 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
             cut_ns: args.cut,
         },
         interval_ns: args.interval.or(args.tui.then_some(TUI_INTERVAL_NS)),
-        marks_ns: args.rotate,
+        marks_ns: if is_followed(args) { Some(Timeouts::SECOND) } else { args.rotate },
         charts: args.report == ReportForm::Html,
         max_flows: args.max_flows,
         scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),
@@ -167,6 +167,13 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
         digest: args.digest,
         ..defaults
     }
+}
+
+/// Whether files of a live run are followed by other programs, so that they get records each second.
+fn is_followed(args: &MonitorArgs) -> bool {
+    let is_open = args.write.iter().any(|file| file.open)
+        || args.events.iter().flatten().any(|file| file.open);
+    is_open && !args.interface.is_empty()
 }
 
 /// Whether the run is viewed while it goes on.

@@ -4,12 +4,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
+use ringtap_io::live::SendOptions;
+use ringtap_testkit::{send_all, soon};
 use rustix::process::Signal;
+use serde_json::Value;
 
-use crate::common::{office, output_of, ringtap};
+use crate::common::{have, office, on_small_disk, output_of, ringtap};
 use crate::live::datagrams;
+use crate::net::{Background, Net, NetCommands, Right};
 use crate::signals::Waiting;
 
 const SECONDS: u64 = 2;
@@ -70,7 +75,7 @@ fn each_file_has_the_records_of_its_period_in_every_arrangement() {
             assert_eq!(begin % SECONDS, 0);
             assert!(!lines.is_empty(), "{name}");
             for line in lines {
-                let record: serde_json::Value = serde_json::from_str(line).unwrap();
+                let record: Value = serde_json::from_str(line).unwrap();
                 // A flow that ends in a later period than its last packet has a last part without packets.
                 let has_packets = |name: &str| record[name] != 0;
                 if !has_packets("packetDeltaCount") && !has_packets("reversePacketDeltaCount") {
@@ -237,10 +242,140 @@ fn a_clock_that_is_set_back_begins_a_file_and_a_step_ahead_no_empty_ones() {
         let files = files(records.path());
         assert_eq!(files.keys().collect::<Vec<_>>(), ["3600.json", "7200.json", "9000.json"]);
         let packets = |line: &String| {
-            let record: serde_json::Value = serde_json::from_str(line).unwrap();
+            let record: Value = serde_json::from_str(line).unwrap();
             record["packetDeltaCount"].as_u64().unwrap()
         };
         assert_eq!(files.values().flatten().map(packets).sum::<u64>(), 300);
         files.keys().for_each(|name| fs::remove_file(records.path().join(name)).unwrap());
     }
+}
+
+#[test]
+fn an_open_file_has_its_name_and_whole_lines_and_replaces_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--write=json:f-%Y.json,open", "--events=json:e.json,open", "--idle-timeout=1s"];
+    let monitor_of_pipe = Waiting::new(folder.path(), &flags);
+    assert!(folder.path().join("e.json").exists());
+    monitor_of_pipe.send(Signal::KILL);
+    assert_eq!(monitor_of_pipe.end().0, None, "a signal ended it");
+    let left = files(folder.path());
+    assert!(left.keys().all(|name| !name.starts_with('.')), "{:?}", left.keys());
+    // Over files the command does not start if the file exists, also with --force it stays.
+    let capture = office();
+    let read = ["-r", capture.to_str().unwrap()];
+    let (errors, code) = monitor(folder.path(), &[&read, &flags[..]].concat());
+    assert_eq!(code, 2, "{errors}");
+    office_in(folder.path(), &[&flags[..], &["--force"]].concat());
+    let after = files(folder.path());
+    assert!(left.iter().all(|(name, lines)| after[name] == *lines));
+    assert!(after.contains_key("e.1.json"), "{:?}", after.keys());
+    let is_new = |name: &str| name.starts_with("f-") && !left.contains_key(name);
+    let records = after.iter().find(|(name, _)| is_new(name)).unwrap().1;
+    assert!(!records.is_empty());
+    assert!(records.iter().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+}
+
+#[test]
+fn open_files_have_the_contents_of_others() {
+    let [open, closed] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    for format in ["json", "csv", "eve", "zeek"] {
+        for (folder, end) in [(&open, ",open"), (&closed, "")] {
+            let write = format!("{format}:%s.{format}{end}");
+            let flags = ["--rotate", "2s", "--idle-timeout", "1s", "--sequential"];
+            office_in(folder.path(), &[&flags[..], &["--write", &write]].concat());
+        }
+    }
+    // The time when a file of Zeek was begun is that of its packets.
+    assert_eq!(files(open.path()), files(closed.path()));
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--write", "json:f.json,open", "--rotate", "2s", "--idle-timeout", "1s"];
+    office_in(folder.path(), &flags);
+    let numbered: Vec<_> = files(folder.path()).into_values().map(|lines| lines.len()).collect();
+    let others = files(closed.path());
+    let others = others.iter().filter(|(name, _)| name.ends_with(".json"));
+    assert_eq!(numbered.len(), others.clone().count());
+    let lines: usize = others.map(|(_, lines)| lines.len()).sum();
+    assert_eq!(numbered.iter().sum::<usize>(), lines);
+}
+
+#[test]
+fn only_files_of_lines_can_be_open() {
+    let capture = office();
+    let folder = tempfile::tempdir().unwrap();
+    for (output, code, advice) in [
+        ("parquet:a,open", 2, "parquet cannot be read before its end: omit ,open"),
+        ("json:-,open", 2, "stdout is written at once: omit ,open"),
+        ("json:/dev/null,open", 1, "it is not a file: omit ,open"),
+        ("json:no/folder/a-%H,open", 1, "No such file"),
+    ] {
+        let flags = ["-r", capture.to_str().unwrap(), "--write", output];
+        let (errors, got) = monitor(folder.path(), &flags);
+        assert!(got == code && errors.contains(advice), "{output}: {got} {errors}");
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+#[test]
+fn an_open_file_on_a_full_disk_has_whole_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = office();
+    let flags = ["monitor", "-r", capture.to_str().unwrap(), "--write", "json:f.json,open"];
+    let Some((errors, code, names)) = on_small_disk(64, folder.path(), &flags) else { return };
+    assert_eq!(code, 1, "{errors}");
+    assert!(errors.contains("No space left"), "{errors}");
+    assert_eq!(names, ["f.json"]);
+    let text = fs::read_to_string(folder.path().join("left/f.json")).unwrap();
+    assert!(text.is_empty() || text.ends_with('\n'));
+    assert!(text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+}
+
+#[test]
+fn a_file_can_be_followed_over_rotations_of_a_live_run() {
+    let Some(net) = Net::new(1) else { return };
+    if !have("tail") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let write = format!("json:{},open", path("f.json").display());
+    let flags =
+        ["monitor", "-i", "right", "--report", "json", "--duration", "100s", "--write", &write];
+    let flags =
+        [&flags[..], &["--rotate", "1s", "--active-timeout", "1s", "--keep", "1h"]].concat();
+    let mut monitor = Background::start(net.ringtap(Right, &flags), "listening: ");
+    monitor.wait_for("listening: ");
+    let followed = fs::File::create(path("followed")).unwrap();
+    let mut tail = Command::new("tail");
+    tail.args(["-n", "+1", "-F"]).arg(path("f.json")).stdout(followed).stderr(Stdio::null());
+    let mut tail = tail.spawn().unwrap();
+    let mut sender = net.sender(&SendOptions::default());
+    let frames = datagrams(200);
+    for _ in 0..600 {
+        send_all(&mut sender, &frames);
+        if path("f.3.json").exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    monitor.interrupt();
+    let (out, errors, code) = monitor.end();
+    assert_eq!(code, 0, "{errors}");
+    assert!(path("f.3.json").exists(), "{errors}");
+    let report: Value = serde_json::from_slice(&out).unwrap();
+    let records = report["flows"]["records"].as_u64().unwrap() as usize;
+    let lines = |text: &str| text.lines().count();
+    let is_read = || lines(&fs::read_to_string(path("followed")).unwrap()) >= records;
+    let read = soon(is_read);
+    tail.kill().unwrap();
+    tail.wait().unwrap();
+    let text = fs::read_to_string(path("followed")).unwrap();
+    assert!(read, "{} of {records} lines", lines(&text));
+    assert!(text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+    let mut followed: Vec<_> = text.lines().map(str::to_owned).collect();
+    followed.sort();
+    fs::remove_file(path("followed")).unwrap();
+    let mut all: Vec<_> = files(folder.path()).into_values().flatten().collect();
+    all.sort();
+    assert_eq!(all, followed);
+    assert_eq!(all.len(), records);
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cut::Cut;
 use crate::events::EventFormat;
-use crate::file::InvalidFile;
+use crate::file::{InvalidFile, OPEN, opened};
 use crate::launch::{Launch, Ready, Started};
 use crate::place::Place;
 use crate::settings::Settings;
@@ -20,6 +20,8 @@ pub struct EventOutput {
     pub format: EventFormat,
     /// Path of the file.
     pub path: PathBuf,
+    /// The file has its name while it is written.
+    pub open: bool,
 }
 
 impl EventOutput {
@@ -33,6 +35,7 @@ impl EventOutput {
         if path.is_empty() {
             return Err(incomplete());
         }
+        let (path, open) = opened(text, path)?;
         let formats = EventFormat::named(name)?;
         if formats.len() > 1 && !Path::new(path).is_dir() {
             return Err(InvalidFile::NoFolder { name: name.into(), path: path.into() });
@@ -41,19 +44,24 @@ impl EventOutput {
             Some(file) => Path::new(path).join(file),
             None => path.into(),
         };
-        Ok(formats.iter().map(|&format| Self { format, path: path_of(format) }).collect())
+        Ok(formats.iter().map(|&format| Self { format, path: path_of(format), open }).collect())
     }
 }
 
 impl fmt::Display for EventOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "events in {}:{}", self.format.name(), self.path.display())
+        let open = if self.open { OPEN } else { "" };
+        write!(f, "events in {}:{}{open}", self.format.name(), self.path.display())
     }
 }
 
 impl Place for EventOutput {
     fn path(&self) -> Option<&Path> {
         Some(&self.path)
+    }
+
+    fn is_open(&self) -> bool {
+        self.open
     }
 
     fn cut(&self) -> Option<Cut> {
@@ -65,7 +73,7 @@ impl Place for EventOutput {
     }
 
     fn prepare(&self, _: &Settings) -> io::Result<Ready> {
-        let Self { format, path } = self.clone();
+        let Self { format, path, .. } = self.clone();
         Ok(Box::new(move |launch| start(format, &path, launch)))
     }
 }

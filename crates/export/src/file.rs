@@ -30,6 +30,8 @@ pub struct FileOutput {
     pub format: Format,
     /// Path of the file.
     pub path: PathBuf,
+    /// The file has its name while it is written.
+    pub open: bool,
 }
 
 /// An invalid output.
@@ -49,6 +51,12 @@ pub enum InvalidFile {
         /// The path.
         path: String,
     },
+    /// The format cannot be read before its end.
+    #[error("{0}: parquet cannot be read before its end: omit ,open")]
+    OpenParquet(String),
+    /// Standard output has no name.
+    #[error("{0}: stdout is written at once: omit ,open")]
+    OpenStdout(String),
     /// There is no such format.
     #[error(transparent)]
     Format(#[from] UnknownFormat),
@@ -64,13 +72,30 @@ impl FileOutput {
     }
 }
 
+/// The end of the path of a file that has its name while it is written.
+pub(crate) const OPEN: &str = ",open";
+
+/// The path without [`OPEN`], and whether it had that. `text` is the whole output.
+pub(crate) fn opened<'a>(text: &str, path: &'a str) -> Result<(&'a str, bool), InvalidFile> {
+    match path.strip_suffix(OPEN) {
+        Some("-") => Err(InvalidFile::OpenStdout(text.to_owned())),
+        Some(path) if !path.is_empty() => Ok((path, true)),
+        _ => Ok((path, false)),
+    }
+}
+
 impl FromStr for FileOutput {
     type Err = InvalidFile;
 
     fn from_str(text: &str) -> Result<Self, InvalidFile> {
         match text.split_once(':') {
             Some((format, path)) if !path.is_empty() => {
-                Ok(Self { format: format.parse()?, path: path.into() })
+                let (path, open) = opened(text, path)?;
+                let format: Format = format.parse()?;
+                if open && format.text().is_none() {
+                    return Err(InvalidFile::OpenParquet(text.to_owned()));
+                }
+                Ok(Self { format, path: path.into(), open })
             }
             _ => Err(InvalidFile::Incomplete(text.to_owned())),
         }
@@ -79,13 +104,18 @@ impl FromStr for FileOutput {
 
 impl fmt::Display for FileOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.format, self.path.display())
+        let open = if self.open { OPEN } else { "" };
+        write!(f, "{}:{}{open}", self.format, self.path.display())
     }
 }
 
 impl Place for FileOutput {
     fn path(&self) -> Option<&Path> {
         Some(&self.path)
+    }
+
+    fn is_open(&self) -> bool {
+        self.open
     }
 
     fn cut(&self) -> Option<Cut> {
@@ -108,7 +138,7 @@ impl Place for FileOutput {
     }
 
     fn prepare(&self, _: &Settings) -> io::Result<Ready> {
-        let Self { format, path } = self.clone();
+        let Self { format, path, .. } = self.clone();
         Ok(Box::new(move |launch| start(format, &path, launch)))
     }
 }

@@ -66,6 +66,11 @@ impl Output {
         self.path().is_some_and(|path| path.as_os_str() == "-")
     }
 
+    /// Whether it is a file that has its name while it is written.
+    pub fn is_open(&self) -> bool {
+        self.place().is_open()
+    }
+
     /// Where a file can be cut whose process ended early; `None` if the output is appended to in place, or not a file.
     pub fn cut(&self) -> Option<Cut> {
         self.place().cut()

@@ -21,6 +21,11 @@ pub(crate) trait Place: Debug + Display {
         None
     }
 
+    /// Whether it is a file that has its name while it is written.
+    fn is_open(&self) -> bool {
+        false
+    }
+
     /// Where a file can be cut whose process ended early; `None` if it is appended to in place, or not a file.
     fn cut(&self) -> Option<Cut> {
         None

@@ -15,6 +15,7 @@ mod named_pipe;
 mod names;
 pub mod notify;
 pub mod open_files;
+pub mod open_output;
 pub mod pages;
 pub mod pattern;
 pub mod privileges;

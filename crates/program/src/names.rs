@@ -20,8 +20,7 @@ pub(crate) fn prefix(path: &Path) -> OsString {
 
 /// Gives a temporary file the name `path` or, if that exists, the next free one. Returns the name.
 pub(crate) fn persist(mut part: TempPath, path: &Path) -> Result<PathBuf, PathPersistError> {
-    for number in 0_u64.. {
-        let name = if number == 0 { path.to_owned() } else { numbered(path, number) };
+    for name in names(path) {
         if exists(&name) {
             continue;
         }
@@ -36,10 +35,14 @@ pub(crate) fn persist(mut part: TempPath, path: &Path) -> Result<PathBuf, PathPe
     unreachable!("numbers do not end")
 }
 
+/// The name of a file, and those with numbers.
+pub(crate) fn names(path: &Path) -> impl Iterator<Item = PathBuf> {
+    std::iter::once(path.to_owned()).chain((1..).map(|number| numbered(path, number)))
+}
+
 /// The next free name of a file: the name itself if it is free.
 pub(crate) fn free_name(path: &Path) -> PathBuf {
-    let names = std::iter::once(path.to_owned()).chain((1..).map(|number| numbered(path, number)));
-    names.into_iter().find(|name| !exists(name)).unwrap_or_else(|| path.to_owned())
+    names(path).find(|name| !exists(name)).unwrap_or_else(|| path.to_owned())
 }
 
 /// Whether the name exists, also as a symbolic link to nothing.
