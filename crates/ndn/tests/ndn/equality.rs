@@ -1,6 +1,6 @@
 //! Property tests of shards and bursts: for any input in any order, they send the same packets as a single forwarder.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::designs;
 use crate::steps::{configured, lasting_steps, of, run, settings, single, steps};
@@ -69,11 +69,7 @@ struct Received {
 
 /// A message on its way to a worker.
 enum Message {
-    /// A received packet, and whether it is an Interest that must be handled before a Data.
-    Packet {
-        packet: Received,
-        is_first: bool,
-    },
+    Packet(Received),
     Notice(Notice),
 }
 
@@ -105,9 +101,8 @@ impl Schedule {
     }
 
     /// Passes a packet to its worker, after the collected notices.
-    fn dispatch(&mut self, packet: Received, is_first: bool) {
-        // An answer comes after the Interests that it answers were sent. Others may be waiting, for
-        // example those that were aggregated.
+    fn dispatch(&mut self, packet: Received) {
+        // An answer comes after the Interests before it: one that is handled later begins an entry of its own.
         let family = family(&packet.wire);
         // Two Data at the same time may both answer a short prefix, and an Interest at the same time
         // may come before or after.
@@ -120,14 +115,14 @@ impl Schedule {
                 self.run_to_end();
             }
             for worker in 0..self.workers.len() {
-                while self.queues[worker].iter().any(Message::is_first) {
+                while self.queues[worker].iter().any(Message::is_interest) {
                     self.run_one(worker);
                 }
             }
         }
         self.collect();
         let worker = self.dispatch.worker_of(packet.from, &packet.wire);
-        self.queues[worker].push_back(Message::Packet { packet, is_first });
+        self.queues[worker].push_back(Message::Packet(packet));
     }
 
     /// Some workers handle some messages.
@@ -167,7 +162,7 @@ impl Schedule {
                     let mut out = |f, h: &Headers, w: &[u8]| out(f, h, w);
                     match message {
                         Message::Notice(notice) => forwarder.notice(&notice, &mut out),
-                        Message::Packet { packet, .. } => {
+                        Message::Packet(packet) => {
                             let Received { now_ns, from, headers, wire } = packet;
                             forwarder.take(now_ns, from, &headers, &wire, &mut out);
                         }
@@ -183,8 +178,8 @@ impl Schedule {
 }
 
 impl Message {
-    fn is_first(&self) -> bool {
-        matches!(self, Self::Packet { is_first: true, .. })
+    fn is_interest(&self) -> bool {
+        matches!(self, Self::Packet(packet) if is_interest(&packet.headers, &packet.wire))
     }
 }
 
@@ -223,36 +218,23 @@ proptest! {
     ) {
         let settings = Settings { cs_bytes: 0, dispatch_components: components, ..settings() };
         let (mut received, mut expected) = (Vec::new(), Vec::new());
-        let mut names = HashSet::new();
         let mut reference = single(settings.clone());
         run(&steps, Box::new(|now, from, headers, wire| {
             let packet = Received { now_ns: now, from, headers: *headers, wire: wire.to_vec() };
             let sent = reference(now, from, headers, wire);
-            // Only an Interest that joins another may be handled after the Data.
-            let entry = match Packet::read(wire).unwrap() {
-                Packet::Interest(one) => {
-                    Some((now, one.name.to_string(), one.can_be_prefix, one.must_be_fresh))
-                }
-                Packet::Data(_) => None,
-            };
-            let is_sent = sent.iter().any(|outgoing| outgoing.text().starts_with("Interest"));
-            let joins = !is_sent && entry.as_ref().is_some_and(|entry| names.contains(entry));
-            if is_sent {
-                names.extend(entry);
-            }
-            received.push((packet, is_interest(headers, wire) && !joins));
+            received.push(packet);
             expected.extend_from_slice(&sent);
             sent
         }));
         let mut schedule = Schedule::new(&settings, workers, seed);
         let mut last_ns = 0;
-        for (packet, is_first) in received {
+        for packet in received {
             // Messages wait for less than a millisecond.
             if std::mem::replace(&mut last_ns, packet.now_ns) != packet.now_ns {
                 schedule.run_to_end();
             }
             schedule.run_some();
-            schedule.dispatch(packet, is_first);
+            schedule.dispatch(packet);
         }
         schedule.run_to_end();
         prop_assert_eq!(by_face_and_name(&schedule.sent), by_face_and_name(&expected));
