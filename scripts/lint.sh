@@ -36,6 +36,7 @@ if command -v python3 >/dev/null; then
     step scripts/graph.py
     step scripts/dependencies.py
     step scripts/words.py
+    step scripts/figures.py --check
 else
     echo "lint: python3 is missing: the graph of packages, the number of dependencies and the word list are not checked" >&2
 fi
