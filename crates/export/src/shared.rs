@@ -284,7 +284,7 @@ impl Shared {
         self.renew.load(Ordering::Relaxed) && self.renew.swap(false, Ordering::Relaxed)
     }
 
-    /// So many old files were removed.
+    /// Sets the number of old files removed so far.
     pub(crate) fn set_removed(&self, files: u64) {
         self.removed.store(files, Ordering::Relaxed);
     }

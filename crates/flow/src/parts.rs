@@ -25,8 +25,9 @@ pub(crate) struct Reported {
     last_ns: u64,
     /// The parts so far; absent before the first one.
     earlier: Option<Box<Earlier>>,
-    /// Values left out of the facts that were reported, and the number of those that were not.
+    /// How many values were left out of the facts so far.
     beyond: u32,
+    /// How many values of the facts were reported.
     facts: u16,
     /// Whether packets were counted since the last cut.
     open: bool,

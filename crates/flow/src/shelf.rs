@@ -251,14 +251,8 @@ impl<E: Ends> Shelf<E> {
 
     /// The record of the packets since the last cut; their carried-over counts are removed.
     fn since_cut(&mut self, at: usize, rules: &Rules, reason: EndReason) -> FlowRecord {
-        let entry = &self.entries[at];
-        let reported = &self.reported[at];
-        let mut carried = [[0; 2]; 2];
-        if !self.carried.is_empty()
-            && let Some(counters) = self.carried.remove(&(entry.key(), entry.path))
-        {
-            carried = counters;
-        }
+        let carried = self.take_carried(at);
+        let (entry, reported) = (&self.entries[at], &self.reported[at]);
         let (first_ns, last_ns) = reported.times().unwrap_or((entry.last_ns, entry.last_ns));
         let mut record = entry.record(first_ns, carried, &rules.paths, reason);
         record.last_ns = last_ns;
@@ -271,6 +265,7 @@ impl<E: Ends> Shelf<E> {
     }
 
     /// Adds the application that follows from all facts of the flow so far.
+    #[inline(always)]
     fn name_application(&self, at: usize, record: &mut FlowRecord, rules: &Rules) {
         if let Some(names) = &rules.names {
             let FlowKey { protocol, src_port, dst_port, .. } = record.key;
@@ -417,9 +412,15 @@ impl<E: Ends> Shelf<E> {
         reason: EndReason,
         observer: &mut impl Observer,
     ) -> FlowRecord {
-        let mut last = self.since_cut(at, rules, reason);
-        self.name_application(at, &mut last, rules);
         let own = self.reported[at].part(self.first_ns[at]);
+        // Most flows have one part, which has all of their facts.
+        let mut last = if own.number == 0 {
+            FlowRecord { part: Some(own), ..self.record(at, rules, reason) }
+        } else {
+            let mut last = self.since_cut(at, rules, reason);
+            self.name_application(at, &mut last, rules);
+            last
+        };
         if self.reported[at].is_open() {
             observer.part(&last);
             // Otherwise the flow would seem to have ended by silence.
@@ -429,10 +430,22 @@ impl<E: Ends> Shelf<E> {
         } else if self.reported[at].is_ended_by_other(reason) {
             observer.part(&last.without_packets(own));
         }
-        let mut whole = self.reported[at].joined(last);
-        whole.facts = self.take_facts(at);
-        whole.part = None;
-        whole
+        if own.number > 0 {
+            last = self.reported[at].joined(last);
+            last.facts = self.take_facts(at);
+        }
+        last.part = None;
+        last
+    }
+
+    /// The carried-over packets and octets of a flow.
+    #[inline(always)]
+    fn take_carried(&mut self, at: usize) -> [[u64; 2]; 2] {
+        if self.carried.is_empty() {
+            return [[0; 2]; 2];
+        }
+        let entry = &self.entries[at];
+        self.carried.remove(&(entry.key(), entry.path)).unwrap_or_default()
     }
 
     /// The facts of a flow that ends.
@@ -444,20 +457,12 @@ impl<E: Ends> Shelf<E> {
 
     /// The record of a flow that ends; its carried-over counts are removed.
     fn record(&mut self, at: usize, rules: &Rules, reason: EndReason) -> FlowRecord {
-        let entry = &self.entries[at];
-        let mut carried = [[0; 2]; 2];
-        if !self.carried.is_empty()
-            && let Some(counters) = self.carried.remove(&(entry.key(), entry.path))
-        {
-            carried = counters;
-        }
-        let mut record = entry.record(self.first_ns[at], carried, &rules.paths, reason);
-        record.facts = self.take_facts(at);
+        let carried = self.take_carried(at);
+        let (entry, first_ns) = (&self.entries[at], self.first_ns[at]);
+        let mut record = entry.record(first_ns, carried, &rules.paths, reason);
         record.tcp = self.tcp.performance(at);
-        if let Some(names) = &rules.names {
-            let FlowKey { protocol, src_port, dst_port, .. } = record.key;
-            record.application = names.application(protocol, [src_port, dst_port], &record.facts);
-        }
+        self.name_application(at, &mut record, rules);
+        record.facts = self.take_facts(at);
         record
     }
 

@@ -292,7 +292,27 @@ impl Outcome {
 
 #[cfg(test)]
 mod tests {
+    use ringtap_engine::Machine;
+
     use super::*;
+    use crate::analyses::watch::Watched;
+
+    #[test]
+    fn a_loss_of_a_section_has_a_warning_with_its_number() {
+        let watched = Watched { matches_ignored: 5, ..Watched::default() };
+        let sections = Sections { watch: Some(watched), ..Sections::default() };
+        let counted: Vec<_> = of_sections(&sections).filter(|(_, count)| *count > 0).collect();
+        assert_eq!(counted, [("matches of watched entries without room", 5)]);
+        let machine = Machine { cores: 1, allowed_cores: vec![0], memory_bytes: 1 << 30 };
+        let run = ringtap_engine::Options::default();
+        let plan = Plan::new(run, Options::default(), &machine).unwrap();
+        let loss = LOSSES.iter().find(|loss| loss.name == counted[0].0).unwrap();
+        let warning = loss.warning_of(5, &plan).unwrap();
+        assert!(
+            warning.starts_with("5 matches of watched entries are not in the report"),
+            "{warning}"
+        );
+    }
 
     /// The page of the monitor has the table of all losses.
     #[test]
