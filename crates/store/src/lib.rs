@@ -1,0 +1,10 @@
+//! A store: a folder of records, events, alerts and totals, in files by UTC time and probe, with a manifest of them.
+//!
+//! ```text
+//! STORE/flows/2026/11/26/1005-PROBE.parquet     records, one file a period
+//! STORE/manifest/2026-11-26-PROBE.jsonl         a line for each finished file, chained by hashes
+//! ```
+//!
+//! Invariants: no file that exists is replaced; one process at a time writes the files of a probe; what a process left
+//! that ended early is completed by the next one.
+#![forbid(unsafe_code)]
