@@ -24,10 +24,8 @@ mod measure;
 mod merge;
 mod metrics;
 mod monitor;
-mod open_file;
 mod output_reporter;
 mod outputs;
-mod record_file;
 #[cfg(feature = "tui")]
 mod screen;
 #[cfg(not(feature = "tui"))]

@@ -11,10 +11,10 @@ use ringtap_export::{
 use ringtap_flow::Sinks;
 
 use crate::alerts::find_program;
-use crate::open_file::OpenFile;
-use crate::record_file::{FileNames, FileRules, RecordFile};
+
 use ringtap_program::atomic_file::Part;
 use ringtap_program::leftovers;
+use ringtap_store::{FileNames, FileRules, OpenFile, RecordFile};
 use ringtap_terminal::Usage;
 use ringtap_terminal::numbers::count;
 

@@ -21,10 +21,10 @@ use ringtap_skeleton::Skeleton;
 use ringtap_terminal::Usage;
 
 use crate::args::{MonitorArgs, ReportForm};
-use crate::record_file::FileRules;
 use crate::source::Shared;
 use crate::units::TimeoutList;
 use crate::{live, outputs, source, states};
+use ringtap_store::FileRules;
 
 /// The default interval with `--tui`.
 const TUI_INTERVAL_NS: u64 = 5_000_000_000;

@@ -8,3 +8,9 @@
 //! Invariants: no file that exists is replaced; one process at a time writes the files of a probe; what a process left
 //! that ended early is completed by the next one.
 #![forbid(unsafe_code)]
+
+mod open_file;
+mod record_file;
+
+pub use open_file::OpenFile;
+pub use record_file::{FileNames, FileRules, RecordFile};

@@ -12,7 +12,8 @@ use ringtap_terminal::console::note;
 
 use crate::record_file::{FileNames, write_all};
 
-pub(crate) struct OpenFile {
+/// A file, and its successors.
+pub struct OpenFile {
     names: FileNames,
     keep: Retention,
     removed: u64,
@@ -29,9 +30,11 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
+    /// Creates the first file, if its name does not depend on time.
+    ///
     /// # Errors
     /// It is not a file, or it cannot be created.
-    pub(crate) fn open(names: FileNames, keep: Retention) -> io::Result<Self> {
+    pub fn open(names: FileNames, keep: Retention) -> io::Result<Self> {
         OpenOutput::check(names.path())?;
         let (period, file) = (None, None);
         let mut own =

@@ -17,16 +17,18 @@ const PIPE_PAUSE: Duration = Duration::from_millis(1);
 
 /// What the files of a run have in common.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FileRules {
-    pub(crate) existing: Existing,
+pub struct FileRules {
+    /// What becomes of files with the names of new ones.
+    pub existing: Existing,
     /// The time between two files, whole seconds in nanoseconds.
-    pub(crate) rotate_ns: Option<u64>,
-    pub(crate) keep: Retention,
+    pub rotate_ns: Option<u64>,
+    /// What remains of finished files.
+    pub keep: Retention,
 }
 
 /// The names of an output's files.
 #[derive(Clone)]
-pub(crate) struct FileNames {
+pub struct FileNames {
     /// As given, with fields if there are some.
     path: PathBuf,
     pattern: Pattern,
@@ -34,9 +36,11 @@ pub(crate) struct FileNames {
 }
 
 impl FileNames {
+    /// Reads a path, perhaps with fields.
+    ///
     /// # Errors
     /// A field that is unknown or in a folder.
-    pub(crate) fn new(path: &Path, rotate_ns: Option<u64>) -> Result<Self, InvalidPattern> {
+    pub fn new(path: &Path, rotate_ns: Option<u64>) -> Result<Self, InvalidPattern> {
         let pattern = Pattern::new(path)?;
         // Without fields, the name of the first file.
         let path = if pattern.has_fields() { path.to_owned() } else { pattern.at(0) };
@@ -44,12 +48,12 @@ impl FileNames {
     }
 
     /// The path by which other processes and runs recognise the output.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Removes old files. Returns their number.
-    pub(crate) fn retain(&self, keep: Retention) -> u64 {
+    pub fn retain(&self, keep: Retention) -> u64 {
         let removed = keep.apply(&self.path, |name| self.pattern.names(name), wall_clock());
         let shown = self.path.display();
         if let Some(error) = &removed.error {
@@ -64,17 +68,17 @@ impl FileNames {
     }
 
     /// Whether they depend on time.
-    pub(crate) fn has_fields(&self) -> bool {
+    pub fn has_fields(&self) -> bool {
         self.pattern.has_fields()
     }
 
     /// The name of a file that is begun in a period, or now.
-    pub(crate) fn at(&self, period: Option<u64>) -> PathBuf {
+    pub fn at(&self, period: Option<u64>) -> PathBuf {
         period.map_or_else(|| self.at_clock(wall_clock()), |seconds| self.pattern.at(seconds))
     }
 
     /// The name of a file that was begun then by the clock; with `--rotate`, at the last multiple.
-    pub(crate) fn at_clock(&self, time: SystemTime) -> PathBuf {
+    pub fn at_clock(&self, time: SystemTime) -> PathBuf {
         let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let every = self.rotate_ns.map_or(1, |ns| ns / 1_000_000_000).max(1);
         self.pattern.at(seconds / every * every)
@@ -82,7 +86,7 @@ impl FileNames {
 }
 
 /// A file to which records are appended. A regular file gets its final name when complete.
-pub(crate) struct RecordFile {
+pub struct RecordFile {
     file: AtomicFile,
     names: FileNames,
     keep: Retention,
@@ -101,9 +105,11 @@ pub(crate) struct RecordFile {
 }
 
 impl RecordFile {
+    /// Claims the name and opens the first file.
+    ///
     /// # Errors
     /// A process writes files of these names; the file cannot be created.
-    pub(crate) fn open(names: FileNames, rules: FileRules) -> io::Result<Self> {
+    pub fn open(names: FileNames, rules: FileRules) -> io::Result<Self> {
         let file = AtomicFile::claim(names.path().to_owned(), rules.existing)?;
         let keep = rules.keep;
         let (period, name, out) = (None, None, None);
@@ -114,7 +120,7 @@ impl RecordFile {
     }
 
     /// The temporary file, to be removed when the program exits early.
-    pub(crate) fn part(&self) -> Part {
+    pub fn part(&self) -> Part {
         self.file.part()
     }
 
