@@ -69,6 +69,7 @@ mod shared;
 mod states;
 mod store;
 mod summary;
+pub mod sums;
 mod text;
 mod topic;
 mod transports;

@@ -21,9 +21,7 @@ pub(crate) struct Field {
     pub(crate) elements: &'static [Element],
     /// The kind of a fact.
     pub(crate) kind: Option<Kind>,
-    #[cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "for typed columns"))]
     pub(crate) value: Type,
-    #[cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "for typed columns"))]
     pub(crate) shape: Shape,
     pub(crate) presence: Presence,
     #[cfg_attr(not(test), expect(dead_code, reason = "for docs/OUTPUTS.md"))]
@@ -143,6 +141,11 @@ impl Form {
 }
 
 impl Field {
+    /// Whether JSON, CSV and Parquet all have it.
+    pub(crate) const fn is_in_all(&self) -> bool {
+        self.edition > 0 && !matches!(self.presence, Presence::Parquet)
+    }
+
     /// The field of a fact: its name and type are those of the kind.
     pub(crate) const fn of_fact(kind: Kind, own: Self) -> Self {
         let value = match kind.value_type() {

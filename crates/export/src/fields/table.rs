@@ -10,7 +10,6 @@ pub(crate) trait Row {
     const FIELD: Field;
 
     /// The number of the row.
-    #[cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "for typed columns"))]
     const POSITION: usize;
 
     /// The value in this direction, whether the record has the field or not.

@@ -11,20 +11,15 @@
 
 use ringtap_flow::FlowRecord;
 
-use crate::fields::{self, Columns, Field, Presence, Row, View, Visit, visit_columns};
+use crate::fields::{self, Columns, Row, View, Visit, visit_columns};
 use crate::formats::{Interfaces, TextFormat};
 
 pub(super) const FORMAT: Option<TextFormat> =
     Some(TextFormat { head: Some(head), line, tail: None });
 
-/// Whether it is a column.
-const fn has(field: &Field) -> bool {
-    field.edition > 0 && !matches!(field.presence, Presence::Parquet)
-}
-
 /// Appends the header line.
 pub(crate) fn head(line: &mut Vec<u8>, _first_ns: u64, interfaces: &Interfaces) {
-    for (_, field) in fields::columns(interfaces.columns()).filter(|(_, field)| has(field)) {
+    for (_, field) in fields::columns(interfaces.columns()).filter(|(_, field)| field.is_in_all()) {
         line.extend_from_slice(field.name.as_bytes());
         line.push(b',');
     }
@@ -55,7 +50,7 @@ struct Line<'a> {
 impl Visit for Line<'_> {
     #[inline(always)]
     fn row<R: Row>(&mut self) {
-        if has(&R::FIELD) && self.columns.has(R::FIELD.presence) {
+        if R::FIELD.is_in_all() && self.columns.has(R::FIELD.presence) {
             if let Some(value) = R::of(&self.view) {
                 value.csv(self.line);
             }

@@ -95,6 +95,22 @@ pub(crate) fn push_fact<'a>(
     }
 }
 
+/// The number that a fact has as digits.
+pub(crate) fn number_of(digits: &[u8]) -> u64 {
+    let digits = digits.iter().filter(|digit| digit.is_ascii_digit());
+    digits.fold(0, |number, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
+}
+
+/// Appends text; invalid UTF-8 becomes U+FFFD.
+pub(crate) fn push_valid(line: &mut Vec<u8>, text: &[u8]) {
+    for chunk in text.utf8_chunks() {
+        line.extend_from_slice(chunk.valid().as_bytes());
+        if !chunk.invalid().is_empty() {
+            line.extend_from_slice("\u{fffd}".as_bytes());
+        }
+    }
+}
+
 /// Appends texts as one field of CSV (RFC 4180), separated by semicolons. Semicolons, backslashes and letters that act
 /// on a terminal become `\xHH`, so that a record is one line; invalid UTF-8 becomes U+FFFD.
 pub(crate) fn push_csv<'a>(line: &mut Vec<u8>, texts: impl Iterator<Item = &'a [u8]>) {

@@ -27,7 +27,7 @@ mod parquet;
 pub(crate) mod protocol;
 mod service;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod text;
 pub(crate) mod zeek;
 

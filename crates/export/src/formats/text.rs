@@ -74,7 +74,7 @@ impl Interfaces {
     }
 
     /// The columns that not all runs have.
-    pub(crate) fn columns(&self) -> Columns {
+    pub fn columns(&self) -> Columns {
         Columns { ingress: !self.is_empty(), origins: self.origins, parts: self.parts }
     }
 

@@ -1,6 +1,7 @@
 //! One column of a row group while it grows, and the place of a row in it.
 
 use crate::fields::{Shape, Type, Value};
+use crate::formats::lines::number_of;
 
 /// The levels of a value in a list.
 pub(super) const IN_LIST: i16 = 2;
@@ -199,11 +200,7 @@ impl Column {
     fn fact(&mut self, value: &[u8]) {
         match &mut self.values {
             Values::Long(values) => {
-                let digits = value.iter().filter(|digit| digit.is_ascii_digit());
-                let number = digits.fold(0_u64, |number, digit| {
-                    number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'))
-                });
-                values.push(number.cast_signed());
+                values.push(number_of(value).cast_signed());
             }
             Values::Text { bytes, ends } => {
                 bytes.extend_from_slice(String::from_utf8_lossy(value).as_bytes());

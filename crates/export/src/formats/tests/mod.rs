@@ -32,13 +32,13 @@ fn address(text: &str) -> (IpVersion, [u8; 16]) {
     }
 }
 
-fn key(protocol: u8, source: &str, destination: &str, ports: (u16, u16)) -> FlowKey {
+pub(crate) fn key(protocol: u8, source: &str, destination: &str, ports: (u16, u16)) -> FlowKey {
     let ((version, src), (_, dst)) = (address(source), address(destination));
     FlowKey { version, src, dst, src_port: ports.0, dst_port: ports.1, protocol }
 }
 
 /// A record in which all fields differ.
-fn record(key: FlowKey) -> FlowRecord {
+pub(crate) fn record(key: FlowKey) -> FlowRecord {
     FlowRecord {
         first_ns: 1_700_000_000_123_999_999,
         last_ns: 1_700_000_007_456_000_000,
@@ -161,7 +161,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_record()(
+    pub(crate) fn any_record()(
         counts in any_counts(),
         tcp_flags: [u8; 2],
         icmp_type_code: u16,
