@@ -156,6 +156,9 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     if !args.alert_to.is_empty() {
         return Err(Usage::of("alerts are sent by the command: the report has all scans"));
     }
+    if args.store.is_some() {
+        return Err(Usage::of("a store is written by the command: use the flows of the run"));
+    }
     source::check(&args.inputs.read)?;
     // Without flows there are no records.
     let has_flows = args.analyses.is_none_or(|on| on.flows);
@@ -167,7 +170,8 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     let settings = monitor::settings(&args, &plan, &[], Arc::clone(&stop.watch));
     let prepared = Prepared::new(&named, settings)?;
     let (workers, rules) = (plan.arrangement.workers, monitor::file_rules(&args, existing));
-    let (outputs, sinks) = Outputs::start(&named, prepared, workers, args.export.len(), rules)?;
+    let (outputs, sinks) =
+        Outputs::start(&named, prepared, workers, args.export.len(), rules, None)?;
     stop.connect(outputs.control());
     let files = source::reader(&args.inputs.read, Arc::clone(&stop.watch))
         .with_window_max(source::window_bytes(args.memory));

@@ -36,6 +36,7 @@ mod source;
 mod states;
 mod text;
 mod units;
+mod verify;
 mod web;
 
 use std::process::ExitCode;
@@ -65,6 +66,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Measure(args)) => measure::run(&args),
         Some(Command::Merge(args)) => merge::run(&args),
+        Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::RunForAlerts(args)) => alerts::run_helper(&args),
         Some(Command::Doctor(args)) => doctor::run(args.output.report),
         Some(Command::Pages(pages)) => pages.run(definition()),

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ringtap_export::Summary as Exported;
 use ringtap_export::{
@@ -14,7 +15,7 @@ use crate::alerts::find_program;
 
 use ringtap_program::atomic_file::Part;
 use ringtap_program::leftovers;
-use ringtap_store::{FileNames, FileRules, OpenFile, RecordFile};
+use ringtap_store::{FileNames, FileRules, OpenFile, RecordFile, Store as Stored, StoreFile};
 use ringtap_terminal::Usage;
 use ringtap_terminal::numbers::count;
 
@@ -44,7 +45,7 @@ pub(crate) fn named(
 /// The path of an output, if it is a file; with its fields, if it has some.
 ///
 /// # Errors
-/// A field that is unknown or in a folder.
+/// A field that is unknown.
 pub(crate) fn written_path(output: &Output) -> anyhow::Result<Option<PathBuf>> {
     let names = match (output, output.path()) {
         (_, None) => return Ok(None),
@@ -98,9 +99,13 @@ impl Outputs {
         workers: usize,
         collectors: usize,
         rules: FileRules,
+        store: Option<&Arc<Stored>>,
     ) -> anyhow::Result<(Self, Vec<Sinks>)> {
+        let stored = |path: &Path| store.and_then(|store| Some((store, store.kind_of(path)?)));
         for output in named {
-            if let (Some(path), Some(cut)) = (output.path(), output.cut()) {
+            if let (Some(path), Some(cut)) = (output.path(), output.cut())
+                && stored(path).is_none()
+            {
                 let names = FileNames::new(path, rules.rotate_ns)?;
                 leftovers::finish(
                     names.path(),
@@ -111,6 +116,9 @@ impl Outputs {
         }
         let mut parts = Vec::new();
         let mut open = |path: &Path| -> io::Result<Box<dyn Store>> {
+            if let Some((store, kind)) = stored(path) {
+                return Ok(Box::new(StoreFile::open(Arc::clone(store), kind)?));
+            }
             let names = FileNames::new(path, rules.rotate_ns).map_err(io::Error::other)?;
             if named.iter().any(|output| output.is_open() && output.path() == Some(path)) {
                 return Ok(Box::new(OpenFile::open(names, rules.keep)?));

@@ -18,6 +18,7 @@ const NONSENSE: [(char, &str); 4] =
 const MEANT: &[(&str, &str, &str)] = &[
     ("FILE", "0MB", "the name of a file, which the run opens"),
     ("PATH", "0MB", "the same"),
+    ("DIR", "0MB", "the name of a folder, which the run creates"),
     ("KEYFILE", "0MB", "the same"),
     ("PREFIX", "0MB", "the beginning of such names"),
     ("NAME|FILE", "0MB", "the same, if it is not the name of a profile"),
@@ -60,6 +61,7 @@ const SAMPLES: &[(&str, &str)] = &[
     ("ADDR", "9464"),
     ("ARGS", "x"),
     ("CHOICE", "uniform"),
+    ("DIR", "store"),
     ("EXPR", "udp"),
     ("FILE", "file"),
     ("FORMAT:PATH", "json:file sketch:file"),

@@ -1,12 +1,17 @@
 //! Numbers of a run while it goes on.
 
+use ringtap_flow::EndReason;
+
 use crate::analyses::tcp::rows::TcpTotals;
+use crate::counts::place;
 
 /// Numbers of the run so far, at a mark. The report at the end has the final ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Flows ended because the flow table was full.
-    pub flows_ended_early: u64,
+    /// Flows that have ended, in the order of [`EndReason::ALL`].
+    pub flows_ended: [u64; EndReason::ALL.len()],
+    /// Records of parts of flows, if flows are cut.
+    pub flow_parts: u64,
     /// SYNs and SYN-ACKs ignored by the scan analysis.
     pub attempts_ignored: u64,
     /// Whether the numbers of conversations are estimates.
@@ -22,8 +27,16 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// Flows ended because the flow table was full.
+    pub fn flows_ended_early(&self) -> u64 {
+        self.flows_ended[place(EndReason::LackOfResources)]
+    }
+
     pub(crate) fn add(&mut self, other: &Self) {
-        self.flows_ended_early += other.flows_ended_early;
+        for (own, more) in self.flows_ended.iter_mut().zip(other.flows_ended) {
+            *own += more;
+        }
+        self.flow_parts += other.flow_parts;
         self.attempts_ignored += other.attempts_ignored;
         self.conversations_estimated |= other.conversations_estimated;
         self.packets_in_further_intervals += other.packets_in_further_intervals;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ringtap_enrich::Stage;
-use ringtap_flow::{EndReason, FlowKey, FlowRecord, FlowTable, Observer, Sinks};
+use ringtap_flow::{FlowKey, FlowRecord, FlowTable, Observer, Sinks};
 use ringtap_stage::{Attachments, Burst, Mark, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, PacketRecord, Tunnels};
 
@@ -176,7 +176,8 @@ impl MonitorWorker {
     fn totals(&self) -> Totals {
         let FlowEvents { volumes, conversations, flows, analyses, .. } = &self.events;
         let mut totals = Totals {
-            flows_ended_early: flows.ended[place(EndReason::LackOfResources)],
+            flows_ended: flows.ended,
+            flow_parts: flows.parts,
             conversations_estimated: conversations.as_ref().is_some_and(|own| !own.counts().1),
             packets_in_further_intervals: volumes.further(),
             ..Totals::default()

@@ -8,12 +8,13 @@ mod inputs;
 mod measure;
 mod merge;
 mod threads;
+mod verify;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::builder::NonEmptyStringValueParser;
+use clap::builder::{ArgPredicate, NonEmptyStringValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use ringtap_export::{EventOutput, FileOutput, Refresh};
 use ringtap_extract::Extractors;
@@ -32,6 +33,7 @@ pub(crate) use measure::{MeasureArgs, SketchFile, SketchForm};
 pub(crate) use merge::MergeArgs;
 pub(crate) use ringtap_terminal::{Form, Output, ReportForm};
 pub(crate) use threads::Threads;
+pub(crate) use verify::VerifyArgs;
 
 use crate::alerts::{AlertTo, HELPER_NAME, HelperArgs};
 use crate::units::{self, Limit, TimeoutList, Words};
@@ -68,6 +70,8 @@ pub(crate) enum Command {
     Measure(Box<MeasureArgs>),
     /// Merge states of monitors, or measurements, of several machines
     Merge(MergeArgs),
+    /// Find what is missing in a store, or in what arrived elsewhere
+    Verify(VerifyArgs),
     /// Show this machine's resources and give advice
     Doctor(DoctorArgs),
     /// Run a program for alerts of 'monitor', which starts this itself
@@ -182,8 +186,10 @@ pub(crate) struct MonitorArgs {
     /// Split a flow that has lasted this long, in packet time; 0: never [default: 120s]
     #[arg(long, value_name = "TIME", value_parser = units::duration_ns, help_heading = "Analyses")]
     pub(crate) active_timeout: Option<u64>,
-    /// Report live flows in parts at multiples of this time, in packet time; flowId joins the records of a flow
-    #[arg(long, value_name = "TIME", value_parser = units::cut_ns, help_heading = "Analyses")]
+    /// Report live flows in parts at multiples of this time, in packet time; flowId joins the records of a flow [with
+    /// --store: 60s]
+    #[arg(long, value_name = "TIME", value_parser = units::cut_ns, default_value_if("store", ArgPredicate::IsPresent, "60s"),
+        help_heading = "Analyses")]
     pub(crate) cut: Option<u64>,
     /// Use the timeouts of nprobe, nfdump, yaf, zeek, cisco or softflowd, and set single ones:
     /// tcp=, tcp.fin=, tcp.rst=, udp=, icmp=, general=, maxlife= [default: nprobe]
@@ -262,7 +268,11 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "anonymise",
         help_heading = "Output")]
     pub(crate) state: Option<PathBuf>,
-    /// Name this machine or link in its states, and in messages of Kafka [default: the host name]
+    /// Keep flow records (Parquet), events, alerts and totals in this folder, in files by time and probe that are never
+    /// replaced, with a manifest for 'ringtap verify'
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
+    pub(crate) store: Option<PathBuf>,
+    /// Name this machine or link in its states, in its store, and in messages of Kafka [default: the host name]
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Output")]
     pub(crate) probe: Option<String>,
     /// Write flow records as json, csv, eve (Suricata), zeek (conn.log) or parquet. If PATH is - (stdout), the report goes
@@ -278,8 +288,9 @@ pub(crate) struct MonitorArgs {
     /// flows.1.json]
     #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
-    /// Begin new files of records and events at multiples of this time since 1970, in packet time
-    #[arg(long, value_name = "TIME", value_parser = units::rotate_ns, help_heading = "Output")]
+    /// Begin new files of records and events at multiples of this time since 1970, in packet time [with --store: 5m]
+    #[arg(long, value_name = "TIME", value_parser = units::rotate_ns, default_value_if("store", ArgPredicate::IsPresent, "5m"),
+        help_heading = "Output")]
     pub(crate) rotate: Option<u64>,
     /// After a rotation, remove finished files of the same names that were last written longer ago, as in 30d
     #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, help_heading = "Output")]

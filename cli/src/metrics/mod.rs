@@ -79,7 +79,7 @@ mod tests {
             elapsed: Duration::from_millis(1500),
             alerts: 2,
             totals: Totals {
-                flows_ended_early: 3,
+                flows_ended: [0, 0, 0, 0, 3],
                 tcp: Some(TcpTotals { zero_windows: 9, ..Default::default() }),
                 ..Totals::default()
             },

@@ -12,6 +12,7 @@ use ringtap_terminal::Usage;
 use ringtap_terminal::console::print_message;
 use ringtap_terminal::numbers::{bytes, count};
 
+use super::store;
 use crate::args::{Capture, MonitorArgs};
 use crate::source::Unopened;
 use crate::units::TimeoutList;
@@ -33,6 +34,9 @@ pub(crate) fn outputs(args: &MonitorArgs, further: Option<Output>) -> anyhow::Re
     }
     let alerts = alerts::outputs(&args.alert_to);
     let mut all = outputs::named(&args.export, &args.write, &args.events.concat(), &alerts)?;
+    if let Some(layout) = store::layout(args)? {
+        all.extend(store::outputs(&layout, args));
+    }
     all.extend(further);
     check_use(args, &all)?;
     Ok(all)

@@ -12,11 +12,13 @@ pub(crate) mod messages;
 mod options;
 mod page;
 mod source;
+mod store;
 mod views;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -30,6 +32,7 @@ use ringtap_program::json::json;
 use ringtap_program::privileges::CapabilitySet;
 use ringtap_program::{notify, privileges, sandbox};
 use ringtap_serve::Listening;
+use ringtap_store::{Layout, Store};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console;
 
@@ -61,6 +64,8 @@ struct Parsed<'a> {
     /// The paths of outputs that are files.
     paths: Vec<PathBuf>,
     existing: Existing,
+    /// Where the files of the store are, if there is one.
+    layout: Option<Layout>,
 }
 
 impl<'a> Parsed<'a> {
@@ -71,7 +76,8 @@ impl<'a> Parsed<'a> {
         roles(args, &outputs)?.check(existing)?;
         let paths = outputs.iter().filter_map(|output| outputs::written_path(output).transpose());
         let paths = paths.collect::<anyhow::Result<_>>()?;
-        Ok(Self { args, interfaces, outputs, paths, existing })
+        let layout = store::layout(args)?;
+        Ok(Self { args, interfaces, outputs, paths, existing, layout })
     }
 
     fn plan(self) -> anyhow::Result<Planned<'a>> {
@@ -83,7 +89,10 @@ impl<'a> Parsed<'a> {
     /// The files that the run writes.
     fn written(&self) -> Vec<PathBuf> {
         let outputs = self.paths.iter().cloned();
-        outputs.chain(self.args.state.as_deref().map(states::written_path)).collect()
+        let state = self.args.state.as_deref().map(states::written_path);
+        // Its manifest and its lock, besides the outputs.
+        let store = self.layout.as_ref().map(|layout| layout.root.join("manifest"));
+        outputs.chain(state).chain(store).collect()
     }
 
     /// Whether records take stdout.
@@ -120,6 +129,10 @@ impl<'a> Planned<'a> {
         }
         crate::source::check(&args.inputs.read)
             .map_err(|unopened| checks::explained(args, unopened))?;
+        let user = args.user.as_deref().map(privileges::user).transpose()?;
+        if let Some(layout) = &parsed.layout {
+            store::create(layout, user.as_ref())?;
+        }
         // The fence forbids to run programs.
         let helpers = alerts::start_helpers(outputs, args.user.as_deref())?;
         if interfaces.is_empty() || args.capture != Capture::Dpdk {
@@ -129,7 +142,6 @@ impl<'a> Planned<'a> {
             console::note("files: not restricted, because DPDK's drivers write to devices");
         }
         privileges::forbid_new();
-        let user = args.user.as_deref().map(privileges::user).transpose()?;
         let numbered = live::numbered(interfaces, args)?;
         let page = args.web.map(|address| Page::open(address, args)).transpose()?;
         let metrics =
@@ -182,10 +194,12 @@ impl<'a> Confined<'a> {
     /// Opens the files of outputs, and starts the threads besides those of the plan.
     fn start(self) -> anyhow::Result<Running<'a>> {
         let Opened { parsed, plan, user, page, metrics, prepared, source } = self.0;
-        let Parsed { args, interfaces, outputs: named, existing, .. } = &parsed;
+        let Parsed { args, interfaces, outputs: named, existing, layout, .. } = &parsed;
         let workers = plan.arrangement.workers;
         let rules = file_rules(args, *existing);
-        let started = Outputs::start(named, prepared, workers, args.export.len(), rules);
+        let store = layout.as_ref().map(|layout| store::open(layout, args, &plan)).transpose()?;
+        let collectors = args.export.len();
+        let started = Outputs::start(named, prepared, workers, collectors, rules, store.as_ref());
         let (outputs, mut sinks) = match &user {
             Some(user) => {
                 started.with_context(|| format!("as the user {}", user.name.to_string_lossy()))?
@@ -196,7 +210,10 @@ impl<'a> Confined<'a> {
         let handle = outputs.control().handle().clone();
         let views =
             Views::open(args, &plan, interfaces, extent, handle, (page, metrics), &mut sinks)?;
-        Ok(Running { parsed, plan, source, outputs, sinks, views })
+        if let Some(store) = &store {
+            store::count(store, named, &views.console);
+        }
+        Ok(Running { parsed, plan, source, outputs, sinks, views, store })
     }
 }
 
@@ -208,12 +225,13 @@ struct Running<'a> {
     outputs: Outputs,
     sinks: Vec<Sinks>,
     views: Views,
+    store: Option<Arc<Store>>,
 }
 
 impl Running<'_> {
     /// Runs the plan to its end, and reports.
     fn run(self) -> anyhow::Result<ExitCode> {
-        let Self { parsed, plan, source, mut outputs, sinks, views } = self;
+        let Self { parsed, plan, source, mut outputs, sinks, views, store } = self;
         let (args, console) = (parsed.args, &views.console);
         let (control, duration) =
             (outputs.control(), args.inputs.duration.map(Duration::from_nanos));
@@ -230,12 +248,15 @@ impl Running<'_> {
             messages::print_all(messages::messages(&mut outcome));
             let saved = states.finish(&outcome);
             (outcome.export, outcome.write) = outputs.finish();
+            let kept = store.as_ref().map_or(Ok(()), |store| {
+                store::end(store, &parsed.outputs, &outcome, &control.handle().status())
+            });
             // An output may have recovered since the last turn of the attendant.
             console.tick();
             messages::print_all(outputs::messages(&outcome.export));
             messages::print_all(outputs::messages(&outcome.write));
             messages::print(args, &outcome, parsed.stdout_is_taken())?;
-            saved?;
+            saved.and(kept)?;
             Ok(messages::exit_code(args, &outcome))
         })
         .context("handling signals")?

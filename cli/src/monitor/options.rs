@@ -41,6 +41,7 @@ pub(crate) fn plan(
         watch: watch(args)?,
         enrichment: enrichment(args)?,
         state: identity(args, keep_state)?,
+        events: outputs.iter().any(|output| output.items() == Items::Events),
         ..monitor_options(args, names(args.names.as_deref())?)
     };
     Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)
@@ -149,7 +150,6 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
         // The views of a run also show activity.
         analyses: args.analyses.unwrap_or(Analyses { activity: is_viewed(args), ..Analyses::ALL }),
         extract: args.extract.unwrap_or(defaults.extract),
-        events: !args.events.is_empty(),
         names,
         metering: Metering {
             timeouts: timeouts(args),
@@ -205,8 +205,8 @@ fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> 
     }
     if !is_complete || !(keep || is_wanted) {
         return match args.probe {
-            Some(_) if !outputs::has_topic(&args.export) => Err(Usage::of(
-                "--probe names states and messages of Kafka: use it with --state, or --export kafka://…",
+            Some(_) if args.store.is_none() && !outputs::has_topic(&args.export) => Err(Usage::of(
+                "--probe names states, stores and messages of Kafka: use it with --state, --store, or --export kafka://…",
             )),
             _ => Ok(None),
         };
@@ -223,7 +223,7 @@ fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> 
 }
 
 /// The name of this machine or link.
-fn probe(args: &MonitorArgs) -> String {
+pub(super) fn probe(args: &MonitorArgs) -> String {
     let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     args.probe.clone().unwrap_or_else(|| host().trim_end().to_owned())
 }

@@ -149,7 +149,7 @@ fn all_commands_shown_parse() {
 }
 
 /// Parts of commands that need minutes, a terminal, a device or another program.
-const NOT_RUN: [&str; 13] = [
+const NOT_RUN: [&str; 14] = [
     "ringtap-lab ",
     "ringtap-ndn ping ",
     "ringtap-ndn server ",
@@ -160,6 +160,7 @@ const NOT_RUN: [&str; 13] = [
     "--method live",
     "--capture dpdk",
     "kafka://",
+    "kcat ",
     "ringtap man DIR",
     "--rate recorded",
     "--advise",

@@ -44,6 +44,7 @@ const LINES: Lines = &[
     ("measure | --profile mix", "read interface duration capture"),
     ("measure | -i lo --dry-run", "read profile rate packets advise"),
     ("merge | no.state", ""),
+    ("verify | no-store", ""),
     (
         "generate | -w /dev/null --packets 8",
         "interface method queue read loop src-mac dst-mac report",

@@ -49,6 +49,7 @@ mod rotate;
 mod send;
 mod services;
 mod signals;
+mod store;
 mod text;
 mod tui;
 mod usage;

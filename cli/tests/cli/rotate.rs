@@ -135,6 +135,24 @@ fn files_of_one_name_do_not_replace_each_other() {
 }
 
 #[test]
+fn folders_with_fields_are_created() {
+    let folder = tempfile::tempdir().unwrap();
+    let events = ["--events", "json:events/%F,open", "--rotate", "1h"];
+    fs::create_dir(folder.path().join("events")).unwrap();
+    office_in(folder.path(), &[&["--write", "json:%Y/%m/%d.json"], &events[..]].concat());
+    let created = |path: &Path| {
+        let mut names = fs::read_dir(path).unwrap().map(|name| name.unwrap().path());
+        let only = names.next().unwrap();
+        assert!(names.next().is_none(), "{}", path.display());
+        only
+    };
+    assert!(created(&folder.path().join("events")).is_file());
+    fs::remove_dir_all(folder.path().join("events")).unwrap();
+    let file = created(&created(&created(folder.path())));
+    assert!(file.is_file() && file.extension().unwrap() == "json", "{}", file.display());
+}
+
+#[test]
 fn a_percent_sign_is_written_twice_and_unknown_fields_are_usage_errors() {
     let folder = tempfile::tempdir().unwrap();
     office_in(folder.path(), &["--write", "json:100%%.json"]);
@@ -143,7 +161,6 @@ fn a_percent_sign_is_written_twice_and_unknown_fields_are_usage_errors() {
     for (flags, advice) in [
         (&["--write", "json:a-%Q.json"][..], "unknown field %Q"),
         (&["--events", "json:a%"], "%% for a percent sign"),
-        (&["--export", "ipfix-file:%Y/a"], "use fields in the name of the file"),
         (&["--rotate", "5m"], "--rotate has no effect: it needs a file"),
         (&["--rotate", "5m", "--write", "json:-"], "--rotate has no effect"),
         (&["--rotate", "1500ms", "--write", "json:a"], "use whole seconds, as in 5m"),
@@ -214,7 +231,7 @@ fn what_a_killed_run_left_gets_a_name_by_time() {
 }
 
 /// Writes a capture: for each time in seconds, that many frames, a millisecond apart.
-fn capture(path: &Path, times: &[(u32, u16)]) {
+pub(crate) fn capture(path: &Path, times: &[(u32, u16)]) {
     let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     bytes.extend([0, 0, 4, 0, 1, 0, 0, 0]);
     for &(seconds, count) in times {

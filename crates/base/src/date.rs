@@ -15,6 +15,16 @@ pub fn civil(day: u64) -> (u32, u32, u32) {
     (400 * cycle + year + january, month + 3 - 12 * january, day)
 }
 
+/// The number of the day with this date since 1970-01-01; `None` if it is before, or no month and day.
+pub fn day_of(year: u32, month: u32, day: u32) -> Option<u64> {
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let year = u64::from(year).checked_sub(u64::from(month < 3))?;
+    let of_year = (153 * u64::from((month + 9) % 12) + 2) / 5 + u64::from(day) - 1;
+    (365 * year + year / 4 - year / 100 + year / 400 + of_year).checked_sub(719_468)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -27,6 +37,7 @@ mod tests {
         let (mut year, mut month, mut day) = (1970, 1, 1);
         for number in 0..=u64::MAX / 1_000_000_000 / 86_400 {
             assert_eq!(civil(number), (year, month, day));
+            assert_eq!(day_of(year, month, day), Some(number));
             let days = match month {
                 2 => 28 + u32::from(leap(year)),
                 4 | 6 | 9 | 11 => 30,
@@ -41,5 +52,10 @@ mod tests {
             }
         }
         assert_eq!((year, month, day), (2554, 7, 22));
+        for (year, month, day) in
+            [(1969, 12, 31), (0, 1, 1), (2000, 0, 1), (2000, 13, 1), (2000, 1, 32)]
+        {
+            assert_eq!(day_of(year, month, day), None);
+        }
     }
 }

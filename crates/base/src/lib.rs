@@ -33,7 +33,7 @@ pub use allocator::{Allocator, allocations};
 pub use choices::UnknownChoice;
 pub use clock::{Clock, now_ns, steady_ns};
 pub use counter::Counter;
-pub use date::civil;
+pub use date::{civil, day_of};
 pub use latency::Latency;
 pub use ledger::{Ledger, Stage};
 pub use prefetch::{prefetch, prefetch_all, prefetch_write};

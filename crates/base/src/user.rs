@@ -46,6 +46,11 @@ impl User {
         }
     }
 
+    /// The numbers of the user and of its group.
+    pub fn ids(&self) -> (u32, u32) {
+        (self.uid, self.gid)
+    }
+
     /// Whether this user is root.
     pub fn is_root(&self) -> bool {
         self.uid == 0

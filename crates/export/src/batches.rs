@@ -8,10 +8,10 @@ use arrow_array::RecordBatch;
 
 use crate::RecordTotals;
 use crate::block::Block;
-use crate::formats::{Columns, GROUP_ROWS, GrowingBatch, Rows};
+use crate::formats::{Columns, GROUP_ROWS, GrowingBatch};
 use crate::launch::Ready;
 use crate::place::Place;
-use crate::rows::RowEncoder;
+use crate::rows::{RowEncoder, SummedRows};
 use crate::settings::Settings;
 use crate::shared::{Shared, WaitPolicy};
 use crate::summary::{Reason, Sent};
@@ -61,7 +61,7 @@ impl Place for Batches {
         let (batches, columns) = (self.clone(), settings.interfaces.columns());
         Ok(Box::new(move |launch| {
             let sink = BatchSink::new(columns, batches);
-            launch.records(WaitPolicy::File, || RowEncoder { columns }, sink)
+            launch.records(WaitPolicy::File, || RowEncoder::new(columns, None), sink)
         }))
     }
 }
@@ -100,10 +100,10 @@ impl BatchSink {
 }
 
 impl Sink for BatchSink {
-    type Payload = Rows;
+    type Payload = SummedRows;
 
-    fn write(&mut self, block: &mut Block<Rows>, shared: &Shared) {
-        self.batch.append(&block.payload);
+    fn write(&mut self, block: &mut Block<SummedRows>, shared: &Shared) {
+        self.batch.append(&block.payload.rows);
         self.flows += block.flows;
         if self.batch.len() >= self.rows || self.batch.fact_bytes() >= MOST_FACT_BYTES {
             self.end(shared);

@@ -32,6 +32,8 @@ pub struct FileOutput {
     pub path: PathBuf,
     /// The file has its name while it is written.
     pub open: bool,
+    /// Columns alone: the store gets sums of the records, by intervals of this many seconds, and no file without records.
+    pub sums_s: Option<u64>,
 }
 
 /// An invalid output.
@@ -95,7 +97,7 @@ impl FromStr for FileOutput {
                 if open && format.text().is_none() {
                     return Err(InvalidFile::OpenParquet(text.to_owned()));
                 }
-                Ok(Self { format, path: path.into(), open })
+                Ok(Self { format, path: path.into(), open, sums_s: None })
             }
             _ => Err(InvalidFile::Incomplete(text.to_owned())),
         }
@@ -138,15 +140,15 @@ impl Place for FileOutput {
     }
 
     fn prepare(&self, _: &Settings) -> io::Result<Ready> {
-        let Self { format, path, .. } = self.clone();
-        Ok(Box::new(move |launch| start(format, &path, launch)))
+        let own = self.clone();
+        Ok(Box::new(move |launch| start(&own, launch)))
     }
 }
 
-fn start(format: Format, path: &Path, launch: &mut Launch<'_>) -> io::Result<Started> {
-    let (store, wait_policy) = launch.store(path)?;
+fn start(own: &FileOutput, launch: &mut Launch<'_>) -> io::Result<Started> {
+    let (store, wait_policy) = launch.store(&own.path)?;
     let interfaces = &launch.settings.interfaces;
-    match format.text() {
+    match own.format.text() {
         Some(format) => {
             let sink = LineSink::new(format, interfaces.clone(), store);
             let encoder = || LineEncoder { format, interfaces: interfaces.clone() };
@@ -154,10 +156,11 @@ fn start(format: Format, path: &Path, launch: &mut Launch<'_>) -> io::Result<Sta
         }
         #[cfg(feature = "parquet")]
         None => {
-            let columns = interfaces.columns();
-            launch.records(wait_policy, || RowEncoder { columns }, RowSink::new(columns, store))
+            let (columns, sums_s) = (interfaces.columns(), own.sums_s);
+            let sink = RowSink::new(columns, sums_s.is_some(), store);
+            launch.records(wait_policy, || RowEncoder::new(columns, sums_s), sink)
         }
         #[cfg(not(feature = "parquet"))]
-        None => Err(io::Error::other(UnknownFormat::NotBuilt(format))),
+        None => Err(io::Error::other(UnknownFormat::NotBuilt(own.format))),
     }
 }

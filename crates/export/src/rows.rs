@@ -9,6 +9,7 @@ use crate::block::{Block, Encode, Payload};
 use crate::encode::as_biflow;
 use crate::shared::Shared;
 use crate::store::{Retry, Store, Unwritten, persist};
+use crate::sums::{RowSum, Sums};
 use crate::writer::Sink;
 use crate::{Reason, RecordTotals, Sent};
 
@@ -29,36 +30,61 @@ pub(crate) const FILE_BYTES: usize = GROUP_ROWS * ROW_BYTES * 2 + GROUPS_MOST * 
 /// more records.
 const SECONDS: u32 = 5;
 
-impl Payload for Rows {
+/// Rows, and their sums if they are asked for.
+pub(crate) struct SummedRows {
+    pub(crate) rows: Rows,
+    sums: Sums,
+}
+
+impl SummedRows {
+    fn new(columns: Columns) -> Self {
+        Self { rows: Rows::new(columns), sums: Sums::default() }
+    }
+}
+
+impl Payload for SummedRows {
     fn len(&self) -> usize {
-        Self::len(self) * ROW_BYTES + self.fact_bytes()
+        self.rows.len() * ROW_BYTES + self.rows.fact_bytes()
     }
 
     fn clear(&mut self) {
-        Self::clear(self);
+        self.rows.clear();
+        self.sums = Sums::default();
     }
 }
 
 pub(crate) struct RowEncoder {
-    pub(crate) columns: Columns,
+    columns: Columns,
+    /// Seconds of the intervals of sums.
+    sums_s: Option<u64>,
+    buffer: Vec<u8>,
+}
+
+impl RowEncoder {
+    pub(crate) fn new(columns: Columns, sums_s: Option<u64>) -> Self {
+        Self { columns, sums_s, buffer: Vec::new() }
+    }
 }
 
 impl Encode for RowEncoder {
     type Item = FlowRecord;
-    type Payload = Rows;
+    type Payload = SummedRows;
 
-    fn payload(&self, _: usize) -> Rows {
-        Rows::new(self.columns)
+    fn payload(&self, _: usize) -> SummedRows {
+        SummedRows::new(self.columns)
     }
 
     #[inline]
     fn add(
         &mut self,
         record: &FlowRecord,
-        rows: &mut Rows,
+        SummedRows { rows, sums }: &mut SummedRows,
         flows: &mut RecordTotals,
     ) -> Result<(), Reason> {
         rows.push(record);
+        if let Some(interval_s) = self.sums_s {
+            sums.add(&RowSum::of(record, self.columns, &mut self.buffer), interval_s);
+        }
         *flows += self.counts_of(record);
         Ok(())
     }
@@ -76,6 +102,10 @@ pub(crate) struct RowSink {
     /// The current file; `None` before its first row group.
     file: Option<ParquetFile>,
     rows: Rows,
+    /// The sums of `rows`.
+    sums: Sums,
+    /// Whether the store gets sums, and no file without rows.
+    is_summed: bool,
     /// The counts of `rows`.
     flows: RecordTotals,
     /// The counts of the row groups in the current file.
@@ -89,16 +119,16 @@ pub(crate) struct RowSink {
 }
 
 impl RowSink {
-    pub(crate) fn new(columns: Columns, store: Box<dyn Store>) -> Self {
-        let (rows, flows, in_file) =
-            (Rows::new(columns), RecordTotals::default(), RecordTotals::default());
+    pub(crate) fn new(columns: Columns, is_summed: bool, store: Box<dyn Store>) -> Self {
         Self {
             columns,
             store,
             file: None,
-            rows,
-            flows,
-            in_file,
+            rows: Rows::new(columns),
+            sums: Sums::default(),
+            is_summed,
+            flows: RecordTotals::default(),
+            in_file: RecordTotals::default(),
             seconds: 0,
             unnamed: false,
             over: None,
@@ -118,6 +148,9 @@ impl RowSink {
         };
         let bytes = file.group(&mut self.rows).map_err(failed)?;
         self.persist(&bytes, shared)?;
+        if self.is_summed {
+            self.store.rows(&std::mem::take(&mut self.sums));
+        }
         let flows = std::mem::take(&mut self.flows);
         self.in_file += flows;
         self.seconds = 0;
@@ -142,6 +175,9 @@ impl RowSink {
 
     /// Writes the remaining rows and the footer, and finishes the file.
     fn end(&mut self, shared: &Shared) -> Result<(), Reason> {
+        if self.is_summed && self.file.is_none() && self.rows.is_empty() {
+            return Ok(());
+        }
         self.group(shared)?;
         let Some(file) = self.file.take() else { return Ok(()) };
         let bytes = file.end().map_err(|error| failed(&error, shared))?;
@@ -184,9 +220,9 @@ impl RowSink {
 }
 
 impl Sink for RowSink {
-    type Payload = Rows;
+    type Payload = SummedRows;
 
-    fn write(&mut self, block: &mut Block<Rows>, shared: &Shared) {
+    fn write(&mut self, block: &mut Block<SummedRows>, shared: &Shared) {
         if let Some(reason) = self.over {
             return shared.lose(reason, block.flows);
         }
@@ -194,7 +230,8 @@ impl Sink for RowSink {
             // There is no file to write to yet, and no more memory.
             return shared.lose(Reason::Failed, block.flows);
         }
-        self.rows.append(&block.payload);
+        self.rows.append(&block.payload.rows);
+        self.sums.merge(&block.payload.sums);
         self.flows += block.flows;
         if is_group(&self.rows)
             && self.name(shared).is_ok()

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::Reason;
 use crate::shared::{Shared, WaitPolicy};
+use crate::sums::Sums;
 
 /// Pauses between attempts to write; they double.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -30,6 +31,9 @@ pub trait Store: Send {
     /// The files from now on are of the period that begins then, in seconds since 1970; also the current one, if nothing
     /// was written to it.
     fn begins(&mut self, _seconds: u64) {}
+
+    /// Flow records with these sums were written, since the last call, to the current file.
+    fn rows(&mut self, _sums: &Sums) {}
 
     /// The number of old files that were removed.
     fn removed(&self) -> u64 {

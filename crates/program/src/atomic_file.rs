@@ -121,7 +121,9 @@ pub struct AtomicFile {
     failed: Arc<AtomicBool>,
     /// Number of files finished under this name.
     finished: usize,
-    /// The temporary file is complete; it is kept if it cannot be renamed.
+    /// The name of the last one.
+    last: Option<PathBuf>,
+    /// The temporary file remains, because it is complete and cannot be renamed, or on request.
     keep: bool,
 }
 
@@ -141,6 +143,7 @@ impl AtomicFile {
             claimed: false,
             failed: Arc::default(),
             finished: 0,
+            last: None,
             keep: false,
         }
     }
@@ -164,7 +167,17 @@ impl AtomicFile {
         &self.path
     }
 
-    /// Sets the name of the current file, in the same folder as the path.
+    /// The name of the file that was finished last.
+    pub fn last(&self) -> Option<&Path> {
+        self.last.as_deref()
+    }
+
+    /// The temporary file remains if it is not finished, for the next process to complete it.
+    pub fn keep(&mut self) {
+        self.keep = true;
+    }
+
+    /// Sets the name of the current file, in the folder of the path or below it.
     pub fn set_name(&mut self, name: PathBuf) {
         self.name = Some(name);
     }
@@ -293,12 +306,13 @@ impl AtomicFile {
             Ok(name) => {
                 drop(part);
                 // If the name is not on the disk yet, the temporary one is.
-                let _ = File::open(folder(&self.path)).and_then(|folder| folder.sync_all());
+                let _ = File::open(folder(&name)).and_then(|folder| folder.sync_all());
                 if name != *wanted {
                     note(&format!("{} exists: wrote {}", wanted.display(), name.display()));
                 }
                 (self.keep, self.file) = (false, None);
                 self.finished += 1;
+                self.last = Some(name);
                 Ok(true)
             }
         }

@@ -43,6 +43,15 @@ enum State {
     Foreign,
 }
 
+/// What was made of a part.
+#[derive(Debug)]
+pub struct Completed {
+    /// The file.
+    pub path: PathBuf,
+    /// Bytes at its end that were no whole record.
+    pub cut: u64,
+}
+
 /// Checks that no process writes an output of this name, and reports what ended ones left. Until the returned
 /// guard is dropped, no other process passes this check in the same folder.
 ///
@@ -78,23 +87,28 @@ pub(crate) fn check(path: &Path) -> io::Result<Option<File>> {
 
 /// Finishes the parts of the output `path` that their processes left: they get their last whole record as their end,
 /// which `cut` finds, and the next free name after that which `name` makes of the time when they were written last.
-/// `cut` returns the number of bytes of whole records.
+/// `cut` returns the number of bytes of whole records. Returns the files that were completed.
 pub fn finish(
     path: &Path,
     cut: impl Fn(&mut File) -> io::Result<u64>,
     name: impl Fn(SystemTime) -> PathBuf,
-) {
+) -> Vec<Completed> {
     let _guard = guard(folder(path));
+    let mut all = Vec::new();
     for part in parts(path) {
         let State::Left(file) = part.state() else { continue };
         let shown = part.path.display();
         match part.finish(file, &cut, &name) {
-            Ok(text) => print_message("warning", &format!("{shown}: {text}")),
+            Ok((text, completed)) => {
+                print_message("warning", &format!("{shown}: {text}"));
+                all.extend(completed);
+            }
             Err(error) => {
                 print_message("warning", &format!("{shown}: left by an earlier run: {error}"));
             }
         }
     }
+    all
 }
 
 /// The lock of a folder, if it can be had soon.
@@ -156,28 +170,29 @@ impl Part {
         mut file: File,
         cut: impl Fn(&mut File) -> io::Result<u64>,
         name: impl Fn(SystemTime) -> PathBuf,
-    ) -> io::Result<String> {
+    ) -> io::Result<(String, Option<Completed>)> {
         let data = file.metadata()?;
         let (before, wanted) = (data.len(), name(data.modified()?));
         let end = cut(&mut file)?;
         let by = format!("left by process {}, which ended early", self.pid);
         if end == 0 {
             fs::remove_file(&self.path)?;
-            return Ok(format!("{by}; removed, because it had no whole record"));
+            return Ok((format!("{by}; removed, because it had no whole record"), None));
         }
         file.sync_all()?;
         let mut part = TempPath::try_from_path(self.path.clone())?;
         part.disable_cleanup(true);
-        let name = persist(part, &wanted).map_err(|failed| {
+        let path = persist(part, &wanted).map_err(|failed| {
             let mut part = failed.path;
             part.disable_cleanup(true);
             failed.error
         })?;
-        let lost = before.saturating_sub(end);
-        let lost = match lost {
+        let cut = before.saturating_sub(end);
+        let lost = match cut {
             0 => String::new(),
             lost => format!(" without its last {lost} bytes, an incomplete record"),
         };
-        Ok(format!("{by}; renamed to {}{lost}", name.display()))
+        let text = format!("{by}; renamed to {}{lost}", path.display());
+        Ok((text, Some(Completed { path, cut })))
     }
 }

@@ -1,8 +1,8 @@
 //! Names of output files: of parts that are written, and of files beside others.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use tempfile::{PathPersistError, TempPath};
@@ -18,8 +18,12 @@ pub(crate) fn prefix(path: &Path) -> OsString {
     name
 }
 
-/// Gives a temporary file the name `path` or, if that exists, the next free one. Returns the name.
+/// Gives a temporary file the name `path` or, if that exists, the next free one. Returns the name, whose folders are
+/// created.
 pub(crate) fn persist(mut part: TempPath, path: &Path) -> Result<PathBuf, PathPersistError> {
+    if let Err(error) = create_folders(folder(path)) {
+        return Err(PathPersistError { error, path: part });
+    }
     for name in names(path) {
         if exists(&name) {
             continue;
@@ -33,6 +37,18 @@ pub(crate) fn persist(mut part: TempPath, path: &Path) -> Result<PathBuf, PathPe
         }
     }
     unreachable!("numbers do not end")
+}
+
+/// Creates a folder and those above it, so that they are on the disk.
+pub(crate) fn create_folders(folder: &Path) -> io::Result<()> {
+    let missing: Vec<_> = folder.ancestors().take_while(|folder| !exists(folder)).collect();
+    for folder in missing.into_iter().rev().filter(|folder| *folder != Path::new("")) {
+        match fs::create_dir(folder) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            _ => File::open(self::folder(folder))?.sync_all()?,
+        }
+    }
+    Ok(())
 }
 
 /// The name of a file, and those with numbers.

@@ -11,7 +11,7 @@ use rustix::fs::{Access, OFlags};
 use tempfile::TempPath;
 
 use crate::atomic_file::Target;
-use crate::names::{folder, names, persist};
+use crate::names::{create_folders, folder, names, persist};
 
 /// A new file, which is appended to.
 pub struct OpenOutput {
@@ -37,6 +37,7 @@ impl OpenOutput {
     /// That of the system.
     pub fn create(path: &Path) -> io::Result<Self> {
         let flags = OFlags::NOFOLLOW.bits() as i32;
+        create_folders(folder(path))?;
         for path in names(path) {
             let mut options = File::options();
             match options.append(true).create_new(true).custom_flags(flags).open(&path) {

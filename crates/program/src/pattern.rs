@@ -1,9 +1,8 @@
-//! Names of files with strftime fields, in UTC: `flows-%Y%m%dT%H%M.json`.
+//! Names of files with strftime fields, in UTC: `flows-%Y%m%dT%H%M.json`, `flows/%Y/%m/%d/%H%M.json`.
 //!
-//! Invariants: fields are in the name of a file, never in that of a folder; a name that a pattern made, also with a
-//! number before its extension, is a name that it recognises.
+//! Invariant: a name that a pattern made, also with a number before its extension, is a name that it recognises.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -69,36 +68,45 @@ pub enum InvalidPattern {
         "unknown field {0} in the path {1:?}: use %Y %m %d %H %M %S %y %j %F %T or %s, and %% for a percent sign"
     )]
     Field(String, String),
-    /// A field that is not in the name of the file.
-    #[error(
-        "a field in the folder of {0:?}: use fields in the name of the file, and %% for a percent sign"
-    )]
-    Folder(String),
 }
 
-/// A path with fields in its name, perhaps none.
+/// A path with fields, perhaps none.
 #[derive(Clone)]
 pub struct Pattern {
-    folder: PathBuf,
+    /// The deepest folder without fields.
+    root: PathBuf,
+    /// The name in it, with those of further folders.
     name: Vec<Part>,
+    /// The number of further folders.
+    depth: usize,
 }
 
 impl Pattern {
     /// Reads a path.
     ///
     /// # Errors
-    /// A field that is unknown or in a folder.
+    /// A field that is unknown.
     pub fn new(path: &Path) -> Result<Self, InvalidPattern> {
-        let shown = || path.display().to_string();
         let bytes = path.as_os_str().as_bytes();
-        let at = bytes.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
-        let parts = |bytes| parts(bytes).map_err(|field| InvalidPattern::Field(field, shown()));
-        let folder = parts(&bytes[..at])?;
-        if has_fields(&folder) {
-            return Err(InvalidPattern::Folder(shown()));
+        let parts = |bytes| {
+            parts(bytes).map_err(|field| InvalidPattern::Field(field, path.display().to_string()))
+        };
+        let after = |slash: Option<usize>| slash.map_or(0, |at| at + 1);
+        let is_slash = |&byte: &u8| byte == b'/';
+        let folders = &bytes[..after(bytes.iter().rposition(is_slash))];
+        // The first folder with a field, and all behind it, are in the name.
+        let mut at = folders.len();
+        let mut begin = 0;
+        for folder in folders.split_inclusive(is_slash) {
+            if has_fields(&parts(folder)?) {
+                at = begin;
+                break;
+            }
+            begin += folder.len();
         }
-        let folder = OsString::from_vec(expand(&folder, Moment::new(0))).into();
-        Ok(Self { folder, name: parts(&bytes[at..])? })
+        let root = OsString::from_vec(expand(&parts(&bytes[..at])?, Moment::new(0))).into();
+        let depth = bytes[at..].iter().filter(|byte| is_slash(byte)).count();
+        Ok(Self { root, name: parts(&bytes[at..])?, depth })
     }
 
     /// Whether its name depends on time.
@@ -106,14 +114,24 @@ impl Pattern {
         has_fields(&self.name)
     }
 
-    /// The path of a file that begins at a time, in seconds since 1970.
-    pub fn at(&self, seconds: u64) -> PathBuf {
-        self.folder.join(OsString::from_vec(expand(&self.name, Moment::new(seconds))))
+    /// The deepest folder without fields; empty for the current one.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
-    /// Whether a file of the folder has a name of the pattern, perhaps with a number before its extension.
-    pub fn names(&self, name: &OsStr) -> bool {
-        let name = name.as_bytes();
+    /// The number of folders below the root in which files are.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The path of a file that begins at a time, in seconds since 1970.
+    pub fn at(&self, seconds: u64) -> PathBuf {
+        self.root.join(OsString::from_vec(expand(&self.name, Moment::new(seconds))))
+    }
+
+    /// Whether a file has a name of the pattern, perhaps with a number before its extension. The name begins in the root.
+    pub fn names(&self, name: &Path) -> bool {
+        let name = name.as_os_str().as_bytes();
         matches(&self.name, name)
             || without_number(name).is_some_and(|name| matches(&self.name, &name))
     }
@@ -194,7 +212,8 @@ fn matches(parts: &[Part], name: &[u8]) -> bool {
 /// `flows.json` for `flows.1.json`, as [`crate::names`] makes them.
 fn without_number(name: &[u8]) -> Option<Vec<u8>> {
     let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    let dot = |text: &[u8]| text.iter().rposition(|&byte| byte == b'.').filter(|&at| at > 0);
+    let begin = name.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+    let dot = |text: &[u8]| text.iter().rposition(|&byte| byte == b'.').filter(|&at| at > begin);
     let last = dot(name)?;
     if let Some(before) = dot(&name[..last])
         && is_number(&name[before + 1..last])
@@ -222,6 +241,8 @@ mod tests {
             ("%y-%j-%S", "26-330-09"),
             ("100%%/%%d", "100%/%d"),
             ("/x/flows.json", "/x/flows.json"),
+            ("/x/%Y/%m/f-%H.json", "/x/2026/11/f-10.json"),
+            ("x%%/%Y%m/y/%d", "x%/202611/y/26"),
         ] {
             assert_eq!(pattern(path).at(at), Path::new(name), "{path}");
         }
@@ -239,13 +260,12 @@ mod tests {
             let error = Pattern::new(Path::new(path)).err().unwrap().to_string();
             assert!(error.contains(wrong) && error.contains("use %Y"), "{error}");
         }
-        let error = Pattern::new(Path::new("%Y/flows")).err().unwrap().to_string();
-        assert!(error.contains("folder") && error.contains("use fields in the name"), "{error}");
+        assert!(Pattern::new(Path::new("%Q/flows")).is_err());
     }
 
     #[test]
     fn a_pattern_recognises_its_names_and_no_others() {
-        let is = |path: &str, name: &str| pattern(path).names(OsStr::new(name));
+        let is = |path: &str, name: &str| pattern(path).names(Path::new(name));
         for name in [
             "flows-20261126T1005.json",
             "flows-20261126T1005.1.json",
@@ -266,6 +286,10 @@ mod tests {
         ] {
             assert!(!is("flows-%Y%m%dT%H%M.json", name), "{name}");
         }
+        assert!(is("r/%Y/%d.json", "2026/01.json") && is("r/%Y/%d.json", "2026/01.7.json"));
+        assert!(!is("r/%Y/%d.json", "2026.01/1.json") && !is("r/%Y/%d.json", "01.json"));
+        assert_eq!((pattern("r/%Y/%d").root(), pattern("r/%Y/%d").depth()), (Path::new("r/"), 1));
+        assert_eq!((pattern("%d").root(), pattern("%d").depth()), (Path::new(""), 0));
         assert!(is("flows.json", "flows.json") && is("flows.json", "flows.7.json"));
         assert!(!is("flows.json", "flows.7.7.json"));
         assert!(

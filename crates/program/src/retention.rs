@@ -1,19 +1,16 @@
 //! Removal of an output's old files.
 //!
 //! Invariants: a file is removed only if its name is one of the output's, it is a regular file of this user in the
-//! output's folder, and no process has its lock, as the writer of a file does. No symbolic link is followed.
+//! output's folder or below it, and no process has its lock, as the writer of a file does. No symbolic link is followed.
 
 use std::collections::BinaryHeap;
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
-
-use crate::names::folder;
 
 /// Most files that are removed in one pass over the folder, which bounds its memory.
 const MOST: usize = 4096;
@@ -38,19 +35,29 @@ pub struct Removed {
     pub error: Option<io::Error>,
 }
 
-/// A file, in the order of age.
-type Old = (SystemTime, OsString, u64);
+/// A file, by its path in the folder, in the order of age.
+type Old = (SystemTime, PathBuf, u64);
+
+/// The files of an output.
+pub struct Own<'a> {
+    /// The folder that they are in.
+    pub folder: &'a Path,
+    /// How many folders below it.
+    pub depth: usize,
+    /// Whether a path in the folder is that of one.
+    pub is_own: &'a dyn Fn(&Path) -> bool,
+}
 
 impl Retention {
-    /// Removes the oldest files beside `path` for which `is_own` is true.
-    pub fn apply(&self, path: &Path, is_own: impl Fn(&OsStr) -> bool, now: SystemTime) -> Removed {
+    /// Removes the oldest of an output's files, and folders that are empty then. `removes` gets the path of each file.
+    pub fn apply(&self, own: &Own<'_>, now: SystemTime, mut removes: impl FnMut(&Path)) -> Removed {
         let mut removed = Removed::default();
         if *self == Self::default() {
             return removed;
         }
         loop {
             let before = removed.files;
-            let (oldest, mut total) = match oldest(folder(path), &is_own) {
+            let (oldest, mut total) = match oldest(own) {
                 Ok(found) => found,
                 Err(error) => {
                     removed.error = Some(error);
@@ -66,8 +73,10 @@ impl Retention {
                 if !is_due {
                     return removed;
                 }
-                match remove(&folder(path).join(name)) {
+                match remove(&own.folder.join(&name)) {
                     Ok(true) => {
+                        removes(&name);
+                        remove_empty(own.folder, &name);
                         total = total.saturating_sub(len);
                         removed.files += 1;
                         removed.bytes += len;
@@ -84,27 +93,58 @@ impl Retention {
 }
 
 /// The oldest files, and the bytes of all.
-fn oldest(folder: &Path, is_own: &impl Fn(&OsStr) -> bool) -> io::Result<(Vec<Old>, u64)> {
+fn oldest(own: &Own<'_>) -> io::Result<(Vec<Old>, u64)> {
     let user = rustix::process::geteuid().as_raw();
     let (mut oldest, mut total) = (BinaryHeap::new(), 0);
-    for entry in fs::read_dir(folder)?.flatten() {
-        let name = entry.file_name();
-        if !is_own(&name) {
-            continue;
-        }
-        // Of the entry itself, also if it is a link.
-        let Ok(data) = entry.metadata() else { continue };
-        let Ok(modified) = data.modified() else { continue };
-        if !data.is_file() || data.uid() != user {
-            continue;
+    walk(own, |path, data| {
+        let Ok(modified) = data.modified() else { return };
+        if data.uid() != user {
+            return;
         }
         total += data.len();
-        oldest.push((modified, name, data.len()));
+        oldest.push((modified, path, data.len()));
         if oldest.len() > MOST {
             oldest.pop();
         }
-    }
+    })?;
     Ok((oldest.into_sorted_vec(), total))
+}
+
+/// Calls `found` with the path in its folder, and the metadata, of each regular file of an output.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn walk(own: &Own<'_>, mut found: impl FnMut(PathBuf, Metadata)) -> io::Result<()> {
+    let root = if own.folder == Path::new("") { Path::new(".") } else { own.folder };
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        let entries = match fs::read_dir(root.join(&folder)) {
+            Ok(entries) => entries,
+            Err(error) if folder == Path::new("") => return Err(error),
+            // Removed meanwhile, or of another user.
+            Err(_) => continue,
+        };
+        for entry in entries.flatten() {
+            let path = folder.join(entry.file_name());
+            // Of the entry itself, also if it is a link.
+            let Ok(data) = entry.metadata() else { continue };
+            if data.is_dir() && path.components().count() <= own.depth {
+                folders.push(path);
+            } else if data.is_file() && (own.is_own)(&path) {
+                found(path, data);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes the folders of a file below `root` that are empty.
+fn remove_empty(root: &Path, file: &Path) {
+    for folder in file.ancestors().skip(1).take_while(|folder| *folder != Path::new("")) {
+        if fs::remove_dir(root.join(folder)).is_err() {
+            return;
+        }
+    }
 }
 
 /// Removes a file, unless a process writes it.
@@ -147,10 +187,13 @@ mod tests {
         names
     }
 
+    fn own<'a>(pattern: &'a Pattern, is_own: &'a dyn Fn(&Path) -> bool) -> Own<'a> {
+        Own { folder: pattern.root(), depth: pattern.depth(), is_own }
+    }
+
     fn apply(keep: Retention, folder: &tempfile::TempDir, now: SystemTime) -> Removed {
-        let path = folder.path().join("f-%d.json");
-        let pattern = Pattern::new(&path).unwrap();
-        keep.apply(&path, |name| pattern.names(name), now)
+        let pattern = Pattern::new(&folder.path().join("f-%d.json")).unwrap();
+        keep.apply(&own(&pattern, &|name| pattern.names(name)), now, |_| {})
     }
 
     #[test]
@@ -189,6 +232,28 @@ mod tests {
         let removed = apply(Retention { age: Some(DAY), bytes: Some(0) }, &folder, last + DAY * 9);
         assert_eq!((removed.files, removed.error.is_none()), (1, true));
         assert_eq!(left(&folder), ["f-01.json", "f-03.json", "f-04.json", "victim"]);
+    }
+
+    #[test]
+    fn files_in_folders_by_date_are_removed_with_their_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["2026/01/01.json", "2026/01/02.json", "2026/02/01.json", "2026/02/other"] {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "123456789\n").unwrap();
+        }
+        symlink(folder.path().join("2026"), folder.path().join("2027")).unwrap();
+        let pattern = Pattern::new(&folder.path().join("%Y/%m/%d.json")).unwrap();
+        let is_own = |name: &Path| pattern.names(name);
+        let mut removed = Vec::new();
+        let keep = Retention { age: None, bytes: Some(0) };
+        let now = SystemTime::UNIX_EPOCH;
+        let all = keep.apply(&own(&pattern, &is_own), now, |path| removed.push(path.to_owned()));
+        removed.sort();
+        let names = ["2026/01/01.json", "2026/01/02.json", "2026/02/01.json"];
+        assert_eq!((all.files, removed), (3, names.map(PathBuf::from).to_vec()));
+        assert!(!folder.path().join("2026/01").exists());
+        assert!(folder.path().join("2026/02/other").exists());
     }
 
     #[test]

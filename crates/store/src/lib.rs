@@ -9,8 +9,20 @@
 //! that ended early is completed by the next one.
 #![forbid(unsafe_code)]
 
+pub mod arrived;
+mod clock;
+mod layout;
+mod manifest;
+mod measure;
 mod open_file;
 mod record_file;
+mod store;
+mod store_file;
+pub mod verify;
 
+pub use layout::{InvalidProbe, Kind, Layout};
+pub use manifest::{Counts, FileLine, Flows, Line, Packets, Records, Start, What};
 pub use open_file::OpenFile;
 pub use record_file::{FileNames, FileRules, RecordFile};
+pub use store::{Counting, Store, StoreOptions, create};
+pub use store_file::StoreFile;

@@ -8,9 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ringtap_export::Store;
 use ringtap_program::atomic_file::{AtomicFile, Existing, Part};
 use ringtap_program::pattern::{InvalidPattern, Pattern};
-use ringtap_program::retention::Retention;
+use ringtap_program::retention::{Own, Retention};
 use ringtap_terminal::console::{note, print_message};
 use ringtap_terminal::numbers::{bytes, count};
+
+use crate::clock;
 
 /// Pause before a full non-blocking pipe is retried.
 const PIPE_PAUSE: Duration = Duration::from_millis(1);
@@ -29,7 +31,7 @@ pub struct FileRules {
 /// The names of an output's files.
 #[derive(Clone)]
 pub struct FileNames {
-    /// As given, with fields if there are some.
+    /// As given, with fields if there are some; those of folders are in the name.
     path: PathBuf,
     pattern: Pattern,
     rotate_ns: Option<u64>,
@@ -39,11 +41,17 @@ impl FileNames {
     /// Reads a path, perhaps with fields.
     ///
     /// # Errors
-    /// A field that is unknown or in a folder.
+    /// A field that is unknown.
     pub fn new(path: &Path, rotate_ns: Option<u64>) -> Result<Self, InvalidPattern> {
         let pattern = Pattern::new(path)?;
-        // Without fields, the name of the first file.
-        let path = if pattern.has_fields() { path.to_owned() } else { pattern.at(0) };
+        let path = if pattern.has_fields() {
+            // Parts are in the folder without fields.
+            let shown = path.strip_prefix(pattern.root()).unwrap_or(path);
+            pattern.root().join(shown.to_string_lossy().replace('/', "-"))
+        } else {
+            // The name of the first file.
+            pattern.at(0)
+        };
         Ok(Self { path, pattern, rotate_ns })
     }
 
@@ -54,7 +62,10 @@ impl FileNames {
 
     /// Removes old files. Returns their number.
     pub fn retain(&self, keep: Retention) -> u64 {
-        let removed = keep.apply(&self.path, |name| self.pattern.names(name), wall_clock());
+        let Self { pattern, .. } = self;
+        let (folder, is_own) = (pattern.root(), &|name: &Path| pattern.names(name));
+        let own = Own { folder, depth: pattern.depth(), is_own };
+        let removed = keep.apply(&own, clock::now(), |_| {});
         let shown = self.path.display();
         if let Some(error) = &removed.error {
             print_message("warning", &format!("removing old files of {shown}: {error}"));
@@ -74,7 +85,7 @@ impl FileNames {
 
     /// The name of a file that is begun in a period, or now.
     pub fn at(&self, period: Option<u64>) -> PathBuf {
-        period.map_or_else(|| self.at_clock(wall_clock()), |seconds| self.pattern.at(seconds))
+        period.map_or_else(|| self.at_clock(clock::now()), |seconds| self.pattern.at(seconds))
     }
 
     /// The name of a file that was begun then by the clock; with `--rotate`, at the last multiple.
@@ -117,6 +128,16 @@ impl RecordFile {
             Self { file, names, keep, removed: 0, period, name, out, len: 0, torn: false };
         own.begin()?;
         Ok(own)
+    }
+
+    /// The current file remains if it is not finished, for the next process to complete it.
+    pub(crate) fn keep_part(&mut self) {
+        self.file.keep();
+    }
+
+    /// The name of the file that was finished last.
+    pub(crate) fn last(&self) -> Option<&Path> {
+        self.file.last()
     }
 
     /// The temporary file, to be removed when the program exits early.
@@ -197,11 +218,6 @@ impl Store for RecordFile {
     fn may_abandon(&self) -> bool {
         self.file.is_stdout()
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "names of files have the time of day")]
-fn wall_clock() -> SystemTime {
-    SystemTime::now()
 }
 
 /// Like [`Write::write_all`], but stdout may be a pipe that another process made non-blocking.

@@ -61,7 +61,7 @@ pub static LOSSES: &[Loss] = &[
         .warning("{count} flows ended early, because the flow table has room for {max_flows}")
         .remedy("raise --memory or --max-flows, or shorten --idle-timeout")
         .metric("flows_ended_early_total")
-        .live("flows ended early", |_, now| now.flows_ended_early),
+        .live("flows ended early", |_, now| now.flows_ended_early()),
     loss(
         "conversation counts estimated",
         Run(|own| own.report().conversations.is_some_and(|all| !all.exact).into()),

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use super::row::{CORE_ROWS, RowSum, Spans, TAGS, push_number, push_text};
 use crate::fields::{
-    FIELDS, Row, Shape, Type, destinationIPAddress, flowEndMilliseconds, sourceIPAddress,
+    self, Columns, FIELDS, Row, Shape, Type, destinationIPAddress, flowEndMilliseconds,
+    sourceIPAddress,
 };
 
 /// A column that sums contain.
@@ -16,6 +17,12 @@ impl Column {
     /// The column with this name in JSON, CSV or Parquet; `None` if sums do not contain it.
     pub fn named(name: &str) -> Option<Self> {
         NAMES.get(name).copied()
+    }
+
+    /// The columns that every run writes to CSV and Parquet.
+    pub fn of_all_runs() -> impl Iterator<Item = Self> {
+        let columns = fields::columns(Columns::default());
+        columns.filter(|(_, field)| field.is_in_all()).map(|(row, _)| Self(row as u8))
     }
 
     /// Its name in CSV and Parquet.

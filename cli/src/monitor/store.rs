@@ -1,0 +1,152 @@
+//! The store of a run (`--store`): its outputs, and what its manifest says of the run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use ringtap_base::User;
+use ringtap_engine::Plan;
+use ringtap_export::formats::Format;
+use ringtap_export::{EventFormat, EventOutput, FileOutput, Output, Status};
+use ringtap_extract::Extractors;
+use ringtap_flow::EndReason;
+use ringtap_monitor::{Options, Outcome};
+use ringtap_program::retention::Retention;
+use ringtap_store::{Counts, Flows, Kind, Layout, Packets, Records, Start, Store, StoreOptions};
+use ringtap_terminal::Usage;
+
+use super::options::probe;
+use super::source::WATCH;
+use crate::args::MonitorArgs;
+use crate::console::Console;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Where the files of the store are, if there is one.
+pub(super) fn layout(args: &MonitorArgs) -> anyhow::Result<Option<Layout>> {
+    let Some(root) = &args.store else { return Ok(None) };
+    if cfg!(not(feature = "parquet")) {
+        return Err(Usage::of(
+            "this program was built without the feature parquet, which --store needs",
+        ));
+    }
+    if root.exists() && !root.is_dir() {
+        return Err(Usage::of(format!("--store {}: it is not a folder", root.display())));
+    }
+    let rotate_s = args.rotate.unwrap_or(SECOND) / SECOND;
+    Layout::new(root, &probe(args), rotate_s).map(Some).map_err(Usage::of)
+}
+
+/// The outputs of a store.
+pub(super) fn outputs(layout: &Layout, args: &MonitorArgs) -> Vec<Output> {
+    let path = |kind| layout.pattern(kind);
+    let mut all = vec![Output::File(FileOutput {
+        format: Format::Parquet,
+        path: path(Kind::Flows),
+        open: false,
+        sums_s: Some(layout.rotate_s),
+    })];
+    if args.extract != Some(Extractors::NONE) {
+        let (format, path) = (EventFormat::Json, path(Kind::Events));
+        all.push(Output::Events(EventOutput { format, path, open: false }));
+    }
+    all
+}
+
+/// Creates the folders, which the run's user owns.
+pub(super) fn create(layout: &Layout, user: Option<&User>) -> anyhow::Result<()> {
+    let root = &layout.root;
+    ringtap_store::create(root, user.map(User::ids))
+        .with_context(|| format!("creating the store {}", root.display()))
+}
+
+/// Opens the store.
+pub(super) fn open(
+    layout: &Layout,
+    args: &MonitorArgs,
+    plan: &Plan<Options>,
+) -> anyhow::Result<Arc<Store>> {
+    let start = Start {
+        version: env!("CARGO_PKG_VERSION").into(),
+        process: std::process::id(),
+        live: plan.options.live,
+        rotate: layout.rotate_s,
+        cut: args.cut.map(|cut_ns| cut_ns / SECOND),
+        ..Start::default()
+    };
+    let keep = Retention { age: args.keep.map(Duration::from_nanos), bytes: args.keep_size };
+    Store::open(StoreOptions { layout: layout.clone(), keep, start })
+        .with_context(|| format!("opening the store {}", layout.root.display()))
+}
+
+/// The names of outputs in a manifest: the store's own have those of their folders.
+fn names(store: &Store, outputs: &[Output]) -> Vec<String> {
+    let name = |output: &Output| match output.path().and_then(|path| store.kind_of(path)) {
+        Some(kind) => kind.to_string(),
+        None => output.to_string(),
+    };
+    outputs.iter().map(name).collect()
+}
+
+/// Lets the manifest have the counts of the run so far.
+pub(super) fn count(store: &Store, outputs: &[Output], console: &Arc<Console>) {
+    let (names, console) = (names(store, outputs), Arc::clone(console));
+    store.count_by(Box::new(move || {
+        let stats = console.run_stats();
+        let (read, dropped, shed) = (WATCH.packets.get(), WATCH.dropped.get(), WATCH.shed.get());
+        let totals = &stats.totals;
+        Counts {
+            packets: Packets {
+                received: read + dropped,
+                handled: read - shed.min(read),
+                dropped: some([("receive", dropped), ("shed", shed)]),
+            },
+            flows: Flows {
+                live: totals.live_flows,
+                ended: some(EndReason::ALL.iter().map(|end| end.name()).zip(totals.flows_ended)),
+                parts: totals.flow_parts,
+            },
+            clock_steps: WATCH.clock().0,
+            outputs: names.iter().cloned().zip(stats.outputs.iter().map(records)).collect(),
+        }
+    }));
+}
+
+/// Ends the run in the manifest.
+pub(super) fn end(
+    store: &Store,
+    outputs: &[Output],
+    outcome: &Outcome,
+    all: &[Status],
+) -> anyhow::Result<()> {
+    let (run, flows) = (&outcome.counts, outcome.report().flows.as_ref());
+    let counts = Counts {
+        packets: Packets {
+            received: run.received,
+            handled: outcome.report().packets.handled,
+            dropped: run.dropped.clone(),
+        },
+        flows: Flows {
+            live: 0,
+            ended: some(
+                flows.iter().flat_map(|flows| &flows.end_reasons).map(|(&end, &n)| (end, n)),
+            ),
+            parts: flows.and_then(|flows| flows.parts).unwrap_or(0),
+        },
+        clock_steps: outcome.run.clock.set,
+        outputs: names(store, outputs).into_iter().zip(all.iter().map(records)).collect(),
+    };
+    store.end(counts).context("ending the manifest of the store")
+}
+
+fn records(status: &Status) -> Records {
+    let lost = status.lost.iter().map(|(reason, lost)| (reason.name(), *lost));
+    Records { made: status.made, sent: status.sent, lost: some(lost) }
+}
+
+/// The numbers that are not zero.
+fn some<'a>(all: impl IntoIterator<Item = (&'a str, u64)>) -> BTreeMap<String, u64> {
+    let all = all.into_iter().filter(|(_, number)| *number > 0);
+    all.map(|(name, number)| (name.to_owned(), number)).collect()
+}

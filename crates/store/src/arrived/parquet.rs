@@ -1,0 +1,66 @@
+//! Parquet: row groups one after another, their columns in batches of rows. Columns with other names are not read.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use parquet::schema::types::Type;
+use ringtap_export::sums::{Column, Given, NamedRow};
+
+use super::rows::{ArrivedError, Reason, Rows};
+
+/// Reads all rows.
+pub(super) fn read(file: File, rows: &mut Rows<'_>) -> Result<(), ArrivedError> {
+    let path_error =
+        |rows: &Rows<'_>, error: &ParquetError| rows.error(Reason::Parquet(error.to_string()));
+    let reader = SerializedFileReader::new(file).map_err(|error| path_error(rows, &error))?;
+    let schema = reader.metadata().file_metadata().schema();
+    let known = schema
+        .get_fields()
+        .iter()
+        .filter_map(|field| Some((Column::named(field.name())?, Arc::clone(field))));
+    let (columns, fields): (Vec<_>, Vec<_>) =
+        known.map(|(column, field)| (Some(column), field)).unzip();
+    let is_whole = rows.is_whole(&columns)?;
+    let projection = Type::group_type_builder(schema.name()).with_fields(fields).build();
+    let all = projection.and_then(|projection| reader.get_row_iter(Some(projection)));
+    for (number, row) in (1..).zip(all.map_err(|error| path_error(rows, &error))?) {
+        let row = row.map_err(|error| path_error(rows, &error))?;
+        let values = columns.iter().flatten().zip(row.get_column_iter());
+        let mut added = Ok(());
+        for (&column, (_, value)) in values {
+            added = added.and_then(|()| add(&mut rows.row, column, value));
+        }
+        rows.end_row(number, added, is_whole);
+    }
+    Ok(())
+}
+
+/// Adds a value, or each value of a list.
+fn add(row: &mut NamedRow, column: Column, value: &Field) -> Result<(), String> {
+    let given = match *value {
+        Field::Null => return Ok(()),
+        Field::UByte(number) => Given::Number(number.into()),
+        Field::UShort(number) => Given::Number(number.into()),
+        Field::UInt(number) => Given::Number(number.into()),
+        Field::ULong(number) => Given::Number(number),
+        Field::Short(number) if number >= 0 => Given::Number(number.cast_unsigned().into()),
+        Field::Int(number) if number >= 0 => Given::Number(number.cast_unsigned().into()),
+        Field::Long(number) if number >= 0 => Given::Number(number.cast_unsigned()),
+        Field::TimestampMillis(number) if number >= 0 => Given::Number(number.cast_unsigned()),
+        Field::TimestampMicros(number) if number >= 0 => {
+            Given::Number(number.cast_unsigned() / 1_000)
+        }
+        Field::Str(ref text) => Given::Text(text),
+        Field::ListInternal(ref list) => {
+            return list.elements().iter().try_for_each(|one| match one {
+                Field::ListInternal(_) => Err(format!("{} has a list in a list", column.name())),
+                one => add(row, column, one),
+            });
+        }
+        _ => return Err(format!("{} has neither a text nor an unsigned number", column.name())),
+    };
+    row.add(column, given).map_err(|error| error.to_string())
+}

@@ -1,0 +1,70 @@
+//! The chain of a probe's manifests: each line has the number and the hash of the one before.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::gap::{Gap, GapKind};
+use crate::manifest::{Line, What, each_line, hash};
+
+/// Reads the lines of a probe in order, and adds gaps of the chain. `found` gets each line that can be read, with its
+/// hash.
+pub(super) fn read(
+    probe: &str,
+    paths: &[PathBuf],
+    gaps: &mut Vec<Gap>,
+    mut found: impl FnMut(Line, &str, &mut Vec<Gap>),
+) -> io::Result<()> {
+    let mut last: Option<(u64, String)> = None;
+    let mut removed_manifests = false;
+    // The number of the first line, if it is not 1.
+    let mut begins_at = None;
+    for path in paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let torn = each_line(path, |number, text, line| {
+            let line = match line {
+                Ok(line) => line,
+                Err(why) => {
+                    let text = format!("line {number} cannot be read: {why}");
+                    gaps.push(Gap::new(probe, GapKind::LineDamaged, text).file(&name));
+                    return;
+                }
+            };
+            let own = hash(text);
+            match &last {
+                None if line.n > 1 => begins_at = Some((line.n, name.clone())),
+                None => {}
+                Some((n, _)) if line.n != n + 1 => {
+                    let (from, until) = (n + 1, line.n);
+                    let (text, count) = match until.checked_sub(from) {
+                        Some(1) => (format!("line {from} of the manifest is missing"), 1),
+                        Some(count) => {
+                            let last = until - 1;
+                            (format!("lines {from} to {last} of the manifest are missing"), count)
+                        }
+                        None => (format!("line {until} of the manifest is not in its place"), 1),
+                    };
+                    let gap = Gap::new(probe, GapKind::LineMissing, text);
+                    gaps.push(gap.file(&name).count(count));
+                }
+                Some((n, before)) if *before != line.before => {
+                    let text = format!("line {n} of the manifest was changed, or line {}", line.n);
+                    gaps.push(Gap::new(probe, GapKind::LineChanged, text).file(&name).count(1));
+                }
+                Some(_) => {}
+            }
+            removed_manifests |=
+                matches!(&line.what, What::Removed { file } if file.ends_with(".jsonl"));
+            last = Some((line.n, own.clone()));
+            found(line, &own, gaps);
+        })?;
+        if torn {
+            let text = "the last line is torn";
+            gaps.push(Gap::new(probe, GapKind::LineDamaged, text).file(&name));
+        }
+    }
+    if let (Some((n, name)), false) = (begins_at, removed_manifests) {
+        let text = format!("lines 1 to {} of the manifest are missing", n - 1);
+        gaps.push(Gap::new(probe, GapKind::LineMissing, text).file(name).count(n - 1));
+    }
+    Ok(())
+}

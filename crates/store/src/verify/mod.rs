@@ -1,0 +1,124 @@
+//! Whether a store is whole: from the interface, by the manifest, to the files, and to a copy elsewhere.
+//!
+//! ```text
+//! manifests ─▶ chain: lines ─┬▶ files: length, hash, rows, sums
+//!                            ├▶ runs: packets, records, times without data
+//!                            └▶ against: sums by interval ◀─ records elsewhere
+//! ```
+
+mod against;
+mod chain;
+mod files;
+mod gap;
+mod probe;
+mod runs;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+pub use against::Arrived;
+pub use gap::{Gap, GapKind};
+pub use probe::Probe;
+
+use crate::layout::{Layout, MANIFEST};
+use crate::manifest::Manifests;
+use files::Files;
+use runs::Runs;
+
+/// What to verify.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The store, or one of its manifests.
+    pub store: PathBuf,
+    /// Where records arrived.
+    pub against: Vec<PathBuf>,
+}
+
+/// The result.
+#[derive(Debug, Serialize)]
+pub struct Verified {
+    /// By name.
+    pub probes: Vec<Probe>,
+    /// What arrived elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrived: Option<Arrived>,
+    /// In the order of probes and of time.
+    pub gaps: Vec<Gap>,
+}
+
+/// Verifies a store.
+///
+/// # Errors
+/// It is no store; that of the system; what arrived cannot be read.
+pub fn verify(request: &Request) -> io::Result<Verified> {
+    let (root, only) = root_of(&request.store)?;
+    let mut manifests = Manifests::of(&root)?.0;
+    if let Some(only) = &only {
+        manifests.retain(|probe, _| probe == only);
+    }
+    let mut verified = Verified { probes: Vec::new(), arrived: None, gaps: Vec::new() };
+    let mut files = Files::new(&root, only.as_deref());
+    let mut made = against::Made::default();
+    for (name, paths) in &manifests {
+        let is_running = || is_locked(&root, name);
+        // Before and after: a run may end or begin meanwhile.
+        let mut running = is_running();
+        let mut probe = Probe { name: name.clone(), ..Probe::default() };
+        let gaps = &mut verified.gaps;
+        let mut runs = Runs::new(name);
+        chain::read(name, paths, gaps, |line, hash, gaps| {
+            probe.lines += 1;
+            probe.head = hash.to_owned();
+            let first = probe.times.map_or(line.time, |[first, _]| first);
+            probe.times = Some([first, line.time]);
+            files.take(name, &line, gaps);
+            made.take(&line);
+            runs.take(&line, gaps);
+        })?;
+        running |= is_running();
+        probe.running = running;
+        probe.runs = runs.end(running, gaps);
+        verified.probes.push(probe);
+    }
+    files.check(&mut verified.probes, &mut verified.gaps)?;
+    if !request.against.is_empty() {
+        let arrived = against::compare(&made, &request.against, &mut verified.gaps)?;
+        verified.arrived = Some(arrived);
+    }
+    verified.gaps.sort_by(|one, other| one.probe.cmp(&other.probe));
+    Ok(verified)
+}
+
+/// The folder of a store, and the probe if only one of its manifests is given.
+fn root_of(path: &Path) -> io::Result<(PathBuf, Option<String>)> {
+    let no_store = || {
+        io::Error::other(format!(
+            "{} is not a store: it has no folder {MANIFEST}; use that of --store",
+            path.display()
+        ))
+    };
+    if fs::metadata(path)?.is_dir() {
+        return if path.join(MANIFEST).is_dir() {
+            Ok((path.to_owned(), None))
+        } else {
+            Err(no_store())
+        };
+    }
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let probe = Manifests::probe(name).ok_or_else(no_store)?;
+    let folder =
+        path.parent().filter(|folder| folder.file_name().is_some_and(|name| name == MANIFEST));
+    let root = folder.and_then(Path::parent).ok_or_else(no_store)?;
+    let root = if root == Path::new("") { Path::new(".") } else { root };
+    Ok((root.to_owned(), Some(probe.to_owned())))
+}
+
+/// Whether a process has the lock of a probe.
+fn is_locked(root: &Path, probe: &str) -> bool {
+    let Ok(layout) = Layout::new(root, probe, 1) else { return false };
+    let Ok(file) = File::open(layout.lock()) else { return false };
+    file.try_lock_shared().is_err()
+}
