@@ -288,7 +288,8 @@ pub(crate) struct MonitorArgs {
     /// flows.1.json]
     #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
-    /// Begin new files of records and events at multiples of this time since 1970, in packet time [with --store: 5m]
+    /// Begin new files of records and events, and send statistics to IPFIX and NetFlow v9 collectors, at multiples of this
+    /// time since 1970, in packet time [with --store: 5m]
     #[arg(long, value_name = "TIME", value_parser = units::rotate_ns, default_value_if("store", ArgPredicate::IsPresent, "5m"),
         help_heading = "Output")]
     pub(crate) rotate: Option<u64>,

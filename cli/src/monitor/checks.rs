@@ -18,7 +18,7 @@ use crate::source::Unopened;
 use crate::units::TimeoutList;
 use crate::{alerts, outputs, states};
 
-/// What rotation needs.
+/// What rotation and retention need.
 const FILES: &str = "a file of records, as in --write json:flows-%Y%m%dT%H%M.json";
 
 /// Fewer flows than a small network has.
@@ -47,6 +47,7 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
     let analyses = args.analyses.unwrap_or(Analyses::ALL);
     let encrypts = outputs.iter().any(Output::is_encrypted);
     let has_files = outputs.iter().any(is_file);
+    let has_statistics = outputs.iter().any(Output::has_statistics);
     let page_is_encrypted = args.web.is_some() && args.tls_cert.is_some();
     for (given, has_effect, flag, needed) in [
         (
@@ -74,7 +75,7 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
             "--cut",
             "an output for flow records, as in --write json:flows.json",
         ),
-        (args.rotate.is_some(), has_files, "--rotate", FILES),
+        (args.rotate.is_some(), has_files || has_statistics, "--rotate", FILES),
         (args.keep.is_some(), has_files, "--keep", FILES),
         (args.keep_size.is_some(), has_files, "--keep-size", FILES),
         (args.scan_threshold.is_some(), analyses.scans, "--scan-threshold", "the analysis scans"),

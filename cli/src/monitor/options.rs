@@ -77,6 +77,7 @@ pub(crate) fn settings(
         })),
         buffer_bytes: plan.buffers.output_bytes as usize,
         rotate_ns: args.rotate,
+        statistics_ns: args.rotate,
     }
 }
 

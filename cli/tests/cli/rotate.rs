@@ -163,6 +163,7 @@ fn a_percent_sign_is_written_twice_and_unknown_fields_are_usage_errors() {
         (&["--events", "json:a%"], "%% for a percent sign"),
         (&["--rotate", "5m"], "--rotate has no effect: it needs a file"),
         (&["--rotate", "5m", "--write", "json:-"], "--rotate has no effect"),
+        (&["--rotate", "5m", "--export", "netflow5://h:1"], "--rotate has no effect"),
         (&["--rotate", "1500ms", "--write", "json:a"], "use whole seconds, as in 5m"),
     ] {
         let read = ["-r", capture.to_str().unwrap()];

@@ -97,8 +97,8 @@ pub(crate) struct Room {
     pub(crate) waits: bool,
     /// True if a worker hands over its block at every mark, unless the writer is behind.
     pub(crate) prompt: bool,
-    /// The length of a period, if each has a file of its own.
-    pub(crate) rotate_ns: Option<u64>,
+    /// The length of the periods in which blocks are written, if there are some.
+    pub(crate) period_ns: Option<u64>,
 }
 
 impl Room {
@@ -107,7 +107,7 @@ impl Room {
         let each = bytes / workers.max(1);
         let block = (each / LEAST_BLOCKS).clamp(LEAST_BLOCK, BLOCK);
         let blocks = (each / block).max(LEAST_BLOCKS);
-        Self { block, blocks, waits, prompt, rotate_ns: None }
+        Self { block, blocks, waits, prompt, period_ns: None }
     }
 }
 
@@ -251,7 +251,7 @@ impl<E: Encode> RecordSink<E::Item> for Sender<E> {
     }
 
     fn time(&mut self, time_ns: u64) {
-        let Some(every_ns) = self.room.rotate_ns else { return };
+        let Some(every_ns) = self.room.period_ns else { return };
         let period = self.period.at(time_ns, every_ns);
         if period != self.period {
             self.hand_over();
@@ -391,7 +391,7 @@ mod tests {
     }
 
     fn room(waits: bool) -> Room {
-        Room { block: 8, blocks: 3, waits, prompt: false, rotate_ns: None }
+        Room { block: 8, blocks: 3, waits, prompt: false, period_ns: None }
     }
 
     #[test]
@@ -478,7 +478,7 @@ mod tests {
     #[test]
     fn a_later_period_is_held_until_it_begins_or_its_worker_has_no_other_block() {
         let shared = shared();
-        let room = Room { rotate_ns: Some(10), ..room(true) };
+        let room = Room { period_ns: Some(10), ..room(true) };
         let (mut sender, mut inbox) = lane(PortEncoder, room, Arc::clone(&shared)).unwrap();
         sender.time(15);
         let first = inbox.reached();

@@ -146,7 +146,12 @@ pub(crate) fn start(
     let limit = if link.repeats_templates() { UDP_LIMIT } else { STREAM_LIMIT };
     let encoder = encoders(protocol, launch.number, settings, limit)?;
     let sink = Exporter::new(encoder(), link, settings);
-    launch.records(wait_policy, || MessageEncoder { encoder: encoder(), protocol }, sink)
+    let period_ns = match wait_policy {
+        WaitPolicy::Collector => settings.statistics_ns.filter(|_| protocol.has_statistics()),
+        WaitPolicy::File | WaitPolicy::Pipe => launch.file_period(wait_policy),
+    };
+    let encoder = || MessageEncoder { encoder: encoder(), protocol };
+    launch.records_in(period_ns, wait_policy, encoder, sink)
 }
 
 /// Makes encoders with common settings.

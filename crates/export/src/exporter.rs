@@ -115,10 +115,10 @@ impl Exporter {
                 }
             };
             let templates = (0..announcements).flat_map(|_| self.encoder.announcement());
-            let mut messages: Vec<Vec<u8>> = templates.collect();
-            messages.extend(self.encoder.statistics(&self.progress(shared)));
+            let templates: Vec<_> = templates.collect();
             self.announced = Some((now(), 0));
-            match messages.iter().try_for_each(|message| self.send_alone(message, shared)) {
+            let sent = templates.iter().try_for_each(|message| self.send_alone(message, shared));
+            match sent.and_then(|()| self.send_statistics(shared)) {
                 Ok(()) => return Ok(()),
                 // Without templates the records are useless, so they are sent next time.
                 Err(trouble) => {
@@ -205,9 +205,12 @@ impl Exporter {
         }
     }
 
+    /// The counts before the next message. The last one counts as sent until it is refused.
     fn progress(&self, shared: &Shared) -> Progress {
         let metered = self.meter.as_ref().map(Meter::read);
-        Progress { sent: shared.sent(), not_sent: shared.not_sent(), metered }
+        let mut sent = shared.sent();
+        sent += self.in_doubt;
+        Progress { sent, not_sent: shared.not_sent(), metered }
     }
 
     /// Sends the remaining messages at the end. A collector gets statistics also for a run without flows.
@@ -215,11 +218,20 @@ impl Exporter {
         if self.in_doubt.messages > 0 {
             self.settle(shared);
         }
+        self.report(shared);
+    }
+
+    /// Sends statistics, after templates that are due.
+    fn report(&mut self, shared: &Shared) {
         if self.prepare(shared).is_ok() {
-            let last = self.encoder.statistics(&self.progress(shared));
-            // If this one does not arrive, the report has the same numbers.
-            let _ = last.iter().try_for_each(|message| self.send_alone(message, shared));
+            // If these do not arrive, the next ones or the run's report have the same numbers.
+            let _ = self.send_statistics(shared);
         }
+    }
+
+    fn send_statistics(&mut self, shared: &Shared) -> Result<(), Trouble> {
+        let messages = self.encoder.statistics(&self.progress(shared));
+        messages.iter().try_for_each(|message| self.send_alone(message, shared))
     }
 
     fn close(&mut self, shared: &Shared) {
@@ -263,6 +275,16 @@ impl Sink for Exporter {
             self.conclude(shared);
             self.close(shared);
             self.link.hurry(false);
+        }
+    }
+
+    fn end_period(&mut self, written: bool, shared: &Shared) {
+        if self.link.is_file() {
+            if written {
+                self.renew(shared);
+            }
+        } else {
+            self.report(shared);
         }
     }
 

@@ -98,7 +98,18 @@ impl Launch<'_> {
         encoder: impl Fn() -> E,
         sink: S,
     ) -> io::Result<Started> {
-        let (mut sinks, started) = self.run(wait_policy, Items::Flows, encoder, sink)?;
+        self.records_in(self.file_period(wait_policy), wait_policy, encoder, sink)
+    }
+
+    /// The same, in periods of this length.
+    pub(crate) fn records_in<E: Encode<Item = FlowRecord>, S: Sink<Payload = E::Payload>>(
+        &mut self,
+        period_ns: Option<u64>,
+        wait_policy: WaitPolicy,
+        encoder: impl Fn() -> E,
+        sink: S,
+    ) -> io::Result<Started> {
+        let (mut sinks, started) = self.run(period_ns, wait_policy, Items::Flows, encoder, sink)?;
         if self.settings.interfaces.has_parts() && !self.joins_parts {
             sinks = sinks.into_iter().map(|sink| Box::new(WithPackets(sink)) as _).collect();
         }
@@ -113,21 +124,27 @@ impl Launch<'_> {
         encoder: impl Fn() -> E,
         sink: S,
     ) -> io::Result<Started> {
-        let (sinks, started) = self.run(wait_policy, Items::Events, encoder, sink)?;
+        let period_ns = self.file_period(wait_policy);
+        let (sinks, started) = self.run(period_ns, wait_policy, Items::Events, encoder, sink)?;
         self.sinks.events.push(sinks);
         Ok(started)
     }
 
+    /// The length of the periods that have a file each.
+    pub(crate) fn file_period(&self, wait_policy: WaitPolicy) -> Option<u64> {
+        self.settings.rotate_ns.filter(|_| wait_policy == WaitPolicy::File)
+    }
+
     fn run<E: Encode, S: Sink<Payload = E::Payload>>(
         &self,
+        period_ns: Option<u64>,
         wait_policy: WaitPolicy,
         items: Items,
         encoder: impl Fn() -> E,
         sink: S,
     ) -> io::Result<(BoxedSinks<E::Item>, Started)> {
-        let Settings { buffer_bytes, live, prompt, rotate_ns, .. } = *self.settings;
-        let rotate_ns = rotate_ns.filter(|_| wait_policy == WaitPolicy::File);
-        let room = Room { rotate_ns, ..Room::new(buffer_bytes, self.workers, !live, prompt) };
+        let Settings { buffer_bytes, live, prompt, .. } = *self.settings;
+        let room = Room { period_ns, ..Room::new(buffer_bytes, self.workers, !live, prompt) };
         let shared = self.shared(wait_policy, items);
         let (mut sinks, mut inboxes): (BoxedSinks<E::Item>, _) = (Vec::new(), Vec::new());
         for _ in 0..self.workers {
@@ -135,7 +152,7 @@ impl Launch<'_> {
             sinks.push(Box::new(sender));
             inboxes.push(inbox);
         }
-        let rotation = Rotation::new(rotate_ns, live);
+        let rotation = Rotation::new(period_ns, live);
         Ok((sinks, self.write(shared, inboxes, sink, rotation)?))
     }
 

@@ -24,7 +24,8 @@
 //!   Sent is what the system accepted, for a topic what the brokers acknowledged.
 //! - **Renewed** by [`Handle::renew`]: files are finished and begun again, between two items; failed outputs are tried
 //!   at once. A file gets its name when it is whole; a list of alerts is appended to in place, and opened again.
-//! - **Rotated** at multiples of [`Settings::rotate_ns`]: files only, as by a renewal, at marks of packet time.
+//! - **Rotated** at multiples of [`Settings::rotate_ns`]: files only, as by a renewal, at marks of packet time. Collectors
+//!   get their statistics at multiples of [`Settings::statistics_ns`], after all records of the period.
 //! - **Ended** by the sinks' `finish` and [`Exports::finish`]: everything is written, but a collector that accepts
 //!   nothing for [`LINGER`] is given up; after [`Handle::interrupt`] so is everything else, sooner. A run that is
 //!   dropped finishes no file.

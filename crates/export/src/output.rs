@@ -81,6 +81,11 @@ impl Output {
         self.place().is_encrypted()
     }
 
+    /// Returns true for a collector that gets the exporter's counts.
+    pub fn has_statistics(&self) -> bool {
+        matches!(self, Self::Collector(collector) if collector.protocol().has_statistics())
+    }
+
     /// Bytes of memory besides the blocks.
     pub fn fixed_bytes(&self) -> u64 {
         self.place().fixed_bytes()

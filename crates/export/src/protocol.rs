@@ -55,6 +55,11 @@ impl Protocol {
         known.map(|&(_, protocol, udp, ports)| (protocol, udp, ports)).or_else(lines)
     }
 
+    /// Returns true if the protocol has messages with the exporter's counts.
+    pub const fn has_statistics(self) -> bool {
+        matches!(self, Self::Ipfix | Self::NetFlow9)
+    }
+
     /// Returns true if the protocol is used over connections.
     pub(crate) fn over_streams(self) -> bool {
         matches!(self, Self::Ipfix | Self::Lines(_))

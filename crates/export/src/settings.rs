@@ -47,6 +47,8 @@ pub struct Settings {
     pub prompt: bool,
     /// Files begin at multiples of this packet time since 1970, in nanoseconds.
     pub rotate_ns: Option<u64>,
+    /// Collectors that take statistics also get them at multiples of this packet time since 1970, in nanoseconds.
+    pub statistics_ns: Option<u64>,
 }
 
 impl Default for Settings {
@@ -64,6 +66,7 @@ impl Default for Settings {
             live: false,
             prompt: false,
             rotate_ns: None,
+            statistics_ns: None,
         }
     }
 }

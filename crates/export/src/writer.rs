@@ -41,15 +41,23 @@ pub(crate) trait Sink: Send + 'static {
     /// Finishes a file and starts another one.
     fn renew(&mut self, shared: &Shared);
 
+    /// A period ends, in which blocks were `written` or not.
+    fn end_period(&mut self, written: bool, shared: &Shared) {
+        // A period without records has no file.
+        if written {
+            self.renew(shared);
+        }
+    }
+
     /// Finishes everything; the last call.
     fn finish(&mut self, shared: &Shared);
 }
 
-/// Where files begin by packet time.
+/// The periods of packet time in which an output writes.
 pub(crate) struct Rotation {
     every_ns: Option<u64>,
     live: bool,
-    /// The period of the current file.
+    /// The current period.
     now: Period,
 }
 
@@ -73,7 +81,7 @@ struct Writer<S: Sink> {
     inboxes: Vec<Inbox<S::Payload>>,
     shared: Arc<Shared>,
     rotation: Rotation,
-    /// The current file has blocks.
+    /// The current period or file has blocks.
     written: bool,
 }
 
@@ -134,10 +142,10 @@ impl<S: Sink> Writer<S> {
         }
     }
 
-    /// Begins a file if a period has ended.
+    /// Ends the period if the next one begins.
     fn rotate(&mut self) {
         let Some(every_ns) = self.rotation.every_ns else { return };
-        // Most often no worker has reached another period than that of the file.
+        // Most often no worker has reached another period.
         if self.inboxes.iter().all(|inbox| inbox.reached() <= self.rotation.now) {
             return;
         }
@@ -146,9 +154,10 @@ impl<S: Sink> Writer<S> {
         let reached: Vec<_> = self.inboxes.iter().map(reached).collect();
         self.drain();
         let Some(next) = self.rotation.next(&self.inboxes, &reached) else { return };
-        // A period without records has no file.
-        if self.written {
-            self.renew();
+        if self.rotation.now != Period::NONE || self.written {
+            self.sink.end_period(self.written, &self.shared);
+            self.written = false;
+            self.count_removed();
         }
         self.rotation.now = next;
         if let Some(store) = self.sink.store() {

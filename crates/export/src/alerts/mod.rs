@@ -129,7 +129,7 @@ pub(crate) struct AlertSender {
 impl AlertSender {
     /// Each notice is a block.
     pub(crate) const ROOM: Room =
-        Room { block: 1, blocks: WAITING_MAX, waits: false, prompt: false, rotate_ns: None };
+        Room { block: 1, blocks: WAITING_MAX, waits: false, prompt: false, period_ns: None };
 
     pub(crate) fn new(sink: Box<dyn RecordSink<Notice>>, shared: Arc<Shared>) -> Self {
         Self { sink, shared, lost: 0 }

@@ -104,7 +104,7 @@ pub(crate) struct PartSender {
 impl PartSender {
     /// Each state is a block.
     pub(crate) const ROOM: Room =
-        Room { block: 1, blocks: WAITING_MAX, waits: false, prompt: false, rotate_ns: None };
+        Room { block: 1, blocks: WAITING_MAX, waits: false, prompt: false, period_ns: None };
 
     pub(crate) fn new(
         sink: Box<dyn RecordSink<StatePart>>,

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use netflow_parser::variable_versions::ipfix::FlowSetBody;
 use netflow_parser::{NetflowPacket, NetflowParser};
-use ringtap_export::{Handle, Output, Prepared, Reason, Sampling, Settings, Store, Summary};
+use ringtap_export::{
+    Handle, Meter, Metered, Output, Prepared, Reason, Sampling, Settings, Store, Summary,
+};
 use ringtap_flow::{FlowRecord, RecordSink};
 
 use crate::common::{answered, record_sinks};
@@ -189,6 +191,126 @@ fn tcp_gets_everything() {
             "templates are withdrawn at the end"
         );
     });
+}
+
+/// The counts in options data of IPFIX messages, with the flow records and messages before each: of the template with
+/// this number, its 64-bit numbers behind the scope of 4 octets.
+fn counts(octets: &[u8], template: u16) -> Vec<(u64, u64, Vec<u64>)> {
+    let half = |at: usize| u16::from_be_bytes([octets[at], octets[at + 1]]);
+    let (mut at, mut messages, mut all) = (0, 0, Vec::new());
+    while at < octets.len() {
+        let end = at + usize::from(half(at + 2));
+        let before = flows(&octets[..at]);
+        let mut set = at + 16;
+        while set < end {
+            let next = set + usize::from(half(set + 2));
+            if half(set) == template {
+                let numbers = octets[set + 8..next].chunks_exact(8);
+                let numbers = numbers.map(|octets| u64::from_be_bytes(octets.try_into().unwrap()));
+                all.push((before, messages, numbers.collect()));
+            }
+            set = next;
+        }
+        (at, messages) = (end, messages + 1);
+    }
+    all
+}
+
+/// What a collector has at the end of each period is what the statistics then say.
+#[test]
+fn a_collector_gets_the_counts_of_each_period() {
+    let metered = Metered { packets: 9_000, ignored_packets: 7, ignored_octets: 0 };
+    let settings = Settings {
+        statistics_ns: Some(60_000_000_000),
+        meter: Some(Meter::new(move || metered)),
+        ..Settings::default()
+    };
+    for scheme in ["ipfix", "ipfix+tcp"] {
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = if scheme == "ipfix" { udp.local_addr() } else { listener.local_addr() };
+        let output = format!("{scheme}://{}", address.unwrap()).parse::<Output>().unwrap();
+        let prepared = Prepared::new(&[output], settings.clone()).unwrap();
+        let (mut sinks, exports) = record_sinks(prepared.start(2, no_file).unwrap());
+        let reader = std::thread::Builder::new();
+        let reader = reader.spawn(move || {
+            let mut octets = Vec::new();
+            if scheme != "ipfix" {
+                listener.accept().unwrap().0.read_to_end(&mut octets).unwrap();
+            }
+            octets
+        });
+        // The periods have 100, 0 and 300 records of each worker, then 10 without an end.
+        let mut all = records(820);
+        for (period, count) in [100, 0, 300, 10].into_iter().enumerate() {
+            for sink in &mut sinks {
+                sink.time((1_000 + period as u64) * 60_000_000_000);
+                all.by_ref().take(count).for_each(|record| sink.take(&record));
+            }
+        }
+        for sink in &mut sinks {
+            sink.ending();
+            sink.finish();
+        }
+        let summary = exports.finish().remove(0);
+        assert_eq!((summary.sent.flows.records, summary.lost()), (820, 0), "{summary:?}");
+        let mut octets = reader.unwrap().join().unwrap();
+        if scheme == "ipfix" {
+            octets = receive(&udp);
+        }
+        let exported = counts(&octets, 320);
+        for (flows, messages, numbers) in &exported {
+            assert_eq!((numbers[0], numbers[1]), (*messages, *flows), "{scheme}: {exported:?}");
+        }
+        let mut at: Vec<_> = exported.iter().map(|(flows, ..)| *flows).collect();
+        at.dedup();
+        assert_eq!(at, [0, 200, 800, 820], "{scheme}");
+        for (template, expected) in [(321, [0, 0, 0]), (323, [9_000, 7, 0])] {
+            let all = counts(&octets, template);
+            assert_eq!(all.len(), exported.len(), "{scheme}");
+            assert!(all.iter().all(|(_, _, numbers)| numbers[..3] == expected), "{all:?}");
+        }
+    }
+}
+
+/// Records that found no room while the collector was away are in the statistics of the next period.
+#[test]
+fn a_collector_gets_the_counts_of_lost_records() {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let output = format!("ipfix+tcp://{address}").parse::<Output>().unwrap();
+    let settings = Settings {
+        live: true,
+        buffer_bytes: 1 << 16,
+        statistics_ns: Some(60_000_000_000),
+        ..Settings::default()
+    };
+    let prepared = Prepared::new(&[output], settings).unwrap();
+    let (mut sinks, exports) = record_sinks(prepared.start(1, no_file).unwrap());
+    let handle = exports.handle();
+    sinks[0].time(60_000_000_000);
+    records(9_000).for_each(|record| sinks[0].take(&record));
+    let lost = handle.status()[0].lost(Reason::NoRoom);
+    assert!(lost > 0);
+    let listener = TcpListener::bind(address).unwrap();
+    let reader = std::thread::Builder::new().spawn(move || {
+        let mut octets = Vec::new();
+        listener.accept().unwrap().0.read_to_end(&mut octets).unwrap();
+        octets
+    });
+    handle.renew();
+    sinks[0].time(120_000_000_000);
+    wait_until(|| handle.status()[0].sent + lost == 9_000);
+    sinks[0].ending();
+    sinks[0].finish();
+    let summary = exports.finish().remove(0);
+    let octets = reader.unwrap().join().unwrap();
+    let (_, _, last) = counts(&octets, 321).pop().unwrap();
+    let not_sent = summary.not_sent["no_room"];
+    assert_eq!(not_sent.records, lost);
+    assert_eq!(last[..3], [not_sent.records, not_sent.packets, not_sent.octets]);
+    let (_, _, last) = counts(&octets, 320).pop().unwrap();
+    assert_eq!(last[1] + lost, 9_000);
+    assert_eq!(last[1], flows(&octets));
 }
 
 #[test]
