@@ -15,7 +15,9 @@ use crate::alerts::find_program;
 
 use ringtap_program::atomic_file::Part;
 use ringtap_program::leftovers;
-use ringtap_store::{FileNames, FileRules, OpenFile, RecordFile, Store as Stored, StoreFile};
+use ringtap_store::{
+    AppendedFile, FileNames, FileRules, OpenFile, RecordFile, Store as Stored, StoreFile,
+};
 use ringtap_terminal::Usage;
 use ringtap_terminal::numbers::count;
 
@@ -47,12 +49,8 @@ pub(crate) fn named(
 /// # Errors
 /// A field that is unknown.
 pub(crate) fn written_path(output: &Output) -> anyhow::Result<Option<PathBuf>> {
-    let names = match (output, output.path()) {
-        (_, None) => return Ok(None),
-        // A file of alerts has one name.
-        (Output::Alerts(_), Some(path)) => return Ok(Some(path.to_owned())),
-        (_, Some(path)) => FileNames::new(path, None),
-    };
+    let Some(path) = output.path() else { return Ok(None) };
+    let names = FileNames::new(path, None);
     let names = names.map_err(|error| Usage::of(format!("{output}: {error}")))?;
     Ok(Some(names.path().to_owned()))
 }
@@ -120,7 +118,11 @@ impl Outputs {
                 return Ok(Box::new(StoreFile::open(Arc::clone(store), kind)?));
             }
             let names = FileNames::new(path, rules.rotate_ns).map_err(io::Error::other)?;
-            if named.iter().any(|output| output.is_open() && output.path() == Some(path)) {
+            let is_here = |output: &&Output| output.path() == Some(path);
+            if named.iter().filter(is_here).any(|output| output.items() == Items::Alerts) {
+                return Ok(Box::new(AppendedFile::open(names, rules.keep)?));
+            }
+            if named.iter().filter(is_here).any(Output::is_open) {
                 return Ok(Box::new(OpenFile::open(names, rules.keep)?));
             }
             let file = RecordFile::open(names, rules)?;

@@ -17,6 +17,7 @@ pub(crate) fn notice(alert: &Alert) -> Notice {
         kind: alert.subject.kind(),
         is_end: matches!(alert.state, AlertState::Ends | AlertState::Withdrawn),
         fields,
+        time_ns: alert.time.0,
         lost_before: 0,
     }
 }

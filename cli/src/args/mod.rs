@@ -288,7 +288,7 @@ pub(crate) struct MonitorArgs {
     /// flows.1.json]
     #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
-    /// Begin new files of records and events, and send statistics to IPFIX and NetFlow v9 collectors, at multiples of this
+    /// Begin new files of records, events and alerts, and send statistics to IPFIX and NetFlow v9 collectors, at multiples of this
     /// time since 1970, in packet time [with --store: 5m]
     #[arg(long, value_name = "TIME", value_parser = units::rotate_ns, default_value_if("store", ArgPredicate::IsPresent, "5m"),
         help_heading = "Output")]
@@ -305,7 +305,7 @@ pub(crate) struct MonitorArgs {
     /// (also protobuf); or states, for 'ringtap merge', to kafka://BROKER/TOPIC?format=state
     #[arg(long, value_name = "URL", help_heading = "Output")]
     pub(crate) export: Vec<ringtap_export::Output>,
-    /// Send alerts to json:PATH (lines; - is stdout), syslog:HOST (RFC 5424; also syslog+tcp://HOST,
+    /// Send alerts to json:PATH (lines; - is stdout; PATH may have strftime fields), syslog:HOST (RFC 5424; also syslog+tcp://HOST,
     /// syslog+tls://HOST; syslog: is this host), an http:// or https:// URL (POST), exec:PROGRAM (run
     /// for each one) or stderr [default: stderr]
     #[arg(long, value_name = "WHERE", help_heading = "Output")]

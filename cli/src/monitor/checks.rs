@@ -88,10 +88,9 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether an output is files of records or events.
+/// Whether an output is files of records, events or alerts.
 fn is_file(output: &Output) -> bool {
-    let is_alerts = matches!(output, Output::Alerts(_));
-    output.path().is_some() && !is_alerts && !output.is_stdout()
+    output.path().is_some() && !output.is_stdout()
 }
 
 /// The files of the flags.
@@ -104,19 +103,18 @@ pub(crate) fn roles(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<Ro
     roles.reads("--tls-ca", &args.tls_ca).reads("--tls-cert", &args.tls_cert);
     roles.reads("--tls-key", &args.tls_key).reads("--web-token", &args.web_token);
     for output in outputs {
-        match (output, output.path()) {
+        match (output, outputs::written_path(output)?) {
             (Output::Alerts(alerts), Some(path)) => {
-                roles.other(&format!("--alert-to {alerts}"), path);
+                roles.other(&format!("--alert-to {alerts}"), &path);
             }
             (Output::Alerts(alerts), None) => {
                 let program = alerts.program().map(alerts::find_program).transpose()?;
                 roles.reads("--alert-to exec", program);
             }
-            (_, _) => {
-                if let Some(path) = outputs::written_path(output)? {
-                    roles.output(output, &path);
-                }
+            (_, Some(path)) => {
+                roles.output(output, &path);
             }
+            (_, None) => {}
         }
     }
     let state = args.state.as_deref().filter(|path| !states::is_folder(path));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -155,8 +156,8 @@ fn folders_with_fields_are_created() {
 #[test]
 fn a_percent_sign_is_written_twice_and_unknown_fields_are_usage_errors() {
     let folder = tempfile::tempdir().unwrap();
-    office_in(folder.path(), &["--write", "json:100%%.json"]);
-    assert!(folder.path().join("100%.json").exists());
+    office_in(folder.path(), &["--write", "json:100%%.json", "--alert-to", "json:%%"]);
+    assert!(folder.path().join("100%.json").exists() && folder.path().join("%").exists());
     let capture = office();
     for (flags, advice) in [
         (&["--write", "json:a-%Q.json"][..], "unknown field %Q"),
@@ -164,6 +165,8 @@ fn a_percent_sign_is_written_twice_and_unknown_fields_are_usage_errors() {
         (&["--rotate", "5m"], "--rotate has no effect: it needs a file"),
         (&["--rotate", "5m", "--write", "json:-"], "--rotate has no effect"),
         (&["--rotate", "5m", "--export", "netflow5://h:1"], "--rotate has no effect"),
+        (&["--keep", "5m", "--alert-to", "json:-"], "--keep has no effect"),
+        (&["--alert-to", "json:a-%Q"], "unknown field %Q"),
         (&["--rotate", "1500ms", "--write", "json:a"], "use whole seconds, as in 5m"),
     ] {
         let read = ["-r", capture.to_str().unwrap()];
@@ -171,7 +174,7 @@ fn a_percent_sign_is_written_twice_and_unknown_fields_are_usage_errors() {
         assert_eq!(code, 2, "{flags:?}: {errors}");
         assert!(errors.contains(advice), "{flags:?}: {errors}");
     }
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
 }
 
 /// The bytes of regular files in a folder.
@@ -396,4 +399,116 @@ fn a_file_can_be_followed_over_rotations_of_a_live_run() {
     all.sort();
     assert_eq!(all, followed);
     assert_eq!(all.len(), records);
+}
+
+/// Alerts of the bundled capture in each of these files.
+fn alert_files(flags: &[&str]) -> BTreeMap<String, Vec<String>> {
+    let folder = tempfile::tempdir().unwrap();
+    let scans = ["--scan-threshold=5", "--interval=1s", "--alert=dst-pps=50", "--seed=5"];
+    office_in(folder.path(), &[&scans[..], flags].concat());
+    files(folder.path())
+}
+
+#[test]
+fn alerts_are_in_the_file_of_their_period() {
+    let whole = alert_files(&["--alert-to", "json:all"]).remove("all").unwrap();
+    let rotate = format!("--rotate={SECONDS}s");
+    let by_time = alert_files(&["--alert-to", "json:%s.json", &rotate]);
+    assert!(by_time.len() > 2, "{:?}", by_time.keys());
+    let mut all: Vec<_> = by_time.values().flatten().cloned().collect();
+    all.sort();
+    assert_eq!(all, whole);
+    let mut in_period = 0;
+    for (name, lines) in &by_time {
+        let begin: u64 = name.strip_suffix(".json").unwrap().parse().unwrap();
+        for line in lines {
+            let alert: Value = serde_json::from_str(line).unwrap();
+            let time = alert["time"].as_str().unwrap();
+            let second: u64 = time[17..19].parse().unwrap();
+            let minute: u64 = time[14..16].parse().unwrap();
+            let since_hour = minute * 60 + second;
+            // What is found late is in the current file.
+            assert!(since_hour < begin % 3_600 + SECONDS, "{name}: {line}");
+            in_period += u32::from(since_hour >= begin % 3_600);
+        }
+    }
+    assert!(in_period > 8, "{in_period}");
+    // Without fields, the newest file has the name, and the others have numbers.
+    let numbered = alert_files(&["--alert-to", "json:alerts.json", &rotate]);
+    assert_eq!(numbered.len(), by_time.len());
+    assert_eq!(numbered["alerts.json"], *by_time.values().next_back().unwrap());
+    assert_eq!(numbered["alerts.1.json"], *by_time.values().next().unwrap());
+    // What remains.
+    let keep = ["--alert-to", "json:%s.json", &rotate, "--keep-size", "1"];
+    let kept = alert_files(&keep);
+    assert_eq!(kept.keys().collect::<Vec<_>>(), [by_time.keys().next_back().unwrap()]);
+    // Without these flags the file is continued, and those beside it stay.
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["alerts.json", "alerts.1.json"] {
+        fs::write(folder.path().join(name), "before\n").unwrap();
+    }
+    let flags = ["--alert-to=json:alerts.json", "--write=json:f.json", "--keep-size=1"];
+    office_in(folder.path(), &flags);
+    let after = files(folder.path());
+    assert_eq!(after["alerts.1.json"], ["before"]);
+    assert!(after["alerts.json"].len() > 1 && after["alerts.json"].contains(&"before".into()));
+}
+
+/// A SYN to an address that ends with this octet.
+fn syn(target: u8) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 192, 0, 2, target]);
+    frame.extend([0x12, 0x34, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 4, 0, 0, 0, 0, 0]);
+    frame
+}
+
+#[test]
+fn an_alert_file_can_be_followed_over_rotations_and_loses_no_line() {
+    if !have("tail") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("list"), "192.0.2.1\n192.0.2.2\n192.0.2.3\n192.0.2.4\n").unwrap();
+    capture(&path("head"), &[]);
+    let flags = ["monitor", "-r", "-", "--watch", "list", "--rotate", "1m"];
+    let mut monitor = Command::new(env!("CARGO_BIN_EXE_ringtap"));
+    monitor.args(flags).args(["--alert-to", "json:alerts.json"]).current_dir(&folder);
+    let mut monitor = monitor.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut input = monitor.stdin.take().unwrap();
+    input.write_all(&fs::read(path("head")).unwrap()).unwrap();
+    let followed = fs::File::create(path("followed")).unwrap();
+    let mut tail = Command::new("tail");
+    tail.args(["-n", "+1", "-F"]).arg(path("alerts.json")).stdout(followed).stderr(Stdio::null());
+    let mut tail = tail.spawn().unwrap();
+    let lines = || fs::read_to_string(path("followed")).unwrap();
+    let has = |count: usize| (0..10).any(|_| soon(|| lines().lines().count() >= count));
+    let mut is_read = true;
+    for number in 1..=4_u32 {
+        // The second packet is behind the mark at which the first one's alert is sent.
+        for (seconds, target) in [(60 * number, number as u8), (60 * number + 9, 99)] {
+            let frame = syn(target);
+            for field in [seconds, 0, frame.len() as u32, frame.len() as u32] {
+                input.write_all(&field.to_le_bytes()).unwrap();
+            }
+            input.write_all(&frame).unwrap();
+        }
+        input.flush().unwrap();
+        // An alert comes when more is read.
+        is_read &= has(number as usize - 1);
+    }
+    drop(input);
+    assert!(monitor.wait().unwrap().success());
+    is_read &= has(8);
+    tail.kill().unwrap();
+    tail.wait().unwrap();
+    assert!(is_read, "{}", lines());
+    let entry = |line: &str| serde_json::from_str::<Value>(line).unwrap()["entry"].clone();
+    // Each begins in its period, and all end with the run.
+    let entries = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"].repeat(2);
+    assert_eq!(lines().lines().map(entry).collect::<Vec<_>>(), entries);
+    for (name, entry) in [("alerts.1.json", 1), ("alerts.2.json", 2), ("alerts.3.json", 3)] {
+        let text = fs::read_to_string(path(name)).unwrap();
+        assert!(text.contains(&format!("192.0.2.{entry}")), "{name}: {text}");
+    }
 }

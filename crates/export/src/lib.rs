@@ -23,7 +23,7 @@
 //! - **Counted**: each item that a sink takes is sent, or lost with one [`Reason`]; at the end there are no others.
 //!   Sent is what the system accepted, for a topic what the brokers acknowledged.
 //! - **Renewed** by [`Handle::renew`]: files are finished and begun again, between two items; failed outputs are tried
-//!   at once. A file gets its name when it is whole; a list of alerts is appended to in place, and opened again.
+//!   at once. A file gets its name when it is whole; a list of alerts has it from the start, and is opened again.
 //! - **Rotated** at multiples of [`Settings::rotate_ns`]: files only, as by a renewal, at marks of packet time. Collectors
 //!   get their statistics at multiples of [`Settings::statistics_ns`], after all records of the period.
 //! - **Ended** by the sinks' `finish` and [`Exports::finish`]: everything is written, but a collector that accepts

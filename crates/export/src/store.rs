@@ -29,7 +29,7 @@ pub trait Store: Send {
     fn finish(&mut self) -> io::Result<()>;
 
     /// The files from now on are of the period that begins then, in seconds since 1970; also the current one, if nothing
-    /// was written to it.
+    /// was written to it. A file that is appended to line by line ends with its period; others are finished before.
     fn begins(&mut self, _seconds: u64) {}
 
     /// Flow records with these sums were written, since the last call, to the current file.

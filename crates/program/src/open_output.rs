@@ -68,18 +68,26 @@ impl OpenOutput {
     /// # Errors
     /// That of the system.
     pub fn move_away(&self) -> io::Result<()> {
-        let (own, named) = (self.file.metadata()?, fs::symlink_metadata(&self.path));
-        let has_name = named.is_ok_and(|data| (data.dev(), data.ino()) == (own.dev(), own.ino()));
-        if !has_name {
-            return Ok(());
-        }
-        let mut from = TempPath::try_from_path(self.path.clone())?;
-        from.disable_cleanup(true);
-        persist(from, &self.path).map(drop).map_err(|mut failed| {
-            failed.path.disable_cleanup(true);
-            failed.error
-        })
+        move_away(&self.file, &self.path)
     }
+}
+
+/// Gives an open file the next free name after `path`, if `path` is still its name.
+///
+/// # Errors
+/// That of the system.
+pub fn move_away(file: &File, path: &Path) -> io::Result<()> {
+    let (own, named) = (file.metadata()?, fs::symlink_metadata(path));
+    let has_name = named.is_ok_and(|data| (data.dev(), data.ino()) == (own.dev(), own.ino()));
+    if !has_name {
+        return Ok(());
+    }
+    let mut from = TempPath::try_from_path(path.to_owned())?;
+    from.disable_cleanup(true);
+    persist(from, path).map(drop).map_err(|mut failed| {
+        failed.path.disable_cleanup(true);
+        failed.error
+    })
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 //! that ended early is completed by the next one.
 #![forbid(unsafe_code)]
 
+mod appended_file;
 pub mod arrived;
 mod clock;
 mod layout;
@@ -20,6 +21,7 @@ mod store;
 mod store_file;
 pub mod verify;
 
+pub use appended_file::AppendedFile;
 pub use layout::{InvalidProbe, Kind, Layout};
 pub use manifest::{Counts, FileLine, Flows, Line, Packets, Records, Start, What};
 pub use open_file::OpenFile;

@@ -83,6 +83,11 @@ impl FileNames {
         self.pattern.has_fields()
     }
 
+    /// Whether a run has several files.
+    pub(crate) fn are_several(&self) -> bool {
+        self.has_fields() || self.rotate_ns.is_some()
+    }
+
     /// The name of a file that is begun in a period, or now.
     pub fn at(&self, period: Option<u64>) -> PathBuf {
         period.map_or_else(|| self.at_clock(clock::now()), |seconds| self.pattern.at(seconds))

@@ -24,6 +24,7 @@ pub use program::{MOST_RUNNING, Reply, Request};
 use crate::RecordTotals;
 use crate::block::{Block, Encode, Payload, Room};
 use crate::shared::{LINGER, Shared};
+use crate::store::Store;
 use crate::summary::{Reason, Sent};
 use crate::writer::Sink;
 
@@ -53,6 +54,8 @@ pub struct Notice {
     pub is_end: bool,
     /// The scalar fields of the object but the text: names of letters, digits and `_`, and values.
     pub fields: Vec<(String, String)>,
+    /// The time of the change, nanoseconds since 1970.
+    pub time_ns: u64,
     /// Notices lost for lack of room since the one before. Set by [`Alerts::send`].
     pub lost_before: u64,
 }
@@ -174,6 +177,11 @@ pub(crate) trait Target: Send {
     /// Called once a second.
     fn tick(&mut self, _shared: &Shared) {}
 
+    /// The file, if there is one.
+    fn store(&mut self) -> Option<&mut dyn Store> {
+        None
+    }
+
     /// HUP: files are opened again.
     fn renew(&mut self, _shared: &Shared) {}
 
@@ -228,6 +236,10 @@ impl Sink for AlertSink {
         self.target.tick(shared);
     }
 
+    fn store(&mut self) -> Option<&mut dyn Store> {
+        self.target.store()
+    }
+
     fn renew(&mut self, shared: &Shared) {
         self.target.renew(shared);
     }
@@ -255,6 +267,7 @@ mod tests {
             kind: "flood",
             is_end: false,
             fields: vec![("id".into(), "7".into())],
+            time_ns: 0,
             lost_before: 0,
         }
     }

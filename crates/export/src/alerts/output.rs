@@ -196,11 +196,14 @@ impl Place for AlertOutput {
             To::File(path) => {
                 let path = path.clone();
                 Box::new(move |launch| {
-                    let is_regular = || path.metadata().is_ok_and(|data| data.is_file());
-                    let target = FileTarget::open(&path)?;
-                    let wait_policy =
-                        if is_regular() { WaitPolicy::File } else { WaitPolicy::Collector };
-                    start(target, wait_policy, launch)
+                    let (store, wait_policy) = launch.store(&path)?;
+                    let is_other = path.metadata().is_ok_and(|data| !data.is_file());
+                    let wait_policy = match store.may_abandon() || is_other {
+                        true => WaitPolicy::Collector,
+                        false => wait_policy,
+                    };
+                    let every_ns = launch.file_period(wait_policy);
+                    start(FileTarget::new(store, every_ns), wait_policy, launch)
                 })
             }
             To::Program(_) => Box::new(|launch| {

@@ -196,6 +196,7 @@ impl Giver {
                 kind: "vertical_scan",
                 is_end: false,
                 fields: Vec::new(),
+                time_ns: 0,
                 lost_before: 0,
             }),
             Items::States => self.states.send(&StatePart {

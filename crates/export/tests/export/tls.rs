@@ -271,6 +271,7 @@ fn a_webhook_may_be_encrypted() {
         kind: "vertical_scan",
         is_end: false,
         fields: Vec::new(),
+        time_ns: 0,
         lost_before: 0,
     };
     let (request, summaries) = std::thread::scope(|scope| {
