@@ -147,6 +147,11 @@ impl Outputs {
         self.exports.take_alerts()
     }
 
+    /// Removes the outputs for totals, for the merger.
+    pub(crate) fn take_totals(&mut self) -> Alerts {
+        self.exports.take_totals()
+    }
+
     /// Waits until everything is written or abandoned. Returns the counters of the collectors and
     /// of the files.
     pub(crate) fn finish(self) -> (Vec<Exported>, Vec<Exported>) {

@@ -201,9 +201,10 @@ pub(crate) struct MonitorArgs {
     /// Include the VLAN in the flow key
     #[arg(long, help_heading = "Analyses")]
     pub(crate) vlan_in_key: bool,
-    /// Report at this interval of packet time [default: the whole run; 60s on interfaces; 5s with
+    /// Report at this interval of packet time [default: the whole run; 60s on interfaces and with --store; 5s with
     /// --tui]
-    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, help_heading = "Analyses")]
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, default_value_if("store", ArgPredicate::IsPresent, "60s"),
+        help_heading = "Analyses")]
     pub(crate) interval: Option<u64>,
     /// Report a source as a scanner above this number of failed attempts [default: 20]
     #[arg(long, value_name = "N", value_parser = units::number_in(0..=u32::MAX), help_heading = "Analyses")]

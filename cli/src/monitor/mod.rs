@@ -18,7 +18,7 @@ mod views;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -240,13 +240,22 @@ impl Running<'_> {
             notify::ready(&format!("monitoring {}", plan.options.source.join(", ")));
             let (state, topics) = (args.state.as_deref(), outputs.take_states());
             let (states, on_part) = States::start(state, parsed.existing, topics, &plan, &WATCH)?;
-            let receivers = views.receivers(on_part, outputs.take_alerts(), plan.options.live);
+            let totals = store::Totals::new(outputs.take_totals());
+            let intervals = Arc::clone(&totals);
+            let receivers = views.receivers(
+                on_part,
+                outputs.take_alerts(),
+                plan.options.live,
+                store.is_some().then_some(intervals),
+            );
             let sinks = ringtap_monitor::Outputs { sinks, receivers };
             let outcome = source.run(&plan, sinks);
             console.close();
             let mut outcome = outcome?;
             messages::print_all(messages::messages(&mut outcome));
             let saved = states.finish(&outcome);
+            let intervals = outcome.report().intervals.as_deref().unwrap_or_default();
+            totals.lock().unwrap_or_else(PoisonError::into_inner).end(intervals);
             (outcome.export, outcome.write) = outputs.finish();
             let kept = store.as_ref().map_or(Ok(()), |store| {
                 store::end(store, &parsed.outputs, &outcome, &control.handle().status())

@@ -130,7 +130,7 @@ fn options(
         skeleton: if args.sequential { Some(Skeleton::Reference) } else { skeleton },
         queues,
         workers: args.workers,
-        outputs: outputs.iter().filter(|one| one.items() != Items::Alerts).count(),
+        outputs: outputs.iter().filter(|one| !is_of_merger(one)).count(),
         output_fixed_bytes: outputs.iter().map(Output::fixed_bytes).sum(),
         input_bytes: if args.memory.is_some()
             && args.inputs.read.iter().any(|path| source::may_be_zstd(path))
@@ -142,6 +142,11 @@ fn options(
         memory_bytes: args.memory,
         ..args.threads.options(args.seed)
     })
+}
+
+/// Whether an output gets few items, from the merger.
+fn is_of_merger(output: &Output) -> bool {
+    matches!(output.items(), Items::Alerts | Items::Totals)
 }
 
 /// The monitor options of the flags.

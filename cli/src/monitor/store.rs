@@ -1,20 +1,25 @@
 //! The store of a run (`--store`): its outputs, and what its manifest says of the run.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context;
 use ringtap_base::User;
+use ringtap_base::text::json_document;
 use ringtap_engine::Plan;
 use ringtap_export::formats::Format;
-use ringtap_export::{EventFormat, EventOutput, FileOutput, Output, Status};
+use ringtap_export::{
+    AlertOutput, Alerts, EventFormat, EventOutput, FileOutput, Notice, Output, Status, TotalsOutput,
+};
 use ringtap_extract::Extractors;
 use ringtap_flow::EndReason;
+use ringtap_monitor::report::Interval;
 use ringtap_monitor::{Options, Outcome};
 use ringtap_program::retention::Retention;
 use ringtap_store::{Counts, Flows, Kind, Layout, Packets, Records, Start, Store, StoreOptions};
 use ringtap_terminal::Usage;
+use serde::Serialize;
 
 use super::options::probe;
 use super::source::WATCH;
@@ -22,6 +27,9 @@ use crate::args::MonitorArgs;
 use crate::console::Console;
 
 const SECOND: u64 = 1_000_000_000;
+
+/// Most intervals whose late packets are found at the end.
+const MOST_SENT: usize = 1 << 16;
 
 /// Where the files of the store are, if there is one.
 pub(super) fn layout(args: &MonitorArgs) -> anyhow::Result<Option<Layout>> {
@@ -51,7 +59,63 @@ pub(super) fn outputs(layout: &Layout, args: &MonitorArgs) -> Vec<Output> {
         let (format, path) = (EventFormat::Json, path(Kind::Events));
         all.push(Output::Events(EventOutput { format, path, open: false }));
     }
+    all.push(Output::Alerts(AlertOutput::to_file(path(Kind::Alerts))));
+    if args.analyses.is_none_or(|on| on.volumes) {
+        all.push(Output::Totals(TotalsOutput { path: path(Kind::Totals) }));
+    }
     all
+}
+
+/// Sends the totals of intervals to the store.
+pub(super) struct Totals {
+    to: Alerts,
+    /// Packets of each interval that was sent, by its begin.
+    sent: BTreeMap<u64, u64>,
+}
+
+impl Totals {
+    pub(super) fn new(to: Alerts) -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(Self { to, sent: BTreeMap::new() }))
+    }
+
+    /// An interval has ended.
+    pub(super) fn send(&mut self, interval: &Interval, live_flows: Option<u64>) {
+        if self.to.is_empty() {
+            return;
+        }
+        #[derive(Serialize)]
+        struct Line<'a> {
+            #[serde(flatten)]
+            interval: &'a Interval,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            live_flows: Option<u64>,
+        }
+        let line = Line { interval, live_flows };
+        let time_ns = interval.start.0;
+        self.sent.insert(time_ns, interval.packets.handled);
+        if self.sent.len() > MOST_SENT {
+            self.sent.pop_first();
+        }
+        self.to.send(&Notice {
+            json: json_document(serde_json::to_string(&line).unwrap_or_default()),
+            text: String::new(),
+            kind: "totals",
+            is_end: false,
+            fields: Vec::new(),
+            time_ns,
+            lost_before: 0,
+        });
+    }
+
+    /// The run has ended: sends the intervals that did not end before, and again those with late packets.
+    pub(super) fn end(&mut self, intervals: &[Interval]) {
+        for interval in intervals {
+            if self.sent.get(&interval.start.0) != Some(&interval.packets.handled) {
+                self.send(interval, None);
+            }
+        }
+        self.to = Alerts::default();
+    }
 }
 
 /// Creates the folders, which the run's user owns.

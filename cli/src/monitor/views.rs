@@ -1,6 +1,6 @@
 //! The views of a run: the console, the terminal, the page, metrics.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ringtap_engine::Plan;
 use ringtap_export::{Alerts, Handle};
@@ -11,6 +11,7 @@ use ringtap_serve::{Listening, Serving};
 
 use super::page::Page;
 use super::source::WATCH;
+use super::store::Totals;
 use crate::alerts::notice;
 use crate::args::MonitorArgs;
 use crate::console::{Console, Extent};
@@ -72,9 +73,19 @@ impl Views {
         part: Option<OnPart>,
         mut outputs: Alerts,
         live: bool,
+        kept: Option<Arc<Mutex<Totals>>>,
     ) -> Receivers {
         let [alerts, intervals, totals] = [(); 3].map(|()| Arc::clone(&self.console));
-        let on_interval: OnInterval = Box::new(move |ended| intervals.interval(ended));
+        let has_intervals = live || kept.is_some();
+        let on_interval: OnInterval = Box::new(move |ended| {
+            if live {
+                intervals.interval(ended);
+            }
+            if let Some(kept) = &kept {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.send(ended.interval, Some(ended.live));
+            }
+        });
         Receivers {
             part,
             alert: Some(Box::new(move |alert| {
@@ -83,7 +94,7 @@ impl Views {
                     outputs.send(&notice(alert));
                 }
             })),
-            interval: live.then_some(on_interval),
+            interval: has_intervals.then_some(on_interval),
             totals: Some(Box::new(move |now| totals.totals(now))),
         }
     }

@@ -75,6 +75,13 @@ fn names(folder: &Path, kind: &str) -> Vec<String> {
     names.filter(|name| name.starts_with(kind)).collect()
 }
 
+/// The lines of a store's files below one of its folders, in the order of names.
+fn lines(folder: &Path, kind: &str) -> Vec<Value> {
+    let all = files(&folder.join("store")).into_iter().filter(|(name, _)| name.starts_with(kind));
+    let text: String = all.map(|(_, bytes)| String::from_utf8(bytes).unwrap()).collect();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
 /// The only manifest of a store.
 fn manifest(folder: &Path) -> PathBuf {
     let names = names(folder, "manifest/");
@@ -104,9 +111,16 @@ fn a_store_has_all_records_in_files_by_time_and_is_whole_in_every_arrangement() 
         let total: i64 =
             flows.iter().map(|name| rows(&folder.path().join("store").join(name))).sum();
         let copies = files(folder.path()).into_iter().filter(|(name, _)| name.starts_with("all"));
-        let lines = copies.map(|(_, bytes)| bytes.iter().filter(|byte| **byte == b'\n').count());
-        assert_eq!(total, lines.sum::<usize>() as i64);
+        let copied = copies.map(|(_, bytes)| bytes.iter().filter(|byte| **byte == b'\n').count());
+        assert_eq!(total, copied.sum::<usize>() as i64);
         assert!(!names(folder.path(), "events/").is_empty());
+        // Scans of the capture.
+        assert!(lines(folder.path(), "alerts/").len() >= 4);
+        // The last line of an interval counts.
+        let totals = lines(folder.path(), "totals/").into_iter();
+        let totals: BTreeMap<_, _> = totals.map(|line| (line["start"].to_string(), line)).collect();
+        let handled = totals.values().map(|line| line["packets"]["handled"].as_u64().unwrap());
+        assert_eq!(handled.sum::<u64>(), 8_192);
         let (result, code) = verify(folder.path(), &[]);
         assert_eq!(code, 0, "{result}");
         assert_eq!(result["probes"][0]["flow_records"], total);

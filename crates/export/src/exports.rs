@@ -42,6 +42,8 @@ pub struct Exports {
     states: States,
     /// The sending ends of outputs for alerts.
     alerts: Alerts,
+    /// The sending ends of outputs for totals.
+    totals: Alerts,
 }
 
 /// A prepared output.
@@ -125,7 +127,8 @@ impl Prepared {
         let (mut sinks, mut programs) = (Collected::default(), self.programs.into_iter());
         // If one of them cannot start, those before are cancelled as this is dropped, before their sinks.
         let outputs = Vec::with_capacity(self.outputs.len());
-        let mut exports = Exports { outputs, states: States::default(), alerts: Alerts::default() };
+        let (states, alerts, totals) = Default::default();
+        let mut exports = Exports { outputs, states, alerts, totals };
         for (number, Start { name, joins_parts, ready }) in (1..).zip(self.outputs) {
             let mut launch = Launch {
                 number,
@@ -140,8 +143,9 @@ impl Prepared {
             let started = ready(&mut launch);
             exports.outputs.push(started.map_err(|error| StartError { output: name, error })?);
         }
-        let Collected { records, events, states, alerts } = sinks;
-        (exports.states, exports.alerts) = (States::new(states), Alerts::new(alerts));
+        let Collected { records, events, states, alerts, totals } = sinks;
+        exports.states = States::new(states);
+        (exports.alerts, exports.totals) = (Alerts::new(alerts), Alerts::new(totals));
         let mut records = by_worker(records, workers);
         let mut events = by_worker(events, workers);
         let of_worker =
@@ -178,6 +182,11 @@ impl Exports {
         std::mem::take(&mut self.alerts)
     }
 
+    /// Removes the sending ends of outputs for totals, for the merger.
+    pub fn take_totals(&mut self) -> Alerts {
+        std::mem::take(&mut self.totals)
+    }
+
     /// Waits until all records are written or dropped, and returns the summaries. All sinks must be dropped or
     /// finished.
     pub fn finish(mut self) -> Vec<Summary> {
@@ -187,6 +196,7 @@ impl Exports {
     fn end(&mut self) -> Vec<Summary> {
         drop(self.take_states());
         drop(self.take_alerts());
+        drop(self.take_totals());
         self.outputs.iter().for_each(|one| one.shared.end());
         self.outputs.iter_mut().map(Started::end).collect()
     }

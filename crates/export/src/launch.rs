@@ -36,6 +36,8 @@ pub(crate) struct Collected {
     pub(crate) states: Vec<Box<dyn TakeState>>,
     /// Of the merger.
     pub(crate) alerts: Vec<AlertSender>,
+    /// Of the merger, too.
+    pub(crate) totals: Vec<AlertSender>,
 }
 
 /// What an output needs to start.
@@ -101,7 +103,7 @@ impl Launch<'_> {
         self.records_in(self.file_period(wait_policy), wait_policy, encoder, sink)
     }
 
-    /// The same, in periods of this length.
+    /// As [`Self::records`], in periods of this length.
     pub(crate) fn records_in<E: Encode<Item = FlowRecord>, S: Sink<Payload = E::Payload>>(
         &mut self,
         period_ns: Option<u64>,

@@ -73,6 +73,7 @@ mod summary;
 pub mod sums;
 mod text;
 mod topic;
+mod totals;
 mod transports;
 mod writer;
 
@@ -97,3 +98,4 @@ pub use states::{StatePart, States};
 pub use store::Store;
 pub use summary::{Items, Reason, RecordTotals, Sent, Status, Summary};
 pub use topic::{Compression, Contents, InvalidTopic, KafkaTopic, Login, Mechanism};
+pub use totals::TotalsOutput;

@@ -18,6 +18,7 @@ use crate::place::Place;
 use crate::settings::Settings;
 use crate::summary::Items;
 use crate::topic::KafkaTopic;
+use crate::totals::TotalsOutput;
 
 /// Generates from the list: the enum, and the place of each.
 macro_rules! outputs {
@@ -51,6 +52,8 @@ outputs! {
     Topic(KafkaTopic),
     /// A place for alerts.
     Alerts(AlertOutput),
+    /// A file of totals.
+    Totals(TotalsOutput),
     /// Record batches in memory.
     Batches(Batches) if feature = "arrow",
 }

@@ -35,6 +35,22 @@ pub trait Store: Send {
     /// Flow records with these sums were written, since the last call, to the current file.
     fn rows(&mut self, _sums: &Sums) {}
 
+    /// Called once a second for a file that is appended to line by line: its time may be over.
+    ///
+    /// # Errors
+    /// The error of the system; the file stays open.
+    fn tick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The last call for a file that is appended to line by line.
+    ///
+    /// # Errors
+    /// The error of the system.
+    fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// The number of old files that were removed.
     fn removed(&self) -> u64 {
         0

@@ -79,6 +79,8 @@ pub enum Items {
     States,
     /// Changes of alerts.
     Alerts,
+    /// Totals of intervals.
+    Totals,
 }
 
 impl Items {
@@ -89,6 +91,7 @@ impl Items {
             Self::Events => "events",
             Self::States => "states",
             Self::Alerts => "alerts",
+            Self::Totals => "totals",
         }
     }
 }

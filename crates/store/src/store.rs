@@ -46,6 +46,8 @@ pub struct Store {
     patterns: [Pattern; Kind::ALL.len()],
     written: Mutex<Written>,
     counting: OnceLock<Counting>,
+    /// Whether packets come from an interface.
+    live: bool,
     /// Files that retention has removed.
     removed: AtomicU64,
     /// Held until the process ends.
@@ -100,6 +102,7 @@ impl Store {
             patterns,
             written: Mutex::new(Written { manifest, waiting }),
             counting: OnceLock::new(),
+            live: start.live,
             removed: AtomicU64::new(0),
             _lock: lock,
         };
@@ -133,6 +136,11 @@ impl Store {
     /// That of the system.
     pub fn end(&self, counts: Counts) -> io::Result<()> {
         self.append(What::End(counts))
+    }
+
+    /// Whether packets have the time of the clock.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live
     }
 
     /// Files that retention has removed.
@@ -290,7 +298,7 @@ impl Store {
 }
 
 /// The time by the clock, in seconds since 1970.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     seconds_of(clock::now())
 }
 

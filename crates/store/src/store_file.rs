@@ -12,7 +12,10 @@ use sha2::{Digest as _, Sha256};
 use crate::layout::Kind;
 use crate::manifest::{FileLine, hex};
 use crate::record_file::{FileRules, RecordFile};
-use crate::store::Store;
+use crate::store::{Store, now};
+
+/// Seconds after its period until a file is finished that gets no more lines: those of the period may be late.
+const GRACE_S: u64 = 10;
 
 /// Files of a kind, one after another.
 pub struct StoreFile {
@@ -24,6 +27,8 @@ pub struct StoreFile {
     octets: u64,
     rows: u64,
     sums: Option<Sums>,
+    /// The begin of its period, in seconds since 1970.
+    period: Option<u64>,
     /// A complete file that the manifest does not have yet.
     unlisted: Option<FileLine>,
 }
@@ -38,8 +43,9 @@ impl StoreFile {
         let rotate_ns = Some(store.layout.rotate_s * 1_000_000_000);
         let (existing, keep) = (Existing::Next, Retention::default());
         let file = RecordFile::open(names, FileRules { existing, rotate_ns, keep })?;
-        let (hash, sums, unlisted) = (Sha256::new(), None, None);
-        Ok(Self { store, kind, file, hash, octets: 0, rows: 0, sums, unlisted })
+        let (hash, octets, rows, sums) = (Sha256::new(), 0, 0, None);
+        let (period, unlisted) = (None, None);
+        Ok(Self { store, kind, file, hash, octets, rows, sums, period, unlisted })
     }
 
     /// Lists the file before, if that failed.
@@ -96,7 +102,25 @@ impl Target for StoreFile {
     }
 
     fn begins(&mut self, seconds: u64) {
+        // Alerts and totals: others are finished before.
+        if self.octets > 0 {
+            // If that fails, the next line is in the same file.
+            let _ = self.finish();
+        }
+        self.period = Some(seconds);
         self.file.begins(seconds);
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        let end = self.period.map(|begin| begin + self.store.layout.rotate_s + GRACE_S);
+        if self.store.is_live() && self.octets > 0 && end.is_some_and(|end| now() > end) {
+            self.finish()?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        self.finish()
     }
 
     fn removed(&self) -> u64 {

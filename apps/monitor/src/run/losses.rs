@@ -129,8 +129,8 @@ pub static LOSSES: &[Loss] = &[
     loss("states not exported", Output(|own| lost(&own.export, &[Items::States])))
         .metric("output_records_lost_total"),
     loss(
-        "flow records and events not written",
-        Output(|own| lost(&own.write, &[Items::Flows, Items::Events])),
+        "flow records, events and totals not written",
+        Output(|own| lost(&own.write, &[Items::Flows, Items::Events, Items::Totals])),
     )
     .metric("output_records_lost_total"),
     loss("alerts not delivered", Output(|own| lost(&own.write, &[Items::Alerts])))

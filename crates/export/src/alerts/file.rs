@@ -54,6 +54,18 @@ impl Target for FileTarget {
         Some(&mut *self.store)
     }
 
+    fn tick(&mut self, shared: &Shared) {
+        if let Err(error) = self.store.tick() {
+            shared.fails(&error);
+        }
+    }
+
+    fn finish(&mut self, shared: &Shared) {
+        if let Err(error) = self.store.close() {
+            shared.fails(&error);
+        }
+    }
+
     fn renew(&mut self, shared: &Shared) {
         // After a wrong clock, too.
         self.period = None;

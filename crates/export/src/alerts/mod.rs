@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 use ringtap_flow::RecordSink;
 
+pub(crate) use file::FileTarget;
+pub(crate) use output::start_lines;
 pub use output::{AlertOutput, InvalidAlertOutput};
 pub use program::{MOST_RUNNING, Reply, Request};
 

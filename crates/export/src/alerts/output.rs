@@ -77,6 +77,11 @@ pub enum InvalidAlertOutput {
 }
 
 impl AlertOutput {
+    /// JSON lines in a file.
+    pub fn to_file(path: PathBuf) -> Self {
+        Self { name: format!("json:{}", path.display()), to: To::File(path) }
+    }
+
     /// The path, if it is a file; `-` is standard output.
     pub fn path(&self) -> Option<&Path> {
         match &self.to {
@@ -225,11 +230,22 @@ fn start(
     wait_policy: WaitPolicy,
     launch: &mut Launch<'_>,
 ) -> io::Result<Started> {
-    let shared = launch.shared(wait_policy, Items::Alerts);
+    let (sender, started) = start_lines(target, wait_policy, Items::Alerts, launch)?;
+    launch.sinks.alerts.push(sender);
+    Ok(started)
+}
+
+/// Starts the writer of a target; returns the end that sends to it.
+pub(crate) fn start_lines(
+    target: impl Target + 'static,
+    wait_policy: WaitPolicy,
+    items: Items,
+    launch: &Launch<'_>,
+) -> io::Result<(AlertSender, Started)> {
+    let shared = launch.shared(wait_policy, items);
     let sink = AlertSink::new(Box::new(target));
     let (own, started) = launch.single(&shared, AlertSender::ROOM, NoticeEncoder, sink)?;
-    launch.sinks.alerts.push(AlertSender::new(Box::new(own), shared));
-    Ok(started)
+    Ok((AlertSender::new(Box::new(own), shared), started))
 }
 
 #[cfg(test)]

@@ -171,7 +171,10 @@ struct Giver {
 
 impl Giver {
     fn new(place: &Place, sinks: Vec<Sinks>, exports: &mut Exports) -> Self {
-        let (alerts, states) = (exports.take_alerts(), exports.take_states());
+        let (mut alerts, states) = (exports.take_alerts(), exports.take_states());
+        if alerts.is_empty() {
+            alerts = exports.take_totals();
+        }
         Self { sinks, alerts, states, items: place.output.items() }
     }
 
@@ -190,7 +193,7 @@ impl Giver {
                 event.values.push(Kind::Protocol, b"dns");
                 self.sinks[worker].events.as_mut().unwrap().take(&event);
             }
-            Items::Alerts => self.alerts.send(&Notice {
+            Items::Alerts | Items::Totals => self.alerts.send(&Notice {
                 json: format!("{{\"id\":{number}}}"),
                 text: "a scan".into(),
                 kind: "vertical_scan",

@@ -42,12 +42,6 @@ impl<R: BufRead> Lines<R> {
         Ok(Some(Line::Whole(self.line.trim_ascii_end())))
     }
 
-    /// The memory of a line, bytes.
-    #[cfg(test)]
-    pub(super) fn capacity(&self) -> usize {
-        self.line.capacity()
-    }
-
     /// Reads a line; false if it is too long, and `None` at the end.
     fn read(&mut self) -> io::Result<Option<bool>> {
         self.line.clear();
@@ -73,5 +67,28 @@ impl<R: BufRead> Lines<R> {
                 return Ok(Some(fits));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufReader, Read};
+
+    use super::*;
+
+    #[test]
+    fn a_line_of_any_length_takes_bounded_memory() {
+        let long = io::repeat(b'a').take(100 << 20).chain(&b"\nb\n\n c"[..]);
+        let mut lines = Lines::new(BufReader::new(long));
+        assert_eq!(lines.next().unwrap(), Some(Line::TooLong));
+        assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"b")));
+        assert_eq!(lines.next().unwrap(), Some(Line::Whole(b" c")));
+        assert_eq!((lines.number, lines.next().unwrap()), (4, None));
+        assert!(lines.line.capacity() <= 2 * LINE_BYTES, "{}", lines.line.capacity());
+        let longest = io::repeat(b'a').take(LINE_BYTES as u64);
+        let mut lines = Lines::new(BufReader::new(longest));
+        assert!(
+            matches!(lines.next().unwrap(), Some(Line::Whole(line)) if line.len() == LINE_BYTES)
+        );
     }
 }

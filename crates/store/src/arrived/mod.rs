@@ -20,8 +20,6 @@ mod nfdump;
 #[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 mod parquet;
 mod rows;
-#[cfg(test)]
-mod tests;
 mod walk;
 
 use std::fs::File;

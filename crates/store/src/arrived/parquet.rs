@@ -1,6 +1,7 @@
 //! Parquet: row groups one after another, their columns in batches of rows. Columns with other names are not read.
 
 use std::fs::File;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
 use parquet::errors::ParquetError;
@@ -13,9 +14,9 @@ use super::rows::{ArrivedError, Reason, Rows};
 
 /// Reads all rows.
 pub(super) fn read(file: File, rows: &mut Rows<'_>) -> Result<(), ArrivedError> {
-    let path_error =
-        |rows: &Rows<'_>, error: &ParquetError| rows.error(Reason::Parquet(error.to_string()));
-    let reader = SerializedFileReader::new(file).map_err(|error| path_error(rows, &error))?;
+    let failed = |rows: &Rows<'_>, error| rows.error(Reason::Parquet(error));
+    let reader =
+        checked(|| SerializedFileReader::new(file)).map_err(|error| failed(rows, error))?;
     let schema = reader.metadata().file_metadata().schema();
     let known = schema
         .get_fields()
@@ -24,18 +25,27 @@ pub(super) fn read(file: File, rows: &mut Rows<'_>) -> Result<(), ArrivedError> 
     let (columns, fields): (Vec<_>, Vec<_>) =
         known.map(|(column, field)| (Some(column), field)).unzip();
     let is_whole = rows.is_whole(&columns)?;
-    let projection = Type::group_type_builder(schema.name()).with_fields(fields).build();
-    let all = projection.and_then(|projection| reader.get_row_iter(Some(projection)));
-    for (number, row) in (1..).zip(all.map_err(|error| path_error(rows, &error))?) {
-        let row = row.map_err(|error| path_error(rows, &error))?;
-        let values = columns.iter().flatten().zip(row.get_column_iter());
-        let mut added = Ok(());
-        for (&column, (_, value)) in values {
-            added = added.and_then(|()| add(&mut rows.row, column, value));
-        }
+    let projected = checked(|| {
+        let projection = Type::group_type_builder(schema.name()).with_fields(fields).build()?;
+        reader.get_row_iter(Some(projection))
+    });
+    let mut all = projected.map_err(|error| failed(rows, error))?;
+    let mut number = 0;
+    while let Some(row) = checked(|| all.next().transpose()).map_err(|error| failed(rows, error))? {
+        number += 1;
+        let mut values = columns.iter().flatten().zip(row.get_column_iter());
+        let added = values.try_for_each(|(&column, (_, value))| add(&mut rows.row, column, value));
         rows.end_row(number, added, is_whole);
     }
     Ok(())
+}
+
+/// Calls the library, which panics on some damaged files. What panicked is not used again.
+fn checked<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
+    match panic::catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => result.map_err(|error| error.to_string()),
+        Err(_) => Err("it is damaged".to_owned()),
+    }
 }
 
 /// Adds a value, or each value of a list.

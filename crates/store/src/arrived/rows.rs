@@ -65,7 +65,7 @@ pub enum Reason {
     /// The system's error.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is of no known kind.
+    /// A file of no known kind.
     #[error(
         "neither JSON lines of records, nor CSV with their header, nor Parquet, nor a file of nfcapd; unpack it, if it \
          is compressed"

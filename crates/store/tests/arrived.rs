@@ -1,7 +1,7 @@
 //! What a file has is read with the sums of its records, and any other bytes are counted or an error.
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::fs;
-use std::io::{self, BufReader, Read};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -9,9 +9,7 @@ use proptest::prelude::*;
 use ringtap_export::formats::{Format, Interfaces, Origins};
 use ringtap_export::sums::{RowSum, Sum};
 use ringtap_flow::{FlowKey, FlowRecord, IpVersion, Kind, Part};
-
-use super::lines::{LINE_BYTES, Line, Lines};
-use super::{Counts, read};
+use ringtap_store::arrived::{Counts, read};
 
 /// Records of TCP, UDP and ICMP, with facts of which text formats must quote and escape some.
 fn records(count: u64) -> Vec<FlowRecord> {
@@ -214,20 +212,6 @@ fn csv_with_the_columns_of_the_core_alone_has_the_core() {
     fs::write(&file, text).unwrap();
     let (sum, _) = total(file.path()).unwrap();
     assert_eq!(sum, Sum { all: 0, ..expected(&good) });
-}
-
-#[test]
-fn a_line_of_any_length_takes_bounded_memory() {
-    let long = io::repeat(b'a').take(100 << 20).chain(&b"\nb\n\n c"[..]);
-    let mut lines = Lines::new(BufReader::new(long));
-    assert_eq!(lines.next().unwrap(), Some(Line::TooLong));
-    assert_eq!(lines.next().unwrap(), Some(Line::Whole(b"b")));
-    assert_eq!(lines.next().unwrap(), Some(Line::Whole(b" c")));
-    assert_eq!((lines.number, lines.next().unwrap()), (4, None));
-    assert!(lines.capacity() <= 2 * LINE_BYTES, "{}", lines.capacity());
-    let longest = io::repeat(b'a').take(LINE_BYTES as u64);
-    let mut lines = Lines::new(BufReader::new(longest));
-    assert!(matches!(lines.next().unwrap(), Some(Line::Whole(line)) if line.len() == LINE_BYTES));
 }
 
 #[cfg(feature = "parquet")]
