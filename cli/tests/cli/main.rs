@@ -7,6 +7,7 @@
 
 mod alerts;
 mod anonymise;
+mod arrived;
 mod check;
 mod common;
 mod cuts;
