@@ -26,8 +26,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-pub use rows::{Arrived, ArrivedError, Counts, Invalid};
-use rows::{Reason, Rows};
+use rows::Rows;
+pub use rows::{Arrived, ArrivedError, Counts, Invalid, Reason};
 
 /// What a file contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
