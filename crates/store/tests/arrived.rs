@@ -124,7 +124,7 @@ fn a_folder_is_read_in_order_without_hidden_and_unfinished_files() {
 }
 
 #[test]
-fn what_is_no_file_of_records_is_an_error_with_its_name() {
+fn a_file_that_has_no_records_is_an_error_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let error = |path: &Path| {
         let error = total(path).unwrap_err();
