@@ -256,6 +256,12 @@ impl<E: Ends> Entry<E> {
         octets | (self.packets[side] == u32::MAX)
     }
 
+    /// The counters: packets and octets.
+    #[inline(always)]
+    pub(crate) fn counters(&self) -> [[u64; 2]; 2] {
+        [self.packets.map(u64::from), self.octets.map(u64::from)]
+    }
+
     /// Takes the counters: packets and octets.
     pub(crate) fn take_counters(&mut self) -> [[u64; 2]; 2] {
         let packets = std::mem::take(&mut self.packets).map(u64::from);

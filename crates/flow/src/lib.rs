@@ -24,6 +24,7 @@ mod parts;
 mod record;
 mod shelf;
 mod sink;
+mod slices;
 mod table;
 mod tcp;
 mod timeouts;
@@ -42,6 +43,7 @@ pub use ringtap_extract::{
 };
 pub use ringtap_wire::{Path, Paths, Tunnel, TunnelKind};
 pub use sink::{RecordSink, Sinks};
+pub use slices::SLICE_BYTES;
 pub use table::{FactCounts, FlowTable, Metering};
 pub use tcp::{TCP_BYTES, TcpPerformance};
 pub use timeouts::{Class, Timeouts};

@@ -17,6 +17,11 @@ pub trait Observer {
     /// A part of a flow, if flows are cut ([`crate::Metering::cut_ns`]); also the last one, before the flow ends.
     fn part(&mut self, _record: &FlowRecord) {}
 
+    /// The packets and octets of a flow in one interval, if flows are sliced ([`crate::FlowTable::with_slices`]); the rest
+    /// of the record is that of the flow so far, with the application that follows from its facts so far. `is_whole`: the
+    /// flow ends, and no other slice has packets of it.
+    fn slice(&mut self, _record: &FlowRecord, _is_whole: bool) {}
+
     /// A flow ended with this stamp, or was cut by the active timeout.
     fn ended(&mut self, record: &FlowRecord, stamp: u16);
 }

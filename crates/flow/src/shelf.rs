@@ -8,6 +8,7 @@
 //! facts    | facts | …                                     8 bytes each, same positions, as long as needed
 //! tcp      | performance | …                               same positions, if measured (tcp.rs)
 //! reported | what earlier parts had | …                    same positions, if flows are cut (parts.rs)
+//! sliced   | what earlier slices had | …                   same positions, if flows are sliced (slices.rs)
 //! ```
 //!
 //! A sweep reads entries in order, and a flow that ends is replaced by the last one. Counters that
@@ -26,6 +27,7 @@ use crate::ends::Ends;
 use crate::entry::{Entry, Key};
 use crate::index::Index;
 use crate::parts::Reported;
+use crate::slices::{Counted, Sliced};
 use crate::tcp::Connections;
 use crate::timeouts::Class;
 use crate::{EndReason, FlowKey, FlowRecord, Observer, Part, Timeouts};
@@ -46,6 +48,8 @@ pub(crate) struct Rules {
     pub(crate) tcp: bool,
     /// Flows are cut at multiples of this time, nanoseconds; 0: they are not.
     pub(crate) cut_ns: u64,
+    /// Flows are sliced by intervals of this length, nanoseconds; 0: they are not.
+    pub(crate) slice_ns: u64,
     /// The next sweep is expected before a packet of this time. Later packets are still correct, at
     /// the cost of a check of the first packet's time.
     pub(crate) calm_until_ns: u64,
@@ -63,6 +67,7 @@ impl Rules {
             names: None,
             tcp: false,
             cut_ns,
+            slice_ns: 0,
             calm_until_ns: 0,
         }
     }
@@ -94,6 +99,8 @@ pub(crate) struct Shelf<E: Ends> {
     tcp: Connections,
     /// Empty unless flows are cut.
     reported: Vec<Reported>,
+    /// Empty unless flows are sliced.
+    sliced: Vec<Sliced>,
     /// Without values: memory of flows that ended, for further flows.
     spare_facts: Vec<Facts>,
     /// Bytes of all facts.
@@ -124,6 +131,7 @@ impl<E: Ends> Shelf<E> {
             spare_facts: Vec::new(),
             tcp: Connections::default(),
             reported,
+            sliced: Vec::new(),
             fact_bytes: 0,
             carried: HashMap::new(),
             sweep_below: None,
@@ -135,6 +143,12 @@ impl<E: Ends> Shelf<E> {
     /// Reserves address space for the performance of this number of flows.
     pub(crate) fn reserve_tcp(&mut self, flows: usize) {
         self.tcp.reserve(flows);
+    }
+
+    /// Reserves address space for the slices of this number of flows.
+    pub(crate) fn reserve_slices(&mut self, flows: usize) {
+        // If the system does not reserve that much, the table grows when needed.
+        let _ = self.sliced.try_reserve_exact(flows);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -207,6 +221,11 @@ impl<E: Ends> Shelf<E> {
             self.cut_before(at, packet.ts_ns, rules, observer);
             entry = &mut self.entries[at];
         }
+        if rules.slice_ns > 0 && !self.sliced[at].has(packet.ts_ns, rules.slice_ns) {
+            self.slice(at, rules, observer);
+            self.sliced[at].turn_to(packet.ts_ns, rules.slice_ns);
+            entry = &mut self.entries[at];
+        }
         if entry.would_overflow(packet, direction) {
             self.carry_over(at);
             entry = &mut self.entries[at];
@@ -241,12 +260,70 @@ impl<E: Ends> Shelf<E> {
         let reason =
             if self.entries[at].is_closed() { EndReason::EndDetected } else { EndReason::Active };
         let mut record = self.since_cut(at, rules, reason);
+        if let Some(sliced) = self.sliced.get_mut(at) {
+            sliced.clear(&[record.packets, record.octets]);
+        }
         self.name_application(at, &mut record, rules);
         observer.part(&record);
         let facts = self.facts.get(at).map_or((0, 0), |facts| (facts.len(), facts.beyond()));
         self.reported[at].add(record, facts);
         self.entries[at].clear_packets();
         self.tcp.cut(at);
+    }
+
+    /// What the entry has counted, with what was carried over.
+    #[inline(always)]
+    fn counted(&self, at: usize) -> Counted {
+        let entry = &self.entries[at];
+        let mut all = entry.counters();
+        if !self.carried.is_empty()
+            && let Some(carried) = self.carried.get(&(entry.key(), entry.path))
+        {
+            for (own, more) in all.as_flattened_mut().iter_mut().zip(carried.as_flattened()) {
+                *own = own.wrapping_add(*more);
+            }
+        }
+        all
+    }
+
+    /// Reports the packets since the last slice, if there are any, as a slice of a flow that goes on.
+    #[cold]
+    fn slice(&mut self, at: usize, rules: &Rules, observer: &mut impl Observer) {
+        let all = self.counted(at);
+        let Some(since) = self.sliced[at].since(&all) else { return };
+        let (entry, carried) = (&self.entries[at], [[0; 2]; 2]);
+        let mut record = entry.record(self.first_ns[at], carried, &rules.paths, EndReason::Active);
+        self.sliced[at].cut_out(&mut record, since, rules.slice_ns);
+        self.sliced[at].add(all);
+        self.name_application(at, &mut record, rules);
+        if let Some(facts) = self.facts.get_mut(at) {
+            record.facts = std::mem::take(facts);
+        }
+        observer.slice(&record, false);
+        if let Some(facts) = self.facts.get_mut(at) {
+            *facts = record.facts;
+        }
+    }
+
+    /// Before the record of a flow is passed on: reports the packets since the last slice, if there are any.
+    #[inline(never)]
+    fn last_slice(
+        &self,
+        at: usize,
+        rules: &Rules,
+        all: &Counted,
+        record: &mut FlowRecord,
+        observer: &mut impl Observer,
+    ) {
+        let sliced = &self.sliced[at];
+        if !sliced.any() {
+            observer.slice(record, true);
+        } else if let Some(since) = sliced.since(all) {
+            let whole = (record.packets, record.octets, record.first_ns, record.last_ns);
+            sliced.cut_out(record, since, rules.slice_ns);
+            observer.slice(record, false);
+            (record.packets, record.octets, record.first_ns, record.last_ns) = whole;
+        }
     }
 
     /// The record of the packets since the last cut; their carried-over counts are removed.
@@ -295,6 +372,7 @@ impl<E: Ends> Shelf<E> {
             || run[0].ts_ns < entry.last_ns
             || last.ts_ns - entry.last_ns > rules.harmless_ns;
         if one_by_one
+            || rules.slice_ns > 0 && !self.sliced[at].has(last.ts_ns, rules.slice_ns)
             || rules.cut_ns > 0 && !self.reported[at].extend(run[0].ts_ns, last.ts_ns, rules.cut_ns)
             || !entry.count_run(run, direction)
         {
@@ -323,6 +401,9 @@ impl<E: Ends> Shelf<E> {
             self.reported.push(Reported::NOTHING);
             self.reported[at].open(packet.ts_ns, rules.cut_ns);
         }
+        if rules.slice_ns > 0 {
+            self.sliced.push(Sliced::new(packet.ts_ns, rules.slice_ns));
+        }
         let entry = &mut self.entries[at];
         let direction = entry.begin(packet, key, rules.uniflow);
         if packet.ts_ns.saturating_add(rules.active_ns) < rules.calm_until_ns {
@@ -349,6 +430,9 @@ impl<E: Ends> Shelf<E> {
         if let Some(reported) = self.reported.get_mut(at) {
             *reported = Reported::NOTHING;
         }
+        if let Some(sliced) = self.sliced.get_mut(at) {
+            *sliced = Sliced::new(packet.ts_ns, rules.slice_ns);
+        }
         let old = self.entries[at];
         self.tcp.restart(at, reason == EndReason::Active);
         let direction = if reason == EndReason::Active {
@@ -369,11 +453,15 @@ impl<E: Ends> Shelf<E> {
     #[inline(always)]
     fn end(&mut self, at: usize, rules: &Rules, reason: EndReason, observer: &mut impl Observer) {
         let stamp = self.entries[at].stamp();
+        let counted = if rules.slice_ns > 0 { self.counted(at) } else { [[0; 2]; 2] };
         let mut record = if rules.cut_ns > 0 {
             self.whole(at, rules, reason, observer)
         } else {
             self.record(at, rules, reason)
         };
+        if rules.slice_ns > 0 {
+            self.last_slice(at, rules, &counted, &mut record, observer);
+        }
         observer.ended(&record, stamp);
         if !record.facts.is_empty() && self.spare_facts.len() < SPARE_MAX {
             record.facts.clear();
@@ -401,6 +489,22 @@ impl<E: Ends> Shelf<E> {
             record.facts = self.facts.get(at).cloned().unwrap_or_default();
             each(record, entry.class());
         }
+    }
+
+    /// The record of every live flow with the packets that no slice has, if there are any, and its application.
+    pub(crate) fn each_unsliced(&self, rules: &Rules, each: &mut impl FnMut(&FlowRecord)) {
+        let mut at = 0;
+        self.each_record(rules, &mut |mut record, _| {
+            let counted = match self.sliced.get(at) {
+                Some(sliced) => sliced.since(&self.counted(at)).map(|since| {
+                    sliced.cut_out(&mut record, since, rules.slice_ns);
+                }),
+                None => Some(()),
+            };
+            self.name_application(at, &mut record, rules);
+            at += 1;
+            counted.into_iter().for_each(|()| each(&record));
+        });
     }
 
     /// Reports the last part of a flow that ends, unless the parts before say all. Returns the record of the whole flow.
@@ -571,6 +675,9 @@ impl<E: Ends> Shelf<E> {
         if at < self.reported.len() {
             self.reported.swap_remove(at);
         }
+        if at < self.sliced.len() {
+            self.sliced.swap_remove(at);
+        }
     }
 
     /// Ends every flow that has expired by `now_ns`, checking up to `most` entries. Returns true
@@ -598,6 +705,9 @@ impl<E: Ends> Shelf<E> {
                 }
                 if rules.cut_ns > 0 && self.reported[at].is_over(now_ns, rules.cut_ns) {
                     self.cut(at, rules, observer);
+                }
+                if rules.slice_ns > 0 && self.sliced[at].is_over(now_ns, rules.slice_ns) {
+                    self.slice(at, rules, observer);
                 }
             }
         }
@@ -634,6 +744,7 @@ impl<E: Ends> Shelf<E> {
         self.facts.truncate(left);
         self.tcp.truncate(left);
         self.reported.truncate(left);
+        self.sliced.truncate(left);
         self.sweep_below = None;
         alive
     }

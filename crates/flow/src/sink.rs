@@ -11,6 +11,10 @@ pub trait RecordSink<I = FlowRecord>: Send {
     /// If flows are cut: the record of a flow that ended, after its parts.
     fn whole(&mut self, _item: &I) {}
 
+    /// If flows are sliced: the packets of a flow in one interval, as [`Observer::slice`](crate::Observer::slice) gets them;
+    /// if they are the whole flow, its record is the next.
+    fn slice(&mut self, _item: &I, _is_whole: bool) {}
+
     /// The time of the worker: of its first packet before that is handled, and of each mark after the items that end
     /// there.
     fn time(&mut self, _time_ns: u64) {}
@@ -35,6 +39,11 @@ impl<I, A: RecordSink<I> + ?Sized, B: RecordSink<I> + ?Sized> RecordSink<I> for 
     fn whole(&mut self, item: &I) {
         self.0.whole(item);
         self.1.whole(item);
+    }
+
+    fn slice(&mut self, item: &I, is_whole: bool) {
+        self.0.slice(item, is_whole);
+        self.1.slice(item, is_whole);
     }
 
     fn time(&mut self, time_ns: u64) {

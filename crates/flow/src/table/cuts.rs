@@ -1,4 +1,6 @@
-//! Cuts against the same table without cuts.
+//! Cuts against the same table without cuts, and slices against the packets.
+
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use ringtap_stage::Attachments;
@@ -11,11 +13,14 @@ const SECOND: u64 = Timeouts::SECOND;
 const EVERY: u64 = 10 * SECOND;
 const KEY: HashKey = HashKey::from_seed(3);
 
-/// The parts and the whole flows that a table reported, in order.
+/// The parts, the slices and the whole flows that a table reported, in order.
 #[derive(Default)]
 struct Reports {
     parts: Vec<FlowRecord>,
+    slices: Vec<(FlowRecord, bool)>,
     whole: Vec<FlowRecord>,
+    /// What was in no slice before the flows were forced to end.
+    unsliced: Vec<FlowRecord>,
 }
 
 impl Observer for Reports {
@@ -23,6 +28,9 @@ impl Observer for Reports {
     fn late(&mut self, _: &PacketRecord, _: u16) {}
     fn part(&mut self, record: &FlowRecord) {
         self.parts.push(record.clone());
+    }
+    fn slice(&mut self, record: &FlowRecord, is_whole: bool) {
+        self.slices.push((record.clone(), is_whole));
     }
     fn ended(&mut self, record: &FlowRecord, _: u16) {
         self.whole.push(FlowRecord { part: None, ..record.clone() });
@@ -51,7 +59,17 @@ fn packet(ts_ns: u64, flow: u8, back: bool, tcp_flags: u8) -> PacketRecord {
 }
 
 fn run(steps: &[(u64, Step)], metering: Metering, capacity: usize) -> Reports {
-    let mut table = FlowTable::new(capacity, &metering, KEY, Arc::default());
+    run_sliced(steps, metering, capacity, None)
+}
+
+fn run_sliced(
+    steps: &[(u64, Step)],
+    metering: Metering,
+    capacity: usize,
+    slice_ns: Option<u64>,
+) -> Reports {
+    let table = FlowTable::new(capacity, &metering, KEY, Arc::default());
+    let mut table = table.with_slices(slice_ns);
     let mut reports = Reports::default();
     let mut last_ns = 0;
     for (ts_ns, step) in steps {
@@ -77,9 +95,13 @@ fn run(steps: &[(u64, Step)], metering: Metering, capacity: usize) -> Reports {
             }
         }
     }
+    let sliced = reports.slices.len();
+    table.each_unsliced(|record| reports.unsliced.push(record.clone()));
     while !table.is_empty() {
         table.drain(last_ns, 2, &mut reports);
     }
+    let (last, unsliced) = (&reports.slices[sliced..], &reports.unsliced);
+    assert!(slice_ns.is_none() || sums(last.iter().map(|(record, _)| record)) == sums(unsliced));
     assert_eq!(table.v4.fact_bytes + table.v6.fact_bytes, 0);
     reports
 }
@@ -106,6 +128,48 @@ fn joined(parts: &[FlowRecord]) -> Vec<FlowRecord> {
 fn sorted(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
     records.sort();
     records
+}
+
+/// Packets and octets by interval, sender, receiver and protocol.
+type Sums = BTreeMap<(u64, [u16; 2], u8), [u64; 2]>;
+
+const SLICE: u64 = 4 * SECOND;
+
+fn add(sums: &mut Sums, key: (u64, [u16; 2], u8), [packets, octets]: [u64; 2]) {
+    let sum = sums.entry(key).or_default();
+    *sum = [sum[0] + packets, sum[1] + octets];
+}
+
+/// The sums of slices.
+fn sums<'a>(slices: impl IntoIterator<Item = &'a FlowRecord>) -> Sums {
+    let mut all = Sums::new();
+    for slice in slices {
+        let interval = slice.first_ns / SLICE;
+        assert_eq!(interval, slice.last_ns / SLICE, "{slice:?}");
+        let key = &slice.key;
+        for (side, ports) in [[key.src_port, key.dst_port], [key.dst_port, key.src_port]]
+            .into_iter()
+            .enumerate()
+            .filter(|&(side, _)| slice.packets[side] > 0)
+        {
+            let sum = [slice.packets[side], slice.octets[side]];
+            add(&mut all, (interval, ports, key.protocol), sum);
+        }
+    }
+    all
+}
+
+/// The sums of the packets themselves.
+fn of_packets(steps: &[(u64, Step)]) -> Sums {
+    let mut all = Sums::new();
+    for (ts_ns, step) in steps {
+        if let Step::Packet { flow, back, flags, .. } = step {
+            let packet = packet(*ts_ns, *flow, *back, *flags);
+            let key = (ts_ns / SLICE, [packet.src_port, packet.dst_port], packet.protocol);
+            add(&mut all, key, [1, packet.ip_len.into()]);
+        }
+    }
+    all
 }
 
 /// Packets and marks, mostly forward in time, sometimes late, sometimes after a step back.
@@ -153,6 +217,49 @@ proptest! {
             prop_assert_eq!(part.first_ns / EVERY, part.last_ns / EVERY, "{:?}", part);
         }
     }
+}
+
+proptest! {
+    #[test]
+    fn slices_are_the_packets_of_each_interval(
+        steps in steps(),
+        uniflow in any::<bool>(),
+        cut_ns in prop_oneof![Just(None), Just(Some(EVERY)), Just(Some(SECOND))],
+        active in prop_oneof![Just(u64::MAX), Just(25 * SECOND)],
+        capacity in prop_oneof![Just(64_usize), Just(3)],
+    ) {
+        let timeouts = Timeouts { active_ns: active, ..Timeouts::default() };
+        let metering = Metering { timeouts, uniflow, cut_ns, ..Metering::default() };
+        let plain = run(&steps, metering, capacity);
+        let sliced = run_sliced(&steps, metering, capacity, Some(SLICE));
+        prop_assert_eq!(&sliced.whole, &plain.whole);
+        prop_assert_eq!(&sliced.parts, &plain.parts);
+        prop_assert_eq!(sums(sliced.slices.iter().map(|(slice, _)| slice)), of_packets(&steps));
+        // The record of a flow in one slice follows it.
+        let whole: Vec<_> = sliced.slices.iter().filter(|(_, is_whole)| *is_whole).collect();
+        for (slice, _) in &whole {
+            prop_assert!(sliced.whole.contains(slice), "{:?}", slice);
+        }
+        prop_assert!(whole.len() <= sliced.whole.len());
+    }
+}
+
+/// At a mark only flows with packets that no slice has are sliced.
+#[test]
+fn a_mark_slices_only_flows_with_packets() {
+    let at = |ts_s: u64, flow: u8| {
+        (ts_s * SECOND, Step::Packet { flow, back: false, flags: 16, fact: None })
+    };
+    let mark = |ts_s: u64| (ts_s * SECOND, Step::Mark);
+    let steps = [at(1_001, 1), at(1_002, 2), mark(1_004), at(1_005, 1), mark(1_008), mark(1_012)];
+    let reports = run_sliced(&steps, Metering::default(), 64, Some(SLICE));
+    let shown = |(slice, is_whole): &(FlowRecord, bool)| {
+        assert!(!is_whole && slice.end_reason == EndReason::Active);
+        (slice.key.src_port, slice.first_ns / SLICE, slice.packets[0])
+    };
+    let mut shown: Vec<_> = reports.slices.iter().map(shown).collect();
+    shown.sort_unstable();
+    assert_eq!(shown, [(1, 250, 1), (1, 251, 1), (2, 250, 1)]);
 }
 
 /// A mark reports what is live and had packets, once.

@@ -137,6 +137,17 @@ impl FlowTable {
         self
     }
 
+    /// The same table; flows are sliced ([`Observer::slice`]) by intervals of this length since 1970, nanoseconds, if there
+    /// is one.
+    pub fn with_slices(mut self, every_ns: Option<u64>) -> Self {
+        self.rules.slice_ns = every_ns.unwrap_or(0);
+        if self.rules.slice_ns > 0 {
+            self.v4.reserve_slices(self.capacity);
+            self.v6.reserve_slices(self.capacity);
+        }
+        self
+    }
+
     /// Items of the last burst with facts whose kind depends on the side, of flows whose SYN was seen, in order; and
     /// whether the client sent them.
     pub fn sides(&self) -> &[(usize, bool)] {
@@ -358,6 +369,12 @@ impl FlowTable {
     pub fn each_record(&self, mut each: impl FnMut(FlowRecord, Class)) {
         self.v4.each_record(&self.rules, &mut each);
         self.v6.each_record(&self.rules, &mut each);
+    }
+
+    /// The record of every live flow, with its application and the packets that no slice has; only those with any.
+    pub fn each_unsliced(&self, mut each: impl FnMut(&FlowRecord)) {
+        self.v4.each_unsliced(&self.rules, &mut each);
+        self.v6.each_unsliced(&self.rules, &mut each);
     }
 
     /// Ends every flow that has expired by `now_ns`, checking up to `most` entries a call. Returns
