@@ -301,9 +301,28 @@ impl Volumes {
             before.intervals = std::mem::replace(&mut self.intervals, later);
             before.units = before.intervals.values().map(VolumeCounts::units).sum();
             self.units -= before.units;
-            before.total = std::mem::take(&mut self.total);
+            let all = std::mem::take(&mut self.total);
+            (before.total, self.total) = self.totals(all, &before);
         }
         before
+    }
+
+    /// Of a total, that of the intervals handed over and that of the later ones here, of which packets are ahead of time.
+    /// Packets of intervals without room are handed over.
+    fn totals(&self, all: VolumeCounts, before: &Self) -> (VolumeCounts, VolumeCounts) {
+        let sum = |rows: &BTreeMap<u64, VolumeCounts>| {
+            let mut sum = VolumeCounts::default();
+            rows.values().for_each(|row| sum.merge(row));
+            VolumeCounts { conversations: [0; 2], ..sum }
+        };
+        let later = sum(&self.intervals);
+        let packets = |one: &VolumeCounts| [one.packets.handled, one.packets.inner];
+        if packets(&later) == [0; 2] {
+            return (all, later);
+        }
+        let own = sum(&before.intervals);
+        let with_room = [0, 1].map(|kind| packets(&own)[kind] + packets(&later)[kind]);
+        if with_room == packets(&all) { (own, later) } else { (all, VolumeCounts::default()) }
     }
 
     /// Ends counting in this shard.

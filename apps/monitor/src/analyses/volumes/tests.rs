@@ -54,6 +54,9 @@ fn intervals_handed_over_early_and_late_are_the_same_together() {
             if number >= cut {
                 let part = own.take_before(time);
                 assert!(rows(&part).iter().all(|(interval, _)| interval.end <= time));
+                // Packets ahead of time are in no total before their interval.
+                let handled = rows(&part).iter().map(|(_, handled)| handled).sum::<u64>();
+                assert_eq!(part.packets().handled, handled);
                 merged.merge(part);
             }
         }
