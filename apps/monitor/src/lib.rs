@@ -46,7 +46,7 @@ mod worker;
 pub use alerts::{Alert, AlertState, Flood, FloodKind, Subject};
 pub use analyses::activity::{Limits, UnknownLimit};
 pub use analyses::scans::Suspects;
-pub use analyses::{About, Analyses, Context, Section, UnknownAnalysis};
+pub use analyses::{About, Analyses, Context, Scope, Section, UnknownAnalysis};
 pub use app::Monitor;
 pub use merger::MonitorMerger;
 pub use options::{Options, Setup, TOP_MOST};

@@ -186,6 +186,7 @@ impl MonitorMerger {
         if let (Some(all), Some(own)) = (&mut self.state, findings.state) {
             all.images.push(own.image);
             all.conversations_lost += own.conversations_lost;
+            all.early_lost += own.early_lost;
         }
         self.volumes.merge(findings.volumes);
         if let (Some(all), Some(own)) = (&mut self.series, &findings.series) {
@@ -287,7 +288,7 @@ impl Merger for MonitorMerger {
                 state.part = parts.next;
                 state.from_ns = parts.until_ns.unwrap_or(state.from_ns);
             } else {
-                let tables = state::tables_of(state::saved(on));
+                let tables = state::tables_of(state::saved(on), true);
                 let volumes = state::image(&[], &tables, |table, rows| {
                     if *table == PROTOCOLS || *table == INTERVALS {
                         self.volumes.save(table, rows);

@@ -6,20 +6,22 @@ use std::sync::Arc;
 use ringtap_engine::{AppOptions, Memory, Plan, PlanError, within};
 use ringtap_enrich::{Enrichment, EntryKind, Geo, STAGE_BYTES, WatchList};
 use ringtap_extract::{Extractors, Names};
-use ringtap_flow::{FlowTable, Metering, PART_BYTES};
+use ringtap_flow::{FlowTable, Metering, PART_BYTES, SLICE_BYTES};
 use ringtap_wire::{HashKey, Paths, Tunnels};
 use serde::{Serialize, Serializer};
 
 use crate::analyses::activity::{Limits, row_bytes};
-use crate::analyses::applications;
 use crate::analyses::volumes::{MOST_INTERVALS, ROW_UNITS};
-use crate::analyses::{Analyses, Context};
+use crate::analyses::{Analyses, Context, Scope};
+use crate::analyses::{applications, names};
 use crate::held::HELD_BYTES;
 use crate::state::{Identity, STATE_FLOW_BYTES, part_bytes};
 
 /// The default interval of an interface.
 const LIVE_INTERVAL_NS: u64 = 60_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
+/// The longest slices of flows on a page.
+const PAGE_NS: u64 = 60 * SECOND_NS;
 /// The threshold of P. Lee's, T. Bu's and G. Chandranmenon's paper for both kinds of scans.
 const SCAN_THRESHOLD: u32 = 20;
 /// Rows in each list of talkers.
@@ -106,6 +108,9 @@ pub struct Options {
     /// Whether the report has charts.
     #[serde(skip)]
     pub charts: bool,
+    /// Whether a page shows flows while the run goes on.
+    #[serde(skip)]
+    pub page: bool,
     /// Chosen by the plan: bytes for the facts of live flows, of all workers together.
     #[serde(skip_serializing_if = "is_zero")]
     pub fact_bytes: u64,
@@ -141,6 +146,7 @@ impl Default for Options {
             digest: false,
             state: None,
             charts: false,
+            page: false,
             fact_bytes: 0,
             name_bytes: 0,
             payload_bytes: 0,
@@ -195,6 +201,7 @@ impl Options {
         let rows = [
             (on.need_flows(), FLOW_BYTES),
             (self.metering.cut_ns.is_some(), PART_BYTES),
+            (self.slice_ns().is_some(), SLICE_BYTES),
             (on.volumes, CONVERSATION_BYTES),
             (self.state.is_some(), STATE_FLOW_BYTES),
             (self.saves_parts(), part_bytes(on)[0]),
@@ -208,6 +215,7 @@ impl Options {
     /// What the analyses get of these options, once the plan is made.
     pub(crate) fn context(&self, hash_key: HashKey, shares: Vec<u32>) -> Context {
         Context {
+            scope: Scope::Run,
             interval_ns: self.interval_ns,
             scan_threshold: self.scan_threshold,
             limits: self.limits,
@@ -228,14 +236,28 @@ impl Options {
         self.state.as_ref().is_some_and(|state| state.in_parts)
     }
 
+    /// The length of slices of flows, if any are needed: states by intervals, and a page by minutes.
+    pub fn slice_ns(&self) -> Option<u64> {
+        let most_ns = self.page.then_some(PAGE_NS);
+        if !self.saves_parts() {
+            return most_ns;
+        }
+        let interval_ns = self.interval_ns.unwrap_or(LIVE_INTERVAL_NS);
+        let part = most_ns.and_then(|most_ns| part_of(interval_ns, most_ns, 1));
+        Some(part.unwrap_or(interval_ns))
+    }
+
     /// A distance of marks, at most `tick_ns` if that is a second, so that multiples of `marks_ns` and of `step_ns` have
     /// marks.
     fn with_marks(&self, tick_ns: u64, step_ns: Option<u64>) -> u64 {
         let Some(marks_ns) = self.marks_ns else { return tick_ns };
-        let (mut whole, mut rest) = (marks_ns / SECOND_NS, step_ns.unwrap_or(0) / SECOND_NS);
-        while rest > 0 {
-            (whole, rest) = (rest, whole % rest);
+        let both_ns = greatest_divisor(marks_ns, step_ns.unwrap_or(0));
+        if !both_ns.is_multiple_of(SECOND_NS)
+            && let Some(part_ns) = part_of(both_ns, tick_ns, SECOND_NS)
+        {
+            return part_ns;
         }
+        let whole = greatest_divisor(marks_ns / SECOND_NS, step_ns.unwrap_or(0) / SECOND_NS);
         let most = (tick_ns / SECOND_NS).clamp(1, whole.max(1));
         let divides = |part: &u64| whole.is_multiple_of(*part);
         (1..=most).rev().find(divides).unwrap_or(1) * SECOND_NS
@@ -243,7 +265,9 @@ impl Options {
 
     /// Memory of the list of names, and of the volumes by application in each worker and the merger.
     fn application_bytes(&self, workers: u64) -> u64 {
-        let rows = applications::most_bytes(self.names.labels()) * (workers + 1);
+        // A part has two kinds of them.
+        let tables = workers * if self.saves_parts() { 3 } else { 1 } + 1;
+        let rows = applications::most_bytes(self.names.labels()) * tables;
         self.names.memory() as u64 + if self.analyses.applications { rows } else { 0 }
     }
 }
@@ -281,15 +305,27 @@ impl AppOptions for Options {
         // A part ends with its interval, and activity has few intervals at a time.
         let interval_ns = self.interval_ns.filter(|_| self.saves_parts() || self.on().activity);
         let tick_ns = interval_ns.map_or(tick_ns, |interval_ns| {
-            (interval_ns / interval_ns.div_ceil(tick_ns)).max(SECOND_NS)
+            // Multiples of the interval have marks, or all marks are at its multiples.
+            part_of(interval_ns, tick_ns, SECOND_NS).unwrap_or_else(|| match interval_ns {
+                1..SECOND_NS => seconds_of(interval_ns),
+                _ => (interval_ns / interval_ns.div_ceil(tick_ns).max(1)).max(SECOND_NS),
+            })
         });
         self.with_marks(tick_ns, interval_ns)
     }
 
     fn live_tick_ns(&self) -> u64 {
-        let steps = [self.interval_ns, self.metering.cut_ns];
+        // A part ends with its interval, or several if they are shorter than a second.
+        let interval_ns =
+            self.interval_ns.map(|ns| if self.saves_parts() { seconds_of(ns) } else { ns });
+        let steps = [interval_ns, self.metering.cut_ns];
         let tick_ns = steps.into_iter().flatten().fold(self.tick_ns(), u64::min).max(SECOND_NS);
-        self.with_marks(tick_ns, None)
+        let interval_ns = self.interval_ns.filter(|_| self.saves_parts());
+        let tick_ns = self.with_marks(tick_ns, interval_ns);
+        match greatest_divisor(tick_ns, interval_ns.unwrap_or(0)) {
+            both_ns if both_ns >= SECOND_NS => both_ns,
+            _ => tick_ns,
+        }
     }
 
     fn settle(&mut self, memory: &Memory) -> Result<(), PlanError> {
@@ -328,9 +364,9 @@ impl AppOptions for Options {
             if extracts && names { (rest / NAMES_PART).min(MOST_NAME_BYTES) } else { 0 };
         self.interval_units = rows.units;
         self.max_activities = rows.activities;
-        let tables_of_names = 2 + u64::from(self.saves_parts());
+        let halves = 4 + if self.saves_parts() { names::HALVES_OF_PART } else { 0 };
         let beside =
-            rows.bytes + self.fact_bytes + self.payload_bytes + tables_of_names * self.name_bytes;
+            rows.bytes + self.fact_bytes + self.payload_bytes + halves * self.name_bytes / 2;
         let affordable = ((rest - beside) / flow_bytes).max(1);
         let most_flows = FlowTable::MOST as u64 * memory.workers;
         if let Some(flows) = self.max_flows {
@@ -347,6 +383,27 @@ impl AppOptions for Options {
         }
         Ok(())
     }
+}
+
+/// The greatest number that divides both; the first one if the other is 0.
+fn greatest_divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { greatest_divisor(other, one % other) }
+}
+
+/// The least multiple of a time that is at least a second.
+fn seconds_of(time_ns: u64) -> u64 {
+    time_ns.saturating_mul(SECOND_NS.div_ceil(time_ns.max(1)))
+}
+
+/// Most parts that [`part_of`] tries.
+const MOST_PARTS: u64 = 100_000;
+
+/// The longest part of a time, at most `most_ns` and at least `least_ns`, of which the time is a multiple, if there is one.
+fn part_of(time_ns: u64, most_ns: u64, least_ns: u64) -> Option<u64> {
+    let first = time_ns.div_ceil(most_ns.max(1)).max(1);
+    let last = (time_ns / least_ns.max(1)).min(first.saturating_add(MOST_PARTS));
+    let parts = (first..=last).find(|parts| time_ns.is_multiple_of(*parts))?;
+    Some(time_ns / parts)
 }
 
 /// The rows of intervals of a run, and their memory.
@@ -539,6 +596,42 @@ mod tests {
         ] {
             assert_eq!(tick(rotate_s, interval_s), is, "{rotate_s} {interval_s:?}");
         }
+    }
+
+    #[test]
+    fn parts_of_states_end_at_marks_and_slices_with_them() {
+        let second = SECOND_NS;
+        for interval_ns in [
+            100_000_000,
+            700_000_000,
+            second,
+            2_500_000_000,
+            61 * second,
+            100 * second,
+            3600 * second,
+        ] {
+            for (marks_ns, page) in [(None, true), (None, false), (Some(300 * second), false)] {
+                let state = Identity { run: 1, probe: "a".into(), in_parts: true };
+                let (state, interval_ns) = (Some(state), Some(interval_ns));
+                let options = Options { state, interval_ns, marks_ns, page, ..Options::default() };
+                let interval_ns = interval_ns.unwrap_or(1);
+                for tick_ns in [options.tick_ns(), options.live_tick_ns()] {
+                    let is_aligned = interval_ns.is_multiple_of(tick_ns)
+                        || tick_ns.is_multiple_of(interval_ns)
+                        // No second has a whole number of these.
+                        || marks_ns.is_some() && interval_ns == 700_000_000;
+                    assert!(is_aligned && tick_ns >= second, "{interval_ns}: {tick_ns}");
+                }
+                let slice_ns = options.slice_ns().unwrap();
+                assert!(interval_ns.is_multiple_of(slice_ns), "{interval_ns}: {slice_ns}");
+                assert!(if page { slice_ns <= PAGE_NS } else { slice_ns == interval_ns });
+                let flow_bytes = |state| Options { state, ..options.clone() }.flow_bytes();
+                assert!(flow_bytes(options.state.clone()) > flow_bytes(None));
+            }
+        }
+        let page = Options { page: true, ..Options::default() };
+        assert_eq!((page.slice_ns(), Options::default().slice_ns()), (Some(PAGE_NS), None));
+        assert_eq!(page.flow_bytes() - Options::default().flow_bytes(), SLICE_BYTES);
     }
 
     #[test]

@@ -63,6 +63,8 @@ struct FlowEvents {
     messages: Option<Messages>,
     /// Whether sinks get parts of flows.
     cuts: bool,
+    /// Whether a sink gets slices of flows.
+    page: bool,
     /// Whether no flow can have two intervals with the same stamp. If intervals are so short that
     /// one can, every packet is noted.
     stamps_valid: bool,
@@ -92,6 +94,7 @@ impl MonitorWorker {
                 let fact_room = setup.context.part(options.fact_bytes, shard);
                 let table = FlowTable::new(capacity, &options.metering, key, paths);
                 let table = table.with_fact_room(fact_room).with_tcp(on.tcp);
+                let table = table.with_slices(options.slice_ns());
                 match names {
                     Some(names) => table.with_names(Arc::clone(names)),
                     None => table,
@@ -116,6 +119,7 @@ impl MonitorWorker {
                     .then(|| Messages::new(&setup.paths)),
                 sinks,
                 cuts: options.metering.cut_ns.is_some(),
+                page: options.page,
                 stamps_valid,
             },
             tunnels: setup.tunnels,
@@ -477,6 +481,18 @@ impl Observer for FlowObserver<'_> {
                 Some(stage) => stage.record(record),
                 None => record,
             });
+        }
+    }
+
+    fn slice(&mut self, record: &FlowRecord, is_whole: bool) {
+        let FlowEvents { saver, sinks, stage, page, .. } = &mut *self.events;
+        saver.iter_mut().for_each(|saver| saver.on_slice(record));
+        if let (true, Some(records)) = (*page, &mut sinks.records) {
+            let record = match stage {
+                Some(stage) => stage.record(record),
+                None => record,
+            };
+            records.slice(record, is_whole);
         }
     }
 

@@ -12,6 +12,7 @@ mod live;
 mod oracle;
 mod paths;
 mod payload_truth;
+mod slices;
 mod tcp;
 mod times;
 mod traces;

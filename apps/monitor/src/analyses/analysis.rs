@@ -17,6 +17,19 @@ use crate::alerts::Signal;
 use crate::times::Times;
 use crate::totals::Totals;
 
+/// What the tables of an analysis are of. It decides what adds up the volumes of flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// A run: records.
+    Run,
+    /// A part of a run, for its state: slices; and records, for what is counted where a flow ends.
+    Part,
+    /// A merge of whole runs: as in a run, but for the volumes that states have by pair and port.
+    WholeRuns,
+    /// A merge of some parts of runs: the rows of slices.
+    SomeParts,
+}
+
 /// What an analysis gets of a run: its options, and its part of the memory.
 #[derive(Clone)]
 pub struct Context {
@@ -30,6 +43,8 @@ pub struct Context {
     pub top: usize,
     /// The watched entries, if any.
     pub watch: Option<Arc<WatchList>>,
+    /// What the tables are of.
+    pub scope: Scope,
     /// The run whose state is saved, or 0.
     pub run: u64,
     /// Most live flows of all workers together.
@@ -77,6 +92,8 @@ pub trait Analysis: Sized {
     const TAKES_RECORDS: bool = false;
     /// Whether it needs the messages in payloads.
     const TAKES_EVENTS: bool = false;
+    /// Whether it needs slices of flows: packets and octets by interval.
+    const TAKES_SLICES: bool = false;
     /// Memory for a live flow that shares no row with others, bytes.
     const FLOW_BYTES: u64 = 0;
     /// Fixed memory in each worker, bytes.
@@ -84,6 +101,9 @@ pub trait Analysis: Sized {
 
     /// The tables that it saves in a state: whole, so that thresholds and limits apply after a merge.
     const TABLES: &'static [&'static Schema] = &[];
+
+    /// The tables that it makes of slices; those that are not in `TABLES` are absent from older states.
+    const SLICE_TABLES: &'static [&'static Schema] = &[];
 
     /// The type of its partial results.
     type Found: Send;
@@ -101,6 +121,10 @@ pub trait Analysis: Sized {
     #[inline(always)]
     fn on_record(&mut self, _record: &FlowRecord) {}
 
+    /// Handles a slice of a flow.
+    #[inline(always)]
+    fn on_slice(&mut self, _slice: &FlowRecord) {}
+
     /// Handles a message in a payload.
     fn on_event(&mut self, _event: &Event) {}
 
@@ -114,6 +138,9 @@ pub trait Analysis: Sized {
 
     /// Adds its rows to one of its tables, and changes nothing.
     fn save(&mut self, _table: &'static Schema, _rows: &mut Rows) {}
+
+    /// Adds the rows of a slice to one of its tables.
+    fn save_slice(_table: &'static Schema, _slice: &FlowRecord, _run: u64, _rows: &mut Rows) {}
 
     /// Adds a row of one of its tables, each of which comes once; `None` if it never saves such a row.
     fn load(&mut self, _table: &'static Schema, _row: &Row<'_>) -> Option<()> {

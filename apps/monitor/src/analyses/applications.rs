@@ -1,4 +1,5 @@
-//! Applications: flows, packets and octets by the label of each flow record.
+//! Applications: flows, packets and octets by the label of each flow record; in some parts of a state, packets and octets
+//! are those of slices.
 //!
 //! Labels come from the list of names, the protocols and the well-known ports, so there are at most as many rows as
 //! those have labels. All sums are exact, and independent of the order of records.
@@ -15,7 +16,7 @@ use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
 use serde::Serialize;
 
-use super::analysis::{About, Analysis, Context, Merge, Section, Signals};
+use super::analysis::{About, Analysis, Context, Merge, Scope, Section, Signals};
 use crate::volume::is_zero;
 
 /// Volumes by application, from flow records.
@@ -62,6 +63,9 @@ impl ApplicationVolume {
 /// The label, or nothing for flows without one; flows, packets and octets.
 static APPLICATIONS: Schema = Schema::new("applications", 0, &[Op::Add; 3]);
 
+/// The same label; packets and octets of slices.
+static SLICES: Schema = Schema::new("applications_by_time", 0, &[Op::Add; 2]);
+
 /// Memory of a row in a map, bytes.
 const ROW_BYTES: u64 = 100;
 /// Labels that do not come from the list, at most.
@@ -75,15 +79,15 @@ pub(crate) fn most_bytes(labels: usize) -> u64 {
 /// Labels that are found without a search, if they are met often.
 const RECENT: usize = 256;
 
-/// The sums of one shard. Flows without a label are counted as [`Label::EMPTY`], because those with and without one mix
-/// at random.
-pub struct ApplicationTable {
+/// Sums by label. Flows without a label are counted as [`Label::EMPTY`], because those with and without one mix at
+/// random.
+struct Sums {
     rows: BTreeMap<Label, ApplicationVolume>,
-    /// Sums that are not in `rows` yet, each at a place given by its label; without flows there is none.
+    /// Sums that are not in `rows` yet, each at a place given by its label; without flows and packets there is none.
     recent: Box<[(Label, ApplicationVolume); RECENT]>,
 }
 
-impl Default for ApplicationTable {
+impl Default for Sums {
     fn default() -> Self {
         Self {
             rows: BTreeMap::new(),
@@ -92,7 +96,7 @@ impl Default for ApplicationTable {
     }
 }
 
-impl ApplicationTable {
+impl Sums {
     #[inline]
     fn add(&mut self, label: Label, more: ApplicationVolume) {
         let place = (label.head().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize;
@@ -107,7 +111,7 @@ impl ApplicationTable {
     fn make_room(&mut self, place: usize, label: Label) {
         let empty = (label, ApplicationVolume::default());
         let (label, volume) = std::mem::replace(&mut self.recent[place], empty);
-        if volume.flows > 0 {
+        if volume.flows | volume.packets > 0 {
             self.rows.entry(label).or_default().add(volume);
         }
     }
@@ -140,45 +144,105 @@ impl ApplicationTable {
     }
 }
 
+/// The sums of one shard.
+pub struct ApplicationTable {
+    scope: Scope,
+    flows: Sums,
+    /// In a part of a state: the packets and octets of slices, by the label that a flow had then.
+    slices: Option<Sums>,
+}
+
+impl ApplicationTable {
+    fn of(scope: Scope) -> Self {
+        let slices = (scope == Scope::Part).then(Sums::default);
+        Self { scope, flows: Sums::default(), slices }
+    }
+
+    /// The label and the volume of a record, as one flow.
+    #[inline(always)]
+    fn row_of(record: &FlowRecord) -> (Label, ApplicationVolume) {
+        let label = record.application.map_or(Label::EMPTY, |application| application.label);
+        let volume = ApplicationVolume {
+            flows: 1,
+            packets: record.packets.iter().sum(),
+            octets: record.octets.iter().sum(),
+        };
+        (label, volume)
+    }
+}
+
+/// Adds a label to [`SLICES`].
+fn save_volume(label: Label, volume: ApplicationVolume, rows: &mut StateRows) {
+    rows.push(&[], &[volume.packets, volume.octets], label.as_str().as_bytes());
+}
+
 impl Analysis for ApplicationTable {
     const TAKES_RECORDS: bool = true;
+    const TAKES_SLICES: bool = true;
     const TABLES: &'static [&'static Schema] = &[&APPLICATIONS];
+    const SLICE_TABLES: &'static [&'static Schema] = &[&SLICES];
 
     type Found = Self;
     type Merger = ApplicationMerger;
 
-    fn new(_: &Context, _: Shard) -> Self {
-        Self::default()
+    fn new(context: &Context, _: Shard) -> Self {
+        Self::of(context.scope)
     }
 
     #[inline]
     fn on_record(&mut self, record: &FlowRecord) {
-        let label = record.application.map_or(Label::EMPTY, |application| application.label);
-        self.add(
-            label,
-            ApplicationVolume {
-                flows: 1,
-                packets: record.packets.iter().sum(),
-                octets: record.octets.iter().sum(),
-            },
-        );
+        let (label, volume) = Self::row_of(record);
+        let only_flows = ApplicationVolume { flows: 1, ..ApplicationVolume::default() };
+        self.flows.add(label, if self.scope == Scope::SomeParts { only_flows } else { volume });
     }
 
-    fn save(&mut self, _: &'static Schema, rows: &mut StateRows) {
-        self.settle();
-        for (label, volume) in &self.rows {
+    #[inline]
+    fn on_slice(&mut self, slice: &FlowRecord) {
+        let (label, volume) = Self::row_of(slice);
+        if let Some(slices) = &mut self.slices {
+            slices.add(label, ApplicationVolume { flows: 0, ..volume });
+        }
+    }
+
+    fn save(&mut self, table: &'static Schema, rows: &mut StateRows) {
+        if *table == SLICES {
+            // The records of a run have the packets of all of its slices but those of live flows.
+            let all = self.slices.as_mut().unwrap_or(&mut self.flows);
+            all.settle();
+            all.rows.iter().for_each(|(label, volume)| save_volume(*label, *volume, rows));
+            return;
+        }
+        self.flows.settle();
+        for (label, volume) in &self.flows.rows {
             let ApplicationVolume { flows, packets, octets } = *volume;
             rows.push(&[], &[flows, packets, octets], label.as_str().as_bytes());
         }
     }
 
-    fn load(&mut self, _: &'static Schema, row: &Row<'_>) -> Option<()> {
+    fn save_slice(_: &'static Schema, slice: &FlowRecord, _: u64, rows: &mut StateRows) {
+        let (label, volume) = Self::row_of(slice);
+        save_volume(label, volume, rows);
+    }
+
+    fn load(&mut self, table: &'static Schema, row: &Row<'_>) -> Option<()> {
         let label = match row.tail {
             [] => Label::EMPTY,
             text => Label::new(text)?,
         };
-        let [flows, packets, octets] = row.numbers();
-        self.add(label, ApplicationVolume { flows, packets, octets });
+        let by_time = self.scope == Scope::SomeParts;
+        let volume = if *table == SLICES {
+            let [packets, octets] = row.numbers();
+            ApplicationVolume { flows: 0, packets, octets }
+        } else {
+            let [flows, packets, octets] = row.numbers();
+            match by_time {
+                true => ApplicationVolume { flows, ..ApplicationVolume::default() },
+                false => ApplicationVolume { flows, packets, octets },
+            }
+        };
+        if by_time || *table == APPLICATIONS {
+            self.flows.add(label, volume);
+        }
         Some(())
     }
 
@@ -189,7 +253,7 @@ impl Analysis for ApplicationTable {
 
 /// The sums of all shards.
 pub struct ApplicationMerger {
-    all: ApplicationTable,
+    all: Sums,
     top: usize,
 }
 
@@ -197,11 +261,11 @@ impl Merge<ApplicationTable> for ApplicationMerger {
     type Section = Applications;
 
     fn new(context: &Context) -> Self {
-        Self { all: ApplicationTable::default(), top: context.top }
+        Self { all: Sums::default(), top: context.top }
     }
 
     fn merge(&mut self, found: ApplicationTable) {
-        self.all.merge(found);
+        self.all.merge(found.flows);
     }
 
     fn end(self, _: Signals<'_>) -> Applications {
@@ -222,7 +286,9 @@ impl Section for Applications {
         ]);
         let unlabelled = Some(("(without a label)", self.unlabelled));
         let rows = self.rows.iter().map(|row| (row.application.as_str(), row.volume));
-        for (name, volume) in rows.chain(unlabelled.filter(|(_, volume)| volume.flows > 0)) {
+        for (name, volume) in
+            rows.chain(unlabelled.filter(|(_, volume)| volume.flows | volume.packets > 0))
+        {
             table.row([
                 name.into(),
                 Cell::bytes(volume.octets),
@@ -262,11 +328,11 @@ mod tests {
             record("d", [1, 0], [1, 0]),
             record("", [7, 0], [8, 0]),
         ];
-        let mut parts = [ApplicationTable::default(), ApplicationTable::default()];
+        let mut parts = [Scope::Run; 2].map(ApplicationTable::of);
         for (number, record) in records.iter().enumerate() {
             parts[number % 2].on_record(record);
         }
-        let [mut one, other] = parts;
+        let [mut one, other] = parts.map(|part| part.flows);
         one.merge(other);
         let report = one.report(3);
         let row = |application: &str, flows, packets, octets| ApplicationRow {

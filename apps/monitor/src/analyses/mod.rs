@@ -31,7 +31,7 @@ use serde::Serialize;
 
 use crate::totals::Totals;
 
-pub use analysis::{About, Context, Section};
+pub use analysis::{About, Context, Scope, Section};
 pub(crate) use analysis::{Analysis, Merge, Signals};
 
 /// Generates from the list: the set of names, the parts of a worker and of the merger, messages
@@ -125,6 +125,13 @@ macro_rules! analyses {
                 })*
             }
 
+            #[inline(always)]
+            pub(crate) fn on_slice(&mut self, slice: &FlowRecord) {
+                $(if <$part as Analysis>::TAKES_SLICES && let Some(own) = &mut self.$name {
+                    own.on_slice(slice);
+                })*
+            }
+
             pub(crate) fn on_event(&mut self, event: &Event) {
                 $(if <$part as Analysis>::TAKES_EVENTS && let Some(own) = &mut self.$name {
                     own.on_event(event);
@@ -141,25 +148,50 @@ macro_rules! analyses {
                 })*
             }
 
-            /// The tables of these analyses in a state, in order.
-            pub(crate) fn tables(on: Analyses) -> Vec<&'static Schema> {
+            /// The tables of these analyses in a state, in order; `by_time`: with all that are made of slices.
+            pub(crate) fn tables(on: Analyses, by_time: bool) -> Vec<&'static Schema> {
                 let mut all = Vec::new();
                 $(if on.$name {
                     all.extend_from_slice(<$part as Analysis>::TABLES);
+                    let more = <$part as Analysis>::SLICE_TABLES.iter().copied();
+                    let further = |table: &&Schema| !<$part as Analysis>::TABLES.contains(table);
+                    all.extend(more.filter(|table| by_time && further(table)));
                 })*
                 all
             }
 
+            /// Whether a table is made of slices.
+            pub(crate) fn has_slices(table: &'static Schema) -> bool {
+                false $(|| <$part as Analysis>::SLICE_TABLES.contains(&table))*
+            }
+
+            /// Adds the rows of a slice to a table of a state.
+            pub(crate) fn save_slice(
+                table: &'static Schema,
+                slice: &FlowRecord,
+                run: u64,
+                rows: &mut Rows,
+            ) {
+                $(if <$part as Analysis>::SLICE_TABLES.contains(&table) {
+                    <$part as Analysis>::save_slice(table, slice, run, rows);
+                })*
+            }
+
             /// Adds the rows of a table of a state.
             pub(crate) fn save(&mut self, table: &'static Schema, rows: &mut Rows) {
-                $(if <$part as Analysis>::TABLES.contains(&table) && let Some(own) = &mut self.$name {
+                $(if (<$part as Analysis>::TABLES.contains(&table)
+                    || <$part as Analysis>::SLICE_TABLES.contains(&table))
+                    && let Some(own) = &mut self.$name
+                {
                     own.save(table, rows);
                 })*
             }
 
             /// Adds a row of a state; `None` if no analysis has such a row.
             pub(crate) fn load(&mut self, table: &'static Schema, row: &Row<'_>) -> Option<()> {
-                $(if <$part as Analysis>::TABLES.contains(&table) {
+                $(if <$part as Analysis>::TABLES.contains(&table)
+                    || <$part as Analysis>::SLICE_TABLES.contains(&table)
+                {
                     return self.$name.as_mut()?.load(table, row);
                 })*
                 None

@@ -17,7 +17,7 @@ use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
 use serde::Serialize;
 
-use super::analysis::{About, Analysis, Context, Merge, Section, Signals};
+use super::analysis::{About, Analysis, Context, Merge, Scope, Section, Signals};
 use crate::volume::is_zero;
 
 /// Names in payloads, from flow records.
@@ -68,6 +68,8 @@ const SHOWN: usize = 60;
 
 /// The name; flows and octets.
 static SERVERS: Schema = Schema::new("servers", 0, &[Op::Add; 2]);
+/// The name; octets of slices.
+static SLICES: Schema = Schema::new("servers_by_time", 0, &[Op::Add; 1]);
 /// The name; flows and failures.
 static LOOKUPS: Schema = Schema::new("lookups", 0, &[Op::Add; 2]);
 
@@ -114,21 +116,42 @@ struct Lookup {
 
 /// The sums of one shard.
 pub struct NameTable {
+    scope: Scope,
     servers: Rows<Server>,
     lookups: Rows<Lookup>,
+    /// In a part of a state: the octets of slices, by the names that a flow had then.
+    slices: Rows<u64>,
+}
+
+/// Halves of the memory for names that a table takes in a part of a state.
+pub(crate) const HALVES_OF_PART: u64 = 3;
+
+/// The names of servers in a record, and its octets.
+fn servers_of(record: &FlowRecord) -> (impl Iterator<Item = &[u8]>, u64) {
+    let facts = &record.facts;
+    let names = facts.values(Kind::TlsServerName).chain(facts.values(Kind::HttpHost));
+    (names, record.octets.iter().sum())
 }
 
 impl NameTable {
-    /// A table that takes at most these bytes.
-    fn with_room(bytes: usize) -> Self {
-        Self { servers: Rows::new(bytes / 2), lookups: Rows::new(bytes / 2) }
+    /// A table whose names of each kind take at most half of these bytes.
+    fn with_room(scope: Scope, bytes: usize) -> Self {
+        let slices = if scope == Scope::Part { bytes / 2 } else { 0 };
+        Self {
+            scope,
+            servers: Rows::new(bytes / 2),
+            lookups: Rows::new(bytes / 2),
+            slices: Rows::new(slices),
+        }
     }
 
     #[cold]
     fn take(&mut self, record: &FlowRecord) {
         let facts = &record.facts;
-        let octets = record.octets.iter().sum::<u64>();
-        for name in facts.values(Kind::TlsServerName).chain(facts.values(Kind::HttpHost)) {
+        let by_time = self.scope == Scope::SomeParts;
+        let (names, octets) = servers_of(record);
+        let octets = if by_time { 0 } else { octets };
+        for name in names {
             self.servers.add(name, 1, |row| {
                 row.flows += 1;
                 row.octets += octets;
@@ -209,13 +232,15 @@ fn largest<V: Copy>(
 
 impl Analysis for NameTable {
     const TAKES_RECORDS: bool = true;
+    const TAKES_SLICES: bool = true;
     const TABLES: &'static [&'static Schema] = &[&SERVERS, &LOOKUPS];
+    const SLICE_TABLES: &'static [&'static Schema] = &[&SLICES];
 
     type Found = Box<Self>;
     type Merger = NameMerger;
 
     fn new(context: &Context, shard: Shard) -> Self {
-        Self::with_room(context.part(context.name_bytes, shard))
+        Self::with_room(context.scope, context.part(context.name_bytes, shard))
     }
 
     #[inline]
@@ -225,8 +250,22 @@ impl Analysis for NameTable {
         }
     }
 
+    #[inline]
+    fn on_slice(&mut self, slice: &FlowRecord) {
+        if !slice.facts.is_empty() {
+            let (names, octets) = servers_of(slice);
+            names.for_each(|name| self.slices.add(name, 1, |row| *row += octets));
+        }
+    }
+
     fn save(&mut self, table: &'static Schema, rows: &mut StateRows) {
-        if *table == SERVERS {
+        if *table == SLICES && self.scope == Scope::Part {
+            self.slices.rows.iter().for_each(|(name, octets)| rows.push(&[], &[*octets], name));
+        } else if *table == SLICES {
+            // The records of a run have the packets of all of its slices but those of live flows.
+            let all = self.servers.rows.iter();
+            all.for_each(|(name, row)| rows.push(&[], &[row.octets], name));
+        } else if *table == SERVERS {
             for (name, row) in &self.servers.rows {
                 rows.push(&[], &[row.flows, row.octets], name);
             }
@@ -237,12 +276,25 @@ impl Analysis for NameTable {
         }
     }
 
+    fn save_slice(_: &'static Schema, slice: &FlowRecord, _: u64, rows: &mut StateRows) {
+        let (names, octets) = servers_of(slice);
+        names.for_each(|name| rows.push(&[], &[octets], name));
+    }
+
     fn load(&mut self, table: &'static Schema, row: &Row<'_>) -> Option<()> {
+        let by_time = self.scope == Scope::SomeParts;
+        if *table == SLICES {
+            let [octets] = row.numbers();
+            if by_time {
+                self.servers.add(row.tail, 1, |row| row.octets += octets);
+            }
+            return Some(());
+        }
         let [flows, other] = row.numbers();
         if *table == SERVERS {
             self.servers.add(row.tail, flows, |row| {
                 row.flows += flows;
-                row.octets += other;
+                row.octets += if by_time { 0 } else { other };
             });
         } else {
             self.lookups.add(row.tail, flows, |row| {
@@ -268,7 +320,10 @@ impl Merge<NameTable> for NameMerger {
     type Section = Names;
 
     fn new(context: &Context) -> Self {
-        Self { all: NameTable::with_room(context.name_bytes as usize), top: context.top }
+        Self {
+            all: NameTable::with_room(context.scope, context.name_bytes as usize),
+            top: context.top,
+        }
     }
 
     fn merge(&mut self, found: Box<NameTable>) {
@@ -368,7 +423,8 @@ mod tests {
             record(&[(DnsQueryName, "y"), (DnsQueryName, "x"), (DnsResponseCode, "NOERROR")], 1),
             record(&[], 99),
         ];
-        let mut parts = [NameTable::with_room(2000), NameTable::with_room(2000)];
+        let mut parts =
+            [NameTable::with_room(Scope::Run, 2000), NameTable::with_room(Scope::Run, 2000)];
         for (number, record) in records.iter().enumerate() {
             parts[number % 2].on_record(record);
         }
@@ -382,7 +438,7 @@ mod tests {
             report.dns.iter().map(|row| (row.name.as_str(), row.flows, row.failed)).collect();
         assert_eq!(dns, [("x", 2, 1), ("y", 1, 0)]);
         assert_eq!((report.dns_failed.len(), report.values_ignored), (1, 0));
-        let mut small = NameTable::with_room(2 * (ROW_BYTES + 1));
+        let mut small = NameTable::with_room(Scope::Run, 2 * (ROW_BYTES + 1));
         records.iter().for_each(|record| small.on_record(record));
         let report = small.report(1);
         assert_eq!((report.servers.len(), report.server_names, report.values_ignored), (1, 1, 2));

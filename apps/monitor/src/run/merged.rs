@@ -11,7 +11,8 @@ use super::losses;
 use crate::report::{Sections, Time};
 use crate::state::{self, Merged, Settings, Span};
 
-/// The note of a merge without all parts.
+/// The notes of a merge without all parts: of states with volumes by time, and of older ones.
+const BY_TIME: &str = "flows count where they end; packets and octets are those of these parts, also by host and name";
 const WHERE_FLOWS_COUNT: &str =
     "flows count where they end: talkers may have more octets than these parts carried";
 
@@ -104,8 +105,9 @@ impl Merged {
 
     /// What the numbers of a merge mean that do not mean it in the report of a whole run.
     pub fn notes(&self) -> Vec<&'static str> {
-        let is_whole = self.header.runs.values().all(state::Run::is_whole);
-        let notes = [(self.header.is_interrupted(), INTERRUPTED), (!is_whole, WHERE_FLOWS_COUNT)];
+        let of_parts = if self.header.settings.by_time { BY_TIME } else { WHERE_FLOWS_COUNT };
+        let is_part = !self.header.is_whole();
+        let notes = [(self.header.is_interrupted(), INTERRUPTED), (is_part, of_parts)];
         notes.into_iter().filter_map(|(holds, note)| holds.then_some(note)).collect()
     }
 

@@ -132,6 +132,7 @@ impl Outcome {
             (PACKETS_DROPPED, by_chance.map(|(_, number)| number).sum()),
             ("packets with irregular times", self.run.clock.strays + self.run.clock.set),
             (state::CONVERSATIONS_LOST, saved.conversations_lost),
+            (state::EARLY_LOST, saved.early_lost),
             (
                 "watched entries, which are not in the state",
                 u64::from(app.watch.is_some() && has_packets),

@@ -43,14 +43,16 @@ fn rows(mut script: &[u8]) -> Vec<u8> {
     let plan = Plan::new(ringtap_engine::Options::default(), options, &Machine::this())
         .expect("a plan of the defaults");
     let span = Span { first: 0, last: 0, from_ns: 0, until_ns: 0 };
-    let run = Run { probe: "fuzz".to_owned(), parts: vec![span], ended: true, interrupted: false };
+    // A whole run, or its beginning.
+    let ended = script.first().is_none_or(|byte| byte.is_multiple_of(2));
+    let run = Run { probe: "fuzz".to_owned(), parts: vec![span], ended, interrupted: false };
     let header = Header {
         settings: Settings::of(&plan),
         runs: BTreeMap::from([(format!("{:016x}", 0), run)]),
         until_ns: u64::from(script.first().copied().unwrap_or(0)) << 32,
         lacks: BTreeMap::new(),
     };
-    let tables = tables_of(analyses);
+    let tables = tables_of(analyses, true);
     let mut all: Vec<Vec<(Vec<u8>, Vec<u8>)>> = vec![Vec::new(); tables.len()];
     let mut take = |length: usize| {
         let (taken, rest) = script.split_at(length.min(script.len()));

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use ringtap_state::Schema;
 
 use super::image::{saved, tables_of};
+use crate::analyses::Scope;
 use crate::options::Options;
 
 /// What must be equal in states that are merged, because it decides what their rows mean.
@@ -36,6 +37,9 @@ pub struct Settings {
     pub filter: Option<String>,
     /// The SHA-256 of the list that applications come from.
     pub names: String,
+    /// Whether volumes are those of the packets of each part; in older states they are those of the flows that ended in it.
+    #[serde(default)]
+    pub by_time: bool,
 }
 
 impl Settings {
@@ -56,6 +60,7 @@ impl Settings {
             dedup_ns: run.dedup_ns,
             filter: run.filter.as_ref().map(|filter| filter.text().to_owned()),
             names: app.names.digest(),
+            by_time: true,
         }
     }
 
@@ -89,7 +94,8 @@ impl Settings {
     /// The tables of a state.
     pub(super) fn tables(&self) -> Result<Vec<&'static Schema>, MergeError> {
         let on = self.analyses.join(",").parse();
-        on.map(|on| tables_of(saved(on))).map_err(|_| MergeError::Damaged("its analyses"))
+        on.map(|on| tables_of(saved(on), self.by_time))
+            .map_err(|_| MergeError::Damaged("its analyses"))
     }
 
     /// Checks that live flows get their applications from the list that ended ones got theirs from.
@@ -348,6 +354,20 @@ impl Header {
         };
         let runs = BTreeMap::from([(format!("{:016x}", identity.run), run)]);
         Ok(Self { settings: Settings::of(plan), runs, until_ns, lacks })
+    }
+
+    /// Whether it has all parts of its runs.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.runs.values().all(Run::is_whole)
+    }
+
+    /// What a report of it is of.
+    pub(super) fn scope(&self) -> Scope {
+        match (self.settings.by_time, self.is_whole()) {
+            (false, _) => Scope::Run,
+            (true, true) => Scope::WholeRuns,
+            (true, false) => Scope::SomeParts,
+        }
     }
 
     /// The names of its probes, for people.

@@ -2,6 +2,7 @@
 
 use ringtap_state::{Error, Rows, Schema};
 
+use super::early::EARLY_BYTES;
 use super::live::LIVE;
 use super::tables::FIRST;
 use crate::analyses::{Analyses, Parts};
@@ -22,10 +23,10 @@ pub(crate) fn saved(on: Analyses) -> Analyses {
     Analyses { activity: false, watch: false, ..on }
 }
 
-/// The tables of a state with these analyses, in order.
-pub(crate) fn tables_of(on: Analyses) -> Vec<&'static Schema> {
+/// The tables of a state with these analyses, in order; `by_time`: with those of slices alone.
+pub(crate) fn tables_of(on: Analyses, by_time: bool) -> Vec<&'static Schema> {
     let mut all = FIRST.to_vec();
-    all.extend(Parts::tables(on));
+    all.extend(Parts::tables(on, by_time));
     all.push(&LIVE);
     all
 }
@@ -51,5 +52,5 @@ const PART_FLOW_BYTES: u64 = 2 * 600;
 
 /// Memory of parts, in bytes: for a live flow, and in each worker.
 pub(crate) fn part_bytes(on: Analyses) -> [u64; 2] {
-    [saved(on).flow_bytes() + PART_FLOW_BYTES, saved(on).worker_bytes()]
+    [saved(on).flow_bytes() + PART_FLOW_BYTES, saved(on).worker_bytes() + EARLY_BYTES as u64]
 }

@@ -29,7 +29,7 @@ pub(super) struct Inputs<R> {
 impl<R: Read> Inputs<R> {
     /// Opens states, and merges their headers.
     pub(super) fn open(inputs: Vec<R>) -> Result<Self, MergeError> {
-        let known = tables_of(Analyses { tcp: true, ..Analyses::ALL });
+        let known = tables_of(Analyses { tcp: true, ..Analyses::ALL }, true);
         let mut merged: Option<Header> = None;
         let (mut images, mut headers) = (Vec::new(), Vec::new());
         let mut probes = Vec::new();

@@ -181,13 +181,3 @@ impl Joiner {
         open.into_values().for_each(done);
     }
 }
-
-/// The version and both addresses of a flow, the lower first, as bytes of a key.
-pub(super) fn pair(key: &ringtap_flow::FlowKey) -> [u8; 33] {
-    let (low, high) = (key.src.min(key.dst), key.src.max(key.dst));
-    let mut out = [0; 33];
-    out[0] = key.version as u8;
-    out[1..17].copy_from_slice(&low);
-    out[17..].copy_from_slice(&high);
-    out
-}

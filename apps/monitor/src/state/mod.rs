@@ -16,6 +16,7 @@
 //! docs/NETWORK.md states what a merge equals, and when.
 
 mod counts;
+mod early;
 #[cfg(feature = "fuzz")]
 mod fuzz;
 mod header;
@@ -39,6 +40,7 @@ pub use restore::{Choices, Merged, report};
 pub use ringtap_state::{Error, MAGIC, Reader};
 pub use saved::SavedParts;
 
+pub(crate) use self::early::EARLY_LOST;
 pub(crate) use self::header::RunEnd;
 pub(crate) use self::image::{image, part_bytes, saved, tables_of};
 pub(crate) use self::inputs::write_state;

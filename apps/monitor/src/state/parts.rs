@@ -54,7 +54,7 @@ impl StatePart {
         let received = earlier.sum("received") + handled;
         let sums = earlier.sums(&Counts { received, ..Counts::default() });
         let lacks = earlier.lacks(BTreeMap::from([(PACKETS_DROPPED, dropped)]));
-        let tables = tables_of(saved(plan.app.analyses));
+        let tables = tables_of(saved(plan.app.analyses), true);
         let sort = |worker: &mut WorkerRows| {
             let mut rows = std::mem::take(&mut worker.rows).into_iter();
             image(&[], &tables, |_, empty| {

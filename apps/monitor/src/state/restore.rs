@@ -80,7 +80,8 @@ pub fn report<R: Read>(inputs: Vec<R>, choices: &Choices) -> Result<Merged, Merg
     header.settings.check_names(&choices.names)?;
     let (run, app) = header.settings.options(run, app)?;
     let plan = Plan::new(run, app, &Machine::this())?;
-    let setup = Setup::of(&plan, &Arc::new(Paths::new()));
+    let mut setup = Setup::of(&plan, &Arc::new(Paths::new()));
+    setup.context.scope = header.scope();
     let mut restorer = Restorer::new(&setup, &header);
     for (at, table) in inputs.tables.clone().into_iter().enumerate() {
         inputs.merge(at, |row| restorer.load(table, row))?;
@@ -234,4 +235,92 @@ fn end(
     sums.flows.ended[place(record.end_reason)] += 1;
     sums.flows.digest.iter_mut().for_each(|digest| digest.add(&record));
     parts.on_record(&record);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use ringtap_flow::Class;
+
+    use super::super::header::{Run, Settings, Span};
+    use super::super::image::{image, saved, tables_of};
+    use super::super::merge_states;
+    use super::*;
+
+    /// A state of one live flow of 7 packets, of which a slice has 2; `ended`: of a whole run.
+    fn state(number: u64, by_time: bool, ended: bool) -> Vec<u8> {
+        let options = Options { names: Names::built_in(), ..Options::default() };
+        let machine = Machine { cores: 1, allowed_cores: vec![0], memory_bytes: 1 << 30 };
+        let plan = Plan::new(ringtap_engine::Options::default(), options, &machine).unwrap();
+        let span = Span { first: 0, last: 0, from_ns: 0, until_ns: 9 };
+        let run = Run { probe: "a".into(), parts: vec![span], ended, interrupted: false };
+        let mut settings = serde_json::to_value(Settings::of(&plan)).unwrap();
+        if !by_time {
+            // As an older program wrote them.
+            settings.as_object_mut().unwrap().remove("by_time");
+        }
+        let header = Header {
+            settings: serde_json::from_value(settings).unwrap(),
+            runs: BTreeMap::from([(format!("{number:016x}"), run)]),
+            until_ns: 9,
+            lacks: BTreeMap::new(),
+        };
+        let key = FlowKey {
+            version: IpVersion::V4,
+            src: [1; 16],
+            dst: [2; 16],
+            src_port: 53,
+            dst_port: 9,
+            protocol: 17,
+        };
+        let slice = FlowRecord { packets: [2, 0], octets: [200, 0], ..FlowRecord::new(key) };
+        let record = FlowRecord { packets: [7, 0], octets: [700, 0], ..slice.clone() };
+        let tables = tables_of(saved(plan.app.analyses), by_time);
+        image(&serde_json::to_vec(&header).unwrap(), &tables, |table, rows| {
+            if *table == LIVE {
+                Live { run: number, class: Class::Udp, record: record.clone() }.save(rows);
+            }
+            if by_time {
+                Parts::save_slice(table, &slice, number, rows);
+            }
+        })
+        .unwrap()
+    }
+
+    /// Packets of the source, and of all applications together, with the number of flows.
+    fn volumes(states: &[Vec<u8>]) -> Result<(u64, u64, u64), MergeError> {
+        let choices = Choices {
+            scan_threshold: 1,
+            top: 10,
+            digest: false,
+            names: Names::built_in(),
+            memory_bytes: Some(64 << 20),
+        };
+        let merged = report(states.iter().map(|state| &state[..]).collect(), &choices)?;
+        let sections = merged.report.sections;
+        let source = sections.talkers.unwrap().by_octets.source[0].volume.packets;
+        let all = sections.applications.unwrap();
+        let rows = all.rows.iter().map(|row| row.volume).chain([all.unlabelled]);
+        let (packets, flows) =
+            rows.fold((0, 0), |sum, row| (sum.0 + row.packets, sum.1 + row.flows));
+        Ok((source, packets, flows))
+    }
+
+    #[test]
+    fn live_flows_add_their_volume_where_no_row_has_it() {
+        // Of a whole run applications are counted by flows, of a part by slices.
+        assert_eq!(volumes(&[state(1, true, true)]).unwrap(), (2, 7, 1));
+        assert_eq!(volumes(&[state(1, true, false)]).unwrap(), (2, 2, 1));
+        // In older states live flows have all of their packets.
+        for ended in [true, false] {
+            assert_eq!(volumes(&[state(1, false, ended)]).unwrap(), (7, 7, 1));
+        }
+        let mut copy = Vec::new();
+        let two = [state(1, true, false), state(2, true, true)];
+        merge_states(two.iter().map(|state| &state[..]).collect(), &mut copy).unwrap();
+        assert_eq!(volumes(&[copy]).unwrap(), volumes(&two).unwrap());
+        let error = volumes(&[state(1, true, true), state(2, false, true)]).unwrap_err();
+        assert!(error.to_string().contains("by_time"), "{error}");
+    }
 }

@@ -12,6 +12,8 @@ pub struct SavedParts {
     pub(crate) until_ns: u64,
     /// Conversations without room.
     pub(crate) conversations_lost: u64,
+    /// Slices that count in an earlier part.
+    pub(crate) early_lost: u64,
 }
 
 impl SavedParts {

@@ -5,7 +5,8 @@
 //! a part of a run   ──▶ tables of what happened since the part before: a second set of analyses, and differences of sums
 //! ```
 //!
-//! Live flows are in every part as they are at its end. A merge takes them from the latest part alone.
+//! Live flows are in every part as they are at its end. A merge takes them from the latest part alone, for what is counted
+//! where a flow ends. The volumes of a part are those of slices of flows, so each packet counts in the part of its interval.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +15,12 @@ use ringtap_flow::{FactCounts, FlowKey, FlowRecord, FlowTable};
 use ringtap_stage::Shard;
 use ringtap_state::{Rows, Schema};
 
+use super::early::Early;
 use super::image::{Identity, image, saved, tables_of};
-use super::live::LIVE;
-use super::tables::{CONVERSATIONS, Conversed, SUMS, save_live, sums};
-use crate::analyses::Parts;
+use super::live::{LIVE, Live};
+use super::tables::{CONVERSATIONS, Conversed, SUMS, sums};
 use crate::analyses::volumes::{INTERVALS, PROTOCOLS, Volumes};
+use crate::analyses::{Context, Parts, Scope};
 use crate::counts::FlowCounts;
 use crate::options::Setup;
 
@@ -36,6 +38,9 @@ pub(crate) struct Saver {
 /// The analyses since the last part.
 struct Since {
     analyses: Parts,
+    early: Early,
+    /// Slices without room among the early ones.
+    early_lost: u64,
     setup: Setup,
     shard: Shard,
     interval_ns: u64,
@@ -48,11 +53,37 @@ impl Since {
     fn new(setup: &Setup, shard: Shard, interval_ns: u64) -> Self {
         let analyses = Self::none(setup, shard);
         let tick_ns = setup.options.tick_ns();
-        Self { analyses, setup: setup.clone(), shard, interval_ns, interval: None, tick_ns }
+        Self {
+            analyses,
+            early: Early::default(),
+            early_lost: 0,
+            setup: setup.clone(),
+            shard,
+            interval_ns,
+            interval: None,
+            tick_ns,
+        }
+    }
+
+    /// Adds a slice to the part of its interval: this one, unless its mark is to come.
+    fn on_slice(&mut self, slice: &FlowRecord) {
+        // Before the first mark it is not known which packets are ahead of time.
+        let is_early =
+            self.interval.is_none_or(|interval| slice.first_ns / self.interval_ns > interval);
+        if !is_early || !self.early.keep(slice) {
+            self.early_lost += u64::from(is_early && self.interval.is_some());
+            self.analyses.on_slice(slice);
+        }
+    }
+
+    /// Adds the early slices that begin before a time.
+    fn settle(&mut self, time_ns: u64) {
+        self.early.take_before(time_ns).iter().for_each(|slice| self.analyses.on_slice(slice));
     }
 
     fn none(setup: &Setup, shard: Shard) -> Parts {
-        Parts::new(saved(setup.options.analyses), &setup.context, shard)
+        let context = Context { scope: Scope::Part, ..setup.context.clone() };
+        Parts::new(saved(setup.options.analyses), &context, shard)
     }
 }
 
@@ -89,7 +120,7 @@ impl Saver {
         let identity = options.state.clone()?;
         let interval_ns = setup.volumes_interval_ns().filter(|_| options.saves_parts());
         Some(Self {
-            tables: tables_of(saved(options.analyses)),
+            tables: tables_of(saved(options.analyses), true),
             conversed: Conversed::new(setup.context.capacity_of(shard)),
             since: interval_ns.map(|interval_ns| Since::new(setup, shard, interval_ns)),
             sums: BTreeMap::new(),
@@ -118,6 +149,13 @@ impl Saver {
         }
     }
 
+    #[inline(always)]
+    pub(crate) fn on_slice(&mut self, slice: &FlowRecord) {
+        if let Some(since) = &mut self.since {
+            since.on_slice(slice);
+        }
+    }
+
     /// Whether a part ends at this time: another interval begins.
     pub(crate) fn ends_part(&mut self, time_ns: u64) -> bool {
         let Some(since) = &mut self.since else { return false };
@@ -130,6 +168,9 @@ impl Saver {
     /// The rows since the last part; the next part begins.
     #[cold]
     pub(crate) fn end_part(&mut self, metered: &Metered<'_>, whole: &mut Parts) -> WorkerRows {
+        if let Some(since) = &mut self.since {
+            since.settle(since.interval.unwrap_or(0).saturating_mul(since.interval_ns));
+        }
         let mut all = Vec::new();
         for table in self.tables.clone() {
             let mut rows = Rows::new(table);
@@ -147,11 +188,22 @@ impl Saver {
     /// An image of the rows since the last part, or of all, if there are no parts.
     #[cold]
     pub(crate) fn end(&mut self, metered: &Metered<'_>, whole: &mut Parts) -> WorkerState {
+        if let Some(since) = &mut self.since {
+            since.settle(u64::MAX);
+        }
         let tables = self.tables.clone();
-        let image = image(&[], &tables, |table, rows| self.save(table, metered, whole, rows));
+        let image = image(&[], &tables, |table, rows| {
+            self.save(table, metered, whole, rows);
+            // No later part has them.
+            if let (true, Some(flows)) = (Parts::has_slices(table), metered.table) {
+                let run = self.identity.run;
+                flows.each_unsliced(|slice| Parts::save_slice(table, slice, run, rows));
+            }
+        });
         WorkerState {
             image: image.map_err(|error| error.to_string()),
             conversations_lost: self.conversed.lost,
+            early_lost: self.since.as_ref().map_or(0, |since| since.early_lost),
         }
     }
 
@@ -177,8 +229,9 @@ impl Saver {
         {
             volumes.save(table, rows);
         }
-        if let Some(flows) = flows {
-            save_live(flows, self.identity.run, table, rows);
+        if let (true, Some(flows)) = (*table == LIVE, flows) {
+            let run = self.identity.run;
+            flows.each_record(|record, class| Live { run, class, record }.save(rows));
         }
         match &mut self.since {
             Some(since) => since.analyses.save(table, rows),
@@ -193,4 +246,6 @@ pub(crate) struct WorkerState {
     pub(crate) image: Result<Vec<u8>, String>,
     /// Conversations without room.
     pub(crate) conversations_lost: u64,
+    /// Slices that count in an earlier part, because they had no room to wait for theirs.
+    pub(crate) early_lost: u64,
 }

@@ -1,11 +1,10 @@
 //! The tables of a state that belong to no analysis: volumes, conversations, sums, live flows.
 
-use ringtap_flow::{FactCounts, FlowKey, FlowTable, Kind};
+use ringtap_flow::{FactCounts, FlowKey, Kind};
 use ringtap_state::{Op, Row, Rows, Schema};
 
 use super::counts::Counts;
-use super::live::{LIVE, Live, ends, pair};
-use crate::analyses::talkers::PAIRS;
+use super::live::ends;
 use crate::analyses::volumes::{INTERVALS, PROTOCOLS};
 use crate::counts::FlowCounts;
 use crate::digest::RecordDigest;
@@ -101,15 +100,6 @@ pub(super) fn sums(flows: &FlowCounts, facts: &FactCounts) -> Vec<(String, u64)>
     all.push(("facts beyond".into(), facts.beyond));
     all.push(("facts without room".into(), facts.no_room));
     all
-}
-
-/// Adds the live flows, or their pairs to [`PAIRS`].
-pub(super) fn save_live(flows: &FlowTable, run: u64, table: &'static Schema, rows: &mut Rows) {
-    if *table == PAIRS {
-        flows.each_live(|key, _, _| rows.push(&[&pair(key)], &[0, 0, 0, 0, run, run, 1], &[]));
-    } else if *table == LIVE {
-        flows.each_record(|record, class| Live { run, class, record }.save(rows));
-    }
 }
 
 /// The sums of states.

@@ -1,5 +1,5 @@
-//! Talkers: sums by source, destination, pair and port, from records of ended flows. Every IP
-//! packet is in exactly one record, so the sums are those of the packets.
+//! Talkers: sums by source, destination, pair and port, from records of ended flows; in a part of a state from slices.
+//! Every IP packet is in exactly one record, and in one slice, so the sums are those of the packets.
 //!
 //! ```text
 //! record ─┬─▶ ports
@@ -19,7 +19,7 @@ mod text;
 use std::collections::BTreeMap;
 
 use ringtap_enrich::Stage;
-use ringtap_flow::{FlowRecord, IpVersion};
+use ringtap_flow::{FlowKey, FlowRecord, IpVersion};
 use ringtap_stage::Shard;
 use ringtap_state::{Op, Row, Rows, Schema};
 use ringtap_terminal::page::Page;
@@ -28,7 +28,7 @@ use ringtap_wire::HashKey;
 use rank::{By, Top};
 use sums::{Ends, Found, HostKey, Sums};
 
-use super::analysis::{About, Analysis, Context, Merge, Section, Signals};
+use super::analysis::{About, Analysis, Context, Merge, Scope, Section, Signals};
 use crate::volume::Volume;
 use rows::{Crowds, HostOrigin, HostRow, PairRow, PortRow, Rankings, Talkers};
 
@@ -36,7 +36,8 @@ use rows::{Crowds, HostOrigin, HostRow, PairRow, PortRow, Rankings, Talkers};
 const MOST: usize = ringtap_flow::MOST_ROWS * 3 / 4;
 
 /// Version and addresses of a pair, the lower first; packets and octets from the lower and from the higher, and the
-/// lowest and the highest number of the runs that saw it; at last the number of its live flows, which add no volume.
+/// lowest and the highest number of the runs that saw it; at last, in states without slices, the number of its live flows,
+/// which add no volume.
 pub(crate) static PAIRS: Schema =
     Schema::new("pairs", 33, &[Op::Add, Op::Add, Op::Add, Op::Add, Op::Min, Op::Max, Op::Add]);
 
@@ -47,6 +48,8 @@ static PORTS: Schema = Schema::new("ports", 3, &[Op::Add; 2]);
 pub struct TalkerTable {
     /// The run, in a state.
     run: u64,
+    /// Whether records add volumes; otherwise slices and the rows of states have them.
+    takes_records: bool,
     v4: Sums<[u8; 4]>,
     v6: Sums<[u8; 16]>,
     /// Most pairs of both IP versions, and most hosts.
@@ -57,6 +60,43 @@ pub struct TalkerTable {
     ports: Ports,
     /// The largest of the pairs that are complete.
     largest: [Top<Ends>; 2],
+}
+
+/// The volume of each direction.
+#[inline(always)]
+fn volumes(record: &FlowRecord) -> [Volume; 2] {
+    [0, 1].map(|side| Volume { packets: record.packets[side], octets: record.octets[side] })
+}
+
+/// Calls `each` with the ports of a record, and its volume in both directions.
+#[inline(always)]
+fn ports_of(record: &FlowRecord, mut each: impl FnMut((u8, u16), Volume)) {
+    let FlowKey { protocol, src_port, dst_port, .. } = record.key;
+    if (src_port, dst_port) == (0, 0) {
+        return;
+    }
+    let [mut both, back] = volumes(record);
+    both.add(back);
+    each((protocol, src_port), both);
+    if dst_port != src_port {
+        each((protocol, dst_port), both);
+    }
+}
+
+/// Adds a port to the rows of a state.
+fn save_port((protocol, port): (u8, u16), volume: Volume, rows: &mut Rows) {
+    let key: [&[u8]; 2] = [&[protocol], &port.to_be_bytes()];
+    rows.push(&key, &[volume.packets, volume.octets], &[]);
+}
+
+/// Adds the pair of a record to the rows of a state.
+fn save_pair(record: &FlowRecord, run: u64, rows: &mut Rows) {
+    let FlowKey { version, src, dst, .. } = record.key;
+    let [there, back] = volumes(record);
+    let [(low, up), (high, down)] =
+        if src <= dst { [(src, there), (dst, back)] } else { [(dst, back), (src, there)] };
+    let numbers = [up.packets, up.octets, down.packets, down.octets, run, run, 0];
+    rows.push(&[&[version as u8], &low, &high], &numbers, &[]);
 }
 
 /// By port number.
@@ -107,6 +147,7 @@ impl TalkerTable {
         let capacity = capacity.clamp(1, MOST);
         Self {
             run: 0,
+            takes_records: true,
             v4: Sums::new(key, capacity),
             v6: Sums::new(key, capacity),
             capacity,
@@ -119,9 +160,8 @@ impl TalkerTable {
 
     #[inline]
     fn take(&mut self, record: &FlowRecord) {
-        let &FlowRecord { key, packets, octets, .. } = record;
-        let [there, back] =
-            [0, 1].map(|side| Volume { packets: packets[side], octets: octets[side] });
+        let key = record.key;
+        let [there, back] = volumes(record);
         match key.version {
             IpVersion::V4 => self.v4.add(&key.src, &key.dst, there, back),
             IpVersion::V6 => self.v6.add(&key.src, &key.dst, there, back),
@@ -130,14 +170,7 @@ impl TalkerTable {
         if self.room == 0 {
             self.make_room();
         }
-        if (key.src_port, key.dst_port) != (0, 0) {
-            let mut both = there;
-            both.add(back);
-            self.ports.add(key.protocol, key.src_port, both);
-            if key.dst_port != key.src_port {
-                self.ports.add(key.protocol, key.dst_port, both);
-            }
-        }
+        ports_of(record, |(protocol, port), both| self.ports.add(protocol, port, both));
     }
 
     /// Adds recent pairs to their hosts if there are too many.
@@ -234,20 +267,33 @@ fn rankings(
 
 impl Analysis for TalkerTable {
     const TAKES_RECORDS: bool = true;
+    const TAKES_SLICES: bool = true;
     const FLOW_BYTES: u64 = 232;
     const TABLES: &'static [&'static Schema] = &[&PAIRS, &PORTS];
+    const SLICE_TABLES: &'static [&'static Schema] = &[&PAIRS, &PORTS];
 
     type Found = Box<TalkersFound>;
     type Merger = TalkerMerger;
 
     fn new(context: &Context, shard: Shard) -> Self {
-        let run = context.run;
-        Self { run, ..Self::new(context.hash_key, context.capacity_of(shard), context.top) }
+        let (run, takes_records) = (context.run, context.scope == Scope::Run);
+        Self {
+            run,
+            takes_records,
+            ..Self::new(context.hash_key, context.capacity_of(shard), context.top)
+        }
     }
 
     #[inline(always)]
     fn on_record(&mut self, record: &FlowRecord) {
-        self.take(record);
+        if self.takes_records {
+            self.take(record);
+        }
+    }
+
+    #[inline(always)]
+    fn on_slice(&mut self, slice: &FlowRecord) {
+        self.take(slice);
     }
 
     fn save(&mut self, table: &'static Schema, rows: &mut Rows) {
@@ -256,10 +302,17 @@ impl Analysis for TalkerTable {
             self.v6.save(self.run, rows);
             return;
         }
-        for ((protocol, port), volume) in self.ports.rows().filter(|(_, own)| own.packets > 0) {
-            let key: [&[u8]; 2] = [&[protocol], &port.to_be_bytes()];
-            rows.push(&key, &[volume.packets, volume.octets], &[]);
+        for (port, volume) in self.ports.rows().filter(|(_, own)| own.packets > 0) {
+            save_port(port, volume, rows);
         }
+    }
+
+    fn save_slice(table: &'static Schema, slice: &FlowRecord, run: u64, rows: &mut Rows) {
+        if *table == PAIRS {
+            save_pair(slice, run, rows);
+            return;
+        }
+        ports_of(slice, |port, volume| save_port(port, volume, rows));
     }
 
     fn load(&mut self, table: &'static Schema, row: &Row<'_>) -> Option<()> {
