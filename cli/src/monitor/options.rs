@@ -166,6 +166,7 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
         interval_ns: args.interval.or(args.tui.then_some(TUI_INTERVAL_NS)),
         marks_ns: if is_followed(args) { Some(Timeouts::SECOND) } else { args.rotate },
         charts: args.report == ReportForm::Html,
+        page: args.web.is_some(),
         max_flows: args.max_flows,
         scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),
         limits: limits(args),

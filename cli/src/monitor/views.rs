@@ -43,7 +43,8 @@ impl Views {
         let (queues, threads) = (plan.arrangement.queues, text::threads(plan));
         let max_flows = plan.app.max_flows();
         let screen = args.tui.then(|| Screen::open(title, queues, max_flows, threads.clone()));
-        let parts = page.is_some().then(|| web::parts(sinks));
+        let slice_ns = plan.app.slice_ns().unwrap_or(0);
+        let parts = page.is_some().then(|| web::parts(sinks, slice_ns));
         let reporter = parts.as_ref().map(|parts| parts.reporter.clone());
         let screen = screen.transpose()?;
         let console = Console::new(args, plan, &WATCH, extent, screen, reporter, outputs);

@@ -28,7 +28,7 @@ impl Shown<'_> {
         ]
     }
 
-    /// The packets and octets of flows, spread evenly from their first to their last packet.
+    /// The packets and octets of slices, spread evenly over their time.
     pub(super) fn charts_of(&self, view: &View) -> Vec<Timeline> {
         if self.flows.latest_ns == 0 {
             return Vec::new();
@@ -38,8 +38,8 @@ impl Shown<'_> {
         let start_s = until_s.saturating_sub(view.span.1) / step_s * step_s;
         let steps = (until_s - start_s).div_ceil(step_s) as usize;
         let (mut packets, mut bits) = (vec![0.0; steps], vec![0.0; steps]);
-        // Flows that end later may have begun in this time.
-        for Flow { row, .. } in self.flows.of(view, start_s.saturating_mul(SECOND_NS), u64::MAX) {
+        let time = (start_s.saturating_mul(SECOND_NS), u64::MAX);
+        for Flow { row, .. } in self.flows.slices(view, time) {
             let step = |ns: u64| ns / SECOND_NS / step_s;
             let (first, last) = (step(row.first_ns), step(row.last_ns));
             let share = ((last - first + 1) * step_s) as f64;
@@ -53,8 +53,8 @@ impl Shown<'_> {
         }
         let time = (start_s, step_s);
         vec![
-            timeline("Packets of ended flows", "packets/s", time, 0, packets),
-            timeline("Bits of ended flows", "bit/s", time, 1, bits),
+            timeline("Packets of flows", "packets/s", time, 0, packets),
+            timeline("Bits of flows", "bit/s", time, 1, bits),
         ]
     }
 }

@@ -71,7 +71,9 @@ impl Shown<'_> {
         let mut page = Page::default();
         let (from_ns, until_ns) = self.span_ns(view);
         let mut sums = Sums::default();
-        self.flows.of(view, from_ns, until_ns).for_each(|flow| sums.add(flow));
+        self.flows.of(view, from_ns, until_ns).for_each(|flow| sums.add_flow(flow));
+        let time = self.flows.slices_in(from_ns, until_ns);
+        self.flows.slices(view, time).for_each(|slice| sums.add_slice(slice));
         let is_present = view.until.is_none() && !view.is_filtered();
         if is_present {
             self.figures(&mut page);
@@ -84,11 +86,11 @@ impl Shown<'_> {
         } else {
             page.charts("Traffic", self.charts(view));
         }
-        self.gaps(&mut page, from_ns);
+        self.gaps(&mut page, time.0);
         if view.host.is_some() || !view.is_filtered() {
             self.alerts(&mut page, view);
         }
-        self.of_sums(&mut page, view, &sums);
+        self.of_sums(&mut page, view, &sums, time);
         if is_present {
             self.busiest(&mut page, view);
             self.outputs(&mut page);
@@ -104,14 +106,14 @@ impl Shown<'_> {
         let mut lines = Vec::new();
         if self.flows.complete_after_ns > from_ns {
             lines.push(format!(
-                "The page keeps the latest {} flows: all that ended after {}.",
+                "The page keeps the latest {} flows and minutes of flows: all that ended after {}.",
                 count(self.flows.len() as u64),
                 self.time(self.flows.complete_after_ns)
             ));
         }
         if self.flows.lost() > 0 {
             lines.push(format!(
-                "{} flows are missing on this page alone: more ended at once than it can take.",
+                "{} flows and minutes of flows are missing on this page alone: more came at once than it can take.",
                 count(self.flows.lost())
             ));
         }
@@ -127,7 +129,7 @@ impl Shown<'_> {
         page.figure("packets/s", Cell::about(now.packet_rate as u64, rate(now.packet_rate)));
         page.figure("throughput", Cell::about(now.bit_rate as u64, bit_rate(now.bit_rate)));
         page.figure("packets lost", Cell::count(now.lost()));
-        page.figure("flows ended", Cell::count(self.flows.ended + self.flows.lost()));
+        page.figure("flows ended", Cell::count(self.flows.all()));
         let share = 100.0 * now.live_flows as f64 / now.max_flows.max(1) as f64;
         let fill = format!("{} ({share:.0} %)", count(now.live_flows));
         page.figure("live flows (of the table)", Cell::about(now.live_flows, fill));
@@ -164,7 +166,7 @@ impl Shown<'_> {
         }
     }
 
-    fn of_sums(&self, page: &mut Page, view: &View, sums: &Sums<'_>) {
+    fn of_sums(&self, page: &mut Page, view: &View, sums: &Sums<'_>, time: (u64, u64)) {
         let rows = view.rows;
         let more = |page: &mut Page, shown: usize, all: usize, what: &str| {
             if all > shown {
@@ -190,9 +192,14 @@ impl Shown<'_> {
             ]);
         }
         section(page, view, "Hosts", table, |page| {
-            page.line(
-                "A flow counts when it ends, with all its packets: also with those before this time.",
-            );
+            let from = self.time(time.0);
+            let until = match view.until {
+                Some(_) => format!("until {}", self.time(time.1)),
+                None => "on, those of a live flow after each minute".into(),
+            };
+            page.line(&format!(
+                "Octets are of packets from {from} {until}. A flow counts when it ends."
+            ));
             more(page, rows, all, "hosts");
         });
 
@@ -481,7 +488,7 @@ fn milliseconds(us: u64) -> String {
 pub(super) mod tests {
     use ringtap_flow::RecordSink;
 
-    use super::super::flows::tests::record;
+    use super::super::flows::tests::{keep, record};
     use super::*;
 
     /// What is shown of flows, given by their first and last second; each has 10 packets a second.
@@ -491,12 +498,12 @@ pub(super) mod tests {
         times: &[(u64, u64)],
         test: impl FnOnce(&Shown<'_>),
     ) {
-        let (mut flows, mut keepers) = Flows::new(1);
+        let (mut flows, mut keepers) = Flows::new(60 * SECOND_NS, 1);
         for &(first, last) in times {
             let mut record = record(last, 1, (2, 80));
             record.first_ns = first * SECOND_NS;
             record.packets = [10 * (last + 1 - first), 0];
-            keepers[0].take(&record);
+            keep(&mut keepers[0], &record);
         }
         keepers[0].finish();
         flows.receive();

@@ -1,8 +1,11 @@
-//! The flows of the last minutes, in bounded memory.
+//! The flows of the last minutes, and their packets by minute, in bounded memory.
 //!
 //! ```text
 //! worker ──▶ Keeper: a block of rows ── full, or at a mark ──▶ channel ──▶ Flows: the latest blocks
 //! ```
+//!
+//! A row is a flow that ended, a slice of a flow, or a flow in one slice, which is both. What is summed up over time is
+//! that of slices.
 //!
 //! A worker never waits: a block is lost and counted if too many rows are on their way.
 
@@ -33,9 +36,20 @@ const UNKNOWN: &str = "unknown";
 /// Longest kept part of a name, bytes.
 const NAME: usize = 200;
 
+/// What a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// A flow in one slice.
+    Both,
+    /// A flow whose slices have rows of their own.
+    Flow,
+    Slice,
+}
+
 /// What is kept of a flow record; index 0 of pairs is the initiator's direction.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
+    of: Of,
     pub(super) first_ns: u64,
     pub(super) last_ns: u64,
     pub(super) packets: [u64; 2],
@@ -93,13 +107,15 @@ pub(super) fn application(label: &Label) -> &str {
 #[derive(Debug, Default)]
 struct Block {
     rows: Vec<Row>,
+    /// Rows that are flows.
+    flows: u64,
     text: String,
     /// Set while a block of the same worker is on its way.
     is_on_way: Arc<AtomicBool>,
 }
 
 impl Block {
-    fn push(&mut self, record: &FlowRecord) {
+    fn push(&mut self, of: Of, record: &FlowRecord) {
         let facts = &record.facts;
         let first = |kind| facts.values(kind).next();
         let server = first(Kind::TlsServerName).or_else(|| first(Kind::HttpHost));
@@ -112,7 +128,9 @@ impl Block {
             *length = (self.text.len() - before) as u8;
         }
         let number = |value: &[u8]| std::str::from_utf8(value).ok()?.parse().ok();
+        self.flows += u64::from(of != Of::Slice);
         self.rows.push(Row {
+            of,
             first_ns: record.first_ns,
             last_ns: record.last_ns,
             packets: record.packets,
@@ -125,8 +143,8 @@ impl Block {
         });
     }
 
-    /// All flows, with their places in the text.
-    fn flows(&self) -> impl Iterator<Item = Flow<'_>> {
+    /// All rows, with their names.
+    fn rows(&self) -> impl Iterator<Item = Flow<'_>> {
         let mut rest = &self.text[..];
         self.rows.iter().map(move |row| {
             let [server, lookup, failure] = row.lengths.map(|length| {
@@ -142,6 +160,8 @@ impl Block {
 /// A worker's sink.
 pub(super) struct Keeper {
     block: Block,
+    /// Whether the next record is a flow in one slice.
+    is_whole: bool,
     sender: SyncSender<Block>,
     counts: Arc<Counts>,
 }
@@ -151,6 +171,8 @@ pub(super) struct Keeper {
 struct Counts {
     waiting: AtomicU64,
     lost: AtomicU64,
+    /// Lost rows that are flows.
+    lost_flows: AtomicU64,
 }
 
 impl Keeper {
@@ -163,7 +185,7 @@ impl Keeper {
         let mut block = std::mem::replace(&mut self.block, next);
         block.rows.shrink_to_fit();
         block.text.shrink_to_fit();
-        let rows = block.rows.len() as u64;
+        let (rows, flows) = (block.rows.len() as u64, block.flows);
         // Relaxed: counters order no other data. Workers may exceed the limit by a block each.
         let has_room = self.counts.waiting.fetch_add(rows, Ordering::Relaxed) + rows <= WAITING;
         self.block.is_on_way.store(true, Ordering::Relaxed);
@@ -171,22 +193,35 @@ impl Keeper {
             self.block.is_on_way.store(false, Ordering::Relaxed);
             self.counts.waiting.fetch_sub(rows, Ordering::Relaxed);
             self.counts.lost.fetch_add(rows, Ordering::Relaxed);
+            self.counts.lost_flows.fetch_add(flows, Ordering::Relaxed);
+        }
+    }
+
+    fn push(&mut self, of: Of, record: &FlowRecord) {
+        self.block.push(of, record);
+        if self.block.rows.len() == BLOCK {
+            self.hand_on();
         }
     }
 }
 
 impl RecordSink for Keeper {
     fn take(&mut self, record: &FlowRecord) {
-        // Rows are flows.
+        // Parts are not shown.
         if record.part.is_none() {
             self.whole(record);
         }
     }
 
     fn whole(&mut self, record: &FlowRecord) {
-        self.block.push(record);
-        if self.block.rows.len() == BLOCK {
-            self.hand_on();
+        let is_whole = std::mem::take(&mut self.is_whole);
+        self.push(if is_whole { Of::Both } else { Of::Flow }, record);
+    }
+
+    fn slice(&mut self, record: &FlowRecord, is_whole: bool) {
+        self.is_whole = is_whole;
+        if !is_whole {
+            self.push(Of::Slice, record);
         }
     }
 
@@ -202,8 +237,10 @@ impl RecordSink for Keeper {
     }
 }
 
-/// The latest flows.
+/// The latest rows.
 pub(super) struct Flows {
+    /// The length of slices, nanoseconds.
+    slice_ns: u64,
     receiver: Receiver<Block>,
     counts: Arc<Counts>,
     blocks: VecDeque<Block>,
@@ -211,7 +248,7 @@ pub(super) struct Flows {
     text: usize,
     /// All flows that ended, without those lost.
     pub(super) ended: u64,
-    /// All flows that ended until then may be missing.
+    /// All rows that ended until then may be missing.
     pub(super) complete_after_ns: u64,
     /// Beginning of the earliest flow, and end of the latest.
     pub(super) earliest_ns: u64,
@@ -219,17 +256,19 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    /// An empty list, and a sink for each of the workers.
-    pub(super) fn new(workers: usize) -> (Self, Vec<Keeper>) {
+    /// An empty list for slices of this length, nanoseconds, and a sink for each of the workers.
+    pub(super) fn new(slice_ns: u64, workers: usize) -> (Self, Vec<Keeper>) {
         let (sender, receiver) = sync_channel(BLOCKS);
         let counts = Arc::<Counts>::default();
         let keeper = |_| Keeper {
             block: Block::default(),
+            is_whole: false,
             sender: sender.clone(),
             counts: Arc::clone(&counts),
         };
         let keepers = (0..workers).map(keeper).collect();
         let flows = Self {
+            slice_ns: slice_ns.max(1),
             receiver,
             counts,
             blocks: VecDeque::new(),
@@ -243,12 +282,17 @@ impl Flows {
         (flows, keepers)
     }
 
-    /// Flows lost on their way, because more ended at once than the page could take.
+    /// Rows lost on their way, because more came at once than the page could take.
     pub(super) fn lost(&self) -> u64 {
         self.counts.lost.load(Ordering::Relaxed)
     }
 
-    /// Number of flows kept.
+    /// All flows that ended, also those lost.
+    pub(super) fn all(&self) -> u64 {
+        self.ended + self.counts.lost_flows.load(Ordering::Relaxed)
+    }
+
+    /// Number of rows kept.
     pub(super) fn len(&self) -> usize {
         self.rows
     }
@@ -260,7 +304,7 @@ impl Flows {
             block.is_on_way.store(false, Ordering::Relaxed);
             self.rows += block.rows.len();
             self.text += block.text.len();
-            self.ended += block.rows.len() as u64;
+            self.ended += block.flows;
             let latest = block.rows.iter().map(|row| row.last_ns).max().unwrap_or(0);
             self.latest_ns = self.latest_ns.max(latest);
             let earliest = block.rows.iter().map(|row| row.first_ns).min().unwrap_or(u64::MAX);
@@ -283,12 +327,32 @@ impl Flows {
         from_ns: u64,
         until_ns: u64,
     ) -> impl Iterator<Item = Flow<'a>> {
-        let flows = self.blocks.iter().rev().flat_map(Block::flows);
-        let within = move |flow: &Flow<'_>| {
-            let end_ns = flow.row.last_ns;
-            from_ns < end_ns && end_ns <= until_ns
+        let flows = self.blocks.iter().rev().flat_map(Block::rows);
+        let within = move |row: &Row| {
+            row.of != Of::Slice && from_ns < row.last_ns && row.last_ns <= until_ns
         };
-        flows.filter(move |flow| within(flow) && flow.matches(view))
+        flows.filter(move |flow| within(flow.row) && flow.matches(view))
+    }
+
+    /// The time of whole slices that this time is in: from the first, until before the second.
+    pub(super) fn slices_in(&self, from_ns: u64, until_ns: u64) -> (u64, u64) {
+        let whole = |ns: u64| ns - ns % self.slice_ns;
+        (whole(from_ns), until_ns.checked_next_multiple_of(self.slice_ns).unwrap_or(u64::MAX))
+    }
+
+    /// The packets of a view in these slices of flows, the latest block first.
+    pub(super) fn slices<'a>(
+        &'a self,
+        view: &'a View,
+        (from_ns, until_ns): (u64, u64),
+    ) -> impl Iterator<Item = Flow<'a>> {
+        let slices = self.blocks.iter().rev().flat_map(Block::rows);
+        let within = move |row: &Row| {
+            row.of != Of::Flow
+                && from_ns <= row.last_ns
+                && (row.last_ns < until_ns || until_ns == u64::MAX)
+        };
+        slices.filter(move |slice| within(slice.row) && slice.matches(view))
     }
 }
 
@@ -339,15 +403,21 @@ pub(super) mod tests {
         record
     }
 
+    /// Hands on a flow in one slice.
+    pub(crate) fn keep(keeper: &mut Keeper, record: &FlowRecord) {
+        keeper.slice(record, true);
+        keeper.take(record);
+    }
+
     fn view(query: &str) -> View {
         View::parse(query).unwrap()
     }
 
     #[test]
     fn flows_are_found_by_host_port_name_and_time() {
-        let (mut flows, mut keepers) = Flows::new(2);
-        keepers[0].take(&record(10, 1, (2, 80)));
-        keepers[1].take(&named(20, 3, (4, 443), "www.Example.org"));
+        let (mut flows, mut keepers) = Flows::new(60_000_000_000, 2);
+        keep(&mut keepers[0], &record(10, 1, (2, 80)));
+        keep(&mut keepers[1], &named(20, 3, (4, 443), "www.Example.org"));
         keepers.iter_mut().for_each(Keeper::mark);
         flows.receive();
         let found = |query: &str, from_s: u64, until_s: u64| {
@@ -377,10 +447,42 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_packets_of_a_flow_count_in_their_minutes_and_the_flow_when_it_ends() {
+        let (mut flows, mut keepers) = Flows::new(60_000_000_000, 1);
+        let whole =
+            FlowRecord { first_ns: 50_000_000_000, packets: [9, 9], ..record(130, 1, (2, 80)) };
+        for (minute, packets) in [(0, 3), (1, 5), (2, 1)] {
+            let ns = 60_000_000_000 * minute;
+            let (first_ns, last_ns) =
+                (ns.max(whole.first_ns), whole.last_ns.min(ns + 59_999_999_999));
+            let packets = [packets; 2];
+            keepers[0].slice(&FlowRecord { first_ns, last_ns, packets, ..whole.clone() }, false);
+        }
+        keepers[0].whole(&whole);
+        keep(&mut keepers[0], &record(70, 1, (2, 443)));
+        keepers[0].finish();
+        flows.receive();
+        let all = View::default();
+        let packets = |from_s: u64, until_s: u64| {
+            let time = flows.slices_in(from_s * 1_000_000_000, until_s * 1_000_000_000);
+            flows.slices(&all, time).map(|slice| slice.row.packets[0]).collect::<Vec<_>>()
+        };
+        assert_eq!(packets(0, 60), [3]);
+        // A minute of which a part is shown counts as a whole.
+        assert_eq!(packets(61, 119), [5, 1]);
+        assert_eq!(packets(120, u64::MAX / 1_000_000_000), [1]);
+        assert_eq!(packets(0, 180), [3, 5, 1, 1]);
+        let ended = |from: u64, until: u64| {
+            flows.of(&all, from * 1_000_000_000, until * 1_000_000_000).count()
+        };
+        assert_eq!((ended(0, 69), ended(69, 70), ended(70, 130), flows.all()), (0, 1, 1, 2));
+    }
+
+    #[test]
     fn memory_is_bounded_and_what_is_missing_is_known() {
-        let (mut flows, mut keepers) = Flows::new(1);
+        let (mut flows, mut keepers) = Flows::new(60_000_000_000, 1);
         for second in 1..=(MOST + 3 * BLOCK) as u64 {
-            keepers[0].take(&record(second, 1, (2, 80)));
+            keep(&mut keepers[0], &record(second, 1, (2, 80)));
             if second.is_multiple_of(64 * BLOCK as u64) {
                 flows.receive();
             }
@@ -397,7 +499,7 @@ pub(super) mod tests {
         // Long names count as well; text that is no UTF-8 is replaced.
         let name = "n".repeat(1000);
         for second in 1..=100_000 {
-            keepers[0].take(&named(second, 1, (2, 80), &name));
+            keep(&mut keepers[0], &named(second, 1, (2, 80), &name));
             flows.receive();
         }
         assert!(flows.text <= MOST_TEXT && flows.text > MOST_TEXT / 2, "{}", flows.text);
@@ -405,21 +507,21 @@ pub(super) mod tests {
 
     #[test]
     fn a_slow_page_loses_flows_and_counts_them() {
-        let (mut flows, mut keepers) = Flows::new(1);
+        let (mut flows, mut keepers) = Flows::new(60_000_000_000, 1);
         let many = WAITING + 3 * BLOCK as u64;
-        (1..=many).for_each(|second| keepers[0].take(&record(second, 1, (2, 80))));
+        (1..=many).for_each(|second| keep(&mut keepers[0], &record(second, 1, (2, 80))));
         keepers[0].finish();
         flows.receive();
         assert!((1..=4 * BLOCK as u64).contains(&flows.lost()), "{}", flows.lost());
-        assert_eq!(flows.ended + flows.lost(), many);
+        assert_eq!((flows.ended + flows.lost(), flows.all()), (many, many));
     }
 
     /// At marks, one flow or few are handed on only if none is on its way.
     #[test]
     fn frequent_marks_lose_no_flows_and_make_few_blocks() {
-        let (mut flows, mut keepers) = Flows::new(1);
+        let (mut flows, mut keepers) = Flows::new(60_000_000_000, 1);
         for second in 1..=100_000 {
-            keepers[0].take(&record(second, 1, (2, 80)));
+            keep(&mut keepers[0], &record(second, 1, (2, 80)));
             keepers[0].mark();
         }
         keepers[0].finish();

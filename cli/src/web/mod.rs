@@ -101,9 +101,9 @@ pub(crate) struct Parts {
     pub(crate) reporter: Reporter,
 }
 
-/// Adds a sink of the page to those of each worker.
-pub(crate) fn parts(sinks: &mut [Sinks]) -> Parts {
-    let (flows, keepers) = Flows::new(sinks.len());
+/// Adds a sink of the page to those of each worker; flows are sliced by this time, nanoseconds.
+pub(crate) fn parts(sinks: &mut [Sinks], slice_ns: u64) -> Parts {
+    let (flows, keepers) = Flows::new(slice_ns, sinks.len());
     for (own, keeper) in sinks.iter_mut().zip(keepers) {
         own.add_records(Box::new(keeper));
     }
@@ -191,7 +191,7 @@ impl Web {
             packets,
             bytes,
             lost: self.now.lost(),
-            flows: self.flows.ended + self.flows.lost(),
+            flows: self.flows.all(),
         });
     }
 

@@ -1,4 +1,5 @@
-//! Sums over flows: hosts, applications, names, failures, round trips, answer times of DNS.
+//! Sums over flows: hosts, applications, names, failures, round trips, answer times of DNS. Packets and octets are those of
+//! slices.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -72,26 +73,11 @@ pub(super) struct Sums<'a> {
 }
 
 impl<'a> Sums<'a> {
-    pub(super) fn add(&mut self, flow: Flow<'a>) {
-        let row = flow.row;
-        let [source, target] = flow.hosts();
-        let [there, back] = row.octets;
-        let more = Volume {
-            flows: 1,
-            packets: row.packets.iter().sum(),
-            octets: there.saturating_add(back),
-        };
-        add(&mut self.all, more);
-        for (host, sent, received) in [(source, there, back), (target, back, there)] {
-            let own = self.hosts.entry(host).or_default();
-            own.flows += 1;
-            own.sent = own.sent.saturating_add(sent);
-            own.received = own.received.saturating_add(received);
-        }
-        add(self.applications.entry(row.label).or_default(), more);
-        if !flow.server.is_empty() {
-            add(self.servers.entry(flow.server).or_default(), more);
-        }
+    /// Adds a flow that ended, without its packets.
+    pub(super) fn add_flow(&mut self, flow: Flow<'a>) {
+        let (row, [source, target]) = (flow.row, flow.hosts());
+        let hosts = [source, target].map(|host| (host, [0; 2]));
+        self.add(flow, Volume { flows: 1, ..Volume::default() }, hosts);
         if !flow.failure.is_empty() {
             *self.failures.entry((flow.lookup, flow.failure)).or_default() += 1;
         }
@@ -100,6 +86,33 @@ impl<'a> Sums<'a> {
             if let Some(us) = us {
                 waits.entry((target, row.key.dst_port)).or_default().add(us.into());
             }
+        }
+    }
+
+    /// Adds the packets of a slice.
+    pub(super) fn add_slice(&mut self, slice: Flow<'a>) {
+        let (row, [source, target]) = (slice.row, slice.hosts());
+        let [there, back] = row.octets;
+        let more = Volume {
+            flows: 0,
+            packets: row.packets.iter().sum(),
+            octets: there.saturating_add(back),
+        };
+        self.add(slice, more, [(source, [there, back]), (target, [back, there])]);
+    }
+
+    /// Adds a volume; `hosts` sent and received that many octets of it.
+    fn add(&mut self, flow: Flow<'a>, more: Volume, hosts: [(IpAddr, [u64; 2]); 2]) {
+        add(&mut self.all, more);
+        for (host, [sent, received]) in hosts {
+            let own = self.hosts.entry(host).or_default();
+            own.flows += more.flows;
+            own.sent = own.sent.saturating_add(sent);
+            own.received = own.received.saturating_add(received);
+        }
+        add(self.applications.entry(flow.row.label).or_default(), more);
+        if !flow.server.is_empty() {
+            add(self.servers.entry(flow.server).or_default(), more);
         }
     }
 
@@ -158,22 +171,23 @@ fn first<K: Copy + Ord, V: Copy>(
 #[cfg(test)]
 mod tests {
     use super::super::flows::Flows;
-    use super::super::flows::tests::{named, record};
+    use super::super::flows::tests::{keep, named, record};
     use super::super::view::View;
     use super::*;
     use ringtap_flow::RecordSink;
 
     #[test]
     fn sums_are_those_of_the_flows() {
-        let (mut flows, mut keepers) = Flows::new(1);
+        let (mut flows, mut keepers) = Flows::new(60_000_000_000, 1);
         for second in 1..=20 {
-            keepers[0].take(&record(second, 1, (2, 80)));
-            keepers[0].take(&named(second, (second % 3) as u8 + 10, (4, 443), "a.example"));
+            keep(&mut keepers[0], &record(second, 1, (2, 80)));
+            keep(&mut keepers[0], &named(second, (second % 3) as u8 + 10, (4, 443), "a.example"));
         }
         keepers[0].finish();
         flows.receive();
         let (view, mut sums) = (View::default(), Sums::default());
-        flows.of(&view, 0, u64::MAX).for_each(|flow| sums.add(flow));
+        flows.of(&view, 0, u64::MAX).for_each(|flow| sums.add_flow(flow));
+        flows.slices(&view, (0, u64::MAX)).for_each(|slice| sums.add_slice(slice));
         assert_eq!(sums.all, Volume { flows: 40, packets: 80, octets: 80_000 });
         let First { entries: hosts, all } = sums.hosts(2);
         assert_eq!(all, 6);

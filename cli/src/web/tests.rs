@@ -19,8 +19,9 @@ fn site() -> Web {
         threads: Vec::new(),
     };
     let address = SocketAddr::from(([127, 0, 0, 1], 80));
-    let (flows, mut keepers) = Flows::new(1);
-    keepers[0].take(&flows::tests::named(1_000_000, 1, (2, 443), "<script>\"'&,\n=1+1\u{202e}"));
+    let (flows, mut keepers) = Flows::new(60 * SECOND_NS, 1);
+    let named = flows::tests::named(1_000_000, 1, (2, 443), "<script>\"'&,\n=1+1\u{202e}");
+    flows::tests::keep(&mut keepers[0], &named);
     keepers[0].finish();
     let (notes, reporter) = Notes::new();
     let parts = Parts { flows, notes, reporter };

@@ -6,12 +6,14 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use ringtap_io::capture::PcapWriter;
 use ringtap_io::live::SendOptions;
 use ringtap_testkit::browser::ADDRESSES;
 use ringtap_testkit::driver::Driver;
 use ringtap_testkit::send_all;
+use ringtap_wire::LinkType;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -276,6 +278,51 @@ fn the_page_of_files_has_metrics_and_tables() {
     monitor.send(Signal::INT);
     let (code, _, errors) = monitor.end();
     assert_eq!(code, Some(130), "{errors}");
+}
+
+/// A flow of five minutes, which the active timeout splits: the page shows the packets of each minute.
+#[test]
+fn each_minute_has_its_own_packets() {
+    const BEGIN: u64 = 1_700_000_040;
+    let address = free_address();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
+    command.args(["monitor", "-q", "-r", "-", "--web", &address.port().to_string()]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let hosts = |minute: u64| {
+        let until = BEGIN + 60 * (minute + 1);
+        get(address, &format!("/view.csv?table=Hosts&span=1m&until={until}"), "").1
+    };
+    let length = |minute: u64| 100 * (minute + 1);
+    let row = |minute: u64| {
+        let octets = 60 * (40 + length(minute));
+        format!("10.0.0.1,{octets},{octets},0,")
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    // The input stays open.
+    let mut writer = PcapWriter::new(child.stdin.take().unwrap(), LinkType::ETHERNET, u32::MAX);
+    for minute in 0..5 {
+        for second in 60 * minute..60 * (minute + 1) {
+            let payload = vec![0; length(minute) as usize];
+            let frame = segment(true, 80, 0x10, [second as u32, 1], &payload);
+            let ts_ns = (BEGIN + second) * 1_000_000_000 + 500_000_000;
+            writer.write(ts_ns, frame.len() as u32, &frame).unwrap();
+        }
+        writer.flush().unwrap();
+        // The packets of the minute before are on the page.
+        while minute > 0
+            && (TcpStream::connect(address).is_err()
+                || !hosts(minute - 1).contains(&row(minute - 1)))
+        {
+            assert!(Instant::now() < deadline, "minute {}: {}", minute - 1, hosts(minute - 1));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+    for minute in 0..4 {
+        let answer = hosts(minute);
+        assert!(answer.contains(&row(minute)), "minute {minute}: {}: {answer}", row(minute));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]
