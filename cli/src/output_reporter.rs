@@ -1,10 +1,11 @@
 //! Messages during a run about outputs that fail, lose records or recover.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ringtap_export::{Handle, Reason, Status};
 
-use ringtap_terminal::numbers::count;
+use ringtap_terminal::numbers::{bytes, count};
 
 /// Interval at which a lasting failure or loss is reported again.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(30);
@@ -17,7 +18,12 @@ const LOSSES: [Reason; 4] = [Reason::NoRoom, Reason::Failed, Reason::Refused, Re
 pub(crate) struct OutputReporter {
     handle: Handle,
     outputs: Vec<Reported>,
+    spaces: Spaces,
 }
+
+/// The file systems of outputs whose space is low, by their numbers.
+#[derive(Default)]
+struct Spaces(BTreeMap<u64, String>);
 
 /// The last report about an output.
 #[derive(Default)]
@@ -34,13 +40,15 @@ struct Reported {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Warning(String),
+    /// A warning that the end of the run does not repeat.
+    Space(String),
     Note(String),
 }
 
 impl OutputReporter {
     pub(crate) fn new(handle: Handle) -> Self {
         let outputs = handle.status().iter().map(|_| Reported::default()).collect();
-        Self { handle, outputs }
+        Self { handle, outputs, spaces: Spaces::default() }
     }
 
     pub(crate) fn status(&self) -> Vec<Status> {
@@ -50,8 +58,47 @@ impl OutputReporter {
     /// The lines to print at `elapsed` after the start.
     pub(crate) fn check(&mut self, elapsed: Duration) -> Vec<Line> {
         let status = self.handle.status();
+        let mut lines = self.spaces.check(&status);
         let all = status.iter().zip(&mut self.outputs);
-        all.filter_map(|(status, reported)| reported.check(status, elapsed)).collect()
+        lines.extend(all.filter_map(|(status, reported)| reported.check(status, elapsed)));
+        lines
+    }
+}
+
+impl Spaces {
+    /// A line for each file system whose space is low now, or was.
+    fn check(&mut self, status: &[Status]) -> Vec<Line> {
+        let of_output = |one: &Status| Some((one.name.clone(), one.space?));
+        let all: Vec<_> = status.iter().filter_map(of_output).collect();
+        let mut lines = Vec::new();
+        for (name, space) in all.iter().filter(|(_, space)| space.is_low) {
+            if self.0.contains_key(&space.device) {
+                continue;
+            }
+            self.0.insert(space.device, name.clone());
+            let share = 100.0 * space.free as f64 / space.total.max(1) as f64;
+            let what = if space.removes {
+                "no old file is left that --keep-free may remove"
+            } else {
+                "free some, or use --keep-free to remove old files"
+            };
+            let free = bytes(space.free);
+            lines.push(Line::Space(format!(
+                "{name}: its disk has {free} free ({share:.1} %); {what}"
+            )));
+        }
+        self.0.retain(|device, name| {
+            let mut here = all.iter().filter(|(_, space)| space.device == *device);
+            let is_low = here.clone().any(|(_, space)| space.is_low);
+            if let (false, Some((_, space))) = (is_low, here.next()) {
+                lines.push(Line::Note(format!(
+                    "{name}: its disk has {} free again",
+                    bytes(space.free)
+                )));
+            }
+            is_low
+        });
+        lines
     }
 }
 
@@ -85,7 +132,7 @@ impl Reported {
 
 #[cfg(test)]
 mod tests {
-    use ringtap_export::Items;
+    use ringtap_export::{Items, Space};
 
     use super::*;
 
@@ -102,6 +149,7 @@ mod tests {
             lost: Reason::ALL.map(|reason| (reason, if reason == why { lost } else { 0 })),
             queued_bytes: 0,
             files_removed: 0,
+            space: None,
             failing,
             retrying: failing,
             last_error: Some(("No space left on device".into(), std::time::UNIX_EPOCH)),
@@ -128,11 +176,33 @@ mod tests {
     }
 
     #[test]
+    fn a_disk_with_low_space_is_reported_once_until_it_has_more() {
+        let on = |device, free, is_low| {
+            let space = Space { device, free, total: 100 << 20, is_low, removes: device == 1 };
+            Status { space: Some(space), ..status(false, 0) }
+        };
+        let mut spaces = Spaces::default();
+        assert_eq!(spaces.check(&[on(1, 9 << 20, false), status(false, 0)]), []);
+        // Both outputs have the same disk, and only one has seen it.
+        let lines = spaces.check(&[on(1, 9 << 20, false), on(1, 4 << 20, true)]);
+        let text = "json:a: its disk has 4.00 MiB free (4.0 %); no old file is left that --keep-free may remove";
+        assert_eq!(lines, [Line::Space(text.into())]);
+        assert_eq!(spaces.check(&[on(1, 3 << 20, true), on(1, 4 << 20, true)]), []);
+        let text = "json:a: its disk has 2.00 MiB free (2.0 %); free some, or use --keep-free to remove old files";
+        assert_eq!(
+            spaces.check(&[on(1, 3 << 20, true), on(2, 2 << 20, true)]),
+            [Line::Space(text.into())]
+        );
+        let lines = spaces.check(&[on(1, 8 << 20, false), on(2, 2 << 20, true)]);
+        assert_eq!(lines, [Line::Note("json:a: its disk has 8.00 MiB free again".into())]);
+    }
+
+    #[test]
     fn only_a_full_buffer_is_reported_as_too_slow() {
         let line = |why| {
             Reported::default().check(&losing(why, false, 5), Duration::from_secs(1)).map(|line| {
                 match line {
-                    Line::Warning(text) | Line::Note(text) => text,
+                    Line::Warning(text) | Line::Space(text) | Line::Note(text) => text,
                 }
             })
         };

@@ -16,7 +16,7 @@ use crate::alerts::find_program;
 use ringtap_program::atomic_file::Part;
 use ringtap_program::leftovers;
 use ringtap_store::{
-    AppendedFile, FileNames, FileRules, OpenFile, RecordFile, Store as Stored, StoreFile,
+    AppendedFile, FileNames, FileRules, FreeSpace, OpenFile, RecordFile, Store as Stored, StoreFile,
 };
 use ringtap_terminal::Usage;
 use ringtap_terminal::numbers::count;
@@ -112,22 +112,34 @@ impl Outputs {
                 );
             }
         }
+        let mut files = Vec::new();
+        for output in named.iter().filter(|output| !output.is_stdout()) {
+            let Some(path) = output.path().filter(|path| stored(path).is_none()) else { continue };
+            let names = FileNames::new(path, rules.rotate_ns)?;
+            // A file of alerts that is continued for ever has no old ones.
+            let has_old = output.items() != Items::Alerts || names.are_several();
+            files.push((names, has_old));
+        }
+        let space = Arc::new(FreeSpace::new(rules.keep_free, files));
         let mut parts = Vec::new();
         let mut open = |path: &Path| -> io::Result<Box<dyn Store>> {
             if let Some((store, kind)) = stored(path) {
                 return Ok(Box::new(StoreFile::open(Arc::clone(store), kind)?));
             }
             let names = FileNames::new(path, rules.rotate_ns).map_err(io::Error::other)?;
+            let path_given = names.path().to_owned();
             let is_here = |output: &&Output| output.path() == Some(path);
-            if named.iter().filter(is_here).any(|output| output.items() == Items::Alerts) {
-                return Ok(Box::new(AppendedFile::open(names, rules.keep)?));
-            }
-            if named.iter().filter(is_here).any(Output::is_open) {
-                return Ok(Box::new(OpenFile::open(names, rules.keep)?));
-            }
-            let file = RecordFile::open(names, rules)?;
-            parts.push(file.part());
-            Ok(Box::new(file))
+            let is_of_alerts = |output: &Output| output.items() == Items::Alerts;
+            let store: Box<dyn Store> = if named.iter().filter(is_here).any(is_of_alerts) {
+                Box::new(AppendedFile::open(names, rules.keep)?)
+            } else if named.iter().filter(is_here).any(Output::is_open) {
+                Box::new(OpenFile::open(names, rules.keep)?)
+            } else {
+                let file = RecordFile::open(names, rules)?;
+                parts.push(file.part());
+                Box::new(file)
+            };
+            Ok(space.watch(&path_given, store))
         };
         let (sinks, exports) = prepared.start(workers, &mut open)?;
         Ok((Self { exports, collectors, parts }, sinks))

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ringtap_export::Refresh;
 use ringtap_flow::Timeouts;
 use ringtap_monitor::Limits;
+use ringtap_store::KeepFree;
 pub(crate) use ringtap_terminal::units::{
     Cores, cores, count, duration_ns, index_count, listening, number_in, positive_bytes,
     positive_count, positive_duration_ns, share,
@@ -28,6 +29,23 @@ pub(crate) fn cut_ns(text: &str) -> Result<u64, String> {
 pub(crate) fn rotate_ns(text: &str) -> Result<u64, String> {
     let error = || format!("invalid time between files {text:?}: use whole seconds, as in 5m");
     whole_seconds(text)?.ok_or_else(error)
+}
+
+/// What stays free on a file system: a share in percent, or bytes.
+pub(crate) fn keep_free(text: &str) -> Result<KeepFree, String> {
+    let error = || {
+        format!(
+            "invalid free space {text:?}: use a share below 100%, as in 5%, or a size, as in 10G"
+        )
+    };
+    match text.strip_suffix('%') {
+        None => positive_bytes(text).map(KeepFree::Bytes).map_err(|_| error()),
+        Some(percent) => {
+            let percent = percent.parse::<f64>().ok().map(|percent| (percent * 1e4).round());
+            let millionths = percent.filter(|share| *share >= 1.0 && *share < 1e6);
+            millionths.map(|share| KeepFree::Share(share as u32)).ok_or_else(error)
+        }
+    }
 }
 
 /// `None` for a time that is not whole seconds, at least one.

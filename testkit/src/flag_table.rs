@@ -57,6 +57,7 @@ const SAMPLES: &[(&str, &str)] = &[
     ("N", "8"),
     ("TIME", "9s"),
     ("SIZE", "512M"),
+    ("SIZE|SHARE", "5%"),
     ("1:N", "1:8"),
     ("ADDR", "9464"),
     ("ARGS", "x"),

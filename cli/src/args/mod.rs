@@ -21,6 +21,7 @@ use ringtap_extract::Extractors;
 use ringtap_monitor::{Analyses, TOP_MOST};
 use ringtap_program::pages::Pages;
 use ringtap_skeleton::Skeleton;
+use ringtap_store::KeepFree;
 use ringtap_terminal::Usage;
 use ringtap_wire::Tunnels;
 
@@ -300,6 +301,10 @@ pub(crate) struct MonitorArgs {
     /// After a rotation, remove the oldest finished files of the same names while these have more bytes
     #[arg(long, value_name = "SIZE", value_parser = units::positive_bytes, help_heading = "Output")]
     pub(crate) keep_size: Option<u64>,
+    /// Keep this much of each output's file system free, as 5% or 10G: remove the oldest finished files of the same names
+    /// while less is free, and warn when none is left [default: only warn, below 5% and 10 GB]
+    #[arg(long, value_name = "SIZE|SHARE", value_parser = units::keep_free, conflicts_with = "store", help_heading = "Output")]
+    pub(crate) keep_free: Option<KeepFree>,
     /// Export flow records to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT,
     /// ipfix+tls://HOST:PORT, ipfix+local:///PATH (a local socket), ipfix-file:PATH,
     /// netflow9://HOST:PORT, netflow5://HOST:PORT, as lines to json+tcp://HOST:PORT (also csv, eve; +tls), or to kafka://BROKER/TOPIC?format=json

@@ -280,7 +280,7 @@ impl Console {
         for line in lines {
             match line {
                 Line::Warning(_) if self.closed.load(Ordering::Relaxed) => {}
-                Line::Warning(text) => self.warn(&text),
+                Line::Warning(text) | Line::Space(text) => self.warn(&text),
                 Line::Note(text) if is_wanted(Level::Info) => self.print_line(&shown(&text)),
                 Line::Note(_) => {}
             }

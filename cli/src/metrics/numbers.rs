@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use ringtap_engine::Watch;
-use ringtap_export::Status;
+use ringtap_export::{Space, Status};
 use ringtap_monitor::Totals;
 use ringtap_serve::{Sample, label_value, one, sample};
 
@@ -64,6 +64,15 @@ impl Numbers<'_> {
     pub(super) fn of_outputs<V: Display>(&self, value: impl Fn(&Status) -> V) -> Vec<Sample> {
         let labels = |one: &Status| format!("output=\"{}\"", label_value(&one.name));
         self.stats.outputs.iter().map(|one| sample(labels(one), value(one))).collect()
+    }
+
+    /// A sample of each output that is a file.
+    pub(super) fn of_spaces<V: Display>(&self, value: impl Fn(&Space) -> V) -> Vec<Sample> {
+        let of_output = |one: &Status| {
+            let labels = format!("output=\"{}\"", label_value(&one.name));
+            one.space.as_ref().map(|space| sample(labels, value(space)))
+        };
+        self.stats.outputs.iter().filter_map(of_output).collect()
     }
 
     /// A sample of the TCP connections, if they are measured.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ringtap_export::{Items, Reason, Status};
+use ringtap_export::{Items, Reason, Space, Status};
 use ringtap_monitor::report::TcpTotals;
 use ringtap_monitor::{LOSSES, Totals};
 use serde_json::Value;
@@ -32,6 +32,7 @@ fn served() -> Metrics {
         lost: Reason::ALL.map(|reason| (reason, 0)),
         queued_bytes: 0,
         files_removed: 0,
+        space: Some(Space { device: 1, free: 1, total: 2, is_low: false, removes: false }),
         failing: false,
         retrying: false,
         last_error: None,

@@ -100,6 +100,17 @@ pub(super) const METRICS: &[Metric<Samples>] = &[
     metric("output_files_removed_total", "Old files that an output removed.", |own| {
         own.of_outputs(|output| output.files_removed)
     }),
+    metric("output_free_bytes", "Free bytes of the file system of an output.", |own| {
+        own.of_spaces(|space| space.free)
+    }),
+    metric("output_free_ratio", "Share of that file system that is free.", |own| {
+        own.of_spaces(|space| format!("{:.4}", space.free as f64 / space.total.max(1) as f64))
+    }),
+    metric(
+        "output_space_low",
+        "1 if less than --keep-free is free there and no old file is left to remove; without the flag: less than 5 % and 10 GB.",
+        |own| own.of_spaces(|space| u8::from(space.is_low)),
+    ),
     metric("output_failing", "1 if the last attempt to write failed.", |own| {
         own.of_outputs(|output| u8::from(output.failing))
     }),

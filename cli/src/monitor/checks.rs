@@ -78,6 +78,7 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
         (args.rotate.is_some(), has_files || has_statistics, "--rotate", FILES),
         (args.keep.is_some(), has_files, "--keep", FILES),
         (args.keep_size.is_some(), has_files, "--keep-size", FILES),
+        (args.keep_free.is_some(), has_files, "--keep-free", FILES),
         (args.scan_threshold.is_some(), analyses.scans, "--scan-threshold", "the analysis scans"),
     ] {
         if given && !has_effect {

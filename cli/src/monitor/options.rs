@@ -84,7 +84,7 @@ pub(crate) fn settings(
 /// What the files of a run have in common.
 pub(crate) fn file_rules(args: &MonitorArgs, existing: Existing) -> FileRules {
     let keep = Retention { age: args.keep.map(Duration::from_nanos), bytes: args.keep_size };
-    FileRules { existing, rotate_ns: args.rotate, keep }
+    FileRules { existing, rotate_ns: args.rotate, keep, keep_free: args.keep_free }
 }
 
 /// The filter expression, if any.

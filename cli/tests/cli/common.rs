@@ -67,6 +67,16 @@ pub(crate) fn on_small_disk(
     folder: &Path,
     flags: &[&str],
 ) -> Option<(String, i32, Vec<String>)> {
+    on_filled_disk(kib, &[], folder, flags)
+}
+
+/// As [`on_small_disk`], with old files of these KiB, the oldest first.
+pub(crate) fn on_filled_disk(
+    kib: u32,
+    old: &[(&str, u32)],
+    folder: &Path,
+    flags: &[&str],
+) -> Option<(String, i32, Vec<String>)> {
     if !rustix::process::geteuid().is_root() || !have("unshare") {
         eprintln!(
             "SKIPPED: a small disk is mounted as root, by unshare (Debian package util-linux)"
@@ -76,11 +86,16 @@ pub(crate) fn on_small_disk(
     let (disk, left) = (folder.join("disk"), folder.join("left"));
     std::fs::create_dir_all(&disk).unwrap();
     let _ = std::fs::remove_dir_all(&left);
-    let script =
-        "mount -t tmpfs -o size=${1}k tmpfs \"$2\" || exit 77; cd \"$2\" || exit 77; to=$3; shift 3
-                  \"$@\"; code=$?; cp -a . \"$to\"; exit $code";
+    let fill = |(at, (name, kib)): (usize, &(&str, u32))| {
+        format!("head -c {kib}k /dev/zero > {name}; touch -d @{} {name}\n", 1_000 + at)
+    };
+    let fill: String = old.iter().enumerate().map(fill).collect();
+    let script = format!(
+        "mount -t tmpfs -o size=${{1}}k tmpfs \"$2\" || exit 77; cd \"$2\" || exit 77; to=$3; shift 3
+         {fill}\"$@\"; code=$?; cp -a . \"$to\"; exit $code"
+    );
     let mut command = Command::new("unshare");
-    command.args(["-m", "sh", "-c", script, "sh", &kib.to_string()]).arg(&disk).arg(&left);
+    command.args(["-m", "sh", "-c", &script, "sh", &kib.to_string()]).arg(&disk).arg(&left);
     command.arg(env!("CARGO_BIN_EXE_ringtap")).args(flags).env("NO_COLOR", "1");
     let (_, errors, code) = output_of(&mut command);
     if code == 77 {

@@ -13,12 +13,12 @@ use crate::common::{office, ringtap};
 const LINES: Lines = &[
     (
         "monitor | -r a.pcap --dry-run",
-        "interface capture cut rotate keep keep-size dpdk-args duration shed user no-promiscuous probe observation-domain template-refresh \
+        "interface capture cut rotate keep keep-size keep-free dpdk-args duration shed user no-promiscuous probe observation-domain template-refresh \
          tls-ca tls-cert tls-key web-token tui",
     ),
     (
         "monitor | -i lo --dry-run",
-        "read dpdk-args cut rotate keep keep-size probe observation-domain template-refresh tls-ca tls-cert tls-key web-token",
+        "read dpdk-args cut rotate keep keep-size keep-free probe observation-domain template-refresh tls-ca tls-cert tls-key web-token",
     ),
     (
         "monitor | -i lo --web 1 --export ipfix+tls://127.0.0.1:1 --tls-cert c --tls-key k --state s --dry-run",

@@ -13,7 +13,7 @@ use ringtap_testkit::{send_all, soon};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::{have, office, on_small_disk, output_of, ringtap};
+use crate::common::{have, office, on_filled_disk, on_small_disk, output_of, ringtap};
 use crate::live::datagrams;
 use crate::net::{Background, Net, NetCommands, Right};
 use crate::signals::Waiting;
@@ -166,6 +166,10 @@ fn a_percent_sign_is_written_twice_and_unknown_fields_are_usage_errors() {
         (&["--rotate", "5m", "--write", "json:-"], "--rotate has no effect"),
         (&["--rotate", "5m", "--export", "netflow5://h:1"], "--rotate has no effect"),
         (&["--keep", "5m", "--alert-to", "json:-"], "--keep has no effect"),
+        (&["--keep-free", "5%", "--write", "json:-"], "--keep-free has no effect"),
+        (&["--keep-free", "100%", "--write", "json:a"], "use a share below 100%"),
+        (&["--keep-free", "0%", "--write", "json:a"], "use a share below 100%"),
+        (&["--keep-free", "x", "--write", "json:a"], "or a size, as in 10G"),
         (&["--alert-to", "json:a-%Q"], "unknown field %Q"),
         (&["--rotate", "1500ms", "--write", "json:a"], "use whole seconds, as in 5m"),
     ] {
@@ -399,6 +403,55 @@ fn a_file_can_be_followed_over_rotations_of_a_live_run() {
     all.sort();
     assert_eq!(all, followed);
     assert_eq!(all.len(), records);
+}
+
+#[test]
+fn old_files_are_removed_before_the_disk_is_full() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = office();
+    let flags = ["monitor", "-r", capture.to_str().unwrap(), "--write", "json:%s.json"];
+    let flags = [&flags[..], &["--rotate=1s", "--idle-timeout=1s"]].concat();
+    // The run writes 1.6 MB.
+    let old = [("notes.json", 500), ("1.json", 1_000), ("2.json", 1_000)];
+    let on_disk =
+        |more: &[&str]| on_filled_disk(4_000, &old, folder.path(), &[&flags[..], more].concat());
+    let Some((errors, code, _)) = on_disk(&[]) else { return };
+    assert!(code == 1 && errors.contains("No space left"), "{errors}");
+    let (errors, code, names) = on_disk(&["--keep-free", "10%"]).unwrap();
+    assert_eq!(code, 0, "{errors}");
+    assert!(errors.contains("%s.json: removed 1 old file, 1000 KiB"), "{errors}");
+    assert!(!errors.contains("No space left") && !errors.contains("disk has"), "{errors}");
+    assert!(["2.json", "notes.json"].iter().all(|name| names.iter().any(|own| own == name)));
+    assert!(names.len() > 5 && !names.contains(&"1.json".into()), "{names:?}");
+    // As a size: the old ones are removed at the start.
+    let (errors, code, names) = on_disk(&["--keep-free", "3M"]).unwrap();
+    assert_eq!(code, 0, "{errors}");
+    assert!(!names.contains(&"2.json".into()) && names.contains(&"notes.json".into()), "{names:?}");
+}
+
+#[test]
+fn a_disk_that_is_almost_full_is_a_warning_before_it_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = office();
+    let flags = ["monitor", "-r", capture.to_str().unwrap(), "--write", "json:f-%s.json"];
+    let on_disk = |old: &[(&str, u32)], more: &[&str]| {
+        on_filled_disk(4_000, old, folder.path(), &[&flags[..], more].concat())
+    };
+    let [other, own] = [("other", 3_900), ("f-1.json", 50)];
+    let Some((errors, code, names)) = on_disk(&[other], &[]) else { return };
+    assert_eq!(code, 1, "{errors}");
+    let [warning, error] = ["warning: json:f-%s.json: its disk has ", "error: writing to json:f-"]
+        .map(|text| errors.find(text).unwrap_or_else(|| panic!("no {text:?}: {errors}")));
+    assert!(warning < error && errors.contains("or use --keep-free"), "{errors}");
+    assert_eq!(errors.matches("its disk has").count(), 1, "{errors}");
+    assert!(names.contains(&"other".into()));
+    let (errors, code, names) = on_disk(&[other, own], &["--keep-free", "20%"]).unwrap();
+    assert_eq!(code, 1, "{errors}");
+    assert!(errors.contains("removed 1 old file") && !names.contains(&own.0.into()), "{errors}");
+    assert!(errors.contains("no old file is left that --keep-free may remove"), "{errors}");
+    // There is enough.
+    let (errors, code, _) = on_disk(&[], &[]).unwrap();
+    assert!(code == 0 && !errors.contains("its disk has"), "{errors}");
 }
 
 /// Alerts of the bundled capture in each of these files.

@@ -95,7 +95,7 @@ pub use sampling::Sampling;
 pub use settings::{BUFFER_BYTES, Settings, Tls};
 pub use shared::LINGER;
 pub use states::{StatePart, States};
-pub use store::Store;
+pub use store::{Space, Store};
 pub use summary::{Items, Reason, RecordTotals, Sent, Status, Summary};
 pub use topic::{Compression, Contents, InvalidTopic, KafkaTopic, Login, Mechanism};
 pub use totals::TotalsOutput;

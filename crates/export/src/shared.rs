@@ -8,6 +8,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::RecordTotals;
+use crate::store::{Space, Store};
 use crate::summary::{Items, Reason, Sent, Status, Summary};
 
 /// How long to wait at the end for a collector that accepts nothing.
@@ -105,6 +106,7 @@ pub(crate) struct Shared {
     cancelled: AtomicBool,
     /// Old files that were removed.
     removed: AtomicU64,
+    space: Mutex<Option<Space>>,
     error: Mutex<Option<LastError>>,
     /// Set by the writer at its end: why the output failed, if it did.
     failure: Mutex<Option<String>>,
@@ -136,6 +138,7 @@ impl Shared {
             retrying: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             removed: AtomicU64::new(0),
+            space: Mutex::new(None),
             error: Mutex::new(None),
             failure: Mutex::new(None),
             writer: OnceLock::new(),
@@ -284,9 +287,10 @@ impl Shared {
         self.renew.load(Ordering::Relaxed) && self.renew.swap(false, Ordering::Relaxed)
     }
 
-    /// Sets the number of old files removed so far.
-    pub(crate) fn set_removed(&self, files: u64) {
-        self.removed.store(files, Ordering::Relaxed);
+    /// Notes what a store says of its old files and its space.
+    pub(crate) fn note_store(&self, store: &dyn Store) {
+        self.removed.store(store.removed(), Ordering::Relaxed);
+        *lock(&self.space) = store.space();
     }
 
     /// The user wants to end the run.
@@ -405,6 +409,7 @@ impl Shared {
             lost: Reason::ALL.map(|reason| (reason, self.lost[reason as usize].get().records)),
             queued_bytes: self.queued.load(Ordering::Relaxed),
             files_removed: self.removed.load(Ordering::Relaxed),
+            space: *lock(&self.space),
             failing: self.is_failing(),
             retrying: self.retrying.load(Ordering::Relaxed),
             last_error: error.map(|error| (error.text, error.at)),

@@ -51,9 +51,17 @@ pub trait Store: Send {
         Ok(())
     }
 
+    /// Called once a second, and checks the space of the file system.
+    fn check_space(&mut self) {}
+
     /// The number of old files that were removed.
     fn removed(&self) -> u64 {
         0
+    }
+
+    /// The space of its file system, as last checked; `None` if it has none.
+    fn space(&self) -> Option<Space> {
+        None
     }
 
     /// Returns true for a regular file, which can be finished and started again.
@@ -61,6 +69,21 @@ pub trait Store: Send {
 
     /// Returns true if the reader may close it before the end without a failure.
     fn may_abandon(&self) -> bool;
+}
+
+/// The space of the file system of an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Which file system: its device number.
+    pub device: u64,
+    /// Free bytes, for this user.
+    pub free: u64,
+    /// Free bytes and those of all files.
+    pub total: u64,
+    /// Less is free than should be, and no old file is left that may be removed.
+    pub is_low: bool,
+    /// Old files are removed when less is free.
+    pub removes: bool,
 }
 
 /// How long the end of a run waits for a store.
@@ -110,6 +133,7 @@ fn write_on(store: &mut dyn Store, rest: &mut &[u8], shared: &Shared) -> Result<
                 return Err(Reason::ReaderGone);
             }
             Err(error) => {
+                shared.note_store(store);
                 shared.fails(&error);
                 return Err(Reason::Failed);
             }

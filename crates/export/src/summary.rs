@@ -6,6 +6,8 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
+use crate::store::Space;
+
 /// Why a record was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
@@ -186,6 +188,8 @@ pub struct Status {
     pub queued_bytes: u64,
     /// Old files that it removed.
     pub files_removed: u64,
+    /// The space of its file system, if it is a file.
+    pub space: Option<Space>,
     /// True if the last attempt to write failed.
     pub failing: bool,
     /// True if what failed is tried again; false if it was given up.

@@ -95,7 +95,7 @@ pub(crate) fn run<S: Sink>(
     let mut writer = Writer { sink, inboxes, shared, rotation, written: false };
     if writer.run() {
         writer.sink.finish(&writer.shared);
-        writer.count_removed();
+        writer.note_store();
     }
 }
 
@@ -103,6 +103,7 @@ impl<S: Sink> Writer<S> {
     /// Returns false if the run was cancelled.
     fn run(&mut self) -> bool {
         let (mut nap, mut round) = (NAP_MIN, now());
+        self.note_store();
         loop {
             if self.shared.is_cancelled() {
                 return false;
@@ -117,6 +118,10 @@ impl<S: Sink> Writer<S> {
                 round = now();
                 self.shared.next_round();
                 self.sink.tick(&self.shared);
+                if let Some(store) = self.sink.store() {
+                    store.check_space();
+                }
+                self.note_store();
             }
             let closed = self.inboxes.iter().all(Inbox::is_closed);
             let mut moved = false;
@@ -157,7 +162,7 @@ impl<S: Sink> Writer<S> {
         if self.rotation.now != Period::NONE || self.written {
             self.sink.end_period(self.written, &self.shared);
             self.written = false;
-            self.count_removed();
+            self.note_store();
         }
         self.rotation.now = next;
         if let Some(store) = self.sink.store() {
@@ -168,12 +173,12 @@ impl<S: Sink> Writer<S> {
     fn renew(&mut self) {
         self.sink.renew(&self.shared);
         self.written = false;
-        self.count_removed();
+        self.note_store();
     }
 
-    fn count_removed(&mut self) {
+    fn note_store(&mut self) {
         if let Some(store) = self.sink.store() {
-            self.shared.set_removed(store.removed());
+            self.shared.note_store(store);
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BinaryHeap;
 use std::fs::{self, File, Metadata};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -14,6 +14,9 @@ use rustix::fs::OFlags;
 
 /// Most files that are removed in one pass over the folder, which bounds its memory.
 const MOST: usize = 4096;
+
+/// The unit of [`MetadataExt::blocks`].
+const BLOCK: u64 = 512;
 
 /// What remains of an output's finished files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +27,7 @@ pub struct Retention {
     pub bytes: Option<u64>,
 }
 
-/// What was removed.
+/// What was removed of an output's files.
 #[derive(Debug, Default)]
 pub struct Removed {
     /// The number of files.
@@ -74,14 +77,14 @@ impl Retention {
                     return removed;
                 }
                 match remove(&own.folder.join(&name)) {
-                    Ok(true) => {
+                    Ok(Some(_)) => {
                         removes(&name);
                         remove_empty(own.folder, &name);
                         total = total.saturating_sub(len);
                         removed.files += 1;
                         removed.bytes += len;
                     }
-                    Ok(false) => {}
+                    Ok(None) => {}
                     Err(error) => removed.error = Some(error),
                 }
             }
@@ -147,14 +150,40 @@ fn remove_empty(root: &Path, file: &Path) {
     }
 }
 
-/// Removes a file, unless a process writes it.
-fn remove(path: &Path) -> io::Result<bool> {
+/// The oldest files of an output, at most 4096, with their times, in the order of age.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn oldest_of(own: &Own<'_>) -> io::Result<Vec<(SystemTime, PathBuf)>> {
+    let (oldest, _) = oldest(own)?;
+    Ok(oldest.into_iter().map(|(modified, path, _)| (modified, path)).collect())
+}
+
+/// Removes a file of an output, by its path in the folder, and counts it by its bytes on the disk.
+pub fn remove_one(folder: &Path, path: &Path, removed: &mut Removed) {
+    match remove(&folder.join(path)) {
+        Ok(Some(of_disk)) => {
+            remove_empty(folder, path);
+            removed.files += 1;
+            removed.bytes += of_disk;
+        }
+        Ok(None) => {}
+        // Another output or process removed it.
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => removed.error = Some(error),
+    }
+}
+
+/// Removes a file, unless a process writes it. Returns the bytes of the disk that are free then.
+fn remove(path: &Path) -> io::Result<Option<u64>> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() || file.try_lock_shared().is_err() {
-        return Ok(false);
+    let data = file.metadata()?;
+    if !data.is_file() || file.try_lock_shared().is_err() {
+        return Ok(None);
     }
-    fs::remove_file(path).map(|()| true)
+    let of_disk = if data.nlink() == 1 { data.blocks() * BLOCK } else { 0 };
+    fs::remove_file(path).map(|()| Some(of_disk))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 mod appended_file;
 pub mod arrived;
 mod clock;
+mod free_space;
 mod layout;
 mod manifest;
 mod measure;
@@ -22,6 +23,7 @@ mod store_file;
 pub mod verify;
 
 pub use appended_file::AppendedFile;
+pub use free_space::{FreeSpace, KeepFree};
 pub use layout::{InvalidProbe, Kind, Layout};
 pub use manifest::{Counts, FileLine, Flows, Line, Packets, Records, Start, What};
 pub use open_file::OpenFile;

@@ -8,11 +8,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ringtap_export::Store;
 use ringtap_program::atomic_file::{AtomicFile, Existing, Part};
 use ringtap_program::pattern::{InvalidPattern, Pattern};
-use ringtap_program::retention::{Own, Retention};
+use ringtap_program::retention::{Own, Removed, Retention};
 use ringtap_terminal::console::{note, print_message};
 use ringtap_terminal::numbers::{bytes, count};
 
 use crate::clock;
+use crate::free_space::KeepFree;
 
 /// Pause before a full non-blocking pipe is retried.
 const PIPE_PAUSE: Duration = Duration::from_millis(1);
@@ -26,6 +27,8 @@ pub struct FileRules {
     pub rotate_ns: Option<u64>,
     /// What remains of finished files.
     pub keep: Retention,
+    /// What stays free on their file systems.
+    pub keep_free: Option<KeepFree>,
 }
 
 /// The names of an output's files.
@@ -62,10 +65,22 @@ impl FileNames {
 
     /// Removes old files. Returns their number.
     pub fn retain(&self, keep: Retention) -> u64 {
-        let Self { pattern, .. } = self;
-        let (folder, is_own) = (pattern.root(), &|name: &Path| pattern.names(name));
-        let own = Own { folder, depth: pattern.depth(), is_own };
-        let removed = keep.apply(&own, clock::now(), |_| {});
+        self.report(&self.with_own(|own| keep.apply(own, clock::now(), |_| {})))
+    }
+
+    /// Calls `work` with the files of the output.
+    pub(crate) fn with_own<T>(&self, work: impl FnOnce(&Own<'_>) -> T) -> T {
+        let is_own = |name: &Path| self.pattern.names(name);
+        work(&Own { folder: self.root(), depth: self.pattern.depth(), is_own: &is_own })
+    }
+
+    /// The folder of all files; empty for the current one.
+    pub(crate) fn root(&self) -> &Path {
+        self.pattern.root()
+    }
+
+    /// Says which old files were removed. Returns their number.
+    pub(crate) fn report(&self, removed: &Removed) -> u64 {
         let shown = self.path.display();
         if let Some(error) = &removed.error {
             print_message("warning", &format!("removing old files of {shown}: {error}"));
@@ -83,8 +98,8 @@ impl FileNames {
         self.pattern.has_fields()
     }
 
-    /// Whether a run has several files.
-    pub(crate) fn are_several(&self) -> bool {
+    /// Whether a run has several files, even without a renewal.
+    pub fn are_several(&self) -> bool {
         self.has_fields() || self.rotate_ns.is_some()
     }
 
@@ -244,7 +259,7 @@ mod tests {
     use super::*;
 
     fn rules(existing: Existing) -> FileRules {
-        FileRules { existing, rotate_ns: None, keep: Retention::default() }
+        FileRules { existing, rotate_ns: None, keep: Retention::default(), keep_free: None }
     }
 
     #[test]

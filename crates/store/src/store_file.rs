@@ -42,7 +42,8 @@ impl StoreFile {
         let names = store.file_names(kind)?;
         let rotate_ns = Some(store.layout.rotate_s * 1_000_000_000);
         let (existing, keep) = (Existing::Next, Retention::default());
-        let file = RecordFile::open(names, FileRules { existing, rotate_ns, keep })?;
+        let file =
+            RecordFile::open(names, FileRules { existing, rotate_ns, keep, keep_free: None })?;
         let (hash, octets, rows, sums) = (Sha256::new(), 0, 0, None);
         let (period, unlisted) = (None, None);
         Ok(Self { store, kind, file, hash, octets, rows, sums, period, unlisted })

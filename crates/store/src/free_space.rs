@@ -1,0 +1,381 @@
+//! Free space of the file systems of outputs (`--keep-free`).
+//!
+//! ```text
+//! a file begins, ends or finds the disk full; each second ─▶ less than the limit is free
+//!     ─▶ the oldest finished files of all outputs there are removed, as many as are needed
+//!     ─▶ none is left: the space is low, which the program reports
+//! ```
+//!
+//! A pass removes files of as many bytes as are missing, and no more, because some file systems free space later.
+//!
+//! Invariants: those of [`retention`]: only finished files of these outputs are removed.
+
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ringtap_export::sums::Sums;
+use ringtap_export::{Space, Store};
+use ringtap_program::retention::{self, Removed};
+use rustix::fs::statvfs;
+
+use crate::record_file::FileNames;
+
+/// Without a limit of the user, space is low with less than this share (1 in N), and less than these bytes.
+const LOW_SHARE: u64 = 20;
+const LOW_BYTES: u64 = 10_000_000_000;
+
+/// Space that was low is low until a part of the limit (1 in N) is free beyond it.
+const HYSTERESIS: u64 = 8;
+
+/// Shares have this as a whole.
+const WHOLE: u64 = 1_000_000;
+
+/// What stays free on the file systems of outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepFree {
+    /// A share of the file system, in parts of a million.
+    Share(u32),
+    /// Bytes.
+    Bytes(u64),
+}
+
+/// The space of the file systems of a run's outputs.
+pub struct FreeSpace {
+    keep: Option<KeepFree>,
+    outputs: Vec<Output>,
+    /// File systems on which the last pass found no file to remove.
+    exhausted: Mutex<Vec<u64>>,
+}
+
+struct Output {
+    names: FileNames,
+    /// Whether it has old files.
+    has_old: bool,
+    /// Its file system.
+    device: u64,
+    is_low: AtomicBool,
+    /// Old files that were removed.
+    removed: AtomicU64,
+}
+
+/// Why space is checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Occasion {
+    /// A second has passed.
+    Tick,
+    /// A file begins or ends, or cannot be written.
+    Change,
+}
+
+impl FreeSpace {
+    /// Of outputs with these names, each with old files or without.
+    pub fn new(
+        keep: Option<KeepFree>,
+        outputs: impl IntoIterator<Item = (FileNames, bool)>,
+    ) -> Self {
+        let output = |(names, has_old): (FileNames, bool)| {
+            let device = device(names.root());
+            let (is_low, removed) = (AtomicBool::new(false), AtomicU64::new(0));
+            Output { names, has_old, device, is_low, removed }
+        };
+        let outputs = outputs.into_iter().map(output).collect();
+        Self { keep, outputs, exhausted: Mutex::default() }
+    }
+
+    /// The store of an output with this path, watched.
+    pub fn watch(self: &Arc<Self>, path: &Path, store: Box<dyn Store>) -> Box<dyn Store> {
+        let place = self.outputs.iter().position(|output| output.names.path() == path);
+        let is_file = path.metadata().is_ok_and(|data| data.is_file()) || !path.exists();
+        match place.filter(|_| is_file) {
+            None => store,
+            Some(place) => {
+                let space = self.check(place, Occasion::Change);
+                Box::new(WatchedStore { store, all: Arc::clone(self), place, space, begins: false })
+            }
+        }
+    }
+
+    /// The space of an output. Removes old files, if it is needed.
+    fn check(&self, place: usize, occasion: Occasion) -> Option<Space> {
+        let own = &self.outputs[place];
+        let now = || space(own.names.root()).ok();
+        let (mut free, total) = now()?;
+        let limit = self.limit(total);
+        let mut is_low = free < limit;
+        if is_low && self.keep.is_some() {
+            // One thread at a time, which sees what others have removed.
+            let mut exhausted = self.exhausted.lock().unwrap_or_else(PoisonError::into_inner);
+            let missing = limit.saturating_sub(now()?.0);
+            let is_searched = occasion == Occasion::Change || !exhausted.contains(&own.device);
+            let freed = if is_searched { self.remove(own.device, missing) } else { 0 };
+            exhausted.retain(|other| *other != own.device);
+            if freed < missing {
+                exhausted.push(own.device);
+            }
+            free = now()?.0;
+            is_low = freed < missing && free < limit;
+        }
+        let was_low = own.is_low.load(Ordering::Relaxed);
+        is_low |= was_low && free < limit.saturating_add(limit / HYSTERESIS);
+        own.is_low.store(is_low, Ordering::Relaxed);
+        let removes = self.keep.is_some();
+        Some(Space { device: own.device, free, total, is_low, removes })
+    }
+
+    fn limit(&self, total: u64) -> u64 {
+        match self.keep {
+            Some(KeepFree::Share(millionths)) => {
+                (u128::from(total) * u128::from(millionths)).div_ceil(WHOLE.into()) as u64
+            }
+            Some(KeepFree::Bytes(bytes)) => bytes,
+            None => (total / LOW_SHARE).min(LOW_BYTES),
+        }
+    }
+
+    /// Removes the oldest files on a file system, up to these bytes. Returns how many were removed.
+    fn remove(&self, device: u64, bytes: u64) -> u64 {
+        let is_here = |output: &&Output| output.device == device && output.has_old;
+        let outputs: Vec<_> = self.outputs.iter().filter(is_here).collect();
+        let mut all: Vec<_> = outputs.iter().map(|_| Removed::default()).collect();
+        let mut files = Vec::new();
+        for (at, output) in outputs.iter().enumerate() {
+            match output.names.with_own(retention::oldest_of) {
+                Ok(found) => {
+                    files.extend(found.into_iter().map(|(modified, path)| (modified, path, at)));
+                }
+                Err(error) => all[at].error = Some(error),
+            }
+        }
+        files.sort_unstable();
+        let freed = |all: &[Removed]| all.iter().map(|removed| removed.bytes).sum::<u64>();
+        for (_, path, at) in files {
+            if freed(&all) >= bytes {
+                break;
+            }
+            retention::remove_one(outputs[at].names.root(), &path, &mut all[at]);
+        }
+        for (output, removed) in outputs.iter().zip(&all) {
+            output.removed.fetch_add(output.names.report(removed), Ordering::Relaxed);
+        }
+        freed(&all)
+    }
+}
+
+/// Free bytes for this user, and all that files can have, as `df` shows them.
+fn space(folder: &Path) -> io::Result<(u64, u64)> {
+    let found = statvfs(here(folder))?;
+    let unit = found.f_frsize.max(1);
+    let used = found.f_blocks.saturating_sub(found.f_bfree);
+    let free = found.f_bavail.saturating_mul(unit);
+    Ok((free, used.saturating_mul(unit).saturating_add(free)))
+}
+
+/// The number of a file system; 0 if it is unknown.
+fn device(folder: &Path) -> u64 {
+    here(folder).metadata().map_or(0, |data| data.dev())
+}
+
+/// The folder, with a name if it is the current one.
+fn here(folder: &Path) -> &Path {
+    if folder == Path::new("") { Path::new(".") } else { folder }
+}
+
+/// A store that checks the space of its file system.
+struct WatchedStore {
+    store: Box<dyn Store>,
+    all: Arc<FreeSpace>,
+    place: usize,
+    space: Option<Space>,
+    /// The next write begins a file.
+    begins: bool,
+}
+
+impl WatchedStore {
+    fn check(&mut self, occasion: Occasion) {
+        self.space = self.all.check(self.place, occasion);
+    }
+
+    fn removed_for_space(&self) -> u64 {
+        self.all.outputs[self.place].removed.load(Ordering::Relaxed)
+    }
+}
+
+impl Store for WatchedStore {
+    fn write(&mut self, octets: &[u8]) -> io::Result<()> {
+        if std::mem::take(&mut self.begins) {
+            self.check(Occasion::Change);
+        }
+        let written = self.store.write(octets);
+        let is_full = |error: &io::Error| {
+            matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+        };
+        if !written.as_ref().is_err_and(is_full) {
+            return written;
+        }
+        self.check(Occasion::Change);
+        let has_room = self.space.is_some_and(|space| space.free >= octets.len() as u64);
+        if self.all.keep.is_some() && has_room { self.store.write(octets) } else { written }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        let finished = self.store.finish();
+        self.begins = true;
+        self.check(Occasion::Change);
+        finished
+    }
+
+    fn begins(&mut self, seconds: u64) {
+        self.store.begins(seconds);
+        self.begins = true;
+    }
+
+    fn rows(&mut self, sums: &Sums) {
+        self.store.rows(sums);
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        self.store.tick()
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        self.store.close()
+    }
+
+    fn check_space(&mut self) {
+        self.store.check_space();
+        self.check(Occasion::Tick);
+    }
+
+    fn removed(&self) -> u64 {
+        self.store.removed() + self.removed_for_space()
+    }
+
+    fn space(&self) -> Option<Space> {
+        self.space
+    }
+
+    fn is_regular(&self) -> bool {
+        self.store.is_regular()
+    }
+
+    fn may_abandon(&self) -> bool {
+        self.store.may_abandon()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+    use crate::OpenFile;
+
+    /// A folder with the files of two outputs, `a-` and `b-`, in the order of age, of 100 kB each.
+    fn folder_of(names: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (at, name) in names.iter().enumerate() {
+            let path = folder.path().join(name);
+            fs::write(&path, vec![1; 100_000]).unwrap();
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000 + at as u64);
+            File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        }
+        folder
+    }
+
+    fn left(folder: &tempfile::TempDir) -> Vec<String> {
+        let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn outputs(keep: Option<KeepFree>, folder: &tempfile::TempDir) -> FreeSpace {
+        let names = |name: &str| FileNames::new(&folder.path().join(name), None).unwrap();
+        FreeSpace::new(keep, [(names("a-%s"), true), (names("b-%s"), true), (names("c-%s"), false)])
+    }
+
+    #[test]
+    fn the_oldest_files_of_all_outputs_are_removed_up_to_what_is_missing() {
+        let names = ["b-1", "a-2", "other", "c-3", "a-4", "b-5"];
+        let folder = folder_of(&names);
+        let all = outputs(None, &folder);
+        let device = all.outputs[0].device;
+        assert!(all.remove(device, 150_000) >= 150_000);
+        assert_eq!(left(&folder), ["a-4", "b-5", "c-3", "other"]);
+        let removed = |at: usize| all.outputs[at].removed.load(Ordering::Relaxed);
+        assert_eq!([removed(0), removed(1), removed(2)], [1, 1, 0]);
+        // A file that is written, and those that are no output's, stay.
+        let written = File::open(folder.path().join("a-4")).unwrap();
+        written.try_lock().unwrap();
+        assert!(all.remove(device, u64::MAX) < 1_000_000);
+        assert_eq!(left(&folder), ["a-4", "c-3", "other"]);
+        drop(written);
+        assert!(all.remove(device, 1) > 0);
+        assert_eq!(left(&folder), ["c-3", "other"]);
+        assert_eq!(all.remove(device + 1, 1), 0);
+    }
+
+    #[test]
+    fn after_a_search_in_vain_the_next_waits_for_a_file_that_begins_or_ends() {
+        let folder = folder_of(&["a-1"]);
+        let all = outputs(Some(KeepFree::Bytes(u64::MAX)), &folder);
+        for (occasion, expected) in
+            [(Occasion::Tick, 0), (Occasion::Tick, 1), (Occasion::Change, 0)]
+        {
+            assert!(all.check(0, occasion).unwrap().is_low);
+            assert_eq!(left(&folder).len(), expected);
+            fs::write(folder.path().join("a-2"), "x").unwrap();
+        }
+    }
+
+    #[test]
+    fn limits_are_shares_and_bytes_and_low_space_lasts_until_there_is_more() {
+        let folder = folder_of(&[]);
+        let limit = |keep, total| outputs(keep, &folder).limit(total);
+        assert_eq!(limit(None, 1_000_000), 50_000);
+        assert_eq!(limit(None, u64::MAX), LOW_BYTES);
+        assert_eq!(limit(Some(KeepFree::Share(50_000)), 1_000_001), 50_001);
+        assert_eq!(limit(Some(KeepFree::Bytes(7)), 1_000), 7);
+        // No file system has that much.
+        let all = outputs(Some(KeepFree::Bytes(u64::MAX)), &folder);
+        let space = all.check(0, Occasion::Change).unwrap();
+        assert!(space.is_low && space.removes && space.free < space.total);
+        // Free is a little more than the limit.
+        let limit = space.free - space.free / 50;
+        let all = outputs(Some(KeepFree::Bytes(limit)), &folder);
+        assert!(!all.check(0, Occasion::Change).unwrap().is_low);
+        all.outputs[0].is_low.store(true, Ordering::Relaxed);
+        assert!(all.check(0, Occasion::Change).unwrap().is_low);
+        assert!(!outputs(None, &folder).check(0, Occasion::Change).unwrap().removes);
+    }
+
+    #[test]
+    fn a_watched_store_removes_old_files_when_it_finishes_one() {
+        let folder = folder_of(&["a-1", "b-2"]);
+        let all = Arc::new(outputs(Some(KeepFree::Bytes(u64::MAX)), &folder));
+        let names = FileNames::new(&folder.path().join("a-%s"), Some(1_000_000_000)).unwrap();
+        let path = names.path().to_owned();
+        let file = OpenFile::open(names, retention::Retention::default()).unwrap();
+        let mut store = all.watch(&path, Box::new(file));
+        // At its begin.
+        assert!(left(&folder).is_empty());
+        assert_eq!(store.removed(), 1);
+        store.begins(77);
+        store.write(b"line\n").unwrap();
+        fs::write(folder.path().join("b-3"), "x").unwrap();
+        store.finish().unwrap();
+        // The file that was finished has its lock until the next one begins.
+        assert_eq!(left(&folder), ["a-77"]);
+        assert!(store.space().unwrap().is_low);
+        // A device is not watched.
+        let null = FileNames::new(Path::new("/dev/null"), None).unwrap();
+        let all = Arc::new(FreeSpace::new(None, [(null, true)]));
+        let names = FileNames::new(&folder.path().join("a-%s"), None).unwrap();
+        let file = OpenFile::open(names, retention::Retention::default()).unwrap();
+        assert!(all.watch(Path::new("/dev/null"), Box::new(file)).space().is_none());
+    }
+}
