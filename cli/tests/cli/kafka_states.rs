@@ -234,7 +234,10 @@ fn a_state_needs_its_analyses_and_addresses() {
             "needs the analyses flows, volumes and talkers",
         ),
         (&["--export", url, "--anonymise", key], "--anonymise cannot be used with"),
-        (&["--probe", "a"], "--probe names states and messages of Kafka: use it with --state, or"),
+        (
+            &["--probe", "a"],
+            "--probe names states, stores and messages of Kafka: use it with --state, --store, or",
+        ),
     ] {
         let (_, errors, code) = monitor(flags);
         assert!(code == 2 && errors.contains(words), "{errors}");

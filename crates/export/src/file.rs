@@ -7,11 +7,13 @@ use std::str::FromStr;
 
 use crate::cut::Cut;
 use crate::events::UnknownEventFormat;
+#[cfg(feature = "parquet")]
+use crate::formats::Columns;
 use crate::formats::{Format, UnknownFormat};
 use crate::launch::{Launch, Ready, Started};
 use crate::place::Place;
 #[cfg(feature = "parquet")]
-use crate::rows::{FILE_BYTES, RowEncoder, RowSink};
+use crate::rows::{FILE_BYTES, KEPT_BYTES, RowEncoder, RowSink};
 use crate::settings::Settings;
 use crate::text::{LineEncoder, LineSink};
 
@@ -132,7 +134,11 @@ impl Place for FileOutput {
 
     #[cfg(feature = "parquet")]
     fn fixed_bytes(&self) -> u64 {
-        if self.format.text().is_none() { FILE_BYTES as u64 } else { 0 }
+        match (self.format.text(), self.sums_s) {
+            (Some(_), _) => 0,
+            (None, None) => FILE_BYTES as u64,
+            (None, Some(_)) => (FILE_BYTES + KEPT_BYTES) as u64,
+        }
     }
 
     fn joins_parts(&self) -> bool {
@@ -156,7 +162,8 @@ fn start(own: &FileOutput, launch: &mut Launch<'_>) -> io::Result<Started> {
         }
         #[cfg(feature = "parquet")]
         None => {
-            let (columns, sums_s) = (interfaces.columns(), own.sums_s);
+            let sums_s = own.sums_s;
+            let columns = Columns { stored: sums_s.is_some(), ..interfaces.columns() };
             let sink = RowSink::new(columns, sums_s.is_some(), store);
             launch.records(wait_policy, || RowEncoder::new(columns, sums_s), sink)
         }

@@ -26,6 +26,9 @@ fn is_group(rows: &Rows) -> bool {
 /// is much smaller; and the metadata of written groups.
 pub(crate) const FILE_BYTES: usize = GROUP_ROWS * ROW_BYTES * 2 + GROUPS_MOST * GROUP_BYTES;
 
+/// Memory for the rows of the current file of a store, with their facts.
+pub(crate) const KEPT_BYTES: usize = GROUP_ROWS * ROW_BYTES * 2;
+
 /// Seconds after which rows become a row group of a file, though it is a small one: a process that is killed loses no
 /// more records.
 const SECONDS: u32 = 5;
@@ -106,6 +109,8 @@ pub(crate) struct RowSink {
     sums: Sums,
     /// Whether the store gets sums, and no file without rows.
     is_summed: bool,
+    /// All rows of the current file of a store, as long as they fit into a row group.
+    kept: Option<Rows>,
     /// The counts of `rows`.
     flows: RecordTotals,
     /// The counts of the row groups in the current file.
@@ -127,6 +132,7 @@ impl RowSink {
             rows: Rows::new(columns),
             sums: Sums::default(),
             is_summed,
+            kept: None,
             flows: RecordTotals::default(),
             in_file: RecordTotals::default(),
             seconds: 0,
@@ -146,6 +152,15 @@ impl RowSink {
                 none.insert(if self.store.is_regular() { file.with_trailers() } else { file })
             }
         };
+        if self.is_summed && file.groups() == 0 {
+            self.kept = Some(Rows::new(self.columns));
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.append(&self.rows);
+            if is_group(kept) {
+                self.kept = None;
+            }
+        }
         let bytes = file.group(&mut self.rows).map_err(failed)?;
         self.persist(&bytes, shared)?;
         if self.is_summed {
@@ -180,6 +195,13 @@ impl RowSink {
         }
         self.group(shared)?;
         let Some(file) = self.file.take() else { return Ok(()) };
+        if let Some(kept) = self.kept.take().filter(|_| file.groups() > 1)
+            && self.compact(kept).is_ok()
+        {
+            (self.unnamed, self.in_file) = (true, RecordTotals::default());
+            let _ = self.name(shared);
+            return Ok(());
+        }
         let bytes = file.end().map_err(|error| failed(&error, shared))?;
         self.persist(&bytes, shared)?;
         shared.send(Sent { message_octets: bytes.len() as u64, ..Sent::default() });
@@ -187,6 +209,14 @@ impl RowSink {
         // If that fails it is tried again before anything else is written.
         let _ = self.name(shared);
         Ok(())
+    }
+
+    /// Replaces the small row groups of a file by one. If that fails, the file is as before.
+    fn compact(&mut self, mut rows: Rows) -> io::Result<()> {
+        let mut file = ParquetFile::new(self.columns)?;
+        let mut bytes = file.group(&mut rows)?;
+        bytes.extend(file.end()?);
+        self.store.rewrite(&bytes)
     }
 
     /// A file without its footer is unusable: the next one does not start before this one can be written again.

@@ -35,6 +35,14 @@ pub trait Store: Send {
     /// Flow records with these sums were written, since the last call, to the current file.
     fn rows(&mut self, _sums: &Sums) {}
 
+    /// Replaces the contents of the current file, all at once.
+    ///
+    /// # Errors
+    /// The error of the system; the file is as before.
+    fn rewrite(&mut self, _octets: &[u8]) -> io::Result<()> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
     /// Called once a second for a file that is appended to line by line: its time may be over.
     ///
     /// # Errors

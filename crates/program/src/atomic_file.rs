@@ -22,7 +22,7 @@ use ringtap_terminal::console::note;
 use rustix::io::Errno;
 use tempfile::{PathPersistError, TempPath};
 
-use crate::names::{SUFFIX, folder, persist, prefix};
+use crate::names::{REWRITTEN, SUFFIX, folder, persist, prefix};
 use crate::{leftovers, named_pipe};
 
 /// Random characters in a temporary name.
@@ -253,11 +253,15 @@ impl AtomicFile {
 
     /// A new temporary file, with the lock.
     fn temporary(&self) -> io::Result<(File, TempPath)> {
+        self.create_temporary(SUFFIX)
+    }
+
+    fn create_temporary(&self, suffix: &str) -> io::Result<(File, TempPath)> {
         let mut name = prefix(&self.path);
         name.push(format!("{}-", std::process::id()));
         let part = tempfile::Builder::new()
             .prefix(&name)
-            .suffix(SUFFIX)
+            .suffix(suffix)
             .rand_bytes(RANDOM)
             // As of any new file; the process's mask removes rights.
             .permissions(Permissions::from_mode(0o666))
@@ -267,6 +271,22 @@ impl AtomicFile {
         // Some file systems have no locks.
         let _ = file.try_lock();
         Ok((file, path))
+    }
+
+    /// Replaces the contents of the temporary file, all at once: a process that is killed meanwhile leaves one of both.
+    ///
+    /// # Errors
+    /// The temporary file is as before.
+    pub fn rewrite(&mut self, bytes: &[u8]) -> io::Result<File> {
+        let part = self.part.lock();
+        let path = part.as_ref().ok_or(ErrorKind::NotFound)?;
+        let (mut file, new) = self.create_temporary(REWRITTEN)?;
+        file.write_all(bytes)?;
+        new.persist(path).map_err(|failed| failed.error)?;
+        drop(part);
+        let other = file.try_clone()?;
+        self.file = Some(file);
+        Ok(other)
     }
 
     /// Whether the current file is a regular one, which is renamed when complete.
@@ -400,6 +420,25 @@ mod tests {
         let names = ["flows.tar.gz", "flows.tar.1.gz", "flows.tar.2.gz"];
         assert_eq!(names.map(|name| read(name).unwrap()), ["again", "new", "again"]);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_part_is_rewritten_all_at_once_and_what_is_left_of_that_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flows");
+        let mut file = AtomicFile::claim(path.clone(), Existing::Refuse).unwrap();
+        file.begin_file().unwrap().write_all(b"many small pieces").unwrap();
+        let mut out = file.rewrite(b"one").unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        assert!(AtomicFile::claim(path.clone(), Existing::Refuse).is_err(), "without a lock");
+        out.write_all(b" piece").unwrap();
+        assert!(file.finish().unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"one piece");
+        let name = |process| format!(".flows.{process}-abc.rewritten");
+        fs::write(folder.path().join(name(7)), "on").unwrap();
+        let done = leftovers::finish(&path, |_| panic!("no part"), |_| panic!("no part"));
+        assert!(done.is_empty());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use ringtap_terminal::console::print_message;
 use rustix::fs::OFlags;
 use tempfile::TempPath;
 
-use crate::names::{SUFFIX, folder, persist, prefix};
+use crate::names::{REWRITTEN, SUFFIX, folder, persist, prefix};
 
 /// How often the lock of a folder is tried, and the pause between.
 const TRIES: u32 = 50;
@@ -95,6 +95,12 @@ pub fn finish(
 ) -> Vec<Completed> {
     let _guard = guard(folder(path));
     let mut all = Vec::new();
+    // The parts that these were to replace are there.
+    for rewritten in named(path, REWRITTEN) {
+        if let State::Left(_) = rewritten.state() {
+            let _ = fs::remove_file(&rewritten.path);
+        }
+    }
     for part in parts(path) {
         let State::Left(file) = part.state() else { continue };
         let shown = part.path.display();
@@ -126,12 +132,17 @@ pub(crate) fn guard(folder: &Path) -> Option<File> {
 
 /// The parts of the output `path`.
 fn parts(path: &Path) -> Vec<Part> {
+    named(path, SUFFIX)
+}
+
+/// The temporary files of the output `path` whose names have this end.
+fn named(path: &Path, suffix: &str) -> Vec<Part> {
     let prefix = prefix(path);
     let Ok(entries) = fs::read_dir(folder(path)) else { return Vec::new() };
     let mut all: Vec<_> = entries
         .flatten()
         .filter_map(|entry| {
-            let pid = pid(&entry.file_name(), &prefix)?;
+            let pid = pid(&entry.file_name(), &prefix, suffix)?;
             Some(Part { path: folder(path).join(entry.file_name()), pid })
         })
         .collect();
@@ -140,9 +151,9 @@ fn parts(path: &Path) -> Vec<Part> {
 }
 
 /// The process in the name of a part; `None` if it is no part of this output.
-fn pid(name: &OsStr, prefix: &OsStr) -> Option<u32> {
+fn pid(name: &OsStr, prefix: &OsStr, suffix: &str) -> Option<u32> {
     let middle = name.as_bytes().strip_prefix(prefix.as_bytes())?;
-    let middle = str::from_utf8(middle.strip_suffix(SUFFIX.as_bytes())?).ok()?;
+    let middle = str::from_utf8(middle.strip_suffix(suffix.as_bytes())?).ok()?;
     let (pid, random) = middle.split_once('-')?;
     let is_random = random.bytes().all(|byte| byte.is_ascii_alphanumeric());
     pid.parse().ok().filter(|_| is_random)

@@ -10,6 +10,9 @@ use tempfile::{PathPersistError, TempPath};
 /// The end of a temporary name.
 pub(crate) const SUFFIX: &str = ".part";
 
+/// The end of the name of a file that will replace a temporary one. What a process left of it is of no use.
+pub(crate) const REWRITTEN: &str = ".rewritten";
+
 /// The beginning of the temporary names of a file.
 pub(crate) fn prefix(path: &Path) -> OsString {
     let mut name = OsString::from(".");

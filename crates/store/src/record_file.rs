@@ -175,6 +175,13 @@ impl RecordFile {
         Ok(self.out.insert(file))
     }
 
+    /// Replaces the contents of the current file, all at once.
+    pub(crate) fn rewrite(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.out = Some(self.file.rewrite(octets)?);
+        (self.len, self.torn) = (octets.len() as u64, false);
+        Ok(())
+    }
+
     /// Truncates the file after a partial write.
     fn truncate_torn(&mut self) -> io::Result<()> {
         if let (true, Some(out)) = (self.torn, &mut self.out) {

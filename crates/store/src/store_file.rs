@@ -78,6 +78,13 @@ impl Target for StoreFile {
         self.sums.get_or_insert_default().merge(sums);
     }
 
+    fn rewrite(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.file.rewrite(octets)?;
+        self.hash = Sha256::new_with_prefix(octets);
+        self.octets = octets.len() as u64;
+        Ok(())
+    }
+
     fn finish(&mut self) -> io::Result<()> {
         self.list()?;
         // A run without records has no file.
@@ -103,8 +110,8 @@ impl Target for StoreFile {
     }
 
     fn begins(&mut self, seconds: u64) {
-        // Alerts and totals: others are finished before.
-        if self.octets > 0 {
+        // Alerts and totals. Others are finished before, or cannot be.
+        if self.octets > 0 && matches!(self.kind, Kind::Alerts | Kind::Totals) {
             // If that fails, the next line is in the same file.
             let _ = self.finish();
         }

@@ -146,6 +146,11 @@ impl Field {
         self.edition > 0 && !matches!(self.presence, Presence::Parquet)
     }
 
+    /// Whether sums of records have it: a store has it, too.
+    pub(crate) const fn is_summed(&self) -> bool {
+        self.is_in_all() && !matches!(self.presence, Presence::Derived)
+    }
+
     /// The field of a fact: its name and type are those of the kind.
     pub(crate) const fn of_fact(kind: Kind, own: Self) -> Self {
         let value = match kind.value_type() {

@@ -221,7 +221,7 @@ fields! { |v, d|
     /// 1 idle, 2 active, 3 end detected, 4 forced, 5 lack of resources
     1 flowEndReason [136: 1] Always U8 = v.record.end_reason as u8;
     /// [Community ID](https://github.com/corelight/community-id-spec) version 1, seed 0, of the inner addresses
-    1 communityId [] Always Text = Id(CommunityId::of(v.record));
+    1 communityId [] Derived Text = Id(CommunityId::of(v.record));
 }
 
 /// The numbers of rows by edition and, within each, in the order of the table: the order of columns. Rows that are no

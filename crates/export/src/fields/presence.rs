@@ -36,6 +36,7 @@ macro_rules! presences {
 
 presences! { |v, d|
     Always "always" = true;
+    Derived "always, but in a store" = true;
     Parquet "Parquet alone" = true;
     Ports "TCP, UDP, UDP-Lite, SCTP, DCCP" = has_ports(v.record.key.protocol);
     Tcp "TCP" = v.record.key.protocol == TCP;
@@ -86,6 +87,8 @@ pub struct Columns {
     pub origins: Origins,
     /// Which part of its flow a record is.
     pub parts: bool,
+    /// The columns are those of a store: without what can be computed from others.
+    pub stored: bool,
 }
 
 impl Columns {
@@ -95,6 +98,7 @@ impl Columns {
         match presence {
             Presence::Interfaces => self.ingress,
             Presence::Parts => self.parts,
+            Presence::Derived => !self.stored,
             Presence::Networks => self.origins.networks,
             Presence::Geo => self.origins.geo,
             _ => true,

@@ -75,7 +75,8 @@ impl Interfaces {
 
     /// The columns that not all runs have.
     pub fn columns(&self) -> Columns {
-        Columns { ingress: !self.is_empty(), origins: self.origins, parts: self.parts }
+        let (ingress, origins, parts) = (!self.is_empty(), self.origins, self.parts);
+        Columns { ingress, origins, parts, stored: false }
     }
 
     /// The name of an interface as a JSON string; `None` if it is unknown.

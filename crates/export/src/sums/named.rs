@@ -22,7 +22,7 @@ impl Column {
     /// The columns that every run writes to CSV and Parquet.
     pub fn of_all_runs() -> impl Iterator<Item = Self> {
         let columns = fields::columns(Columns::default());
-        columns.filter(|(_, field)| field.is_in_all()).map(|(row, _)| Self(row as u8))
+        columns.filter(|(_, field)| field.is_summed()).map(|(row, _)| Self(row as u8))
     }
 
     /// Its name in CSV and Parquet.
@@ -33,7 +33,7 @@ impl Column {
 
 /// All names in JSON, CSV and Parquet.
 static NAMES: LazyLock<HashMap<&str, Column>> = LazyLock::new(|| {
-    let columns = (0..).zip(&FIELDS).filter(|(_, field)| field.is_in_all());
+    let columns = (0..).zip(&FIELDS).filter(|(_, field)| field.is_summed());
     let names = columns.flat_map(|(row, field)| {
         let keys = field.keys.map(|key| key.trim_matches([',', '"', ':']));
         [field.name, keys[0], keys[1]].map(|name| (name, Column(row)))

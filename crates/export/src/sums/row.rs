@@ -171,7 +171,7 @@ impl Visit for RowBytes<'_> {
     #[inline(always)]
     fn row<R: Row>(&mut self) {
         let start = self.bytes.len();
-        if R::FIELD.is_in_all()
+        if R::FIELD.is_summed()
             && self.columns.has(R::FIELD.presence)
             && let Some(value) = R::of(&self.view)
         {

@@ -86,7 +86,8 @@ impl Rows {
     pub fn push(&mut self, record: &FlowRecord) {
         let mut reversed = None;
         let view = View::of(record, &mut reversed);
-        visit(&mut Record { view, columns: &mut self.columns, before: self.rows });
+        let Self { columns, further, rows: before, .. } = self;
+        visit(&mut Record { view, columns, further: *further, before: *before });
         self.fact_bytes += record.facts.bytes().len() * FACT_COST;
         self.rows += 1;
     }
@@ -129,6 +130,7 @@ impl Rows {
 struct Record<'a> {
     view: View<'a>,
     columns: &'a mut [Column; COUNT],
+    further: Columns,
     before: usize,
 }
 
@@ -136,6 +138,7 @@ impl Visit for Record<'_> {
     #[inline(always)]
     fn row<R: Row>(&mut self) {
         if R::FIELD.edition > 0
+            && self.further.has(R::FIELD.presence)
             && let Some(value) = R::of(&self.view)
         {
             Place { column: &mut self.columns[R::POSITION], before: self.before }.set(value);
