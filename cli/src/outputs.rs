@@ -114,17 +114,23 @@ impl Outputs {
         }
         let mut files = Vec::new();
         for output in named.iter().filter(|output| !output.is_stdout()) {
-            let Some(path) = output.path().filter(|path| stored(path).is_none()) else { continue };
+            let Some(path) = output.path() else { continue };
+            if let Some((store, kind)) = stored(path) {
+                files.push((store.file_names(kind)?, true, Some(Arc::clone(store))));
+                continue;
+            }
             let names = FileNames::new(path, rules.rotate_ns)?;
             // A file of alerts that is continued for ever has no old ones.
             let has_old = output.items() != Items::Alerts || names.are_several();
-            files.push((names, has_old));
+            files.push((names, has_old, None));
         }
         let space = Arc::new(FreeSpace::new(rules.keep_free, files));
         let mut parts = Vec::new();
         let mut open = |path: &Path| -> io::Result<Box<dyn Store>> {
             if let Some((store, kind)) = stored(path) {
-                return Ok(Box::new(StoreFile::open(Arc::clone(store), kind)?));
+                let names = store.file_names(kind)?;
+                let file = StoreFile::open(Arc::clone(store), kind)?;
+                return Ok(space.watch(names.path(), Box::new(file)));
             }
             let names = FileNames::new(path, rules.rotate_ns).map_err(io::Error::other)?;
             let path_given = names.path().to_owned();

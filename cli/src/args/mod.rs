@@ -303,7 +303,7 @@ pub(crate) struct MonitorArgs {
     pub(crate) keep_size: Option<u64>,
     /// Keep this much of each output's file system free, as 5% or 10G: remove the oldest finished files of the same names
     /// while less is free, and warn when none is left [default: only warn, below 5% and 10 GB]
-    #[arg(long, value_name = "SIZE|SHARE", value_parser = units::keep_free, conflicts_with = "store", help_heading = "Output")]
+    #[arg(long, value_name = "SIZE|SHARE", value_parser = units::keep_free, help_heading = "Output")]
     pub(crate) keep_free: Option<KeepFree>,
     /// Export flow records to ipfix://HOST:PORT (UDP), ipfix+tcp://HOST:PORT,
     /// ipfix+tls://HOST:PORT, ipfix+local:///PATH (a local socket), ipfix-file:PATH,

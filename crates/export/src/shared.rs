@@ -8,7 +8,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::RecordTotals;
-use crate::store::{Space, Store};
+use crate::space::Space;
 use crate::summary::{Items, Reason, Sent, Status, Summary};
 
 /// How long to wait at the end for a collector that accepts nothing.
@@ -287,10 +287,10 @@ impl Shared {
         self.renew.load(Ordering::Relaxed) && self.renew.swap(false, Ordering::Relaxed)
     }
 
-    /// Notes what a store says of its old files and its space.
-    pub(crate) fn note_store(&self, store: &dyn Store) {
-        self.removed.store(store.removed(), Ordering::Relaxed);
-        *lock(&self.space) = store.space();
+    /// Sets the number of old files removed so far, and the space of the file system.
+    pub(crate) fn note_store(&self, removed: u64, space: Option<Space>) {
+        self.removed.store(removed, Ordering::Relaxed);
+        *lock(&self.space) = space;
     }
 
     /// The user wants to end the run.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::Reason;
 use crate::shared::{Shared, WaitPolicy};
+use crate::space::Space;
 use crate::sums::Sums;
 
 /// Pauses between attempts to write; they double.
@@ -79,21 +80,6 @@ pub trait Store: Send {
     fn may_abandon(&self) -> bool;
 }
 
-/// The space of the file system of an output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Space {
-    /// Which file system: its device number.
-    pub device: u64,
-    /// Free bytes, for this user.
-    pub free: u64,
-    /// Free bytes and those of all files.
-    pub total: u64,
-    /// Less is free than should be, and no old file is left that may be removed.
-    pub is_low: bool,
-    /// Old files are removed when less is free.
-    pub removes: bool,
-}
-
 /// How long the end of a run waits for a store.
 pub(crate) fn wait_policy(store: &dyn Store) -> WaitPolicy {
     if store.is_regular() { WaitPolicy::File } else { WaitPolicy::Pipe }
@@ -141,7 +127,7 @@ fn write_on(store: &mut dyn Store, rest: &mut &[u8], shared: &Shared) -> Result<
                 return Err(Reason::ReaderGone);
             }
             Err(error) => {
-                shared.note_store(store);
+                shared.note_store(store.removed(), store.space());
                 shared.fails(&error);
                 return Err(Reason::Failed);
             }

@@ -178,7 +178,7 @@ impl<S: Sink> Writer<S> {
 
     fn note_store(&mut self) {
         if let Some(store) = self.sink.store() {
-            self.shared.note_store(store);
+            self.shared.note_store(store.removed(), store.space());
         }
     }
 

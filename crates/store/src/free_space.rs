@@ -21,7 +21,9 @@ use ringtap_export::{Space, Store};
 use ringtap_program::retention::{self, Removed};
 use rustix::fs::statvfs;
 
+use crate::keep_free::KeepFree;
 use crate::record_file::FileNames;
+use crate::store::Store as Stored;
 
 /// Without a limit of the user, space is low with less than this share (1 in N), and less than these bytes.
 const LOW_SHARE: u64 = 20;
@@ -32,15 +34,6 @@ const HYSTERESIS: u64 = 8;
 
 /// Shares have this as a whole.
 const WHOLE: u64 = 1_000_000;
-
-/// What stays free on the file systems of outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeepFree {
-    /// A share of the file system, in parts of a million.
-    Share(u32),
-    /// Bytes.
-    Bytes(u64),
-}
 
 /// The space of the file systems of a run's outputs.
 pub struct FreeSpace {
@@ -54,6 +47,8 @@ struct Output {
     names: FileNames,
     /// Whether it has old files.
     has_old: bool,
+    /// Its store, whose manifest has what is removed.
+    store: Option<Arc<Stored>>,
     /// Its file system.
     device: u64,
     is_low: AtomicBool,
@@ -71,15 +66,15 @@ enum Occasion {
 }
 
 impl FreeSpace {
-    /// Of outputs with these names, each with old files or without.
+    /// Of outputs with these names, each with old files or without, and in a store or not.
     pub fn new(
         keep: Option<KeepFree>,
-        outputs: impl IntoIterator<Item = (FileNames, bool)>,
+        outputs: impl IntoIterator<Item = (FileNames, bool, Option<Arc<Stored>>)>,
     ) -> Self {
-        let output = |(names, has_old): (FileNames, bool)| {
+        let output = |(names, has_old, store): (FileNames, bool, _)| {
             let device = device(names.root());
             let (is_low, removed) = (AtomicBool::new(false), AtomicU64::new(0));
-            Output { names, has_old, device, is_low, removed }
+            Output { names, has_old, store, device, is_low, removed }
         };
         let outputs = outputs.into_iter().map(output).collect();
         Self { keep, outputs, exhausted: Mutex::default() }
@@ -155,7 +150,12 @@ impl FreeSpace {
             if freed(&all) >= bytes {
                 break;
             }
-            retention::remove_one(outputs[at].names.root(), &path, &mut all[at]);
+            let (output, before) = (outputs[at], all[at].files);
+            let root = output.names.root();
+            retention::remove_one(root, &path, &mut all[at]);
+            if let Some(store) = output.store.as_ref().filter(|_| all[at].files > before) {
+                store.gone(&root.join(&path));
+            }
         }
         for (output, removed) in outputs.iter().zip(&all) {
             output.removed.fetch_add(output.names.report(removed), Ordering::Relaxed);
@@ -236,6 +236,10 @@ impl Store for WatchedStore {
         self.store.rows(sums);
     }
 
+    fn rewrite(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.store.rewrite(octets)
+    }
+
     fn tick(&mut self) -> io::Result<()> {
         self.store.tick()
     }
@@ -295,7 +299,14 @@ mod tests {
 
     fn outputs(keep: Option<KeepFree>, folder: &tempfile::TempDir) -> FreeSpace {
         let names = |name: &str| FileNames::new(&folder.path().join(name), None).unwrap();
-        FreeSpace::new(keep, [(names("a-%s"), true), (names("b-%s"), true), (names("c-%s"), false)])
+        FreeSpace::new(
+            keep,
+            [
+                (names("a-%s"), true, None),
+                (names("b-%s"), true, None),
+                (names("c-%s"), false, None),
+            ],
+        )
     }
 
     #[test]
@@ -320,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_search_in_vain_the_next_waits_for_a_file_that_begins_or_ends() {
+    fn after_a_search_without_result_the_next_waits_for_a_file_that_begins_or_ends() {
         let folder = folder_of(&["a-1"]);
         let all = outputs(Some(KeepFree::Bytes(u64::MAX)), &folder);
         for (occasion, expected) in
@@ -373,9 +384,38 @@ mod tests {
         assert!(store.space().unwrap().is_low);
         // A device is not watched.
         let null = FileNames::new(Path::new("/dev/null"), None).unwrap();
-        let all = Arc::new(FreeSpace::new(None, [(null, true)]));
+        let all = Arc::new(FreeSpace::new(None, [(null, true, None)]));
         let names = FileNames::new(&folder.path().join("a-%s"), None).unwrap();
         let file = OpenFile::open(names, retention::Retention::default()).unwrap();
         assert!(all.watch(Path::new("/dev/null"), Box::new(file)).space().is_none());
+    }
+
+    #[test]
+    fn files_of_a_store_are_removed_with_a_line_in_its_manifest() {
+        use crate::verify::{Request, verify};
+        use crate::{Kind, Layout, Start, StoreFile, StoreOptions, create};
+
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), None).unwrap();
+        let layout = Layout::new(folder.path(), "edge", 300).unwrap();
+        let (keep, start) = (retention::Retention::default(), Start::default());
+        let stored = Stored::open(StoreOptions { layout, keep, start }).unwrap();
+        let names = stored.file_names(Kind::Events).unwrap();
+        let kept = KeepFree::Bytes(u64::MAX);
+        let all = [(names.clone(), true, Some(Arc::clone(&stored)))];
+        let all = Arc::new(FreeSpace::new(Some(kept), all));
+        let file = StoreFile::open(Arc::clone(&stored), Kind::Events).unwrap();
+        let mut file = all.watch(names.path(), Box::new(file));
+        for seconds in [300, 600] {
+            file.begins(seconds);
+            file.write(b"{}\n").unwrap();
+            file.finish().unwrap();
+        }
+        stored.end(crate::Counts::default()).unwrap();
+        let request = Request { store: folder.path().to_owned(), against: Vec::new() };
+        let verified = verify(&request).unwrap();
+        assert_eq!(verified.gaps, []);
+        assert_eq!((verified.probes[0].removed, verified.probes[0].files), (2, 0));
+        assert_eq!(file.removed(), 2);
     }
 }

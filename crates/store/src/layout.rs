@@ -180,8 +180,9 @@ mod tests {
         }
         for kind in Kind::ALL {
             let path = at(kind);
-            let path = path.strip_prefix("s%x").unwrap();
-            assert!(layout.names(kind).names(path), "{}", path.display());
+            let (path, names) = (path.strip_prefix("s%x").unwrap(), layout.names(kind));
+            assert_eq!(Layout::parse(path), Some((kind, "edge-1")));
+            assert!(names.names(path.strip_prefix(names.root()).unwrap()), "{}", path.display());
         }
     }
 

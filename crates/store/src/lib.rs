@@ -13,6 +13,7 @@ mod appended_file;
 pub mod arrived;
 mod clock;
 mod free_space;
+mod keep_free;
 mod layout;
 mod manifest;
 mod measure;
@@ -23,7 +24,8 @@ mod store_file;
 pub mod verify;
 
 pub use appended_file::AppendedFile;
-pub use free_space::{FreeSpace, KeepFree};
+pub use free_space::FreeSpace;
+pub use keep_free::KeepFree;
 pub use layout::{InvalidProbe, Kind, Layout};
 pub use manifest::{Counts, FileLine, Flows, Line, Packets, Records, Start, What};
 pub use open_file::OpenFile;

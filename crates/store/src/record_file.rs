@@ -13,7 +13,7 @@ use ringtap_terminal::console::{note, print_message};
 use ringtap_terminal::numbers::{bytes, count};
 
 use crate::clock;
-use crate::free_space::KeepFree;
+use crate::keep_free::KeepFree;
 
 /// Pause before a full non-blocking pipe is retried.
 const PIPE_PAUSE: Duration = Duration::from_millis(1);

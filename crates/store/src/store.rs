@@ -60,6 +60,19 @@ struct Written {
     waiting: Vec<What>,
 }
 
+impl Written {
+    /// Appends lines for files that were removed.
+    fn append_removed<'a>(&mut self, paths: impl IntoIterator<Item = &'a Path>) {
+        let lines = paths.into_iter();
+        let lines = lines.map(|path| What::Removed { file: path.display().to_string() });
+        self.waiting.extend(lines);
+        let Self { manifest, waiting } = self;
+        let failed = waiting.iter().position(|what| manifest.append(what.clone(), now()).is_err());
+        // The next line tries the others again.
+        waiting.drain(..failed.unwrap_or(waiting.len()));
+    }
+}
+
 /// Creates the folders of a store that do not exist, for a user.
 ///
 /// # Errors
@@ -190,7 +203,11 @@ impl Store {
         Ok(all)
     }
 
-    pub(crate) fn file_names(&self, kind: Kind) -> io::Result<FileNames> {
+    /// The names of files of a kind.
+    ///
+    /// # Errors
+    /// None: their fields are valid.
+    pub fn file_names(&self, kind: Kind) -> io::Result<FileNames> {
         let rotate_ns = Some(self.layout.rotate_s * 1_000_000_000);
         FileNames::new(&self.layout.pattern(kind), rotate_ns).map_err(io::Error::other)
     }
@@ -269,13 +286,13 @@ impl Store {
         let noun = if removed.files == 1 { "file" } else { "files" };
         note(&format!("{name}: removed {files} old {noun}, {size}"));
         self.removed.fetch_add(removed.files, Ordering::Relaxed);
-        let lines = gone.iter().map(|path| What::Removed { file: path.display().to_string() });
-        written.waiting.extend(lines);
-        let Written { manifest, waiting } = &mut *written;
-        let appended =
-            waiting.iter().position(|what| manifest.append(what.clone(), now()).is_err());
-        // The next line tries the others again.
-        waiting.drain(..appended.unwrap_or(waiting.len()));
+        written.append_removed(gone.iter().map(PathBuf::as_path));
+    }
+
+    /// A file was removed for the sake of free space.
+    pub(crate) fn gone(&self, path: &Path) {
+        let path = path.strip_prefix(&self.layout.root).unwrap_or(path);
+        self.lock().append_removed([path]);
     }
 
     /// Removes manifests all of whose files are older than what is kept.
