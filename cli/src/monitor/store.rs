@@ -42,6 +42,9 @@ pub(super) fn layout(args: &MonitorArgs) -> anyhow::Result<Option<Layout>> {
     if root.exists() && !root.is_dir() {
         return Err(Usage::of(format!("--store {}: it is not a folder", root.display())));
     }
+    if root.to_str().is_none() {
+        return Err(Usage::of(format!("--store {}: use a path in UTF-8", root.display())));
+    }
     let rotate_s = args.rotate.unwrap_or(SECOND) / SECOND;
     Layout::new(root, &probe(args), rotate_s).map(Some).map_err(Usage::of)
 }

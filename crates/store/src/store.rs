@@ -7,6 +7,7 @@ use std::os::unix::fs::{OpenOptionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
 
 use ringtap_export::Cut;
 use ringtap_program::leftovers;
@@ -24,6 +25,10 @@ use crate::manifest::{
 };
 use crate::measure::measure;
 use crate::record_file::FileNames;
+
+/// How often the lock of a probe is tried again, and the pause between.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Reads the counts of a run.
 pub type Counting = Box<dyn Fn() -> Counts + Send + Sync>;
@@ -325,7 +330,16 @@ fn lock(layout: &Layout) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
     let mut file = options.open(path)?;
-    match file.try_lock() {
+    // A process that only asks whether another has the lock has it for a moment.
+    let mut locked = file.try_lock();
+    for _ in 0..TRIES {
+        if !matches!(locked, Err(TryLockError::WouldBlock)) {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        locked = file.try_lock();
+    }
+    match locked {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut process = String::new();

@@ -7,10 +7,11 @@ use super::gap::{Gap, GapKind};
 use crate::manifest::{Line, What, each_line, hash};
 
 /// Reads the lines of a probe in order, and adds gaps of the chain. `found` gets each line that can be read, with its
-/// hash.
+/// hash. `running`: a process may be writing the last line.
 pub(super) fn read(
     probe: &str,
     paths: &[PathBuf],
+    running: bool,
     gaps: &mut Vec<Gap>,
     mut found: impl FnMut(Line, &str, &mut Vec<Gap>),
 ) -> io::Result<()> {
@@ -57,7 +58,7 @@ pub(super) fn read(
             last = Some((line.n, own.clone()));
             found(line, &own, gaps);
         })?;
-        if torn {
+        if torn && !running {
             let text = "the last line is torn";
             gaps.push(Gap::new(probe, GapKind::LineDamaged, text).file(&name));
         }

@@ -50,7 +50,10 @@ impl Files {
                     gaps.push(Gap::new(probe, GapKind::LineDamaged, text).file(&own.file));
                 } else if self
                     .listed
-                    .insert(own.file.clone(), (probe.to_owned(), (**own).clone()))
+                    .insert(
+                        own.file.clone(),
+                        (probe.to_owned(), FileLine { so_far: None, ..(**own).clone() }),
+                    )
                     .is_some()
                 {
                     let text = "the manifest has it twice";

@@ -13,8 +13,10 @@ mod gap;
 mod probe;
 mod runs;
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -24,7 +26,7 @@ pub use gap::{Gap, GapKind};
 pub use probe::Probe;
 
 use crate::layout::{Layout, MANIFEST};
-use crate::manifest::Manifests;
+use crate::manifest::{Manifests, What, each_line};
 use files::Files;
 use runs::Runs;
 
@@ -69,7 +71,7 @@ pub fn verify(request: &Request) -> io::Result<Verified> {
         let mut probe = Probe { name: name.clone(), ..Probe::default() };
         let gaps = &mut verified.gaps;
         let mut runs = Runs::new(name);
-        chain::read(name, paths, gaps, |line, hash, gaps| {
+        chain::read(name, paths, running, gaps, |line, hash, gaps| {
             probe.lines += 1;
             probe.head = hash.to_owned();
             let first = probe.times.map_or(line.time, |[first, _]| first);
@@ -84,12 +86,48 @@ pub fn verify(request: &Request) -> io::Result<Verified> {
         verified.probes.push(probe);
     }
     files.check(&mut verified.probes, &mut verified.gaps)?;
+    for probe in verified.probes.iter().filter(|probe| probe.running) {
+        leave_changes(&root, &probe.name, &mut verified.gaps)?;
+    }
     if !request.against.is_empty() {
         let arrived = against::compare(&made, &request.against, &mut verified.gaps)?;
         verified.arrived = Some(arrived);
     }
     verified.gaps.sort_by(|one, other| one.probe.cmp(&other.probe));
     Ok(verified)
+}
+
+/// Leaves out gaps that are none: files that a running process has finished or removed since its manifest was read.
+fn leave_changes(root: &Path, probe: &str, gaps: &mut Vec<Gap>) -> io::Result<()> {
+    let is_change = |gap: &Gap| {
+        gap.probe == probe && matches!(gap.kind, GapKind::FileMissing | GapKind::FileUnlisted)
+    };
+    if !gaps.iter().any(is_change) {
+        return Ok(());
+    }
+    let (mut listed, mut removed) = (HashSet::new(), HashSet::new());
+    for path in Manifests::of(root)?.0.get(probe).into_iter().flatten() {
+        each_line(path, |_, _, line| match line.map(|line| line.what) {
+            Ok(What::File(line)) => drop(listed.insert(line.file)),
+            Ok(What::Removed { file }) => drop(removed.insert(file)),
+            Ok(What::Start(_) | What::End(_)) | Err(_) => {}
+        })?;
+    }
+    gaps.retain(|gap| {
+        let Some(file) = gap.file.as_ref().filter(|_| is_change(gap)) else { return true };
+        match gap.kind {
+            GapKind::FileMissing => !removed.contains(file),
+            _ => !listed.contains(file) && !is_new(&root.join(file)),
+        }
+    });
+    Ok(())
+}
+
+/// Whether a file got its name a moment ago, so that its line may be written now.
+fn is_new(path: &Path) -> bool {
+    const MOMENT_S: u64 = 30;
+    let now = crate::manifest::seconds_of(crate::clock::now()).cast_signed();
+    fs::symlink_metadata(path).is_ok_and(|data| now.abs_diff(data.ctime()) <= MOMENT_S)
 }
 
 /// The folder of a store, and the probe if only one of its manifests is given.

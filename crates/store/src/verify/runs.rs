@@ -146,8 +146,12 @@ impl Runs {
 
     /// The number of runs. `running`: a process writes the files.
     pub(super) fn end(self, running: bool, gaps: &mut Vec<Gap>) -> u64 {
-        if let (Some(open), false) = (&self.open, running) {
-            self.end_early(open, self.time, gaps);
+        match &self.open {
+            Some(open) if running => {
+                self.losses(&open.start, &open.counts, [open.begin, self.time], gaps);
+            }
+            Some(open) => self.end_early(open, self.time, gaps),
+            None => {}
         }
         self.runs
     }
