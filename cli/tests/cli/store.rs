@@ -5,11 +5,14 @@ use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
+use ringtap_testkit::soon;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -615,42 +618,71 @@ fn frame(number: u32) -> [u8; 60] {
     frame
 }
 
+/// Starts a monitor that reads stdin and writes a store with files of a second, and further `flags`.
+fn reading(folder: &Path, flags: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_ringtap"))
+        .args(["monitor", "-r", "-", "-q", "--idle-timeout", "1s", "--memory", "256M"])
+        .args(["--store", "store", "--probe", "edge", "--rotate", "1s", "--cut", "1s"])
+        .args(flags)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Writes a capture of packets from this number on, each 100 µs of packet time after the one before, from
+/// 2026-11-26T10:05 on, until nothing reads them or `go_on` is false. Returns the next number.
+fn feed(mut to: ChildStdin, mut number: u32, go_on: impl Fn() -> bool) -> u32 {
+    let mut header = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    header.extend([0, 0, 4, 0, 1, 0, 0, 0]);
+    let mut sent = to.write_all(&header);
+    while sent.is_ok() && number < (1 << 24) - 1 && go_on() {
+        let us = number * 100;
+        let mut packet = Vec::with_capacity(76);
+        let (seconds, frame) = (1_795_687_500 + us / 1_000_000, frame(number));
+        for field in [seconds, us % 1_000_000, 60, 60] {
+            packet.extend(field.to_le_bytes());
+        }
+        packet.extend(frame);
+        number += 1;
+        sent = to.write_all(&packet);
+    }
+    number
+}
+
+#[test]
+fn a_store_is_whole_while_it_is_written_and_old_files_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = reading(folder.path(), &["--keep-size", "1M"]);
+    let to = child.stdin.take().unwrap();
+    let goes_on = Arc::new(AtomicBool::new(true));
+    let go_on = Arc::clone(&goes_on);
+    let sender = std::thread::spawn(move || feed(to, 0, || go_on.load(Ordering::Relaxed)));
+    let manifests = || fs::read_dir(folder.path().join("store/manifest")).map(Iterator::count);
+    assert!(soon(|| manifests().is_ok_and(|count| count > 0)));
+    for _ in 0..15 {
+        assert_eq!(gaps(folder.path()), []);
+    }
+    goes_on.store(false, Ordering::Relaxed);
+    sender.join().unwrap();
+    assert!(child.wait().unwrap().success());
+    let (result, code) = verify(folder.path(), &[]);
+    assert_eq!(code, 0, "{result}");
+    assert!(result["probes"][0]["removed"].as_u64() > Some(0), "{result}");
+}
+
 /// Kills runs that write a store, events and an open file. Returns how many rows and lines were kept.
 fn kill_runs(kills: u32) -> (u64, u64) {
     let folder = tempfile::tempdir().unwrap();
     let random = RandomState::new();
-    // A packet each 100 µs of packet time, from 2026-11-26T10:05 on.
     let mut number = 0_u32;
     let mut kept = BTreeMap::<String, Vec<u8>>::new();
     for kill in 0..kills {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_ringtap"))
-            .args(["monitor", "-r", "-", "-q", "--write", "json:open.json,open", "--force"])
-            .args(["--idle-timeout", "1s", "--memory", "256M"])
-            .args(["--store", "store", "--probe", "edge", "--rotate", "1s", "--cut", "1s"])
-            .current_dir(&folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut to = child.stdin.take().unwrap();
-        let sender = std::thread::spawn(move || {
-            let mut header = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-            header.extend([0, 0, 4, 0, 1, 0, 0, 0]);
-            let mut sent = to.write_all(&header);
-            while sent.is_ok() && number < (1 << 24) - 1 {
-                let us = number * 100;
-                let mut packet = Vec::with_capacity(76);
-                let (seconds, frame) = (1_795_687_500 + us / 1_000_000, frame(number));
-                for field in [seconds, us % 1_000_000, 60, 60] {
-                    packet.extend(field.to_le_bytes());
-                }
-                packet.extend(frame);
-                number += 1;
-                sent = to.write_all(&packet);
-            }
-            number
-        });
+        let mut child = reading(folder.path(), &["--write", "json:open.json,open", "--force"]);
+        let to = child.stdin.take().unwrap();
+        let sender = std::thread::spawn(move || feed(to, number, || true));
         let wait = random.hash_one(kill) % 300;
         std::thread::sleep(Duration::from_millis(wait));
         kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
