@@ -1,7 +1,8 @@
 //! Nanoseconds a packet in the flow table alone: `cargo bench -p ringtap-flow`.
 //!
 //! Packets are made in advance, so only hashing, look-up and update are measured. Each figure is
-//! the best of ten rounds. As a test (`cargo test --benches`) it runs one small round.
+//! the best of ten rounds. The last lines are of the mark at which live flows are cut: nanoseconds a part, without the outputs,
+//! and milliseconds of the whole mark, during which its worker handles no packet. As a test (`cargo test --benches`) it runs one small round.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,12 +13,19 @@ use ringtap_wire::{Flags, HashKey, PacketRecord, Paths};
 
 const KEY: HashKey = HashKey::from_seed(1);
 
-struct Count(u64);
+/// Nanoseconds of a window of cuts: less than the idle timeout.
+const WINDOW: u64 = 10_000_000_000;
+
+/// Packets of flows that ended, and of parts.
+struct Count(u64, u64);
 
 impl Observer for Count {
     #[inline(always)]
     fn counted(&mut self, _: &PacketRecord, _: &mut u16) {}
     fn late(&mut self, _: &PacketRecord, _: u16) {}
+    fn part(&mut self, record: &FlowRecord) {
+        self.1 += record.packets[0] + record.packets[1];
+    }
     fn ended(&mut self, record: &FlowRecord, _: u16) {
         self.0 += record.packets[0] + record.packets[1];
     }
@@ -60,6 +68,20 @@ fn seconds(act: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
+/// Seconds of the mark at which this many live flows are cut.
+fn cut(live: u64) -> f64 {
+    let metering = Metering { cut_ns: Some(WINDOW), ..Metering::default() };
+    let mut table = FlowTable::new(live as usize, &metering, KEY, Arc::new(Paths::new()));
+    let mut counted = Count(0, 0);
+    let packets: Vec<_> = (0..live).map(|flow| packet(flow, flow / 1_000, false)).collect();
+    packets.chunks(256).for_each(|burst| table.burst(burst, Attachments::NONE, &mut counted));
+    // The next window, before any flow has been idle for long.
+    let mark = packets[0].ts_ns / WINDOW * WINDOW + WINDOW;
+    let time = seconds(|| while !table.sweep(mark, 512, &mut counted) {});
+    assert_eq!((counted.0, counted.1), (0, live));
+    time
+}
+
 #[expect(clippy::print_stdout, reason = "a benchmark prints")]
 fn main() {
     let test = !std::env::args().any(|argument| argument == "--bench");
@@ -76,7 +98,7 @@ fn main() {
         for _ in 0..rounds {
             let mut table =
                 FlowTable::new(1 << 21, &Metering::default(), KEY, Arc::new(Paths::new()));
-            let mut counted = Count(0);
+            let mut counted = Count(0, 0);
             let mut run = || {
                 packets
                     .chunks(256)
@@ -95,5 +117,10 @@ fn main() {
             ns(born),
             ns(live)
         );
+    }
+    for live in if test { &[10_000][..] } else { &[100_000, 1_000_000] } {
+        let time = (0..rounds).map(|_| cut(*live)).fold(f64::MAX, f64::min);
+        let (ns, ms) = (time * 1e9 / *live as f64, time * 1e3);
+        println!("cut of {live} flows {ns:6.1} ns a part, {ms:6.1} ms");
     }
 }
