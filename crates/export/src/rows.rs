@@ -272,6 +272,9 @@ impl Sink for RowSink {
     }
 
     fn tick(&mut self, shared: &Shared) {
+        if let Err(error) = self.store.tick() {
+            shared.fails(&error);
+        }
         self.seconds += 1;
         if self.seconds >= SECONDS
             && !self.rows.is_empty()

@@ -44,7 +44,7 @@ pub trait Store: Send {
         Err(ErrorKind::Unsupported.into())
     }
 
-    /// Called once a second for a file that is appended to line by line: its time may be over.
+    /// Called once a second. The time of a file that is appended to line by line may be over.
     ///
     /// # Errors
     /// The error of the system; the file stays open.

@@ -208,6 +208,12 @@ impl<I: Item> Sink for LineSink<I> {
         }
     }
 
+    fn tick(&mut self, shared: &Shared) {
+        if let Err(error) = self.store.tick() {
+            shared.fails(&error);
+        }
+    }
+
     fn store(&mut self) -> Option<&mut dyn Store> {
         Some(&mut *self.store)
     }

@@ -52,8 +52,14 @@ pub struct Own<'a> {
 }
 
 impl Retention {
-    /// Removes the oldest of an output's files, and folders that are empty then. `removes` gets the path of each file.
-    pub fn apply(&self, own: &Own<'_>, now: SystemTime, mut removes: impl FnMut(&Path)) -> Removed {
+    /// Removes the oldest of an output's files, and folders that are empty then. `removes` gets the path of each file before.
+    /// After an error of `removes`, nothing more is removed.
+    pub fn apply(
+        &self,
+        own: &Own<'_>,
+        now: SystemTime,
+        mut removes: impl FnMut(&Path) -> io::Result<()>,
+    ) -> Removed {
         let mut removed = Removed::default();
         if *self == Self::default() {
             return removed;
@@ -76,9 +82,12 @@ impl Retention {
                 if !is_due {
                     return removed;
                 }
+                if let Err(error) = removes(&name) {
+                    removed.error = Some(error);
+                    return removed;
+                }
                 match remove(&own.folder.join(&name)) {
                     Ok(Some(_)) => {
-                        removes(&name);
                         remove_empty(own.folder, &name);
                         total = total.saturating_sub(len);
                         removed.files += 1;
@@ -222,7 +231,7 @@ mod tests {
 
     fn apply(keep: Retention, folder: &tempfile::TempDir, now: SystemTime) -> Removed {
         let pattern = Pattern::new(&folder.path().join("f-%d.json")).unwrap();
-        keep.apply(&own(&pattern, &|name| pattern.names(name)), now, |_| {})
+        keep.apply(&own(&pattern, &|name| pattern.names(name)), now, |_| Ok(()))
     }
 
     #[test]
@@ -277,7 +286,10 @@ mod tests {
         let mut removed = Vec::new();
         let keep = Retention { age: None, bytes: Some(0) };
         let now = SystemTime::UNIX_EPOCH;
-        let all = keep.apply(&own(&pattern, &is_own), now, |path| removed.push(path.to_owned()));
+        let all = keep.apply(&own(&pattern, &is_own), now, |path| {
+            removed.push(path.to_owned());
+            Ok(())
+        });
         removed.sort();
         let names = ["2026/01/01.json", "2026/01/02.json", "2026/02/01.json"];
         assert_eq!((all.files, removed), (3, names.map(PathBuf::from).to_vec()));

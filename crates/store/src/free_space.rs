@@ -150,12 +150,14 @@ impl FreeSpace {
             if freed(&all) >= bytes {
                 break;
             }
-            let (output, before) = (outputs[at], all[at].files);
-            let root = output.names.root();
-            retention::remove_one(root, &path, &mut all[at]);
-            if let Some(store) = output.store.as_ref().filter(|_| all[at].files > before) {
-                store.gone(&root.join(&path));
+            let (output, root) = (outputs[at], outputs[at].names.root());
+            if let Some(store) = &output.store
+                && let Err(error) = store.will_remove(&root.join(&path))
+            {
+                all[at].error = Some(error);
+                continue;
             }
+            retention::remove_one(root, &path, &mut all[at]);
         }
         for (output, removed) in outputs.iter().zip(&all) {
             output.removed.fetch_add(output.names.report(removed), Ordering::Relaxed);

@@ -65,7 +65,7 @@ impl FileNames {
 
     /// Removes old files. Returns their number.
     pub fn retain(&self, keep: Retention) -> u64 {
-        self.report(&self.with_own(|own| keep.apply(own, clock::now(), |_| {})))
+        self.report(&self.with_own(|own| keep.apply(own, clock::now(), |_| Ok(()))))
     }
 
     /// Calls `work` with the files of the output.
@@ -218,11 +218,12 @@ impl Store for RecordFile {
         self.truncate_torn()?;
         if self.names.has_fields() {
             // A run without packets has no period.
-            let name = self.name.take().unwrap_or_else(|| self.names.at(None));
+            let name = self.name.clone().unwrap_or_else(|| self.names.at(None));
             self.file.set_name(name);
         }
+        // A file that cannot be renamed keeps the name that it should have.
         self.file.finish_and_claim()?;
-        self.out = None;
+        (self.out, self.name) = (None, None);
         self.removed += self.names.retain(self.keep);
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! The store of a run: the lock of its probe, its manifest, its files.
 
-use std::collections::HashSet;
-use std::fs::{self, File, TryLockError};
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, chown};
+use std::os::unix::fs::{OpenOptionsExt as _, lchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -55,46 +55,67 @@ pub struct Store {
     live: bool,
     /// Files that retention has removed.
     removed: AtomicU64,
-    /// Held until the process ends.
-    _lock: File,
+    /// Held until the process ends; its time is that of the last [`Self::beat`].
+    lock: File,
 }
 
-/// The manifest, and the lines that could not be appended yet.
-struct Written {
-    manifest: Manifest,
-    waiting: Vec<What>,
-}
+/// The manifest, which one thread at a time writes.
+struct Written(Manifest);
 
 impl Written {
-    /// Appends lines for files that were removed.
-    fn append_removed<'a>(&mut self, paths: impl IntoIterator<Item = &'a Path>) {
-        let lines = paths.into_iter();
-        let lines = lines.map(|path| What::Removed { file: path.display().to_string() });
-        self.waiting.extend(lines);
-        let Self { manifest, waiting } = self;
-        let failed = waiting.iter().position(|what| manifest.append(what.clone(), now()).is_err());
-        // The next line tries the others again.
-        waiting.drain(..failed.unwrap_or(waiting.len()));
+    /// Appends a line.
+    fn append(&mut self, what: What) -> io::Result<()> {
+        self.0.append(what, now())
+    }
+
+    /// Appends a line for a file that will be removed.
+    fn remove(&mut self, path: &Path) -> io::Result<()> {
+        self.append(What::Removed { file: path.display().to_string() })
     }
 }
 
 /// Creates the folders of a store that do not exist, for a user.
 ///
 /// # Errors
-/// That of the system.
+/// That of the system; a folder of the store is a symbolic link.
 pub fn create(root: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
-    let folders = Kind::ALL.map(Kind::folder).into_iter().chain([MANIFEST]);
-    let folders = folders.map(|folder| root.join(folder));
-    for folder in [root.to_owned()].into_iter().chain(folders) {
-        match fs::create_dir_all(&folder) {
-            Ok(()) if owner.is_some() && fs::read_dir(&folder)?.next().is_none() => {
-                let (user, group) = owner.unzip();
-                chown(&folder, user, group)?;
+    if !root.is_dir() {
+        for folder in missing(root) {
+            create_one(&folder, owner)?;
+        }
+    }
+    for name in Kind::ALL.map(Kind::folder).into_iter().chain([MANIFEST]) {
+        let folder = root.join(name);
+        match fs::symlink_metadata(&folder) {
+            Ok(data) if data.is_dir() => {}
+            Ok(_) => {
+                let text = format!("{} is not a folder, or is a symbolic link", folder.display());
+                return Err(io::Error::other(text));
             }
-            done => done?,
+            Err(_) => create_one(&folder, owner)?,
         }
     }
     File::open(root)?.sync_all()
+}
+
+/// The folders of a path that do not exist, the first one first.
+fn missing(path: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<_> = path
+        .ancestors()
+        .take_while(|folder| *folder != Path::new("") && fs::symlink_metadata(folder).is_err())
+        .map(Path::to_owned)
+        .collect();
+    all.reverse();
+    all
+}
+
+/// Creates a folder, which did not exist, for a user.
+fn create_one(folder: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
+    fs::create_dir(folder)?;
+    match owner {
+        Some((user, group)) => lchown(folder, Some(user), Some(group)),
+        None => Ok(()),
+    }
 }
 
 impl Store {
@@ -104,27 +125,29 @@ impl Store {
     /// Another process writes the probe's files; that of the system.
     pub fn open(options: StoreOptions) -> io::Result<Arc<Self>> {
         let StoreOptions { layout, keep, mut start } = options;
-        let lock = lock(&layout)?;
+        let (lock, beat) = lock(&layout)?;
         let opened = Manifest::open(&layout)?;
+        let warn = |text: &str| {
+            print_message("warning", &format!("the manifest of {}: {text}", layout.probe))
+        };
         if opened.torn > 0 {
-            print_message(
-                "warning",
-                &format!("the manifest of {}: removed a torn line", layout.probe),
-            );
+            warn("removed a torn line");
+        }
+        if let Some(why) = &opened.damaged {
+            warn(&format!("the last line is damaged: {why}"));
         }
         let patterns = Kind::ALL.map(|kind| layout.names(kind));
-        let (manifest, waiting) = (opened.manifest, Vec::new());
         let store = Self {
             layout,
             keep,
             patterns,
-            written: Mutex::new(Written { manifest, waiting }),
+            written: Mutex::new(Written(opened.manifest)),
             counting: OnceLock::new(),
             live: start.live,
             removed: AtomicU64::new(0),
-            _lock: lock,
+            lock,
         };
-        let mut until = opened.last.as_ref().map(|line| line.time);
+        let mut until = opened.last.as_ref().map(|line| line.time.max(beat));
         start.ended = opened.last.map(|line| matches!(line.what, What::End(_)));
         for line in store.unlisted(store.complete()?)? {
             let path = store.layout.root.join(&line.file);
@@ -176,13 +199,7 @@ impl Store {
     }
 
     fn append(&self, what: What) -> io::Result<()> {
-        let mut written = self.lock();
-        let Written { manifest, waiting } = &mut *written;
-        while let Some(first) = waiting.first() {
-            manifest.append(first.clone(), now())?;
-            waiting.remove(0);
-        }
-        manifest.append(what, now())
+        self.lock().append(what)
     }
 
     fn lock(&self) -> MutexGuard<'_, Written> {
@@ -219,19 +236,32 @@ impl Store {
 
     /// Lines for files of the probe that the manifest does not have: their process ended before it wrote them.
     fn unlisted(&self, completed: Vec<leftovers::Completed>) -> io::Result<Vec<FileLine>> {
-        let mut listed = HashSet::new();
+        let (mut listed, mut removed) = (HashSet::new(), HashMap::new());
         for (_, path) in files(&self.layout)? {
-            each_line(&path, |_, _, line| {
-                if let Ok(Line { what: What::File(line), .. }) = line {
+            each_line(&path, |_, _, line| match line {
+                Ok(Line { what: What::File(line), .. }) => {
+                    removed.remove(&line.file);
                     listed.insert(short_hash(&line.file));
                 }
+                Ok(Line { what: What::Removed { file }, time, .. }) => {
+                    listed.remove(&short_hash(&file));
+                    removed.insert(file, time);
+                }
+                _ => {}
             })?;
         }
+        removed.retain(|file, time| {
+            let path = self.layout.root.join(file);
+            let is_old = |data: Metadata| data.modified().is_ok_and(|at| seconds_of(at) <= *time);
+            let remains = fs::symlink_metadata(&path).is_ok_and(is_old)
+                && !completed.iter().any(|one| one.path == path);
+            remains && fs::remove_file(path).is_err()
+        });
         let mut lines = Vec::new();
         for (kind, pattern) in Kind::ALL.into_iter().zip(&self.patterns) {
             self.walk(pattern, |path| {
                 let file = path.to_string_lossy().into_owned();
-                if !listed.contains(&short_hash(&file)) {
+                if !listed.contains(&short_hash(&file)) && !removed.contains_key(&file) {
                     lines.push((kind, file));
                 }
             })?;
@@ -241,8 +271,15 @@ impl Store {
         let line = |(of, file): (Kind, String)| {
             let path = self.layout.root.join(&file);
             let cut = completed.iter().find(|one| one.path == path).map_or(0, |one| one.cut);
-            let found = measure(of, &path, rotate_s)?;
-            Ok(FileLine {
+            let found = match measure(of, &path, rotate_s) {
+                Ok(found) => found,
+                Err(error) => {
+                    let text = "it is not in the manifest, and cannot be read";
+                    print_message("warning", &format!("{}: {text}: {error}", path.display()));
+                    return None;
+                }
+            };
+            Some(FileLine {
                 of,
                 file,
                 rows: found.rows,
@@ -254,7 +291,7 @@ impl Store {
                 so_far: None,
             })
         };
-        lines.into_iter().map(line).collect()
+        Ok(lines.into_iter().filter_map(line).collect())
     }
 
     /// Calls `found` with the path, in the store, of each file with a name of the pattern.
@@ -277,45 +314,50 @@ impl Store {
             self.patterns.iter().any(of)
         };
         let own = Own { folder: root, depth: 4, is_own: &is_own };
-        let mut gone = Vec::new();
-        let mut removed = self.keep.apply(&own, clock::now(), |path| gone.push(path.to_owned()));
-        self.retain_manifests(&mut gone);
+        // The line comes first: if the process ends between both, the next one removes the file.
+        let mut removed = self.keep.apply(&own, clock::now(), |path| written.remove(path));
+        let manifests = self.retain_manifests(&mut written);
+        removed.error = removed.error.or(manifests.err());
         let name = root.display();
-        if let Some(error) = removed.error.take() {
+        if let Some(error) = &removed.error {
             print_message("warning", &format!("removing old files of {name}: {error}"));
         }
-        if gone.is_empty() {
-            return;
+        if removed.files > 0 {
+            let (files, size) = (count(removed.files), bytes(removed.bytes));
+            let noun = if removed.files == 1 { "file" } else { "files" };
+            note(&format!("{name}: removed {files} old {noun}, {size}"));
+            self.removed.fetch_add(removed.files, Ordering::Relaxed);
         }
-        let (files, size) = (count(removed.files), bytes(removed.bytes));
-        let noun = if removed.files == 1 { "file" } else { "files" };
-        note(&format!("{name}: removed {files} old {noun}, {size}"));
-        self.removed.fetch_add(removed.files, Ordering::Relaxed);
-        written.append_removed(gone.iter().map(PathBuf::as_path));
     }
 
-    /// A file was removed for the sake of free space.
-    pub(crate) fn gone(&self, path: &Path) {
-        let path = path.strip_prefix(&self.layout.root).unwrap_or(path);
-        self.lock().append_removed([path]);
+    /// A file will be removed for the sake of free space.
+    ///
+    /// # Errors
+    /// That of the system; then it must not be.
+    pub(crate) fn will_remove(&self, path: &Path) -> io::Result<()> {
+        self.lock().remove(path.strip_prefix(&self.layout.root).unwrap_or(path))
     }
 
     /// Removes manifests all of whose files are older than what is kept.
-    fn retain_manifests(&self, gone: &mut Vec<PathBuf>) {
-        let Some(age) = self.keep.age else { return };
+    fn retain_manifests(&self, written: &mut Written) -> io::Result<()> {
+        let Some(age) = self.keep.age else { return Ok(()) };
         let now = now();
-        let Ok(mut all) = files(&self.layout) else { return };
+        let mut all = files(&self.layout)?;
         // The last one is written.
         all.pop();
         for (day, path) in all {
-            let is_old = (day + 1) * 86_400 + age.as_secs() < now;
-            if is_old
-                && fs::remove_file(&path).is_ok()
-                && let Ok(path) = path.strip_prefix(&self.layout.root)
-            {
-                gone.push(path.to_owned());
+            if (day + 1) * 86_400 + age.as_secs() < now {
+                written.remove(path.strip_prefix(&self.layout.root).unwrap_or(&path))?;
+                fs::remove_file(&path)?;
             }
         }
+        Ok(())
+    }
+
+    /// The process lives: called each second by files of lines.
+    pub(crate) fn beat(&self) {
+        // The time only says until when the run was there.
+        let _ = self.lock.set_modified(clock::now());
     }
 }
 
@@ -324,8 +366,8 @@ pub(crate) fn now() -> u64 {
     seconds_of(clock::now())
 }
 
-/// Takes the lock of a probe.
-fn lock(layout: &Layout) -> io::Result<File> {
+/// Takes the lock of a probe. Returns the time of the last beat of the process before, too.
+fn lock(layout: &Layout) -> io::Result<(File, u64)> {
     let path = layout.lock();
     let mut options = File::options();
     options.read(true).write(true).create(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
@@ -352,9 +394,10 @@ fn lock(layout: &Layout) -> io::Result<File> {
         }
         Err(TryLockError::Error(error)) => return Err(error),
     }
+    let beat = seconds_of(file.metadata()?.modified()?);
     file.set_len(0)?;
     writeln!(file, "{}", std::process::id())?;
-    Ok(file)
+    Ok((file, beat))
 }
 
 /// A few bytes instead of a name.

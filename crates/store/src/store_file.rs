@@ -120,6 +120,12 @@ impl Target for StoreFile {
     }
 
     fn tick(&mut self) -> io::Result<()> {
+        self.store.beat();
+        self.list()?;
+        // Others end by the marks of the run.
+        if !matches!(self.kind, Kind::Alerts | Kind::Totals) {
+            return Ok(());
+        }
         let end = self.period.map(|begin| begin + self.store.layout.rotate_s + GRACE_S);
         if self.store.is_live() && self.octets > 0 && end.is_some_and(|end| now() > end) {
             self.finish()?;

@@ -33,6 +33,8 @@ pub(crate) struct Manifest {
     /// The day of the current file, since 1970.
     day: u64,
     file: Option<File>,
+    /// Whole lines end there, if what follows could not be removed.
+    torn_at: Option<u64>,
 }
 
 /// What the manifest of a probe has at the begin of a run.
@@ -42,32 +44,47 @@ pub(crate) struct Opened {
     pub(crate) last: Option<Line>,
     /// Bytes of a torn line that were removed.
     pub(crate) torn: u64,
+    /// Why the last line is none.
+    pub(crate) damaged: Option<String>,
 }
 
 impl Manifest {
     /// Opens the manifest of a probe, whose lock the caller has. A torn line at its end is removed.
     ///
     /// # Errors
-    /// That of the system; a last line that is none.
+    /// That of the system.
     pub(crate) fn open(layout: &Layout) -> io::Result<Opened> {
-        let mut manifest =
-            Self { layout: layout.clone(), n: 0, before: String::new(), day: 0, file: None };
-        let (mut last, mut torn) = (None, 0);
+        let mut manifest = Self {
+            layout: layout.clone(),
+            n: 0,
+            before: String::new(),
+            day: 0,
+            file: None,
+            torn_at: None,
+        };
+        let (mut last, mut torn, mut damaged) = (None, 0, None);
         // Files without a whole line are passed over.
         for (day, path) in files(layout)?.into_iter().rev() {
             manifest.day = manifest.day.max(day);
             let mut file = options().read(true).open(&path)?;
             torn += cut_torn(&mut file)?;
             let Some(text) = last_line(&mut file)? else { continue };
-            let line: Line = serde_json::from_str(&text).map_err(|error| {
-                let text = format!("{}: the last line is damaged: {error}", path.display());
-                io::Error::new(io::ErrorKind::InvalidData, text)
-            })?;
-            (manifest.n, manifest.before) = (line.n, hash(&text));
-            last = Some(line);
+            manifest.before = hash(&text);
+            match serde_json::from_str::<Line>(&text) {
+                Ok(line) => {
+                    manifest.n = line.n;
+                    last = Some(line);
+                }
+                Err(error) => {
+                    damaged = Some(format!("{}: {error}", path.display()));
+                    each_line(&path, |_, _, line| {
+                        manifest.n = line.map_or(manifest.n.saturating_add(1), |line| line.n);
+                    })?;
+                }
+            }
             break;
         }
-        Ok(Opened { manifest, last, torn })
+        Ok(Opened { manifest, last, torn, damaged })
     }
 
     /// Appends a line, which is on the disk then. `time` is that of the clock, in seconds since 1970.
@@ -80,7 +97,7 @@ impl Manifest {
             self.day = self.day.max(day);
             let (year, month, day) = civil(self.day);
             let path = self.layout.manifest(&format!("{year:04}-{month:02}-{day:02}"));
-            self.file = Some(options().create(true).open(&path)?);
+            (self.file, self.torn_at) = (Some(options().create(true).open(&path)?), None);
             if let Some(folder) = path.parent() {
                 File::open(folder)?.sync_all()?;
             }
@@ -88,12 +105,16 @@ impl Manifest {
         let Some(file) = &mut self.file else { return Err(io::ErrorKind::NotFound.into()) };
         let line = Line { n: self.n + 1, time, what, before: self.before.clone() };
         let text = serde_json::to_string(&line)?;
+        if let Some(len) = self.torn_at {
+            file.set_len(len)?;
+            self.torn_at = None;
+        }
         let len = file.seek(SeekFrom::End(0))?;
         let written =
             file.write_all(format!("{text}\n").as_bytes()).and_then(|()| file.sync_data());
         if let Err(error) = written {
-            // If that fails, too, the next start removes a torn line; a whole one is found by its file.
-            let _ = file.set_len(len);
+            // If that fails, too, it is tried again before the next line.
+            self.torn_at = file.set_len(len).is_err().then_some(len);
             return Err(error);
         }
         (self.n, self.before) = (line.n, hash(&text));
@@ -194,8 +215,9 @@ mod tests {
         assert_eq!(opened.manifest.n, 1);
         assert!(opened.torn > 100, "{}", opened.torn);
         fs::write(&path, [&whole[..], b"{}\n"].concat()).unwrap();
-        let error = Manifest::open(&layout).err().unwrap().to_string();
-        assert!(error.contains("the last line is damaged"), "{error}");
+        let opened = Manifest::open(&layout).unwrap();
+        assert!(opened.damaged.is_some());
+        assert_eq!((opened.manifest.n, opened.manifest.before), (3, hash("{}")));
         // A process that ended between the creation of a file and its first line.
         fs::write(&path, &whole).unwrap();
         fs::write(layout.manifest("1970-01-02"), "{\"n").unwrap();
