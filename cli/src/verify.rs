@@ -37,9 +37,9 @@ fn text(verified: &Verified) -> String {
             number(arrived.records, "record"),
             number(arrived.intervals, "interval"),
         );
-        if let Some(first) = &arrived.first_invalid {
-            let invalid = count(arrived.invalid);
-            text += &format!("arrived: {invalid} not a record, the first: {}\n", shown(first));
+        if arrived.skipped > 0 {
+            text +=
+                &format!("arrived: {} of other kinds, not read\n", number(arrived.skipped, "file"));
         }
     }
     for gap in &verified.gaps {

@@ -70,7 +70,7 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
             "payloads: omit --extract none",
         ),
         (
-            args.cut.is_some(),
+            args.cut.is_some() && args.store.is_none(),
             analyses.flows && outputs.iter().any(|output| output.items() == Items::Flows),
             "--cut",
             "an output for flow records, as in --write json:flows.json",

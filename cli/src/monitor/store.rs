@@ -52,12 +52,15 @@ pub(super) fn layout(args: &MonitorArgs) -> anyhow::Result<Option<Layout>> {
 /// The outputs of a store.
 pub(super) fn outputs(layout: &Layout, args: &MonitorArgs) -> Vec<Output> {
     let path = |kind| layout.pattern(kind);
-    let mut all = vec![Output::File(FileOutput {
-        format: Format::Parquet,
-        path: path(Kind::Flows),
-        open: false,
-        sums_s: Some(layout.rotate_s),
-    })];
+    let mut all = Vec::new();
+    if args.analyses.is_none_or(|on| on.flows) {
+        all.push(Output::File(FileOutput {
+            format: Format::Parquet,
+            path: path(Kind::Flows),
+            open: false,
+            sums_s: Some(layout.rotate_s),
+        }));
+    }
     if args.extract != Some(Extractors::NONE) {
         let (format, path) = (EventFormat::Json, path(Kind::Events));
         all.push(Output::Events(EventOutput { format, path, open: false }));

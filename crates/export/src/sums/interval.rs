@@ -45,8 +45,8 @@ impl From<&RowSum> for Sum {
 
 impl AddAssign for Sum {
     fn add_assign(&mut self, other: Self) {
-        self.rows += other.rows;
-        self.directions += other.directions;
+        self.rows = self.rows.wrapping_add(other.rows);
+        self.directions = self.directions.wrapping_add(other.directions);
         self.packets = self.packets.wrapping_add(other.packets);
         self.octets = self.octets.wrapping_add(other.octets);
         self.all = self.all.wrapping_add(other.all);

@@ -39,9 +39,9 @@ impl Made {
     fn interval(&self) -> u64 {
         let mut all = 1_u64;
         for &(_, interval) in self.sums.keys() {
-            all = all / gcd(all, interval) * interval;
-            if all > LONGEST_S {
-                return u64::MAX;
+            match (all / gcd(all, interval)).checked_mul(interval) {
+                Some(common) if common <= LONGEST_S => all = common,
+                _ => return u64::MAX,
             }
         }
         all
@@ -61,9 +61,8 @@ pub struct Arrived {
     pub records: u64,
     /// Lines or rows that are no records.
     pub invalid: u64,
-    /// The first of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_invalid: Option<String>,
+    /// Files of other kinds, in folders.
+    pub skipped: u64,
     /// Intervals of the store that were compared.
     pub intervals: u64,
     /// Whether all fields were compared, or those that collectors of NetFlow and IPFIX have.
@@ -82,7 +81,8 @@ pub(super) fn compare(made: &Made, paths: &[PathBuf], gaps: &mut Vec<Gap>) -> io
     }
     // Of intervals that the manifests do not have one by one.
     let mut rest = [made.others, Sum::default()];
-    let (mut files, mut records, mut invalid, mut first_invalid) = (0, 0, 0, None);
+    let (mut files, mut records, mut skipped) = (0, 0, 0);
+    let (mut invalid, mut first_invalid) = (0, None);
     let mut all_fields = true;
     for path in paths {
         let counts = arrived::read(path, &mut |row| {
@@ -93,19 +93,24 @@ pub(super) fn compare(made: &Made, paths: &[PathBuf], gaps: &mut Vec<Gap>) -> io
         let counts = counts.map_err(io::Error::other)?;
         files += counts.files;
         records += counts.rows;
+        skipped += counts.skipped;
         invalid += counts.invalid;
         first_invalid = first_invalid.or(counts.first_invalid.map(|line| line.to_string()));
     }
     let intervals = pairs.len() as u64;
     for (begin, pair) in pairs {
-        let interval = (interval < u64::MAX).then(|| [begin, begin + interval]);
+        let interval = (interval < u64::MAX).then(|| [begin, begin.saturating_add(interval)]);
         gaps.extend(differs(pair, all_fields).map(|gap| gap.interval(interval)));
     }
     gaps.extend(differs(rest, all_fields).map(|gap| Gap {
         text: format!("{}, in other intervals than the files of the store", gap.text),
         ..gap
     }));
-    Ok(Arrived { files, records, invalid, first_invalid, intervals, all_fields })
+    if let Some(first) = &first_invalid {
+        let text = format!("{} lines or rows are not records, the first: {first}", count(invalid));
+        gaps.push(Gap::new("", GapKind::ArrivedInvalid, text).count(invalid));
+    }
+    Ok(Arrived { files, records, skipped, invalid, intervals, all_fields })
 }
 
 /// The gap between records made and records that arrived.

@@ -86,4 +86,6 @@ pub enum GapKind {
     ArrivedTwice,
     /// As many records arrived, but others.
     ArrivedChanged,
+    /// What arrived is not all records.
+    ArrivedInvalid,
 }

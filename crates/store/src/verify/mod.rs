@@ -14,11 +14,12 @@ mod probe;
 mod runs;
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use serde::Serialize;
 
 pub use against::Arrived;
@@ -56,7 +57,7 @@ pub struct Verified {
 /// # Errors
 /// It is no store; that of the system; what arrived cannot be read.
 pub fn verify(request: &Request) -> io::Result<Verified> {
-    let (root, only) = root_of(&request.store)?;
+    let (root, only) = root_of(&fs::canonicalize(&request.store)?)?;
     let mut manifests = Manifests::of(&root)?.0;
     if let Some(only) = &only {
         manifests.retain(|probe, _| probe == only);
@@ -84,6 +85,11 @@ pub fn verify(request: &Request) -> io::Result<Verified> {
         probe.running = running;
         probe.runs = runs.end(running, gaps);
         verified.probes.push(probe);
+    }
+    if verified.probes.iter().all(|probe| probe.lines == 0) && verified.gaps.is_empty() {
+        let folder = root.join(MANIFEST);
+        let text = format!("no line in {}: nothing was written yet", folder.display());
+        return Err(io::Error::other(text));
     }
     files.check(&mut verified.probes, &mut verified.gaps)?;
     for probe in verified.probes.iter().filter(|probe| probe.running) {
@@ -138,7 +144,13 @@ fn root_of(path: &Path) -> io::Result<(PathBuf, Option<String>)> {
             path.display()
         ))
     };
-    if fs::metadata(path)?.is_dir() {
+    let path = match path.parent() {
+        Some(root) if path.is_dir() && path.file_name().is_some_and(|name| name == MANIFEST) => {
+            root
+        }
+        _ => path,
+    };
+    if path.is_dir() {
         return if path.join(MANIFEST).is_dir() {
             Ok((path.to_owned(), None))
         } else {
@@ -150,13 +162,16 @@ fn root_of(path: &Path) -> io::Result<(PathBuf, Option<String>)> {
     let folder =
         path.parent().filter(|folder| folder.file_name().is_some_and(|name| name == MANIFEST));
     let root = folder.and_then(Path::parent).ok_or_else(no_store)?;
-    let root = if root == Path::new("") { Path::new(".") } else { root };
     Ok((root.to_owned(), Some(probe.to_owned())))
 }
 
 /// Whether a process has the lock of a probe.
 fn is_locked(root: &Path, probe: &str) -> bool {
     let Ok(layout) = Layout::new(root, probe, 1) else { return false };
-    let Ok(file) = File::open(layout.lock()) else { return false };
-    file.try_lock_shared().is_err()
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let Ok(file) = File::options().read(true).custom_flags(flags).open(layout.lock()) else {
+        return false;
+    };
+    let is_file = file.metadata().is_ok_and(|data| data.is_file());
+    is_file && matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }

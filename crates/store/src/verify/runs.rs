@@ -29,7 +29,9 @@ struct Open {
     begin: u64,
     /// Rows of its files, by kind.
     rows: BTreeMap<Kind, u64>,
+    /// Its counts at the last file, and the time of that.
     counts: Counts,
+    counted: u64,
 }
 
 impl Runs {
@@ -49,8 +51,11 @@ impl Runs {
             What::Start(start) => self.start(start, line.time, gaps),
             What::File(file) => {
                 if let (Some(open), None) = (&mut self.open, file.cut_octets) {
-                    *open.rows.entry(file.of).or_default() += file.rows;
-                    open.counts = file.so_far.clone().unwrap_or_default();
+                    let rows = open.rows.entry(file.of).or_default();
+                    *rows = rows.saturating_add(file.rows);
+                    let counts = file.so_far.clone().unwrap_or_default();
+                    losses(&self.probe, open, &counts, line.time, gaps);
+                    (open.counts, open.counted) = (counts, line.time);
                 }
             }
             What::End(counts) => {
@@ -80,7 +85,7 @@ impl Runs {
             gaps.push(gap.interval(Some([ended, begin])));
         }
         let (rows, counts) = (BTreeMap::new(), Counts::default());
-        self.open = Some(Open { start: start.clone(), begin, rows, counts });
+        self.open = Some(Open { start: start.clone(), begin, rows, counts, counted: begin });
     }
 
     /// A run whose process ended early.
@@ -89,7 +94,6 @@ impl Runs {
             format!("process {} ended early: what it had not written is lost", open.start.process);
         let gap = Gap::new(&self.probe, GapKind::RunEndedEarly, text);
         gaps.push(gap.interval(Some([open.begin, until])));
-        self.losses(&open.start, &open.counts, [open.begin, until], gaps);
     }
 
     /// A run that has ended by itself.
@@ -101,12 +105,12 @@ impl Runs {
             gap.interval(Some(interval)).count(made.abs_diff(found))
         };
         let Packets { received, handled, dropped } = &counts.packets;
-        let accounted = handled + dropped.values().sum::<u64>();
+        let accounted = sum(dropped).saturating_add(*handled);
         if accounted != *received {
             gaps.push(differs("packets handled or dropped", *received, accounted));
         }
         for (name, records) in &counts.outputs {
-            let accounted = records.sent + records.lost.values().sum::<u64>();
+            let accounted = sum(&records.lost).saturating_add(records.sent);
             if accounted != records.made {
                 let gap = differs("records sent or lost", records.made, accounted);
                 gaps.push(gap.output(name));
@@ -117,42 +121,53 @@ impl Runs {
                 gaps.push(differs("rows of the files of the run", records.sent, rows).output(name));
             }
         }
-        self.losses(&open.start, counts, interval, gaps);
-    }
-
-    /// What a run lost.
-    fn losses(&self, start: &Start, counts: &Counts, interval: [u64; 2], gaps: &mut Vec<Gap>) {
-        // Times in captures step by themselves.
-        if start.live && counts.clock_steps > 0 {
-            let text = format!("the clock was set {} times", count(counts.clock_steps));
-            let gap = Gap::new(&self.probe, GapKind::Clock, text);
-            gaps.push(gap.interval(Some(interval)).count(counts.clock_steps));
-        }
-        let dropped = counts.packets.dropped.iter();
-        for (reason, packets) in dropped.filter(|(reason, _)| !NOT_ASKED_FOR.contains(&&reason[..]))
-        {
-            let text = format!("{} packets were dropped: {reason}", count(*packets));
-            let gap = Gap::new(&self.probe, GapKind::PacketsDropped, text);
-            gaps.push(gap.interval(Some(interval)).count(*packets));
-        }
-        for (name, records) in &counts.outputs {
-            for (reason, lost) in &records.lost {
-                let text = format!("{} records were lost: {reason}", count(*lost));
-                let gap = Gap::new(&self.probe, GapKind::RecordsLost, text);
-                gaps.push(gap.interval(Some(interval)).output(name).count(*lost));
-            }
-        }
+        losses(&self.probe, open, counts, end, gaps);
     }
 
     /// The number of runs. `running`: a process writes the files.
     pub(super) fn end(self, running: bool, gaps: &mut Vec<Gap>) -> u64 {
         match &self.open {
-            Some(open) if running => {
-                self.losses(&open.start, &open.counts, [open.begin, self.time], gaps);
-            }
-            Some(open) => self.end_early(open, self.time, gaps),
-            None => {}
+            Some(open) if !running => self.end_early(open, self.time, gaps),
+            _ => {}
         }
         self.runs
+    }
+}
+
+fn sum(numbers: &BTreeMap<String, u64>) -> u64 {
+    numbers.values().fold(0, |all, number| all.saturating_add(*number))
+}
+
+/// What a run lost since its counts before.
+fn losses(probe: &str, open: &Open, counts: &Counts, time: u64, gaps: &mut Vec<Gap>) {
+    let interval = Some([open.counted, time]);
+    let gap =
+        |kind, text: String, number| Gap::new(probe, kind, text).interval(interval).count(number);
+    // Times in captures step by themselves.
+    let steps = counts.clock_steps.saturating_sub(open.counts.clock_steps);
+    if open.start.live && steps > 0 {
+        gaps.push(gap(GapKind::Clock, format!("the clock was set {} times", count(steps)), steps));
+    }
+    // The reasons have finer names at the end.
+    let not_handled = |counts: &Counts| {
+        let all = counts.packets.dropped.iter();
+        let all = all.filter(|(reason, _)| !NOT_ASKED_FOR.contains(&&reason[..]));
+        all.fold(0, |sum: u64, (_, packets)| sum.saturating_add(*packets))
+    };
+    let dropped = not_handled(counts).saturating_sub(not_handled(&open.counts));
+    if dropped > 0 {
+        let text = format!("{} packets were dropped", count(dropped));
+        gaps.push(gap(GapKind::PacketsDropped, text, dropped));
+    }
+    for (name, records) in &counts.outputs {
+        for (reason, lost) in &records.lost {
+            let before = open.counts.outputs.get(name).and_then(|before| before.lost.get(reason));
+            let lost = lost.saturating_sub(before.copied().unwrap_or(0));
+            if lost > 0 {
+                let noun = if lost == 1 { "record was" } else { "records were" };
+                let text = format!("{} {noun} lost: {reason}", count(lost));
+                gaps.push(gap(GapKind::RecordsLost, text, lost).output(name));
+            }
+        }
     }
 }
