@@ -315,4 +315,21 @@ mod tests {
             assert_eq!(read, format!("whole\n{further}"));
         }
     }
+
+    #[test]
+    fn a_file_that_cannot_be_renamed_keeps_the_name_of_its_period() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("%Y/%s.json");
+        let names = FileNames::new(&path, Some(60_000_000_000)).unwrap();
+        let rules = FileRules { rotate_ns: Some(60_000_000_000), ..rules(Existing::Next) };
+        let mut file = RecordFile::open(names, rules).unwrap();
+        file.begins(600);
+        file.write(b"line\n").unwrap();
+        let year = folder.path().join("1970");
+        std::fs::write(&year, "in the way").unwrap();
+        assert!(file.finish().is_err());
+        std::fs::remove_file(&year).unwrap();
+        file.finish().unwrap();
+        assert_eq!(file.last(), Some(&*year.join("600.json")));
+    }
 }

@@ -405,3 +405,86 @@ fn short_hash(name: &str) -> u64 {
     let hash: [u8; 32] = Sha256::digest(name.as_bytes()).into();
     hash[..8].iter().fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, symlink};
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    fn open(root: &Path) -> io::Result<Arc<Store>> {
+        let layout = Layout::new(root, "edge", 300).unwrap();
+        let (keep, start) = (Retention::default(), Start::default());
+        Store::open(StoreOptions { layout, keep, start })
+    }
+
+    /// The last begin of a run in the manifest.
+    fn start(root: &Path) -> Start {
+        let mut last = None;
+        for (_, path) in files(&Layout::new(root, "edge", 300).unwrap()).unwrap() {
+            each_line(&path, |_, _, line| {
+                if let What::Start(start) = line.unwrap().what {
+                    last = Some(start);
+                }
+            })
+            .unwrap();
+        }
+        last.unwrap()
+    }
+
+    #[test]
+    fn folders_are_created_and_no_link_is_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("a/b");
+        let user = rustix::process::geteuid().as_raw();
+        let own = (user, rustix::process::getegid().as_raw());
+        create(&root, Some(own)).unwrap();
+        create(&root, Some(own)).unwrap();
+        assert_eq!(root.join("flows").metadata().unwrap().uid(), user);
+        let victim = folder.path().join("victim");
+        fs::create_dir(&victim).unwrap();
+        fs::remove_dir(root.join("alerts")).unwrap();
+        symlink(&victim, root.join("alerts")).unwrap();
+        let error = create(&root, Some(own)).unwrap_err().to_string();
+        assert!(error.contains("alerts is not a folder, or is a symbolic link"), "{error}");
+    }
+
+    #[test]
+    fn a_run_was_there_until_its_last_beat() {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), None).unwrap();
+        drop(open(folder.path()).unwrap());
+        assert_eq!((start(folder.path()).ended, start(folder.path()).until), (None, None));
+        let lock = File::options().write(true).open(folder.path().join(".edge.lock")).unwrap();
+        let beat = now() + 3_600;
+        lock.set_modified(UNIX_EPOCH + Duration::from_secs(beat)).unwrap();
+        drop(open(folder.path()).unwrap());
+        assert_eq!(
+            (start(folder.path()).ended, start(folder.path()).until),
+            (Some(false), Some(beat))
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_does_not_stop_a_start_and_what_was_to_be_removed_is() {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), None).unwrap();
+        let day = folder.path().join("flows/2026/11/26");
+        fs::create_dir_all(&day).unwrap();
+        fs::write(day.join("1005-edge.parquet"), "garbage").unwrap();
+        let store = open(folder.path()).unwrap();
+        let events = folder.path().join("events/2026/11/26");
+        fs::create_dir_all(&events).unwrap();
+        fs::write(events.join("1005-edge.json"), "{}\n").unwrap();
+        // Its process ended between the line and the removal.
+        store.will_remove(&events.join("1005-edge.json")).unwrap();
+        drop(store);
+        let old = UNIX_EPOCH + Duration::from_secs(now() - 60);
+        let file = File::options().write(true).open(events.join("1005-edge.json")).unwrap();
+        file.set_modified(old).unwrap();
+        drop(open(folder.path()).unwrap());
+        assert!(!events.join("1005-edge.json").exists());
+        assert!(day.join("1005-edge.parquet").exists());
+    }
+}

@@ -175,3 +175,86 @@ fn is_locked(root: &Path, probe: &str) -> bool {
     let is_file = file.metadata().is_ok_and(|data| data.is_file());
     is_file && matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+    use crate::manifest::{Counts, FileLine, Manifest, Packets, Records, Start};
+    use crate::{Kind, create};
+
+    const MOST: u64 = u64::MAX;
+
+    /// A line of a file with the largest numbers.
+    fn file(name: &str) -> What {
+        What::File(Box::new(FileLine {
+            of: Kind::Flows,
+            file: format!("flows/2026/11/26/{name}-edge.parquet"),
+            rows: MOST,
+            octets: MOST,
+            sha256: String::new(),
+            interval: MOST,
+            sums: serde_json::from_str(
+                r#"{"intervals":[{"start":18446744073709551615,"rows":18446744073709551615,
+                "directions":18446744073709551615,"packets":1,"octets":1,"all":"ffffffffffffffffffffffffffffffff",
+                "core":"ffffffffffffffffffffffffffffffff"}]}"#,
+            )
+            .ok(),
+            cut_octets: None,
+            so_far: None,
+        }))
+    }
+
+    #[test]
+    fn numbers_of_a_manifest_may_be_any() {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), None).unwrap();
+        let layout = Layout::new(folder.path(), "edge", 300).unwrap();
+        let mut manifest = Manifest::open(&layout).unwrap().manifest;
+        let both = || BTreeMap::from(["a", "b"].map(|reason| (reason.to_owned(), MOST)));
+        let records = Records { made: MOST, sent: MOST, lost: both() };
+        let counts = Counts {
+            packets: Packets { received: 0, handled: MOST, dropped: both() },
+            clock_steps: MOST,
+            outputs: BTreeMap::from([("flows".to_owned(), records)]),
+            ..Counts::default()
+        };
+        let start = Start { live: true, ..Start::default() };
+        for what in [What::Start(start), file("1005"), file("1010"), What::End(counts)] {
+            manifest.append(what, 1).unwrap();
+            manifest.append(What::Removed { file: "x".into() }, 0).unwrap();
+        }
+        let copy = folder.path().join("copy.json");
+        fs::write(&copy, "{}\n").unwrap();
+        let request = Request { store: folder.path().to_owned(), against: vec![copy] };
+        let verified = verify(&request).unwrap();
+        let has = |kind| verified.gaps.iter().any(|gap| gap.kind == kind);
+        assert!(has(GapKind::FileMissing) && has(GapKind::ArrivedInvalid), "{:?}", verified.gaps);
+    }
+
+    #[test]
+    fn a_pipe_is_not_waited_for_and_many_damaged_lines_are_few_gaps() {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), None).unwrap();
+        let lock = folder.path().join(".edge.lock");
+        mknodat(CWD, &lock, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let manifest = folder.path().join("manifest/2026-11-26-edge.jsonl");
+        fs::write(&manifest, "x\n".repeat(100_000)).unwrap();
+        let request = Request { store: manifest, against: Vec::new() };
+        let verified = verify(&request).unwrap();
+        assert_eq!(verified.gaps.len(), 101);
+        assert_eq!(verified.gaps[100].count, Some(99_900));
+    }
+
+    #[test]
+    fn a_store_without_lines_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), None).unwrap();
+        let request = Request { store: folder.path().to_owned(), against: Vec::new() };
+        let error = verify(&request).unwrap_err().to_string();
+        assert!(error.contains("nothing was written yet"), "{error}");
+    }
+}
