@@ -250,18 +250,20 @@ impl Store {
                 _ => {}
             })?;
         }
-        removed.retain(|file, time| {
-            let path = self.layout.root.join(file);
-            let is_old = |data: Metadata| data.modified().is_ok_and(|at| seconds_of(at) <= *time);
-            let remains = fs::symlink_metadata(&path).is_ok_and(is_old)
-                && !completed.iter().any(|one| one.path == path);
-            remains && fs::remove_file(path).is_err()
-        });
         let mut lines = Vec::new();
         for (kind, pattern) in Kind::ALL.into_iter().zip(&self.patterns) {
-            self.walk(pattern, |path| {
+            self.walk(pattern, |path, data| {
                 let file = path.to_string_lossy().into_owned();
-                if !listed.contains(&short_hash(&file)) && !removed.contains_key(&file) {
+                let path = self.layout.root.join(path);
+                // Its process ended between the line and the removal.
+                let is_left = removed.get(&file).is_some_and(|time| {
+                    data.modified().is_ok_and(|at| seconds_of(at) <= *time)
+                        && !completed.iter().any(|one| one.path == path)
+                });
+                if is_left {
+                    // If that fails, the next start tries it again.
+                    let _ = fs::remove_file(path);
+                } else if !listed.contains(&short_hash(&file)) {
                     lines.push((kind, file));
                 }
             })?;
@@ -294,12 +296,12 @@ impl Store {
         Ok(lines.into_iter().filter_map(line).collect())
     }
 
-    /// Calls `found` with the path, in the store, of each file with a name of the pattern.
-    fn walk(&self, pattern: &Pattern, mut found: impl FnMut(PathBuf)) -> io::Result<()> {
+    /// Calls `found` with the path, in the store, and the metadata of each file with a name of the pattern.
+    fn walk(&self, pattern: &Pattern, mut found: impl FnMut(PathBuf, Metadata)) -> io::Result<()> {
         let is_own = |path: &Path| pattern.names(path);
         let root = self.layout.root.join(pattern.root());
         let own = Own { folder: &root, depth: pattern.depth(), is_own: &is_own };
-        walk(&own, |path, _| found(pattern.root().join(path)))
+        walk(&own, |path, data| found(pattern.root().join(path), data))
     }
 
     /// Removes old files.
@@ -477,14 +479,20 @@ mod tests {
         let events = folder.path().join("events/2026/11/26");
         fs::create_dir_all(&events).unwrap();
         fs::write(events.join("1005-edge.json"), "{}\n").unwrap();
-        // Its process ended between the line and the removal.
-        store.will_remove(&events.join("1005-edge.json")).unwrap();
+        // A line is no reason to remove what is not the store's.
+        let (victim, removed) = (folder.path().join("victim"), events.join("1005-edge.json"));
+        fs::write(&victim, "").unwrap();
+        // Its process ended between the lines and the removal.
+        for path in [&victim, &events.join("../../../../victim"), &removed] {
+            store.will_remove(path).unwrap();
+        }
         drop(store);
-        let old = UNIX_EPOCH + Duration::from_secs(now() - 60);
-        let file = File::options().write(true).open(events.join("1005-edge.json")).unwrap();
-        file.set_modified(old).unwrap();
+        for path in [&victim, &removed] {
+            let old = UNIX_EPOCH + Duration::from_secs(now() - 60);
+            File::options().write(true).open(path).unwrap().set_modified(old).unwrap();
+        }
         drop(open(folder.path()).unwrap());
-        assert!(!events.join("1005-edge.json").exists());
+        assert!(!removed.exists() && victim.exists());
         assert!(day.join("1005-edge.parquet").exists());
     }
 }

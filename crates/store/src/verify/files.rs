@@ -26,6 +26,8 @@ pub(super) struct Files {
     /// By path, with the probe.
     listed: BTreeMap<String, (String, FileLine)>,
     removed: HashMap<String, u64>,
+    /// Files that were removed, or will be by the next start.
+    gone: HashSet<String>,
 }
 
 impl Files {
@@ -35,6 +37,7 @@ impl Files {
             only: only.map(str::to_owned),
             listed: BTreeMap::new(),
             removed: HashMap::new(),
+            gone: HashSet::new(),
         }
     }
 
@@ -42,6 +45,7 @@ impl Files {
     pub(super) fn take(&mut self, probe: &str, line: &Line, gaps: &mut Vec<Gap>) {
         match &line.what {
             What::File(own) => {
+                self.gone.remove(&own.file);
                 // So that no path leads out of the store.
                 let is_own = Layout::parse(Path::new(&own.file))
                     .is_some_and(|(kind, of)| kind == own.of && of == probe);
@@ -61,6 +65,7 @@ impl Files {
                 }
             }
             What::Removed { file } => {
+                self.gone.insert(file.clone());
                 if self.listed.remove(file).is_some() {
                     *self.removed.entry(probe.to_owned()).or_default() += 1;
                 }
@@ -175,7 +180,7 @@ impl Files {
             let is_part =
                 path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
             let file = path.to_string_lossy().into_owned();
-            if is_part || listed.contains_key(&file) {
+            if is_part || listed.contains_key(&file) || self.gone.contains(&file) {
                 return;
             }
             let probe = Layout::parse(&path).map_or("", |(_, probe)| probe);
