@@ -17,6 +17,7 @@ need setpriv util-linux
 need python3 python3
 need spin spin
 need valgrind valgrind
+need strace strace
 need nfcapd nfdump
 need nfdump nfdump
 need nfacctd pmacct
