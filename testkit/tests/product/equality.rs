@@ -24,6 +24,9 @@ const SHAPES: [(usize, usize); 8] =
 /// Capacity and batch of rings: from the smallest to the default.
 const SIZES: [(usize, usize); 4] = [(1, 1), (3, 50), (64, 8), (4096, 50)];
 
+/// The time between two cuts of live flows.
+const CUT_NS: u64 = 5_000_000_000;
+
 /// Whether a combination of skeleton, ring and shape (by index) is tried for capture number `turn`.
 fn is_tried(turn: usize, skeleton: usize, ring: usize, shape: usize) -> bool {
     let full = std::env::var_os("RINGTAP_FULL").is_some_and(|value| value == "1");
@@ -51,12 +54,15 @@ pub(crate) fn agrees_everywhere(
                     continue;
                 }
                 let size = sizes[(turn + s + r + w / 2) % sizes.len()];
-                let plan = parallel(request.clone(), skeleton, shape, ring, size);
+                // Cuts of live flows change neither the report nor whole flows.
+                let cut_ns = (turn + s + r + w).is_multiple_of(2).then_some(CUT_NS);
+                let request = request.clone().app(|o| o.metering.cut_ns = cut_ns);
+                let plan = parallel(request, skeleton, shape, ring, size);
                 let outcome = run(&plan, capture);
                 assert_eq!(
                     digest(&outcome),
                     digest(&expected),
-                    "{name}: {skeleton}, {ring} × {shape:?}, capacity and batch {size:?}:\n\
+                    "{name}: {skeleton}, {ring} × {shape:?}, capacity and batch {size:?}, cut {cut_ns:?}:\n\
                      {:#?}\n{:#?}",
                     outcome.run.report,
                     expected.run.report,
