@@ -14,8 +14,8 @@
 //! sum of rows      = sum of their numbers, modulo 2¹²⁸
 //! ```
 //!
-//! The fields are those that JSON, CSV and Parquet all have: not `ipVersion`, `payloadValuesOmitted` and `communityId`, which follows from others. A direction has
-//! what every NetFlow and IPFIX collector keeps: the flow's start and end, and its own source, destination, ports,
+//! The fields are those that JSON, CSV and Parquet all have: not `ipVersion`, `payloadValuesOmitted` and `communityId`,
+//! which follows from others. A direction has what every NetFlow and IPFIX collector keeps: the flow's start and end, and its own source, destination, ports,
 //! protocol, octets and packets, under the names of a one-direction flow. So the core does not depend on whether the two
 //! directions of a flow are one record or two.
 //!

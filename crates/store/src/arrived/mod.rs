@@ -55,7 +55,7 @@ impl Kind {
     }
 }
 
-/// Bytes of a buffer; the header of a CSV file is recognised in so many.
+/// Bytes read at a time. The header of a CSV file must fit.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Reads all records of a file, of a folder, or of stdin (`-`, JSON lines), and gives each to `each`.
