@@ -29,7 +29,7 @@ use crate::console::Console;
 const SECOND: u64 = 1_000_000_000;
 
 /// Most intervals whose late packets are found at the end.
-const MOST_SENT: usize = 1 << 16;
+const MOST_SENT: usize = 1 << 12;
 
 /// Where the files of the store are, if there is one.
 pub(super) fn layout(args: &MonitorArgs) -> anyhow::Result<Option<Layout>> {
@@ -75,13 +75,15 @@ pub(super) fn outputs(layout: &Layout, args: &MonitorArgs) -> Vec<Output> {
 /// Sends the totals of intervals to the store.
 pub(super) struct Totals {
     to: Alerts,
-    /// Packets of each interval that was sent, by its begin.
+    /// Packets of the last intervals that were sent, by their begin.
     sent: BTreeMap<u64, u64>,
+    /// The last interval that is not among them any more.
+    before: Option<u64>,
 }
 
 impl Totals {
     pub(super) fn new(to: Alerts) -> Arc<Mutex<Self>> {
-        Arc::new(Mutex::new(Self { to, sent: BTreeMap::new() }))
+        Arc::new(Mutex::new(Self { to, sent: BTreeMap::new(), before: None }))
     }
 
     /// An interval has ended.
@@ -98,10 +100,7 @@ impl Totals {
         }
         let line = Line { interval, live_flows };
         let time_ns = interval.start.0;
-        self.sent.insert(time_ns, interval.packets.handled);
-        if self.sent.len() > MOST_SENT {
-            self.sent.pop_first();
-        }
+        self.note(time_ns, interval.packets.handled);
         self.to.send(&Notice {
             json: json_document(serde_json::to_string(&line).unwrap_or_default()),
             text: String::new(),
@@ -113,10 +112,22 @@ impl Totals {
         });
     }
 
+    fn note(&mut self, begin: u64, packets: u64) {
+        self.sent.insert(begin, packets);
+        if self.sent.len() > MOST_SENT {
+            self.before = self.before.max(self.sent.pop_first().map(|(begin, _)| begin));
+        }
+    }
+
+    /// Whether an interval must be sent at the end. It is not known of early ones.
+    fn is_due(&self, begin: u64, packets: u64) -> bool {
+        self.before.is_none_or(|before| begin > before) && self.sent.get(&begin) != Some(&packets)
+    }
+
     /// The run has ended: sends the intervals that did not end before, and again those with late packets.
     pub(super) fn end(&mut self, intervals: &[Interval]) {
         for interval in intervals {
-            if self.sent.get(&interval.start.0) != Some(&interval.packets.handled) {
+            if self.is_due(interval.start.0, interval.packets.handled) {
                 self.send(interval, None);
             }
         }
@@ -219,4 +230,21 @@ fn records(status: &Status) -> Records {
 fn some<'a>(all: impl IntoIterator<Item = (&'a str, u64)>) -> BTreeMap<String, u64> {
     let all = all.into_iter().filter(|(_, number)| *number > 0);
     all.map(|(name, number)| (name.to_owned(), number)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_sent_again_only_if_their_packets_have_changed() {
+        let mut totals = Totals { to: Alerts::default(), sent: BTreeMap::new(), before: None };
+        let last = MOST_SENT as u64 + 10;
+        (1..=last).for_each(|begin| totals.note(begin, 7));
+        assert_eq!(totals.sent.len(), MOST_SENT);
+        // Those of the first ten are not known any more.
+        let due: Vec<_> = (1..=last).filter(|&begin| totals.is_due(begin, 8)).collect();
+        assert_eq!((due[0], due.len()), (11, MOST_SENT));
+        assert!(!(1..=last).any(|begin| totals.is_due(begin, 7)) && totals.is_due(last + 1, 0));
+    }
 }

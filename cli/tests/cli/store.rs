@@ -177,6 +177,20 @@ fn sums_by_minute_are_those_of_the_packets() {
 }
 
 #[test]
+fn a_long_capture_loses_no_totals() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.pcap");
+    let minutes: Vec<_> = (0..8_000).map(|minute| (1_795_687_500 + 60 * minute, 1)).collect();
+    capture(&path, &minutes);
+    let read = ["-r", path.to_str().unwrap(), "--store", "store", "--probe", "edge"];
+    let (_, errors, code) =
+        run(folder.path(), "monitor", &[&read[..], &["--rotate", "5m"]].concat());
+    assert_eq!(code, 0, "{errors}");
+    assert_eq!(lines(folder.path(), "totals/").len(), minutes.len());
+    assert_eq!(gaps(folder.path()), []);
+}
+
+#[test]
 fn nothing_is_replaced_by_further_runs_and_probes() {
     let folder = tempfile::tempdir().unwrap();
     office_in(folder.path(), &[]);

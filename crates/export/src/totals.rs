@@ -42,7 +42,8 @@ impl Place for TotalsOutput {
             let (store, wait_policy) = launch.store(&path)?;
             let target = FileTarget::new(store, launch.file_period(wait_policy));
             let (sender, started) = start_lines(target, wait_policy, Items::Totals, launch)?;
-            launch.sinks.totals.push(sender);
+            let waits = !launch.settings.live;
+            launch.sinks.totals.push(if waits { sender.waiting() } else { sender });
             Ok(started)
         }))
     }

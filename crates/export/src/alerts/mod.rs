@@ -4,7 +4,7 @@
 //! merger ─ Notice ─▶ Alerts: is there room? ─ ring ─▶ AlertSink ─▶ Target: file, syslog, webhook, program
 //! ```
 //!
-//! Invariants: the sender of an alert waits for no output. Notices that wait take at most [`ROOM_BYTES`]; those beyond
+//! Invariants: the sender of an alert waits for no output; that of totals does so in runs over files. Notices that wait take at most [`ROOM_BYTES`]; those beyond
 //! are lost, counted, and announced by the next one ([`Notice::lost_before`]). A target gets the others in order.
 
 mod file;
@@ -15,6 +15,7 @@ mod url;
 mod webhook;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringtap_flow::RecordSink;
 
@@ -35,6 +36,9 @@ const ROOM_BYTES: u64 = 2 << 20;
 
 /// Memory of an output.
 pub(crate) const ALERT_BYTES: u64 = 3 * ROOM_BYTES;
+
+/// The pause of a sender that waits for room.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// More notices than fit these bytes.
 const WAITING_MAX: usize = 1 << 15;
@@ -129,6 +133,8 @@ pub(crate) struct AlertSender {
     shared: Arc<Shared>,
     /// Lost since the last one that had room.
     lost: u64,
+    /// Whether the sender waits for room, as long as the output works.
+    waits: bool,
 }
 
 impl AlertSender {
@@ -137,11 +143,28 @@ impl AlertSender {
         Room { block: 1, blocks: WAITING_MAX, waits: false, prompt: false, period_ns: None };
 
     pub(crate) fn new(sink: Box<dyn RecordSink<Notice>>, shared: Arc<Shared>) -> Self {
-        Self { sink, shared, lost: 0 }
+        Self { sink, shared, lost: 0, waits: false }
+    }
+
+    /// A sender that waits for room: in runs over files.
+    pub(crate) fn waiting(self) -> Self {
+        Self { waits: true, ..self }
+    }
+
+    fn has_room(&self, notice: &Notice) -> bool {
+        self.shared.queued() + notice.bytes() as u64 <= ROOM_BYTES
     }
 
     fn send(&mut self, notice: &Notice) {
-        if self.shared.queued() + notice.bytes() as u64 > ROOM_BYTES {
+        while self.waits
+            && !self.has_room(notice)
+            && !self.shared.is_failing()
+            && !self.shared.over()
+        {
+            self.shared.wake_writer();
+            std::thread::sleep(PAUSE);
+        }
+        if !self.has_room(notice) {
             self.lost += 1;
             return self.shared.drop_made(Reason::NoRoom, ONE);
         }
