@@ -54,6 +54,12 @@ fn a_host_that_reaches_an_entry_is_reported() {
         let by = format!("{entry} seen by {hosts} hosts, first ");
         assert!(hosts > 1 && ends.iter().any(|line| line.contains(&by)), "{errors}");
     }
+    // The hits: messages, as above, and packets, as `tshark -Y 'ip.addr == 10.20.0.53'` counts them.
+    for (entry, hits) in [("web.office.example", 12), ("10.20.0.53", 99)] {
+        let is_own = |line: &&String| line.contains(&format!(" {entry} "));
+        let line = ends.iter().find(is_own).unwrap();
+        assert!(line.contains(&format!(", {hits} hits: ")), "{line}");
+    }
     assert!(errors.contains(
         " web.office.example (portal) seen by 10.20.0.101: dnsQueryName in UDP 10.20.0.101:"
     ));

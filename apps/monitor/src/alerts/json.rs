@@ -36,6 +36,8 @@ struct Fields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     hosts: Option<&'a [IpAddr]>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    hits: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     at_least: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     entry: Option<&'a str>,
@@ -78,16 +80,19 @@ impl<'a> Fields<'a> {
             }
             &Subject::Flood { target } => Self { target: Some(target), ..none },
             &Subject::Spread { source } => Self { source: Some(source), ..none },
-            Subject::Watched { host, hosts, at_least, entry, label, field, flow, .. } => Self {
-                host: Some(*host),
-                hosts: Some(hosts),
-                at_least: Some(*at_least).filter(|at_least| *at_least),
-                entry: Some(entry),
-                label: Some(&**label).filter(|label| !label.is_empty()),
-                field: Some(field),
-                flow: Some(FlowEnds::of(flow)),
-                ..none
-            },
+            Subject::Watched { host, hosts, hits, at_least, entry, label, field, flow, .. } => {
+                Self {
+                    host: Some(*host),
+                    hosts: Some(hosts),
+                    hits: Some(*hits).filter(|hits| *hits > 0),
+                    at_least: Some(*at_least).filter(|at_least| *at_least),
+                    entry: Some(entry),
+                    label: Some(&**label).filter(|label| !label.is_empty()),
+                    field: Some(field),
+                    flow: Some(FlowEnds::of(flow)),
+                    ..none
+                }
+            }
         }
     }
 }

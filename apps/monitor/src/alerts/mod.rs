@@ -106,7 +106,9 @@ pub enum Subject {
         host: IpAddr,
         /// The first few, in the order of time.
         hosts: Vec<IpAddr>,
-        /// Further hosts had no room.
+        /// Packets and messages of the entry in the seconds that had ended at the change; at the end of the run, all.
+        hits: u64,
+        /// Further hosts or hits had no room.
         at_least: bool,
         /// The entry.
         entry: String,
@@ -253,6 +255,15 @@ pub enum Signal {
         subject: Subject,
         /// All hosts that reached the entry so far.
         number: u64,
+    },
+    /// Packets or messages of a watched entry in a second.
+    Hits {
+        /// The end of the second.
+        time: Time,
+        /// The entry.
+        entry: String,
+        /// Their number.
+        hits: u64,
     },
 }
 

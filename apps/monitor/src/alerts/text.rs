@@ -44,7 +44,7 @@ impl fmt::Display for Alert {
                 if numbers.is_empty() { Ok(()) } else { write!(f, ": {}", numbers.join(", ")) }
             }
             Subject::Spread { source } => write!(f, "{source} sent to {}", of(self.number, "host")),
-            Subject::Watched { host, at_least, entry, label, field, flow, .. } => {
+            Subject::Watched { host, hits, at_least, entry, label, field, flow, .. } => {
                 let entry = shown(entry);
                 let label =
                     if label.is_empty() { String::new() } else { format!(" ({})", shown(label)) };
@@ -57,9 +57,13 @@ impl fmt::Display for Alert {
                     number if *at_least => format!("at least {}, first ", of(number, "host")),
                     number => format!("{}, first ", of(number, "host")),
                 };
+                let hits = match hits {
+                    0 => String::new(),
+                    hits => format!(", {}", of(*hits, "hit")),
+                };
                 write!(
                     f,
-                    "{entry}{label} seen by {hosts}{host}: {field} in {protocol} {from} → {to}"
+                    "{entry}{label} seen by {hosts}{host}{hits}: {field} in {protocol} {from} → {to}"
                 )
             }
         }
@@ -132,10 +136,11 @@ mod tests {
         let host = IpAddr::from([10, 0, 0, 1]);
         let mut flow = FlowKey::of(&PacketRecord::EMPTY);
         (flow.version, flow.protocol, flow.dst_port) = (IpVersion::V4, 17, 53);
-        let watched = |number, at_least| {
+        let watched = |number, at_least, hits| {
             let subject = Subject::Watched {
                 host,
                 hosts: vec![host],
+                hits,
                 at_least,
                 entry: "evil.example".into(),
                 kind: EntryKind::Name,
@@ -145,14 +150,15 @@ mod tests {
             };
             text(AlertState::Ends, subject, number, None)
         };
-        let rest = "10.0.0.1: dnsQueryName in UDP 0.0.0.0:0 → 0.0.0.0:53";
-        for (number, at_least, by) in [
-            (1, false, ""),
-            (1_045, false, "1,045 hosts, first "),
-            (45, true, "at least 45 hosts, first "),
+        let rest = "dnsQueryName in UDP 0.0.0.0:0 → 0.0.0.0:53";
+        for (number, at_least, hits, by) in [
+            (1, false, 0, "10.0.0.1"),
+            (1, false, 1, "10.0.0.1, 1 hit"),
+            (1_045, false, 20_000, "1,045 hosts, first 10.0.0.1, 20,000 hits"),
+            (45, true, 45, "at least 45 hosts, first 10.0.0.1, 45 hits"),
         ] {
-            let expected = format!("evil.example (bad) seen by {by}{rest}");
-            assert_eq!(watched(number, at_least), expected);
+            let expected = format!("evil.example (bad) seen by {by}: {rest}");
+            assert_eq!(watched(number, at_least, hits), expected);
         }
     }
 

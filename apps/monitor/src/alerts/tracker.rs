@@ -137,6 +137,7 @@ impl Tracker {
             Signal::NoScan(subject) => self.withdraw(subject, emit),
             Signal::Interval { start, end, reached } => self.interval(start, end, reached, emit),
             Signal::Watched { time, subject, number } => self.watch(subject, number, time, emit),
+            Signal::Hits { time, entry, hits } => self.hit(&entry, hits, time, emit),
         }
     }
 
@@ -211,11 +212,7 @@ impl Tracker {
     /// A host reached a watched entry for the first time. Hosts that come in the order of time give equal changes at any marks.
     fn watch(&mut self, subject: Subject, number: u64, time: Time, emit: Emit<'_>) {
         let Subject::Watched { entry, host, at_least, .. } = &subject else { return };
-        let is_over = |watch: &Watch| watch.ends() <= time;
-        if let Some(own) = self.watched.get(entry).filter(|own| is_over(own)) {
-            emit(&own.alert(AlertState::Ends, own.ends()));
-            self.watched.remove(entry);
-        }
+        self.end_watch(entry, |ends| ends <= time, emit);
         if let Some(own) = self.watched.get_mut(entry) {
             own.number = number;
             own.grown = own.grown.max(time);
@@ -239,6 +236,24 @@ impl Tracker {
         emit(&watch.alert(AlertState::Begins, time));
         self.quiet_since_ns = self.quiet_since_ns.min(watch.quiet_ns());
         self.watched.insert(entry, watch);
+    }
+
+    /// Hits of a watched entry in the second that ended at this time: those after the end of its alert do not count.
+    fn hit(&mut self, entry: &str, hits: u64, time: Time, emit: Emit<'_>) {
+        self.end_watch(entry, |ends| ends < time, emit);
+        if let Some(own) = self.watched.get_mut(entry)
+            && let Subject::Watched { hits: own, .. } = &mut own.subject
+        {
+            *own += hits;
+        }
+    }
+
+    /// Ends the alert of a watched entry, if it is over.
+    fn end_watch(&mut self, entry: &str, is_over: impl Fn(Time) -> bool, emit: Emit<'_>) {
+        if let Some(own) = self.watched.get(entry).filter(|own| is_over(own.ends())) {
+            emit(&own.alert(AlertState::Ends, own.ends()));
+            self.watched.remove(entry);
+        }
     }
 
     /// Handles the hosts over limits in an interval.
@@ -487,6 +502,7 @@ mod tests {
         let subject = Subject::Watched {
             host,
             hosts: vec![host],
+            hits: 0,
             at_least: false,
             entry: entry.into(),
             kind: EntryKind::Network,
@@ -551,6 +567,56 @@ mod tests {
             assert_eq!(all.mark(2, vec![watched("b", 2, number)]), []);
         }
         assert_eq!(all.tracker.without_room(), 1);
+    }
+
+    #[test]
+    fn hits_count_until_the_end_of_their_alert_at_any_marks() {
+        let hits = |seconds: u64| Signal::Hits {
+            time: Time(seconds * SECOND),
+            entry: "a".into(),
+            hits: seconds,
+        };
+        let of = |marks: &[(u64, Vec<Signal>)]| {
+            let (mut tracker, mut changes) = (Tracker::new(THRESHOLD), Vec::new());
+            let mut emit = |alert: &Alert| {
+                let Subject::Watched { hits, .. } = &alert.subject else { panic!("{alert:?}") };
+                changes.push((alert.state, alert.time.0 / SECOND, *hits));
+            };
+            for (seconds, signals) in marks {
+                tracker.begin_mark(seconds * SECOND);
+                signals.iter().for_each(|signal| tracker.take(signal.clone(), &mut emit));
+                tracker.end_mark(&mut emit);
+            }
+            tracker.end(&mut emit);
+            changes
+        };
+        let all = vec![
+            hits(99),
+            watched("a", 100, 1),
+            hits(101),
+            watched("a", 102, 2),
+            hits(3_702),
+            hits(3_703),
+            watched("a", 9_000, 3),
+            hits(9_001),
+        ];
+        let expected = [
+            (Begins, 100, 0),
+            (Continues, 102, 101),
+            (Ends, 3_702, 3_803),
+            (Begins, 9_000, 0),
+            (Ends, 9_000, 9_001),
+        ];
+        assert_eq!(of(&[(9_002, all.clone())]), expected);
+        for at in 0..all.len() {
+            let (before, after) = all.split_at(at);
+            let last = |signals: &[Signal]| match signals.last() {
+                Some(Signal::Hits { time, .. } | Signal::Watched { time, .. }) => time.0 / SECOND,
+                _ => 0,
+            };
+            let marks = [(last(before), before.to_vec()), (9_002, after.to_vec())];
+            assert_eq!(of(&marks), expected, "{at}");
+        }
     }
 
     #[test]

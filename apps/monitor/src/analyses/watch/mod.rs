@@ -2,13 +2,17 @@
 //!
 //! ```text
 //! packet ── addresses ──▶ first sight of (entry, host) ──▶ alert of the entry at the next mark
+//!                         and a hit of the entry, by second (hits.rs)
 //! message ─ facts ──────▶ the same, and a match ─┐
 //! flow record ─ addresses ─▶ a match ────────────┴──▶ rows: matches, first, last
 //! ```
 //!
 //! The host is the other end of a flow with a watched address, or the client of a watched message. Matches are exact,
 //! and so are all rows while there is room. The addresses of a pair are looked up once, as long as it stays among the
-//! recent ones.
+//! recent ones (recent.rs).
+
+mod hits;
+mod recent;
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -25,6 +29,8 @@ use ringtap_terminal::table::{Cell, Table};
 use ringtap_wire::{Flags, PacketRecord};
 use serde::Serialize;
 
+use self::hits::{CELL_BYTES, CELLS, Hits, end_ns, second};
+use self::recent::Recent;
 use super::analysis::{About, Analysis, Context, Merge, Section, Signals};
 use crate::alerts::{Signal, Subject};
 use crate::flow_ends::FlowEnds;
@@ -78,8 +84,6 @@ const LISTED: usize = 10_000;
 const SHOWN: usize = 50;
 /// Most columns of an entry and its label.
 const TITLE: usize = 36;
-/// Places for pairs whose addresses were looked up; a power of two.
-const PAIRS: usize = 1 << 12;
 
 /// An entry and a host.
 type Key = (u32, IpAddr);
@@ -118,31 +122,18 @@ struct Row {
     matches: u64,
 }
 
-/// A pair whose addresses were looked up. Later packets of it are no earlier sight, so whether it is still there does not
-/// change the result.
-#[derive(Clone, Copy)]
-struct Recent {
-    /// The lower address first.
-    pair: [[u8; 16]; 2],
-    is_v4: bool,
-    /// Of the earliest packet that was looked up since the pair is here.
-    time_ns: u64,
-}
-
-impl Recent {
-    const NONE: Self = Self { pair: [[0; 16]; 2], is_v4: false, time_ns: u64::MAX };
-}
-
 /// The matches of one shard.
 pub struct WatchTable {
     list: Arc<WatchList>,
-    /// Pairs whose addresses were looked up, by the hash of the pair.
-    recent: Box<[Recent]>,
+    /// Pairs whose addresses were looked up.
+    recent: Recent,
     networks: bool,
     rows: HashMap<Key, Row>,
     /// Rows whose alert was not handed over.
     sights: HashMap<Key, Sight>,
-    /// A host had no room.
+    /// Not handed over.
+    hits: Hits,
+    /// A host or a hit had no room.
     full: bool,
     ignored: u64,
 }
@@ -151,6 +142,7 @@ pub struct WatchTable {
 #[derive(Default)]
 pub struct WatchFindings {
     sights: Vec<(Key, Sight)>,
+    hits: Vec<hits::Cell>,
     full: bool,
     /// At the end.
     rows: Vec<(Key, Row)>,
@@ -161,10 +153,11 @@ impl WatchTable {
     fn new(list: &Arc<WatchList>) -> Self {
         Self {
             list: Arc::clone(list),
-            recent: vec![Recent::NONE; PAIRS].into_boxed_slice(),
+            recent: Recent::new(),
             networks: list.count(EntryKind::Network) > 0,
             rows: HashMap::new(),
             sights: HashMap::new(),
+            hits: Hits::default(),
             full: false,
             ignored: 0,
         }
@@ -205,23 +198,24 @@ impl WatchTable {
         }
     }
 
-    /// Whether an earlier packet between both addresses was looked up.
-    #[inline(always)]
-    fn is_recent(&mut self, packet: &PacketRecord) -> bool {
-        let place = &mut self.recent[packet.pair_hash as usize % PAIRS];
-        let [src, dst] = packet.addresses();
-        let new = Recent {
-            pair: if src <= dst { [src, dst] } else { [dst, src] },
-            is_v4: packet.flags.contains(Flags::IPV4),
-            time_ns: packet.ts_ns,
-        };
-        if new.pair != place.pair || new.is_v4 != place.is_v4 {
-            *place = new;
-            return false;
+    /// A packet whose addresses were not looked up, or which is earlier.
+    fn look_up(&mut self, packet: &PacketRecord) {
+        let flow = FlowKey::of(packet);
+        for (key, field) in self.ends(&flow) {
+            self.see(key, Sight { time_ns: packet.ts_ns, flow, field });
         }
-        let is_later = new.time_ns > place.time_ns;
-        place.time_ns = place.time_ns.min(new.time_ns);
-        is_later
+        let entries = [flow.source(), flow.destination()].map(|end| self.list.address(end));
+        let Self { recent, hits, full, .. } = self;
+        recent.found(packet, entries, &mut |entry, second, packets| {
+            *full |= !hits.add(second, entry, packets);
+        });
+    }
+
+    /// All hits since the last call.
+    fn take_hits(&mut self) -> Vec<hits::Cell> {
+        let Self { recent, hits, full, .. } = self;
+        recent.flush(|entry, second, packets| *full |= !hits.add(second, entry, packets));
+        hits.take()
     }
 }
 
@@ -252,7 +246,7 @@ impl Analysis for WatchTable {
     const IN_ALL: bool = false;
     const TAKES_RECORDS: bool = true;
     const TAKES_EVENTS: bool = true;
-    const WORKER_BYTES: u64 = ROWS as u64 * ROW_BYTES + (PAIRS * size_of::<Recent>()) as u64;
+    const WORKER_BYTES: u64 = ROWS as u64 * ROW_BYTES + CELLS as u64 * CELL_BYTES + Recent::BYTES;
 
     type Found = Box<WatchFindings>;
     type Merger = WatchMerger;
@@ -267,14 +261,13 @@ impl Analysis for WatchTable {
             return;
         }
         for packet in packets {
+            let Self { recent, hits, full, .. } = self;
+            let mut hit = |entry, second, packets| *full |= !hits.add(second, entry, packets);
             if packet.is_ip()
                 && !packet.flags.contains(Flags::BAD_HEADER)
-                && !self.is_recent(packet)
+                && !recent.has(packet, &mut hit)
             {
-                let flow = FlowKey::of(packet);
-                for (key, field) in self.ends(&flow) {
-                    self.see(key, Sight { time_ns: packet.ts_ns, flow, field });
-                }
+                self.look_up(packet);
             }
         }
     }
@@ -301,20 +294,23 @@ impl Analysis for WatchTable {
         for (entry, kind) in entries {
             let sight = Sight { time_ns: event.time_ns, flow: event.key, field: Field::Fact(kind) };
             self.count((entry, client(event)), sight, event.time_ns);
+            self.full |= !self.hits.add(second(event.time_ns), entry, 1);
         }
     }
 
     fn on_tick(&mut self, _: u64) -> Option<Box<WatchFindings>> {
         let sights: Vec<_> = self.sights.drain().collect();
-        if sights.is_empty() {
+        let hits = self.take_hits();
+        if sights.is_empty() && hits.is_empty() {
             return None;
         }
         let full = self.full;
-        Some(Box::new(WatchFindings { sights, full, ..WatchFindings::default() }))
+        Some(Box::new(WatchFindings { sights, hits, full, ..WatchFindings::default() }))
     }
 
-    fn end(self) -> Box<WatchFindings> {
+    fn end(mut self) -> Box<WatchFindings> {
         Box::new(WatchFindings {
+            hits: self.take_hits(),
             sights: self.sights.into_iter().collect(),
             full: self.full,
             rows: self.rows.into_iter().collect(),
@@ -328,8 +324,12 @@ pub struct WatchMerger {
     list: Arc<WatchList>,
     /// Reported when all workers have passed a mark.
     sights: HashMap<Key, Sight>,
+    hits: Hits,
     /// Of the end.
     last_sights: Vec<(Key, Sight)>,
+    last_hits: Vec<hits::Cell>,
+    /// The time of the last report.
+    time_ns: u64,
     alerted: HashSet<Key>,
     /// Hosts of each entry so far.
     hosts: HashMap<u32, u64>,
@@ -344,7 +344,10 @@ impl WatchMerger {
         Self {
             list,
             sights: HashMap::new(),
+            hits: Hits::default(),
             last_sights: Vec::new(),
+            last_hits: Vec::new(),
+            time_ns: 0,
             alerted: HashSet::new(),
             hosts: HashMap::new(),
             full: false,
@@ -361,25 +364,46 @@ impl WatchMerger {
         }
     }
 
-    fn report_alerts(&mut self, signals: Signals<'_>) {
+    fn add_hits(&mut self, hits: Vec<hits::Cell>) {
+        for ((second, entry), number) in hits {
+            self.full |= !self.hits.add(second, entry, number);
+        }
+    }
+
+    /// Reports new hosts and these hits, in order of time.
+    fn report_alerts(&mut self, hits: Vec<hits::Cell>, signals: Signals<'_>) {
         let mut sights: Vec<_> = self.sights.drain().map(|(key, sight)| (sight, key)).collect();
         sights.retain(|(_, key)| self.alerted.insert(*key));
         sights.sort_unstable();
-        for (Sight { time_ns, flow, field }, (entry, host)) in sights {
-            let number = self.hosts.entry(entry).or_default();
-            *number += 1;
-            let subject = Subject::Watched {
-                entry: self.list.text(entry).to_owned(),
-                kind: self.list.kind(entry),
-                label: self.list.label(entry).to_owned(),
-                host,
-                hosts: vec![host],
-                at_least: self.full,
-                field: field.name(),
-                flow,
-            };
-            signals(Signal::Watched { time: Time(time_ns), subject, number: *number });
+        let mut sights = sights.into_iter().peekable();
+        for ((second, entry), hits) in hits {
+            let time_ns = end_ns(second);
+            while let Some(sight) = sights.next_if(|(sight, _)| sight.time_ns < time_ns) {
+                signals(self.sighted(sight));
+            }
+            let entry = self.list.text(entry).to_owned();
+            signals(Signal::Hits { time: Time(time_ns), entry, hits });
         }
+        sights.for_each(|sight| signals(self.sighted(sight)));
+    }
+
+    /// A host has reached an entry for the first time.
+    fn sighted(&mut self, (sight, (entry, host)): (Sight, Key)) -> Signal {
+        let Sight { time_ns, flow, field } = sight;
+        let number = self.hosts.entry(entry).or_default();
+        *number += 1;
+        let subject = Subject::Watched {
+            entry: self.list.text(entry).to_owned(),
+            kind: self.list.kind(entry),
+            label: self.list.label(entry).to_owned(),
+            host,
+            hosts: vec![host],
+            hits: 0,
+            at_least: self.full,
+            field: field.name(),
+            flow,
+        };
+        Signal::Watched { time: Time(time_ns), subject, number: *number }
     }
 }
 
@@ -395,15 +419,17 @@ impl Merge<WatchTable> for WatchMerger {
 
     fn merge(&mut self, found: Box<WatchFindings>) {
         self.add_sights(found.sights);
+        self.add_hits(found.hits);
         self.full |= found.full;
     }
 
     fn bytes(found: &Box<WatchFindings>) -> usize {
-        size_of::<WatchFindings>() + size_of_val(&*found.sights)
+        size_of::<WatchFindings>() + size_of_val(&*found.sights) + size_of_val(&*found.hits)
     }
 
     fn merge_end(&mut self, found: Box<WatchFindings>) {
         self.last_sights.extend(found.sights);
+        self.last_hits.extend(found.hits);
         self.last_full |= found.full;
         for (key, row) in found.rows {
             match self.rows.get_mut(&key) {
@@ -416,15 +442,21 @@ impl Merge<WatchTable> for WatchMerger {
         self.ignored += found.ignored;
     }
 
-    fn on_time(&mut self, _: u64, signals: Signals<'_>) {
-        self.report_alerts(signals);
+    fn on_time(&mut self, time_ns: u64, signals: Signals<'_>) {
+        // A clock was set back: seconds after it have ended, too.
+        let is_back = time_ns < std::mem::replace(&mut self.time_ns, time_ns);
+        let hits = if is_back { self.hits.take() } else { self.hits.take_before(time_ns) };
+        self.report_alerts(hits, signals);
     }
 
     fn end(mut self, signals: Signals<'_>) -> Watched {
         let last = std::mem::take(&mut self.last_sights);
         self.add_sights(last);
+        let last = std::mem::take(&mut self.last_hits);
+        self.add_hits(last);
         self.full |= self.last_full;
-        self.report_alerts(signals);
+        let hits = self.hits.take();
+        self.report_alerts(hits, signals);
         let list = self.list;
         let row = |((entry, host), row): (Key, Row)| {
             let Sight { time_ns, flow, field } = row.first?;
@@ -583,11 +615,14 @@ mod tests {
         let row = &section.rows[1];
         assert_eq!((row.host, &row.label[..]), (IpAddr::from([10, 0, 0, 1]), "bad"));
         assert_eq!((row.first, row.last, row.field), (Time(30), Time(40), "dnsQueryName"));
-        let times = alerts.iter().map(|signal| match signal {
-            Signal::Watched { time, .. } => *time,
+        let changes = alerts.iter().map(|signal| match signal {
+            Signal::Watched { time, .. } => (*time, 0),
+            Signal::Hits { time, hits, .. } => (*time, *hits),
             other => panic!("{other:?}"),
         });
-        assert_eq!(times.collect::<Vec<_>>(), [Time(5), Time(30)]);
+        // The packets of the flow are no part of this test.
+        let expected = [(Time(5), 0), (Time(30), 0), (Time(end_ns(0)), 2)];
+        assert_eq!(changes.collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -598,18 +633,26 @@ mod tests {
         let mut packet = PacketRecord { flags: Flags::IPV4, ts_ns: 7, ..PacketRecord::EMPTY };
         packet.src[..4].copy_from_slice(&[192, 0, 2, 1]);
         packet.dst[..4].copy_from_slice(&[10, 0, 0, 1]);
-        let mut alerts = 0;
-        for _ in 0..3 {
-            table.on_packets(&[packet]);
+        let (mut alerts, mut hits) = (0, Vec::new());
+        let mut take = |signal| match signal {
+            Signal::Hits { time, hits: number, .. } => hits.push((time.0, number)),
+            _ => alerts += 1,
+        };
+        for mark in 1..=3 {
+            table.on_packets(&[packet; 4]);
             table.on_record(&FlowRecord::new(FlowKey::of(&packet)));
-            let found = table.on_tick(0);
-            assert_eq!(found.is_some(), alerts == 0);
-            found.into_iter().for_each(|found| merger.merge(found));
-            merger.on_time(0, &mut |_| alerts += 1);
+            let found = table.on_tick(0).unwrap();
+            assert_eq!(found.sights.is_empty(), mark > 1);
+            merger.merge(found);
+            // The second has ended at the last of these marks.
+            merger.on_time([0, 999_999_999, 1_000_000_000][mark - 1], &mut take);
         }
-        assert_eq!(alerts, 1);
+        assert!(table.on_tick(0).is_none());
+        packet.ts_ns = 2_000_000_000;
+        table.on_packets(&[packet; 2]);
         merger.merge_end(table.end());
-        assert_eq!(merger.end(&mut |_| panic!("a second alert")).rows[0].matches, 3);
+        assert_eq!(merger.end(&mut take).rows[0].matches, 3);
+        assert_eq!((alerts, hits), (1, vec![(1_000_000_000, 12), (3_000_000_000, 2)]));
     }
 
     /// The place of a pair may be taken by another pair at any packet.
@@ -630,7 +673,14 @@ mod tests {
         let sights = |packets: &[PacketRecord]| {
             let mut table = WatchTable::new(&list);
             table.on_packets(packets);
-            let mut sights = table.on_tick(0).unwrap().sights;
+            let found = table.on_tick(0).unwrap();
+            let hits: u64 = found.hits.iter().map(|(_, hits)| hits).sum();
+            assert_eq!(
+                hits,
+                packets.iter().filter(|packet| !packet.flags.contains(Flags::BAD_HEADER)).count()
+                    as u64
+            );
+            let mut sights = found.sights;
             sights.sort_unstable();
             sights
         };
@@ -702,12 +752,13 @@ mod tests {
             table.on_event(&event(key, 1, &[(Kind::HttpHost, "evil.example")]));
         }
         let (section, signals) = merged(&list, vec![table]);
-        let last = signals.last();
-        let Some(Signal::Watched { subject: Subject::Watched { at_least, .. }, number, .. }) = last
+        let [.., last, hits] = &signals[..] else { panic!("{signals:?}") };
+        let Signal::Watched { subject: Subject::Watched { at_least, .. }, number, .. } = last
         else {
             panic!("{last:?}")
         };
         assert_eq!((*at_least, *number), (true, ROWS as u64));
+        assert!(matches!(hits, Signal::Hits { hits, .. } if *hits == ROWS as u64 + 5), "{hits:?}");
         assert_eq!((section.rows.len(), section.further), (LISTED, (ROWS - LISTED) as u64));
         assert_eq!(section.matches_ignored, 5);
     }
