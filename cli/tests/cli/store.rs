@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::common::{captures, have, office, on_small_disk, output_of, ringtap};
 use crate::formats::python;
+use crate::merge::real;
 use crate::rotate::capture;
 use crate::signals::Waiting;
 
@@ -134,7 +135,7 @@ fn a_store_has_all_records_in_files_by_time_and_is_whole_in_every_arrangement() 
 }
 
 #[test]
-fn sums_by_minute_are_those_of_the_packets() {
+fn sums_by_minute_and_application_are_those_of_the_packets() {
     const SCRIPT: &str = include_str!("store_truth.py");
     if !have("tshark") {
         eprintln!("SKIPPED: packets are read by tshark (Debian package tshark)");
@@ -149,29 +150,43 @@ fn sums_by_minute_are_those_of_the_packets() {
     command.args(["generate", "--packets", "20k", "--seed", "7", "--profile"]).arg(&profile);
     let (_, errors, code) = output_of(command.arg("-w").arg(&generated));
     assert_eq!(code, 0, "{errors}");
-    let (mut minutes, mut all) = (0, captures());
+    let (mut minutes, mut labels, mut all) = (0, 0, captures());
+    let every = if std::env::var_os("RINGTAP_FULL").is_some() { 1 } else { 4 };
+    let is_of_application = |path: &PathBuf| path.to_string_lossy().contains("/applications/");
+    all.extend(real().into_iter().filter(is_of_application).step_by(every));
     // A damaged header is read differently.
-    all.retain(|path| !path.to_string_lossy().contains("fuzz"));
+    all.retain(|path| {
+        !["fuzz", "malformed"].iter().any(|&name| path.to_string_lossy().contains(name))
+    });
     all.push(generated);
     for (turn, capture) in all.iter().enumerate() {
         let probe = format!("p{turn}");
-        let variant = [
-            &["--sequential", "--rotate", "5m", "--cut", "60s"][..],
-            &["--skeleton", "farm", "-w", "3", "--rotate", "1m", "--cut", "20s"],
-            &["--queues", "2", "--rotate", "1h", "--cut", "10s", "--active-timeout", "0"],
-            &["--skeleton", "pipeline", "--rotate", "7m", "--cut", "30s", "--idle-timeout", "5s"],
-        ][turn % 4];
-        let read = ["-r", capture.to_str().unwrap(), "--store", "store", "--probe", &probe];
-        let flags =
-            [&read[..], variant, &["--tunnels", "outer", "--memory", "512M", "-q"]].concat();
-        let (_, errors, code) = run(folder.path(), "monitor", &flags);
-        assert_eq!(code, 0, "{errors}");
-        let arguments = [capture.as_path(), Path::new("store"), Path::new(&probe)];
+        let (arrangement, cut, flows) = [
+            (&["--sequential"][..], "60s", &["--rotate", "5m"][..]),
+            (&["--skeleton", "farm", "-w", "3"], "20s", &["--rotate", "1m"]),
+            (&["--queues", "2"], "1s", &["--rotate", "1h", "--active-timeout", "0"]),
+            (&["--skeleton", "pipeline"], "30s", &["--rotate", "7m", "--idle-timeout", "5s"]),
+            (&["--skeleton", "shared-pipeline", "-w", "2"], "5s", &["--rotate", "1s"]),
+        ][turn % 5];
+        let store = ["--store", "store", "--probe", &probe, "--cut", cut];
+        // Without parts.
+        let whole = format!("json:{probe}-%s.json");
+        let whole = ["--sequential", "--write", &whole];
+        for outputs in [[&store[..], arrangement].concat(), whole.to_vec()] {
+            let flags = ["-r", capture.to_str().unwrap(), "--tunnels", "outer", "--memory", "512M"];
+            let flags = [&flags[..], &["-q"], flows, &outputs].concat();
+            let (_, errors, code) = run(folder.path(), "monitor", &flags);
+            assert_eq!(code, 0, "{errors}");
+        }
+        let whole = format!("{probe}-*.json");
+        let arguments = [capture.as_path(), Path::new("store"), Path::new(&probe), whole.as_ref()];
         let Some(found) = python(SCRIPT, folder.path(), &arguments) else { return };
         assert_eq!(found["wrong"], Value::Array(Vec::new()), "{}", capture.display());
         minutes += u32::from(found["seconds"].as_f64().unwrap() > 60.0);
+        labels += found["labels"].as_u64().unwrap();
     }
-    assert!(minutes > all.len() as u32 / 6, "{minutes} captures are longer than a minute");
+    assert!(minutes > all.len() as u32 / 8, "{minutes} captures are longer than a minute");
+    assert!(labels > all.len() as u64, "{labels} labels");
     let (result, code) = verify(folder.path(), &[]);
     assert_eq!(code, 0, "{result}");
 }
