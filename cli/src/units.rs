@@ -31,6 +31,15 @@ pub(crate) fn rotate_ns(text: &str) -> Result<u64, String> {
     whole_seconds(text)?.ok_or_else(error)
 }
 
+/// The hash of a line of a manifest, in small letters.
+pub(crate) fn line_hash(text: &str) -> Result<String, String> {
+    if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("use the 64 hexadecimal digits that 'ringtap verify' prints as the last line".into())
+    }
+}
+
 /// What stays free on a file system: a share in percent, or bytes.
 pub(crate) fn keep_free(text: &str) -> Result<KeepFree, String> {
     let error = || {

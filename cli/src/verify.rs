@@ -13,7 +13,11 @@ use ringtap_terminal::numbers::{bytes, count};
 use crate::args::{Form, VerifyArgs};
 
 pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
-    let request = Request { store: args.store.clone(), against: args.against.clone() };
+    let request = Request {
+        store: args.store.clone(),
+        against: args.against.clone(),
+        expected: args.expect_line.clone(),
+    };
     let verified =
         verify(&request).with_context(|| format!("verifying {}", args.store.display()))?;
     let text = match args.report {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use super::Form;
+use crate::units;
 
 const CODES: &str = "\
 Exit codes: 0 the store is whole; 1 there are gaps, or it cannot be read; 2 usage error.";
@@ -20,6 +21,10 @@ pub(crate) struct VerifyArgs {
     /// nfcapd (read by nfdump), or folders of these; - is JSON lines on stdin, as of a consumer of Kafka
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub(crate) against: Vec<PathBuf>,
+    /// Expect a line with this hash, which an earlier 'ringtap verify' printed as the last line: so a manifest is found
+    /// whose end was cut off and written anew; may be repeated
+    #[arg(long, value_name = "HASH", value_parser = units::line_hash)]
+    pub(crate) expect_line: Vec<String>,
     /// The result on stdout: text or json
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
     pub(crate) report: Form,

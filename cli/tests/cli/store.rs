@@ -271,6 +271,8 @@ fn usage_errors_have_advice() {
         let (_, errors, got) = run(folder.path(), "monitor", &[&read, flags].concat());
         assert!(got == code && errors.contains(advice), "{flags:?}: {got} {errors}");
     }
+    let (_, errors, code) = run(folder.path(), "verify", &["s", "--expect-line", "12"]);
+    assert!(code == 2 && errors.contains("use the 64 hexadecimal digits"), "{errors}");
     for (path, advice) in
         [("no", "No such file"), (".", "is not a store"), ("file", "is not a store")]
     {

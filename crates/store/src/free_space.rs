@@ -414,7 +414,8 @@ mod tests {
             file.finish().unwrap();
         }
         stored.end(crate::Counts::default()).unwrap();
-        let request = Request { store: folder.path().to_owned(), against: Vec::new() };
+        let request =
+            Request { store: folder.path().to_owned(), against: Vec::new(), expected: Vec::new() };
         let verified = verify(&request).unwrap();
         assert_eq!(verified.gaps, []);
         assert_eq!((verified.probes[0].removed, verified.probes[0].files), (2, 0));

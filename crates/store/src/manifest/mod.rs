@@ -196,7 +196,8 @@ mod tests {
         manifest.append(removed(5), 2 * DAY).unwrap();
         let lines = lines(&layout);
         assert_eq!(lines.iter().map(|line| line.n).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-        let request = Request { store: root.path().to_owned(), against: Vec::new() };
+        let request =
+            Request { store: root.path().to_owned(), against: Vec::new(), expected: Vec::new() };
         let kinds: Vec<_> = verify(&request).unwrap().gaps.iter().map(|gap| gap.kind).collect();
         assert_eq!(kinds, [GapKind::Clock, GapKind::Clock]);
     }

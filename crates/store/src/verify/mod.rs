@@ -13,7 +13,7 @@ mod gap;
 mod probe;
 mod runs;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -38,6 +38,8 @@ pub struct Request {
     pub store: PathBuf,
     /// Where records arrived.
     pub against: Vec<PathBuf>,
+    /// Hashes of lines, in hexadecimal digits, that were the last ones of a probe before.
+    pub expected: Vec<String>,
 }
 
 /// The result.
@@ -65,6 +67,7 @@ pub fn verify(request: &Request) -> io::Result<Verified> {
     let mut verified = Verified { probes: Vec::new(), arrived: None, gaps: Vec::new() };
     let mut files = Files::new(&root, only.as_deref());
     let mut made = against::Made::default();
+    let mut expected: BTreeSet<_> = request.expected.iter().collect();
     for (name, paths) in &manifests {
         let is_running = || is_locked(&root, name);
         // Before and after: a run may end or begin meanwhile.
@@ -74,7 +77,8 @@ pub fn verify(request: &Request) -> io::Result<Verified> {
         let mut runs = Runs::new(name);
         chain::read(name, paths, running, gaps, |line, hash, gaps| {
             probe.lines += 1;
-            probe.head = hash.to_owned();
+            hash.clone_into(&mut probe.head);
+            expected.remove(&probe.head);
             let first = probe.times.map_or(line.time, |[first, _]| first);
             probe.times = Some([first, line.time]);
             files.take(name, &line, gaps);
@@ -86,6 +90,12 @@ pub fn verify(request: &Request) -> io::Result<Verified> {
         probe.runs = runs.end(running, gaps);
         verified.probes.push(probe);
     }
+    verified.gaps.extend(expected.into_iter().map(|hash| {
+        let text = format!(
+            "no line has the hash {hash}: lines were removed or changed since, also by --keep"
+        );
+        Gap::new("", GapKind::LineMissing, text)
+    }));
     if verified.probes.iter().all(|probe| probe.lines == 0) && verified.gaps.is_empty() {
         let folder = root.join(MANIFEST);
         let text = format!("no line in {}: nothing was written yet", folder.display());
@@ -229,7 +239,8 @@ mod tests {
         }
         let copy = folder.path().join("copy.json");
         fs::write(&copy, "{}\n").unwrap();
-        let request = Request { store: folder.path().to_owned(), against: vec![copy] };
+        let request =
+            Request { store: folder.path().to_owned(), against: vec![copy], expected: Vec::new() };
         let verified = verify(&request).unwrap();
         let has = |kind| verified.gaps.iter().any(|gap| gap.kind == kind);
         assert!(has(GapKind::FileMissing) && has(GapKind::ArrivedInvalid), "{:?}", verified.gaps);
@@ -243,17 +254,54 @@ mod tests {
         mknodat(CWD, &lock, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let manifest = folder.path().join("manifest/2026-11-26-edge.jsonl");
         fs::write(&manifest, "x\n".repeat(100_000)).unwrap();
-        let request = Request { store: manifest, against: Vec::new() };
+        let request = Request { store: manifest, against: Vec::new(), expected: Vec::new() };
         let verified = verify(&request).unwrap();
         assert_eq!(verified.gaps.len(), 101);
         assert_eq!(verified.gaps[100].count, Some(99_900));
+    }
+
+    /// Who may write a manifest can make a chain without its last lines.
+    #[test]
+    fn a_new_end_of_the_chain_is_found_by_a_hash_kept_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), None).unwrap();
+        let layout = Layout::new(folder.path(), "edge", 300).unwrap();
+        let check = |expected: &[&str]| {
+            let expected = expected.iter().map(|&hash| hash.to_owned()).collect();
+            let store = folder.path().to_owned();
+            let verified = verify(&Request { store, against: Vec::new(), expected }).unwrap();
+            let gaps: Vec<_> = verified.gaps.into_iter().map(|gap| (gap.kind, gap.text)).collect();
+            (verified.probes.into_iter().next().unwrap().head, gaps)
+        };
+        let append = |what| {
+            let mut manifest = Manifest::open(&layout).unwrap().manifest;
+            manifest.append(what, 1).unwrap();
+        };
+        let removed = |name: &str| What::Removed { file: name.into() };
+        append(removed("a"));
+        let (first, _) = check(&[]);
+        append(removed("b"));
+        let (second, gaps) = check(&[&first]);
+        assert_eq!(gaps, []);
+        // Further lines are no change.
+        append(removed("c"));
+        let (third, gaps) = check(&[&first, &second]);
+        assert_eq!(gaps, []);
+        let path = layout.manifest("1970-01-01");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.split_inclusive('\n').take(2).collect::<String>()).unwrap();
+        append(removed("d"));
+        assert_eq!(check(&[&first, &second]).1, []);
+        let (_, gaps) = check(&[&first, &third]);
+        assert!(matches!(&gaps[..], [(GapKind::LineMissing, text)] if text.contains(&third)));
     }
 
     #[test]
     fn a_store_without_lines_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         create(folder.path(), None).unwrap();
-        let request = Request { store: folder.path().to_owned(), against: Vec::new() };
+        let request =
+            Request { store: folder.path().to_owned(), against: Vec::new(), expected: Vec::new() };
         let error = verify(&request).unwrap_err().to_string();
         assert!(error.contains("nothing was written yet"), "{error}");
     }
