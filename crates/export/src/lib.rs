@@ -86,6 +86,7 @@ pub use cut::Cut;
 pub use event_file::EventOutput;
 pub use events::{EventFormat, UnknownEventFormat};
 pub use exports::{Exports, Handle, Prepared, StartError};
+pub use fields::{Column, ColumnType, parquet_columns};
 pub use file::{FileOutput, InvalidFile};
 pub use ipfix_file::IpfixFile;
 pub use metered::{Meter, Metered};

@@ -22,6 +22,7 @@ mod record_file;
 mod store;
 mod store_file;
 pub mod verify;
+mod window;
 
 pub use appended_file::AppendedFile;
 pub use free_space::FreeSpace;
@@ -32,3 +33,4 @@ pub use open_file::OpenFile;
 pub use record_file::{FileNames, FileRules, RecordFile};
 pub use store::{Counting, Store, StoreOptions, create};
 pub use store_file::StoreFile;
+pub use window::{Found, find};

@@ -25,6 +25,7 @@
 //! row is compiled into its loop; nothing is looked up for a record.
 
 mod field;
+mod parquet;
 mod presence;
 #[macro_use]
 mod table;
@@ -39,6 +40,7 @@ use crate::formats::CommunityId;
 use crate::formats::ids::flow_id;
 
 pub(crate) use field::{Element, Field, Form, REVERSE, Shape, Type, VARIABLE};
+pub use parquet::{Column, ColumnType, parquet_columns};
 pub(crate) use presence::Presence;
 pub use presence::{Columns, Origins};
 use table::{Numbered, Numbers};

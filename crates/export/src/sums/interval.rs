@@ -83,6 +83,12 @@ impl Sums {
         self.insert(row.end_ms / 1_000 / interval_s * interval_s, row.into());
     }
 
+    /// The first second and the one after the last in which rows end; `None` if that is not known of all.
+    pub fn span(&self, interval_s: u64) -> Option<[u64; 2]> {
+        let (first, last) = (self.intervals.keys().next()?, self.intervals.keys().next_back()?);
+        self.others.is_empty().then(|| [*first, last.saturating_add(interval_s)])
+    }
+
     /// Adds all rows of `other`, which has the same intervals.
     pub fn merge(&mut self, other: &Self) {
         self.others += other.others;

@@ -55,6 +55,15 @@ impl Kind {
     }
 }
 
+/// The names of the columns of a Parquet file.
+///
+/// # Errors
+/// The file is none, or cannot be read.
+pub fn column_names(path: &Path) -> Result<Vec<String>, ArrivedError> {
+    let file = File::open(path).map_err(|source| rows::failed(path, source))?;
+    parquet::names(file, path)
+}
+
 /// Bytes read at a time. The header of a CSV file must fit.
 const BUFFER_BYTES: usize = 64 << 10;
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
 use std::sync::Arc;
 
 use parquet::errors::ParquetError;
@@ -38,6 +39,15 @@ pub(super) fn read(file: File, rows: &mut Rows<'_>) -> Result<(), ArrivedError> 
         rows.end_row(number, added, is_whole);
     }
     Ok(())
+}
+
+/// The names of the columns.
+pub(super) fn names(file: File, path: &Path) -> Result<Vec<String>, ArrivedError> {
+    let reader = checked(|| SerializedFileReader::new(file));
+    let reader = reader
+        .map_err(|error| ArrivedError { path: path.to_owned(), reason: Reason::Parquet(error) })?;
+    let fields = reader.metadata().file_metadata().schema().get_fields();
+    Ok(fields.iter().map(|field| field.name().to_owned()).collect())
 }
 
 /// Calls the library, which panics on some damaged files. What panicked is not used again.
