@@ -46,14 +46,14 @@ flock 9
 
 # Python modules: readers of Parquet, JSON schemas, Apache DataSketches and metrics, another NDN
 # implementation, and a checker of accessibility, which is JavaScript.
-if [ ! -e "$tools/venv/with-axe" ]; then
+if [ ! -e "$tools/venv/with-duckdb-cli" ]; then
     rm -rf "$tools/venv"
-    if python3 -m venv "$tools/venv" && "$tools/venv/bin/pip" install --quiet duckdb jsonschema datasketches python-ndn \
+    if python3 -m venv "$tools/venv" && "$tools/venv/bin/pip" install --quiet duckdb duckdb-cli jsonschema datasketches python-ndn \
         prometheus-client && "$tools/venv/bin/pip" install --quiet --no-deps axe-playwright-python; then
-        touch "$tools/venv/with-axe"
+        touch "$tools/venv/with-duckdb-cli"
     else
         rm -rf "$tools/venv"
-        echo "setup-test: continuing without duckdb, jsonschema, datasketches, python-ndn, prometheus-client and axe" >&2
+        echo "setup-test: continuing without duckdb, duckdb-cli, jsonschema, datasketches, python-ndn, prometheus-client and axe" >&2
     fi
 fi
 

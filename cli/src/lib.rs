@@ -26,6 +26,7 @@ mod metrics;
 mod monitor;
 mod output_reporter;
 mod outputs;
+mod query;
 #[cfg(feature = "tui")]
 mod screen;
 #[cfg(not(feature = "tui"))]
@@ -66,6 +67,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Measure(args)) => measure::run(&args),
         Some(Command::Merge(args)) => merge::run(&args),
+        Some(Command::Query(args)) => query::run(&args),
         Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::RunForAlerts(args)) => alerts::run_helper(&args),
         Some(Command::Doctor(args)) => doctor::run(args.output.report),

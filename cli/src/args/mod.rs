@@ -7,6 +7,7 @@ mod generate;
 mod inputs;
 mod measure;
 mod merge;
+mod query;
 mod threads;
 mod verify;
 
@@ -32,6 +33,7 @@ pub(crate) use generate::{GenerateArgs, SendMethod};
 pub(crate) use inputs::Inputs;
 pub(crate) use measure::{MeasureArgs, SketchFile, SketchForm};
 pub(crate) use merge::MergeArgs;
+pub(crate) use query::{QueryArgs, Rows};
 pub(crate) use ringtap_terminal::{Form, Output, ReportForm};
 pub(crate) use threads::Threads;
 pub(crate) use verify::VerifyArgs;
@@ -71,6 +73,8 @@ pub(crate) enum Command {
     Measure(Box<MeasureArgs>),
     /// Merge states of monitors, or measurements, of several machines
     Merge(MergeArgs),
+    /// Ask stored flow records: who, how much, with whom, when
+    Query(QueryArgs),
     /// Find what is missing in a store, or in what arrived elsewhere
     Verify(VerifyArgs),
     /// Show this machine's resources and give advice

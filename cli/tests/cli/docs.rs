@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{have, office, output_of, ringtap};
+use crate::formats::tool;
 use crate::net::{Background, Net, Right};
 
 /// The page of `ringtap-ndn`.
@@ -268,10 +269,14 @@ fn the_commands_shown_run() {
     let has_ndn = is_built("ringtap-ndn");
     prepare(&net, folder, has_ndn);
     let path = format!("{}:{}", programs().display(), std::env::var("PATH").unwrap());
+    let engine = tool("venv/bin/duckdb").and_then(|path| path.canonicalize().ok());
     let shell = |line: &str| {
         let mut command = net.program(Right, "bash");
         command.args(["-o", "pipefail", "-c", line]).current_dir(folder);
         command.env("PATH", &path).env_remove("RINGTAP_LOG");
+        if let Some(engine) = &engine {
+            command.env("RINGTAP_DUCKDB", engine);
+        }
         command
     };
     let all: BTreeSet<_> = pages().iter().flat_map(|(_, text)| shown(text)).collect();
@@ -280,6 +285,7 @@ fn the_commands_shown_run() {
     }
     let all = all.iter().filter(|line| is_whole(line));
     let all = all.filter(|line| has_ndn || !line.starts_with("ringtap-ndn "));
+    let all = all.filter(|line| engine.is_some() || !line.starts_with("ringtap query "));
     let all: Vec<_> =
         all.filter(|line| !NOT_RUN.iter().any(|reason| line.contains(reason))).collect();
     let (ctl_lines, all): (Vec<_>, Vec<_>) =

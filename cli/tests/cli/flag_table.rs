@@ -45,6 +45,8 @@ const LINES: Lines = &[
     ("measure | -i lo --dry-run", "read profile rate packets advise"),
     ("merge | no.state", ""),
     ("verify | no-store", ""),
+    ("query | no-store top hosts", "sql with"),
+    ("query | no-store --sql select", "explain limit"),
     (
         "generate | -w /dev/null --packets 8",
         "interface method queue read loop src-mac dst-mac report",

@@ -44,6 +44,7 @@ mod outputs;
 mod overwrite;
 mod page;
 mod parts;
+mod query;
 mod records;
 mod report;
 mod rotate;

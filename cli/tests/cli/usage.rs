@@ -4,8 +4,8 @@ use crate::common::{have, office, output_of, ringtap};
 use ringtap_testkit::printed_commands;
 
 /// The commands that the help lists.
-const COMMANDS: [&str; 8] =
-    ["monitor", "filter", "generate", "check", "measure", "merge", "verify", "doctor"];
+const COMMANDS: [&str; 9] =
+    ["monitor", "filter", "generate", "check", "measure", "merge", "query", "verify", "doctor"];
 
 #[test]
 fn no_arguments_show_the_help_on_one_screen() {

@@ -1,0 +1,77 @@
+//! The engine: the program `duckdb`, with a script on its standard input.
+
+use std::io::{self, Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use anyhow::{Context as _, anyhow, bail};
+use ringtap_query::{Format, Limits, Script};
+
+/// The variable with the path of the program.
+const VARIABLE: &str = "RINGTAP_DUCKDB";
+
+/// Most bytes of an error.
+const MOST_ERROR: u64 = 64 << 10;
+
+/// Runs the script; rows go to `answer`, or to the standard output of this process.
+pub(super) fn run(
+    script: &Script,
+    format: Format,
+    memory: u64,
+    answer: Option<&mut Vec<u8>>,
+) -> anyhow::Result<()> {
+    let spill = tempfile::Builder::new().prefix("ringtap-query.").tempdir();
+    let spill = spill.context("making a folder for what does not fit into memory")?;
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let limits = Limits { memory, threads, spill: spill.path().to_owned() };
+    let text = script.text(format, &limits)?;
+    let program = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
+    let program = program.unwrap_or_else(|| "duckdb".into());
+    let started = Command::new(&program)
+        .args(["-batch", "-bail", "-init", "/dev/null"])
+        .stdin(Stdio::piped())
+        .stdout(if answer.is_some() { Stdio::piped() } else { Stdio::inherit() })
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut engine = match started {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
+            "the program {} is missing: install it with 'pip install duckdb-cli', or set {VARIABLE} to its path",
+            program.display()
+        ),
+        other => other.with_context(|| format!("starting {}", program.display()))?,
+    };
+    let (input, output, errors) = (engine.stdin.take(), engine.stdout.take(), engine.stderr.take());
+    let fault = thread::scope(|scope| {
+        // An engine that ends early says why on its standard error.
+        scope.spawn(move || input.map(|mut input| input.write_all(text.as_bytes())));
+        let fault = scope.spawn(move || {
+            let mut fault = Vec::new();
+            if let Some(mut errors) = errors {
+                let _ = errors.by_ref().take(MOST_ERROR).read_to_end(&mut fault);
+                let _ = io::copy(&mut errors, &mut io::sink());
+            }
+            fault
+        });
+        if let (Some(mut output), Some(answer)) = (output, answer) {
+            output.read_to_end(answer).context("reading the answer of the engine")?;
+        }
+        fault.join().map_err(|_| anyhow!("reading the errors of the engine"))
+    })?;
+    let status = engine.wait().context("waiting for the engine")?;
+    if status.success() {
+        return Ok(());
+    }
+    let fault = String::from_utf8_lossy(&fault);
+    let fault = fault.trim();
+    if fault.is_empty() {
+        bail!("{} ended with {status}", program.display());
+    }
+    bail!("{}", explained(fault));
+}
+
+/// The message of the engine, without the text of the script.
+fn explained(fault: &str) -> String {
+    let message = fault.split("\n\nLINE ").next().unwrap_or(fault);
+    let message = message.split("\nLINE ").next().unwrap_or(message);
+    message.trim().replace("json_execute_serialized_sql expects", "--sql takes")
+}

@@ -1,0 +1,126 @@
+"""Answers of `ringtap query` from records in JSON lines, without SQL.
+
+Arguments: the records, the events. Prints an object: each question with its rows, as lists."""
+
+import datetime
+import ipaddress
+import json
+import re
+import sys
+from collections import Counter, defaultdict
+
+flows = [json.loads(line) for line in open(sys.argv[1])]
+events = [json.loads(line) for line in open(sys.argv[2])]
+
+
+def address(row, end):
+    return row.get(f"{end}IPv4Address") or row.get(f"{end}IPv6Address")
+
+
+def ms(value):
+    return value
+
+
+for row in flows:
+    row["src"], row["dst"] = address(row, "source"), address(row, "destination")
+    row["out"], row["in"] = row["octetDeltaCount"], row.get("reverseOctetDeltaCount", 0)
+    row["pout"], row["pin"] = row["packetDeltaCount"], row.get("reversePacketDeltaCount", 0)
+    row["flow"] = int(row.get("flowPart", 0) == 0)
+
+
+def top(keys, by=0, where=lambda row: True, limit=10):
+    sums = defaultdict(lambda: [0, 0, 0])
+    for row in filter(where, flows):
+        for key, octets, packets in keys(row):
+            for at, amount in enumerate((octets, packets, row["flow"])):
+                sums[key][at] += amount
+    rows = sorted(sums.items(), key=lambda item: (-item[1][by], item[0]))
+    return [[*key, *amounts] for key, amounts in rows[:limit]]
+
+
+def both(row):
+    return row["out"] + row["in"], row["pout"] + row["pin"]
+
+
+def pairs(row):
+    return [((min(row["src"], row["dst"]), max(row["src"], row["dst"])), *both(row))]
+
+
+def ports(row):
+    numbers = {row.get("sourceTransportPort", 0), row.get("destinationTransportPort", 0)} - {0}
+    return [((row["protocolIdentifier"], port), *both(row)) for port in numbers]
+
+
+def sources(row):
+    yield (row["src"],), row["out"], row["pout"]
+    if row["pin"]:
+        yield (row["dst"],), row["in"], row["pin"]
+
+
+def hosts(row):
+    return [((host,), *both(row)) for host in {row["src"], row["dst"]}]
+
+
+def within(text):
+    network = ipaddress.ip_network(text)
+    return lambda row: any(ipaddress.ip_address(row[end]) in network for end in ("src", "dst"))
+
+
+def names(row):
+    found = [row.get("tlsServerName")] + row.get("httpHost", []) + row.get("dnsQueryName", [])
+    return [name for name in found if name]
+
+
+def port(number):
+    return lambda row: number in (row.get("sourceTransportPort"), row.get("destinationTransportPort"))
+
+
+FILTERS = {
+    "tcp port 443": lambda row: row["protocolIdentifier"] == 6 and port(443)(row),
+    "net 10.0.0.0/8": within("10.0.0.0/8"),
+    "net 192.168.0.0/19": within("192.168.0.0/19"),
+    "net 2001:db8::/33": within("2001:db8::/33"),
+    "net fe80::/10": within("fe80::/10"),
+    "not udp": lambda row: row["protocolIdentifier"] != 17,
+    "octets > 2k and packets < 20": lambda row: sum(both(row)[:1]) > 2000 and both(row)[1] < 20,
+    'name ~ "exam|goog"': lambda row: any(re.search("exam|goog", name, re.I) for name in names(row)),
+    "not (name ~ a)": lambda row: not any(re.search("a", name, re.I) for name in names(row)),
+    "duration >= 500ms": lambda row: row["flowEndMilliseconds"] - row["flowStartMilliseconds"] >= 500,
+    "minimumTTL < 65": lambda row: row.get("minimumTTL", 99) < 65,
+    "status 200": lambda row: 200 in row.get("httpStatus", []),
+    "app = dns": lambda row: row.get("application", "").lower() == "dns",
+    "failed": lambda row: row["protocolIdentifier"] == 6 and row.get("tcpControlBits", 0) & 2 and not row["pin"],
+    "src port 53 or dst portrange 1-1023": lambda row: row.get("sourceTransportPort") == 53
+    or 1 <= row.get("destinationTransportPort", 0) <= 1023,
+}
+
+answers = {
+    "top 10 pairs by packets": top(pairs, 1),
+    "top 10 ports": top(ports),
+    "top 10 sources": top(sources),
+    "top 10 applications by flows": top(lambda row: [((row["application"],), *both(row))] if "application" in row else [], 2),
+}
+for text, where in FILTERS.items():
+    answers[f"top 5 pairs where {text}"] = top(pairs, 0, where, 5)
+
+hosts_of = top(hosts, 0)
+answers["top 10 hosts"] = hosts_of
+
+asked = Counter()
+for event in events:
+    if event["event"] == "dns" and event["dnsKind"] == "query":
+        for name in event.get("dnsQueryName", []):
+            name = name.lower()
+            if name == "com" or name.endswith(".com"):
+                asked[address(event, "source"), name] += 1
+answers["who asked com"] = [[*key, count] for key, count in sorted(asked.items(), key=lambda item: (-item[1], item[0]))[:10]]
+
+long = defaultdict(lambda: [2**63, 0, 0, 0])
+for row in flows:
+    key = (row["protocolIdentifier"], row["src"], row.get("sourceTransportPort"), row["dst"], row.get("destinationTransportPort"), row["flowId"])
+    own = long[key]
+    own[0], own[1] = min(own[0], row["flowStartMilliseconds"]), max(own[1], row["flowEndMilliseconds"])
+    own[2], own[3] = own[2] + both(row)[0], own[3] + both(row)[1]
+answers["long"] = sorted([(own[1] - own[0]) / 1000, own[2], own[3]] for own in long.values())[::-1][:10]
+
+print(json.dumps(answers))

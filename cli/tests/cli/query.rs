@@ -1,0 +1,266 @@
+//! Tests of `ringtap query`: its answers, its errors, and what it must not read or write.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+use crate::common::{office, output_of, ringtap};
+use crate::formats::{python, tool};
+use crate::merge::real;
+
+/// The command in a folder, with the engine of the test tools.
+fn query(folder: &Path, flags: &[&str]) -> Option<Command> {
+    let engine = tool("venv/bin/duckdb")?;
+    let mut command = ringtap();
+    command.current_dir(folder).env("RINGTAP_DUCKDB", fs::canonicalize(engine).unwrap());
+    command.arg("query").args(flags);
+    Some(command)
+}
+
+/// A store of a capture, its records and its events, in a folder.
+fn store_of(capture: &Path, arrangement: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let store = ["--store", "s", "--rotate", "20s", "--cut", "10s"];
+    let files = ["--cut", "10s", "--write", "json:flows.json", "--events", "json:events.json"];
+    for flags in [&store[..], &files] {
+        let mut command = ringtap();
+        command.current_dir(folder.path()).arg("monitor").arg("-r").arg(capture);
+        let (_, errors, code) = output_of(command.args(flags).args(arrangement));
+        assert_eq!(code, 0, "{errors}");
+    }
+    folder
+}
+
+/// Real captures that are quick to read.
+fn short() -> Vec<PathBuf> {
+    let is_short = |path: &PathBuf| fs::metadata(path).is_ok_and(|about| about.len() < 1 << 20);
+    real().into_iter().filter(is_short).collect()
+}
+
+fn rows(out: &str) -> Vec<Value> {
+    out.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}")))
+        .collect()
+}
+
+/// The columns of a question that the script has, too.
+fn columns(question: &str) -> &'static [&'static str] {
+    match question.split_whitespace().next() {
+        Some("who") => &["host", "name", "questions"],
+        Some("long") => &["seconds", "octets", "packets"],
+        _ => &["host", "peer", "protocol", "port", "application", "octets", "packets", "flows"],
+    }
+}
+
+#[test]
+fn answers_are_those_of_the_records() {
+    let script = include_str!("query.py");
+    let captures: Vec<PathBuf> =
+        [office()].into_iter().chain(short().into_iter().step_by(6)).collect();
+    let mut asked = 0;
+    for (number, capture) in captures.iter().enumerate() {
+        let arrangement: &[&str] = if number % 2 == 0 { &["--sequential"] } else { &["-w", "2"] };
+        let folder = store_of(capture, arrangement);
+        let files = [Path::new("flows.json"), Path::new("events.json")];
+        let Some(truth) = python(script, folder.path(), &files) else { return };
+        for (question, wanted) in truth.as_object().unwrap() {
+            let mut command = query(folder.path(), &["s", question, "--output", "json"]).unwrap();
+            let (out, errors, code) = output_of(&mut command);
+            assert_eq!(code, 0, "{}: {question}: {errors}", capture.display());
+            let answer = rows(&out);
+            let found = answer.iter().map(|row| {
+                let own = columns(question).iter().filter_map(|name| row.get(name).cloned());
+                Value::Array(own.collect())
+            });
+            let found = Value::Array(found.collect());
+            assert_eq!(normal(&found), normal(wanted), "{}: {question}", capture.display());
+            asked += wanted.as_array().unwrap().len();
+        }
+    }
+    assert!(asked > 100, "{asked} rows");
+}
+
+/// Numbers as floats, because one side writes 2.0 and the other 2.
+fn normal(value: &Value) -> Value {
+    match value {
+        Value::Array(all) => all.iter().map(normal).collect(),
+        Value::Number(number) => Value::from(number.as_f64()),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn a_window_has_the_records_that_end_in_it_whatever_files_are_opened() {
+    let folder = store_of(&office(), &["--sequential"]);
+    let Some(mut all) = query(folder.path(), &["s", "flows", "--output", "json"]) else { return };
+    let (out, errors, code) = output_of(&mut all);
+    assert_eq!(code, 0, "{errors}");
+    let all = rows(&out);
+    let end = |row: &Value| row["flowEndMilliseconds"].as_str().unwrap()[..23].to_owned();
+    let mut ends: Vec<_> = all.iter().map(end).collect();
+    ends.sort();
+    let mut steps: Vec<_> = ends.iter().step_by(ends.len().div_ceil(6)).cloned().collect();
+    steps.push("2999-01-01T00:00:00.000".to_owned());
+    let mut sum = 0;
+    for window in steps.windows(2) {
+        let [from, to] = [0, 1].map(|at| format!("{}Z", window[at]));
+        let flags = ["s", "flows", "--output", "json", "--from", &from, "--to", &to];
+        let (out, errors, code) = output_of(&mut query(folder.path(), &flags).unwrap());
+        assert_eq!(code, 0, "{errors}");
+        let wanted = ends.iter().filter(|end| *end >= &window[0] && *end < &window[1]).count();
+        assert_eq!(rows(&out).len(), wanted, "{from} {to}");
+        sum += wanted;
+    }
+    assert_eq!(sum, all.len());
+    // Two periods side by side: their sums are those of two questions.
+    let [from, to] = [&steps[3], &steps[4]].map(|time| format!("{time}Z"));
+    let ask = |flags: &[&str]| {
+        let (out, errors, code) = output_of(&mut query(folder.path(), flags).unwrap());
+        assert_eq!(code, 0, "{errors}");
+        let octets =
+            |name: &str| rows(&out).iter().filter_map(|row| row[name].as_u64()).sum::<u64>();
+        [octets("octets"), octets("octets_before")]
+    };
+    let compared = ask(&[
+        "s", "compare", "9999", "hosts", "--with", "-1d", "--from", &from, "--to", &to, "--output",
+        "json",
+    ]);
+    let alone =
+        ask(&["s", "top", "9999", "hosts", "--from", &from, "--to", &to, "--output", "json"]);
+    assert_eq!(compared, [alone[0], 0]);
+}
+
+#[test]
+fn formats_have_the_same_rows_and_the_sql_of_a_question_is_its_answer() {
+    let folder = store_of(&office(), &["--sequential"]);
+    let Some(mut command) = query(folder.path(), &["s", "top 5 hosts", "--output", "csv"]) else {
+        return;
+    };
+    let (csv, ..) = output_of(&mut command);
+    assert!(
+        csv.starts_with("host,octets,sent,received,packets,flows\n") && csv.lines().count() == 6,
+        "{csv}"
+    );
+    let (sql, ..) =
+        output_of(&mut query(folder.path(), &["s", "top 5 hosts", "--explain"]).unwrap());
+    let (same, ..) =
+        output_of(&mut query(folder.path(), &["s", "--sql", &sql, "--output", "csv"]).unwrap());
+    assert_eq!(same, csv);
+    let parquet =
+        query(folder.path(), &["s", "flows", "--output", "parquet"]).unwrap().output().unwrap();
+    fs::write(folder.path().join("all.parquet"), parquet.stdout).unwrap();
+    // A file of an answer with flow records is one that can be asked.
+    let (again, errors, _) = output_of(
+        &mut query(folder.path(), &["all.parquet", "top 5 hosts", "--output", "csv"]).unwrap(),
+    );
+    assert_eq!(again, csv, "{errors}");
+    let (table, ..) = output_of(&mut query(folder.path(), &["s", "top", "5", "hosts"]).unwrap());
+    assert!(table.lines().count() == 6 && table.contains("  host"), "{table}");
+    let (flows, ..) =
+        output_of(&mut query(folder.path(), &["s", "flows", "--limit", "2"]).unwrap());
+    assert_eq!(flows.lines().count(), 3, "{flows}");
+}
+
+#[test]
+fn sql_reads_the_chosen_files_alone_and_writes_none() {
+    let folder = store_of(&office(), &["--sequential"]);
+    fs::write(folder.path().join("secret.csv"), "a\n1\n").unwrap();
+    let before = names(folder.path());
+    for sql in [
+        "copy flows to 'x.csv'",
+        "create table t as select 1",
+        "select * from 'secret.csv'",
+        "select * from read_text('secret.csv')",
+        "select * from read_parquet('s/flows/*/*/*/*.parquet')",
+        "select * from glob('*')",
+        "select getenv('HOME')",
+        "attach 'x.db'",
+        "install httpfs",
+        "set memory_limit='9GB'",
+        "select 1; select 2",
+        "select 1)); copy (select 1) to 'x.csv'; select ((1",
+        "pragma database_list",
+        "select '",
+        "",
+        ".shell touch x",
+        "select 1\n.shell touch x",
+    ] {
+        let Some(mut command) = query(folder.path(), &["s", "--sql", sql]) else { return };
+        let (out, errors, code) = output_of(&mut command);
+        assert!(code == 1 || code == 2, "{sql}: {out}");
+        assert!(errors.contains("error: ") && !errors.contains("json_execute"), "{sql}: {errors}");
+    }
+    assert_eq!(names(folder.path()), before);
+    let (out, _, code) = output_of(
+        &mut query(
+            folder.path(),
+            &["s", "--sql", "select 'it''s' as x, count(*) n from totals", "--output", "json"],
+        )
+        .unwrap(),
+    );
+    assert!(code == 0 && out.contains("it's"), "{out}");
+}
+
+/// All paths below a folder.
+fn names(folder: &Path) -> Vec<String> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        all.push(entry.path().display().to_string());
+        if entry.path().is_dir() {
+            all.extend(names(&entry.path()));
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_bad_file_an_absent_engine_and_a_wrong_question_are_clear_errors() {
+    let folder = store_of(&office(), &["--sequential"]);
+    let fails = |flags: &[&str], words: &str, status: i32| {
+        let mut command = query(folder.path(), flags).unwrap_or_else(|| {
+            let mut command = ringtap();
+            command.current_dir(folder.path()).arg("query").args(flags);
+            command
+        });
+        let (out, errors, code) = output_of(&mut command);
+        assert_eq!((out.as_str(), code), ("", status), "{flags:?}: {errors}");
+        assert!(errors.contains(words), "{flags:?}: {errors}");
+    };
+    for (flags, words) in [
+        (&["s"][..], "no question"),
+        (&["top", "hosts"], "no store or file before the question"),
+        (&["s", "top", "hots"], "unknown hots"),
+        (&["s", "top hosts where nam = 3"], "unknown field nam"),
+        (&["s", "top hosts", "--from", "soon"], "invalid time"),
+        (&["s", "top hosts", "--from", "10:05", "--to", "10:04"], "--from is not before --to"),
+        (&["s", "compare hosts"], "compare needs --with"),
+        (&["s", "compare hosts", "--with", "-1d"], "--with needs --from"),
+        (&["s", "top hosts", "--sql", "select 1"], "a question and --sql"),
+    ] {
+        fails(flags, words, 2);
+    }
+    fs::write(folder.path().join("cut.parquet"), b"PAR1xxxxPAR1").unwrap();
+    fs::write(folder.path().join("a.json"), b"{}").unwrap();
+    fails(&["cut.parquet", "top hosts"], "cut.parquet", 1);
+    fails(&["a.json", "top hosts"], "a.json", 1);
+    fails(&["absent", "top hosts"], "opening absent", 1);
+    fails(&[".", "top hosts"], "is no store", 1);
+    let mut command = ringtap();
+    command.current_dir(folder.path()).env("RINGTAP_DUCKDB", "no-engine");
+    let (_, errors, code) = output_of(command.args(["query", "s", "top hosts"]));
+    assert!(code == 1 && errors.contains("pip install duckdb-cli"), "{errors}");
+    if query(folder.path(), &[]).is_none() {
+        return;
+    }
+    // A file of the store whose middle is damaged.
+    let flows = names(&folder.path().join("s/flows"));
+    let file = flows.iter().find(|name| name.ends_with(".parquet")).unwrap();
+    let mut bytes = fs::read(file).unwrap();
+    let end = bytes.len() - 600;
+    bytes[4..end].fill(0xff);
+    fs::write(file, bytes).unwrap();
+    fails(&["s", "top hosts"], Path::new(file).file_name().unwrap().to_str().unwrap(), 1);
+}
