@@ -30,7 +30,11 @@ fn add_fields(prefix: &str, object: &Value, fields: &mut Vec<(String, String)>) 
             Value::Object(_) => add_fields(&format!("{name}_"), value, fields),
             Value::String(text) => fields.push((name, text.clone())),
             Value::Array(values) => {
-                let words: Vec<_> = values.iter().filter_map(Value::as_str).collect();
+                let word = |value: &Value| match value {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                let words: Vec<_> = values.iter().map(word).collect();
                 fields.push((name, words.join(",")));
             }
             Value::Bool(_) | Value::Number(_) => fields.push((name, value.to_string())),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use ringtap_monitor::report::activity::Activity;
-use ringtap_monitor::{Alert, AlertState, EndedInterval, Subject};
+use ringtap_monitor::{Alert, AlertState, EndedInterval, Member, Subject};
 use ringtap_terminal::table::Lean::Left;
 use ringtap_terminal::table::{Cell, Table};
 
@@ -136,8 +136,14 @@ fn is_over(alert: &Alert) -> bool {
 /// The hosts of an alert, the one that it is about first.
 fn hosts(alert: &Alert) -> Vec<IpAddr> {
     match &alert.subject {
-        Subject::VerticalScan { source, target } => vec![*source, *target],
-        Subject::HorizontalScan { source, .. } | Subject::Spread { source } => vec![*source],
+        Subject::Scan { source, sample, .. } => {
+            let target = |member: &Member| match member {
+                Member::Target(target) => Some(*target),
+                Member::Port(_) => None,
+            };
+            [*source].into_iter().chain(sample.iter().filter_map(target)).collect()
+        }
+        Subject::Spread { source } => vec![*source],
         Subject::Flood { target } => vec![*target],
         Subject::Watched { host, hosts, flow, .. } => {
             let ends = [*host, flow.source(), flow.destination()];
@@ -148,13 +154,15 @@ fn hosts(alert: &Alert) -> Vec<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use ringtap_monitor::ScanKind;
     use ringtap_monitor::report::Time;
 
     use super::*;
 
     fn change(id: u64, state: AlertState) -> Alert {
         let source = IpAddr::from([10, 0, (id >> 8) as u8, id as u8]);
-        let subject = Subject::HorizontalScan { source, port: 22 };
+        let (kind, sample) = (ScanKind::Horizontal, vec![Member::Port(22)]);
+        let subject = Subject::Scan { kind, source, sample, scans: 1 };
         Alert { id, state, subject, number: 30, flood: None, since: Time(id), time: Time(id + 1) }
     }
 

@@ -75,13 +75,14 @@ fn watched(all: &[Value]) -> Vec<Value> {
     .collect()
 }
 
-/// The last state and number of each scan. Only the marks at which they change may differ between arrangements; and floods are
+/// The last state, number and sample of the scans of each source and kind. Only the marks at which they change may differ between arrangements; and floods are
 /// bounds.
-fn last_states(all: &[Value]) -> BTreeMap<String, (String, u64)> {
-    let subject = |alert: &Value| {
-        ["kind", "source", "target", "port"].map(|name| alert[name].to_string()).join(" ")
+fn last_states(all: &[Value]) -> BTreeMap<String, (String, u64, Value)> {
+    let subject = |alert: &Value| ["kind", "source"].map(|name| alert[name].to_string()).join(" ");
+    let last = |alert: &Value| {
+        let fields = ["target", "targets", "port", "ports", "sample"].map(|name| &alert[name]);
+        (alert["state"].to_string(), alert["number"].as_u64().unwrap(), json!(fields))
     };
-    let last = |alert: &Value| (alert["state"].to_string(), alert["number"].as_u64().unwrap());
     let is_scan =
         |alert: &&Value| alert["kind"].as_str().is_some_and(|kind| kind.ends_with("_scan"));
     let scans = all.iter().filter(is_scan);
@@ -308,20 +309,19 @@ fn a_place_that_is_written_in_two_ways_is_a_usage_error() {
     }
 }
 
-/// A capture in which this many hosts send a SYN to each of two ports of a host.
-fn scanners(hosts: u32) -> Vec<u8> {
+/// A capture of SYNs: source and target in 10.0.0.0/8, port.
+fn syns(all: impl Iterator<Item = (u32, u32, u16)>) -> Vec<u8> {
     let mut capture = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
         capture.extend(word.to_le_bytes());
     }
-    for (host, port) in (0..hosts).flat_map(|host| [(host, 1_u16), (host, 2)]) {
-        for word in [1_700_000_000, host, 54, 54] {
+    for (number, (source, target, port)) in (0..).zip(all) {
+        for word in [1_700_000_000_u32, number, 54, 54] {
             capture.extend(word.to_le_bytes());
         }
         capture.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
         capture.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0]);
-        capture.extend((0x0a00_0000 + host).to_be_bytes());
-        capture.extend([192, 0, 2, 1]);
+        capture.extend([source, target].map(|host| (0x0a00_0000 + host).to_be_bytes()).concat());
         capture.extend([1_000_u16, port].map(u16::to_be_bytes).concat());
         capture.extend([0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 4, 0, 0, 0, 0, 0]);
     }
@@ -329,10 +329,38 @@ fn scanners(hosts: u32) -> Vec<u8> {
 }
 
 #[test]
+fn a_source_that_scans_many_hosts_makes_one_alert_of_each_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("scanner.pcap");
+    let scanner = (0..30).flat_map(|host| (0..40).map(move |port| (1, 100 + host, 1 + port)));
+    fs::write(&path, syns(scanner.chain((0..21).map(|port| (2, 100, 1 + port))))).unwrap();
+    for more in [&["--sequential"][..], &["--queues=3"], &["--skeleton=farm", "-w=3"]] {
+        let (all, errors, code) = alerts(&path, more);
+        assert_eq!((errors.as_str(), code), ("", 0));
+        let begins = all.iter().filter(|alert| alert["state"] == "begins");
+        let texts: Vec<_> = begins.map(|alert| alert["text"].as_str().unwrap()).collect();
+        let expected = [
+            "10.0.0.1 scans 30 hosts, first 10.0.0.100: 1,200 attempts failed so far",
+            "10.0.0.1 scans 40 ports, first port 1/tcp: 1,200 attempts failed so far",
+            "10.0.0.2 scans 10.0.0.100: 21 ports failed so far",
+        ];
+        assert_eq!(texts, expected, "{more:?}");
+        let fields = ["target", "targets", "port", "ports", "sample"];
+        let of = |at: usize| json!(fields.map(|name| &all[at][name]));
+        let lowest = (0..8).map(|host| format!("10.0.0.{}", 100 + host)).collect::<Vec<_>>();
+        assert_eq!(of(0), json!([null, 30, null, null, lowest]));
+        assert_eq!(of(1), json!([null, null, null, 40, [1, 2, 3, 4, 5, 6, 7, 8]]));
+        assert_eq!(of(2), json!(["10.0.0.100", 1, null, null, ["10.0.0.100"]]));
+        assert_eq!(all.len(), 6);
+    }
+}
+
+#[test]
 fn alerts_without_room_are_in_the_report_and_a_loss() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("scanners.pcap");
-    fs::write(&path, scanners(65_536 + 9)).unwrap();
+    let scanners = (0..65_536 + 9).flat_map(|host| [1, 2].map(|port| (host, 0xff_ffff, port)));
+    fs::write(&path, syns(scanners)).unwrap();
     let flags = ["-q", "--scan-threshold=1", "--report=json"];
     let (report, errors, code) = run(&path, &flags);
     assert_eq!(code, 0, "{errors}");

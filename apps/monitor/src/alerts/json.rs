@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Serialize, Serializer};
 
-use super::{Alert, Subject};
+use super::{Alert, Member, ScanKind, Subject};
 use crate::flow_ends::FlowEnds;
 use crate::time::Time;
 
@@ -31,6 +31,12 @@ struct Fields<'a> {
     target: Option<IpAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
     port: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    targets: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ports: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample: Option<&'a [Member]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<IpAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,15 +74,37 @@ struct Numbers<'a> {
     limits: &'a [&'static str],
 }
 
+impl Member {
+    fn target(&self) -> Option<IpAddr> {
+        match *self {
+            Self::Target(target) => Some(target),
+            Self::Port(_) => None,
+        }
+    }
+
+    fn port(&self) -> Option<u16> {
+        match *self {
+            Self::Port(port) => Some(port),
+            Self::Target(_) => None,
+        }
+    }
+}
+
 impl<'a> Fields<'a> {
     fn of(subject: &'a Subject) -> Self {
         let none = Self::default();
         match subject {
-            &Subject::VerticalScan { source, target } => {
-                Self { source: Some(source), target: Some(target), ..none }
-            }
-            &Subject::HorizontalScan { source, port } => {
-                Self { source: Some(source), port: Some(port), ..none }
+            Subject::Scan { kind, source, sample, scans } => {
+                let own = Self { source: Some(*source), sample: Some(sample), ..none };
+                let only = sample.first().filter(|_| *scans == 1);
+                match kind {
+                    ScanKind::Vertical => {
+                        Self { target: only.and_then(Member::target), targets: Some(*scans), ..own }
+                    }
+                    ScanKind::Horizontal => {
+                        Self { port: only.and_then(Member::port), ports: Some(*scans), ..own }
+                    }
+                }
             }
             &Subject::Flood { target } => Self { target: Some(target), ..none },
             &Subject::Spread { source } => Self { source: Some(source), ..none },
@@ -141,13 +169,25 @@ mod tests {
             let alert = Alert { id: 7, state, subject, number, flood, since, time };
             serde_json::to_string(&alert).unwrap()
         };
-        let scan = alert(AlertState::Begins, Subject::VerticalScan { source, target }, 21, None);
+        let vertical = |scans| {
+            let (kind, sample) = (ScanKind::Vertical, vec![Member::Target(target)]);
+            Subject::Scan { kind, source, sample, scans }
+        };
+        let scan = alert(AlertState::Begins, vertical(1), 21, None);
         assert_eq!(
             scan,
             "{\"id\":7,\"state\":\"begins\",\"kind\":\"vertical_scan\",\"source\":\"10.0.0.1\",\"target\":\"10.0.0.2\",\
-             \"number\":21,\"since\":\"1970-01-01T00:00:00.000000000Z\",\"time\":\"1970-01-01T00:00:01.000000000Z\",\
+             \"targets\":1,\"sample\":[\"10.0.0.2\"],\"number\":21,\"since\":\"1970-01-01T00:00:00.000000000Z\",\"time\":\"1970-01-01T00:00:01.000000000Z\",\
              \"text\":\"10.0.0.1 scans 10.0.0.2: 21 ports failed so far\"}"
         );
+        let scan = alert(AlertState::Begins, vertical(2), 42, None);
+        let fields =
+            "\"source\":\"10.0.0.1\",\"targets\":2,\"sample\":[\"10.0.0.2\"],\"number\":42,";
+        assert!(scan.contains(fields), "{scan}");
+        let (kind, sample) = (ScanKind::Horizontal, vec![Member::Port(22), Member::Port(80)]);
+        let scan = Subject::Scan { kind, source, sample, scans: 2 };
+        let scan = alert(AlertState::Begins, scan, 42, None);
+        assert!(scan.contains("\"ports\":2,\"sample\":[22,80],\"number\":42,"), "{scan}");
         let flood = Flood {
             packets_per_second: 9,
             protocol: 6,

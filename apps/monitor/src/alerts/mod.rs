@@ -7,6 +7,7 @@
 //! An analysis reports what it sees; the tracker turns that into alerts with states. Time is packet time.
 
 mod json;
+mod scans;
 mod text;
 mod tracker;
 
@@ -14,10 +15,14 @@ use std::net::IpAddr;
 
 use ringtap_enrich::{EntryKind, Stage};
 use ringtap_flow::FlowKey;
+use serde::Serialize;
 
 use crate::time::Time;
 
 pub(crate) use tracker::Tracker;
+
+/// Receives each change.
+type Emit<'a> = &'a mut dyn FnMut(&Alert);
 
 /// A change of an alert.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,19 +81,16 @@ impl AlertState {
 /// What an alert is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// One source, one target, many ports.
-    VerticalScan {
+    /// Scans by one source.
+    Scan {
+        /// Their kind.
+        kind: ScanKind,
         /// The scanner.
         source: IpAddr,
-        /// The target.
-        target: IpAddr,
-    },
-    /// One source, one port, many targets.
-    HorizontalScan {
-        /// The scanner.
-        source: IpAddr,
-        /// The TCP port.
-        port: u16,
+        /// The lowest of their targets or ports.
+        sample: Vec<Member>,
+        /// Number of targets or ports.
+        scans: u64,
     },
     /// Too many packets, bits or senders to one host.
     Flood {
@@ -127,13 +129,52 @@ impl Subject {
     /// Its kind in outputs.
     pub const fn kind(&self) -> &'static str {
         match self {
-            Self::VerticalScan { .. } => "vertical_scan",
-            Self::HorizontalScan { .. } => "horizontal_scan",
+            Self::Scan { kind, .. } => kind.name(),
             Self::Flood { .. } => "flood",
             Self::Spread { .. } => "spread",
             Self::Watched { .. } => "watched",
         }
     }
+}
+
+/// The kind of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ScanKind {
+    /// One source, one target, many ports.
+    Vertical,
+    /// One source, one port, many targets.
+    Horizontal,
+}
+
+impl ScanKind {
+    /// Its name in outputs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vertical => "vertical_scan",
+            Self::Horizontal => "horizontal_scan",
+        }
+    }
+}
+
+/// What a scan has besides its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(untagged)]
+pub enum Member {
+    /// The target of a vertical scan.
+    Target(IpAddr),
+    /// The port of a horizontal scan.
+    Port(u16),
+}
+
+/// A scan.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScanId {
+    /// Its kind.
+    pub kind: ScanKind,
+    /// The scanner.
+    pub source: IpAddr,
+    /// The target or port.
+    pub member: Member,
 }
 
 /// A flood in an interval. All numbers are averages and lower bounds; 0 if not known.
@@ -204,13 +245,15 @@ impl Alert {
     /// As outputs get it.
     pub(crate) fn pass(&mut self, stage: &mut Stage) {
         match &mut self.subject {
-            Subject::VerticalScan { source, target } => {
+            Subject::Scan { source, sample, .. } => {
                 stage.replace(source);
-                stage.replace(target);
+                for member in sample {
+                    if let Member::Target(target) = member {
+                        stage.replace(target);
+                    }
+                }
             }
-            Subject::HorizontalScan { source, .. } | Subject::Spread { source } => {
-                stage.replace(source);
-            }
+            Subject::Spread { source } => stage.replace(source),
             Subject::Flood { target } => stage.replace(target),
             Subject::Watched { host, hosts, entry, kind, flow, .. } => {
                 stage.replace(host);
@@ -230,14 +273,14 @@ pub enum Signal {
         /// The time of the latest attempt.
         time: Time,
         /// The scan.
-        subject: Subject,
+        scan: ScanId,
         /// Failed attempts so far.
         number: u64,
         /// Whether it was not above the threshold before.
         crossed: bool,
     },
     /// A scan whose number has fallen to the threshold or below.
-    NoScan(Subject),
+    NoScan(ScanId),
     /// A finished interval.
     Interval {
         /// Its beginning.

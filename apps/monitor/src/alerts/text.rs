@@ -7,35 +7,41 @@ use ringtap_base::text::shown;
 use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bit_rate, count, of, rate};
 
-use super::{Alert, AlertState, Flood, FloodKind, Subject};
+use super::{Alert, AlertState, Flood, FloodKind, Member, ScanKind, Subject};
 
 /// The sentence, without state and time.
 impl fmt::Display for Alert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = count(self.number);
-        let failed = match self.state {
-            AlertState::Begins | AlertState::Continues => "failed so far",
-            _ => "failed",
-        };
-        let withdrawn = self.state == AlertState::Withdrawn;
         match &self.subject {
-            Subject::VerticalScan { source, target } if withdrawn => {
-                write!(
-                    f,
-                    "no scan of {target} by {source}: of {number} failed ports too many answered late"
-                )
-            }
-            Subject::HorizontalScan { source, port } if withdrawn => {
-                write!(
-                    f,
-                    "no scan of port {port}/tcp by {source}: of {number} failed targets too many answered late"
-                )
-            }
-            Subject::VerticalScan { source, target } => {
-                write!(f, "{source} scans {target}: {number} ports {failed}")
-            }
-            Subject::HorizontalScan { source, port } => {
-                write!(f, "{source} scans port {port}/tcp: {number} targets {failed}")
+            Subject::Scan { kind, source, sample, scans } => {
+                let first = sample.first().map(Member::text).unwrap_or_default();
+                let failed = match (kind, scans) {
+                    (ScanKind::Vertical, 1) => format!("{number} ports failed"),
+                    (ScanKind::Horizontal, 1) => format!("{number} targets failed"),
+                    _ => format!("{number} attempts failed"),
+                };
+                let what = match (kind, scans) {
+                    (_, 1) => first,
+                    (ScanKind::Vertical, hosts) => {
+                        format!("{} hosts, first {first}", count(*hosts))
+                    }
+                    (ScanKind::Horizontal, ports) => {
+                        format!("{} ports, first {first}", count(*ports))
+                    }
+                };
+                match self.state {
+                    AlertState::Begins | AlertState::Continues => {
+                        write!(f, "{source} scans {what}: {failed} so far")
+                    }
+                    AlertState::Ends => write!(f, "{source} scans {what}: {failed}"),
+                    AlertState::Withdrawn => {
+                        write!(
+                            f,
+                            "no scan of {what} by {source}: {failed}, then too many answered late"
+                        )
+                    }
+                }
             }
             Subject::Flood { target } => {
                 let flood = self.flood.clone().unwrap_or_default();
@@ -66,6 +72,15 @@ impl fmt::Display for Alert {
                     "{entry}{label} seen by {hosts}{host}{hits}: {field} in {protocol} {from} → {to}"
                 )
             }
+        }
+    }
+}
+
+impl Member {
+    fn text(&self) -> String {
+        match self {
+            Self::Target(target) => target.to_string(),
+            Self::Port(port) => format!("port {port}/tcp"),
         }
     }
 }
@@ -118,17 +133,27 @@ mod tests {
     #[test]
     fn a_scan_is_a_sentence_in_each_state() {
         let [source, target] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(Into::into);
-        let vertical = |state| text(state, Subject::VerticalScan { source, target }, 1_021, None);
+        let scan = |state, kind, sample: &[Member], scans, number| {
+            let subject = Subject::Scan { kind, source, sample: sample.to_vec(), scans };
+            text(state, subject, number, None)
+        };
+        let target = [Member::Target(target)];
+        let vertical = |state, scans| scan(state, ScanKind::Vertical, &target, scans, 1_021);
         let begins = "10.0.0.1 scans 10.0.0.2: 1,021 ports failed so far";
-        assert_eq!(vertical(AlertState::Begins), begins);
-        assert_eq!(vertical(AlertState::Ends), "10.0.0.1 scans 10.0.0.2: 1,021 ports failed");
+        assert_eq!(vertical(AlertState::Begins, 1), begins);
+        assert_eq!(vertical(AlertState::Ends, 1), "10.0.0.1 scans 10.0.0.2: 1,021 ports failed");
         assert_eq!(
-            vertical(AlertState::Withdrawn),
-            "no scan of 10.0.0.2 by 10.0.0.1: of 1,021 failed ports too many answered late"
+            vertical(AlertState::Withdrawn, 1),
+            "no scan of 10.0.0.2 by 10.0.0.1: 1,021 ports failed, then too many answered late"
         );
-        let horizontal =
-            text(AlertState::Continues, Subject::HorizontalScan { source, port: 22 }, 42, None);
-        assert_eq!(horizontal, "10.0.0.1 scans port 22/tcp: 42 targets failed so far");
+        let several = "10.0.0.1 scans 1,000 hosts, first 10.0.0.2: 1,021 attempts failed";
+        assert_eq!(vertical(AlertState::Ends, 1_000), several);
+        let horizontal = |scans| {
+            scan(AlertState::Continues, ScanKind::Horizontal, &[Member::Port(22)], scans, 42)
+        };
+        assert_eq!(horizontal(1), "10.0.0.1 scans port 22/tcp: 42 targets failed so far");
+        let several = "10.0.0.1 scans 2 ports, first port 22/tcp: 42 attempts failed so far";
+        assert_eq!(horizontal(2), several);
     }
 
     #[test]

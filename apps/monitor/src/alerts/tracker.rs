@@ -1,7 +1,7 @@
 //! Turns what analyses report into alerts with states.
 //!
 //! ```text
-//! scan ─ crosses the threshold ─▶ begins ─ number doubled ─▶ continues ─┬─ 60 s without a new failed attempt ─▶ ends
+//! scans of a source ─ the threshold ─▶ begins ─ number doubled ─▶ continues ─┬─ 60 s without a new failed attempt ─▶ ends
 //!                                    ▲                                 └─ late answers ─▶ withdrawn
 //!                                    └─ more new failed attempts than the threshold, after an end
 //! host ─ an interval over a limit ──▶ begins ─ a number doubled ─▶ continues ─ the first interval without it ─▶ ends
@@ -13,11 +13,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Alert, AlertState, Flood, Reached, Signal, Subject};
+use super::scans::{QUIET_NS, ScanAlerts};
+use super::{Alert, AlertState, Emit, Flood, Reached, ScanId, Signal, Subject};
 use crate::time::Time;
-
-/// A scan ends when it has no new failed attempt for this time.
-const QUIET_NS: u64 = 60_000_000_000;
 
 /// The alert of a watched entry ends when no further host reached it for this time. It is long, because each end allows
 /// one more alert of an entry that hosts reach again and again.
@@ -29,9 +27,6 @@ const FIRST_HOSTS: usize = 8;
 /// Most scans, hosts and watched entries that are followed.
 const MOST: usize = 65_536;
 
-/// Receives each change.
-type Emit<'a> = &'a mut dyn FnMut(&Alert);
-
 /// The alerts of a run.
 pub(crate) struct Tracker {
     /// More failed attempts than this are a scan.
@@ -39,9 +34,7 @@ pub(crate) struct Tracker {
     most: usize,
     /// The number of the last alert.
     last_id: u64,
-    scans: BTreeMap<Subject, Scan>,
-    /// Scans that ended, and may begin again.
-    ended: usize,
+    scans: ScanAlerts,
     hosts: BTreeMap<Subject, Host>,
     /// Watched entries that hosts reach, by their text.
     watched: BTreeMap<String, Watch>,
@@ -52,19 +45,6 @@ pub(crate) struct Tracker {
     now: Time,
     /// The run is over: only ends matter.
     closing: bool,
-}
-
-/// A scan that is open or ended.
-struct Scan {
-    id: u64,
-    open: bool,
-    /// Failed attempts; after the end, those that do not count for the next one.
-    number: u64,
-    /// The failed attempts at the last change.
-    reported: u64,
-    since: Time,
-    /// When the number grew last.
-    grown: Time,
 }
 
 /// A host over a limit.
@@ -103,8 +83,7 @@ impl Tracker {
             threshold: threshold.into(),
             most,
             last_id: 0,
-            scans: BTreeMap::new(),
-            ended: 0,
+            scans: ScanAlerts::default(),
             hosts: BTreeMap::new(),
             watched: BTreeMap::new(),
             quiet_since_ns: u64::MAX,
@@ -131,10 +110,10 @@ impl Tracker {
 
     pub(crate) fn take(&mut self, signal: Signal, emit: Emit<'_>) {
         match signal {
-            Signal::Scan { time, subject, number, crossed } => {
-                self.scan(subject, number, crossed, time, emit);
+            Signal::Scan { time, scan, number, crossed } => {
+                self.scan(&scan, number, crossed, time);
             }
-            Signal::NoScan(subject) => self.withdraw(subject, emit),
+            Signal::NoScan(scan) => self.scans.remove(&scan, self.now, emit),
             Signal::Interval { start, end, reached } => self.interval(start, end, reached, emit),
             Signal::Watched { time, subject, number } => self.watch(subject, number, time, emit),
             Signal::Hits { time, entry, hits } => self.hit(&entry, hits, time, emit),
@@ -155,58 +134,23 @@ impl Tracker {
         if self.followed() < self.most {
             return true;
         }
-        if self.ended > 0 {
-            self.scans.retain(|_, scan| scan.open);
-            self.ended = 0;
-        }
+        self.scans.drop_ended();
         self.followed() < self.most
     }
 
-    fn scan(&mut self, subject: Subject, number: u64, crossed: bool, time: Time, emit: Emit<'_>) {
-        let before = match self.scans.get_mut(&subject) {
-            Some(own) if own.open => {
-                if number > own.number {
-                    own.grown = time.max(own.grown);
-                }
-                own.number = number;
-                if number >= own.reported.saturating_mul(2) && !self.closing {
-                    own.reported = number;
-                    emit(&own.alert(AlertState::Continues, &subject, time));
-                }
-                return;
-            }
-            Some(own) => {
-                // Answers to attempts before the end.
-                own.number = own.number.min(number);
-                Some(own.number)
-            }
-            None => None,
-        };
-        if before.is_some_and(|before| number - before <= self.threshold) {
-            return;
-        }
-        if before.is_none() && !self.make_room() {
+    fn scan(&mut self, scan: &ScanId, number: u64, crossed: bool, time: Time) {
+        if self.scans.has(scan) || self.make_room() {
+            self.scans.add(scan, number, time);
+            self.quiet_since_ns = self.quiet_since_ns.min(time.0);
+        } else {
             self.without_room += u64::from(crossed);
-            return;
-        }
-        let id = self.next_id();
-        let (since, grown) = (time, time);
-        let scan = Scan { id, open: true, number, reported: number, since, grown };
-        emit(&scan.alert(AlertState::Begins, &subject, time));
-        self.quiet_since_ns = self.quiet_since_ns.min(time.0);
-        if self.scans.insert(subject, scan).is_some() {
-            self.ended -= 1;
         }
     }
 
-    fn withdraw(&mut self, subject: Subject, emit: Emit<'_>) {
-        match self.scans.remove(&subject) {
-            Some(scan) if scan.open => {
-                emit(&scan.alert(AlertState::Withdrawn, &subject, self.now.max(scan.grown)));
-            }
-            Some(_) => self.ended -= 1,
-            None => {}
-        }
+    /// Reports the changes of scans.
+    fn settle(&mut self, emit: Emit<'_>) {
+        let Self { scans, threshold, last_id, closing, .. } = self;
+        scans.settle(*threshold, last_id, *closing, emit);
     }
 
     /// A host reached a watched entry for the first time. Hosts that come in the order of time give equal changes at any marks.
@@ -284,24 +228,14 @@ impl Tracker {
         }
     }
 
-    /// Ends scans without new attempts, after the signals of a mark.
+    /// Reports the changes of scans, and ends those without new attempts, after the signals of a mark.
     pub(crate) fn end_mark(&mut self, emit: Emit<'_>) {
-        let is_quiet = |since_ns: u64| self.now.0.saturating_sub(since_ns) >= QUIET_NS;
-        if !is_quiet(self.quiet_since_ns) {
+        self.settle(emit);
+        if self.now.0.saturating_sub(self.quiet_since_ns) < QUIET_NS {
             return;
         }
         let mut over = Vec::new();
-        self.quiet_since_ns = u64::MAX;
-        for (subject, scan) in self.scans.iter_mut().filter(|(_, scan)| scan.open) {
-            if is_quiet(scan.grown.0) {
-                scan.open = false;
-                let time = Time(scan.grown.0.saturating_add(QUIET_NS));
-                over.push(scan.alert(AlertState::Ends, subject, time));
-            } else {
-                self.quiet_since_ns = self.quiet_since_ns.min(scan.grown.0);
-            }
-        }
-        self.ended += over.len();
+        self.quiet_since_ns = self.scans.end_quiet(self.now, &mut over);
         let quiet = self.watched.extract_if(.., |_, watch| watch.ends() <= self.now);
         over.extend(quiet.map(|(_, watch)| watch.alert(AlertState::Ends, watch.ends())));
         let next = self.watched.values().map(Watch::quiet_ns).min();
@@ -312,11 +246,12 @@ impl Tracker {
 
     /// Ends all open alerts, after the signals at the end of the run.
     pub(crate) fn end(&mut self, emit: Emit<'_>) {
-        let scans = std::mem::take(&mut self.scans);
-        let scans = scans.iter().filter(|(_, scan)| scan.open);
+        self.settle(emit);
         let hosts = std::mem::take(&mut self.hosts);
-        let mut over: Vec<_> = scans
-            .map(|(subject, scan)| scan.alert(AlertState::Ends, subject, scan.grown))
+        let mut over: Vec<_> = self
+            .scans
+            .end()
+            .into_iter()
             .chain(
                 std::mem::take(&mut self.watched)
                     .values()
@@ -330,20 +265,6 @@ impl Tracker {
             .collect();
         over.sort_unstable_by_key(|alert| alert.id);
         over.iter().for_each(emit);
-    }
-}
-
-impl Scan {
-    fn alert(&self, state: AlertState, subject: &Subject, time: Time) -> Alert {
-        Alert {
-            id: self.id,
-            state,
-            subject: subject.clone(),
-            number: self.number,
-            flood: None,
-            since: self.since,
-            time,
-        }
     }
 }
 
@@ -407,6 +328,7 @@ mod tests {
 
     use super::AlertState::{Begins, Continues, Ends, Withdrawn};
     use super::*;
+    use crate::alerts::{Member, ScanKind};
 
     const SECOND: u64 = 1_000_000_000;
     const THRESHOLD: u32 = 20;
@@ -443,12 +365,15 @@ mod tests {
         }
     }
 
-    fn subject(port: u16) -> Subject {
-        Subject::HorizontalScan { source: IpAddr::from([10, 0, 0, 1]), port }
+    /// A scan by a source of its own.
+    fn id(port: u16) -> ScanId {
+        let [high, low] = port.to_be_bytes();
+        let source = IpAddr::from([10, 0, high, low]);
+        ScanId { kind: ScanKind::Horizontal, source, member: Member::Port(port) }
     }
 
     fn scan(port: u16, seconds: u64, number: u64, crossed: bool) -> Signal {
-        Signal::Scan { time: Time(seconds * SECOND), subject: subject(port), number, crossed }
+        Signal::Scan { time: Time(seconds * SECOND), scan: id(port), number, crossed }
     }
 
     fn interval(number: u64, rates: &[(u8, u64)]) -> Signal {
@@ -476,12 +401,62 @@ mod tests {
         assert_eq!(all.mark(200, vec![scan(22, 199, 90, false)]), []);
         assert_eq!(all.mark(215, vec![scan(22, 214, 100, false)]), []);
         assert_eq!(all.mark(230, vec![scan(22, 229, 101, false)]), [(2, Begins, 101, 229)]);
-        assert_eq!(all.mark(245, vec![Signal::NoScan(subject(22))]), [(2, Withdrawn, 101, 245)]);
+        assert_eq!(all.mark(245, vec![Signal::NoScan(id(22))]), [(2, Withdrawn, 101, 245)]);
         assert_eq!(all.mark(260, vec![scan(22, 250, 21, true)]), [(3, Begins, 21, 250)]);
         all.tracker.begin_end();
         assert_eq!(all.mark(265, vec![scan(22, 264, 500, false)]), []);
         assert_eq!(all.end(), [(3, Ends, 500, 264)]);
         assert_eq!(all.end(), []);
+    }
+
+    #[test]
+    fn the_scans_of_a_source_are_one_alert_of_each_kind() {
+        let source = IpAddr::from([10, 0, 0, 1]);
+        let of = |member| match member {
+            0..100 => (ScanKind::Vertical, Member::Target([10, 0, 1, member as u8].into())),
+            port => (ScanKind::Horizontal, Member::Port(port)),
+        };
+        let id = |member| {
+            let (kind, member) = of(member);
+            ScanId { kind, source, member }
+        };
+        let signal = |member, seconds: u64, number| {
+            let time = Time(seconds * SECOND);
+            Signal::Scan { time, scan: id(member), number, crossed: true }
+        };
+        let mut all = Followed::new(MOST);
+        let first = (0..10).map(|member| signal(member, 3 + u64::from(member), 21));
+        let mut signals: Vec<_> = first.collect();
+        signals.extend([signal(100, 13, 30), signal(101, 14, 40)]);
+        assert_eq!(all.mark(15, signals), [(1, Begins, 210, 12), (2, Begins, 70, 14)]);
+        assert_eq!(all.tracker.followed(), 12);
+        // A further target, and more attempts on two of them.
+        let more = vec![signal(50, 20, 100), signal(0, 21, 120), signal(1, 22, 32)];
+        assert_eq!(all.mark(30, more), [(1, Continues, 420, 22)]);
+        // One of the ports answers, then the other.
+        assert_eq!(all.mark(45, vec![Signal::NoScan(id(100))]), []);
+        assert_eq!(all.mark(46, vec![Signal::NoScan(id(101))]), [(2, Withdrawn, 40, 46)]);
+        assert_eq!(all.mark(82, vec![]), [(1, Ends, 420, 82)]);
+        // More by the threshold, over all targets.
+        assert_eq!(all.mark(90, vec![signal(0, 89, 130), signal(1, 89, 42)]), []);
+        assert_eq!(all.mark(95, vec![signal(2, 94, 22)]), [(3, Begins, 441, 94)]);
+        assert_eq!(all.end(), [(3, Ends, 441, 94)]);
+        assert_eq!(all.tracker.followed(), 0);
+    }
+
+    #[test]
+    fn an_alert_of_scans_lists_the_lowest_of_them() {
+        let mut tracker = Tracker::new(THRESHOLD);
+        let mut subjects = Vec::new();
+        for port in (1..=20).rev() {
+            let scan = ScanId { member: Member::Port(port), ..id(1) };
+            let signal = Signal::Scan { time: Time(9), scan, number: 21, crossed: true };
+            tracker.take(signal, &mut |_| panic!("before the mark"));
+        }
+        tracker.end_mark(&mut |alert| subjects.push(alert.subject.clone()));
+        let sample = (1..=8).map(Member::Port).collect();
+        let ScanId { kind, source, .. } = id(1);
+        assert_eq!(subjects, [Subject::Scan { kind, source, sample, scans: 20 }]);
     }
 
     #[test]

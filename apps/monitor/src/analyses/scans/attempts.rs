@@ -13,7 +13,7 @@ use super::VerticalScan;
 use super::groups::{Crowd, Group, Groups};
 use super::suspects::{BUCKETS, Suspects, bucket};
 use super::sweeps::{Change, Changes, Sweeps};
-use crate::alerts::{Signal, Subject};
+use crate::alerts::{Member, ScanId, ScanKind, Signal};
 use crate::analyses::Context;
 use crate::analyses::address::Address;
 use crate::time::Time;
@@ -366,10 +366,15 @@ impl<A: Address> Attempts<A> {
 }
 
 fn vertical_scan<A: Address>(pair: &Group<A, A, u16>, crossed: bool) -> Signal {
-    let subject = Subject::VerticalScan { source: pair.source.ip(), target: pair.common.ip() };
-    Signal::Scan { time: Time(pair.last_ns), subject, number: pair.attempts.into(), crossed }
+    let scan = vertical(pair.source, pair.common);
+    Signal::Scan { time: Time(pair.last_ns), scan, number: pair.attempts.into(), crossed }
 }
 
 fn no_vertical_scan<A: Address>(source: A, target: A) -> Signal {
-    Signal::NoScan(Subject::VerticalScan { source: source.ip(), target: target.ip() })
+    Signal::NoScan(vertical(source, target))
+}
+
+fn vertical<A: Address>(source: A, target: A) -> ScanId {
+    let (kind, member) = (ScanKind::Vertical, Member::Target(target.ip()));
+    ScanId { kind, source: source.ip(), member }
 }

@@ -7,7 +7,7 @@ use ringtap_wire::HashKey;
 
 use super::HorizontalScan;
 use super::groups::{Group, Groups};
-use crate::alerts::{Signal, Subject};
+use crate::alerts::{Member, ScanId, ScanKind, Signal};
 use crate::analyses::address::Address;
 use crate::time::Time;
 
@@ -133,7 +133,7 @@ impl<A: Address> Sums<A> {
                         signals.push(scan(source, port, failed, last_ns, before.is_none()));
                     }
                 } else if !self.scans.is_empty() && self.scans.remove(&(source, port)).is_some() {
-                    signals.push(Signal::NoScan(subject(source, port)));
+                    signals.push(Signal::NoScan(id(source, port)));
                 }
             }
         }
@@ -171,15 +171,15 @@ impl<A: Address> Sums<A> {
             }
         }
         let rest = self.scans.into_keys();
-        signals.extend(rest.map(|(source, port)| Signal::NoScan(subject(source, port))));
+        signals.extend(rest.map(|(source, port)| Signal::NoScan(id(source, port))));
     }
 }
 
-fn subject<A: Address>(source: A, port: u16) -> Subject {
-    Subject::HorizontalScan { source: source.ip(), port }
+fn id<A: Address>(source: A, port: u16) -> ScanId {
+    ScanId { kind: ScanKind::Horizontal, source: source.ip(), member: Member::Port(port) }
 }
 
 fn scan<A: Address>(source: A, port: u16, targets: u32, last_ns: u64, crossed: bool) -> Signal {
-    let (time, subject) = (Time(last_ns), subject(source, port));
-    Signal::Scan { time, subject, number: targets.into(), crossed }
+    let (time, scan) = (Time(last_ns), id(source, port));
+    Signal::Scan { time, scan, number: targets.into(), crossed }
 }

@@ -6,7 +6,7 @@ use ringtap_wire::HashKey;
 
 use super::*;
 use crate::Options;
-use crate::alerts::Subject;
+use crate::alerts::{Member, ScanId, ScanKind};
 use crate::time::Time;
 
 const KEY: HashKey = HashKey::from_seed(5);
@@ -133,23 +133,24 @@ fn a_scan_needs_one_more_than_the_threshold() {
     assert_eq!((found.vertical, found.horizontal), (vec![], vec![scan]));
 }
 
-fn vertical() -> Subject {
+fn vertical() -> ScanId {
     let [source, target] = [SCANNER, 1].map(|host| IpAddr::from([0, 0, 0, host]));
-    Subject::VerticalScan { source, target }
+    ScanId { kind: ScanKind::Vertical, source, member: Member::Target(target) }
 }
 
-fn horizontal(port: u16) -> Subject {
-    Subject::HorizontalScan { source: IpAddr::from([0, 0, 0, SCANNER]), port }
+fn horizontal(port: u16) -> ScanId {
+    let source = IpAddr::from([0, 0, 0, SCANNER]);
+    ScanId { kind: ScanKind::Horizontal, source, member: Member::Port(port) }
 }
 
-fn scan(subject: Subject, number: u64, time_ns: u64, crossed: bool) -> Signal {
-    Signal::Scan { time: Time(time_ns), subject, number, crossed }
+fn scan(scan: ScanId, number: u64, time_ns: u64, crossed: bool) -> Signal {
+    Signal::Scan { time: Time(time_ns), scan, number, crossed }
 }
 
 #[test]
 fn late_answers_withdraw_a_scan() {
     let all = |answer: fn(u8) -> PacketRecord| (1..=21).map(answer).collect::<Vec<_>>();
-    for (attempts, answers, subject) in [
+    for (attempts, answers, id) in [
         (ports(21), vec![syn_ack(900, 1, 7)], vertical()),
         (ports(21), all(|port| syn_ack(900, 1, port.into())), vertical()),
         (targets(21), vec![syn_ack(900, 7, 445)], horizontal(445)),
@@ -161,15 +162,15 @@ fn late_answers_withdraw_a_scan() {
             watched.mark();
             // The merger may have some of the changes at the next mark.
             watched.mark();
-            assert_eq!(watched.take(), [scan(subject.clone(), 21, 120, true)]);
+            assert_eq!(watched.take(), [scan(id.clone(), 21, 120, true)]);
             watched.see(&answers);
             if marked {
                 watched.mark();
-                assert_eq!(watched.take(), [Signal::NoScan(subject.clone())]);
+                assert_eq!(watched.take(), [Signal::NoScan(id.clone())]);
             }
             let (scans, rest) = watched.finish();
             assert_eq!(scans, Scans::default());
-            let expected = if marked { vec![] } else { vec![Signal::NoScan(subject.clone())] };
+            let expected = if marked { vec![] } else { vec![Signal::NoScan(id.clone())] };
             assert_eq!(rest, expected, "{workers} workers, {marked}");
         }
     }

@@ -1,0 +1,191 @@
+//! Alerts of scans: one for a source and kind, whatever number of targets or ports it scans.
+//!
+//! An analysis reports each pair of source and target, or of source and port, by itself; their failed attempts add up here.
+//! A group changes at most once at a mark. Ended groups are kept while there is room, so that only further failed attempts
+//! begin a new alert.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::{Alert, AlertState, Emit, Member, ScanId, ScanKind, Subject};
+use crate::time::Time;
+
+/// A scan ends when it has no new failed attempt for this time.
+pub(super) const QUIET_NS: u64 = 60_000_000_000;
+
+/// Targets or ports that an alert lists.
+const LISTED: usize = 8;
+
+type Key = (ScanKind, IpAddr);
+
+/// All scans that are open or ended.
+#[derive(Default)]
+pub(super) struct ScanAlerts {
+    groups: BTreeMap<Key, Group>,
+    /// Members of all groups, and of ended ones.
+    members: usize,
+    ended: usize,
+    /// Groups with signals since the last mark, in the order of their first.
+    changed: Vec<Key>,
+}
+
+/// The scans of a source.
+#[derive(Default)]
+struct Group {
+    /// 0 before the first alert.
+    id: u64,
+    open: bool,
+    /// Failed attempts of each, and how many of them do not count for the next alert.
+    members: BTreeMap<Member, [u64; 2]>,
+    /// Their sums.
+    sums: [u64; 2],
+    /// The failed attempts at the last change.
+    reported: u64,
+    since: Time,
+    /// When the number grew last.
+    grown: Time,
+    is_changed: bool,
+}
+
+impl ScanAlerts {
+    pub(super) fn len(&self) -> usize {
+        self.members
+    }
+
+    pub(super) fn has(&self, scan: &ScanId) -> bool {
+        let group = self.groups.get(&(scan.kind, scan.source));
+        group.is_some_and(|group| group.members.contains_key(&scan.member))
+    }
+
+    /// Drops ended groups.
+    pub(super) fn drop_ended(&mut self) {
+        if self.ended > 0 {
+            self.groups.retain(|_, group| group.open || group.is_changed);
+            self.members = self.groups.values().map(|group| group.members.len()).sum();
+            let ended = self.groups.values().filter(|group| !group.open && group.id > 0);
+            self.ended = ended.map(|group| group.members.len()).sum();
+        }
+    }
+
+    /// A scan has this number of failed attempts.
+    pub(super) fn add(&mut self, scan: &ScanId, number: u64, time: Time) {
+        let key = (scan.kind, scan.source);
+        let group = self.groups.entry(key).or_default();
+        if !group.members.contains_key(&scan.member) {
+            self.members += 1;
+            self.ended += usize::from(group.is_ended());
+        }
+        group.set(scan.member, number, time);
+        if !std::mem::replace(&mut group.is_changed, true) {
+            self.changed.push(key);
+        }
+    }
+
+    /// Late answers: it is no scan. Without another scan of the source, the alert is withdrawn.
+    pub(super) fn remove(&mut self, scan: &ScanId, now: Time, emit: Emit<'_>) {
+        let key = (scan.kind, scan.source);
+        let Some(group) = self.groups.get_mut(&key) else { return };
+        let before = group.sums[0];
+        let Some(numbers) = group.members.remove(&scan.member) else { return };
+        self.members -= 1;
+        self.ended -= usize::from(group.is_ended());
+        group.sums[0] -= numbers[0];
+        group.sums[1] -= numbers[1];
+        if group.members.is_empty() {
+            if group.open {
+                let time = now.max(group.grown);
+                let sample = [(scan.member, [before, 0])].into();
+                let last = Group { members: sample, sums: [before, 0], ..*group };
+                emit(&last.alert(AlertState::Withdrawn, key, time));
+            }
+            self.groups.remove(&key);
+        }
+    }
+
+    /// Reports the changes of a mark. With `closing`, only new alerts matter.
+    pub(super) fn settle(
+        &mut self,
+        threshold: u64,
+        last_id: &mut u64,
+        closing: bool,
+        emit: Emit<'_>,
+    ) {
+        for key in std::mem::take(&mut self.changed) {
+            let Some(group) = self.groups.get_mut(&key) else { continue };
+            group.is_changed = false;
+            let [number, counted] = group.sums;
+            if group.open {
+                if number >= group.reported.saturating_mul(2) && !closing {
+                    group.reported = number;
+                    emit(&group.alert(AlertState::Continues, key, group.grown));
+                }
+            } else if group.id == 0 || number - counted > threshold {
+                self.ended -= if group.id > 0 { group.members.len() } else { 0 };
+                *last_id += 1;
+                (group.id, group.open, group.reported) = (*last_id, true, number);
+                group.since = group.grown;
+                emit(&group.alert(AlertState::Begins, key, group.grown));
+            }
+        }
+    }
+
+    /// Ends groups without new attempts, as alerts; returns since when an open one may be quiet.
+    pub(super) fn end_quiet(&mut self, now: Time, over: &mut Vec<Alert>) -> u64 {
+        let mut quiet_since_ns = u64::MAX;
+        for (key, group) in self.groups.iter_mut().filter(|(_, group)| group.open) {
+            if now.0.saturating_sub(group.grown.0) < QUIET_NS {
+                quiet_since_ns = quiet_since_ns.min(group.grown.0);
+                continue;
+            }
+            let time = Time(group.grown.0.saturating_add(QUIET_NS));
+            over.push(group.alert(AlertState::Ends, *key, time));
+            self.ended += group.members.len();
+            group.close();
+        }
+        quiet_since_ns
+    }
+
+    /// The ends of all open groups, at the end of the run.
+    pub(super) fn end(&mut self) -> Vec<Alert> {
+        let groups = std::mem::take(self).groups;
+        let open = groups.iter().filter(|(_, group)| group.open);
+        open.map(|(key, group)| group.alert(AlertState::Ends, *key, group.grown)).collect()
+    }
+}
+
+impl Group {
+    fn is_ended(&self) -> bool {
+        !self.open && self.id > 0
+    }
+
+    fn set(&mut self, member: Member, number: u64, time: Time) {
+        let own = self.members.entry(member).or_default();
+        if number > own[0] {
+            self.grown = self.grown.max(time);
+        }
+        // Answers to attempts before the end.
+        let counted = own[1].min(number);
+        self.sums[0] = self.sums[0] - own[0] + number;
+        self.sums[1] = self.sums[1] - own[1] + counted;
+        *own = [number, counted];
+    }
+
+    fn close(&mut self) {
+        self.open = false;
+        self.members.values_mut().for_each(|[number, counted]| *counted = *number);
+        self.sums[1] = self.sums[0];
+    }
+
+    fn alert(&self, state: AlertState, (kind, source): Key, time: Time) -> Alert {
+        let sample = self.members.keys().take(LISTED).copied().collect();
+        Alert {
+            id: self.id,
+            state,
+            subject: Subject::Scan { kind, source, sample, scans: self.members.len() as u64 },
+            number: self.sums[0],
+            flood: None,
+            since: self.since,
+            time,
+        }
+    }
+}
