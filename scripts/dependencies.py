@@ -20,7 +20,7 @@ WITHOUT = "--no-default-features"
 BOUNDS = {
     ("ringtap", ""): 180,
     ("ringtap", WITHOUT_KAFKA): 130,
-    ("ringtap", WITHOUT): 74,
+    ("ringtap", WITHOUT): 77,
     ("ringtap-ndn-program", ""): 87,
     ("ringtap-ndn-program", WITHOUT): 64,
 }

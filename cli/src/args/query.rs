@@ -64,7 +64,7 @@ pub(crate) struct QueryArgs {
     #[arg(long, conflicts_with = "sql")]
     pub(crate) explain: bool,
     /// Memory of the engine; what does not fit is on disk, in the folder of TMPDIR
-    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = units::positive_bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "700M", value_parser = units::positive_bytes)]
     pub(crate) memory: u64,
 }
 

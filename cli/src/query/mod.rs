@@ -87,8 +87,8 @@ pub(crate) fn run(args: &QueryArgs) -> anyhow::Result<ExitCode> {
     let script =
         Script { sql, source, window, window_before: window_before.unwrap_or_default(), zone };
     let format = match args.output {
-        Rows::Table | Rows::Csv => Format::Csv,
-        Rows::Json => Format::Json,
+        Rows::Csv => Format::Csv,
+        Rows::Table | Rows::Json => Format::Json,
         Rows::Parquet => Format::Parquet,
     };
     if !is_table {

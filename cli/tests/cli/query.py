@@ -17,10 +17,6 @@ def address(row, end):
     return row.get(f"{end}IPv4Address") or row.get(f"{end}IPv6Address")
 
 
-def ms(value):
-    return value
-
-
 for row in flows:
     row["src"], row["dst"] = address(row, "source"), address(row, "destination")
     row["out"], row["in"] = row["octetDeltaCount"], row.get("reverseOctetDeltaCount", 0)
@@ -105,6 +101,18 @@ for text, where in FILTERS.items():
 
 hosts_of = top(hosts, 0)
 answers["top 10 hosts"] = hosts_of
+
+if hosts_of:
+    host = hosts_of[0][0]
+    periods = defaultdict(lambda: [0, 0, 0, 0, 0, set()])
+    for row in flows:
+        if host in (row["src"], row["dst"]):
+            own, is_source = periods[row["flowEndMilliseconds"] // 5000], row["src"] == host
+            sent, received = (row["out"], row["in"]) if is_source else (row["in"], row["out"])
+            for at, amount in enumerate((*both(row)[:1], sent, received, both(row)[1], row["flow"])):
+                own[at] += amount
+            own[5].add(row["dst"] if is_source else row["src"])
+    answers[f"timeline of {host} every 5s"] = [[*own[:5], len(own[5])] for _, own in sorted(periods.items())]
 
 asked = Counter()
 for event in events:

@@ -49,6 +49,7 @@ fn rows(out: &str) -> Vec<Value> {
 fn columns(question: &str) -> &'static [&'static str] {
     match question.split_whitespace().next() {
         Some("who") => &["host", "name", "questions"],
+        Some("timeline") => &["octets", "sent", "received", "packets", "flows", "peers"],
         Some("long") => &["seconds", "octets", "packets"],
         _ => &["host", "peer", "protocol", "port", "application", "octets", "packets", "flows"],
     }

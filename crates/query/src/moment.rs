@@ -9,7 +9,7 @@ pub enum Zone {
     /// UTC.
     #[default]
     Utc,
-    /// That of the machine, or of `TZ`.
+    /// The zone of the machine, or of `TZ`.
     Local,
 }
 
@@ -20,7 +20,7 @@ pub enum Zone {
 )]
 pub struct InvalidTime(String);
 
-/// This moment, in milliseconds since 1970.
+/// The present moment, in milliseconds since 1970.
 pub fn now() -> i64 {
     Utc::now().timestamp_millis()
 }

@@ -337,28 +337,25 @@ impl Question {
                  FROM flows\nWHERE tcpServerHandshakeRttMicroseconds IS NOT NULL AND {filter}\n\
                  GROUP BY ALL\nORDER BY rtt_median_us DESC, server, port\nLIMIT {limit}"
             ),
-            Form::Timeline { of, every_ms } => format!(
-                "SELECT {} AS time, {}, {}, {}, {}, {}, count(DISTINCT peer) AS peers\nFROM (\n  \
-                 SELECT flowEndMilliseconds, destinationIPAddress AS peer, {} AS sent, {} AS received, {} AS out, {} AS \"in\", {} AS flow FROM flows WHERE sourceIPAddress = '{of}' AND {filter}\n  \
-                 UNION ALL SELECT flowEndMilliseconds, sourceIPAddress, {}, {}, {}, {}, {} FROM flows WHERE destinationIPAddress = '{of}' AND sourceIPAddress <> '{of}' AND {filter}\n)\n\
-                 GROUP BY ALL\nORDER BY time",
-                period(*every_ms),
-                sum("octets", "sent + received"),
-                sum("sent", "sent"),
-                sum("received", "received"),
-                sum("packets", "out + \"in\""),
-                sum("flows", "flow"),
-                SUMS[0],
-                SUMS[1],
-                SUMS[2],
-                SUMS[3],
-                SUMS[4],
-                SUMS[1],
-                SUMS[0],
-                SUMS[3],
-                SUMS[2],
-                SUMS[4],
-            ),
+            Form::Timeline { of, every_ms } => {
+                // One scan of the records, because most of them are of others.
+                let [out, into, packets_out, packets_in, flows] = SUMS;
+                let is_source = format!("sourceIPAddress = '{of}'");
+                let sides = |own: &str, other: &str| {
+                    format!("CASE WHEN {is_source} THEN {own} ELSE {other} END")
+                };
+                format!(
+                    "SELECT {} AS time, {}, {}, {}, {}, {}, count(DISTINCT {}) AS peers\nFROM flows\n\
+                     WHERE ({is_source} OR destinationIPAddress = '{of}') AND {filter}\nGROUP BY ALL\nORDER BY time",
+                    period(*every_ms),
+                    sum("octets", &format!("{out} + {into}")),
+                    sum("sent", &sides(out, into)),
+                    sum("received", &sides(into, out)),
+                    sum("packets", &format!("{packets_out} + {packets_in}")),
+                    sum("flows", flows),
+                    sides("destinationIPAddress", "sourceIPAddress"),
+                )
+            }
         }
     }
 }
@@ -394,7 +391,7 @@ fn of_address(words: &mut Words<'_>) -> Result<IpAddr, Misunderstood> {
         return Err(words.expected("of"));
     }
     let word = words.word("an address")?;
-    word.parse().map_err(|_| words.wrong(format!("{word} is no address")))
+    word.parse().map_err(|_| words.wrong(format!("invalid address {word}: use 10.1.2.3")))
 }
 
 fn sum(name: &str, of: &str) -> String {
@@ -515,7 +512,7 @@ mod tests {
             ("top hosts every 1ns", "use at least 1ms"),
             ("top hosts tcp", "expected where, or the end, found tcp"),
             ("who is", "expected asked"),
-            ("names of www.example.com", "is no address"),
+            ("names of www.example.com", "invalid address"),
             ("scans where tcp", "not for alerts and events"),
             ("flows where", "expected a test"),
         ] {

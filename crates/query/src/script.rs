@@ -14,7 +14,7 @@ use crate::sql::{MACROS, literal};
 pub struct Source {
     /// Flow records: files with the same columns, and these.
     pub flows: Vec<(Vec<PathBuf>, Vec<String>)>,
-    /// The same of the time that is compared with.
+    /// Flow records of the time that is compared with.
     pub flows_before: Vec<(Vec<PathBuf>, Vec<String>)>,
     /// Events, lines of JSON.
     pub events: Vec<PathBuf>,
@@ -66,7 +66,7 @@ pub struct Script {
     pub source: Source,
     /// Begin and end, in milliseconds since 1970.
     pub window: [Option<i64>; 2],
-    /// Those of the time that is compared with.
+    /// Begin and end of the time that is compared with.
     pub window_before: [Option<i64>; 2],
     /// The zone of times in rows.
     pub zone: Zone,

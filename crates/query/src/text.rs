@@ -75,7 +75,7 @@ pub(crate) fn tokens(question: &str) -> Result<Vec<Token>, Misunderstood> {
 }
 
 impl Is {
-    /// As it was written, nearly.
+    /// The word nearly as it was written.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Word(word) => word.clone(),

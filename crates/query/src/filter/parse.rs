@@ -192,7 +192,7 @@ pub(crate) const fn bits(address: IpAddr) -> u8 {
 
 /// The word before is an address.
 pub(crate) fn address(words: &Words<'_>, word: &str) -> Read<IpAddr> {
-    let wrong = || words.wrong(format!("{word} is no address; for names use name = \"{word}\""));
+    let wrong = || words.wrong(format!("invalid address {word}: for names use name = \"{word}\""));
     word.parse().map_err(|_| wrong())
 }
 
