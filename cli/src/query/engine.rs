@@ -1,11 +1,13 @@
 //! The engine: the program `duckdb`, with a script on its standard input.
 
 use std::io::{self, Read as _, Write as _};
-use std::process::{Command, Stdio};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 
 use anyhow::{Context as _, anyhow, bail};
 use ringtap_query::{Format, Limits, Script};
+use rustix::process::Signal;
 
 /// The variable with the path of the program.
 const VARIABLE: &str = "RINGTAP_DUCKDB";
@@ -58,7 +60,7 @@ pub(super) fn run(
         fault.join().map_err(|_| anyhow!("reading the errors of the engine"))
     })?;
     let status = engine.wait().context("waiting for the engine")?;
-    if status.success() {
+    if status.success() || was_closed(status) {
         return Ok(());
     }
     let fault = String::from_utf8_lossy(&fault);
@@ -67,6 +69,13 @@ pub(super) fn run(
         bail!("{} ended with {status}", program.display());
     }
     bail!("{}", explained(fault));
+}
+
+/// Whether the reader of stdout closed it early, which is not a failure. A shell or Python that starts the program ends
+/// with a code for its signal.
+fn was_closed(status: ExitStatus) -> bool {
+    let pipe = Signal::PIPE.as_raw();
+    status.signal() == Some(pipe) || [128 + pipe, 256 - pipe].map(Some).contains(&status.code())
 }
 
 /// The message of the engine, without the text of the script.

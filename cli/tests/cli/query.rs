@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -264,4 +265,20 @@ fn a_bad_file_an_absent_engine_and_a_wrong_question_are_clear_errors() {
     bytes[4..end].fill(0xff);
     fs::write(file, bytes).unwrap();
     fails(&["s", "top hosts"], Path::new(file).file_name().unwrap().to_str().unwrap(), 1);
+}
+
+#[test]
+fn a_reader_that_closes_stdout_early_is_no_failure() {
+    let folder = store_of(&office(), &["--sequential"]);
+    let Some(engine) = tool("venv/bin/duckdb") else { return };
+    // More than a pipe holds.
+    let sql = "select repeat('x', 1000) from range(1000)";
+    let mut query = std::process::Command::new(assert_cmd::cargo::cargo_bin!("ringtap"));
+    query.current_dir(folder.path()).env("RINGTAP_DUCKDB", fs::canonicalize(engine).unwrap());
+    query.args(["query", "s", "--sql", sql, "--output", "csv"]);
+    let mut child = query.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!((ended.status.code(), &*errors), (Some(0), ""));
 }
