@@ -25,7 +25,7 @@ Filters, after any question but the last three:
   Signs: = != < <= > >=, ~ (regular expression), !~; and, or, not, ( ).
 Times: 2026-11-26T10:02:03Z, '2026-11-26 10:02', 2026-11-26, 10:02, -1h, now. A record counts where
 its last packet is from --from on and before --to.
-The engine is DuckDB's program duckdb, 1.3 or later ('pip install duckdb-cli'), from PATH or
+The engine is DuckDB's program duckdb ('pip install duckdb-cli'; tested with 1.5), from PATH or
 RINGTAP_DUCKDB. It reads the chosen files alone, and writes nothing but the answer.
 Exit codes: 0 success; 1 a file or the engine failed; 2 usage error.";
 

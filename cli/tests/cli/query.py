@@ -114,6 +114,14 @@ if hosts_of:
             own[5].add(row["dst"] if is_source else row["src"])
     answers[f"timeline of {host} every 5s"] = [[*own[:5], len(own[5])] for _, own in sorted(periods.items())]
 
+answered = {row["flowId"] for row in flows if row["pin"]}
+failed = defaultdict(list)
+for row in filter(FILTERS["failed"], flows):
+    if row["flow"] and row["flowId"] not in answered:
+        failed[row["dst"], row["destinationTransportPort"]].append(row["src"])
+failed = [[*key, len(hosts), len(set(hosts)), min(hosts)] for key, hosts in failed.items()]
+answers["failed"] = sorted(failed, key=lambda row: (-row[2], *row[:2]))[:10]
+
 asked = Counter()
 for event in events:
     if event["event"] == "dns" and event["dnsKind"] == "query":

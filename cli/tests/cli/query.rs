@@ -51,6 +51,7 @@ fn columns(question: &str) -> &'static [&'static str] {
     match question.split_whitespace().next() {
         Some("who") => &["host", "name", "questions"],
         Some("timeline") => &["octets", "sent", "received", "packets", "flows", "peers"],
+        Some("failed") => &["server", "port", "connections", "clients", "client"],
         Some("long") => &["seconds", "octets", "packets"],
         _ => &["host", "peer", "protocol", "port", "application", "octets", "packets", "flows"],
     }
@@ -281,4 +282,46 @@ fn a_reader_that_closes_stdout_early_is_no_failure() {
     let ended = child.wait_with_output().unwrap();
     let errors = String::from_utf8_lossy(&ended.stderr);
     assert_eq!((ended.status.code(), &*errors), (Some(0), ""));
+}
+
+/// A SYN just before a cut, and its answer just after.
+#[test]
+fn an_answer_behind_a_cut_is_an_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let frame = |flags: u8, back: bool| {
+        let (mut ends, mut ports) = ([[10, 0, 0, 1], [10, 0, 0, 2]], [40_000_u16, 80]);
+        if back {
+            ends.reverse();
+            ports.reverse();
+        }
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+        frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0]);
+        frame.extend(ends.as_flattened());
+        frame.extend(ports.iter().flat_map(|port| port.to_be_bytes()));
+        frame.extend([0, 0, 0, 1, 0, 0, 0, 0, 0x50, flags, 4, 0, 0, 0, 0, 0]);
+        frame
+    };
+    for (answers, failed) in [(true, 0), (false, 1)] {
+        let mut file: Vec<u8> = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+        file.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0]);
+        let mut add = |seconds: u32, micros: u32, frame: Vec<u8>| {
+            let len = frame.len() as u32;
+            file.extend([seconds, micros, len, len].iter().flat_map(|word| word.to_le_bytes()));
+            file.extend(frame);
+        };
+        add(1_700_000_019, 999_000, frame(2, false));
+        if answers {
+            add(1_700_000_020, 1_000, frame(0x12, true));
+        }
+        let name = format!("{failed}");
+        fs::write(folder.path().join("a.pcap"), &file).unwrap();
+        let mut command = ringtap();
+        command.current_dir(folder.path()).args(["monitor", "-r", "a.pcap", "--cut", "10s"]);
+        let (_, errors, code) = output_of(command.args(["--store", &name]));
+        assert_eq!(code, 0, "{errors}");
+        let flags = [&name, "failed", "--output", "json"];
+        let Some(mut command) = query(folder.path(), &flags) else { return };
+        let (out, errors, code) = output_of(&mut command);
+        assert_eq!((rows(&out).len(), code), (failed, 0), "{out}{errors}");
+    }
 }

@@ -50,20 +50,31 @@ enum Form {
 struct Ranking {
     /// The word for it.
     word: &'static str,
-    /// Names of the key's columns, and whether a row has what is sent and received beside the sums.
+    /// Names of the key's columns.
     keys: &'static [&'static str],
-    has_sides: bool,
+    counts: Counts,
     /// What each record gives: the keys in SQL, and the condition that there is one. The second of two is counted with sent
     /// and received exchanged.
     of: &'static [(&'static [&'static str], &'static str)],
 }
 
-/// All of them.
+/// What is counted for a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counts {
+    /// Both directions.
+    Both,
+    /// Both directions, and each by itself.
+    Sides,
+    /// What the first end sent.
+    Sent,
+}
+
+/// All rankings.
 const RANKINGS: [Ranking; 11] = [
     Ranking {
         word: "hosts",
         keys: &["host"],
-        has_sides: true,
+        counts: Counts::Sides,
         of: &[
             (&["sourceIPAddress"], ""),
             (&["destinationIPAddress"], "sourceIPAddress <> destinationIPAddress"),
@@ -72,19 +83,19 @@ const RANKINGS: [Ranking; 11] = [
     Ranking {
         word: "sources",
         keys: &["host"],
-        has_sides: false,
-        of: &[(&["sourceIPAddress"], SENT), (&["destinationIPAddress"], SENT)],
+        counts: Counts::Sent,
+        of: &[(&["sourceIPAddress"], ""), (&["destinationIPAddress"], "")],
     },
     Ranking {
         word: "destinations",
         keys: &["host"],
-        has_sides: false,
-        of: &[(&["destinationIPAddress"], SENT), (&["sourceIPAddress"], SENT)],
+        counts: Counts::Sent,
+        of: &[(&["destinationIPAddress"], ""), (&["sourceIPAddress"], "")],
     },
     Ranking {
         word: "pairs",
         keys: &["host", "peer"],
-        has_sides: false,
+        counts: Counts::Both,
         of: &[(
             &[
                 "least(sourceIPAddress, destinationIPAddress)",
@@ -96,7 +107,7 @@ const RANKINGS: [Ranking; 11] = [
     Ranking {
         word: "ports",
         keys: &["protocol", "port"],
-        has_sides: false,
+        counts: Counts::Both,
         of: &[
             (&["protocolIdentifier", "destinationTransportPort"], "destinationTransportPort > 0"),
             (
@@ -108,19 +119,19 @@ const RANKINGS: [Ranking; 11] = [
     Ranking {
         word: "protocols",
         keys: &["protocol"],
-        has_sides: false,
+        counts: Counts::Both,
         of: &[(&["protocolIdentifier"], "")],
     },
     Ranking {
         word: "applications",
         keys: &["application"],
-        has_sides: false,
+        counts: Counts::Both,
         of: &[(&["application"], "application IS NOT NULL")],
     },
     Ranking {
         word: "names",
         keys: &["name"],
-        has_sides: false,
+        counts: Counts::Both,
         of: &[(
             &["coalesce(tlsServerName, httpHost[1], dnsQueryName[1])"],
             "coalesce(tlsServerName, httpHost[1], dnsQueryName[1]) IS NOT NULL",
@@ -129,7 +140,7 @@ const RANKINGS: [Ranking; 11] = [
     Ranking {
         word: "networks",
         keys: &["network"],
-        has_sides: true,
+        counts: Counts::Sides,
         of: &[
             (&["sourceNetwork"], "sourceNetwork IS NOT NULL"),
             (
@@ -141,7 +152,7 @@ const RANKINGS: [Ranking; 11] = [
     Ranking {
         word: "countries",
         keys: &["country"],
-        has_sides: true,
+        counts: Counts::Sides,
         of: &[
             (&["sourceCountry"], "sourceCountry IS NOT NULL"),
             (
@@ -153,7 +164,7 @@ const RANKINGS: [Ranking; 11] = [
     Ranking {
         word: "as",
         keys: &["number", "name"],
-        has_sides: true,
+        counts: Counts::Sides,
         of: &[
             (&["bgpSourceAsNumber", "sourceAsName"], "bgpSourceAsNumber IS NOT NULL"),
             (
@@ -163,9 +174,6 @@ const RANKINGS: [Ranking; 11] = [
         ],
     },
 ];
-
-/// Only what that end sent is counted.
-const SENT: &str = "sent";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Measure {
@@ -291,11 +299,14 @@ impl Question {
                     "SELECT {columns}\nFROM flows\nWHERE {filter}\nORDER BY flowStartMilliseconds, flowEndMilliseconds{limit}"
                 )
             }
+            // An answer may be in a later part.
             Form::Failed => format!(
                 "SELECT destinationIPAddress AS server, destinationTransportPort AS port, count(*) AS connections, \
                  count(DISTINCT sourceIPAddress) AS clients, min(sourceIPAddress) AS client, \
-                 min(flowStartMilliseconds) AS first, max(flowEndMilliseconds) AS last\nFROM flows\n\
-                 WHERE {} AND coalesce(flowPart, 0) = 0 AND {filter}\n\
+                 min(flowStartMilliseconds) AS first, max(flowEndMilliseconds) AS last\nFROM flows AS own\n\
+                 WHERE {} AND coalesce(flowPart, 0) = 0 AND {filter}\n  \
+                 AND NOT EXISTS (SELECT 1 FROM flows AS later WHERE later.flowPart > 0 AND later.flowId = own.flowId \
+                 AND later.reversePacketDeltaCount > 0)\n\
                  GROUP BY ALL\nORDER BY connections DESC, server, port\nLIMIT {limit}",
                 Filter::Test(filter::Test::Failed).sql()
             ),
@@ -412,28 +423,27 @@ fn ranked(of: &Ranking, table: &str, every_ms: Option<u64>, filter: &str) -> Str
         if is_second {
             (out, into, packets_out, packets_in) = (into, out, packets_in, packets_out);
         }
-        let (octets, packets) = if *holds == SENT {
+        let mut conditions = vec![filter];
+        conditions.extend(Some(*holds).filter(|holds| !holds.is_empty()));
+        let sent_any = format!("{packets_out} > 0");
+        let (octets, packets) = if of.counts == Counts::Sent {
+            conditions.push(&sent_any);
             (out.to_owned(), packets_out.to_owned())
         } else {
             (format!("{out} + {into}"), format!("{packets_out} + {packets_in}"))
-        };
-        let holds = match *holds {
-            "" => String::new(),
-            SENT => format!(" AND {packets_out} > 0"),
-            holds => format!(" AND {holds}"),
         };
         let named: Vec<_> =
             keys.iter().zip(of.keys).map(|(sql, name)| format!("{sql} AS {name}")).collect();
         let time =
             every_ms.map_or_else(String::new, |every_ms| format!("{} AS time, ", period(every_ms)));
-        let sides = if of.has_sides {
+        let sides = if of.counts == Counts::Sides {
             format!(", {out} AS sent, {into} AS received")
         } else {
             String::new()
         };
-        parts.push(format!("  SELECT {time}{}, {octets} AS octets{sides}, {packets} AS packets, {flows} AS flows FROM {table} WHERE {filter}{holds}", named.join(", ")));
+        parts.push(format!("  SELECT {time}{}, {octets} AS octets{sides}, {packets} AS packets, {flows} AS flows FROM {table} WHERE {}", named.join(", "), conditions.join(" AND ")));
     }
-    let sides = if of.has_sides {
+    let sides = if of.counts == Counts::Sides {
         format!(", {}, {}", sum("sent", "sent"), sum("received", "received"))
     } else {
         String::new()

@@ -76,9 +76,6 @@ pub struct Script {
 const NEEDED: [&str; 4] =
     ["flowStartMilliseconds", "flowEndMilliseconds", "sourceIPAddress", "octetDeltaCount"];
 
-/// Prefixes of the columns that events have, too.
-const OF_EVENTS: [&str; 7] = ["tls", "ja", "quic", "dns", "http", "ssh", "dhcp"];
-
 impl Script {
     /// The text for the engine's standard input; rows go to its standard output.
     ///
@@ -130,10 +127,7 @@ impl Script {
     }
 
     fn events(&self, files: &[PathBuf]) -> Result<String, Unusable> {
-        let facts = || {
-            parquet_columns()
-                .filter(|own| OF_EVENTS.iter().any(|prefix| own.name.starts_with(prefix)))
-        };
+        let facts = || parquet_columns().filter(|own| own.is_fact);
         let mut columns = vec![
             ("observationTimeMicroseconds", "BIGINT".to_owned()),
             ("event", "VARCHAR".to_owned()),
@@ -226,15 +220,10 @@ fn flow_records(
         {
             return Err(Unusable::Columns(file.clone(), missing));
         }
-        let select: Vec<_> = parquet_columns()
-            .map(|own| {
-                if has(own.name) {
-                    own.name.to_owned()
-                } else {
-                    format!("NULL::{} AS {}", type_of(own), own.name)
-                }
-            })
-            .collect();
+        let select = parquet_columns().map(|own| {
+            if has(own.name) { own.name.to_owned() } else { absent(own.name, &type_of(own)) }
+        });
+        let select: Vec<_> = select.collect();
         parts.push(format!(
             "SELECT {} FROM read_parquet({}) WHERE {}",
             select.join(", "),
@@ -243,32 +232,29 @@ fn flow_records(
         ));
     }
     if parts.is_empty() {
-        let select: Vec<_> = parquet_columns()
-            .map(|own| format!("NULL::{} AS {}", type_of(own), own.name))
-            .collect();
+        let select: Vec<_> = parquet_columns().map(|own| absent(own.name, &type_of(own))).collect();
         return Ok(format!("SELECT {} WHERE false", select.join(", ")));
     }
     Ok(parts.join(" UNION ALL "))
 }
 
+/// A column without values.
+fn absent(name: &str, of: &str) -> String {
+    format!("NULL::{of} AS \"{name}\"")
+}
+
 fn read_json(files: &[PathBuf], columns: &[(&str, String)]) -> Result<String, Unusable> {
-    let columns = |between: &str| {
-        let all: Vec<_> = columns
-            .iter()
-            .map(|(name, of)| match between {
-                ":" => format!("{name}: {}", literal(of)),
-                _ => format!("NULL::{of} AS \"{name}\""),
-            })
-            .collect();
+    let all = |text: fn(&str, &str) -> String| {
+        let all: Vec<_> = columns.iter().map(|(name, of)| text(name, of)).collect();
         all.join(", ")
     };
     if files.is_empty() {
-        return Ok(format!("(SELECT {} WHERE false)", columns(" ")));
+        return Ok(format!("(SELECT {} WHERE false)", all(absent)));
     }
-    let files = list(files.iter().map(PathBuf::as_path))?;
     Ok(format!(
-        "read_json({files}, format = 'newline_delimited', maximum_object_size = 1048576, columns = {{{}}})",
-        columns(":").replace("end:", "\"end\":")
+        "read_json({}, format = 'newline_delimited', maximum_object_size = 1048576, columns = {{{}}})",
+        list(files.iter().map(PathBuf::as_path))?,
+        all(|name, of| format!("\"{name}\": {}", literal(of)))
     ))
 }
 

@@ -12,6 +12,8 @@ pub struct Column {
     pub of: ColumnType,
     /// Whether a record has a list of them.
     pub is_list: bool,
+    /// Whether it is from payloads, so that events have it, too.
+    pub is_fact: bool,
 }
 
 /// The type of a column's values.
@@ -36,5 +38,6 @@ pub fn parquet_columns() -> impl Iterator<Item = Column> {
             Type::U8 | Type::U16 | Type::U32 | Type::U64 => ColumnType::Number,
         },
         is_list: field.shape == Shape::List,
+        is_fact: field.kind.is_some(),
     })
 }
