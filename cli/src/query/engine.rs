@@ -2,7 +2,7 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -32,7 +32,8 @@ pub(super) fn run(
     let started = Command::new(&program)
         .args(["-batch", "-bail", "-init", "/dev/null"])
         .stdin(Stdio::piped())
-        .stdout(if answer.is_some() { Stdio::piped() } else { Stdio::inherit() })
+        // Not ours: the engine opens its own by name, which would empty a file.
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
     let mut engine = match started {
@@ -54,8 +55,8 @@ pub(super) fn run(
             }
             fault
         });
-        if let (Some(mut output), Some(answer)) = (output, answer) {
-            output.read_to_end(answer).context("reading the answer of the engine")?;
+        if let Some(output) = output {
+            pass(output, answer).context("passing on the answer of the engine")?;
         }
         fault.join().map_err(|_| anyhow!("reading the errors of the engine"))
     })?;
@@ -71,6 +72,21 @@ pub(super) fn run(
     bail!("{}", explained(fault));
 }
 
+/// Reads the answer; without `answer` it goes to the standard output of this process, until that is closed.
+fn pass(mut output: ChildStdout, answer: Option<&mut Vec<u8>>) -> io::Result<()> {
+    let passed = match answer {
+        Some(answer) => output.read_to_end(answer).map(|_| ()),
+        None => {
+            let mut own = io::stdout().lock();
+            io::copy(&mut output, &mut own).and_then(|_| own.flush())
+        }
+    };
+    match passed {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
 /// Whether the reader of stdout closed it early, which is not a failure. A shell or Python that starts the program ends
 /// with a code for its signal.
 fn was_closed(status: ExitStatus) -> bool {
@@ -82,5 +98,8 @@ fn was_closed(status: ExitStatus) -> bool {
 fn explained(fault: &str) -> String {
     let message = fault.split("\n\nLINE ").next().unwrap_or(fault);
     let message = message.split("\nLINE ").next().unwrap_or(message);
-    message.trim().replace("json_execute_serialized_sql expects", "--sql takes")
+    // A query that fails while it runs.
+    let message =
+        message.rsplit_once("unsuccessful query result\nError: ").map_or(message, |(_, own)| own);
+    message.trim().replace('\n', " ").replace("json_execute_serialized_sql expects", "--sql takes")
 }

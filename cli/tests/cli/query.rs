@@ -186,6 +186,7 @@ fn sql_reads_the_chosen_files_alone_and_writes_none() {
         "select 1)); copy (select 1) to 'x.csv'; select ((1",
         "pragma database_list",
         "select '",
+        "select error('while it runs')",
         "",
         ".shell touch x",
         "select 1\n.shell touch x",
@@ -196,6 +197,7 @@ fn sql_reads_the_chosen_files_alone_and_writes_none() {
         assert!(errors.contains("error: ") && !errors.contains("json_execute"), "{sql}: {errors}");
     }
     assert_eq!(names(folder.path()), before);
+    assert!(fs::symlink_metadata("/dev/stdout").unwrap().is_symlink());
     let (out, _, code) = output_of(
         &mut query(
             folder.path(),
@@ -282,6 +284,22 @@ fn a_reader_that_closes_stdout_early_is_no_failure() {
     let ended = child.wait_with_output().unwrap();
     let errors = String::from_utf8_lossy(&ended.stderr);
     assert_eq!((ended.status.code(), &*errors), (Some(0), ""));
+}
+
+#[test]
+fn an_answer_is_appended_to_a_file_that_has_lines() {
+    let folder = store_of(&office(), &["--sequential"]);
+    let Some(engine) = tool("venv/bin/duckdb") else { return };
+    let path = folder.path().join("log");
+    fs::write(&path, "before\n").unwrap();
+    for format in ["csv", "json"] {
+        let file = fs::File::options().append(true).open(&path).unwrap();
+        let mut query = std::process::Command::new(assert_cmd::cargo::cargo_bin!("ringtap"));
+        query.current_dir(folder.path()).env("RINGTAP_DUCKDB", fs::canonicalize(&engine).unwrap());
+        query.args(["query", "s", "--sql", "select 7 as n", "--output", format]).stdout(file);
+        assert!(query.status().unwrap().success());
+    }
+    assert_eq!(fs::read_to_string(path).unwrap(), "before\nn\n7\n{\"n\":7}\n");
 }
 
 /// A SYN just before a cut, and its answer just after.

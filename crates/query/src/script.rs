@@ -72,6 +72,10 @@ pub struct Script {
     pub zone: Zone,
 }
 
+/// The engine's standard output, which must be a pipe. Not /dev/stdout: if a query fails, the engine removes what it wrote
+/// to by this name, which for root is the link that all programs use; nothing can be removed from /proc.
+const ANSWER: &str = "/proc/self/fd/1";
+
 /// Columns that all records have.
 const NEEDED: [&str; 4] =
     ["flowStartMilliseconds", "flowEndMilliseconds", "sourceIPAddress", "octetDeltaCount"];
@@ -108,12 +112,12 @@ impl Script {
         let _ = writeln!(
             text,
             "SET allowed_paths={};\nSET enable_external_access=false;\nSET lock_configuration=true;",
-            list(files.into_iter().map(PathBuf::as_path).chain([Path::new("/dev/stdout")]))?
+            list(files.into_iter().map(PathBuf::as_path).chain([Path::new(ANSWER)]))?
         );
         // The parser of JSON takes a SELECT and nothing else, so the query cannot end and begin another statement.
         let _ = writeln!(
             text,
-            "COPY (SELECT * FROM json_execute_serialized_sql(json_serialize_sql({}))) TO '/dev/stdout' ({});",
+            "COPY (SELECT * FROM json_execute_serialized_sql(json_serialize_sql({}))) TO '{ANSWER}' ({});",
             literal(&self.sql),
             match format {
                 Format::Csv => "FORMAT csv, HEADER",
