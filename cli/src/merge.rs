@@ -37,6 +37,7 @@ fn run_all(args: &MergeArgs) -> anyhow::Result<ExitCode> {
             ("--state", args.state.is_some()),
             ("--digest", args.digest),
             ("--scan-threshold", args.scan_threshold.is_some()),
+            ("--udp-scan-threshold", args.udp_scan_threshold.is_some()),
             ("--top", args.top.is_some()),
             ("--names", args.names.is_some()),
             ("--memory", args.memory.is_some()),
@@ -120,6 +121,7 @@ fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     if !has_report {
         let of_reports = [
             ("--scan-threshold", args.scan_threshold.is_some()),
+            ("--udp-scan-threshold", args.udp_scan_threshold.is_some()),
             ("--top", args.top.is_some()),
             ("--names", args.names.is_some()),
             ("--memory", args.memory.is_some()),
@@ -164,6 +166,7 @@ pub(crate) fn merged<R: Read>(args: &MergeArgs, states: Vec<R>) -> anyhow::Resul
     let defaults = ringtap_monitor::Options::default();
     let choices = Choices {
         scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),
+        udp_scan_threshold: args.udp_scan_threshold.unwrap_or(defaults.udp_scan_threshold),
         top: args.top.unwrap_or(defaults.top),
         digest: args.digest,
         names: monitor::names(args.names.as_deref())?,

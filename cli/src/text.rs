@@ -122,7 +122,9 @@ fn figures(page: &mut Page, counts: &Counts, report: &Report) {
         page.figure("flow records", Cell::count(flows.records));
     }
     if let Some(scans) = &report.sections.scans {
-        page.figure("scans", Cell::count((scans.vertical.len() + scans.horizontal.len()) as u64));
+        let udp = report.sections.udp_scans.iter();
+        let all = udp.chain([scans]).map(|scans| scans.vertical.len() + scans.horizontal.len());
+        page.figure("scans", Cell::count(all.sum::<usize>() as u64));
     }
     page.figure("packets dropped", Cell::count(counts.dropped.values().sum()));
 }
@@ -441,7 +443,12 @@ fn show_plan(page: &mut Page, plan: &Plan<Options>) {
     let datagrams =
         format!("of at most {} datagrams in progress", count(plan.buffers.max_datagrams));
     table.row(["fragments", &datagrams]);
-    table.row(["scans", &format!("more than {} failed attempts", plan.app.scan_threshold)]);
+    let [tcp, udp] = [plan.app.scan_threshold, plan.app.udp_scan_threshold];
+    let attempts = match tcp == udp {
+        true => format!("more than {tcp} failed attempts"),
+        false => format!("more than {tcp} failed attempts, {udp} of UDP"),
+    };
+    table.row(["scans", &attempts]);
     if let Some(filter) = &plan.options.filter {
         table.row(["filter", filter.text()]);
     }

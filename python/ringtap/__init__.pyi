@@ -63,7 +63,7 @@ def merge(
 ) -> Run:
     """Merge states into one report, as ``ringtap merge`` does.
 
-    The keyword arguments are its flags ``digest``, ``top``, ``scan_threshold``, ``names`` and ``memory``.
+    The keyword arguments are its flags ``digest``, ``top``, ``scan_threshold``, ``udp_scan_threshold``, ``names`` and ``memory``.
     """
 
 def read_state(path: _Path) -> bytes:

@@ -30,7 +30,7 @@ _OUTPUTS = ("alert_to", "events", "export", "write")
 _EMPTY = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
 
 # Flags of the report; the others are those of each task. A list of names is for both.
-_OF_REPORTS = ("digest", "top", "scan_threshold")
+_OF_REPORTS = ("digest", "top", "scan_threshold", "udp_scan_threshold")
 
 # Further flags of a merge, and options of Spark's source.
 _OF_MERGES = (*_OF_REPORTS, "names", "memory")
@@ -156,7 +156,7 @@ def merge_stream(spark, options):
     probes: the names of the expected probes, a list, or None.
     settings_of: the name of a probe: states with other settings than its are left out. By default the settings that most
         probes have.
-    digest, top, scan_threshold, names, memory: the flags of `ringtap.merge`.
+    digest, top, scan_threshold, udp_scan_threshold, names, memory: the flags of `ringtap.merge`.
     kafka.NAME: settings of the connection, such as "kafka.security.protocol".
     startingOffsets ("earliest"), startingTimestamp, maxOffsetsPerTrigger, minPartitions, failOnDataLoss: as in Spark.
 

@@ -140,7 +140,8 @@ pub(crate) fn monitor(
 /// Merge states into one report.
 ///
 /// `states` is a list of states: bytes, or runs that have a state. The keyword arguments are those flags of the command
-/// `ringtap merge` that concern a report: `digest=True`, `top`, `scan_threshold`, `names`, `memory`.
+/// `ringtap merge` that concern a report: `digest=True`, `top`, `scan_threshold`,
+/// `udp_scan_threshold`, `names`, `memory`.
 ///
 /// Returns a `Run` without flows, whose state can be merged again. Raises `ringtap.Error` if a state is damaged or does not
 /// belong to the others. An interrupt (Ctrl-C) ends the merge and raises KeyboardInterrupt.

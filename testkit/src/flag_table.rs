@@ -38,6 +38,7 @@ const MEANT: &[(&str, &str, &str)] = &[
     ("--loop", "0M", "0 is without end"),
     ("--top", "0", "no rows"),
     ("--scan-threshold", "0", "one failed attempt is a scan"),
+    ("--udp-scan-threshold", "0", "one failed attempt is a scan"),
     ("--active-timeout", "0", "never"),
     ("--dedup", "0", "the default: no packet is left out"),
     ("--freshness", "0", "Data that is never fresh"),

@@ -70,7 +70,7 @@ impl MonitorMerger {
         Self {
             analyses: options.analyses,
             stage: options.enrichment.stage(),
-            alerts: Tracker::new(options.scan_threshold),
+            alerts: Tracker::new(options.scan_limits()),
             on_alert: alert,
             on_interval: interval,
             on_totals: totals,

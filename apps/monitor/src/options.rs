@@ -10,6 +10,7 @@ use ringtap_flow::{FlowTable, Metering, PART_BYTES, SLICE_BYTES};
 use ringtap_wire::{HashKey, Paths, Tunnels};
 use serde::{Serialize, Serializer};
 
+use crate::alerts::ScanLimits;
 use crate::analyses::activity::{Limits, row_bytes};
 use crate::analyses::volumes::{MOST_INTERVALS, ROW_UNITS};
 use crate::analyses::{Analyses, Context, Scope};
@@ -24,6 +25,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 const PAGE_NS: u64 = 60 * SECOND_NS;
 /// The threshold of P. Lee's, T. Bu's and G. Chandranmenon's paper for both kinds of scans.
 const SCAN_THRESHOLD: u32 = 20;
+/// Hosts that know many peers, as of games and file sharing, have fewer failed attempts over UDP.
+const UDP_SCAN_THRESHOLD: u32 = 20;
 /// Rows in each list of talkers.
 const TOP: usize = 10;
 /// The most of them.
@@ -86,6 +89,8 @@ pub struct Options {
     pub max_flows: Option<u64>,
     /// Number of failed attempts above which a source is a scanner.
     pub scan_threshold: u32,
+    /// Number of failed attempts over UDP, less the answered ones, above which a source is a scanner.
+    pub udp_scan_threshold: u32,
     /// Limits of a host in an interval; any limit enables activity.
     #[serde(skip_serializing_if = "has_none")]
     pub limits: Limits,
@@ -138,6 +143,7 @@ impl Default for Options {
             marks_ns: None,
             max_flows: None,
             scan_threshold: SCAN_THRESHOLD,
+            udp_scan_threshold: UDP_SCAN_THRESHOLD,
             limits: Limits::default(),
             top: TOP,
             events: false,
@@ -161,6 +167,14 @@ impl Options {
     fn on(&self) -> Analyses {
         let activity = self.analyses.activity || self.limits.any();
         Analyses { activity, watch: self.watch.is_some(), ..self.analyses }
+    }
+
+    /// When scans are alerts.
+    pub(crate) fn scan_limits(&self) -> ScanLimits {
+        ScanLimits {
+            thresholds: [self.scan_threshold, self.udp_scan_threshold],
+            udp_idle_ns: self.metering.timeouts.udp_ns,
+        }
     }
 
     /// Whether flow records are hashed: for a digest, now or after a merge.
@@ -191,6 +205,7 @@ impl Options {
     /// |---|---|---|---|
     /// | flow table, with facts | 103 | 128 | 128 |
     /// | scans | 59 | 108 | 112 |
+    /// | udp_scans, with room for a quarter of the flows | | | 28 |
     /// | talkers | 163 | 228 | 232 |
     /// | volumes | 89 | 88 | 100 |
     ///
@@ -218,6 +233,7 @@ impl Options {
             scope: Scope::Run,
             interval_ns: self.interval_ns,
             scan_threshold: self.scan_threshold,
+            udp_scan_threshold: self.udp_scan_threshold,
             limits: self.limits,
             top: self.top,
             watch: self.watch.clone(),
@@ -228,6 +244,7 @@ impl Options {
             hash_key,
             shares,
             suspects: Arc::default(),
+            udp_suspects: Arc::default(),
         }
     }
 
@@ -656,7 +673,7 @@ mod tests {
         };
         let all = flows(Analyses::ALL, 1 << 30, 1).unwrap();
         let few = flows("flows".parse().unwrap(), 1 << 30, 1).unwrap();
-        assert!(all * 572 + (20 << 20) < 1 << 30 && few > 4 * all, "{all}, {few}");
+        assert!(all * 600 + (20 << 20) < 1 << 30 && few > 4 * all, "{all}, {few}");
         assert!(flows(Analyses::ALL, 1 << 30, 64).unwrap() < all, "rings take memory, too");
         let error = flows(Analyses::ALL, 1 << 20, 1).unwrap_err().to_string();
         assert!(error.starts_with("invalid memory limit 1M: use at least "), "{error}");

@@ -12,7 +12,7 @@ pub struct Totals {
     pub flows_ended: [u64; EndReason::ALL.len()],
     /// Records of parts of flows, if flows are cut.
     pub flow_parts: u64,
-    /// SYNs and SYN-ACKs ignored by the scan analysis.
+    /// Attempts and answers ignored by the analyses of scans.
     pub attempts_ignored: u64,
     /// Whether the numbers of conversations are estimates.
     pub conversations_estimated: bool,

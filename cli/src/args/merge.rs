@@ -39,6 +39,9 @@ pub(crate) struct MergeArgs {
     /// Report a source as a scanner above this number of failed attempts [default: 20]
     #[arg(long, value_name = "N", value_parser = units::number_in(0..=u32::MAX), help_heading = "States")]
     pub(crate) scan_threshold: Option<u32>,
+    /// Report a source as a UDP scanner above this number of failed attempts, less the answered ones [default: 20]
+    #[arg(long, value_name = "N", value_parser = units::number_in(0..=u32::MAX), help_heading = "States")]
+    pub(crate) udp_scan_threshold: Option<u32>,
     /// Show this many rows in each list [default: 10]
     #[arg(long, value_name = "N", value_parser = units::number_in(0..=TOP_MOST), help_heading = "States")]
     pub(crate) top: Option<usize>,

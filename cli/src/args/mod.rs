@@ -150,7 +150,7 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Source")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Run these analyses: applications, flows, names, scans, talkers, volumes, all (these six), tcp
+    /// Run these analyses: applications, flows, names, scans, talkers, udp_scans, volumes, all (these seven), tcp
     /// (round-trip times, retransmissions) or activity (busiest hosts of each interval, by sketches)
     /// [default: all; with --tui or --web also activity]
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
@@ -214,6 +214,10 @@ pub(crate) struct MonitorArgs {
     /// Report a source as a scanner above this number of failed attempts [default: 20]
     #[arg(long, value_name = "N", value_parser = units::number_in(0..=u32::MAX), help_heading = "Analyses")]
     pub(crate) scan_threshold: Option<u32>,
+    /// Report a source as a UDP scanner above this number of failed attempts, less the answered ones
+    /// [default: 20]
+    #[arg(long, value_name = "N", value_parser = units::number_in(0..=u32::MAX), help_heading = "Analyses")]
+    pub(crate) udp_scan_threshold: Option<u32>,
     /// Print an alert when a host reaches a limit in an interval: dst-pps= or dst-bps= (average
     /// packets or bits received per second), src-peers= (distinct hosts that it sent to) or
     /// dst-peers= (distinct hosts that sent to it)

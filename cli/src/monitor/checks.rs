@@ -80,6 +80,12 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
         (args.keep_size.is_some(), has_files, "--keep-size", FILES),
         (args.keep_free.is_some(), has_files, "--keep-free", FILES),
         (args.scan_threshold.is_some(), analyses.scans, "--scan-threshold", "the analysis scans"),
+        (
+            args.udp_scan_threshold.is_some(),
+            analyses.udp_scans,
+            "--udp-scan-threshold",
+            "the analysis udp_scans",
+        ),
     ] {
         if given && !has_effect {
             return Err(Usage::of(format!("{flag} has no effect: it needs {needed}")));

@@ -169,6 +169,7 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
         page: args.web.is_some(),
         max_flows: args.max_flows,
         scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),
+        udp_scan_threshold: args.udp_scan_threshold.unwrap_or(defaults.udp_scan_threshold),
         limits: limits(args),
         top: args.top.unwrap_or(defaults.top),
         digest: args.digest,

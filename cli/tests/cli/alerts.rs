@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::common::{captures, office, output_of, ringtap};
+use crate::common::{captures, have, office, output_of, ringtap};
+use crate::net::{Background, Left, Net, NetCommands, Right};
 
 /// Runs over a capture with these flags; returns stdout, stderr and the exit code.
 fn run(capture: &Path, flags: &[&str]) -> (String, String, i32) {
@@ -352,6 +353,48 @@ fn a_source_that_scans_many_hosts_makes_one_alert_of_each_kind() {
         assert_eq!(of(1), json!([null, null, null, 40, [1, 2, 3, 4, 5, 6, 7, 8]]));
         assert_eq!(of(2), json!(["10.0.0.100", 1, null, null, ["10.0.0.100"]]));
         assert_eq!(all.len(), 6);
+    }
+}
+
+/// What nmap sends, and the kernel's ICMP messages.
+#[test]
+fn a_udp_scan_and_a_sweep_by_nmap_are_found() {
+    if !have("nmap") {
+        return;
+    }
+    let Some(net) = Net::new(1) else { return };
+    net.ip(Left, "addr add 10.9.0.1/24 dev left");
+    net.ip(Right, "addr add 10.9.0.2/24 dev right");
+    // All of them are the right end.
+    net.ip(Left, "route add 10.9.1.0/26 via 10.9.0.2");
+    net.ip(Right, "route add local 10.9.1.0/26 dev lo");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("alerts");
+    let place = format!("json:{}", path.display());
+    let flags = ["monitor", "-i", "right", "--report", "json", "--alert-to", &place];
+    let monitor = Background::start(net.ringtap(Right, &flags), "listening: ");
+    let scan = |flags: &[&str]| {
+        let all = ["-sU", "-n", "-Pn", "--max-retries", "0", "--min-rate", "500"];
+        let status = net.program(Left, "nmap").args(all).args(flags).output().unwrap().status;
+        assert!(status.success());
+    };
+    scan(&["-p", "2000-2049", "10.9.0.2"]);
+    scan(&["-p", "5060", "10.9.1.0/26"]);
+    monitor.interrupt();
+    let (report, errors, code) = monitor.end();
+    assert_eq!(code, 0, "{errors}");
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    let scans = &report["udp_scans"];
+    let (down, across) = (&scans["vertical"][0], &scans["horizontal"][0]);
+    let names = ["source", "target", "ports"].map(|name| &down[name]);
+    assert_eq!(json!(names), json!(["10.9.0.1", "10.9.0.2", 50]));
+    let names = ["source", "port", "protocol", "targets"].map(|name| &across[name]);
+    assert_eq!(json!(names), json!(["10.9.0.1", 5060, "udp", 64]));
+    let icmp = report["protocols"]["1"]["packets"].as_u64();
+    assert!(icmp > Some(0), "the right end said that ports are closed: {report}");
+    let text = fs::read_to_string(&path).unwrap();
+    for kind in ["udp_vertical_scan", "udp_horizontal_scan"] {
+        assert!(text.contains(&format!("\"begins\",\"kind\":\"{kind}\"")), "{text}");
     }
 }
 

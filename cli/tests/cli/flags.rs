@@ -19,6 +19,7 @@ fn a_flag_without_effect_is_refused() {
         ("monitor -r A --extract all,none", "none alone"),
         ("monitor -r A --extract none --names list", "omit --extract none"),
         ("monitor -r A --analyses flows --scan-threshold 9", "analysis scans"),
+        ("monitor -r A --analyses flows --udp-scan-threshold 9", "analysis udp_scans"),
         ("monitor -r A --timeouts nprobe --timeouts zeek", "two presets"),
         ("monitor -r A --timeouts tcp=1,tcp=2", "tcp= twice"),
         ("monitor -r A --timeouts tcp=1 --timeouts tcp=2", "tcp= twice"),

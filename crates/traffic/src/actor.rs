@@ -8,6 +8,8 @@
 //! flood  a SYN from each forged source, or an answer to it
 //! ```
 //!
+//! Over UDP SYNs and SYN-ACKs are datagrams.
+//!
 //! A script depends only on its specification, so the state after any number of steps is found by replaying it: no
 //! counters are updated while frames are generated.
 
@@ -111,6 +113,10 @@ impl Actor {
         } else {
             (passive, passive_port, active, port)
         };
+        let body = match &self.cast {
+            Cast::Scan { spec, .. } if spec.udp => Body::Udp,
+            _ => Body::Tcp { flags, seq, ack, window: WINDOW },
+        };
         Packet {
             source,
             destination,
@@ -118,7 +124,7 @@ impl Actor {
             destination_port,
             vlan: 0,
             ident: self.sent,
-            body: Body::Tcp { flags, seq, ack, window: WINDOW },
+            body,
             payload: 0,
         }
     }

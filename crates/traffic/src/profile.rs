@@ -124,7 +124,7 @@ pub struct Applications {
 
 /// Sources that try each of `targets` × `ports` once.
 ///
-/// A failed attempt is a TCP SYN to a distinct (address, port) that no SYN-ACK answers.
+/// A failed attempt is a TCP SYN to a distinct (address, port) that no SYN-ACK answers, or a datagram without an answer.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScanSpec {
@@ -150,6 +150,8 @@ pub struct ScanSpec {
     pub insist: bool,
     /// IPv6 instead of IPv4.
     pub ipv6: bool,
+    /// Datagrams without a payload instead of SYNs, answered by such datagrams or, without `reset`, not at all.
+    pub udp: bool,
 }
 
 /// One victim, one port, and many forged sources (address, port) with one frame each: not a scan.
@@ -442,6 +444,7 @@ impl ScanSpec {
         let answered = u64::from(self.answered) <= self.attempts();
         range("scans.answered", self.answered, answered, "no more than targets × ports")?;
         range("scans.share", self.share, (0.0..=1.0).contains(&self.share), "0 to 1")?;
+        range("scans.reset", self.reset, !(self.udp && self.reset), "false for UDP")?;
         range("scans.resends", self.resends, self.resends <= 16, "0 to 16")
     }
 }
@@ -461,6 +464,7 @@ impl Default for ScanSpec {
             resends: 0,
             insist: false,
             ipv6: false,
+            udp: false,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::actor::{Act, Actor, Cast};
 use crate::address::Address;
 use crate::exchanges::{ApplicationTruth, Exchanges, Replayed};
 use crate::flow::{Conversation, Flow};
-use crate::profile::{Profile, Seen};
+use crate::profile::{Profile, ScanSpec, Seen};
 use crate::records::RecordSums;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -56,6 +56,9 @@ pub struct Truth {
     pub scan_threshold: u32,
     /// Scans at that threshold.
     pub scans: Scans,
+    /// Scans over UDP at that threshold; an attempt that is answered offsets a failed one.
+    #[serde(skip_serializing_if = "Scans::is_empty")]
+    pub udp_scans: Scans,
     /// The ten sources with the most traffic.
     pub talkers: Talkers,
     /// Totals of the flow records, if the generator metered them.
@@ -214,6 +217,7 @@ impl Truth {
             one_way_flows: sums.one_way,
             scan_threshold: profile.scan_threshold,
             scans: Scans::default(),
+            udp_scans: Scans::default(),
             talkers: sums.talkers(),
             records: None,
             applications: exchanges.map(Exchanges::truth),
@@ -221,6 +225,7 @@ impl Truth {
             open,
         };
         truth.scans = truth.scans(profile.scan_threshold);
+        truth.udp_scans = truth.udp_scans(profile.scan_threshold);
         truth
     }
 
@@ -229,33 +234,8 @@ impl Truth {
         let mut scans = Scans::default();
         for actor in &self.actors {
             match &actor.cast {
-                Cast::Scan { spec, .. } => {
-                    let mut targets = vec![0u32; spec.targets as usize];
-                    let mut ports = vec![0u32; spec.ports as usize];
-                    for step in actor.replay() {
-                        let target = &mut targets[(step.attempt % spec.targets) as usize];
-                        let port = &mut ports[(step.attempt / spec.targets) as usize];
-                        match step.act {
-                            Act::Syn => (*target, *port) = (*target + 1, *port + 1),
-                            Act::SynAck => (*target, *port) = (*target - 1, *port - 1),
-                            Act::SynAgain | Act::Reset => {}
-                        }
-                    }
-                    let source = actor.parties(0).0.to_ip();
-                    let verticals = (0u32..).zip(targets).filter(|&(_, ports)| ports > threshold);
-                    scans.vertical.extend(verticals.map(|(index, ports)| VerticalScan {
-                        source,
-                        target: actor.target(index).to_ip(),
-                        ports,
-                    }));
-                    let horizontals =
-                        (spec.first_port..).zip(ports).filter(|&(_, targets)| targets > threshold);
-                    scans.horizontal.extend(horizontals.map(|(port, targets)| HorizontalScan {
-                        source,
-                        port,
-                        targets,
-                    }));
-                }
+                Cast::Scan { spec, .. } if !spec.udp => scans.add(actor, spec, threshold),
+                Cast::Scan { .. } => {}
                 Cast::Flood { spec, .. } if spec.seen == Seen::Attack && threshold == 0 => {
                     // An address that is used again with another port makes no new attempt.
                     for step in actor.replay().take(spec.sources as usize) {
@@ -277,7 +257,60 @@ impl Truth {
     }
 }
 
+impl Truth {
+    /// The scanners over UDP with more than `threshold` failed attempts, less those that were answered. Flows of other
+    /// hosts are left out.
+    pub fn udp_scans(&self, threshold: u32) -> Scans {
+        let mut scans = Scans::default();
+        for actor in &self.actors {
+            if let Cast::Scan { spec, .. } = &actor.cast
+                && spec.udp
+            {
+                scans.add(actor, spec, threshold);
+            }
+        }
+        scans.vertical.sort_unstable();
+        scans.horizontal.sort_unstable();
+        scans
+    }
+}
+
 impl Scans {
+    fn is_empty(&self) -> bool {
+        self.vertical.is_empty() && self.horizontal.is_empty()
+    }
+
+    /// Adds the scans of an actor.
+    fn add(&mut self, actor: &Actor, spec: &ScanSpec, threshold: u32) {
+        // An answer withdraws an attempt, and over UDP it also offsets another one.
+        let answer = if spec.udp { -2 } else { -1 };
+        let mut targets = vec![0i64; spec.targets as usize];
+        let mut ports = vec![0i64; spec.ports as usize];
+        for step in actor.replay() {
+            let more = match step.act {
+                Act::Syn => 1,
+                Act::SynAck => answer,
+                Act::SynAgain | Act::Reset => 0,
+            };
+            targets[(step.attempt % spec.targets) as usize] += more;
+            ports[(step.attempt / spec.targets) as usize] += more;
+        }
+        let source = actor.parties(0).0.to_ip();
+        let is_scan = |failed: &i64| *failed > threshold.into();
+        let verticals = (0u32..).zip(targets).filter(|(_, ports)| is_scan(ports));
+        self.vertical.extend(verticals.map(|(index, ports)| VerticalScan {
+            source,
+            target: actor.target(index).to_ip(),
+            ports: ports as u32,
+        }));
+        let horizontals = (spec.first_port..).zip(ports).filter(|(_, targets)| is_scan(targets));
+        self.horizontal.extend(horizontals.map(|(port, targets)| HorizontalScan {
+            source,
+            port,
+            targets: targets as u32,
+        }));
+    }
+
     /// Adds a source with one failed attempt.
     fn add_single(&mut self, source: IpAddr, target: IpAddr, port: u16) {
         self.vertical.push(VerticalScan { source, target, ports: 1 });
@@ -323,7 +356,11 @@ impl Sums {
     }
 
     fn add_actor(&mut self, actor: &Actor) {
-        let octets = |packets: u64, address: Address| packets * if address.ipv6 { 60 } else { 40 };
+        let is_udp = matches!(&actor.cast, Cast::Scan { spec, .. } if spec.udp);
+        let headers = if is_udp { 8 } else { 20 };
+        let octets = |packets: u64, address: Address| {
+            packets * (headers + if address.ipv6 { 40 } else { 20 })
+        };
         match &actor.cast {
             Cast::Scan { spec, .. } => {
                 let (mut sent, mut answers) = (0, vec![0u64; spec.targets as usize]);
@@ -335,8 +372,12 @@ impl Sums {
                         }
                     }
                     // Each attempt is a conversation with at most one answer.
-                    self.conversations.tcp += u64::from(step.act == Act::Syn);
-                    self.one_way.tcp += u64::from(step.act != Act::SynAgain);
+                    for (sum, is_new) in [
+                        (&mut self.conversations, step.act == Act::Syn),
+                        (&mut self.one_way, step.act != Act::SynAgain),
+                    ] {
+                        *if is_udp { &mut sum.udp } else { &mut sum.tcp } += u64::from(is_new);
+                    }
                 }
                 let scanner = actor.parties(0).0;
                 self.add_source(scanner, sent, octets(sent, scanner));

@@ -162,6 +162,7 @@ fn states(plan: &Plan, capture: &Capture) -> Vec<Vec<u8>> {
 fn merged(states: &[Vec<u8>]) -> Merged {
     let choices = Choices {
         scan_threshold: 20,
+        udp_scan_threshold: 20,
         top: ringtap_monitor::TOP_MOST,
         digest: true,
         names: Names::built_in(),

@@ -192,6 +192,40 @@ fn every_failed_attempt_is_counted_and_only_scans_are_reported_as_scans() {
     assert!(expected.is_empty(), "missing files: {expected:?}");
 }
 
+/// Scans over UDP in all captures, of which the content explains each: a host of Gnutella asks the peers that it knows from
+/// earlier, most of which are gone. The scan of o047 has 13 ports, as many as that program sends without an answer.
+#[test]
+fn only_scans_over_udp_are_reported_as_such() {
+    let Some(folder) = traces() else { return };
+    let applications = std::fs::read_dir(folder.join("applications")).unwrap();
+    let files = applications.map(|entry| entry.unwrap().path());
+    let is_capture = |path: &std::path::PathBuf| {
+        path.extension().is_some_and(|own| own.to_string_lossy().starts_with("pcap"))
+    };
+    let all: Vec<_> = manifest(&folder).into_keys().chain(files.filter(is_capture)).collect();
+    assert!(all.len() > 120, "{}", all.len());
+    let found = |path: &Path, threshold: u32| {
+        let plan = reference(request().app(|o| o.udp_scan_threshold = threshold));
+        let outcome = run(&plan, &Capture::File(path.into()));
+        let scans = outcome.run.report.sections.udp_scans.unwrap();
+        let down = scans.vertical.iter().map(|scan| format!("{} {}", scan.source, scan.ports));
+        let across = scans
+            .horizontal
+            .iter()
+            .map(|scan| format!("{} port {} {}", scan.source, scan.port, scan.targets));
+        down.chain(across).collect::<Vec<_>>()
+    };
+    for path in all {
+        let expected: &[&str] = match &*name(&path) {
+            "o004-gnutella.pcap" => &["10.0.2.15 port 6346 73"],
+            _ => &[],
+        };
+        assert_eq!(found(&path, 20), expected, "{}", path.display());
+    }
+    let nmap = folder.join("o047-nmap_udp_version.pcap");
+    assert_eq!(found(&nmap, 12), ["192.168.177.151 13"]);
+}
+
 /// The baseline has an id for each direction and each ICMP message. A record has one id, which for
 /// ICMP is that of the flow's first message. So each of our ids must be in the baseline, and a
 /// baseline id may be missing only for ICMP between two hosts for which we have an ICMP record.

@@ -57,6 +57,25 @@ fn check(name: &str, outcome: &Outcome, truth: &Truth) {
         "{name}"
     );
 
+    let scans = report.sections.udp_scans.as_ref().unwrap();
+    let vertical: BTreeSet<_> =
+        scans.vertical.iter().map(|s| (s.source, s.target, s.ports)).collect();
+    let horizontal: BTreeSet<_> =
+        scans.horizontal.iter().map(|s| (s.source, s.port, s.targets)).collect();
+    let true_scans = &truth.udp_scans;
+    let true_vertical = true_scans.vertical.iter();
+    assert_eq!(
+        vertical,
+        true_vertical.map(|s| (s.source, s.target, u64::from(s.ports))).collect(),
+        "{name}"
+    );
+    let true_horizontal = true_scans.horizontal.iter();
+    assert_eq!(
+        horizontal,
+        true_horizontal.map(|s| (s.source, s.port, u64::from(s.targets))).collect(),
+        "{name}"
+    );
+
     let flows = report.flows.as_ref().unwrap();
     assert_eq!(flows.end_reasons.values().sum::<u64>(), flows.records, "{name}");
     assert_eq!(flows.end_reasons["lack_of_resources"], 0, "{name}");
@@ -100,6 +119,37 @@ fn reports_of_any_number_of_packets_match_the_truth() {
         let (bytes, truth) = generate(&profile("scans", packets, 500), 9);
         check("scans", &run(&reference(request()), &Capture::Bytes(bytes)), &truth);
     }
+}
+
+/// Scans over UDP with as many failed attempts as the threshold, one more, and many; with answers, and repeated.
+#[test]
+fn scans_of_udp_match_the_truth() {
+    let mut profile = profile("mix", 60_000, 2_000);
+    profile.scans.clear();
+    for ipv6 in [false, true] {
+        let scan =
+            ScanSpec { udp: true, sources: 2, first_port: 2_000, ipv6, ..ScanSpec::default() };
+        for failed in [20, 21, 300] {
+            for answered in [0, 7] {
+                let some = failed + 2 * answered;
+                let scan = ScanSpec { answered, resends: answered % 3, ..scan.clone() };
+                profile.scans.push(ScanSpec { ports: some, ..scan.clone() });
+                profile.scans.push(ScanSpec { targets: some, ports: 1, ..scan.clone() });
+                profile.scans.push(ScanSpec { targets: some, ports: 1, late: true, ..scan });
+            }
+        }
+        profile.scans.push(ScanSpec { targets: 25, ports: 25, answered: 40, ..scan });
+    }
+    let (bytes, truth) = generate(&profile, 3);
+    let (vertical, horizontal) = (truth.udp_scans.vertical.len(), truth.udp_scans.horizontal.len());
+    assert!(vertical > 16 && horizontal > 32, "{vertical} {horizontal}");
+    let capture = Capture::Bytes(bytes);
+    check("udp", &run(&reference(request()), &capture), &truth);
+    for skeleton in skeletons() {
+        let plan = parallel(request(), skeleton, (2, 3), Ring::default(), (4096, 50));
+        check("udp", &run(&plan, &capture), &truth);
+    }
+    super::equality::agrees_everywhere("udp", &capture, &request(), &[(64, 8)], 1);
 }
 
 /// A record in the form of the truth.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Serialize, Serializer};
 
-use super::{Alert, Member, ScanKind, Subject};
+use super::{Alert, Member, Subject};
 use crate::flow_ends::FlowEnds;
 use crate::time::Time;
 
@@ -97,13 +97,10 @@ impl<'a> Fields<'a> {
             Subject::Scan { kind, source, sample, scans } => {
                 let own = Self { source: Some(*source), sample: Some(sample), ..none };
                 let only = sample.first().filter(|_| *scans == 1);
-                match kind {
-                    ScanKind::Vertical => {
-                        Self { target: only.and_then(Member::target), targets: Some(*scans), ..own }
-                    }
-                    ScanKind::Horizontal => {
-                        Self { port: only.and_then(Member::port), ports: Some(*scans), ..own }
-                    }
+                if kind.is_vertical() {
+                    Self { target: only.and_then(Member::target), targets: Some(*scans), ..own }
+                } else {
+                    Self { port: only.and_then(Member::port), ports: Some(*scans), ..own }
                 }
             }
             &Subject::Flood { target } => Self { target: Some(target), ..none },
@@ -159,7 +156,7 @@ impl Serialize for Alert {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alerts::{AlertState, Flood};
+    use crate::alerts::{AlertState, Flood, ScanKind};
 
     #[test]
     fn an_object_has_the_fields_of_its_kind() {

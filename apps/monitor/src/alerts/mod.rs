@@ -17,8 +17,10 @@ use ringtap_enrich::{EntryKind, Stage};
 use ringtap_flow::FlowKey;
 use serde::Serialize;
 
+use crate::analyses::scans::rows::ScanProtocol;
 use crate::time::Time;
 
+pub(crate) use scans::ScanLimits;
 pub(crate) use tracker::Tracker;
 
 /// Receives each change.
@@ -140,18 +142,53 @@ impl Subject {
 /// The kind of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ScanKind {
-    /// One source, one target, many ports.
+    /// One source, one target, many TCP ports.
     Vertical,
-    /// One source, one port, many targets.
+    /// One source, one TCP port, many targets.
     Horizontal,
+    /// One source, one target, many UDP ports.
+    UdpVertical,
+    /// One source, one UDP port, many targets.
+    UdpHorizontal,
 }
 
 impl ScanKind {
+    /// The vertical scans of a protocol.
+    pub(crate) const fn vertical(protocol: ScanProtocol) -> Self {
+        match protocol {
+            ScanProtocol::Tcp => Self::Vertical,
+            ScanProtocol::Udp => Self::UdpVertical,
+        }
+    }
+
+    /// The horizontal scans of a protocol.
+    pub(crate) const fn horizontal(protocol: ScanProtocol) -> Self {
+        match protocol {
+            ScanProtocol::Tcp => Self::Horizontal,
+            ScanProtocol::Udp => Self::UdpHorizontal,
+        }
+    }
+
+    /// The protocol.
+    pub const fn protocol(self) -> ScanProtocol {
+        match self {
+            Self::Vertical | Self::Horizontal => ScanProtocol::Tcp,
+            Self::UdpVertical | Self::UdpHorizontal => ScanProtocol::Udp,
+        }
+    }
+
+    /// Whether it is of many ports.
+    pub const fn is_vertical(self) -> bool {
+        matches!(self, Self::Vertical | Self::UdpVertical)
+    }
+
     /// Its name in outputs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Vertical => "vertical_scan",
             Self::Horizontal => "horizontal_scan",
+            Self::UdpVertical => "udp_vertical_scan",
+            Self::UdpHorizontal => "udp_horizontal_scan",
         }
     }
 }

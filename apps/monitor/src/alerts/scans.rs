@@ -8,10 +8,34 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::{Alert, AlertState, Emit, Member, ScanId, ScanKind, Subject};
+use crate::analyses::scans::rows::ScanProtocol;
 use crate::time::Time;
 
 /// A scan ends when it has no new failed attempt for this time.
 pub(super) const QUIET_NS: u64 = 60_000_000_000;
+
+/// What decides when the scans of a source are an alert.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScanLimits {
+    /// More failed attempts than this are a scan, by [`ScanProtocol`].
+    pub(crate) thresholds: [u32; 2],
+    /// A flow of UDP without an answer ends this long after its last packet, and is a failed attempt only then.
+    pub(crate) udp_idle_ns: u64,
+}
+
+impl ScanLimits {
+    fn threshold(&self, kind: ScanKind) -> u64 {
+        self.thresholds[kind.protocol() as usize].into()
+    }
+
+    /// The time beyond [`QUIET_NS`] until scans are known to be over.
+    fn late_ns(&self, kind: ScanKind) -> u64 {
+        match kind.protocol() {
+            ScanProtocol::Tcp => 0,
+            ScanProtocol::Udp => self.udp_idle_ns,
+        }
+    }
+}
 
 /// Targets or ports that an alert lists.
 const LISTED: usize = 8;
@@ -19,8 +43,8 @@ const LISTED: usize = 8;
 type Key = (ScanKind, IpAddr);
 
 /// All scans that are open or ended.
-#[derive(Default)]
 pub(super) struct ScanAlerts {
+    limits: ScanLimits,
     groups: BTreeMap<Key, Group>,
     /// Members of all groups, and of ended ones.
     members: usize,
@@ -48,6 +72,11 @@ struct Group {
 }
 
 impl ScanAlerts {
+    pub(super) fn new(limits: ScanLimits) -> Self {
+        let (groups, changed) = (BTreeMap::new(), Vec::new());
+        Self { limits, groups, members: 0, ended: 0, changed }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.members
     }
@@ -103,13 +132,7 @@ impl ScanAlerts {
     }
 
     /// Reports the changes of a mark. With `closing`, only new alerts matter.
-    pub(super) fn settle(
-        &mut self,
-        threshold: u64,
-        last_id: &mut u64,
-        closing: bool,
-        emit: Emit<'_>,
-    ) {
+    pub(super) fn settle(&mut self, last_id: &mut u64, closing: bool, emit: Emit<'_>) {
         for key in std::mem::take(&mut self.changed) {
             let Some(group) = self.groups.get_mut(&key) else { continue };
             group.is_changed = false;
@@ -119,7 +142,7 @@ impl ScanAlerts {
                     group.reported = number;
                     emit(&group.alert(AlertState::Continues, key, group.grown));
                 }
-            } else if group.id == 0 || number - counted > threshold {
+            } else if group.id == 0 || number - counted > self.limits.threshold(key.0) {
                 self.ended -= if group.id > 0 { group.members.len() } else { 0 };
                 *last_id += 1;
                 (group.id, group.open, group.reported) = (*last_id, true, number);
@@ -132,14 +155,16 @@ impl ScanAlerts {
     /// Ends groups without new attempts, as alerts; returns since when an open one may be quiet.
     pub(super) fn end_quiet(&mut self, now: Time, over: &mut Vec<Alert>) -> u64 {
         let mut quiet_since_ns = u64::MAX;
-        for (key, group) in self.groups.iter_mut().filter(|(_, group)| group.open) {
-            if now.0.saturating_sub(group.grown.0) < QUIET_NS {
-                quiet_since_ns = quiet_since_ns.min(group.grown.0);
+        let Self { limits, groups, ended, .. } = self;
+        for (key, group) in groups.iter_mut().filter(|(_, group)| group.open) {
+            let since_ns = group.grown.0.saturating_add(limits.late_ns(key.0));
+            if now.0.saturating_sub(since_ns) < QUIET_NS {
+                quiet_since_ns = quiet_since_ns.min(since_ns);
                 continue;
             }
-            let time = Time(group.grown.0.saturating_add(QUIET_NS));
+            let time = Time(since_ns.saturating_add(QUIET_NS));
             over.push(group.alert(AlertState::Ends, *key, time));
-            self.ended += group.members.len();
+            *ended += group.members.len();
             group.close();
         }
         quiet_since_ns
@@ -147,7 +172,8 @@ impl ScanAlerts {
 
     /// The ends of all open groups, at the end of the run.
     pub(super) fn end(&mut self) -> Vec<Alert> {
-        let groups = std::mem::take(self).groups;
+        let emptied = Self::new(self.limits);
+        let groups = std::mem::replace(self, emptied).groups;
         let open = groups.iter().filter(|(_, group)| group.open);
         open.map(|(key, group)| group.alert(AlertState::Ends, *key, group.grown)).collect()
     }

@@ -7,7 +7,8 @@ use ringtap_base::text::shown;
 use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bit_rate, count, of, rate};
 
-use super::{Alert, AlertState, Flood, FloodKind, Member, ScanKind, Subject};
+use super::{Alert, AlertState, Flood, FloodKind, Member, Subject};
+use crate::analyses::scans::rows::ScanProtocol;
 
 /// The sentence, without state and time.
 impl fmt::Display for Alert {
@@ -15,20 +16,23 @@ impl fmt::Display for Alert {
         let number = count(self.number);
         match &self.subject {
             Subject::Scan { kind, source, sample, scans } => {
-                let first = sample.first().map(Member::text).unwrap_or_default();
-                let failed = match (kind, scans) {
-                    (ScanKind::Vertical, 1) => format!("{number} ports failed"),
-                    (ScanKind::Horizontal, 1) => format!("{number} targets failed"),
+                let protocol = kind.protocol();
+                let first = sample.first().map(|member| member.text(protocol)).unwrap_or_default();
+                let [udp, over] = match protocol {
+                    ScanProtocol::Tcp => [""; 2],
+                    ScanProtocol::Udp => ["UDP ", " over UDP"],
+                };
+                let failed = match (kind.is_vertical(), scans) {
+                    (true, 1) => format!("{number} {udp}ports failed"),
+                    (false, 1) => format!("{number} targets failed"),
                     _ => format!("{number} attempts failed"),
                 };
-                let what = match (kind, scans) {
+                let what = match (kind.is_vertical(), scans) {
                     (_, 1) => first,
-                    (ScanKind::Vertical, hosts) => {
-                        format!("{} hosts, first {first}", count(*hosts))
+                    (true, hosts) => {
+                        format!("{} hosts{over}, first {first}", count(*hosts))
                     }
-                    (ScanKind::Horizontal, ports) => {
-                        format!("{} ports, first {first}", count(*ports))
-                    }
+                    (false, ports) => format!("{} ports, first {first}", count(*ports)),
                 };
                 match self.state {
                     AlertState::Begins | AlertState::Continues => {
@@ -77,10 +81,10 @@ impl fmt::Display for Alert {
 }
 
 impl Member {
-    fn text(&self) -> String {
+    fn text(&self, protocol: ScanProtocol) -> String {
         match self {
             Self::Target(target) => target.to_string(),
-            Self::Port(port) => format!("port {port}/tcp"),
+            Self::Port(port) => format!("port {port}/{}", protocol.name()),
         }
     }
 }
@@ -123,6 +127,7 @@ mod tests {
     use ringtap_wire::PacketRecord;
 
     use super::*;
+    use crate::alerts::ScanKind;
     use crate::time::Time;
 
     fn text(state: AlertState, subject: Subject, number: u64, flood: Option<Flood>) -> String {
@@ -154,6 +159,25 @@ mod tests {
         assert_eq!(horizontal(1), "10.0.0.1 scans port 22/tcp: 42 targets failed so far");
         let several = "10.0.0.1 scans 2 ports, first port 22/tcp: 42 attempts failed so far";
         assert_eq!(horizontal(2), several);
+        let ends = |kind, sample: &[Member], scans| scan(AlertState::Ends, kind, sample, scans, 42);
+        for (kind, sample, scans, text) in [
+            (ScanKind::UdpVertical, target, 1, "10.0.0.2: 42 UDP ports failed"),
+            (
+                ScanKind::UdpVertical,
+                target,
+                2,
+                "2 hosts over UDP, first 10.0.0.2: 42 attempts failed",
+            ),
+            (ScanKind::UdpHorizontal, [Member::Port(53)], 1, "port 53/udp: 42 targets failed"),
+            (
+                ScanKind::UdpHorizontal,
+                [Member::Port(53)],
+                2,
+                "2 ports, first port 53/udp: 42 attempts failed",
+            ),
+        ] {
+            assert_eq!(ends(kind, &sample, scans), format!("10.0.0.1 scans {text}"));
+        }
     }
 
     #[test]

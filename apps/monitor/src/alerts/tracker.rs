@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use super::scans::{QUIET_NS, ScanAlerts};
+use super::scans::{QUIET_NS, ScanAlerts, ScanLimits};
 use super::{Alert, AlertState, Emit, Flood, Reached, ScanId, Signal, Subject};
 use crate::time::Time;
 
@@ -29,8 +29,6 @@ const MOST: usize = 65_536;
 
 /// The alerts of a run.
 pub(crate) struct Tracker {
-    /// More failed attempts than this are a scan.
-    threshold: u64,
     most: usize,
     /// The number of the last alert.
     last_id: u64,
@@ -74,16 +72,15 @@ struct Watch {
 }
 
 impl Tracker {
-    pub(crate) fn new(threshold: u32) -> Self {
-        Self::with_room(threshold, MOST)
+    pub(crate) fn new(limits: ScanLimits) -> Self {
+        Self::with_room(limits, MOST)
     }
 
-    fn with_room(threshold: u32, most: usize) -> Self {
+    fn with_room(limits: ScanLimits, most: usize) -> Self {
         Self {
-            threshold: threshold.into(),
             most,
             last_id: 0,
-            scans: ScanAlerts::default(),
+            scans: ScanAlerts::new(limits),
             hosts: BTreeMap::new(),
             watched: BTreeMap::new(),
             quiet_since_ns: u64::MAX,
@@ -149,8 +146,8 @@ impl Tracker {
 
     /// Reports the changes of scans.
     fn settle(&mut self, emit: Emit<'_>) {
-        let Self { scans, threshold, last_id, closing, .. } = self;
-        scans.settle(*threshold, last_id, *closing, emit);
+        let Self { scans, last_id, closing, .. } = self;
+        scans.settle(last_id, *closing, emit);
     }
 
     /// A host reached a watched entry for the first time. Hosts that come in the order of time give equal changes at any marks.
@@ -332,6 +329,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
     const THRESHOLD: u32 = 20;
+    const LIMITS: ScanLimits = ScanLimits { thresholds: [THRESHOLD, 2], udp_idle_ns: 30 * SECOND };
 
     /// A tracker and its changes: number of the alert, change, size, seconds.
     struct Followed {
@@ -341,7 +339,7 @@ mod tests {
 
     impl Followed {
         fn new(most: usize) -> Self {
-            Self { tracker: Tracker::with_room(THRESHOLD, most), changes: Vec::new() }
+            Self { tracker: Tracker::with_room(LIMITS, most), changes: Vec::new() }
         }
 
         /// A mark with these signals; returns the changes at it.
@@ -445,8 +443,26 @@ mod tests {
     }
 
     #[test]
+    fn scans_of_udp_have_their_threshold_and_end_later() {
+        let source = IpAddr::from([10, 0, 0, 1]);
+        let scan = |port, seconds: u64, number| {
+            let (kind, member) = (ScanKind::UdpHorizontal, Member::Port(port));
+            let (time, scan) = (Time(seconds * SECOND), ScanId { kind, source, member });
+            Signal::Scan { time, scan, number, crossed: true }
+        };
+        let mut all = Followed::new(MOST);
+        assert_eq!(all.mark(45, vec![scan(53, 10, 3)]), [(1, Begins, 3, 10)]);
+        // Their attempts are known when the flows have ended.
+        assert_eq!(all.mark(99, vec![]), []);
+        assert_eq!(all.mark(100, vec![]), [(1, Ends, 3, 100)]);
+        assert_eq!(all.mark(110, vec![scan(53, 70, 5)]), []);
+        assert_eq!(all.mark(120, vec![scan(54, 80, 1)]), [(2, Begins, 6, 80)]);
+        assert_eq!(all.end(), [(2, Ends, 6, 80)]);
+    }
+
+    #[test]
     fn an_alert_of_scans_lists_the_lowest_of_them() {
-        let mut tracker = Tracker::new(THRESHOLD);
+        let mut tracker = Tracker::new(LIMITS);
         let mut subjects = Vec::new();
         for port in (1..=20).rev() {
             let scan = ScanId { member: Member::Port(port), ..id(1) };
@@ -552,7 +568,7 @@ mod tests {
             hits: seconds,
         };
         let of = |marks: &[(u64, Vec<Signal>)]| {
-            let (mut tracker, mut changes) = (Tracker::new(THRESHOLD), Vec::new());
+            let (mut tracker, mut changes) = (Tracker::new(LIMITS), Vec::new());
             let mut emit = |alert: &Alert| {
                 let Subject::Watched { hits, .. } = &alert.subject else { panic!("{alert:?}") };
                 changes.push((alert.state, alert.time.0 / SECOND, *hits));

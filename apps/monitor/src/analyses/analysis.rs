@@ -37,6 +37,8 @@ pub struct Context {
     pub interval_ns: Option<u64>,
     /// Number of failed attempts above which a source is a scanner.
     pub scan_threshold: u32,
+    /// Number of failed attempts over UDP, less the answered ones, above which a source is a scanner.
+    pub udp_scan_threshold: u32,
     /// Limits of a host in an interval.
     pub limits: Limits,
     /// Rows in each list.
@@ -59,6 +61,8 @@ pub struct Context {
     pub shares: Vec<u32>,
     /// Sources that may be scanning, marked by the workers.
     pub suspects: Arc<Suspects>,
+    /// Sources that may be scanning over UDP.
+    pub udp_suspects: Arc<Suspects>,
 }
 
 impl Context {

@@ -293,7 +293,9 @@ macro_rules! analyses {
 // In the order of the report.
 analyses! {
     /// Vertical and horizontal port scans.
-    scans: scans::ScanTable,
+    scans: scans::ScanTable<scans::Tcp>,
+    /// Vertical and horizontal port scans over UDP.
+    udp_scans: scans::ScanTable<scans::Udp>,
     /// The hosts that sent and received most.
     talkers: talkers::TalkerTable,
     /// Volumes by application.

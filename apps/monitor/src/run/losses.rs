@@ -16,7 +16,7 @@ use ringtap_export::{Items, Summary};
 use ringtap_extract::Unread;
 
 use super::outcome::Outcome;
-use crate::report::{Report, Sections};
+use crate::report::{Report, Scans, Sections};
 use crate::state::PACKETS_DROPPED;
 use crate::{Options, Totals};
 
@@ -140,14 +140,17 @@ pub static LOSSES: &[Loss] = &[
         .warning(
             "{count} alerts were not reported, because as many as are followed at a time were open",
         )
-        .remedy("raise --scan-threshold or the limits of --alert")
+        .remedy("raise --scan-threshold, --udp-scan-threshold or the limits of --alert")
         .metric("alerts_without_room_total")
         .live("alerts without room", |_, now| now.alerts_without_room),
     loss(
-        "connection attempts ignored by the scan analysis",
-        Section(|of| Some(of.scans.as_ref()?.attempts_ignored)),
+        "attempts ignored by the analyses of scans",
+        Section(|of| {
+            let ignored = |own: &Option<Scans>| own.as_ref().map(|own| own.attempts_ignored);
+            ignored(&of.scans).into_iter().chain(ignored(&of.udp_scans)).reduce(|a, b| a + b)
+        }),
     )
-    .warning("the scan analysis ignored {count} connection attempts for lack of memory")
+    .warning("the analyses of scans ignored {count} attempts for lack of memory")
     .remedy("raise --memory or --max-flows")
     .metric("scan_attempts_ignored_total")
     .live("scan attempts ignored", |_, now| now.attempts_ignored),

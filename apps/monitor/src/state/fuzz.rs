@@ -20,6 +20,7 @@ pub fn fuzz(bytes: &[u8]) {
 fn check(image: &[u8]) {
     let choices = Choices {
         scan_threshold: 2,
+        udp_scan_threshold: 2,
         top: 3,
         digest: true,
         names: Names::built_in(),

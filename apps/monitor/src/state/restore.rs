@@ -30,6 +30,8 @@ use crate::report::Report;
 pub struct Choices {
     /// Number of failed attempts above which a source is a scanner.
     pub scan_threshold: u32,
+    /// Number of failed attempts over UDP, less the answered ones, above which a source is a scanner.
+    pub udp_scan_threshold: u32,
     /// Rows in each list.
     pub top: usize,
     /// Whether to compute a digest.
@@ -66,6 +68,7 @@ pub fn report<R: Read>(inputs: Vec<R>, choices: &Choices) -> Result<Merged, Merg
     let header = inputs.header.clone();
     let app = Options {
         scan_threshold: choices.scan_threshold,
+        udp_scan_threshold: choices.udp_scan_threshold,
         top: choices.top,
         digest: choices.digest,
         names: Arc::clone(&choices.names),
@@ -292,6 +295,7 @@ mod tests {
     fn volumes(states: &[Vec<u8>]) -> Result<(u64, u64, u64), MergeError> {
         let choices = Choices {
             scan_threshold: 1,
+            udp_scan_threshold: 1,
             top: 10,
             digest: false,
             names: Names::built_in(),

@@ -295,6 +295,7 @@ proptest! {
                 resends: more[7],
                 insist: flag,
                 ipv6: flag,
+                udp: flag,
             }],
             floods: vec![FloodSpec { sources: more[7], share: floats[8], ..FloodSpec::default() }],
             steady: flag,

@@ -94,6 +94,48 @@ impl Recount {
         }
     }
 
+    /// The scans over UDP by scanners, as the addresses of `crates/traffic/src/address.rs` show.
+    fn udp_scans(&self, threshold: u32) -> Scans {
+        let is_scanner = |source: &IpAddr| match source {
+            IpAddr::V4(source) => (source.to_bits() ^ 0x6440_0000) >> 21 == 0,
+            IpAddr::V6(source) => source.segments()[..3] == [0x2001, 0xdb8, 3],
+        };
+        let mut attempts = BTreeMap::<_, i64>::new();
+        for ip in self.frames.iter().filter_map(|s| s.ip.as_ref()) {
+            let (17, Some((from, to))) = (ip.protocol, ip.ports) else { continue };
+            if is_scanner(&ip.source) {
+                attempts.entry((ip.source, ip.destination, to)).or_insert(1);
+            } else if is_scanner(&ip.destination) {
+                attempts.insert((ip.destination, ip.source, from), -1);
+            }
+        }
+        let mut ports = BTreeMap::<_, i64>::new();
+        let mut targets = BTreeMap::<_, i64>::new();
+        for ((source, target, port), failed) in attempts {
+            *ports.entry((source, target)).or_default() += failed;
+            *targets.entry((source, port)).or_default() += failed;
+        }
+        let is_scan = |failed: i64| failed > threshold.into();
+        let ports = ports.into_iter().filter(|&(_, ports)| is_scan(ports));
+        let targets = targets.into_iter().filter(|&(_, targets)| is_scan(targets));
+        Scans {
+            vertical: ports
+                .map(|((source, target), ports)| VerticalScan {
+                    source,
+                    target,
+                    ports: ports as u32,
+                })
+                .collect(),
+            horizontal: targets
+                .map(|((source, port), targets)| HorizontalScan {
+                    source,
+                    port,
+                    targets: targets as u32,
+                })
+                .collect(),
+        }
+    }
+
     fn talkers(&self, weight: fn(&Talker) -> u64) -> Vec<Talker> {
         let mut all = HashMap::new();
         for ip in self.frames.iter().filter_map(|s| s.ip.as_ref()) {
@@ -130,6 +172,7 @@ impl Recount {
         assert_eq!(truth.one_way_flows, Conversations { tcp: tcp.1, udp: udp.1 });
         for threshold in [0, 1, 5, 19, 20, 21, 40] {
             assert_eq!(truth.scans(threshold), self.scans(threshold), "threshold {threshold}");
+            assert_eq!(truth.udp_scans(threshold), self.udp_scans(threshold), "{threshold}");
         }
         assert_eq!(truth.scans, self.scans(truth.scan_threshold));
         assert_eq!(truth.talkers.by_octets, self.talkers(|talker| talker.octets));
@@ -229,9 +272,9 @@ fn the_first_frames_one_by_one() {
 }
 
 fn small_profile() -> impl Strategy<Value = Profile> {
-    let scan = (1u32..30, 1u32..30, 0.0..=1.0f64, any::<[bool; 4]>(), 0u32..3, 1u32..3);
-    let scan =
-        scan.prop_map(|(targets, ports, part, [late, reset, ipv6, insist], resends, sources)| {
+    let scan = (1u32..30, 1u32..30, 0.0..=1.0f64, any::<[bool; 5]>(), 0u32..3, 1u32..3);
+    let scan = scan.prop_map(
+        |(targets, ports, part, [late, reset, ipv6, insist, udp], resends, sources)| {
             let answered = (f64::from(targets * ports) * part) as u32;
             ScanSpec {
                 sources,
@@ -239,13 +282,15 @@ fn small_profile() -> impl Strategy<Value = Profile> {
                 ports,
                 answered,
                 late,
-                reset,
+                reset: reset && !udp,
                 resends,
                 insist,
                 ipv6,
+                udp,
                 ..ScanSpec::default()
             }
-        });
+        },
+    );
     let flood = (0u32..100, 0.0..=0.2f64, any::<[bool; 2]>());
     let flood = flood.prop_map(|(sources, share, [attack, ipv6])| {
         let share = if sources > 0 { share } else { 0.0 };

@@ -45,6 +45,7 @@ fn same((ours, our_records): &(Report, Vec<FlowRecord>), expected: &(Report, Vec
     assert_eq!(ours.protocols, report.protocols);
     assert_eq!(ours.conversations, report.conversations);
     assert_eq!(ours.sections.scans, report.sections.scans);
+    assert_eq!(ours.sections.udp_scans, report.sections.udp_scans);
     assert_eq!(our_records, records);
     assert_eq!(ours.flows, report.flows);
     assert_eq!(ours.intervals, report.intervals);
@@ -66,12 +67,13 @@ proptest! {
 fn the_generated_worlds_cover_all_cases() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let mut reached = [0; 12];
+    let mut reached = [0; 15];
     for _ in 0..100 {
         let world = world().new_tree(&mut runner).unwrap().current();
         let plan = reference(world.request.clone());
         let (report, records) = naive::report(&plan, &Capture::Bytes(world.file()));
         let (scans, flows) = (report.sections.scans.unwrap(), report.flows.unwrap());
+        let udp = report.sections.udp_scans.unwrap();
         let facts = [
             !scans.vertical.is_empty(),
             scans.vertical.iter().any(|scan| scan.sample.len() == 10 && scan.ports > 10),
@@ -85,6 +87,9 @@ fn the_generated_worlds_cover_all_cases() {
             records.iter().any(|record| record.packets[0] > 3 && record.packets[1] > 3),
             records.iter().any(|record| record.path.tunnel.is_some()),
             report.packets.inner > 0 && records.iter().any(|record| record.key.protocol == 47),
+            udp.vertical.iter().any(|scan| scan.ports > 1),
+            udp.horizontal.iter().any(|scan| scan.targets > 1),
+            udp.vertical.iter().any(|scan| scan.ports < scan.sample.len() as u64),
         ];
         for (count, fact) in reached.iter_mut().zip(facts) {
             *count += u32::from(fact);

@@ -39,6 +39,7 @@ pub(crate) fn report(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
         facts: None,
         sections: Sections {
             scans: Some(scans(plan, &metered)),
+            udp_scans: Some(udp_scans(plan, &records)),
             talkers: Some(talkers(plan, &metered)),
             applications: plan.app.analyses.applications.then_some(applications),
             ..Sections::default()
@@ -271,6 +272,83 @@ fn scans(plan: &Plan, packets: &[PacketRecord]) -> Scans {
             })
             .collect(),
         attempts_ignored: 0,
+        protocol: ScanProtocol::Tcp,
+    }
+}
+
+/// The failed members of a group, their times, and the number of answered ones.
+type UdpGroup<M> = (BTreeSet<M>, Vec<u64>, usize);
+
+/// Scans over UDP: flow records without packets back, less those with.
+fn udp_scans(plan: &Plan, records: &[FlowRecord]) -> Scans {
+    let is_service = |port: u16| port < 1024 || [1900, 3702, 5353, 5355].contains(&port);
+    let (mut tried, mut answered) = (BTreeMap::<_, Vec<u64>>::new(), BTreeSet::new());
+    let has_ports = |record: &&FlowRecord| record.key.src_port > 0 || record.key.dst_port > 0;
+    for record in records.iter().filter(|r| r.key.protocol == UDP).filter(has_ports) {
+        let FlowKey { src_port, dst_port, .. } = record.key;
+        let (source, target) = (record.key.source(), record.key.destination());
+        let is_group = match target {
+            IpAddr::V4(target) => target.is_multicast() || target.octets() == [255; 4],
+            IpAddr::V6(target) => target.is_multicast(),
+        };
+        let is_group = is_group || record.path.macs[1][0] % 2 == 1;
+        let is_short = (1..=16).contains(&record.packets[0]) && record.ttl[0][0] > 30;
+        if is_short && !is_group && !is_service(src_port) {
+            let times = tried.entry((source, target, dst_port)).or_default();
+            times.extend([record.first_ns, record.last_ns]);
+        }
+        if record.packets[1] > 0 {
+            answered.insert((source, target, dst_port));
+        } else if record.packets[0] > 0 && !is_service(dst_port) {
+            answered.insert((target, source, src_port));
+        }
+    }
+    let mut vertical: BTreeMap<_, UdpGroup<u16>> = BTreeMap::new();
+    let mut horizontal: BTreeMap<_, UdpGroup<IpAddr>> = BTreeMap::new();
+    for (attempt, times) in tried {
+        let (source, target, port) = attempt;
+        let down = vertical.entry((source, target)).or_default();
+        let across = horizontal.entry((source, port)).or_default();
+        if answered.contains(&attempt) {
+            (down.2, across.2) = (down.2 + 1, across.2 + 1);
+        } else {
+            down.0.insert(port);
+            down.1.extend(&times);
+            across.0.insert(target);
+            across.1.extend(&times);
+        }
+    }
+    let threshold = plan.app.udp_scan_threshold as usize;
+    let first = |times: &[u64]| Time(*times.iter().min().unwrap());
+    let last = |times: &[u64]| Time(*times.iter().max().unwrap());
+    vertical.retain(|_, own| own.0.len() > threshold + own.2);
+    horizontal.retain(|_, own| own.0.len() > threshold + own.2);
+    Scans {
+        vertical: vertical
+            .into_iter()
+            .map(|((source, target), (ports, times, answered))| VerticalScan {
+                source,
+                target,
+                ports: (ports.len() - answered) as u64,
+                first: first(&times),
+                last: last(&times),
+                sample: ports.into_iter().take(10).collect(),
+            })
+            .collect(),
+        horizontal: horizontal
+            .into_iter()
+            .map(|((source, port), (targets, times, answered))| HorizontalScan {
+                source,
+                port,
+                protocol: "udp",
+                targets: (targets.len() - answered) as u64,
+                first: first(&times),
+                last: last(&times),
+                sample: targets.into_iter().take(10).collect(),
+            })
+            .collect(),
+        attempts_ignored: 0,
+        protocol: ScanProtocol::Udp,
     }
 }
 

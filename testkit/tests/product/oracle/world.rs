@@ -120,7 +120,7 @@ impl Frame {
         frame.extend((20 + payload.len() as u16).to_be_bytes());
         frame.extend([0, id]);
         frame.extend(place.to_be_bytes());
-        frame.extend([64, self.protocol(), 0, 0]);
+        frame.extend([self.ttl(), self.protocol(), 0, 0]);
         for host in [self.from, self.to] {
             frame.extend([10, 0, 0, host]);
         }
@@ -136,7 +136,7 @@ impl Frame {
         };
         frame.extend([0x60, 0, 0, 0]);
         frame.extend(((extension.len() + payload.len()) as u16).to_be_bytes());
-        frame.extend([next, 64]);
+        frame.extend([next, self.ttl()]);
         for host in [self.from, self.to] {
             let mut address = [0; 16];
             if host < 3 {
@@ -150,6 +150,11 @@ impl Frame {
         }
         frame.extend(extension);
         frame.extend(payload);
+    }
+
+    /// Sometimes that of traceroute.
+    fn ttl(&self) -> u8 {
+        if self.padding % 8 == 5 { 30 } else { 64 }
     }
 
     fn protocol(&self) -> u8 {
@@ -167,7 +172,10 @@ impl Frame {
         if matches!(self.fragment, Fragment::Later(_)) {
             return vec![7; 16 + usize::from(self.padding)];
         }
-        let mut payload: Vec<u8> = self.ports.iter().flat_map(|port| port.to_be_bytes()).collect();
+        // Around the first port that is none of the system's.
+        let first = if matches!(self.content, Content::Udp) { 1023 } else { 0 };
+        let ports = self.ports.iter().flat_map(|port| (first + port).to_be_bytes());
+        let mut payload: Vec<u8> = ports.collect();
         match self.content {
             Content::Tcp(flags) => {
                 payload.extend([0, 0, 0, 1, 0, 0, 0, 1, 0x50, flags, 0, 0, 0, 0, 0, 0]);
@@ -200,7 +208,7 @@ impl Tunnel {
     }
 }
 
-/// Contents of frames; for every 24 others there are `probes` single SYNs.
+/// Contents of frames; for every 24 others there are `probes` single SYNs, and half as many datagrams.
 fn content(probes: u32) -> impl Strategy<Value = Content> {
     // FIN 1, SYN 2, RST 4, ACK 16, ECE 64; crafted mixtures too.
     const FLAGS: [u8; 13] =
@@ -209,7 +217,7 @@ fn content(probes: u32) -> impl Strategy<Value = Content> {
         probes => Just(Content::Tcp(2)),
         14 => prop::sample::select(&FLAGS[..]).prop_map(Content::Tcp),
         1 => any::<u8>().prop_map(Content::Tcp),
-        4 => Just(Content::Udp),
+        4 + probes / 2 => Just(Content::Udp),
         1 => Just(Content::Sctp),
         2 => prop::sample::select(&[0u8, 3, 8, 128, 129][..]).prop_map(Content::Icmp),
         1 => Just(Content::Gre),
@@ -335,9 +343,10 @@ fn request() -> impl Strategy<Value = Request> {
                     Request::default().run(|run| (run.seed, run.tunnels) = (seed, tunnels));
                 request.app(|app| {
                     // The analyses that the oracle implements.
-                    app.analyses = "flows,scans,talkers,volumes".parse().unwrap();
+                    app.analyses = "flows,scans,talkers,udp_scans,volumes".parse().unwrap();
                     app.metering = Metering { timeouts, uniflow, vlan_in_key, cut_ns: None };
                     (app.interval_ns, app.scan_threshold, app.top) = (interval_ns, threshold, top);
+                    app.udp_scan_threshold = threshold / 2;
                 })
             },
         )

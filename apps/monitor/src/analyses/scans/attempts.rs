@@ -2,35 +2,36 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 use ringtap_flow::{Aggregate, PARTS, Row};
 use ringtap_stage::Shard;
 use ringtap_state::{Row as RowOfState, Rows};
-use ringtap_wire::{HashKey, PacketRecord};
+use ringtap_wire::HashKey;
 
-use super::VerticalScan;
-use super::groups::{Crowd, Group, Groups};
-use super::suspects::{BUCKETS, Suspects, bucket};
+use super::groups::{Crowd, Group, Groups, NO_TIMES};
+use super::rows::{ScanProtocol, VerticalScan};
+use super::rules::Rules;
+use super::suspects::{BUCKETS, bucket};
 use super::sweeps::{Change, Changes, Sweeps};
 use crate::alerts::{Member, ScanId, ScanKind, Signal};
-use crate::analyses::Context;
 use crate::analyses::address::Address;
 use crate::time::Time;
 
 /// Bits of an attempt's state.
-const TRIED: u8 = 1;
-const ANSWERED: u8 = 1 << 1;
+pub(super) const TRIED: u8 = 1;
+pub(super) const ANSWERED: u8 = 1 << 1;
 /// The merger counts it among the failed ones.
 const HANDED: u8 = 1 << 2;
+/// The merger counts it among those that offset failed ones.
+const HANDED_OFFSET: u8 = 1 << 3;
 
 /// Buckets of sources in one part of the table.
 const BUCKETS_A_PART: usize = BUCKETS / PARTS;
 
-/// A SYN or a SYN-ACK, or the sum of an attempt.
+/// An attempt or an answer, or the sum of an attempt.
 #[derive(Clone, Copy)]
 pub(super) struct Attempt<A> {
-    /// Of the SYNs; the first is later than the last if there was none.
+    /// Of the attempt; the first is later than the last if there was none.
     pub(super) first_ns: u64,
     pub(super) last_ns: u64,
     pub(super) source: A,
@@ -55,6 +56,18 @@ impl<A: Address> Attempt<A> {
         self.state & (TRIED | ANSWERED) == TRIED
     }
 
+    /// Whether it offsets a failed one.
+    #[inline(always)]
+    fn offsets(&self, rules: &Rules) -> bool {
+        rules.offsets() && self.state & (TRIED | ANSWERED) == TRIED | ANSWERED
+    }
+
+    /// Whether it counts.
+    #[inline(always)]
+    fn counts(&self, rules: &Rules) -> bool {
+        self.failed() || self.offsets(rules)
+    }
+
     #[inline(always)]
     fn hashes(&self, key: &HashKey) -> Hashes {
         let (source, target) = (self.source.hash(key), self.target.hash(key));
@@ -69,13 +82,21 @@ impl<A: Address> Attempt<A> {
     #[inline(always)]
     fn join_by_target(&self, hash: u32, groups: &mut Groups<A, A, u16>) {
         let times_ns = [self.first_ns, self.last_ns];
-        groups.add_attempt(hash, (self.source, self.target, self.port), times_ns);
+        if self.failed() {
+            groups.add_attempt(hash, (self.source, self.target, self.port), times_ns);
+        } else {
+            groups.offset(hash, (self.source, self.target));
+        }
     }
 
     #[inline(always)]
     fn join_by_port(&self, hash: u32, groups: &mut Groups<A, u16, A>) {
         let times_ns = [self.first_ns, self.last_ns];
-        groups.add_attempt(hash, (self.source, self.port, self.target), times_ns);
+        if self.failed() {
+            groups.add_attempt(hash, (self.source, self.port, self.target), times_ns);
+        } else {
+            groups.offset(hash, (self.source, self.port));
+        }
     }
 }
 
@@ -106,19 +127,18 @@ pub(super) fn source_hash<A: Address>(source: A, key: &HashKey) -> u32 {
 /// A reported vertical scan.
 struct Reported {
     /// The number reported last.
-    attempts: u32,
+    failed: i32,
     /// Whether the scan was found again at this mark.
     found: bool,
 }
 
 pub(super) struct Attempts<A> {
     key: HashKey,
-    threshold: u32,
+    rules: Rules,
     /// Whether no other worker sees the sources of this one.
     alone: bool,
     /// Number of attempts of one bucket that makes its sources suspects.
     share: u32,
-    suspects: Arc<Suspects>,
     /// By part: number of suspects at the last mark.
     suspects_seen: Vec<u32>,
     attempts: Aggregate<Attempt<A>>,
@@ -134,16 +154,14 @@ pub(super) struct Attempts<A> {
 }
 
 impl<A: Address> Attempts<A> {
-    pub(super) fn new(context: &Context, shard: Shard) -> Self {
-        let threshold = context.scan_threshold;
+    pub(super) fn new(rules: Rules, key: HashKey, shard: Shard) -> Self {
         Self {
-            key: context.hash_key,
-            threshold,
+            key,
             alone: shard.count == 1,
-            share: threshold / shard.count as u32,
-            suspects: Arc::clone(&context.suspects),
+            share: rules.threshold / shard.count as u32,
+            rules,
             suspects_seen: vec![0; PARTS],
-            attempts: Aggregate::new(context.hash_key),
+            attempts: Aggregate::new(key),
             bounds: vec![0; BUCKETS],
             scans: (0..PARTS).map(|_| BTreeMap::new()).collect(),
             by_target: Groups::new(),
@@ -152,34 +170,29 @@ impl<A: Address> Attempts<A> {
         }
     }
 
-    /// Adds a SYN or a SYN-ACK.
+    /// Adds an attempt at these times, or an answer, or both.
     #[inline(always)]
-    pub(super) fn note(&mut self, packet: &PacketRecord, answer: bool) {
-        let (source, target, port) = if answer {
-            (A::of(&packet.dst), A::of(&packet.src), packet.src_port)
-        } else {
-            (A::of(&packet.src), A::of(&packet.dst), packet.dst_port)
-        };
-        let (times_ns, state) =
-            if answer { ([u64::MAX, 0], ANSWERED) } else { ([packet.ts_ns; 2], TRIED) };
-        self.add(source, target, port, times_ns, state);
-    }
-
-    #[inline(always)]
-    fn add(&mut self, source: A, target: A, port: u16, times_ns: [u64; 2], state: u8) {
+    pub(super) fn note(
+        &mut self,
+        [source, target]: [&[u8; 16]; 2],
+        port: u16,
+        times_ns: [u64; 2],
+        state: u8,
+    ) {
+        let (source, target) = (A::of(source), A::of(target));
         let of_source = source.hash(&self.key);
         let whole =
             self.key.word(of_source ^ target.hash(&self.key).rotate_left(16) ^ u64::from(port));
         let source_hash = (of_source >> 32) as u32;
         let place = source_hash & 0xff00_0000 | (whole >> 40) as u32;
-        let [first_ns, last_ns] = times_ns;
+        let [first_ns, last_ns] = if state & TRIED != 0 { times_ns } else { NO_TIMES };
         self.attempts.push(Attempt { first_ns, last_ns, source, target, place, port, state });
         if state & TRIED != 0 {
             let bucket = bucket(source_hash);
             let bound = &mut self.bounds[bucket];
             *bound = bound.saturating_add(1);
             if *bound == self.share.saturating_add(1) {
-                self.suspects.mark(bucket);
+                self.rules.suspects.mark(bucket);
             }
         }
     }
@@ -203,11 +216,10 @@ impl<A: Address> Attempts<A> {
         let port = u16::from_be_bytes(*rest.first_chunk()?);
         let [first_ns, last_ns, state] = row.numbers();
         let state = u8::try_from(state).ok().filter(|state| (1..=3).contains(state))?;
-        if state & ANSWERED != 0 {
-            // Not a failed attempt, and its row is complete.
-            return Some(());
+        // Its row is complete.
+        if state == TRIED || state == TRIED | ANSWERED && self.rules.offsets() {
+            self.note([source, target], port, [first_ns, last_ns], state);
         }
-        self.add(A::of(source), A::of(target), port, [first_ns, last_ns], state);
         Some(())
     }
 
@@ -240,7 +252,7 @@ impl<A: Address> Attempts<A> {
         let mut changes = Vec::new();
         for part in 0..PARTS {
             let buckets = part * BUCKETS_A_PART..(part + 1) * BUCKETS_A_PART;
-            let suspects = self.suspects.count(buckets.clone());
+            let suspects = self.rules.suspects.count(buckets.clone());
             let new_suspects =
                 std::mem::replace(&mut self.suspects_seen[part], suspects) < suspects;
             let changed = self.attempts.take_changed(part);
@@ -253,54 +265,65 @@ impl<A: Address> Attempts<A> {
     }
 
     fn hand_over(&mut self, part: usize, changes: &mut Changes<A>) {
-        for attempt in self.attempts.settle_part(part) {
+        let Self { key, rules, attempts, .. } = self;
+        for attempt in attempts.settle_part(part) {
             let &mut Attempt { source, port, last_ns, .. } = attempt;
-            if attempt.failed() != (attempt.state & HANDED != 0)
-                && self.suspects.has(bucket(source_hash(source, &self.key)))
-            {
-                attempt.state ^= HANDED;
-                let more = if attempt.failed() { 1 } else { -1 };
-                changes.push(Change { source, port, failed: more, last_ns });
+            let handed = attempt.state & (HANDED | HANDED_OFFSET);
+            let counts = if attempt.failed() {
+                HANDED
+            } else if attempt.offsets(rules) {
+                HANDED_OFFSET
+            } else {
+                0
+            };
+            if counts != handed && rules.suspects.has(bucket(source_hash(source, key))) {
+                attempt.state ^= counts ^ handed;
+                let number = |bits| i32::from(bits == HANDED) - i32::from(bits == HANDED_OFFSET);
+                // The time of a scan is that of failed attempts.
+                let last_ns = if counts | handed == HANDED_OFFSET { 0 } else { last_ns };
+                let failed = number(counts) - number(handed);
+                changes.push(Change { source, port, failed, last_ns });
             }
         }
     }
 
     fn vertical_changes(&mut self, part: usize, buckets: Range<usize>, signals: &mut Vec<Signal>) {
-        let Self { key, threshold, suspects, attempts, bounds, by_target, .. } = self;
+        let Self { key, rules, attempts, bounds, by_target, .. } = self;
+        let threshold = rules.threshold;
         let scans = &mut self.scans[part];
-        if scans.is_empty() && bounds[buckets.clone()].iter().all(|bound| *bound <= *threshold) {
+        if scans.is_empty() && bounds[buckets.clone()].iter().all(|bound| *bound <= threshold) {
             return;
         }
-        for attempt in attempts.settle_part(part).iter().filter(|attempt| attempt.failed()) {
+        for attempt in attempts.settle_part(part).iter().filter(|attempt| attempt.counts(rules)) {
             let bucket = bucket(source_hash(attempt.source, key));
             let is_of_scan = || {
                 !scans.is_empty()
-                    && suspects.has(bucket)
+                    && rules.suspects.has(bucket)
                     && scans.contains_key(&(attempt.source, attempt.target))
             };
-            if bounds[bucket] > *threshold || is_of_scan() {
+            if bounds[bucket] > threshold || is_of_scan() {
                 attempt.join_by_target(attempt.hashes(key).by_target, by_target);
             }
         }
         // Only sources over the threshold have their bounds recomputed.
-        for bound in bounds[buckets].iter_mut().filter(|bound| **bound > *threshold) {
+        for bound in bounds[buckets].iter_mut().filter(|bound| **bound > threshold) {
             *bound = 0;
         }
         for pair in by_target.take() {
-            if pair.attempts <= *threshold {
+            if !rules.is_scan(pair.failed) {
                 let bound = &mut bounds[bucket(source_hash(pair.source, key))];
-                *bound = pair.attempts.max(*bound);
+                *bound = (pair.failed.max(0) as u32).max(*bound);
                 continue;
             }
-            let now = Reported { attempts: pair.attempts, found: true };
+            let now = Reported { failed: pair.failed, found: true };
             let before = scans.insert((pair.source, pair.common), now);
-            if before.as_ref().is_none_or(|before| before.attempts != pair.attempts) {
-                signals.push(vertical_scan(&pair, before.is_none()));
+            if before.as_ref().is_none_or(|before| before.failed != pair.failed) {
+                signals.push(vertical_scan(rules.protocol, &pair, before.is_none()));
             }
         }
         scans.retain(|&(source, target), scan| {
             if !scan.found {
-                signals.push(no_vertical_scan(source, target));
+                signals.push(Signal::NoScan(vertical(rules.protocol, source, target)));
             }
             std::mem::take(&mut scan.found)
         });
@@ -309,16 +332,17 @@ impl<A: Address> Attempts<A> {
     /// The vertical scans, and all sweeps that may be horizontal scans. Empties the table.
     pub(super) fn end(
         &mut self,
-        vertical: &mut Vec<VerticalScan>,
+        scans: &mut Vec<VerticalScan>,
         signals: &mut Vec<Signal>,
     ) -> Sweeps<A> {
         let mut sweeps = Sweeps::default();
         let (mut targets, mut ports) = (Crowd::new(), Crowd::new());
         // Other workers may have more of a sweep, and their sources may become suspects.
-        let least = if self.alone { self.threshold } else { 0 };
+        let least = if self.alone { self.rules.threshold } else { 0 };
+        let needs_all = !self.alone && self.rules.offsets();
         for part in 0..PARTS {
             let buckets = part * BUCKETS_A_PART..(part + 1) * BUCKETS_A_PART;
-            if self.alone && self.suspects.count(buckets) == 0 {
+            if self.alone && self.rules.suspects.count(buckets) == 0 {
                 continue;
             }
             // A settled part is still cached for the next step.
@@ -326,55 +350,58 @@ impl<A: Address> Attempts<A> {
             if attempts.is_empty() {
                 continue;
             }
-            let Self { key, alone, suspects, by_target, by_port, .. } = self;
-            let failed = attempts.iter().filter(|attempt| attempt.failed());
-            let hashed = failed.map(|attempt| (attempt, attempt.hashes(key)));
+            let Self { key, alone, rules, by_target, by_port, .. } = self;
+            let counted = attempts.iter().filter(|attempt| attempt.counts(rules));
+            let hashed = counted.map(|attempt| (attempt, attempt.hashes(key)));
             let candidates =
-                hashed.filter(|(_, hashes)| !*alone || suspects.has(bucket(hashes.source)));
+                hashed.filter(|(_, hashes)| !*alone || rules.suspects.has(bucket(hashes.source)));
             targets.clear();
             ports.clear();
-            for (_, hashes) in candidates.clone() {
+            for (_, hashes) in candidates.clone().filter(|(attempt, _)| attempt.failed()) {
                 targets.add(hashes.by_target);
                 ports.add(hashes.by_port);
             }
             for (attempt, hashes) in candidates {
-                if targets.may_exceed(hashes.by_target, self.threshold) {
+                if targets.may_exceed(hashes.by_target, rules.threshold) {
                     attempt.join_by_target(hashes.by_target, by_target);
                 }
-                if ports.may_exceed(hashes.by_port, least) {
+                if needs_all || ports.may_exceed(hashes.by_port, least) {
                     attempt.join_by_port(hashes.by_port, by_port);
                 }
             }
-            for pair in by_target.take().filter(|pair| pair.attempts > self.threshold) {
+            for pair in by_target.take().filter(|pair| rules.is_scan(pair.failed)) {
                 let crossed = self.scans[part].remove(&(pair.source, pair.common)).is_none();
-                signals.push(vertical_scan(&pair, crossed));
-                vertical.push(VerticalScan {
+                signals.push(vertical_scan(rules.protocol, &pair, crossed));
+                scans.push(VerticalScan {
                     source: pair.source.ip(),
                     target: pair.common.ip(),
-                    ports: pair.attempts.into(),
+                    ports: pair.failed as u64,
                     first: Time(pair.first_ns),
                     last: Time(pair.last_ns),
                     sample: pair.sample().to_vec(),
                 });
             }
-            sweeps.extend(part, by_port.take().filter(|sweep| sweep.attempts > least));
+            let is_left =
+                |sweep: &Group<A, u16, A>| needs_all || i64::from(sweep.failed) > i64::from(least);
+            sweeps.extend(part, by_port.take().filter(is_left));
         }
         let rest = self.scans.iter().flat_map(BTreeMap::keys);
-        signals.extend(rest.map(|&(source, target)| no_vertical_scan(source, target)));
+        let none = |&(source, target): &(A, A)| vertical(self.rules.protocol, source, target);
+        signals.extend(rest.map(|scan| Signal::NoScan(none(scan))));
         sweeps
     }
 }
 
-fn vertical_scan<A: Address>(pair: &Group<A, A, u16>, crossed: bool) -> Signal {
-    let scan = vertical(pair.source, pair.common);
-    Signal::Scan { time: Time(pair.last_ns), scan, number: pair.attempts.into(), crossed }
+fn vertical_scan<A: Address>(
+    protocol: ScanProtocol,
+    pair: &Group<A, A, u16>,
+    crossed: bool,
+) -> Signal {
+    let scan = vertical(protocol, pair.source, pair.common);
+    Signal::Scan { time: Time(pair.last_ns), scan, number: pair.failed as u64, crossed }
 }
 
-fn no_vertical_scan<A: Address>(source: A, target: A) -> Signal {
-    Signal::NoScan(vertical(source, target))
-}
-
-fn vertical<A: Address>(source: A, target: A) -> ScanId {
-    let (kind, member) = (ScanKind::Vertical, Member::Target(target.ip()));
+fn vertical<A: Address>(protocol: ScanProtocol, source: A, target: A) -> ScanId {
+    let (kind, member) = (ScanKind::vertical(protocol), Member::Target(target.ip()));
     ScanId { kind, source: source.ip(), member }
 }

@@ -2,6 +2,9 @@
 
 use super::rows::SAMPLE;
 
+/// The first and the last time of no attempt.
+pub(super) const NO_TIMES: [u64; 2] = [u64::MAX, 0];
+
 /// Counters of a [`Crowd`].
 const COUNTERS: usize = 1 << 12;
 
@@ -40,7 +43,8 @@ impl Crowd {
 pub(super) struct Group<A, C, M> {
     pub(super) source: A,
     pub(super) common: C,
-    pub(super) attempts: u32,
+    /// Failed ones, less those that offset them.
+    pub(super) failed: i32,
     pub(super) first_ns: u64,
     pub(super) last_ns: u64,
     pub(super) hash: u32,
@@ -55,14 +59,14 @@ impl<A: Copy + Eq, C: Copy + Eq, M: Copy + Default + Ord> Group<A, C, M> {
     pub(super) fn of(
         hash: u32,
         (source, common): (A, C),
-        attempts: u32,
+        failed: i32,
         [first_ns, last_ns]: [u64; 2],
         members: &[M],
     ) -> Self {
         let mut lowest = [M::default(); SAMPLE];
         lowest[..members.len()].copy_from_slice(members);
         let listed = members.len() as u8;
-        Self { source, common, attempts, first_ns, last_ns, hash, listed, lowest }
+        Self { source, common, failed, first_ns, last_ns, hash, listed, lowest }
     }
 
     /// The lowest members, in order.
@@ -72,8 +76,8 @@ impl<A: Copy + Eq, C: Copy + Eq, M: Copy + Default + Ord> Group<A, C, M> {
 
     /// Adds attempts with other members.
     #[inline(always)]
-    fn add(&mut self, attempts: u32, times_ns: [u64; 2], members: &[M]) {
-        self.attempts += attempts;
+    fn add(&mut self, failed: i32, times_ns: [u64; 2], members: &[M]) {
+        self.failed += failed;
         self.first_ns = self.first_ns.min(times_ns[0]);
         self.last_ns = self.last_ns.max(times_ns[1]);
         for &member in members {
@@ -111,12 +115,12 @@ impl<A: Copy + Eq, C: Copy + Eq, M: Copy + Default + Ord> Groups<A, C, M> {
         let times_ns = [group.first_ns, group.last_ns];
         let (slot, found) = self.find(group.hash, group.source, group.common);
         match found {
-            Some(at) => self.groups[at].add(group.attempts, times_ns, group.sample()),
+            Some(at) => self.groups[at].add(group.failed, times_ns, group.sample()),
             None => self.insert(slot, *group),
         }
     }
 
-    /// Adds an attempt.
+    /// Adds a failed attempt.
     #[inline(always)]
     pub(super) fn add_attempt(
         &mut self,
@@ -128,6 +132,16 @@ impl<A: Copy + Eq, C: Copy + Eq, M: Copy + Default + Ord> Groups<A, C, M> {
         match found {
             Some(at) => self.groups[at].add(1, times_ns, &[member]),
             None => self.insert(slot, Group::of(hash, (source, common), 1, times_ns, &[member])),
+        }
+    }
+
+    /// Adds an attempt that offsets a failed one.
+    #[inline(always)]
+    pub(super) fn offset(&mut self, hash: u32, (source, common): (A, C)) {
+        let (slot, found) = self.find(hash, source, common);
+        match found {
+            Some(at) => self.groups[at].failed -= 1,
+            None => self.insert(slot, Group::of(hash, (source, common), -1, NO_TIMES, &[])),
         }
     }
 
@@ -202,17 +216,27 @@ mod tests {
         }
         halves.iter_mut().flat_map(Groups::take).for_each(|group| groups.add(&group));
         assert_eq!(groups.groups.len(), expected.len());
+        let mut offsets = Groups::new();
         for group in groups.take() {
             let members = expected.get_mut(&(group.source, group.common)).unwrap();
             members.sort_unstable();
-            let attempts = members.len() as u32;
+            let attempts = members.len() as i32;
             assert_eq!(
-                (group.sample(), group.attempts),
+                (group.sample(), group.failed),
                 (&members[..members.len().min(SAMPLE)], attempts)
             );
             assert!(group.first_ns < group.last_ns);
-            assert!(crowd.may_exceed(group.hash, attempts - 1));
+            offsets.offset(group.hash, (group.source, group.common));
+            offsets.add(&group);
+            offsets.offset(group.hash, (group.source, group.common));
+            assert!(crowd.may_exceed(group.hash, attempts as u32 - 1));
         }
         assert!(groups.take().next().is_none());
+        for group in offsets.take() {
+            let members = &expected[&(group.source, group.common)];
+            assert_eq!(group.failed, members.len() as i32 - 2);
+            assert_eq!(group.sample(), &members[..members.len().min(SAMPLE)]);
+            assert!(group.first_ns < group.last_ns);
+        }
     }
 }

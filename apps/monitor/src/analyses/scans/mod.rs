@@ -1,12 +1,12 @@
-//! Port scans, as the paper defines them (Lee, Bu, Chandranmenon, section III-B).
+//! Port scans, of TCP as the paper defines them (Lee, Bu, Chandranmenon, section III-B), and of UDP.
 //!
-//! A *failed connection attempt* is a TCP SYN from a source to a distinct (target, port) that no
-//! SYN-ACK answers. More than the threshold of them are a *vertical* scan when they go to one
-//! target's ports, a *horizontal* scan when they go to one port of many targets (here: a *sweep*).
+//! A *failed attempt* is a TCP SYN from a source to a distinct (target, port) that no SYN-ACK answers. More than the
+//! threshold of them are a *vertical* scan when they go to one target's ports, a *horizontal* scan when they go to one port
+//! of many targets (here: a *sweep*).
 //!
 //! ```text
 //! SYN, SYN-ACK ──▶ attempts by (source, target, port) ──▶ vertical scans           the worker's alone: it owns the pair
-//!   (attempts.rs)          └──▶ failed attempts by (source, port) ──▶ sweeps       added up by the merger (sweeps.rs)
+//! UDP records      (attempts.rs)   └──▶ failed attempts by (source, port) ──▶ sweeps       added up by the merger (sweeps.rs)
 //! ```
 //!
 //! At a mark a worker checks only sources that may have crossed the threshold (`suspects.rs`) and
@@ -15,29 +15,36 @@
 //! everything.
 //!
 //! SYN and SYN-ACK may arrive in any order, so packets swapped by a capture do not matter.
-//! Combinations with FIN or RST are neither attempts nor answers.
+//! Combinations with FIN or RST are neither attempts nor answers. Attempts of UDP are flow records (`udp.rs`); each that is
+//! answered offsets a failed one.
 
 mod attempts;
 mod groups;
 pub(crate) mod rows;
+mod rules;
 mod suspects;
 mod sweeps;
 mod text;
+mod udp;
+
+use std::marker::PhantomData;
 
 use ringtap_enrich::Stage;
-use ringtap_flow::IpVersion;
+use ringtap_flow::{FlowRecord, IpVersion};
 use ringtap_stage::Shard;
-use ringtap_state::{Op, Row, Rows, Schema};
+use ringtap_state::{Row, Rows, Schema};
 use ringtap_terminal::page::Page;
 use ringtap_wire::{Flags, PacketRecord};
 
+pub(crate) use rules::{Tcp, Udp};
 pub use suspects::Suspects;
 
 use super::analysis::{About, Analysis, Context, Merge, Section, Signals};
 use crate::alerts::Signal;
 use crate::totals::Totals;
-use attempts::Attempts;
-use rows::{HorizontalScan, Scans, VerticalScan};
+use attempts::{ANSWERED, Attempts, TRIED};
+use rows::{ScanProtocol, Scans, VerticalScan};
+use rules::{Rules, Scanned};
 use sweeps::{Changes, Sums, Sweeps};
 
 const TCP: u8 = 6;
@@ -49,18 +56,16 @@ const SYN_ACK: u8 = 2 | 16;
 /// exceeds its capacity.
 const MOST: usize = ringtap_flow::MOST_ROWS * 3 / 4;
 
-/// Version, source, target and port of an attempt; the times of its SYNs, and its state.
-static ATTEMPTS: Schema = Schema::new("attempts", 35, &[Op::Min, Op::Max, Op::Or]);
-
-/// Attempts of one shard.
-pub struct ScanTable {
+/// Attempts of one shard, of one protocol.
+pub struct ScanTable<P> {
     v4: Attempts<[u8; 4]>,
     v6: Attempts<[u8; 16]>,
     /// Most attempts of both IP versions.
     capacity: usize,
-    /// Least room for packets, an eighth beyond the capacity.
+    /// Least room for attempts and answers, an eighth beyond the capacity.
     room: usize,
     ignored: u64,
+    of: PhantomData<P>,
 }
 
 /// A worker's partial result.
@@ -78,9 +83,10 @@ pub struct ScanFindings {
     ignored: u64,
 }
 
-impl ScanTable {
+impl<P> ScanTable<P> {
+    /// Adds the SYN or the SYN-ACK of a packet.
     #[inline(always)]
-    fn note(&mut self, packet: &PacketRecord) {
+    fn on_packet(&mut self, packet: &PacketRecord) {
         // Most packets are neither; only a TCP packet with its own header has flags.
         if packet.tcp_flags & SYN == 0
             || packet.protocol != TCP
@@ -88,15 +94,29 @@ impl ScanTable {
         {
             return;
         }
-        let answer = match packet.tcp_flags & FIN_SYN_RST_ACK {
-            SYN => false,
-            SYN_ACK => true,
+        let (ends, port, state) = match packet.tcp_flags & FIN_SYN_RST_ACK {
+            SYN => ([&packet.src, &packet.dst], packet.dst_port, TRIED),
+            SYN_ACK => ([&packet.dst, &packet.src], packet.src_port, ANSWERED),
             _ => return,
         };
-        if packet.flags.contains(Flags::IPV6) {
-            self.v6.note(packet, answer);
+        let is_v6 = packet.flags.contains(Flags::IPV6);
+        self.note(is_v6, ends, port, [packet.ts_ns; 2], state);
+    }
+
+    /// Adds an attempt at these times, or an answer, or both.
+    #[inline(always)]
+    fn note(
+        &mut self,
+        is_v6: bool,
+        ends: [&[u8; 16]; 2],
+        port: u16,
+        times_ns: [u64; 2],
+        state: u8,
+    ) {
+        if is_v6 {
+            self.v6.note(ends, port, times_ns, state);
         } else {
-            self.v4.note(packet, answer);
+            self.v4.note(ends, port, times_ns, state);
         }
         self.room -= 1;
         if self.room == 0 {
@@ -108,7 +128,7 @@ impl ScanTable {
         self.v4.len() + self.v6.len()
     }
 
-    /// Joins packets of the same attempt, and drops the latest attempts if there are too many.
+    /// Joins rows of the same attempt, and drops the latest attempts if there are too many.
     #[cold]
     fn make_room(&mut self) {
         self.v4.settle();
@@ -121,28 +141,42 @@ impl ScanTable {
     }
 }
 
-impl Analysis for ScanTable {
+impl<P: Scanned> Analysis for ScanTable<P> {
     const IS_FINDING: bool = true;
-    const FLOW_BYTES: u64 = 112;
-    const TABLES: &'static [&'static Schema] = &[&ATTEMPTS];
+    const TAKES_RECORDS: bool = matches!(P::PROTOCOL, ScanProtocol::Udp);
+    const FLOW_BYTES: u64 = P::FLOW_BYTES;
+    const TABLES: &'static [&'static Schema] = P::TABLES;
 
     type Found = Box<ScanFindings>;
-    type Merger = ScanMerger;
+    type Merger = ScanMerger<P>;
 
     fn new(context: &Context, shard: Shard) -> Self {
-        let capacity = context.capacity_of(shard).clamp(1, MOST);
+        let capacity = context.capacity_of(shard) / P::FLOWS_AN_ATTEMPT;
+        let capacity = capacity.clamp(1, MOST);
+        let (rules, key) = (P::rules(context), context.hash_key);
         Self {
-            v4: Attempts::new(context, shard),
-            v6: Attempts::new(context, shard),
+            v4: Attempts::new(rules.clone(), key, shard),
+            v6: Attempts::new(rules, key, shard),
             capacity,
             room: capacity + capacity / 8 + 1,
             ignored: 0,
+            of: PhantomData,
         }
     }
 
     #[inline(always)]
     fn on_packets(&mut self, packets: &[PacketRecord]) {
-        packets.iter().for_each(|packet| self.note(packet));
+        if matches!(P::PROTOCOL, ScanProtocol::Tcp) {
+            packets.iter().for_each(|packet| self.on_packet(packet));
+        }
+    }
+
+    #[inline(always)]
+    fn on_record(&mut self, record: &FlowRecord) {
+        udp::attempts(record, |ends, port, state| {
+            let is_v6 = record.key.version == IpVersion::V6;
+            self.note(is_v6, ends, port, [record.first_ns, record.last_ns], state);
+        });
     }
 
     fn on_tick(&mut self, _: u64) -> Option<Box<ScanFindings>> {
@@ -189,8 +223,7 @@ impl Analysis for ScanTable {
 }
 
 /// Adds up the workers' results.
-pub struct ScanMerger {
-    threshold: u32,
+pub struct ScanMerger<P> {
     /// Reported when all workers have reached a mark, so that they are in order.
     signals: Vec<Signal>,
     /// Of the end.
@@ -201,6 +234,7 @@ pub struct ScanMerger {
     v4_sweeps: Vec<Sweeps<[u8; 4]>>,
     v6_sweeps: Vec<Sweeps<[u8; 16]>>,
     ignored: u64,
+    of: PhantomData<P>,
 }
 
 /// Reports changes in their order: scans in order of time, then those that are none any more.
@@ -209,23 +243,24 @@ fn report(changes: &mut Vec<Signal>, signals: Signals<'_>) {
     changes.drain(..).for_each(signals);
 }
 
-impl Merge<ScanTable> for ScanMerger {
+impl<P: Scanned> Merge<ScanTable<P>> for ScanMerger<P> {
     type Section = Scans;
 
     /// Alerts have the numbers of their mark.
     const IN_ORDER: bool = true;
 
     fn new(context: &Context) -> Self {
+        let (rules, key): (Rules, _) = (P::rules(context), context.hash_key);
         Self {
-            threshold: context.scan_threshold,
             signals: Vec::new(),
             last_signals: Vec::new(),
-            v4: Sums::new(context.hash_key),
-            v6: Sums::new(context.hash_key),
+            v4: Sums::new(rules.clone(), key),
+            v6: Sums::new(rules, key),
             vertical: Vec::new(),
             v4_sweeps: Vec::new(),
             v6_sweeps: Vec::new(),
             ignored: 0,
+            of: PhantomData,
         }
     }
 
@@ -253,21 +288,22 @@ impl Merge<ScanTable> for ScanMerger {
     }
 
     fn on_time(&mut self, _: u64, signals: Signals<'_>) {
-        self.v4.changes(self.threshold, &mut self.signals);
-        self.v6.changes(self.threshold, &mut self.signals);
+        self.v4.changes(&mut self.signals);
+        self.v6.changes(&mut self.signals);
         report(&mut self.signals, signals);
     }
 
     fn end(self, signals: Signals<'_>) -> Scans {
-        let Self { threshold, signals: mut changes, v4, v6, mut vertical, .. } = self;
+        let Self { signals: mut changes, v4, v6, mut vertical, .. } = self;
         changes.extend(self.last_signals);
         let mut horizontal = Vec::new();
-        v4.scans(&self.v4_sweeps, threshold, &mut horizontal, &mut changes);
-        v6.scans(&self.v6_sweeps, threshold, &mut horizontal, &mut changes);
+        v4.scans(&self.v4_sweeps, &mut horizontal, &mut changes);
+        v6.scans(&self.v6_sweeps, &mut horizontal, &mut changes);
         report(&mut changes, signals);
         horizontal.sort();
         vertical.sort();
-        Scans { vertical, horizontal, attempts_ignored: self.ignored }
+        let (protocol, attempts_ignored) = (P::PROTOCOL, self.ignored);
+        Scans { protocol, vertical, horizontal, attempts_ignored }
     }
 }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use ringtap_flow::{Aggregate, PARTS, Row};
 use ringtap_wire::HashKey;
 
-use super::HorizontalScan;
 use super::groups::{Group, Groups};
+use super::rows::HorizontalScan;
+use super::rules::Rules;
 use crate::alerts::{Member, ScanId, ScanKind, Signal};
 use crate::analyses::address::Address;
 use crate::time::Time;
@@ -53,7 +54,7 @@ struct Sweep<A> {
     last_ns: u64,
     source: A,
     hash: u32,
-    failed: u32,
+    failed: i32,
     part: u8,
     /// Number of listed targets.
     listed: u8,
@@ -74,8 +75,7 @@ impl<A: Address> Sweeps<A> {
     /// Adds the sweeps of a part.
     pub(super) fn extend(&mut self, part: usize, sweeps: impl Iterator<Item = Group<A, u16, A>>) {
         for sweep in sweeps {
-            let &Group { source, common: port, attempts: failed, first_ns, last_ns, hash, .. } =
-                &sweep;
+            let &Group { source, common: port, failed, first_ns, last_ns, hash, .. } = &sweep;
             let listed = sweep.sample().len() as u8;
             self.targets.extend(sweep.sample());
             self.rows.push(Sweep {
@@ -105,14 +105,15 @@ impl<A: Address> Sweeps<A> {
 
 /// The sum of the changes of all workers.
 pub(super) struct Sums<A> {
+    rules: Rules,
     sums: Aggregate<Change<A>>,
     /// The reported scans, with the numbers reported last.
-    scans: BTreeMap<(A, u16), u32>,
+    scans: BTreeMap<(A, u16), i32>,
 }
 
 impl<A: Address> Sums<A> {
-    pub(super) fn new(key: HashKey) -> Self {
-        Self { sums: Aggregate::new(key), scans: BTreeMap::new() }
+    pub(super) fn new(rules: Rules, key: HashKey) -> Self {
+        Self { rules, sums: Aggregate::new(key), scans: BTreeMap::new() }
     }
 
     pub(super) fn add(&mut self, changes: Changes<A>) {
@@ -120,20 +121,21 @@ impl<A: Address> Sums<A> {
     }
 
     /// Adds the changes of scans.
-    pub(super) fn changes(&mut self, threshold: u32, signals: &mut Vec<Signal>) {
+    pub(super) fn changes(&mut self, signals: &mut Vec<Signal>) {
+        let Self { rules, sums, scans } = self;
         for part in 0..PARTS {
-            if !self.sums.take_changed(part) {
+            if !sums.take_changed(part) {
                 continue;
             }
-            for &Change { source, port, failed, last_ns } in &*self.sums.settle_part(part) {
-                let failed = u32::try_from(failed).unwrap_or(0);
-                if failed > threshold {
-                    let before = self.scans.insert((source, port), failed);
+            for change in &*sums.settle_part(part) {
+                let &Change { source, port, failed, .. } = change;
+                if rules.is_scan(failed) {
+                    let before = scans.insert((source, port), failed);
                     if before != Some(failed) {
-                        signals.push(scan(source, port, failed, last_ns, before.is_none()));
+                        signals.push(scan(rules, change, before.is_none()));
                     }
-                } else if !self.scans.is_empty() && self.scans.remove(&(source, port)).is_some() {
-                    signals.push(Signal::NoScan(id(source, port)));
+                } else if !scans.is_empty() && scans.remove(&(source, port)).is_some() {
+                    signals.push(Signal::NoScan(id(rules, source, port)));
                 }
             }
         }
@@ -143,7 +145,6 @@ impl<A: Address> Sums<A> {
     pub(super) fn scans(
         mut self,
         found: &[Sweeps<A>],
-        threshold: u32,
         scans: &mut Vec<HorizontalScan>,
         signals: &mut Vec<Signal>,
     ) {
@@ -155,15 +156,16 @@ impl<A: Address> Sums<A> {
                     sweeps.add(&sweep);
                 }
             }
-            for sweep in sweeps.take().filter(|sweep| sweep.attempts > threshold) {
-                let Group { source, common: port, attempts, first_ns, last_ns, .. } = sweep;
+            for sweep in sweeps.take().filter(|sweep| self.rules.is_scan(sweep.failed)) {
+                let Group { source, common: port, failed, first_ns, last_ns, .. } = sweep;
                 let crossed = self.scans.remove(&(source, port)).is_none();
-                signals.push(scan(source, port, attempts, last_ns, crossed));
+                let change = Change { source, port, failed, last_ns };
+                signals.push(scan(&self.rules, &change, crossed));
                 scans.push(HorizontalScan {
                     source: source.ip(),
                     port,
-                    protocol: "tcp",
-                    targets: attempts.into(),
+                    protocol: self.rules.protocol.name(),
+                    targets: failed as u64,
                     first: Time(first_ns),
                     last: Time(last_ns),
                     sample: sweep.sample().iter().map(|target| target.ip()).collect(),
@@ -171,15 +173,16 @@ impl<A: Address> Sums<A> {
             }
         }
         let rest = self.scans.into_keys();
-        signals.extend(rest.map(|(source, port)| Signal::NoScan(id(source, port))));
+        signals.extend(rest.map(|(source, port)| Signal::NoScan(id(&self.rules, source, port))));
     }
 }
 
-fn id<A: Address>(source: A, port: u16) -> ScanId {
-    ScanId { kind: ScanKind::Horizontal, source: source.ip(), member: Member::Port(port) }
+fn id<A: Address>(rules: &Rules, source: A, port: u16) -> ScanId {
+    let kind = ScanKind::horizontal(rules.protocol);
+    ScanId { kind, source: source.ip(), member: Member::Port(port) }
 }
 
-fn scan<A: Address>(source: A, port: u16, targets: u32, last_ns: u64, crossed: bool) -> Signal {
-    let (time, scan) = (Time(last_ns), id(source, port));
-    Signal::Scan { time, scan, number: targets.into(), crossed }
+fn scan<A: Address>(rules: &Rules, change: &Change<A>, crossed: bool) -> Signal {
+    let (time, scan) = (Time(change.last_ns), id(rules, change.source, change.port));
+    Signal::Scan { time, scan, number: change.failed as u64, crossed }
 }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use ringtap_wire::HashKey;
 
+use super::rows::HorizontalScan;
 use super::*;
 use crate::Options;
 use crate::alerts::{Member, ScanId, ScanKind};
@@ -35,19 +36,23 @@ fn syn_ack(ts_ns: u64, target: u8, port: u16) -> PacketRecord {
 }
 
 fn context(capacity: u64) -> Context {
-    let options =
-        Options { scan_threshold: THRESHOLD, max_flows: Some(capacity), ..Options::default() };
+    let options = Options {
+        scan_threshold: THRESHOLD,
+        udp_scan_threshold: 3,
+        max_flows: Some(capacity),
+        ..Options::default()
+    };
     options.context(KEY, Vec::new())
 }
 
 /// Workers and their merger.
-struct Watched {
-    tables: Vec<ScanTable>,
-    merger: ScanMerger,
+struct Watched<P> {
+    tables: Vec<ScanTable<P>>,
+    merger: ScanMerger<P>,
     signals: Vec<Signal>,
 }
 
-impl Watched {
+impl<P: Scanned> Watched<P> {
     fn new(workers: usize, capacity: u64) -> Self {
         let context = context(capacity);
         let table = |index| Analysis::new(&context, Shard { index, count: workers });
@@ -64,6 +69,13 @@ impl Watched {
         for packet in packets {
             let target = if packet.src[3] == SCANNER { packet.dst[3] } else { packet.src[3] };
             self.tables[usize::from(target) % workers].on_packets(&[*packet]);
+        }
+    }
+
+    fn end_flows(&mut self, records: &[FlowRecord]) {
+        let workers = self.tables.len();
+        for record in records {
+            self.tables[usize::from(record.key.dst[3]) % workers].on_record(record);
         }
     }
 
@@ -90,7 +102,7 @@ impl Watched {
 }
 
 fn scans(packets: &[PacketRecord]) -> Scans {
-    let mut watched = Watched::new(1, 1_000);
+    let mut watched = Watched::<Tcp>::new(1, 1_000);
     watched.see(packets);
     watched.finish().0
 }
@@ -157,7 +169,7 @@ fn late_answers_withdraw_a_scan() {
         (targets(21), all(|target| syn_ack(900, target, 445)), horizontal(445)),
     ] {
         for (workers, marked) in [(1, true), (1, false), (3, true), (3, false)] {
-            let mut watched = Watched::new(workers, 1_000);
+            let mut watched = Watched::<Tcp>::new(workers, 1_000);
             watched.see(&attempts);
             watched.mark();
             // The merger may have some of the changes at the next mark.
@@ -241,7 +253,7 @@ fn only_a_plain_syn_is_an_attempt_and_only_a_plain_syn_ack_an_answer() {
 
 #[test]
 fn each_change_of_a_scan_is_reported() {
-    let mut watched = Watched::new(1, 1_000);
+    let mut watched = Watched::<Tcp>::new(1, 1_000);
     watched.see(&ports(20));
     watched.mark();
     assert_eq!(watched.take(), []);
@@ -281,7 +293,7 @@ fn each_change_of_a_scan_is_reported() {
 #[test]
 fn a_source_that_slowly_crosses_the_threshold_is_reported_at_the_next_mark() {
     for workers in [1, 2, 3, 7] {
-        let mut watched = Watched::new(workers, 1_000);
+        let mut watched = Watched::<Tcp>::new(workers, 1_000);
         for target in 0..40 {
             let crossed = |signal: &&Signal| matches!(signal, Signal::Scan { crossed: true, .. });
             let scans = watched.signals.iter().filter(crossed).count();
@@ -295,7 +307,7 @@ fn a_source_that_slowly_crosses_the_threshold_is_reported_at_the_next_mark() {
 
 #[test]
 fn a_full_table_counts_what_it_ignores() {
-    let mut watched = Watched::new(1, 30);
+    let mut watched = Watched::<Tcp>::new(1, 30);
     watched.see(&ports(100));
     let found = watched.finish().0;
     assert_eq!((found.vertical[0].ports, found.attempts_ignored), (30, 70));
@@ -309,7 +321,7 @@ fn several_workers_find_what_one_finds() {
     let expected = scans(&all);
     assert_eq!((expected.vertical.len(), expected.horizontal[0].targets), (1, 59));
     for workers in [2, 3, 5] {
-        let mut watched = Watched::new(workers, 1_000);
+        let mut watched = Watched::<Tcp>::new(workers, 1_000);
         for packets in all.chunks(13) {
             watched.see(packets);
             watched.mark();
@@ -319,4 +331,70 @@ fn several_workers_find_what_one_finds() {
         let scans = signals.iter().filter(crossed).count();
         assert_eq!((found, scans), (expected.clone(), 2), "{workers}");
     }
+}
+
+/// A UDP flow of the scanner, perhaps with an answer.
+fn udp(ts_ns: u64, target: u8, port: u16, answered: bool) -> FlowRecord {
+    let key = ringtap_flow::FlowKey::of(&PacketRecord {
+        protocol: 17,
+        ..tcp(0, (SCANNER, 40_000), (target, port), 0)
+    });
+    FlowRecord {
+        first_ns: ts_ns,
+        last_ns: ts_ns + 5,
+        packets: [1, u64::from(answered)],
+        ttl: [[64; 2]; 2],
+        ..FlowRecord::new(key)
+    }
+}
+
+#[test]
+fn answered_attempts_of_udp_offset_failed_ones() {
+    let source = IpAddr::from([0, 0, 0, SCANNER]);
+    let kinds = [ScanKind::UdpHorizontal, ScanKind::UdpVertical];
+    let id = |kind, member| ScanId { kind, source, member };
+    let across = || id(kinds[0], Member::Port(123));
+    let down = || id(kinds[1], Member::Target([0, 0, 0, 9].into()));
+    for workers in [1, 2, 3, 5] {
+        let mut watched = Watched::<Udp>::new(workers, 1_000);
+        let sweep = |targets: std::ops::Range<u8>, answered| {
+            targets.map(|target| udp(target.into(), target, 123, answered)).collect::<Vec<_>>()
+        };
+        watched.end_flows(&sweep(1..4, false));
+        // The port of the target does not matter for a sweep of another port.
+        watched.end_flows(&sweep(4..5, true));
+        watched.mark();
+        watched.end_flows(&sweep(10..11, false));
+        watched.mark();
+        assert_eq!(watched.take(), [], "{workers}");
+        watched.end_flows(&sweep(11..13, false));
+        watched.end_flows(&(1..7).map(|port| udp(100, 9, port, false)).collect::<Vec<_>>());
+        watched.end_flows(&[udp(100, 9, 7, true)]);
+        // The merger may have some of the changes at the next mark.
+        watched.mark();
+        watched.mark();
+        let expected = [scan(across(), 5, 17, true), scan(down(), 5, 105, true)];
+        assert_eq!(watched.take(), expected, "{workers}");
+        // One of the failed ones is answered by a later flow: one less, and one more that offsets.
+        watched.end_flows(&[udp(200, 1, 123, true), udp(200, 9, 2, true)]);
+        watched.mark();
+        assert_eq!(watched.take(), [Signal::NoScan(down()), Signal::NoScan(across())]);
+        watched.end_flows(&[udp(300, 13, 123, false)]);
+        watched.mark();
+        assert_eq!(watched.take(), [scan(across(), 4, 305, true)], "{workers}");
+        let (scans, _) = watched.finish();
+        assert_eq!((scans.vertical.len(), scans.protocol), (0, ScanProtocol::Udp));
+        let [sweep] = &scans.horizontal[..] else { panic!("{scans:?}") };
+        let sample = [2, 3, 10, 11, 12, 13].map(|host| IpAddr::from([0, 0, 0, host]));
+        assert_eq!((sweep.targets, sweep.first, sweep.last), (4, Time(2), Time(305)));
+        assert_eq!((&sweep.sample[..], sweep.protocol), (&sample[..], "udp"));
+    }
+}
+
+#[test]
+fn a_full_table_of_udp_counts_what_it_ignores() {
+    let mut watched = Watched::<Udp>::new(1, 80);
+    watched.end_flows(&(0..100).map(|port| udp(1, 1, port, false)).collect::<Vec<_>>());
+    let found = watched.finish().0;
+    assert_eq!((found.vertical[0].ports, found.attempts_ignored), (20, 80));
 }

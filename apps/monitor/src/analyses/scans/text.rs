@@ -6,7 +6,7 @@ use ringtap_terminal::page::{Page, WIDTH};
 use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
 
-use super::rows::{HorizontalScan, Scans, VerticalScan};
+use super::rows::{HorizontalScan, ScanProtocol, Scans, VerticalScan};
 use crate::analyses::About;
 use crate::time::Time;
 use crate::times::Times;
@@ -17,12 +17,18 @@ const SCANS: usize = 50;
 /// Shows the scans, the largest first.
 pub(super) fn show(scans: &Scans, page: &mut Page, about: &About) {
     let (threshold, times) = (about.scan_threshold, about.times);
-    if scans.vertical.is_empty() && scans.horizontal.is_empty() {
+    let of = match scans.protocol {
+        ScanProtocol::Tcp => "",
+        ScanProtocol::Udp => "UDP ",
+    };
+    // The plan has the threshold of UDP.
+    let is_tcp = scans.protocol == ScanProtocol::Tcp;
+    if is_tcp && scans.vertical.is_empty() && scans.horizontal.is_empty() {
         page.heading("Port scans");
         page.line(&format!("none with more than {threshold} failed attempts"));
     }
     if !scans.vertical.is_empty() {
-        page.heading("Vertical scans: one source, many ports of one target");
+        page.heading(&format!("Vertical {of}scans: one source, many ports of one target"));
         let shown = largest(&scans.vertical, |scan| scan.ports);
         let names =
             shown.iter().map(|scan| scan.source.to_string().len() + scan.target.to_string().len());
@@ -45,7 +51,7 @@ pub(super) fn show(scans: &Scans, page: &mut Page, about: &About) {
         more(page, scans.vertical.len().saturating_sub(SCANS));
     }
     if !scans.horizontal.is_empty() {
-        page.heading("Horizontal scans: one source, one port of many targets");
+        page.heading(&format!("Horizontal {of}scans: one source, one port of many targets"));
         let shown = largest(&scans.horizontal, |scan| scan.targets);
         let names = shown.iter().map(|scan| {
             scan.source.to_string().len() + "port ".len() + names::port(scan.port).len()
