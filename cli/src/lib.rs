@@ -70,6 +70,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Query(args)) => query::run(&args),
         Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::RunForAlerts(args)) => alerts::run_helper(&args),
+        Some(Command::AnswerForPage(args)) => query::helper::run(&args),
         Some(Command::Doctor(args)) => doctor::run(args.output.report),
         Some(Command::Pages(pages)) => pages.run(definition()),
         Some(Command::Forward(words)) => Err(words.moved("ringtap-ndn forward")),

@@ -164,6 +164,23 @@ impl<'a> Driver<'a> {
         self.post("/actions", &json!({ "actions": [source] }));
     }
 
+    /// Draws the pointer over an element, from one part of its width to another (0 to 1).
+    pub fn drag(&self, selector: &str, [from, to]: [f64; 2]) {
+        let places = self.run(&format!(
+            "const found = document.querySelector({selector:?}); found.scrollIntoView({{ block: 'center' }}); \
+             const {{ left, top, width, height }} = found.getBoundingClientRect(); \
+             return [{from}, {to}].map((part) => [Math.round(left + part * width), Math.round(top + height / 2)]);"
+        ));
+        let to = |at: usize| json!({ "type": "pointerMove", "duration": 50, "x": places[at][0], "y": places[at][1] });
+        let (down, up) = (
+            json!({ "type": "pointerDown", "button": 0 }),
+            json!({ "type": "pointerUp", "button": 0 }),
+        );
+        let source =
+            json!({ "type": "pointer", "id": "mouse", "actions": [to(0), down, to(1), up] });
+        self.post("/actions", &json!({ "actions": [source] }));
+    }
+
     /// Reports another width to the page, less than a window can have, and whether a dark scheme is preferred.
     pub fn emulate(&self, width: u32, height: u32, dark: bool) {
         let command = |name: &str, parameters: Value| {

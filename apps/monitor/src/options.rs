@@ -22,7 +22,7 @@ use crate::state::{Identity, STATE_FLOW_BYTES, part_bytes};
 const LIVE_INTERVAL_NS: u64 = 60_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 /// The longest slices of flows on a page.
-const PAGE_NS: u64 = 60 * SECOND_NS;
+const PAGE_NS: u64 = 10 * SECOND_NS;
 /// The threshold of P. Lee's, T. Bu's and G. Chandranmenon's paper for both kinds of scans.
 const SCAN_THRESHOLD: u32 = 20;
 /// Hosts that know many peers, as of games and file sharing, have fewer failed attempts over UDP.
@@ -253,7 +253,7 @@ impl Options {
         self.state.as_ref().is_some_and(|state| state.in_parts)
     }
 
-    /// The length of slices of flows, if any are needed: states by intervals, and a page by minutes.
+    /// The length of slices of flows, if any are needed: states by intervals, and a page by tens of seconds.
     pub fn slice_ns(&self) -> Option<u64> {
         let most_ns = self.page.then_some(PAGE_NS);
         if !self.saves_parts() {

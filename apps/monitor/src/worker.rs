@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ringtap_enrich::Stage;
-use ringtap_flow::{FlowKey, FlowRecord, FlowTable, Observer, Sinks};
+use ringtap_flow::{FlowKey, FlowRecord, FlowTable, Observer, Sinks, Slice};
 use ringtap_stage::{Attachments, Burst, Mark, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, PacketRecord, Tunnels};
 
@@ -484,7 +484,18 @@ impl Observer for FlowObserver<'_> {
         }
     }
 
-    fn slice(&mut self, record: &FlowRecord, is_whole: bool) {
+    fn begun(&mut self, packet: &PacketRecord) {
+        let FlowEvents { sinks, stage, page, .. } = &mut *self.events;
+        if let (true, Some(records)) = (*page, &mut sinks.records) {
+            let mut key = FlowKey::of(packet);
+            if let Some(stage) = stage {
+                stage.replace_key(&mut key);
+            }
+            records.begun(&key, packet.ts_ns, packet.ip_len.into());
+        }
+    }
+
+    fn slice(&mut self, record: &FlowRecord, of: Slice) {
         let FlowEvents { saver, sinks, stage, page, .. } = &mut *self.events;
         saver.iter_mut().for_each(|saver| saver.on_slice(record));
         if let (true, Some(records)) = (*page, &mut sinks.records) {
@@ -492,7 +503,7 @@ impl Observer for FlowObserver<'_> {
                 Some(stage) => stage.record(record),
                 None => record,
             };
-            records.slice(record, is_whole);
+            records.slice(record, of);
         }
     }
 

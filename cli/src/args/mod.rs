@@ -82,6 +82,9 @@ pub(crate) enum Command {
     /// Run a program for alerts of 'monitor', which starts this itself
     #[command(hide = true, name = HELPER_NAME)]
     RunForAlerts(HelperArgs),
+    /// Answer questions of the page of 'monitor', which starts this itself
+    #[command(hide = true, name = crate::query::helper::NAME)]
+    AnswerForPage(crate::query::helper::HelperArgs),
     #[command(flatten)]
     Pages(Pages),
     /// A command of another program

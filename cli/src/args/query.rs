@@ -14,11 +14,12 @@ Questions:
   failed                          connections whose SYN had no answer, by server
   long                            the longest flows
   servers                         round-trip times of servers, slowest first
-  timeline of HOST [every TIME]   traffic of a host by time [every 1h]
+  timeline [of HOST] [every TIME] traffic by time [every 1h]
   who asked NAME                  hosts that asked for a name, or one below it (store)
   names of HOST                   names that led to an address (store)
-  scans                           alerts of scans (store)
-Filters, after any question but the last three:
+  alerts [of HOST]                alerts, latest first (store)
+  scans                           changes of alerts of scans (store)
+Filters, after any question but the last four:
   where host 10.1.2.3 and tcp port 443 and not (octets < 10k or name ~ \"[.]example$\")
   Words: host, net, port, portrange, each also with src or dst; tcp, udp, icmp, …; proto, ip, ip6;
   octets, packets, duration, name, app, country, as, network, vlan, mac, failed; any field of records.
@@ -31,7 +32,7 @@ Exit codes: 0 success; 1 a file or the engine failed; 2 usage error.";
 
 /// Flags of `ringtap query`.
 #[derive(Args)]
-#[command(after_long_help = FORMS, after_help = "Questions: top, compare, flows, failed, long, servers, timeline of, who asked, names of, scans;\n'where' and a filter may follow. 'ringtap query --help' describes them.")]
+#[command(after_long_help = FORMS, after_help = "Questions: top, compare, flows, failed, long, servers, timeline, who asked, names of, alerts, scans;\n'where' and a filter may follow. 'ringtap query --help' describes them.")]
 pub(crate) struct QueryArgs {
     /// A store written by 'ringtap monitor --store', or Parquet files of flow records; then the question in words
     #[arg(value_name = "STORE|FILE|QUESTION", required = true, value_hint = ValueHint::AnyPath)]

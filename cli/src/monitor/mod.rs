@@ -135,6 +135,7 @@ impl<'a> Planned<'a> {
         }
         // The fence forbids to run programs.
         let helpers = alerts::start_helpers(outputs, args.user.as_deref())?;
+        let store = page::start_helper(args, parsed.layout.as_ref())?;
         if interfaces.is_empty() || args.capture != Capture::Dpdk {
             let written = parsed.written();
             sandbox::enter(written.iter().map(PathBuf::as_path), !interfaces.is_empty())?;
@@ -152,6 +153,7 @@ impl<'a> Planned<'a> {
         let prepared = Prepared::new(outputs, settings(args, &plan, &numbered, &WATCH))?;
         let source = Source::open(args, interfaces, &plan)?;
         let prepared = prepared.with_programs(helpers);
+        let page = page.map(|page| page.with_store(store));
         Ok(Opened { parsed, plan, user, page, metrics, prepared, source })
     }
 }

@@ -164,7 +164,11 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
             cut_ns: args.cut,
         },
         interval_ns: args.interval.or(args.tui.then_some(TUI_INTERVAL_NS)),
-        marks_ns: if is_followed(args) { Some(Timeouts::SECOND) } else { args.rotate },
+        marks_ns: if is_followed(args) || args.web.is_some() && !args.interface.is_empty() {
+            Some(Timeouts::SECOND)
+        } else {
+            args.rotate
+        },
         charts: args.report == ReportForm::Html,
         page: args.web.is_some(),
         max_flows: args.max_flows,

@@ -3,15 +3,29 @@
 use std::net::SocketAddr;
 
 use ringtap_serve::Listening;
+use ringtap_store::Layout;
 use ringtap_terminal::{Usage, console};
 
 use crate::args::MonitorArgs;
+use crate::query::helper;
 use crate::web;
 
 /// Its address and its guard.
 pub(super) struct Page {
     pub(super) listening: Listening,
     pub(super) access: web::Access,
+    pub(super) store: Option<web::Store>,
+}
+
+/// Starts the process that reads the store of the run for its page, if there are both.
+pub(super) fn start_helper(
+    args: &MonitorArgs,
+    layout: Option<&Layout>,
+) -> anyhow::Result<Option<web::Store>> {
+    let Some(layout) = layout.filter(|_| args.web.is_some()) else { return Ok(None) };
+    let helper = helper::start(&layout.root, args.user.as_deref())?;
+    let path = layout.root.display().to_string();
+    Ok(Some(web::Store { path, rotate_s: layout.rotate_s, helper }))
 }
 
 impl Page {
@@ -25,6 +39,11 @@ impl Page {
         if let (Some(url), false) = (listening.url(), args.quiet) {
             console::note(&format!("page: {url}"));
         }
-        Ok(Self { listening, access })
+        Ok(Self { listening, access, store: None })
+    }
+
+    /// The same page; it may ask the store.
+    pub(super) fn with_store(self, store: Option<web::Store>) -> Self {
+        Self { store, ..self }
     }
 }

@@ -61,8 +61,20 @@ impl Views {
             .transpose()?;
         let page = page.zip(parts).map(|(page, parts)| {
             let (is_live, measures_tcp) = (plan.options.live, plan.app.analyses.tcp);
-            let about = web::About { title: sources, is_live, measures_tcp, max_flows, threads };
-            page.listening.serve("web", Web::new(about, page.access, numbers(), &WATCH, parts))
+            let idle_ns = plan.app.metering.timeouts.longest_idle_ns();
+            let enrichment = &plan.app.enrichment;
+            let about = web::About {
+                title: sources,
+                is_live,
+                measures_tcp,
+                has_networks: enrichment.networks.is_some(),
+                has_geo: enrichment.geo.is_some(),
+                max_flows,
+                threads,
+                idle_ns,
+            };
+            let web = Web::new(about, page.access, numbers(), &WATCH, parts, page.store)?;
+            page.listening.serve("web", web)
         });
         let _served = [metrics, page.transpose()?];
         Ok(Self { console, _served })

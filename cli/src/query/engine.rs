@@ -101,5 +101,7 @@ fn explained(fault: &str) -> String {
     // A query that fails while it runs.
     let message =
         message.rsplit_once("unsuccessful query result\nError: ").map_or(message, |(_, own)| own);
+    // A fault of the engine itself.
+    let message = message.split("\n\nStack Trace").next().unwrap_or(message);
     message.trim().replace('\n', " ").replace("json_execute_serialized_sql expects", "--sql takes")
 }

@@ -1,6 +1,7 @@
 //! `ringtap query`: a question to stored records, answered by DuckDB.
 
 mod engine;
+pub(crate) mod helper;
 mod sources;
 mod table;
 
@@ -16,8 +17,10 @@ use ringtap_terminal::{Usage, console};
 use crate::args::{QueryArgs, Rows};
 
 /// Words that questions begin with.
-const FIRST: [&str; 10] =
-    ["top", "compare", "flows", "failed", "long", "scans", "who", "names", "servers", "timeline"];
+const FIRST: [&str; 11] = [
+    "top", "compare", "flows", "failed", "long", "alerts", "scans", "who", "names", "servers",
+    "timeline",
+];
 
 /// Rows of `flows` in a table.
 const FLOWS_IN_TABLE: u64 = 100;

@@ -10,6 +10,8 @@ use ringtap_terminal::table::Table;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
+use crate::web::Answer;
+
 /// Columns of octets.
 const OCTETS: [&str; 5] = ["octets", "sent", "received", "octets_before", "more"];
 /// Columns of numbers that are not counts.
@@ -43,10 +45,25 @@ impl<'de> Deserialize<'de> for Row {
     }
 }
 
+/// The rows of an answer in lines of JSON.
+fn read(answer: &[u8]) -> serde_json::Result<Vec<Row>> {
+    serde_json::Deserializer::from_slice(answer).into_iter::<Row>().collect()
+}
+
+/// The rows of an answer in lines of JSON, with the names of their columns.
+pub(super) fn rows(answer: &[u8]) -> serde_json::Result<Answer> {
+    let rows = read(answer)?;
+    let columns = rows.first().map(|Row(row)| row.iter().map(|(name, _)| name.clone()).collect());
+    let values = |Row(row): Row| row.into_iter().map(|(_, value)| value).collect();
+    Ok(Answer {
+        columns: columns.unwrap_or_default(),
+        rows: rows.into_iter().map(values).collect(),
+    })
+}
+
 /// The table of an answer in lines of JSON.
 pub(super) fn of(answer: &[u8]) -> anyhow::Result<String> {
-    let rows = serde_json::Deserializer::from_slice(answer).into_iter::<Row>();
-    let rows = rows.collect::<Result<Vec<_>, _>>()?;
+    let rows = read(answer)?;
     let Some(Row(first)) = rows.first() else { return Ok("no rows\n".to_owned()) };
     let is_number = |at: usize| {
         rows.iter().all(|row| row.0.get(at).is_none_or(|(_, own)| own.is_number() || own.is_null()))

@@ -1,27 +1,28 @@
 //! The content of a page: figures, charts and tables of a view.
 
-use std::net::IpAddr;
+use std::sync::Arc;
 
 use ringtap_export::Status;
 use ringtap_monitor::report::Time;
-use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bit_rate, count, rate};
 use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table, quoted};
 
-use super::flows::{Flow, Flows, application, end_of};
+use super::answer::Answer;
+use super::flows::Flows;
 use super::history::History;
 use super::notes::Notes;
 use super::now::Now;
 use super::pace::SECOND_NS;
-use super::sums::{First, Sums, Waits};
-use super::view::View;
+use super::sources::{Clock, Sources};
+use super::stored::{Known, Stored};
+use super::tables::{self, Kind};
+use super::view::{View, of_one};
+use crate::query::helper::Ask;
 
 /// Most bytes of a file of flows.
 const FILE: usize = 8 << 20;
-/// Longest name in a table, characters.
-const NAME: usize = 60;
 
 /// Everything that a page shows.
 pub(super) struct Shown<'a> {
@@ -29,6 +30,19 @@ pub(super) struct Shown<'a> {
     pub(super) history: &'a History,
     pub(super) flows: &'a Flows,
     pub(super) notes: &'a Notes,
+    /// The store of the run, if its page may ask it.
+    pub(super) stored: Option<&'a Stored>,
+}
+
+/// The rows of a table, as far as they are known.
+pub(super) struct Rows {
+    pub(super) answer: Answer,
+    /// The number of all rows, if it is known.
+    all: Option<usize>,
+    /// What is to be said of them.
+    pub(super) notes: Vec<String>,
+    /// Whether the store has still to answer.
+    pub(super) is_asked: bool,
 }
 
 impl Shown<'_> {
@@ -50,14 +64,6 @@ impl Shown<'_> {
         view.until.map_or(self.present_s(), |until| until.min(self.present_s()))
     }
 
-    /// The beginning and the end of a view's time, nanoseconds.
-    fn span_ns(&self, view: &View) -> (u64, u64) {
-        let until_ns = self.until_s(view).saturating_mul(SECOND_NS);
-        let from_ns = until_ns.saturating_sub(view.span.1.saturating_mul(SECOND_NS));
-        // Flows that end while this is rendered belong to the present, too.
-        (from_ns, if view.until.is_some() { until_ns } else { u64::MAX })
-    }
-
     /// A time as text, UTC: with the date unless it is that of the present.
     pub(super) fn time(&self, ns: u64) -> String {
         let text = |ns: u64| Time(ns).to_string();
@@ -66,56 +72,227 @@ impl Shown<'_> {
         text.get(part).unwrap_or_default().replace('T', " ")
     }
 
+    /// Where the rows of a view come from.
+    pub(super) fn sources(&self, view: &View) -> Sources {
+        let (present_s, begin_s) = (self.present_s(), self.begin_s());
+        let rotate_s = self.stored.filter(|_| self.now.is_live).map(|stored| stored.rotate_s);
+        Sources::new(view, self.flows, Clock { present_s, begin_s, rotate_s })
+    }
+
     /// The page of a view.
     pub(super) fn page(&self, view: &View) -> Page {
         let mut page = Page::default();
-        let (from_ns, until_ns) = self.span_ns(view);
-        let mut sums = Sums::default();
-        self.flows.of(view, from_ns, until_ns).for_each(|flow| sums.add_flow(flow));
-        let time = self.flows.slices_in(from_ns, until_ns);
-        self.flows.slices(view, time).for_each(|slice| sums.add_slice(slice));
-        let is_present = view.until.is_none() && !view.is_filtered();
-        if is_present {
+        let sources = self.sources(view);
+        let kind = view.table.as_deref().and_then(Kind::of);
+        let is_present = view.until.is_none() && !view.is_filtered() && sources.stored.is_none();
+        if kind.is_none() && is_present {
             self.figures(&mut page);
-        } else {
-            self.figures_of(&mut page, &sums);
+        } else if kind.is_none() {
+            self.figures_of(&mut page, view, &sources);
         }
-        if view.is_filtered() || !self.now.is_live {
-            let what = if view.is_filtered() { view.filter() } else { "all hosts".into() };
-            page.charts(&format!("Flows of {what}"), self.charts_of(view));
+        if view.is_filtered() || !self.now.is_live || sources.stored.is_some() {
+            let filter = view.filter();
+            let what =
+                if filter.is_empty() { "Flows".into() } else { format!("Flows of {filter}") };
+            page.charts(&what, self.charts_of(view, &sources));
         } else {
             page.charts("Traffic", self.charts(view));
         }
-        self.gaps(&mut page, time.0);
-        if view.host.is_some() || !view.is_filtered() {
-            self.alerts(&mut page, view);
+        self.gaps(&mut page, &sources);
+        if let Some(kind) = kind {
+            self.section(&mut page, view, kind, &sources, true);
+            return page;
         }
-        self.of_sums(&mut page, view, &sums, time);
+        if view.one_host().is_some() || !view.is_filtered() {
+            self.alerts(&mut page, view, &sources);
+        }
+        self.overview(&mut page, view, &sources);
         if is_present {
             self.busiest(&mut page, view);
             self.outputs(&mut page);
             self.ledger(&mut page);
             self.load(&mut page);
         }
-        self.flow_list(&mut page, view, from_ns, until_ns);
+        self.section_of(&mut page, view, "flows", &sources);
         page
     }
 
+    /// The rows of a table.
+    pub(super) fn rows(&self, view: &View, kind: &Kind, sources: &Sources) -> Rows {
+        let most = view.rows as u64 + 1;
+        let from_memory = |notes| {
+            let (answer, all) = kind.rows(self.flows, view, sources.memory);
+            Rows { answer, all: Some(all), notes, is_asked: false }
+        };
+        let Some((stored, window)) = self.stored.zip(sources.stored) else {
+            let missing =
+                kind.needs_store().then(|| "needs --store DIR, and a time of its files".into());
+            return from_memory(missing.into_iter().collect());
+        };
+        let adds = kind.sums(view).filter(|_| sources.has_memory);
+        if sources.has_memory && adds.is_none() && !kind.needs_store() {
+            let from = view.local(sources.memory.slices.0);
+            return from_memory(vec![format!(
+                "Earlier ones than {from}: choose a time until then."
+            )]);
+        }
+        let rows = if adds.is_some() { tables::MOST as u64 } else { most };
+        let ask = Ask {
+            question: kind.question(view),
+            window: window.map(Some),
+            before: kind.needs_store().then(|| {
+                let [from, to] = window;
+                [Some(from.saturating_sub(to - from).max(0)), Some(from)]
+            }),
+            rows,
+        };
+        let mut notes = Vec::new();
+        if adds.is_none() && sources.has_memory {
+            let until = view.local(window[1].unsigned_abs().saturating_mul(1_000_000));
+            notes.push(format!("Until {until}, where the last complete file of the store ends."));
+        }
+        match stored.know(&ask, self.now.at) {
+            Known::Asked => {
+                notes.push("Asking the store.".into());
+                Rows { answer: Answer::default(), all: None, notes, is_asked: true }
+            }
+            Known::Failed(error) => {
+                notes.push(error.to_string());
+                Rows { answer: Answer::default(), all: None, notes, is_asked: false }
+            }
+            Known::Answered(answer) => {
+                let Some((keys, by)) = adds else {
+                    let answer = Arc::unwrap_or_clone(answer);
+                    let all = (answer.rows.len() < rows as usize).then_some(answer.rows.len());
+                    return Rows { answer, all, notes, is_asked: false };
+                };
+                let (memory, _) = kind.rows(self.flows, view, sources.memory);
+                let is_whole = answer.rows.len() < tables::MOST && memory.rows.len() < tables::MOST;
+                if !is_whole {
+                    notes.push(format!("Of the largest {} rows of the store.", count(rows)));
+                }
+                let mut answer = Arc::unwrap_or_clone(answer);
+                answer.add(&memory, keys);
+                answer.sort(by, keys);
+                let all = is_whole.then_some(answer.rows.len());
+                Rows { answer, all, notes, is_asked: false }
+            }
+        }
+    }
+
+    /// The command that gives the same rows.
+    pub(super) fn command(&self, view: &View, kind: &Kind, sources: &Sources) -> Option<String> {
+        let stored = self.stored?;
+        let time = |ns: u64| Time(ns).to_string();
+        let (from, to) = (time(sources.from_ns), time(sources.until_ns));
+        let with = match kind.needs_store() {
+            true => format!(" --with -{}s", (sources.until_ns - sources.from_ns) / SECOND_NS),
+            false => String::new(),
+        };
+        let question = kind.question(view).replace('\'', "'\\''");
+        let store = stored.path.replace('\'', "'\\''");
+        Some(format!(
+            "ringtap query '{store}' '{question}' --from {from} --to {to}{with} --limit {}",
+            view.rows
+        ))
+    }
+
+    fn section_of(&self, page: &mut Page, view: &View, word: &str, sources: &Sources) {
+        if let Some(kind) = Kind::of(word) {
+            self.section(page, view, kind, sources, false);
+        }
+    }
+
+    /// A table; in a view of its own also what it is about.
+    fn section(&self, page: &mut Page, view: &View, kind: &Kind, sources: &Sources, is_own: bool) {
+        let rows = self.rows(view, kind, sources);
+        let is_list = kind.word == "flows";
+        if rows.answer.rows.is_empty() && rows.notes.is_empty() && !is_own && !is_list {
+            return;
+        }
+        let title = match (kind.word, view.one_host()) {
+            ("pairs", Some(_)) => "Peers",
+            _ => kind.title,
+        };
+        page.heading(title);
+        if is_own || is_list {
+            page.widen();
+        }
+        if !is_own {
+            page.link(
+                "more",
+                view.link_with(|view| {
+                    (view.table, view.rows) = (Some(kind.word.into()), view.rows.max(50));
+                }),
+            );
+        }
+        if is_list && sources.stored.is_none() {
+            page.link("CSV (at most 8 MiB)", format!("/flows.csv{}", view.query()));
+        } else {
+            page.link("CSV", format!("/api/{}.csv{}", kind.word, view.query()));
+        }
+        page.link("JSON", format!("/api/{}{}", kind.word, view.query()));
+        let table = rows.answer.table(view, view.rows);
+        if !table.is_empty() {
+            page.table(table);
+        } else if !rows.is_asked && is_list {
+            page.line("None in this time.");
+        } else if !rows.is_asked && rows.notes.is_empty() {
+            page.line("none");
+        }
+        match rows.all {
+            Some(all) if all > view.rows => {
+                page.line(&format!("and {} more", count((all - view.rows) as u64)));
+            }
+            None if rows.answer.rows.len() > view.rows => page.line("and more"),
+            _ => {}
+        }
+        rows.notes.iter().for_each(|note| page.line(note));
+        if kind.word == "hosts" || is_own && kind.sums(view).is_some() {
+            let [from, until] = [sources.from_ns, sources.until_ns].map(|ns| view.local(ns));
+            let until = match view.until {
+                Some(_) => format!("until {until}"),
+                None => "on; those of live flows after each slice of 10 s".into(),
+            };
+            page.line(&format!(
+                "Octets are of packets from {from} {until}. A flow counts where it begins."
+            ));
+        }
+        if kind.word == "servers" {
+            page.line("from SYN to SYN-ACK: of the network, not how long a server takes to answer");
+            if !self.now.measures_tcp {
+                page.line("--analyses all,tcp measures the round trips of TCP");
+            }
+        }
+        if let (true, Some(command)) = (is_own, self.command(view, kind, sources)) {
+            page.line(&format!("The same from the store, once its files are complete: {command}"));
+        }
+    }
+
     /// What is missing in the tables of flows.
-    fn gaps(&self, page: &mut Page, from_ns: u64) {
+    fn gaps(&self, page: &mut Page, sources: &Sources) {
         let mut lines = Vec::new();
-        if self.flows.complete_after_ns > from_ns {
+        if sources.is_cut {
             lines.push(format!(
-                "The page keeps the latest {} flows and minutes of flows: all that ended after {}.",
+                "Until {}: the page does not keep all later flows, and the file of the store that has them is not complete.",
+                self.time(sources.until_ns)
+            ));
+        } else if sources.has_memory && self.flows.complete_after_ns > sources.memory.ended.0 {
+            lines.push(format!(
+                "The page keeps the latest {} flows and slices of flows: all that ended after {}.",
                 count(self.flows.len() as u64),
                 self.time(self.flows.complete_after_ns)
             ));
         }
         if self.flows.lost() > 0 {
             lines.push(format!(
-                "{} flows and minutes of flows are missing on this page alone: more came at once than it can take.",
+                "{} flows and slices of flows are missing on this page alone: more came at once than it can take.",
                 count(self.flows.lost())
             ));
+        }
+        if self.flows.unlisted > 0 {
+            let unlisted = count(self.flows.unlisted);
+            lines.push(format!("{unlisted} live flows were not listed, for lack of room."));
         }
         if !lines.is_empty() {
             page.heading("Missing flows");
@@ -141,14 +318,32 @@ impl Shown<'_> {
         page.figure("run time", Cell::about(seconds, time));
     }
 
-    fn figures_of(&self, page: &mut Page, sums: &Sums<'_>) {
-        page.figure("flows", Cell::count(sums.all.flows));
-        page.figure("packets", Cell::count(sums.all.packets));
-        page.figure("octets of IP", Cell::bytes(sums.all.octets));
+    fn figures_of(&self, page: &mut Page, view: &View, sources: &Sources) {
+        let [mut flows, mut packets, mut octets] = [0; 3];
+        let mut add = |more: [u64; 3]| {
+            flows += more[0];
+            packets += more[1];
+            octets += more[2];
+        };
+        if sources.has_memory {
+            for slice in self.flows.slices(view, sources.memory.slices) {
+                let row = slice.row;
+                let all = |numbers: [u64; 2]| numbers[0].saturating_add(numbers[1]);
+                add([u64::from(row.is_first()), all(row.packets), all(row.octets)]);
+            }
+        }
+        if let Some(answer) = self.timeline(view, sources) {
+            for row in &answer.rows {
+                add(["flows", "packets", "octets"].map(|name| answer.number(row, name)));
+            }
+        }
+        page.figure("flows", Cell::count(flows));
+        page.figure("packets", Cell::count(packets));
+        page.figure("octets of IP", Cell::bytes(octets));
         page.figure("packets lost by the run", Cell::count(self.now.lost()));
     }
 
-    fn alerts(&self, page: &mut Page, view: &View) {
+    fn alerts(&self, page: &mut Page, view: &View, sources: &Sources) {
         page.heading("Alerts");
         let (alerts, all) = self.notes.alerts(view, &|ns| self.time(ns));
         if self.notes.lost() > 0 {
@@ -157,114 +352,72 @@ impl Shown<'_> {
         }
         if alerts.is_empty() {
             page.line("none");
-            return;
+        } else {
+            page.link("CSV", table_link(view, "Alerts"));
+            page.table(alerts);
         }
-        page.link("CSV", table_link(view, "Alerts"));
-        page.table(alerts);
         if all > view.rows {
             page.line(&format!("and {} more", count((all - view.rows) as u64)));
         }
+        let Some((stored, window)) = self.stored.zip(sources.stored) else { return };
+        let of = view.one_host().map_or_else(String::new, |host| format!(" of {host}"));
+        let (question, window) = (format!("alerts{of}"), window.map(Some));
+        let ask = Ask { question, window, before: None, rows: view.rows as u64 };
+        let line = match stored.know(&ask, self.now.at) {
+            Known::Answered(answer) if answer.rows.is_empty() => return,
+            Known::Answered(answer) => {
+                page.heading("Stored alerts");
+                page.link("CSV", table_link(view, "Stored alerts"));
+                page.table(answer.table(view, view.rows));
+                return;
+            }
+            Known::Asked => "Asking the store.".into(),
+            Known::Failed(error) => error.to_string(),
+        };
+        page.heading("Stored alerts");
+        page.line(&line);
     }
 
-    fn of_sums(&self, page: &mut Page, view: &View, sums: &Sums<'_>, time: (u64, u64)) {
-        let rows = view.rows;
-        let more = |page: &mut Page, shown: usize, all: usize, what: &str| {
-            if all > shown {
-                page.line(&format!("and {} more {what}", count((all - shown) as u64)));
-            }
+    /// The packets of a view in the store by time, if they are known.
+    pub(super) fn timeline(&self, view: &View, sources: &Sources) -> Option<Arc<Answer>> {
+        let (stored, window) = self.stored.zip(sources.stored)?;
+        let filter = view.filter();
+        let filter = if filter.is_empty() { filter } else { format!(" where {filter}") };
+        let question = format!("timeline every {}s{filter}", sources.step_s);
+        let ask = Ask { question, window: window.map(Some), before: None, rows: u64::MAX };
+        match stored.know(&ask, self.now.at) {
+            Known::Answered(answer) => Some(answer),
+            Known::Asked | Known::Failed(_) => None,
+        }
+    }
+
+    fn overview(&self, page: &mut Page, view: &View, sources: &Sources) {
+        let words: &[&str] = match view.one_host() {
+            None => &["hosts", "applications", "names", "networks", "countries", "as", "failed"],
+            Some(_) => &["hosts", "pairs", "applications", "names", "ports", "failed", "long"],
         };
-        let First { entries: hosts, all } = sums.hosts(rows);
-        let columns = [
-            ("host", Left),
-            ("octets", Right),
-            ("sent", Right),
-            ("received", Right),
-            ("flows", Right),
-        ];
-        let mut table = Table::with_head(&columns);
-        for (address, host) in hosts {
-            table.row([
-                host_cell(view, address, address.to_string()),
-                Cell::bytes(host.octets()),
-                Cell::bytes(host.sent),
-                Cell::bytes(host.received),
-                Cell::count(host.flows),
-            ]);
-        }
-        section(page, view, "Hosts", table, |page| {
-            let from = self.time(time.0);
-            let until = match view.until {
-                Some(_) => format!("until {}", self.time(time.1)),
-                None => "on, those of a live flow after each minute".into(),
-            };
-            page.line(&format!(
-                "Octets are of packets from {from} {until}. A flow counts when it ends."
-            ));
-            more(page, rows, all, "hosts");
-        });
-
-        let First { entries: labels, all } = sums.applications(rows);
-        let columns =
-            [("application", Left), ("octets", Right), ("packets", Right), ("flows", Right)];
-        let mut table = Table::with_head(&columns);
-        for (label, volume) in labels {
-            let name = application(&label);
-            let to = view.link_with(|view| view.application = Some(name.to_lowercase()));
-            let name = Cell::from(name).to(to);
-            table.row([
-                name,
-                Cell::bytes(volume.octets),
-                Cell::count(volume.packets),
-                Cell::count(volume.flows),
-            ]);
-        }
-        section(page, view, "Applications", table, |page| more(page, rows, all, "applications"));
-
-        let First { entries: servers, all } = sums.servers(rows);
-        let mut table =
-            Table::with_head(&[("server name", Left), ("octets", Right), ("flows", Right)]);
-        for (name, volume) in servers {
-            table.row([
-                name_cell(view, name),
-                Cell::bytes(volume.octets),
-                Cell::count(volume.flows),
-            ]);
-        }
-        section(page, view, "Server names", table, |page| more(page, rows, all, "names"));
-
-        let First { entries: failures, all } = sums.failures(rows);
-        let mut table = Table::with_head(&[("name", Left), ("answer", Left), ("flows", Right)]);
-        for ((name, code), flows) in failures {
-            table.row([name_cell(view, name), code.into(), Cell::count(flows)]);
-        }
-        section(page, view, "DNS failures", table, |page| more(page, rows, all, "failures"));
-
-        let waits = |First { entries, all }: First<(IpAddr, u16), Waits>, what, number| {
-            let columns = [("server", Left), (what, Right), ("longest", Right), (number, Right)];
-            let mut table = Table::with_head(&columns);
-            for ((address, port), own) in entries {
-                let name = std::net::SocketAddr::new(address, port).to_string();
-                table.row([
-                    host_cell(view, address, name),
-                    Cell::about(own.mean(), milliseconds(own.mean())),
-                    Cell::about(own.longest, milliseconds(own.longest)),
-                    Cell::count(own.number),
-                ]);
-            }
-            (table, all)
+        let is_known = |word: &str| match word {
+            "networks" => self.now.has_networks,
+            "countries" | "as" => self.now.has_geo,
+            _ => true,
         };
-        let (table, all) = waits(sums.round_trips(rows), "mean round trip", "handshakes");
-        section(page, view, "Slowest round trips", table, |page| {
-            page.line("from SYN to SYN-ACK: of the network, not how long a server takes to answer");
-            more(page, rows, all, "servers");
-        });
-        let (table, all) = waits(sums.dns(rows), "mean answer", "answers");
-        section(page, view, "Slowest DNS answers", table, |page| {
-            if !self.now.measures_tcp {
-                page.line("--analyses all,tcp measures the round trips of TCP");
-            }
-            more(page, rows, all, "servers");
-        });
+        let known = words.iter().filter(|word| is_known(word));
+        known.for_each(|word| self.section_of(page, view, word, sources));
+        if sources.stored.is_some() {
+            return self.section_of(page, view, "servers", sources);
+        }
+        let (from_ns, until_ns) = sources.memory.ended;
+        let ended = || self.flows.of(view, from_ns, until_ns);
+        let mut own = |title, (answer, all): (Answer, usize)| {
+            section(page, view, title, answer.table(view, view.rows), |page| {
+                if all > view.rows {
+                    page.line(&format!("and {} more", count((all - view.rows) as u64)));
+                }
+            });
+        };
+        own("DNS failures", tables::failures(ended()));
+        own("Slowest DNS answers", tables::dns(ended()));
+        self.section_of(page, view, "servers", sources);
     }
 
     /// The last interval of the activity, if it is measured.
@@ -280,7 +433,8 @@ impl Shown<'_> {
             for row in rows.iter().take(view.rows) {
                 let bits = row.lower.saturating_mul(8) as f64 / seconds.max(1e-9);
                 table.row([
-                    host_cell(view, row.address, row.address.to_string()),
+                    Cell::from(row.address.to_string())
+                        .to(view.link_with(|view| view.host = Some(of_one(row.address)))),
                     Cell::about(bits as u64, bit_rate(bits)),
                 ]);
             }
@@ -337,64 +491,13 @@ impl Shown<'_> {
         for load in loads.into_iter().take(32) {
             let percent = 100.0 * load.busy;
             let output = load.output().and_then(|place| self.now.outputs.get(place));
-            let name = output.map(|output| format!("{}: {}", load.thread, output.name));
+            let name = output.map_or(&load.thread, |output| &output.name);
             table.row([
-                name.unwrap_or_else(|| load.thread.clone()).into(),
+                name.as_str().into(),
                 Cell::about(percent.round() as u64, format!("{percent:.0} %")),
             ]);
         }
         page.section("Load", table);
-    }
-
-    fn flow_list(&self, page: &mut Page, view: &View, from_ns: u64, until_ns: u64) {
-        let columns = [
-            ("end", Left),
-            ("source", Left),
-            ("destination", Left),
-            ("protocol", Left),
-            ("application", Left),
-            ("name", Left),
-            ("packets", Right),
-            ("octets", Right),
-            ("duration", Right),
-        ];
-        let mut table = Table::with_head(&columns);
-        let rows = view.rows;
-        let mut shown: Vec<_> = self.flows.of(view, from_ns, until_ns).collect();
-        let all = shown.len();
-        let order = |flow: &Flow<'_>| std::cmp::Reverse(flow.row.last_ns);
-        if all > rows {
-            shown.select_nth_unstable_by_key(rows, order);
-            shown.truncate(rows);
-        }
-        shown.sort_by_key(order);
-        for flow in shown {
-            let row = flow.row;
-            let [source, target] = flow.hosts();
-            let seconds = row.last_ns.saturating_sub(row.first_ns) as f64 / 1e9;
-            table.row([
-                self.time(row.last_ns).into(),
-                host_cell(view, source, end_of(&row.key, true)),
-                host_cell(view, target, end_of(&row.key, false)),
-                names::protocol(row.key.protocol).into(),
-                row.label.as_str().into(),
-                name_cell(view, if flow.server.is_empty() { flow.lookup } else { flow.server }),
-                Cell::count(row.packets.iter().sum()),
-                Cell::bytes(row.octets[0].saturating_add(row.octets[1])),
-                format!("{seconds:.3} s").into(),
-            ]);
-        }
-        page.heading("Flows");
-        page.widen();
-        page.link("CSV (at most 8 MiB)", format!("/flows.csv{}", view.query()));
-        if table.is_empty() {
-            page.line("None has ended in this time; a flow ends after --idle-timeout or --active-timeout.");
-        } else {
-            page.table(table);
-        }
-        if all > rows {
-            page.line(&format!("and {} more", count((all - rows) as u64)));
-        }
     }
 
     /// The flows of a view as CSV, the latest block first, as many as fit in 8 MiB.
@@ -404,7 +507,7 @@ impl Shown<'_> {
              dnsQueryName,dnsFailure,roundTripMicroseconds,packets,reversePackets,octets,reverseOctets,\
              dnsResponseMicroseconds\r\n",
         );
-        let (from_ns, until_ns) = self.span_ns(view);
+        let (from_ns, until_ns) = self.sources(view).memory.ended;
         let microseconds = |us: Option<u32>| us.map_or_else(String::new, |us| us.to_string());
         for flow in self.flows.of(view, from_ns, until_ns) {
             if csv.len() > FILE {
@@ -455,22 +558,6 @@ fn table_link(view: &View, title: &str) -> String {
     format!("/view.csv{query}{mark}table={}", title.replace(' ', "+"))
 }
 
-fn host_cell(view: &View, host: IpAddr, text: String) -> Cell {
-    Cell::from(text).to(view.link_with(|view| view.host = Some(host)))
-}
-
-/// A name, shortened, as a link to its flows.
-fn name_cell(view: &View, name: &str) -> Cell {
-    if name.is_empty() {
-        return "".into();
-    }
-    let mut text: String = name.chars().take(NAME).collect();
-    if text.len() < name.len() {
-        text.push('…');
-    }
-    Cell::from(text).to(view.link_with(|view| view.name = Some(name.to_lowercase())))
-}
-
 fn health(output: &Status) -> String {
     match (&output.last_error, output.failing) {
         (Some((error, _)), true) => format!("failed: {error}"),
@@ -478,10 +565,6 @@ fn health(output: &Status) -> String {
         _ if output.lost_total() > 0 => "works, and has lost records".into(),
         _ => "works".into(),
     }
-}
-
-fn milliseconds(us: u64) -> String {
-    format!("{}.{} ms", count(us / 1000), us / 100 % 10)
 }
 
 #[cfg(test)]
@@ -510,7 +593,8 @@ pub(super) mod tests {
         let (notes, _) = Notes::new();
         let now = Now { at, is_live, ..Now::default() };
         let history = History::default();
-        test(&Shown { now: &now, history: &history, flows: &flows, notes: &notes });
+        let stored = None;
+        test(&Shown { now: &now, history: &history, flows: &flows, notes: &notes, stored });
     }
 
     #[test]
@@ -529,7 +613,8 @@ pub(super) mod tests {
             assert_eq!(shown.time(90_000 * SECOND_NS), "01-02 01:00:00");
         });
         shown(false, 1_800_000_000, &[], |shown| {
-            assert!(shown.charts_of(&View::default()).is_empty());
+            let view = View::default();
+            assert!(shown.charts_of(&view, &shown.sources(&view)).is_empty());
             assert!(shown.page(&View::default()).table_of("Flows").is_none());
         });
     }

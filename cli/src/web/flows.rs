@@ -5,17 +5,20 @@
 //! ```
 //!
 //! A row is a flow that ended, a slice of a flow, or a flow in one slice, which is both. What is summed up over time is
-//! that of slices.
+//! that of slices. A flow that begins is listed as live until its end comes.
 //!
 //! A worker never waits: a block is lost and counted if too many rows are on their way.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use ringtap_flow::{FlowKey, FlowRecord, IpVersion, Kind, Label, RecordSink};
+use hashbrown::HashMap;
+use ringtap_base::Network;
+use ringtap_flow::{FlowKey, FlowRecord, Kind, Label, Origin, RecordSink, Slice};
+use ringtap_monitor::report::Time;
 
 use super::view::View;
 
@@ -29,12 +32,21 @@ const MOST_TEXT: usize = 16 << 20;
 const WAITING: u64 = MOST as u64;
 /// Most blocks on their way; with the rows of most of them there is no room for more rows.
 const BLOCKS: usize = 4_096;
-/// Rows for which a block is handed on at a mark, even if one of the same worker is on its way.
+/// A block is handed on at a mark if none of the same worker is on its way, or if it has so many rows, or after so long a
+/// time, nanoseconds, with fewer on their way than this.
 const WORTH: usize = 64;
+const LATE_NS: u64 = 10_000_000_000;
+const FEW: u32 = 64;
 /// The application of flows without a label.
 const UNKNOWN: &str = "unknown";
 /// Longest kept part of a name, bytes.
 const NAME: usize = 200;
+/// The bit of TCP's flags.
+const SYN: u8 = 2;
+/// Most live flows that are listed.
+const MOST_LIVE: usize = 50_000;
+/// Most bytes of their names.
+const MOST_LIVE_TEXT: usize = 8 << 20;
 
 /// What a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +55,12 @@ enum Of {
     Both,
     /// A flow whose slices have rows of their own.
     Flow,
+    /// The first slice of a flow.
+    First,
+    /// A later one.
     Slice,
+    /// The first packet of a flow.
+    Begin,
 }
 
 /// What is kept of a flow record; index 0 of pairs is the initiator's direction.
@@ -61,9 +78,35 @@ pub(super) struct Row {
     pub(super) dns_us: Option<u32>,
     /// [`Label::EMPTY`] without one.
     pub(super) label: Label,
-    /// Lengths of the server's name, of the DNS name and of a response code that is a failure, which follow each other
-    /// in the text of the block.
-    lengths: [u8; 3],
+    /// Country and autonomous system of source and destination; zero if unknown.
+    pub(super) countries: [[u8; 2]; 2],
+    pub(super) systems: [u32; 2],
+    /// Whether the initiator sent a SYN and nothing came back.
+    pub(super) is_failed: bool,
+    /// Lengths of the names in [`Flow`], which follow each other in the text of the block.
+    lengths: [u8; 7],
+}
+
+impl Row {
+    fn names_len(&self) -> usize {
+        self.lengths.iter().map(|&length| usize::from(length)).sum()
+    }
+
+    /// The row with its names, which are this text.
+    fn with_names<'a>(&'a self, mut text: &'a str) -> Flow<'a> {
+        let [server, lookup, failure, from, to, from_as, to_as] = self.lengths.map(|length| {
+            let (name, after) = text.split_at(length.into());
+            text = after;
+            name
+        });
+        let (networks, organisations) = ([from, to], [from_as, to_as]);
+        Flow { row: self, server, lookup, failure, networks, organisations }
+    }
+
+    /// Whether the flow counts where this slice is.
+    pub(super) fn is_first(&self) -> bool {
+        matches!(self.of, Of::Both | Of::First)
+    }
 }
 
 /// A row and its names.
@@ -76,9 +119,18 @@ pub(super) struct Flow<'a> {
     pub(super) lookup: &'a str,
     /// The response code of a failed lookup, or nothing.
     pub(super) failure: &'a str,
+    /// The networks of source and destination, as the user names them.
+    pub(super) networks: [&'a str; 2],
+    /// The organisations of their autonomous systems.
+    pub(super) organisations: [&'a str; 2],
 }
 
-impl Flow<'_> {
+impl<'a> Flow<'a> {
+    /// The name of the server, otherwise that which DNS looked up.
+    pub(super) fn name(&self) -> &'a str {
+        if self.server.is_empty() { self.lookup } else { self.server }
+    }
+
     /// Source and destination.
     pub(super) fn hosts(&self) -> [IpAddr; 2] {
         [self.row.key.source(), self.row.key.destination()]
@@ -86,7 +138,7 @@ impl Flow<'_> {
 
     fn matches(&self, view: &View) -> bool {
         let key = &self.row.key;
-        view.host.is_none_or(|host| self.hosts().contains(&host))
+        view.host.is_none_or(|network| self.hosts().iter().any(|host| within(network, *host)))
             && view.port.is_none_or(|port| [key.src_port, key.dst_port].contains(&port))
             && view
                 .application
@@ -103,6 +155,17 @@ pub(super) fn application(label: &Label) -> &str {
     if *label == Label::EMPTY { UNKNOWN } else { label.as_str() }
 }
 
+/// Whether an address is in a network.
+pub(super) fn within(network: Network, host: IpAddr) -> bool {
+    host.is_ipv4() == network.address.is_ipv4()
+        && Network::around(host, network.length).address == network.address
+}
+
+/// A time in answers.
+pub(super) fn iso(ns: u64) -> String {
+    Time(ns / 1_000_000 * 1_000_000).to_string()
+}
+
 /// Rows in the order of their ends, roughly.
 #[derive(Debug, Default)]
 struct Block {
@@ -110,8 +173,8 @@ struct Block {
     /// Rows that are flows.
     flows: u64,
     text: String,
-    /// Set while a block of the same worker is on its way.
-    is_on_way: Arc<AtomicBool>,
+    /// The blocks of the same worker that are on their way.
+    on_way: Arc<AtomicU32>,
 }
 
 impl Block {
@@ -120,15 +183,24 @@ impl Block {
         let first = |kind| facts.values(kind).next();
         let server = first(Kind::TlsServerName).or_else(|| first(Kind::HttpHost));
         let failure = first(Kind::DnsResponseCode).filter(|code| *code != b"NOERROR");
-        let mut lengths = [0; 3];
-        for (length, name) in lengths.iter_mut().zip([server, first(Kind::DnsQueryName), failure]) {
-            let before = self.text.len();
-            let name = String::from_utf8_lossy(name.unwrap_or_default());
-            self.text += &name[..name.floor_char_boundary(NAME)];
-            *length = (self.text.len() - before) as u8;
-        }
+        let origin = |side: usize| record.origins.as_ref().map(|both| &both[side]);
+        let text = |side: usize, of: fn(&Origin) -> Option<&str>| {
+            origin(side).and_then(of).map(str::as_bytes)
+        };
+        let network: fn(&Origin) -> Option<&str> = |one| one.network.as_deref();
+        let organisation: fn(&Origin) -> Option<&str> = |one| one.as_name.as_deref();
+        let names = [
+            server,
+            first(Kind::DnsQueryName),
+            failure,
+            text(0, network),
+            text(1, network),
+            text(0, organisation),
+            text(1, organisation),
+        ];
+        let lengths = names.map(|name| self.push_name(name.unwrap_or_default()));
         let number = |value: &[u8]| std::str::from_utf8(value).ok()?.parse().ok();
-        self.flows += u64::from(of != Of::Slice);
+        self.flows += u64::from(matches!(of, Of::Both | Of::Flow));
         self.rows.push(Row {
             of,
             first_ns: record.first_ns,
@@ -139,20 +211,31 @@ impl Block {
             round_trip_us: record.tcp.as_ref().and_then(|tcp| tcp.handshake_us[0]),
             dns_us: first(Kind::DnsResponseTime).and_then(number),
             label: record.application.map_or(Label::EMPTY, |application| application.label),
+            countries: [0, 1]
+                .map(|side| origin(side).and_then(|one| one.country).unwrap_or([0; 2])),
+            systems: [0, 1].map(|side| origin(side).and_then(|one| one.as_number).unwrap_or(0)),
+            is_failed: record.key.protocol == 6
+                && record.tcp_flags[0] & SYN != 0
+                && record.packets[1] == 0,
             lengths,
         });
+    }
+
+    /// Appends a name to the text; returns its length.
+    fn push_name(&mut self, name: &[u8]) -> u8 {
+        let before = self.text.len();
+        let name = String::from_utf8_lossy(name);
+        self.text += &name[..name.floor_char_boundary(NAME)];
+        (self.text.len() - before) as u8
     }
 
     /// All rows, with their names.
     fn rows(&self) -> impl Iterator<Item = Flow<'_>> {
         let mut rest = &self.text[..];
         self.rows.iter().map(move |row| {
-            let [server, lookup, failure] = row.lengths.map(|length| {
-                let (name, after) = rest.split_at(length.into());
-                rest = after;
-                name
-            });
-            Flow { row, server, lookup, failure }
+            let (own, after) = rest.split_at(row.names_len());
+            rest = after;
+            row.with_names(own)
         })
     }
 }
@@ -164,6 +247,9 @@ pub(super) struct Keeper {
     is_whole: bool,
     sender: SyncSender<Block>,
     counts: Arc<Counts>,
+    /// The time at the last mark, and when a block was handed on last.
+    time_ns: u64,
+    handed_ns: u64,
 }
 
 /// Rows, counted by both ends of the channel.
@@ -180,17 +266,18 @@ impl Keeper {
         if self.block.rows.is_empty() {
             return;
         }
-        let is_on_way = Arc::clone(&self.block.is_on_way);
-        let next = Block { is_on_way, ..Block::default() };
+        let on_way = Arc::clone(&self.block.on_way);
+        let next = Block { on_way, ..Block::default() };
         let mut block = std::mem::replace(&mut self.block, next);
         block.rows.shrink_to_fit();
         block.text.shrink_to_fit();
         let (rows, flows) = (block.rows.len() as u64, block.flows);
         // Relaxed: counters order no other data. Workers may exceed the limit by a block each.
         let has_room = self.counts.waiting.fetch_add(rows, Ordering::Relaxed) + rows <= WAITING;
-        self.block.is_on_way.store(true, Ordering::Relaxed);
+        self.block.on_way.fetch_add(1, Ordering::Relaxed);
+        self.handed_ns = self.time_ns;
         if !has_room || self.sender.try_send(block).is_err() {
-            self.block.is_on_way.store(false, Ordering::Relaxed);
+            self.block.on_way.fetch_sub(1, Ordering::Relaxed);
             self.counts.waiting.fetch_sub(rows, Ordering::Relaxed);
             self.counts.lost.fetch_add(rows, Ordering::Relaxed);
             self.counts.lost_flows.fetch_add(flows, Ordering::Relaxed);
@@ -218,16 +305,31 @@ impl RecordSink for Keeper {
         self.push(if is_whole { Of::Both } else { Of::Flow }, record);
     }
 
-    fn slice(&mut self, record: &FlowRecord, is_whole: bool) {
-        self.is_whole = is_whole;
-        if !is_whole {
-            self.push(Of::Slice, record);
+    fn begun(&mut self, key: &FlowKey, ts_ns: u64, octets: u64) {
+        let mut record = FlowRecord::new(*key);
+        (record.first_ns, record.last_ns) = (ts_ns, ts_ns);
+        (record.packets, record.octets) = ([1, 0], [octets, 0]);
+        self.push(Of::Begin, &record);
+    }
+
+    fn slice(&mut self, record: &FlowRecord, of: Slice) {
+        self.is_whole = of == Slice::Whole;
+        match of {
+            Slice::Whole => {}
+            Slice::First => self.push(Of::First, record),
+            Slice::Later => self.push(Of::Slice, record),
         }
+    }
+
+    fn time(&mut self, time_ns: u64) {
+        self.time_ns = time_ns;
     }
 
     fn mark(&mut self) {
         // Marks may be frequent; small blocks take more memory.
-        if self.block.rows.len() >= WORTH || !self.block.is_on_way.load(Ordering::Relaxed) {
+        let is_late = self.time_ns.saturating_sub(self.handed_ns) >= LATE_NS;
+        let on_way = self.block.on_way.load(Ordering::Relaxed);
+        if self.block.rows.len() >= WORTH || on_way == 0 || is_late && on_way < FEW {
             self.hand_on();
         }
     }
@@ -246,6 +348,11 @@ pub(super) struct Flows {
     blocks: VecDeque<Block>,
     rows: usize,
     text: usize,
+    /// Live flows with their names, by their ends in order.
+    live: HashMap<FlowKey, (Row, String)>,
+    live_text: usize,
+    /// Flows that began and found no room among them.
+    pub(super) unlisted: u64,
     /// All flows that ended, without those lost.
     pub(super) ended: u64,
     /// All rows that ended until then may be missing.
@@ -265,6 +372,8 @@ impl Flows {
             is_whole: false,
             sender: sender.clone(),
             counts: Arc::clone(&counts),
+            time_ns: 0,
+            handed_ns: 0,
         };
         let keepers = (0..workers).map(keeper).collect();
         let flows = Self {
@@ -274,6 +383,9 @@ impl Flows {
             blocks: VecDeque::new(),
             rows: 0,
             text: 0,
+            live: HashMap::new(),
+            live_text: 0,
+            unlisted: 0,
             ended: 0,
             complete_after_ns: 0,
             earliest_ns: u64::MAX,
@@ -299,9 +411,12 @@ impl Flows {
 
     /// Takes what the workers have handed on.
     pub(super) fn receive(&mut self) {
-        while let Ok(block) = self.receiver.try_recv() {
+        while let Ok(mut block) = self.receiver.try_recv() {
             self.counts.waiting.fetch_sub(block.rows.len() as u64, Ordering::Relaxed);
-            block.is_on_way.store(false, Ordering::Relaxed);
+            block.on_way.fetch_sub(1, Ordering::Relaxed);
+            self.list(&block);
+            // They have no names.
+            block.rows.retain(|row| row.of != Of::Begin);
             self.rows += block.rows.len();
             self.text += block.text.len();
             self.ended += block.flows;
@@ -320,6 +435,67 @@ impl Flows {
         }
     }
 
+    /// Keeps the list of live flows up to date.
+    fn list(&mut self, block: &Block) {
+        for flow in block.rows() {
+            let row = flow.row;
+            let key = unordered(&row.key);
+            let own = match row.of {
+                Of::Both | Of::Flow => {
+                    if let Some((_, names)) = self.live.remove(&key) {
+                        self.live_text -= names.len();
+                    }
+                    continue;
+                }
+                Of::Begin if self.live.len() >= MOST_LIVE => {
+                    self.unlisted += 1;
+                    continue;
+                }
+                Of::Begin => {
+                    let before = self.live.insert(key, (row.clone(), String::new()));
+                    self.live_text -= before.map_or(0, |(_, names)| names.len());
+                    continue;
+                }
+                Of::First | Of::Slice => self.live.get_mut(&key),
+            };
+            let Some((own, names)) = own else { continue };
+            let (first_ns, octets, packets) = (own.first_ns, own.octets, own.packets);
+            *own = Row { first_ns, ..row.clone() };
+            if row.of == Of::Slice {
+                let add = |one: [u64; 2], more: [u64; 2]| {
+                    [one[0].saturating_add(more[0]), one[1].saturating_add(more[1])]
+                };
+                (own.octets, own.packets) = (add(octets, row.octets), add(packets, row.packets));
+            }
+            self.live_text -= names.len();
+            names.clear();
+            if self.live_text + own.names_len() > MOST_LIVE_TEXT {
+                own.lengths = [0; 7];
+                continue;
+            }
+            names.extend([flow.server, flow.lookup, flow.failure]);
+            names.extend(flow.networks.into_iter().chain(flow.organisations));
+            self.live_text += names.len();
+        }
+    }
+
+    /// The live flows of a view, in no order.
+    pub(super) fn live<'a>(&'a self, view: &'a View) -> Vec<Flow<'a>> {
+        let flows = self.live.values().map(|(row, names)| row.with_names(names));
+        flows.filter(|flow| flow.matches(view)).collect()
+    }
+
+    /// Drops live flows without packets since a time: their ends were lost on their way.
+    pub(super) fn drop_before(&mut self, ns: u64) {
+        if self.lost() > 0 {
+            self.live.retain(|_, (row, names)| {
+                let stays = row.last_ns >= ns;
+                self.live_text -= if stays { 0 } else { names.len() };
+                stays
+            });
+        }
+    }
+
     /// The flows of a view that ended after `from_ns` and not after `until_ns`, the latest block first.
     pub(super) fn of<'a>(
         &'a self,
@@ -329,7 +505,9 @@ impl Flows {
     ) -> impl Iterator<Item = Flow<'a>> {
         let flows = self.blocks.iter().rev().flat_map(Block::rows);
         let within = move |row: &Row| {
-            row.of != Of::Slice && from_ns < row.last_ns && row.last_ns <= until_ns
+            matches!(row.of, Of::Both | Of::Flow)
+                && from_ns < row.last_ns
+                && row.last_ns <= until_ns
         };
         flows.filter(move |flow| within(flow.row) && flow.matches(view))
     }
@@ -356,19 +534,22 @@ impl Flows {
     }
 }
 
-/// The text of an end of a flow: `10.0.0.1:53`, or the address alone for protocols without ports.
-pub(super) fn end_of(key: &FlowKey, source: bool) -> String {
-    let (address, port) =
-        if source { (key.source(), key.src_port) } else { (key.destination(), key.dst_port) };
-    match (key.version, matches!(key.protocol, 6 | 17 | 132 | 33 | 136)) {
-        (_, false) => address.to_string(),
-        (IpVersion::V4, true) => format!("{address}:{port}"),
-        (IpVersion::V6, true) => format!("[{address}]:{port}"),
-    }
+/// The key of both directions.
+fn unordered(key: &FlowKey) -> FlowKey {
+    let reversed = FlowKey {
+        src: key.dst,
+        dst: key.src,
+        src_port: key.dst_port,
+        dst_port: key.src_port,
+        ..*key
+    };
+    if reversed < *key { reversed } else { *key }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
+    use ringtap_flow::IpVersion;
+
     use super::*;
 
     /// A TCP flow of two packets, a kilobyte each way, between hosts given by numbers.
@@ -405,7 +586,7 @@ pub(super) mod tests {
 
     /// Hands on a flow in one slice.
     pub(crate) fn keep(keeper: &mut Keeper, record: &FlowRecord) {
-        keeper.slice(record, true);
+        keeper.slice(record, Slice::Whole);
         keeper.take(record);
     }
 
@@ -443,7 +624,7 @@ pub(super) mod tests {
             (flow.server, flow.lookup, flow.failure, flow.row.dns_us),
             ("www.Example.org", "lookup.example", "NXDOMAIN", Some(1500))
         );
-        assert_eq!(end_of(&flow.row.key, false), "10.0.0.4:443");
+        assert_eq!(flow.hosts()[1].to_string(), "10.0.0.4");
     }
 
     #[test]
@@ -456,7 +637,8 @@ pub(super) mod tests {
             let (first_ns, last_ns) =
                 (ns.max(whole.first_ns), whole.last_ns.min(ns + 59_999_999_999));
             let packets = [packets; 2];
-            keepers[0].slice(&FlowRecord { first_ns, last_ns, packets, ..whole.clone() }, false);
+            let of = if minute == 0 { Slice::First } else { Slice::Later };
+            keepers[0].slice(&FlowRecord { first_ns, last_ns, packets, ..whole.clone() }, of);
         }
         keepers[0].whole(&whole);
         keep(&mut keepers[0], &record(70, 1, (2, 443)));

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! workers ── flow records ──▶ Flows ┐
-//! merger ── alerts, intervals ─▶ Notes ├─▶ Shown ── a view (view.rs) ──▶ Page ──▶ HTML, CSV
-//! Watch, Console ──▶ Now ──▶ History ┘
+//! merger ── alerts, intervals ─▶ Notes ├─▶ Shown ── a view (view.rs) ──▶ Page ──▶ HTML, CSV, JSON
+//! Watch, Console ──▶ Now ──▶ History ┤
+//! store ◀── helper process ◀─▶ Stored ┘
 //! ```
 //!
 //! All of it belongs to one thread of the lowest priority, which serves the clients (see [`ringtap_serve`]).
@@ -11,6 +12,7 @@
 //! Invariant: memory is bounded, and the run never waits: what the page cannot take in time is lost for the page alone.
 
 mod access;
+mod answer;
 mod charts;
 mod content;
 mod flows;
@@ -19,20 +21,26 @@ mod notes;
 mod now;
 mod pace;
 mod shell;
-mod sums;
+mod sources;
+mod stored;
+mod tables;
 mod view;
 
 use std::collections::HashMap;
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringtap_base::{Clock, rss_bytes};
 use ringtap_engine::Watch;
 use ringtap_flow::Sinks;
+use ringtap_monitor::report::Time;
 use ringtap_terminal::chart::STYLE as CHARTS;
 use ringtap_terminal::html::{self, STYLE};
 use rustix::time::{ClockId, clock_gettime};
 
 pub(crate) use access::Access;
+pub(crate) use answer::Answer;
 pub(crate) use notes::Reporter;
 
 use crate::console::losses;
@@ -46,10 +54,13 @@ use now::Now;
 use pace::{Pace, SECOND_NS};
 use ringtap_serve::{Get, Reply, Site};
 use shell::Times;
+use stored::Stored;
+use tables::Kind;
 use view::View;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSV: &str = "text/csv; charset=utf-8";
+const JSON: &str = "application/json";
 const SCRIPT: &str = include_str!("page.js");
 const OWN_STYLE: &str = include_str!("page.css");
 
@@ -61,10 +72,25 @@ pub(crate) struct About {
     pub(crate) is_live: bool,
     /// Whether TCP is measured.
     pub(crate) measures_tcp: bool,
+    /// Whether networks, countries and autonomous systems are known.
+    pub(crate) has_networks: bool,
+    pub(crate) has_geo: bool,
     /// Most live flows.
     pub(crate) max_flows: u64,
     /// Names of the run's threads.
     pub(crate) threads: Vec<String>,
+    /// The longest time without packets in which a flow is live, nanoseconds.
+    pub(crate) idle_ns: u64,
+}
+
+/// The store of the run, for its page.
+pub(crate) struct Store {
+    /// Its path, as it was given.
+    pub(crate) path: String,
+    /// The length of its files, seconds.
+    pub(crate) rotate_s: u64,
+    /// The connection to the process that reads it.
+    pub(crate) helper: UnixStream,
 }
 
 /// CPU time of this thread so far, nanoseconds. Rendering is measured by it: on a busy machine most of the time between
@@ -87,6 +113,7 @@ pub(crate) struct Web {
     history: History,
     flows: Flows,
     notes: Notes,
+    stored: Option<Stored>,
     loads: Loads,
     pace: Pace,
     /// Contents of the current event, by query.
@@ -118,12 +145,14 @@ impl Web {
         metrics: Metrics,
         watch: &'static Watch,
         parts: Parts,
-    ) -> Self {
+        store: Option<Store>,
+    ) -> io::Result<Self> {
         let Parts { flows, notes, .. } = parts;
         #[expect(clippy::disallowed_methods, reason = "a page shows the time of the clock")]
         let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let loads = Loads::new(about.threads.clone());
-        Self {
+        let stored = store.map(|store| Stored::new(store.path, store.rotate_s, store.helper));
+        Ok(Self {
             about,
             access,
             metrics,
@@ -134,17 +163,23 @@ impl Web {
             history: History::default(),
             flows,
             notes,
+            stored: stored.transpose()?,
             loads,
             pace: Pace::default(),
             rendered: HashMap::new(),
             ended: false,
-        }
+        })
     }
 
     /// Takes what the run has handed on.
     fn receive(&mut self) {
         self.flows.receive();
         self.notes.receive();
+        if let Some(stored) = &mut self.stored
+            && stored.turn(self.now.at)
+        {
+            self.rendered.clear();
+        }
     }
 
     /// Reads the values of the run.
@@ -161,6 +196,8 @@ impl Web {
             elapsed,
             is_live: self.about.is_live,
             measures_tcp: self.about.measures_tcp,
+            has_networks: self.about.has_networks,
+            has_geo: self.about.has_geo,
             max_flows: self.about.max_flows,
             packets,
             bytes,
@@ -186,6 +223,8 @@ impl Web {
                 ..std::mem::take(&mut self.now)
             };
         }
+        let silent_ns = self.about.idle_ns.saturating_add(60 * SECOND_NS);
+        self.flows.drop_before(self.flows.latest_ns.saturating_sub(silent_ns));
         self.history.add(Sample {
             at: self.now.at,
             packets,
@@ -196,8 +235,8 @@ impl Web {
     }
 
     fn shown(&self) -> Shown<'_> {
-        let Self { now, history, flows, notes, .. } = self;
-        Shown { now, history, flows, notes }
+        let Self { now, history, flows, notes, stored, .. } = self;
+        Shown { now, history, flows, notes, stored: stored.as_ref() }
     }
 
     /// The content of a view, or what is wrong with it.
@@ -222,11 +261,16 @@ impl Web {
     /// The time of a view in words.
     fn time_of(&self, view: &View) -> String {
         let shown = self.shown();
-        let text = |seconds: u64| shown.time(seconds.saturating_mul(SECOND_NS));
-        match view.until {
-            Some(until) => format!("Until {} UTC", text(until)),
-            None if self.ended => format!("The run has ended, {} UTC", text(shown.present_s())),
-            None => format!("Live, {} UTC", text(shown.present_s())),
+        let zone = view.zone_name();
+        let text = |seconds: u64| view.local(seconds.saturating_mul(SECOND_NS));
+        let present = text(shown.present_s());
+        match (view.from, view.until) {
+            (Some(from), Some(until)) => {
+                format!("From {} until {} {zone}", text(from), text(until))
+            }
+            (None, Some(until)) => format!("Until {} {zone}", text(until)),
+            _ if self.ended => format!("The run has ended, {present} {zone}"),
+            _ => format!("Live, {present} {zone}"),
         }
     }
 
@@ -241,6 +285,47 @@ impl Web {
         reply
     }
 
+    /// The rows of a table: `hosts`, or `hosts.csv`.
+    fn rows(&self, query: &str, table: &str) -> Reply {
+        let (word, is_csv) = match table.strip_suffix(".csv") {
+            Some(word) => (word, true),
+            None => (table, false),
+        };
+        let Some(kind) = Kind::of(word) else {
+            let all: Vec<_> = tables::KINDS.iter().map(|kind| kind.word).collect();
+            return Reply::missing(&format!("the tables are {}", all.join(", ")));
+        };
+        let view = match View::parse(query) {
+            Ok(view) => view,
+            Err(error) => return Reply::None("400 Bad Request", format!("{error}\n")),
+        };
+        let shown = self.shown();
+        let sources = shown.sources(&view);
+        let mut rows = shown.rows(&view, kind, &sources);
+        if is_csv {
+            if rows.is_asked {
+                return Reply::None(
+                    "503 Service Unavailable",
+                    "asking the store: try again\n".into(),
+                );
+            }
+            let body = rows.answer.table(&view, view.rows).csv().into_bytes();
+            return Reply::File { name: "view.csv", kind: CSV, body };
+        }
+        rows.answer.rows.truncate(view.rows);
+        let time = |ns: u64| Time(ns).to_string();
+        let document = serde_json::json!({
+            "table": kind.word,
+            "filter": view.filter(),
+            "from": time(sources.from_ns),
+            "until": time(sources.until_ns),
+            "state": if rows.is_asked { "asking" } else { "complete" },
+            "notes": rows.notes,
+            "rows": rows.answer.objects(),
+        });
+        Reply::Resource { kind: JSON, body: format!("{document:#}\n").into_bytes() }
+    }
+
     fn csv(&self, query: &str, name: &'static str) -> Reply {
         let view = match View::parse(query) {
             Ok(view) => view,
@@ -250,7 +335,7 @@ impl Web {
             self.shown().flows_csv(&view)
         } else {
             let page = self.shown().page(&view);
-            let table = view::value(query, "table").unwrap_or_default();
+            let table = view::last_value(query, "table").unwrap_or_default();
             let Some(table) = page.table_of(&table) else {
                 return Reply::missing(&format!("no table {table:?} here"));
             };
@@ -272,6 +357,10 @@ impl Site for Web {
             "/events" => Reply::Events(query.to_owned()),
             "/flows.csv" => self.rendered(|web| web.csv(query, "flows.csv")),
             "/view.csv" => self.rendered(|web| web.csv(query, "view.csv")),
+            path if path.starts_with("/api/") => {
+                let table = &path["/api/".len()..];
+                self.rendered(|web| web.rows(query, table))
+            }
             "/metrics" => self.metrics.reply(),
             "/page.js" => text("text/javascript; charset=utf-8", SCRIPT),
             "/page.css" => text("text/css; charset=utf-8", &[STYLE, CHARTS, OWN_STYLE].concat()),
@@ -311,11 +400,18 @@ impl Site for Web {
             return event.clone();
         }
         let before_ns = spent_ns();
+        if let Some(stored) = &self.stored {
+            stored.begin_view();
+        }
         let status = self.time_of(view.as_ref().unwrap_or(&View::default()));
+        let content = self.content(&view);
+        // Nothing changes any more.
+        let is_fixed = view.as_ref().map_or(true, |view| view.until.is_some())
+            && self.stored.as_ref().is_none_or(|stored| !stored.is_asked());
         let event = serde_json::json!({
-            "content": self.content(&view),
+            "content": content,
             "status": status,
-            "ended": self.ended,
+            "ended": self.ended || is_fixed,
         })
         .to_string();
         self.pace.took_for_event(spent_ns() - before_ns);

@@ -11,7 +11,8 @@ use ringtap_monitor::{Alert, AlertState, EndedInterval, Member, Subject};
 use ringtap_terminal::table::Lean::Left;
 use ringtap_terminal::table::{Cell, Table};
 
-use super::view::View;
+use super::flows::within;
+use super::view::{View, of_one};
 
 /// Most alerts kept.
 const MOST: usize = 2_000;
@@ -104,7 +105,7 @@ impl Notes {
     pub(super) fn alerts(&self, view: &View, time: &dyn Fn(u64) -> String) -> (Table, usize) {
         let is_open = |alert: &&Alert| !is_over(alert);
         let matches = |alert: &&Alert| {
-            view.host.is_none_or(|host| hosts(alert).contains(&host))
+            view.host.is_none_or(|network| hosts(alert).iter().any(|host| within(network, *host)))
                 && view.until.is_none_or(|until| alert.since.0 / 1_000_000_000 <= until)
         };
         let all: Vec<_> = self.alerts.iter().rev().filter(matches).collect();
@@ -117,7 +118,7 @@ impl Notes {
                 false => alert.state.name().to_owned(),
             };
             let host = hosts(alert)[0];
-            let to = view.link_with(|view| view.host = Some(host));
+            let to = view.link_with(|view| view.host = Some(of_one(host)));
             table.row([
                 time(alert.since.0).into(),
                 state.into(),

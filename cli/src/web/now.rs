@@ -14,6 +14,8 @@ pub(super) struct Now {
     pub(super) elapsed: Duration,
     pub(super) is_live: bool,
     pub(super) measures_tcp: bool,
+    pub(super) has_networks: bool,
+    pub(super) has_geo: bool,
     pub(super) max_flows: u64,
     pub(super) packets: u64,
     pub(super) bytes: u64,

@@ -2,7 +2,8 @@
 
 use ringtap_terminal::chart::escaped;
 
-use super::view::{ROWS, SPANS, View};
+use super::tables::KINDS;
+use super::view::{MEASURES, ROWS, SPANS, View, text_of};
 
 /// The page of a view with this content.
 pub(super) fn page(title: &str, view: &View, times: Times, content: &str) -> String {
@@ -18,7 +19,7 @@ pub(super) fn page(title: &str, view: &View, times: Times, content: &str) -> Str
          <footer>{}</footer></body></html>\n",
         escaped(&times.text),
         form(view),
-        links(view, &times),
+        links(view, &times) + &tables(view),
         escaped(&crate::text::about()),
     )
 }
@@ -45,25 +46,40 @@ fn form(view: &View) -> String {
         let chosen = if chosen { " selected" } else { "" };
         format!("<option{chosen}>{name}</option>")
     };
-    let spans: String = SPANS.iter().map(|span| choice(span.0, *span == view.span)).collect();
+    let is_between = view.from.is_some();
+    let spans: String =
+        SPANS.iter().map(|span| choice(span.0, !is_between && *span == view.span)).collect();
+    let between = if is_between { "<option value=\"\" selected>between</option>" } else { "" };
+    let by: String = MEASURES.iter().map(|name| choice(name, *name == view.by)).collect();
     let rows: String =
         ROWS.iter().map(|rows| choice(&rows.to_string(), *rows == view.rows)).collect();
-    let until =
-        view.until.map(|until| format!("<input type=\"hidden\" name=\"until\" value=\"{until}\">"));
+    let time = |seconds: Option<u64>| {
+        seconds.map(|seconds| view.local(seconds.saturating_mul(1_000_000_000)))
+    };
+    let table = view.table.as_ref().map_or_else(String::new, |table| {
+        format!("<input type=\"hidden\" name=\"table\" value=\"{}\">", escaped(table))
+    });
     format!(
-        "<form action=\"/\" role=\"search\" aria-label=\"Filter\">\
+        "<form action=\"/\" role=\"search\" aria-label=\"Filter\">{table}\
          <label>Host<input id=\"host\" name=\"host\" value=\"{}\" spellcheck=\"false\" autocapitalize=\"off\"></label>\
          <label>Port<input id=\"port\" name=\"port\" value=\"{}\" inputmode=\"numeric\"></label>\
          <label>Application<input name=\"application\" value=\"{}\" autocapitalize=\"off\"></label>\
          <label>Name contains<input name=\"name\" value=\"{}\" autocapitalize=\"off\"></label>\
-         <label>Time<select name=\"span\">{spans}</select></label>\
-         <label>Rows<select name=\"rows\">{rows}</select></label>{}\
+         <label>Zone<select id=\"zone\" name=\"zone\"><option value=\"{}\" selected>{}</option></select></label>\
+         <label>Time<select id=\"span\" name=\"span\">{between}{spans}</select></label>\
+         <label>From<input id=\"from\" name=\"from\" value=\"{}\" placeholder=\"2026-11-26 10:02\"></label>\
+         <label>Until<input id=\"until\" name=\"until\" value=\"{}\" placeholder=\"now\"></label>\
+         <label>Largest by<select name=\"by\">{by}</select></label>\
+         <label>Rows<select name=\"rows\">{rows}</select></label>\
          <button>Show</button><button type=\"button\" id=\"pause\" aria-pressed=\"false\" hidden>Pause</button></form>\n",
-        text(view.host.map(|host| host.to_string())),
+        text(view.host.map(text_of)),
         text(view.port.map(|port| port.to_string())),
         text(view.application.clone()),
         text(view.name.clone()),
-        until.unwrap_or_default(),
+        view.zone,
+        view.zone_name(),
+        text(time(view.from)),
+        text(time(view.until)),
     )
 }
 
@@ -81,23 +97,44 @@ fn links(view: &View, times: &Times) -> String {
         link(view.link_with(all), "Remove the filter");
     }
     let end = view.until.map_or(now_s, |until| until.min(now_s));
-    if end > begin_s.saturating_add(view.span.1) {
-        link(view.link_with(|view| view.until = Some(end - view.span.1)), "Earlier");
+    let length = view.from.map_or(view.span.1, |from| end.saturating_sub(from)).max(1);
+    let to = |end: u64| {
+        view.link_with(|view| {
+            (view.from, view.until) = (view.from.map(|_| end - length), Some(end));
+        })
+    };
+    if end > begin_s.saturating_add(length) {
+        link(to(end - length), "Earlier");
     }
     if view.until.is_some() {
-        let later = end.saturating_add(view.span.1);
+        let later = end.saturating_add(length);
         if later < now_s {
-            link(view.link_with(|view| view.until = Some(later)), "Later");
+            link(to(later), "Later");
         }
-        link(view.link_with(|view| view.until = None), "Now");
+        link(view.link_with(|view| (view.from, view.until) = (None, None)), "Now");
     } else {
         link(view.link_with(|view| view.until = Some(now_s)), "Link to this time");
     }
     format!(
         "<nav aria-label=\"Views\">{}</nav>\n<details><summary>Help</summary><p>Every host, application and name is a \
-         link that narrows the page to its flows; the address of the page is that of the view. Flows are shown once \
-         they have ended; alerts and values of the run are those of all hosts. Keys: / goes to the filter, p pauses, 0 removes the \
-         filter.</p></details>\n",
+         link that narrows the page to its flows; the address of the page is that of the view. A host may be a network, \
+         10.0.0.0/8. Drag over a chart to see that time; or give its ends: 2026-11-26 10:02, 10:02, -1h. The head of a column \
+         sorts the rows that are shown. Alerts and values of the run are those of all hosts. Keys: / goes to the filter, p \
+         pauses, 0 removes the filter.</p></details>\n",
         links.join(" ")
     )
+}
+
+/// Links to the tables.
+fn tables(view: &View) -> String {
+    let link = |word: Option<&'static str>, title: &str| {
+        let to = view.link_with(|view| {
+            view.table = word.map(Into::into);
+            view.rows = if word.is_some() { view.rows.max(ROWS[1]) } else { view.rows };
+        });
+        let current = if word == view.table.as_deref() { " aria-current=\"page\"" } else { "" };
+        format!("<a href=\"{}\"{current}>{title}</a>", escaped(&to))
+    };
+    let all: Vec<_> = KINDS.iter().map(|kind| link(Some(kind.word), kind.title)).collect();
+    format!("<nav aria-label=\"Tables\">{} {}</nav>\n", link(None, "Overview"), all.join(" "))
 }

@@ -15,8 +15,11 @@ fn site() -> Web {
         title: "<b>'\"&".into(),
         is_live: false,
         measures_tcp: false,
+        has_networks: false,
+        has_geo: false,
         max_flows: 1000,
         threads: Vec::new(),
+        idle_ns: 0,
     };
     let address = SocketAddr::from(([127, 0, 0, 1], 80));
     let (flows, mut keepers) = Flows::new(60 * SECOND_NS, 1);
@@ -26,7 +29,8 @@ fn site() -> Web {
     let (notes, reporter) = Notes::new();
     let parts = Parts { flows, notes, reporter };
     let metrics = Metrics::new(&WATCH, 1, &[], RunStats::default);
-    let mut site = Web::new(about, Access::new(address, None).unwrap(), metrics, &WATCH, parts);
+    let access = Access::new(address, None).unwrap();
+    let mut site = Web::new(about, access, metrics, &WATCH, parts, None).unwrap();
     assert!(site.publishes());
     site
 }
@@ -82,6 +86,11 @@ fn any_query_has_a_reply() {
         "18446744073709551615",
         "0",
         "rows=",
+        "from=",
+        "zone=",
+        "by=",
+        "-1h",
+        "2026-11-26T10:02",
         "200",
         "table=",
         "Hosts",
@@ -99,7 +108,9 @@ fn any_query_has_a_reply() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         // The time that replies may take is another matter.
         site.pace = Pace::default();
-        for path in ["/", "/events", "/flows.csv", "/view.csv"] {
+        for path in
+            ["/", "/events", "/flows.csv", "/view.csv", "/api/hosts", "/api/flows.csv", "/api/x"]
+        {
             match get(&mut site, path, &query) {
                 Reply::Resource { body, .. } | Reply::File { body, .. } => {
                     assert!(std::str::from_utf8(&body).is_ok(), "{path}?{query}");

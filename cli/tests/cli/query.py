@@ -94,7 +94,7 @@ answers = {
     "top 10 pairs by packets": top(pairs, 1),
     "top 10 ports": top(ports),
     "top 10 sources": top(sources),
-    "top 10 applications by flows": top(lambda row: [((row["application"],), *both(row))] if "application" in row else [], 2),
+    "top 10 applications by flows": top(lambda row: [((row.get("application", "unknown"),), *both(row))], 2),
 }
 for text, where in FILTERS.items():
     answers[f"top 5 pairs where {text}"] = top(pairs, 0, where, 5)

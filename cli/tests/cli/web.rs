@@ -1,5 +1,6 @@
 //! Tests of `--web` in a browser, with live traffic between namespaces, and by single requests.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,6 +19,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::{have, office, output_of, ringtap};
+use crate::formats::tool;
 use crate::net::{Background, Net, NetCommands, Right, frames};
 use crate::signals::Waiting;
 
@@ -114,9 +116,7 @@ fn a_browser_shows_traffic_alerts_and_outputs_and_narrows_to_a_host() {
     let sent = traffic();
     send_all(&mut net.sender(&SendOptions::default()), &sent);
     wait(&format!("figure('packets') === {}", sent.len()));
-    wait(
-        "rows('Flows').length >= 10 && rows('Server names').length > 0 && rows('Hosts').length > 0",
-    );
+    wait("rows('Flows').length >= 10 && rows('Names').length > 0 && rows('Hosts').length > 0");
     assert_eq!(run("document.querySelectorAll('svg').length"), 4);
     wait("rows('Outputs')[0][1] === 'works'");
 
@@ -191,6 +191,168 @@ fn a_browser_shows_traffic_alerts_and_outputs_and_narrows_to_a_host() {
     assert_eq!(shown[..], expected[..shown.len()]);
 }
 
+/// The rows of a table, once the store has answered.
+fn api(net: &Net, target: &str) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let (status, answer) = net.inside(Right, || get(([127, 0, 0, 1], 8080).into(), target, ""));
+        assert_eq!(status, "200 OK", "{target}: {answer}");
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        let document: Value = serde_json::from_str(body).unwrap();
+        if document["state"] == "complete" {
+            return document;
+        }
+        assert!(Instant::now() < deadline, "{target}: {document}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// The answer of `ringtap query` in lines of JSON.
+fn ask(store: &Path, engine: &Path, flags: &[&str]) -> Vec<Value> {
+    let mut query = ringtap();
+    query
+        .env("RINGTAP_DUCKDB", engine)
+        .arg("query")
+        .arg(store)
+        .args(flags)
+        .args(["--output", "json"]);
+    let (answer, errors, code) = output_of(&mut query);
+    assert_eq!(code, 0, "{errors}");
+    answer.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Two runs in one store: the page of the second shows both, and its rows are those of `ringtap query`.
+#[test]
+fn the_page_reaches_back_over_a_restart() {
+    let Some(engine) = tool("venv/bin/duckdb").map(|path| fs::canonicalize(path).unwrap()) else {
+        return;
+    };
+    let Some(net) = Net::new(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("sto're");
+    let flags = [
+        "--idle-timeout",
+        "1s",
+        "--rotate",
+        "5m",
+        "--cut",
+        "1s",
+        "--store",
+        store.to_str().unwrap(),
+    ];
+    let begin = || {
+        let command =
+            ["monitor", "-i", "right", "--web", PORT, "--report", "json", "--duration", "300s"];
+        let mut command = net.ringtap(Right, &[&command[..], &flags].concat());
+        command.env("RINGTAP_DUCKDB", &engine);
+        Background::start(command, "listening:")
+    };
+    // The flows of this number of ports have ended.
+    let are_shown = |ports: usize| {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let flows = api(&net, "/api/flows?span=1m&host=10.0.0.1&rows=200");
+            let ended = flows["rows"].as_array().unwrap().iter().filter(|row| row["end"] != "live");
+            if ended.map(|row| row["port"].as_u64()).collect::<BTreeSet<_>>().len() == ports {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{ports} flows are not shown: {flows}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    let first = begin();
+    send_all(&mut net.sender(&SendOptions::default()), &[traffic(), vec![syn(7)]].concat());
+    are_shown(2);
+    first.interrupt();
+    let (_, errors, code) = first.end();
+    assert_eq!(code, 0, "{errors}");
+    let second = begin();
+    send_all(&mut net.sender(&SendOptions::default()), &[request(), vec![syn(9)]].concat());
+    are_shown(2);
+    let tables = ["hosts", "pairs", "ports", "applications", "names"];
+    // The system itself sends IPv6 at any time.
+    let filters = [
+        "0.0.0.0/0",
+        "10.0.0.0/16",
+        "10.0.1.1",
+        "0.0.0.0/0&port=8080",
+        "0.0.0.0/0&name=www.EXAMPLE",
+    ];
+    let mut shown = Vec::new();
+    for (table, by) in tables.iter().flat_map(|table| [(table, "octets"), (table, "packets")]) {
+        for filter in filters {
+            let view = format!("/api/{table}?span=15m&rows=200&by={by}&host={filter}");
+            shown.push((format!("top {table} by {by}"), api(&net, &view)));
+        }
+    }
+    for word in ["failed", "long", "compare", "flows"] {
+        let document = api(&net, &format!("/api/{word}?from=2026-01-01T00:00"));
+        assert_ne!(document["rows"], serde_json::json!([]), "{document}");
+    }
+    // Both runs.
+    let failed = api(&net, "/api/failed?span=1h&host=10.0.1.1");
+    let ports: Vec<_> = failed["rows"].as_array().unwrap().iter().map(|row| &row["port"]).collect();
+    assert!(ports.contains(&&7.into()) && ports.contains(&&9.into()), "{failed}");
+
+    let Some(browser) = Driver::start(&net, Right, folder.path(), &[]) else { return };
+    browser.open(&format!("{PAGE}?span=15m"));
+    let wait = |script: &str| browser.wait_for(&format!("{FIGURE} return {script};"));
+    let hosts = api(&net, "/api/hosts?span=15m")["rows"].as_array().unwrap().clone();
+    wait(&format!("rows('Hosts').length === {}", hosts.len().min(10)));
+    wait(&format!("rows('Hosts')[0][1] === {}", hosts[0]["octets"]));
+    wait("document.querySelectorAll('svg').length === 2");
+    // By the head of a column, and again the other way round.
+    let head = "[...document.querySelectorAll('section')].find((one) => one.querySelector('h2').firstChild.textContent.trim() === 'Hosts')?.querySelector('th button')";
+    wait(&format!("Boolean({head})"));
+    browser.run(&format!("{head}.click()"));
+    wait(&format!(
+        "{head}?.closest('th').getAttribute('aria-sort') === 'ascending' && rows('Hosts')[0][0] === '10.20.0.10'"
+    ));
+    // The first half of a chart.
+    browser.drag("figure[data-time] svg", [0.1, 0.5]);
+    browser.wait_for("return /from=[0-9]+&until=[0-9]+/.test(location.search)");
+    wait("document.getElementById('status').textContent.startsWith('From ')");
+    browser.open(&format!("{PAGE}?table=compare&span=15m"));
+    wait("rows('What grew most').length > 2");
+    assert!(
+        browser
+            .run("return document.querySelector('main').innerText")
+            .as_str()
+            .unwrap()
+            .contains("ringtap query")
+    );
+
+    second.interrupt();
+    let (_, errors, code) = second.end();
+    assert_eq!(code, 0, "{errors}");
+    for (question, shown) in shown {
+        let question = format!("{question} where {}", shown["filter"].as_str().unwrap());
+        let expected = ask(&store, &engine, &[&question, "--limit", "200"]);
+        let rows = shown["rows"].as_array().unwrap();
+        let differs = rows.iter().zip(&expected).find(|(own, other)| own != other);
+        assert!(differs.is_none() && rows.len() == expected.len(), "{question}: {differs:?}");
+    }
+}
+
+/// A flow is shown as soon as it begins, and its volume as it goes on.
+#[test]
+fn a_live_flow_is_shown() {
+    let Some(net) = Net::new(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let monitor = start(&net, &[]);
+    let Some(browser) = Driver::start(&net, Right, folder.path(), &[]) else { return };
+    browser.open(&format!("{PAGE}?port=7"));
+    send_all(&mut net.sender(&SendOptions::default()), &[syn(7)]);
+    let row = "rows('Flows').find((row) => row[0] === 'live' && row[1] === '10.0.0.1')";
+    browser.wait_for(&format!("{FIGURE} return Boolean({row});"));
+    send_all(&mut net.sender(&SendOptions::default()), &[syn(7), syn(7)]);
+    browser.wait_for(&format!("{FIGURE} const row = {row}; return row && row.at(-3) === 3;"));
+    browser.wait_for(&format!("{FIGURE} return figure('packets') === 3 && figure('flows') === 1;"));
+    monitor.interrupt();
+    let (_, errors, code) = monitor.end();
+    assert_eq!(code, 0, "{errors}");
+}
+
 #[test]
 fn all_of_the_page_can_be_read_on_desktop_and_phone_in_light_and_dark() {
     let Some(net) = Net::new(1) else { return };
@@ -258,7 +420,7 @@ fn the_page_of_files_has_metrics_and_tables() {
     for (target, expected, words) in [
         ("/", "200 OK", "<h2>Packets</h2>"),
         ("/?host=10.0.0.1&span=1h", "200 OK", "value=\"10.0.0.1\""),
-        ("/?host=nothing", "200 OK", "host=&quot;nothing&quot;: use an address"),
+        ("/?host=nothing", "200 OK", "host=&quot;nothing&quot;: use an address or a network"),
         ("/metrics", "200 OK", "ringtap_packets_total"),
         ("/page.js", "200 OK", "EventSource"),
         ("/page.css", "200 OK", "prefers-color-scheme"),

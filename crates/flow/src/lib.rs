@@ -34,7 +34,7 @@ pub use dense::Dense;
 pub use event::Event;
 pub use history::History;
 pub use key::{FlowKey, IpVersion};
-pub use observer::Observer;
+pub use observer::{Observer, Slice};
 pub use origin::Origin;
 pub use parts::PART_BYTES;
 pub use record::{EndReason, FlowRecord, Initiator, Part};

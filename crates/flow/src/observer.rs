@@ -4,6 +4,17 @@ use ringtap_wire::PacketRecord;
 
 use crate::FlowRecord;
 
+/// Which packets of its flow a slice has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slice {
+    /// All: the flow ends.
+    Whole,
+    /// The first ones.
+    First,
+    /// Ones after an earlier slice.
+    Later,
+}
+
 /// Receives the events of the table.
 pub trait Observer {
     /// A packet was counted on its flow, and no packet of the flow is later. `stamp` is the
@@ -17,10 +28,12 @@ pub trait Observer {
     /// A part of a flow, if flows are cut ([`crate::Metering::cut_ns`]); also the last one, before the flow ends.
     fn part(&mut self, _record: &FlowRecord) {}
 
+    /// A flow begins with this packet, if flows are sliced; `counted` follows.
+    fn begun(&mut self, _packet: &PacketRecord) {}
+
     /// The packets and octets of a flow in one interval, if flows are sliced ([`crate::FlowTable::with_slices`]); the rest
-    /// of the record is that of the flow so far, with the application that follows from its facts so far. `is_whole`: the
-    /// flow ends, and no other slice has packets of it.
-    fn slice(&mut self, _record: &FlowRecord, _is_whole: bool) {}
+    /// of the record is that of the flow so far, with the application that follows from its facts so far.
+    fn slice(&mut self, _record: &FlowRecord, _of: Slice) {}
 
     /// A flow ended with this stamp, or was cut by the active timeout.
     fn ended(&mut self, record: &FlowRecord, stamp: u16);

@@ -30,7 +30,7 @@ use crate::parts::Reported;
 use crate::slices::{Counted, Sliced};
 use crate::tcp::Connections;
 use crate::timeouts::Class;
-use crate::{EndReason, FlowKey, FlowRecord, Observer, Part, Timeouts};
+use crate::{EndReason, FlowKey, FlowRecord, Observer, Part, Slice, Timeouts};
 
 /// Rules for all flows of a table.
 pub(crate) struct Rules {
@@ -291,6 +291,7 @@ impl<E: Ends> Shelf<E> {
     fn slice(&mut self, at: usize, rules: &Rules, observer: &mut impl Observer) {
         let all = self.counted(at);
         let Some(since) = self.sliced[at].since(&all) else { return };
+        let of = self.sliced[at].next();
         let (entry, carried) = (&self.entries[at], [[0; 2]; 2]);
         let mut record = entry.record(self.first_ns[at], carried, &rules.paths, EndReason::Active);
         self.sliced[at].cut_out(&mut record, since, rules.slice_ns);
@@ -299,7 +300,7 @@ impl<E: Ends> Shelf<E> {
         if let Some(facts) = self.facts.get_mut(at) {
             record.facts = std::mem::take(facts);
         }
-        observer.slice(&record, false);
+        observer.slice(&record, of);
         if let Some(facts) = self.facts.get_mut(at) {
             *facts = record.facts;
         }
@@ -317,11 +318,11 @@ impl<E: Ends> Shelf<E> {
     ) {
         let sliced = &self.sliced[at];
         if !sliced.any() {
-            observer.slice(record, true);
+            observer.slice(record, Slice::Whole);
         } else if let Some(since) = sliced.since(all) {
             let whole = (record.packets, record.octets, record.first_ns, record.last_ns);
             sliced.cut_out(record, since, rules.slice_ns);
-            observer.slice(record, false);
+            observer.slice(record, Slice::Later);
             (record.packets, record.octets, record.first_ns, record.last_ns) = whole;
         }
     }
@@ -403,6 +404,7 @@ impl<E: Ends> Shelf<E> {
         }
         if rules.slice_ns > 0 {
             self.sliced.push(Sliced::new(packet.ts_ns, rules.slice_ns));
+            observer.begun(packet);
         }
         let entry = &mut self.entries[at];
         let direction = entry.begin(packet, key, rules.uniflow);
@@ -432,6 +434,7 @@ impl<E: Ends> Shelf<E> {
         }
         if let Some(sliced) = self.sliced.get_mut(at) {
             *sliced = Sliced::new(packet.ts_ns, rules.slice_ns);
+            observer.begun(packet);
         }
         let old = self.entries[at];
         self.tcp.restart(at, reason == EndReason::Active);

@@ -1,6 +1,6 @@
 //! The destinations of a worker's flow records and events.
 
-use crate::{Event, FlowRecord};
+use crate::{Event, FlowKey, FlowRecord, Slice};
 
 /// Receives the items of one worker, flow records unless stated otherwise. Each worker has its own sink, so no call takes
 /// a lock.
@@ -11,9 +11,12 @@ pub trait RecordSink<I = FlowRecord>: Send {
     /// If flows are cut: the record of a flow that ended, after its parts.
     fn whole(&mut self, _item: &I) {}
 
+    /// If flows are sliced: a flow begins with a packet of this key, time (nanoseconds since 1970) and length (octets of IP).
+    fn begun(&mut self, _key: &FlowKey, _ts_ns: u64, _octets: u64) {}
+
     /// If flows are sliced: the packets of a flow in one interval, as [`Observer::slice`](crate::Observer::slice) gets them;
     /// if they are the whole flow, its record is the next.
-    fn slice(&mut self, _item: &I, _is_whole: bool) {}
+    fn slice(&mut self, _item: &I, _of: Slice) {}
 
     /// The time of the worker: of its first packet before that is handled, and of each mark after the items that end
     /// there.
@@ -41,9 +44,14 @@ impl<I, A: RecordSink<I> + ?Sized, B: RecordSink<I> + ?Sized> RecordSink<I> for 
         self.1.whole(item);
     }
 
-    fn slice(&mut self, item: &I, is_whole: bool) {
-        self.0.slice(item, is_whole);
-        self.1.slice(item, is_whole);
+    fn begun(&mut self, key: &FlowKey, ts_ns: u64, octets: u64) {
+        self.0.begun(key, ts_ns, octets);
+        self.1.begun(key, ts_ns, octets);
+    }
+
+    fn slice(&mut self, item: &I, of: Slice) {
+        self.0.slice(item, of);
+        self.1.slice(item, of);
     }
 
     fn time(&mut self, time_ns: u64) {

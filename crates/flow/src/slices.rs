@@ -11,7 +11,7 @@
 //!
 //! Invariant: the slices of a flow add up to its record, and depend on its own packets and on the marks alone.
 
-use crate::FlowRecord;
+use crate::{FlowRecord, Slice};
 
 /// Packets and octets of both directions.
 pub(crate) type Counted = [[u64; 2]; 2];
@@ -52,6 +52,11 @@ impl Sliced {
     #[inline(always)]
     pub(crate) fn any(&self) -> bool {
         self.any
+    }
+
+    /// What the next slice has.
+    pub(crate) fn next(&self) -> Slice {
+        if self.any { Slice::Later } else { Slice::First }
     }
 
     /// The packets and octets that no slice has, if there are any; `all` are the entry's counters.

@@ -42,7 +42,8 @@ enum Form {
     Asked(String),
     NamesOf(IpAddr),
     Servers,
-    Timeline { of: IpAddr, every_ms: u64 },
+    Timeline { of: Option<IpAddr>, every_ms: u64 },
+    Alerts { of: Option<IpAddr> },
 }
 
 /// What can be ranked.
@@ -126,7 +127,7 @@ const RANKINGS: [Ranking; 11] = [
         word: "applications",
         keys: &["application"],
         counts: Counts::Both,
-        of: &[(&["application"], "application IS NOT NULL")],
+        of: &[(&["coalesce(application, 'unknown')"], "")],
     },
     Ranking {
         word: "names",
@@ -210,7 +211,9 @@ impl Question {
         let mut words = Words::new(text)?;
         let (form, rows) = Self::form(&mut words)?;
         let filter = if words.accept("where") { Some(Filter::read(&mut words)?) } else { None };
-        if filter.is_some() && matches!(form, Form::Scans | Form::Asked(_) | Form::NamesOf(_)) {
+        if filter.is_some()
+            && matches!(form, Form::Alerts { .. } | Form::Scans | Form::Asked(_) | Form::NamesOf(_))
+        {
             return Err(words.wrong("a filter is for flow records, not for alerts and events"));
         }
         match words.peek() {
@@ -261,12 +264,14 @@ impl Question {
             Form::Asked(words.word("a name")?)
         } else if words.accept("names") {
             Form::NamesOf(of_address(words)?)
+        } else if words.accept("alerts") {
+            Form::Alerts { of: of_any(words)? }
         } else if words.accept("timeline") {
-            let of = of_address(words)?;
+            let of = of_any(words)?;
             Form::Timeline { of, every_ms: every(words)?.unwrap_or(3_600_000) }
         } else {
             return Err(words.expected(
-                "top, compare, flows, failed, long, scans, who, names, servers or timeline",
+                "top, compare, flows, failed, long, alerts, scans, who, names, servers or timeline",
             ));
         };
         let rows = number(words);
@@ -280,7 +285,7 @@ impl Question {
 
     /// Whether the answer is from events or alerts, which a store alone has.
     pub const fn needs_store(&self) -> bool {
-        matches!(self.form, Form::Scans | Form::Asked(_) | Form::NamesOf(_))
+        matches!(self.form, Form::Alerts { .. } | Form::Scans | Form::Asked(_) | Form::NamesOf(_))
     }
 
     /// The SQL, over the tables `flows`, `flows_before`, `events` and `alerts`. `rows` is the number of rows that the caller wants. For a table, flow
@@ -348,7 +353,27 @@ impl Question {
                  FROM flows\nWHERE tcpServerHandshakeRttMicroseconds IS NOT NULL AND {filter}\n\
                  GROUP BY ALL\nORDER BY rtt_median_us DESC, server, port\nLIMIT {limit}"
             ),
-            Form::Timeline { of, every_ms } => {
+            Form::Alerts { of } => {
+                let of = of.map_or_else(String::new, |of| {
+                    format!("\nWHERE '{of}' IN (source, target, host)")
+                });
+                format!(
+                    "SELECT since, max(time) AS time, arg_max(state, time) AS state, arg_max(severity, time) AS severity, \
+                     any_value(kind) AS kind, any_value(coalesce(source, host, target)) AS host, arg_max(text, time) AS text\n\
+                     FROM alerts{of}\nGROUP BY since, id\nORDER BY since DESC, id\nLIMIT {limit}"
+                )
+            }
+            Form::Timeline { of: None, every_ms } => {
+                let [out, into, packets_out, packets_in, flows] = SUMS;
+                format!(
+                    "SELECT {} AS time, {}, {}, {}\nFROM flows\nWHERE {filter}\nGROUP BY ALL\nORDER BY time",
+                    period(*every_ms),
+                    sum("octets", &format!("{out} + {into}")),
+                    sum("packets", &format!("{packets_out} + {packets_in}")),
+                    sum("flows", flows),
+                )
+            }
+            Form::Timeline { of: Some(of), every_ms } => {
                 // One scan of the records, because most of them are of others.
                 let [out, into, packets_out, packets_in, flows] = SUMS;
                 let is_source = format!("sourceIPAddress = '{of}'");
@@ -395,6 +420,15 @@ fn every(words: &mut Words<'_>) -> Result<Option<u64>, Misunderstood> {
     let ns = units::positive_duration_ns(&word).map_err(|error| words.wrong(error))?;
     let ms = Some(ns / 1_000_000).filter(|&ms| ms > 0 && ms <= i64::MAX as u64);
     ms.map(Some).ok_or_else(|| words.wrong("invalid period: use at least 1ms"))
+}
+
+fn of_any(words: &mut Words<'_>) -> Result<Option<IpAddr>, Misunderstood> {
+    match words.peek() {
+        Some(crate::text::Is::Word(word)) if word.eq_ignore_ascii_case("of") => {
+            of_address(words).map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 fn of_address(words: &mut Words<'_>) -> Result<IpAddr, Misunderstood> {
@@ -507,6 +541,9 @@ mod tests {
             "servers where app http",
             "timeline of 10.1.2.3",
             "timeline of ::1 every 1d where udp",
+            "timeline every 5m where net 10.0.0.0/8",
+            "alerts",
+            "alerts of 10.1.2.3",
             "who asked example.com",
             "names of 10.1.2.3",
             "scans",

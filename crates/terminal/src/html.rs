@@ -51,9 +51,9 @@ pub fn content(page: &Page) -> String {
 }
 
 fn section(html: &mut String, section: &Section) {
-    let link = section.link.as_ref().map(|(text, to)| format!(" {}", anchor(to, &escaped(text))));
-    let _ =
-        writeln!(html, "<section><h2>{}{}</h2>", escaped(&section.title), link.unwrap_or_default());
+    let links = section.links.iter().map(|(text, to)| format!(" {}", anchor(to, &escaped(text))));
+    let links: String = links.collect();
+    let _ = writeln!(html, "<section><h2>{}{links}</h2>", escaped(&section.title));
     for part in &section.parts {
         match part {
             Part::Line(line) => _ = writeln!(html, "<p>{}</p>", escaped(line)),
@@ -61,7 +61,10 @@ fn section(html: &mut String, section: &Section) {
             Part::Table(rows) => table(html, rows),
             Part::Charts(charts) => {
                 *html += "<div class=\"charts\">";
-                charts.iter().for_each(|one| _ = write!(html, "<figure>{}</figure>", one.svg()));
+                for one in charts {
+                    let _ =
+                        write!(html, "<figure data-time=\"{}\">{}</figure>", one.time(), one.svg());
+                }
                 *html += "</div>\n";
             }
         }

@@ -27,8 +27,8 @@ pub(crate) struct Section {
     pub(crate) title: String,
     /// As wide as the page, in HTML only.
     pub(crate) wide: bool,
-    /// A link beside the title, in HTML only: its text and where it leads.
-    pub(crate) link: Option<(&'static str, String)>,
+    /// Links beside the title, in HTML only: their texts and where they lead.
+    pub(crate) links: Vec<(&'static str, String)>,
     pub(crate) parts: Vec<Part>,
 }
 
@@ -51,7 +51,7 @@ impl Page {
         self.sections.push(Section {
             title: title.into(),
             wide: false,
-            link: None,
+            links: Vec::new(),
             parts: Vec::new(),
         });
     }
@@ -75,7 +75,7 @@ impl Page {
     /// A link beside the title of the section, in HTML only.
     pub fn link(&mut self, text: &'static str, to: String) {
         if let Some(section) = self.sections.last_mut() {
-            section.link = Some((text, to));
+            section.links.push((text, to));
         }
     }
 

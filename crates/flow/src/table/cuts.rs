@@ -7,7 +7,7 @@ use ringtap_stage::Attachments;
 use ringtap_wire::Flags;
 
 use super::*;
-use crate::{EndReason, Part};
+use crate::{EndReason, Part, Slice};
 
 const SECOND: u64 = Timeouts::SECOND;
 const EVERY: u64 = 10 * SECOND;
@@ -29,8 +29,8 @@ impl Observer for Reports {
     fn part(&mut self, record: &FlowRecord) {
         self.parts.push(record.clone());
     }
-    fn slice(&mut self, record: &FlowRecord, is_whole: bool) {
-        self.slices.push((record.clone(), is_whole));
+    fn slice(&mut self, record: &FlowRecord, of: Slice) {
+        self.slices.push((record.clone(), of == Slice::Whole));
     }
     fn ended(&mut self, record: &FlowRecord, _: u16) {
         self.whole.push(FlowRecord { part: None, ..record.clone() });

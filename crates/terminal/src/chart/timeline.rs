@@ -39,6 +39,12 @@ const STEPS: [f64; 21] = [
 ];
 
 impl Timeline {
+    /// The first and the last second, and where they are in the chart's width, from 0 to 1.
+    pub(crate) fn time(&self) -> String {
+        let end = self.start + self.values.len() as f64 * self.step;
+        format!("{} {end} {:.4} {:.4}", self.start, LEFT / WIDTH, RIGHT / WIDTH)
+    }
+
     /// The chart.
     pub fn svg(&self) -> String {
         let bottom = TOP + HEIGHT;

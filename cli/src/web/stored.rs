@@ -1,0 +1,257 @@
+//! The page's questions to the store, which a process of its own answers (see [`crate::query::helper`]): one at a time, in
+//! the order in which views want them.
+//!
+//! Invariants: asking never waits; answers and questions are bounded, the longest unwanted ones are forgotten.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use super::answer::Answer;
+use crate::query::helper::{Ask, MOST_REPLY, Told};
+
+/// Most questions that are known, and most bytes of their answers.
+const MOST: usize = 256;
+const MOST_BYTES: usize = 16 << 20;
+/// A question that no view has wanted for so many seconds is not asked.
+const PATIENCE_S: u64 = 15;
+
+/// What is known of a question.
+#[derive(Clone, Debug)]
+pub(super) enum Known {
+    /// It waits, or is being answered.
+    Asked,
+    Answered(Arc<Answer>),
+    Failed(Arc<str>),
+}
+
+struct Entry {
+    known: Known,
+    bytes: usize,
+    /// When a view wanted it last: second, and running number.
+    wanted: (u64, u64),
+}
+
+/// The store, as the page sees it.
+pub(super) struct Stored {
+    /// The path, as it was given.
+    pub(super) path: String,
+    /// The length of the store's files, seconds.
+    pub(super) rotate_s: u64,
+    connection: UnixStream,
+    received: Vec<u8>,
+    asked: RefCell<Asked>,
+    /// Whether the view that is being rendered waits for an answer.
+    waits: Cell<bool>,
+}
+
+#[derive(Default)]
+struct Asked {
+    entries: HashMap<Ask, Entry>,
+    running: Option<Ask>,
+    bytes: usize,
+    number: u64,
+    /// The connection is closed.
+    is_over: bool,
+}
+
+impl Stored {
+    pub(super) fn new(path: String, rotate_s: u64, connection: UnixStream) -> io::Result<Self> {
+        connection.set_nonblocking(true)?;
+        let (received, asked) = (Vec::new(), RefCell::default());
+        Ok(Self { path, rotate_s, connection, received, asked, waits: Cell::new(false) })
+    }
+
+    /// A view is rendered.
+    pub(super) fn begin_view(&self) {
+        self.waits.set(false);
+    }
+
+    /// Whether the view that was rendered waits for an answer.
+    pub(super) fn is_asked(&self) -> bool {
+        self.waits.get()
+    }
+
+    /// What is known of a question, which is asked if nothing is.
+    pub(super) fn know(&self, ask: &Ask, now_s: u64) -> Known {
+        let asked = &mut *self.asked.borrow_mut();
+        asked.number += 1;
+        let wanted = (now_s, asked.number);
+        if let Some(entry) = asked.entries.get_mut(ask) {
+            entry.wanted = wanted;
+            self.waits.set(self.waits.get() || matches!(entry.known, Known::Asked));
+            return entry.known.clone();
+        }
+        if asked.is_over {
+            return Known::Failed("the process that reads the store has ended".into());
+        }
+        let entry = Entry { known: Known::Asked, bytes: 0, wanted };
+        asked.entries.insert(ask.clone(), entry);
+        self.waits.set(true);
+        asked.make_room();
+        Known::Asked
+    }
+
+    /// Takes the answers that have arrived, and asks the next question. Returns whether there is an answer.
+    pub(super) fn turn(&mut self, now_s: u64) -> bool {
+        let arrived = self.read();
+        let asked = self.asked.get_mut();
+        if asked.running.is_none() && !asked.is_over {
+            let waits = |entry: &Entry| matches!(entry.known, Known::Asked);
+            asked.entries.retain(|_, entry| {
+                !waits(entry) || entry.wanted.0.saturating_add(PATIENCE_S) >= now_s
+            });
+            let waiting = asked.entries.iter().filter(|(_, entry)| waits(entry));
+            let next = waiting.min_by_key(|(_, entry)| entry.wanted.1).map(|(ask, _)| ask.clone());
+            if let Some(ask) = next {
+                let line = serde_json::to_string(&ask).unwrap_or_default() + "\n";
+                // A question is short, and none is on its way.
+                match self.connection.write_all(line.as_bytes()) {
+                    Ok(()) => asked.running = Some(ask),
+                    Err(_) => asked.end(),
+                }
+            }
+        }
+        arrived
+    }
+
+    fn read(&mut self) -> bool {
+        let mut piece = [0; 16 << 10];
+        let mut arrived = false;
+        loop {
+            match self.connection.read(&mut piece) {
+                Ok(0) => self.asked.get_mut().end(),
+                Ok(octets) if self.received.len() + octets <= MOST_REPLY => {
+                    self.received.extend_from_slice(&piece[..octets]);
+                    while let Some(end) = self.received.iter().position(|octet| *octet == b'\n') {
+                        let line: Vec<u8> = self.received.drain(..=end).collect();
+                        self.asked.get_mut().told(&line);
+                        arrived = true;
+                    }
+                    continue;
+                }
+                Ok(_) => self.asked.get_mut().end(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => self.asked.get_mut().end(),
+            }
+            return arrived;
+        }
+    }
+}
+
+impl Asked {
+    /// A reply to the running question.
+    fn told(&mut self, line: &[u8]) {
+        let Some(entry) = self.running.take().and_then(|ask| self.entries.get_mut(&ask)) else {
+            return;
+        };
+        entry.known = match serde_json::from_slice(line) {
+            Ok(Told::Answer(answer)) => {
+                entry.bytes = line.len();
+                Known::Answered(Arc::new(answer))
+            }
+            Ok(Told::Error(error)) => Known::Failed(error.into()),
+            Err(error) => Known::Failed(format!("reading the answer: {error}").into()),
+        };
+        self.bytes += entry.bytes;
+        self.make_room();
+    }
+
+    /// Forgets what no view has wanted for longest.
+    fn make_room(&mut self) {
+        while self.entries.len() > MOST || self.bytes > MOST_BYTES {
+            let is_free = |ask: &Ask| self.running.as_ref() != Some(ask);
+            let oldest = self.entries.iter().filter(|(ask, _)| is_free(ask));
+            let oldest = oldest.min_by_key(|(_, entry)| entry.wanted.1).map(|(ask, _)| ask.clone());
+            let Some(entry) = oldest.and_then(|ask| self.entries.remove(&ask)) else { break };
+            self.bytes -= entry.bytes;
+        }
+    }
+
+    /// No more answers come.
+    fn end(&mut self) {
+        (self.is_over, self.running) = (true, None);
+        self.entries.retain(|_, entry| !matches!(entry.known, Known::Asked));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn pair() -> (Stored, BufReader<UnixStream>) {
+        let (ours, its) = UnixStream::pair().unwrap();
+        (Stored::new("store".into(), 300, ours).unwrap(), BufReader::new(its))
+    }
+
+    fn ask(number: u64) -> Ask {
+        Ask { question: format!("top {number} hosts"), rows: 10, ..Ask::default() }
+    }
+
+    fn next(its: &mut BufReader<UnixStream>) -> Ask {
+        let mut line = String::new();
+        its.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    fn tell(its: &mut BufReader<UnixStream>, told: &Told) {
+        let line = serde_json::to_string(told).unwrap() + "\n";
+        its.get_mut().write_all(line.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn questions_are_asked_one_by_one_as_long_as_a_view_wants_them() {
+        let (mut stored, mut its) = pair();
+        for number in 0..3 {
+            assert!(matches!(stored.know(&ask(number), 100), Known::Asked));
+        }
+        stored.turn(100);
+        assert_eq!(next(&mut its), ask(0));
+        // The second is not wanted any more when it could be asked.
+        stored.know(&ask(2), 110);
+        let answer = Answer { columns: vec!["host".into()], rows: vec![vec![json!("10.0.0.1")]] };
+        tell(&mut its, &Told::Answer(answer.clone()));
+        while !stored.turn(116) {}
+        assert!(matches!(stored.know(&ask(0), 116), Known::Answered(own) if *own == answer));
+        assert_eq!(next(&mut its), ask(2));
+        tell(&mut its, &Told::Error("no file".into()));
+        while !stored.turn(117) {}
+        assert!(matches!(stored.know(&ask(2), 117), Known::Failed(error) if &*error == "no file"));
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_an_end_is_told() {
+        let (mut stored, mut its) = pair();
+        let long = Answer {
+            columns: vec!["name".into()],
+            rows: vec![vec![json!("n".repeat(MOST_BYTES / 8))]],
+        };
+        for number in 0..20 {
+            stored.know(&ask(number), 100);
+            stored.turn(100);
+            assert_eq!(next(&mut its), ask(number));
+            std::thread::scope(|scope| {
+                scope.spawn(|| tell(&mut its, &Told::Answer(long.clone())));
+                while !stored.turn(100) {}
+            });
+        }
+        assert!(
+            stored.asked.borrow().bytes <= MOST_BYTES && stored.asked.borrow().entries.len() < 9
+        );
+        for number in 100..100 + 2 * MOST as u64 {
+            stored.know(&ask(number), 100);
+        }
+        assert!(stored.asked.borrow().entries.len() <= MOST);
+        drop(its);
+        stored.turn(100);
+        assert!(matches!(stored.know(&ask(1_000), 100), Known::Failed(_)));
+    }
+}
