@@ -23,7 +23,7 @@ use progress::Progress;
 use crate::alerts::{AlertLines, are_printed};
 use crate::args::{Capture, MonitorArgs};
 use crate::links;
-use crate::metrics::RunStats;
+use crate::metrics::{RunStats, losses};
 use crate::output_reporter::{Line, OutputReporter};
 use crate::screen::{Request, Screen};
 use crate::web::Reporter;
@@ -387,12 +387,6 @@ impl Console {
         }
         self.progress.print_line(line);
     }
-}
-
-/// The losses so far that are shown, with their numbers.
-pub(crate) fn losses(watch: &Watch, totals: &Totals) -> Vec<String> {
-    let shown = losses_so_far(watch, totals).filter(|(loss, _)| !loss.text.is_empty());
-    shown.map(|(loss, number)| format!("{} {}", count(number), loss.text)).collect()
 }
 
 #[expect(clippy::disallowed_methods, reason = "progress uses wall-clock time, not packet time")]

@@ -4,7 +4,9 @@ mod numbers;
 mod table;
 
 use ringtap_engine::Watch;
+use ringtap_monitor::{Totals, losses_so_far};
 use ringtap_serve::{Exposition, Format, Metric, Reply, label_value, one};
+use ringtap_terminal::numbers::count;
 
 use numbers::Numbers;
 pub(crate) use numbers::RunStats;
@@ -52,6 +54,12 @@ fn page(watch: &Watch, queues: usize, interfaces: &[String], stats: &RunStats) -
         page.add(loss.metric, &loss.meaning(), &one(so_far(watch, &stats.totals)));
     }
     page
+}
+
+/// The losses so far that are shown, with their numbers.
+pub(crate) fn losses(watch: &Watch, totals: &Totals) -> Vec<String> {
+    let shown = losses_so_far(watch, totals).filter(|(loss, _)| !loss.text.is_empty());
+    shown.map(|(loss, number)| format!("{} {}", count(number), loss.text)).collect()
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub(crate) struct Ask {
 /// A reply.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Told {
+pub(crate) enum Reply {
     Answer(Answer),
     Error(String),
 }
@@ -94,13 +94,13 @@ pub(crate) fn run(args: &HelperArgs) -> anyhow::Result<ExitCode> {
         UnixStream::from(io::stdin().as_fd().try_clone_to_owned().context("the connection")?);
     let mut output = stream.try_clone().context("the connection")?;
     for line in BufReader::new(stream).lines() {
-        let told = match answer(&args.store, &line.context("the connection")?) {
-            Ok(answer) => Told::Answer(answer),
-            Err(error) => Told::Error(format!("{error:#}")),
+        let reply = match answer(&args.store, &line.context("the connection")?) {
+            Ok(answer) => Reply::Answer(answer),
+            Err(error) => Reply::Error(format!("{error:#}")),
         };
-        let mut line = serde_json::to_string(&told).context("writing the answer")?;
+        let mut line = serde_json::to_string(&reply).context("writing the answer")?;
         if line.len() >= MOST_REPLY {
-            let error = Told::Error("the answer is too long: ask for fewer rows".into());
+            let error = Reply::Error("the answer is too long: ask for fewer rows".into());
             line = serde_json::to_string(&error).context("writing the answer")?;
         }
         if output.write_all((line + "\n").as_bytes()).is_err() {

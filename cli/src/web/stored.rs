@@ -1,7 +1,7 @@
 //! The page's questions to the store, which a process of its own answers (see [`crate::query::helper`]): one at a time, in
 //! the order in which views want them.
 //!
-//! Invariants: asking never waits; answers and questions are bounded, the longest unwanted ones are forgotten.
+//! Invariants: asking never waits; answers and questions are bounded, those unwanted for longest are dropped.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Write};
@@ -11,18 +11,18 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use super::answer::Answer;
-use crate::query::helper::{Ask, MOST_REPLY, Told};
+use crate::query::helper::{Ask, MOST_REPLY, Reply};
 
 /// Most questions that are known, and most bytes of their answers.
 const MOST: usize = 256;
 const MOST_BYTES: usize = 16 << 20;
 /// A question that no view has wanted for so many seconds is not asked.
-const PATIENCE_S: u64 = 15;
+const WANTED_S: u64 = 15;
 
 /// What is known of a question.
 #[derive(Clone, Debug)]
 pub(super) enum Known {
-    /// It waits, or is being answered.
+    /// Not answered yet.
     Asked,
     Answered(Arc<Answer>),
     Failed(Arc<str>),
@@ -102,7 +102,7 @@ impl Stored {
         if asked.running.is_none() && !asked.is_over {
             let waits = |entry: &Entry| matches!(entry.known, Known::Asked);
             asked.entries.retain(|_, entry| {
-                !waits(entry) || entry.wanted.0.saturating_add(PATIENCE_S) >= now_s
+                !waits(entry) || entry.wanted.0.saturating_add(WANTED_S) >= now_s
             });
             let waiting = asked.entries.iter().filter(|(_, entry)| waits(entry));
             let next = waiting.min_by_key(|(_, entry)| entry.wanted.1).map(|(ask, _)| ask.clone());
@@ -128,7 +128,7 @@ impl Stored {
                     self.received.extend_from_slice(&piece[..octets]);
                     while let Some(end) = self.received.iter().position(|octet| *octet == b'\n') {
                         let line: Vec<u8> = self.received.drain(..=end).collect();
-                        self.asked.get_mut().told(&line);
+                        self.asked.get_mut().replied(&line);
                         arrived = true;
                     }
                     continue;
@@ -145,23 +145,23 @@ impl Stored {
 
 impl Asked {
     /// A reply to the running question.
-    fn told(&mut self, line: &[u8]) {
+    fn replied(&mut self, line: &[u8]) {
         let Some(entry) = self.running.take().and_then(|ask| self.entries.get_mut(&ask)) else {
             return;
         };
         entry.known = match serde_json::from_slice(line) {
-            Ok(Told::Answer(answer)) => {
+            Ok(Reply::Answer(answer)) => {
                 entry.bytes = line.len();
                 Known::Answered(Arc::new(answer))
             }
-            Ok(Told::Error(error)) => Known::Failed(error.into()),
+            Ok(Reply::Error(error)) => Known::Failed(error.into()),
             Err(error) => Known::Failed(format!("reading the answer: {error}").into()),
         };
         self.bytes += entry.bytes;
         self.make_room();
     }
 
-    /// Forgets what no view has wanted for longest.
+    /// Drops what no view has wanted for longest.
     fn make_room(&mut self) {
         while self.entries.len() > MOST || self.bytes > MOST_BYTES {
             let is_free = |ask: &Ask| self.running.as_ref() != Some(ask);
@@ -202,8 +202,8 @@ mod tests {
         serde_json::from_str(&line).unwrap()
     }
 
-    fn tell(its: &mut BufReader<UnixStream>, told: &Told) {
-        let line = serde_json::to_string(told).unwrap() + "\n";
+    fn send(its: &mut BufReader<UnixStream>, reply: &Reply) {
+        let line = serde_json::to_string(reply).unwrap() + "\n";
         its.get_mut().write_all(line.as_bytes()).unwrap();
     }
 
@@ -218,17 +218,17 @@ mod tests {
         // The second is not wanted any more when it could be asked.
         stored.know(&ask(2), 110);
         let answer = Answer { columns: vec!["host".into()], rows: vec![vec![json!("10.0.0.1")]] };
-        tell(&mut its, &Told::Answer(answer.clone()));
+        send(&mut its, &Reply::Answer(answer.clone()));
         while !stored.turn(116) {}
         assert!(matches!(stored.know(&ask(0), 116), Known::Answered(own) if *own == answer));
         assert_eq!(next(&mut its), ask(2));
-        tell(&mut its, &Told::Error("no file".into()));
+        send(&mut its, &Reply::Error("no file".into()));
         while !stored.turn(117) {}
         assert!(matches!(stored.know(&ask(2), 117), Known::Failed(error) if &*error == "no file"));
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_an_end_is_told() {
+    fn what_is_kept_is_bounded_and_an_end_is_replied() {
         let (mut stored, mut its) = pair();
         let long = Answer {
             columns: vec!["name".into()],
@@ -239,7 +239,7 @@ mod tests {
             stored.turn(100);
             assert_eq!(next(&mut its), ask(number));
             std::thread::scope(|scope| {
-                scope.spawn(|| tell(&mut its, &Told::Answer(long.clone())));
+                scope.spawn(|| send(&mut its, &Reply::Answer(long.clone())));
                 while !stored.turn(100) {}
             });
         }

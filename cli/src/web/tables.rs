@@ -28,7 +28,7 @@ pub(super) struct Kind {
 struct Ranking {
     /// The columns of the key.
     names: &'static [&'static str],
-    /// Whether what each end sent and received is told apart.
+    /// Whether the octets that each end sent and received are counted separately.
     has_sides: bool,
     keys: for<'a> fn(&Flow<'a>) -> Keys<'a>,
 }
