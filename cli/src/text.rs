@@ -39,9 +39,9 @@ pub(crate) fn report(outcome: &Outcome) -> Page {
     let mut page = Page::default();
     figures(&mut page, &outcome.counts, report);
     page.charts("Traffic", report.series.as_ref().map_or_else(Vec::new, charts::of));
-    packets(&mut page, &outcome.counts, report, outcome.plan.options.tunnels);
+    findings(&mut page, report, &outcome.plan.app);
+    volumes(&mut page, &outcome.counts, report, &outcome.plan);
     interfaces(&mut page, &outcome.run.interfaces, outcome.run.received);
-    findings(&mut page, &outcome.counts, report, &outcome.plan.app);
     export(&mut page, &outcome.export);
     run(&mut page, outcome);
     page
@@ -55,10 +55,10 @@ pub(crate) fn merged(merged: &Merged) -> Page {
     if let Some(interval_ns) = merged.plan.app.interval_ns {
         page.charts("Traffic", charts::of(&charts::series(intervals, interval_ns)));
     }
-    packets(&mut page, &merged.counts, &merged.report, merged.plan.options.tunnels);
-    findings(&mut page, &merged.counts, &merged.report, &merged.plan.app);
+    findings(&mut page, &merged.report, &merged.plan.app);
+    volumes(&mut page, &merged.counts, &merged.report, &merged.plan);
     page.heading("States");
-    let mut table = Table::named(&[("probe", Left), ("run", Left), ("parts", Left)]);
+    let mut table = Table::with_head(&[("probe", Left), ("run", Left), ("parts", Left)]);
     for (number, run) in &merged.header.runs {
         table.row([run.probe.clone(), format!("run {number}"), parts(run)]);
     }
@@ -129,19 +129,16 @@ fn figures(page: &mut Page, counts: &Counts, report: &Report) {
     page.figure("packets dropped", Cell::count(counts.dropped.values().sum()));
 }
 
-/// What the analyses found.
-fn findings(page: &mut Page, counts: &Counts, report: &Report, options: &Options) {
-    let intervals = report.intervals.as_deref().unwrap_or_default();
-    let times = Times::of(intervals);
+/// What the analyses found: what is to be acted on, then who and what, then what was slow.
+fn findings(page: &mut Page, report: &Report, options: &Options) {
+    let times = Times::of(report.intervals.as_deref().unwrap_or_default());
     let about = About { scan_threshold: options.scan_threshold, times };
-    // What is to be acted on comes first.
     report.sections.show(page, &about, true);
-    if let Some(all) = &report.protocols {
-        protocols(page, all);
-    }
-    if options.interval_ns.is_some() && report.intervals.is_some() {
-        show_intervals(page, intervals, report.packets_in_further_intervals, times);
-    }
+    report.sections.show(page, &about, false);
+}
+
+/// How much there was of what.
+fn volumes(page: &mut Page, counts: &Counts, report: &Report, plan: &Plan<Options>) {
     if let Some(all) = &report.flows {
         flows(page, all);
         payloads(page, report.facts.as_ref(), counts);
@@ -151,7 +148,14 @@ fn findings(page: &mut Page, counts: &Counts, report: &Report, options: &Options
         page.heading("Conversations");
         page.line(&format!("{about}{} TCP, {about}{} UDP", count(talks.tcp), count(talks.udp)));
     }
-    report.sections.show(page, &about, false);
+    if let Some(all) = &report.protocols {
+        protocols(page, all);
+    }
+    packets(page, counts, report, plan.options.tunnels);
+    if let (Some(intervals), Some(_)) = (&report.intervals, plan.app.interval_ns) {
+        let times = Times::of(intervals);
+        show_intervals(page, intervals, report.packets_in_further_intervals, times);
+    }
 }
 
 fn packets(page: &mut Page, counts: &Counts, report: &Report, tunnels: Tunnels) {
@@ -161,8 +165,12 @@ fn packets(page: &mut Page, counts: &Counts, report: &Report, tunnels: Tunnels) 
     if let (Some(first), Some(last)) = (intervals.first(), intervals.last()) {
         page.line(&span(first.start, last.end));
     }
-    let mut table =
-        Table::named(&[("packets", Left), ("number", Right), ("share", Right), ("of them", Left)]);
+    let mut table = Table::with_head(&[
+        ("packets", Left),
+        ("number", Right),
+        ("share", Right),
+        ("of them", Left),
+    ]);
     let mut row = |name: &str, n: u64, note: &str| {
         table.row([name.into(), Cell::count(n), share(n, counts.received).into(), note.into()]);
     };
@@ -200,7 +208,7 @@ fn interfaces(page: &mut Page, interfaces: &[InterfaceCounts], received: u64) {
         return;
     }
     page.heading("Interfaces");
-    let mut table = Table::named(&[
+    let mut table = Table::with_head(&[
         ("interface", Left),
         ("packets", Right),
         ("share", Right),
@@ -211,9 +219,9 @@ fn interfaces(page: &mut Page, interfaces: &[InterfaceCounts], received: u64) {
         let dropped: u64 = one.dropped.values().sum();
         table.row([
             one.name.as_str().into(),
-            Cell::count(one.packets).with("packets"),
+            Cell::count(one.packets),
             share(one.packets, received).into(),
-            Cell::count(dropped).with("dropped"),
+            Cell::count(dropped),
             interface_state(one).into(),
         ]);
     }
@@ -242,7 +250,7 @@ fn protocols(page: &mut Page, protocols: &BTreeMap<u8, Volume>) {
     let packets = rows.iter().map(|(_, volume)| volume.packets).sum();
     let octets = rows.iter().map(|(_, volume)| volume.octets).sum();
     page.heading("Protocols");
-    let mut table = Table::named(&[
+    let mut table = Table::with_head(&[
         ("protocol", Left),
         ("packets", Right),
         ("share", Right),
@@ -252,7 +260,7 @@ fn protocols(page: &mut Page, protocols: &BTreeMap<u8, Volume>) {
     for (&number, volume) in rows {
         table.row([
             names::protocol(number).into(),
-            Cell::count(volume.packets).with("packets"),
+            Cell::count(volume.packets),
             share(volume.packets, packets).into(),
             Cell::bytes(volume.octets),
             share(volume.octets, octets).into(),
@@ -331,18 +339,18 @@ fn export(page: &mut Page, exported: &[Summary]) {
         return;
     }
     page.heading("Export");
-    let mut table =
-        Table::named(&[("output", Left), ("records", Right), ("messages", Right), ("lost", Left)]);
+    let mut table = Table::with_head(&[
+        ("output", Left),
+        ("records", Right),
+        ("messages", Right),
+        ("lost", Right),
+    ]);
     for one in exported {
-        let lost = match one.lost() {
-            0 => String::new(),
-            lost => format!("{} records not sent", count(lost)),
-        };
         table.row([
             one.output.as_str().into(),
-            Cell::count(one.sent.flows.records).with("records"),
-            Cell::count(one.sent.messages).with("messages"),
-            lost.into(),
+            Cell::count(one.sent.flows.records),
+            Cell::count(one.sent.messages),
+            Cell::count(one.lost()),
         ]);
     }
     page.table(table);

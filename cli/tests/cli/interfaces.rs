@@ -172,9 +172,10 @@ fn stats_metrics_and_report_have_counts_per_interface() {
     assert_eq!(code, 0, "{errors}");
     let (_, interfaces) = report.split_once("\nInterfaces\n").expect("a section");
     let rows: Vec<Vec<_>> =
-        interfaces.lines().take(2).map(|row| row.split_whitespace().collect()).collect();
-    let wanted = |name| vec![name, "50", "packets", "50.0", "%", "0", "dropped"];
-    assert_eq!(rows, [wanted("right"), wanted("right2")]);
+        interfaces.lines().take(3).map(|row| row.split_whitespace().collect()).collect();
+    let head = vec!["interface", "packets", "share", "dropped"];
+    let wanted = |name| vec![name, "50", "50.0", "%", "0"];
+    assert_eq!(rows, [head, wanted("right"), wanted("right2")]);
 }
 
 #[test]

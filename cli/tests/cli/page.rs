@@ -94,8 +94,17 @@ fn findings_stand_before_the_volumes() {
     let folder = tempfile::tempdir().unwrap();
     let (_, html) = page(folder.path(), &office(), &[]);
     let place = |heading: &str| html.find(&format!("<h2>{heading}")).expect(heading);
-    let order =
-        ["Packets", "Vertical scans", "Protocols", "Conversations", "Top sources"].map(place);
+    let order = [
+        "Vertical scans",
+        "Top sources",
+        "DNS failures",
+        "Flows",
+        "Conversations",
+        "Protocols",
+        "Packets",
+        "Run",
+    ]
+    .map(place);
     assert!(order.is_sorted(), "{order:?}");
 }
 

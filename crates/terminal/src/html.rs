@@ -81,12 +81,7 @@ fn table(html: &mut String, table: &Table) {
     let bars = (0..table.lean.len()).find_map(|column| Some((column, numbers(column)?)));
     let bars = bars.filter(|(_, numbers)| numbers.is_sorted_by(|one, next| one >= next));
     let most = bars.iter().flat_map(|(_, numbers)| numbers).copied().max().unwrap_or(0);
-    // Columns without a text, such as origins where none are known, are left out.
-    let is_used = |column: usize| {
-        let mut cells = table.rows.iter().filter_map(|row| row.get(column));
-        cells.any(|cell| !cell.text.is_empty())
-    };
-    let used: Vec<bool> = (0..table.lean.len()).map(is_used).collect();
+    let used = table.used();
     *html += "<div class=\"scroll\"><table>";
     if !table.head.is_empty() {
         *html += "<tr>";

@@ -34,21 +34,9 @@ impl Cell {
         Self { text: numbers::bytes(number), exact: Some(number), link: None }
     }
 
-    /// `1 frame`, `2,000 frames`.
-    pub fn of(number: u64, what: &str) -> Self {
-        Self { text: numbers::of(number, what), exact: Some(number), link: None }
-    }
-
     /// Text about a number.
     pub fn about(number: u64, text: impl Into<String>) -> Self {
         Self { text: text.into(), exact: Some(number), link: None }
-    }
-
-    /// Appends further words: `12,345 packets`.
-    pub fn with(mut self, words: &str) -> Self {
-        self.text.push(' ');
-        self.text += words;
-        self
     }
 
     /// Makes the text a link, in HTML only.
@@ -70,26 +58,19 @@ pub struct Table {
     pub(crate) lean: Vec<Lean>,
     /// The names of the columns, if they have any.
     pub(crate) head: Vec<&'static str>,
-    /// Text has no line for the names.
-    is_bare: bool,
     pub(crate) rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
     /// An empty table; `lean` has an entry for each column.
     pub fn new(lean: &[Lean]) -> Self {
-        Self { lean: lean.to_vec(), head: Vec::new(), is_bare: false, rows: Vec::new() }
+        Self { lean: lean.to_vec(), head: Vec::new(), rows: Vec::new() }
     }
 
     /// An empty table with named columns.
     pub fn with_head(columns: &[(&'static str, Lean)]) -> Self {
         let (head, lean) = columns.iter().copied().unzip();
-        Self { lean, head, is_bare: false, rows: Vec::new() }
-    }
-
-    /// An empty table with these names of columns in HTML and CSV alone: in text each cell says what it is.
-    pub fn named(columns: &[(&'static str, Lean)]) -> Self {
-        Self { is_bare: true, ..Self::with_head(columns) }
+        Self { lean, head, rows: Vec::new() }
     }
 
     /// Adds a row with at most as many cells as the table has columns.
@@ -104,21 +85,32 @@ impl Table {
         self.rows.is_empty()
     }
 
+    /// Which columns have a text in any row: others, such as origins where none are known, are left out.
+    pub(crate) fn used(&self) -> Vec<bool> {
+        let is_used = |column: usize| {
+            let mut cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.any(|cell| !cell.text.is_empty())
+        };
+        (0..self.lean.len()).map(is_used).collect()
+    }
+
     /// The lines, indented, two spaces between columns, nothing after the last cell.
     pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
         let texts =
             |row: &'_ Vec<Cell>| row.iter().map(|cell| shown(&cell.text).into_owned()).collect();
         let head = self.head.iter().map(|name| (*name).to_owned()).collect();
-        let head = (!self.head.is_empty() && !self.is_bare).then_some(head);
+        let head = (!self.head.is_empty()).then_some(head);
         let rows: Vec<Vec<String>> = head.into_iter().chain(self.rows.iter().map(texts)).collect();
         let widest = |column: usize| {
             let texts = rows.iter().filter_map(|row| row.get(column));
             texts.map(|text| text.chars().count()).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..self.lean.len()).map(widest).collect();
+        let used = self.used();
         rows.into_iter().map(move |row| {
             let mut line = String::from(" ");
-            for ((text, lean), &width) in row.iter().zip(&self.lean).zip(&widths) {
+            let cells = row.iter().zip(&self.lean).zip(&widths).zip(&used);
+            for (((text, lean), &width), _) in cells.filter(|(_, used)| **used) {
                 line.push(' ');
                 match lean {
                     Lean::Left => line += &format!("{text:<width$} "),
@@ -182,15 +174,11 @@ mod tests {
         table.row(["a \"b\", c".into(), Cell::count(12_345)]);
         let lines: Vec<_> = table.lines().collect();
         assert_eq!(lines, ["  name      packets", "  a \"b\", c   12,345"]);
+        let mut table =
+            Table::with_head(&[("a", Lean::Left), ("b", Lean::Left), ("c", Lean::Left)]);
+        table.row(["1", "", "2"]);
+        assert_eq!(table.lines().collect::<Vec<_>>(), ["  a  c", "  1  2"]);
         assert_eq!(table.csv(), "name,packets\r\n\"a \"\"b\"\", c\",12345\r\n");
-    }
-
-    #[test]
-    fn names_of_columns_may_be_left_out_of_text() {
-        let mut table = Table::named(&[("name", Lean::Left), ("packets", Lean::Right)]);
-        table.row(["a".into(), Cell::count(1).with("packets")]);
-        assert_eq!(table.lines().collect::<Vec<_>>(), ["  a  1 packets"]);
-        assert_eq!(table.csv(), "name,packets\r\na,1\r\n");
     }
 
     #[test]

@@ -278,7 +278,7 @@ impl Section for Applications {
     fn pass(&mut self, _: &mut Stage) {}
 
     fn show(&self, page: &mut Page, _: &About) {
-        let mut table = Table::named(&[
+        let mut table = Table::with_head(&[
             ("application", Left),
             ("octets", Right),
             ("packets", Right),
@@ -292,8 +292,8 @@ impl Section for Applications {
             table.row([
                 name.into(),
                 Cell::bytes(volume.octets),
-                Cell::count(volume.packets).with("packets"),
-                Cell::of(volume.flows, "flow"),
+                Cell::count(volume.packets),
+                Cell::count(volume.flows),
             ]);
         }
         page.section("Applications", table);

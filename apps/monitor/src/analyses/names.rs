@@ -11,7 +11,7 @@ use ringtap_enrich::Stage;
 use ringtap_flow::{FlowRecord, Kind};
 use ringtap_stage::Shard;
 use ringtap_state::{Op, Row, Rows as StateRows, Schema};
-use ringtap_terminal::numbers::{count, of};
+use ringtap_terminal::numbers::count;
 use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
@@ -361,13 +361,9 @@ impl Section for Names {
 
     fn show(&self, page: &mut Page, _: &About) {
         let mut servers =
-            Table::named(&[("server name", Left), ("octets", Right), ("flows", Right)]);
+            Table::with_head(&[("server name", Left), ("octets", Right), ("flows", Right)]);
         for row in &self.servers {
-            servers.row([
-                short(&row.name).into(),
-                Cell::bytes(row.octets),
-                Cell::of(row.flows, "flow"),
-            ]);
+            servers.row([short(&row.name).into(), Cell::bytes(row.octets), Cell::count(row.flows)]);
         }
         page.section("Server names", servers);
         let further = |page: &mut Page, all: u64, listed: usize| {
@@ -376,21 +372,20 @@ impl Section for Names {
             }
         };
         further(page, self.server_names, self.servers.len());
-        let mut dns = Table::named(&[("name", Left), ("flows", Right), ("failed", Right)]);
+        let mut dns = Table::with_head(&[("name", Left), ("flows", Right), ("failed", Right)]);
         for row in &self.dns {
             let failed = match row.failed {
                 0 => "".into(),
-                failed => Cell::count(failed).with("failed"),
+                failed => Cell::count(failed),
             };
-            dns.row([short(&row.name).into(), Cell::of(row.flows, "flow"), failed]);
+            dns.row([short(&row.name).into(), Cell::count(row.flows), failed]);
         }
         page.section("DNS names", dns);
         further(page, self.dns_names, self.dns.len());
-        let mut failed = Table::named(&[("name", Left), ("failed", Right), ("flows", Right)]);
+        let mut failed = Table::with_head(&[("name", Left), ("failed", Right), ("flows", Right)]);
         for row in &self.dns_failed {
-            let of_all = format!("of {}", of(row.flows, "flow"));
-            let number = Cell::count(row.failed).with("failed");
-            failed.row([short(&row.name).into(), number, of_all.into()]);
+            let [failures, flows] = [row.failed, row.flows].map(Cell::count);
+            failed.row([short(&row.name).into(), failures, flows]);
         }
         page.section("DNS failures", failed);
     }

@@ -37,11 +37,11 @@ fn in_full(page: &mut Page, activity: &Activity) {
     networks(page, "Networks that sent most", &activity.sending_networks);
     networks(page, "Networks that received most", &activity.receiving_networks);
     let mut table =
-        Table::named(&[("host", Left), ("packets", Right), ("most frequent protocol", Left)]);
+        Table::with_head(&[("host", Left), ("packets", Right), ("most frequent protocol", Left)]);
     for target in &activity.targets {
         table.row([
             target.address.to_string(),
-            format!("{} packets", within(target.lower, target.upper, count)),
+            within(target.lower, target.upper, count),
             protocol_share(target),
         ]);
     }
@@ -57,13 +57,13 @@ fn busy(
     rows: &[Busy],
     number: impl Fn(&Busy) -> String,
 ) {
-    let mut table = Table::named(&[("host", Left), (what, Right)]);
+    let mut table = Table::with_head(&[("host", Left), (what, Right)]);
     rows.iter().for_each(|row| table.row([row.address.to_string(), number(row)]));
     page.section(title, table);
 }
 
 fn networks(page: &mut Page, title: &str, rows: &[Network]) {
-    let mut table = Table::named(&[("network", Left), ("octets", Right), ("of them", Left)]);
+    let mut table = Table::with_head(&[("network", Left), ("octets", Right), ("of them", Left)]);
     for row in rows {
         let rest = if row.beyond == row.lower {
             String::new()

@@ -33,16 +33,16 @@ pub(super) fn show(scans: &Scans, page: &mut Page, about: &About) {
         let names =
             shown.iter().map(|scan| scan.source.to_string().len() + scan.target.to_string().len());
         let room = room(names.max(), times);
-        let mut table = Table::named(&[
+        let mut table = Table::with_head(&[
             ("source and target", Left),
-            ("failed", Right),
+            ("ports", Right),
             ("time", Left),
-            ("ports", Left),
+            ("some of them", Left),
         ]);
         for VerticalScan { source, target, ports, first, last, sample } in shown {
             table.row([
                 format!("{source} → {target}").into(),
-                Cell::count(*ports).with("ports"),
+                Cell::count(*ports),
                 times.range(*first, *last).into(),
                 some(sample, *ports, room).into(),
             ]);
@@ -57,17 +57,17 @@ pub(super) fn show(scans: &Scans, page: &mut Page, about: &About) {
             scan.source.to_string().len() + "port ".len() + names::port(scan.port).len()
         });
         let room = room(names.max(), times);
-        let mut table = Table::named(&[
+        let mut table = Table::with_head(&[
             ("source and port", Left),
-            ("failed", Right),
+            ("targets", Right),
             ("time", Left),
-            ("targets", Left),
+            ("some of them", Left),
         ]);
         for scan in shown {
             let HorizontalScan { source, targets, first, last, sample, .. } = scan;
             table.row([
                 format!("{source} → port {}", names::port(scan.port)).into(),
-                Cell::count(*targets).with("targets"),
+                Cell::count(*targets),
                 times.range(*first, *last).into(),
                 some(sample, *targets, room).into(),
             ]);

@@ -59,9 +59,9 @@ fn ranking(
 ) {
     let name = what.trim_end_matches('s');
     let mut table =
-        Table::named(&[(name, Left), ("octets", Right), ("packets", Right), ("origin", Left)]);
+        Table::with_head(&[(name, Left), ("octets", Right), ("packets", Right), ("origin", Left)]);
     for (name, volume, origin) in rows {
-        let packets = Cell::count(volume.packets).with("packets");
+        let packets = Cell::count(volume.packets);
         table.row([name.into(), Cell::bytes(volume.octets), packets, origin.into()]);
     }
     let Some(Crowd { rows, most }) = crowd else { return page.section(title, table) };

@@ -359,7 +359,7 @@ impl Section for Tcp {
             of(totals.duplicate_acks, "duplicate ACK"),
             of(totals.zero_windows, "zero window"),
         ));
-        let mut servers = Table::named(&[
+        let mut servers = Table::with_head(&[
             ("server", Left),
             ("mean round trip", Right),
             ("samples", Right),
@@ -369,12 +369,12 @@ impl Section for Tcp {
             servers.row([
                 format!("{} port {}", row.server, row.port).into(),
                 Cell::about(row.rtt_us, milliseconds(row.rtt_us)),
-                Cell::of(row.rtt_samples, "sample"),
-                Cell::of(row.records, "flow"),
+                Cell::count(row.rtt_samples),
+                Cell::count(row.records),
             ]);
         }
         page.section("Slowest TCP round trips", servers);
-        let mut pairs = Table::named(&[
+        let mut pairs = Table::with_head(&[
             ("pair", Left),
             ("sent again", Right),
             ("out of order", Right),
@@ -384,9 +384,9 @@ impl Section for Tcp {
             let [low, high] = row.addresses;
             pairs.row([
                 format!("{low} ↔ {high}").into(),
-                Cell::of(row.retransmissions, "retransmission"),
-                Cell::count(row.out_of_order).with("out of order"),
-                format!("of {}", of(row.packets, "packet")).into(),
+                Cell::count(row.retransmissions),
+                Cell::count(row.out_of_order),
+                Cell::count(row.packets),
             ]);
         }
         page.section("TCP loss", pairs);

@@ -500,7 +500,7 @@ impl Section for Watched {
         let mut rows: Vec<&WatchedRow> = self.rows.iter().collect();
         // Stable: equal ones stay in the order of time.
         rows.sort_by_key(|row| Reverse(row.matches));
-        let mut table = Table::named(&[
+        let mut table = Table::with_head(&[
             ("entry", Left),
             ("host", Left),
             ("matches", Right),
@@ -511,7 +511,7 @@ impl Section for Watched {
             table.row([
                 title(row).into(),
                 row.host.to_string().into(),
-                Cell::count(row.matches).with(if row.matches == 1 { "match" } else { "matches" }),
+                Cell::count(row.matches),
                 about.times.short(row.first).into(),
                 row.field.into(),
             ]);
