@@ -164,13 +164,13 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
             cut_ns: args.cut,
         },
         interval_ns: args.interval.or(args.tui.then_some(TUI_INTERVAL_NS)),
-        marks_ns: if is_followed(args) || args.web.is_some() && !args.interface.is_empty() {
+        marks_ns: if is_followed(args) || is_viewed(args) && !args.interface.is_empty() {
             Some(Timeouts::SECOND)
         } else {
             args.rotate
         },
         charts: args.report == ReportForm::Html,
-        page: args.web.is_some(),
+        page: is_viewed(args),
         max_flows: args.max_flows,
         scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),
         udp_scan_threshold: args.udp_scan_threshold.unwrap_or(defaults.udp_scan_threshold),

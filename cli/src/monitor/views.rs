@@ -42,8 +42,11 @@ impl Views {
         let title = format!("{sources}, {}", text::seats(plan));
         let (queues, threads) = (plan.arrangement.queues, text::threads(plan));
         let max_flows = plan.app.max_flows();
-        let screen = args.tui.then(|| Screen::open(title, queues, max_flows, threads.clone()));
         let slice_ns = plan.app.slice_ns().unwrap_or(0);
+        let screen = args.tui.then(|| {
+            let recent = web::Recent::new(sinks, slice_ns);
+            Screen::open(title, queues, max_flows, threads.clone(), recent)
+        });
         let parts = page.is_some().then(|| web::parts(sinks, slice_ns));
         let reporter = parts.as_ref().map(|parts| parts.reporter.clone());
         let screen = screen.transpose()?;

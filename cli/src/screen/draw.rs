@@ -10,7 +10,7 @@ use ratatui_core::terminal::Frame;
 use ratatui_core::text::{Line, Span};
 use ringtap_monitor::report::activity::{Activity, Busy, Change, Target};
 
-use super::view::{Health, Order, View};
+use super::view::{Health, Order, TALL, View};
 use super::widgets::{Clear, Curve, Panel, wrapped};
 use ringtap_terminal::names;
 use ringtap_terminal::numbers::{bit_rate, bytes, count, of, rate};
@@ -30,7 +30,20 @@ pub(super) fn draw(view: &View, frame: &mut Frame) {
         let [left, right] = Layout::horizontal([Constraint::Fill(1); 2]).areas(area);
         (left, right)
     };
+    let list = view.shown_list(frame.area().height);
+    // A low terminal shows a list instead of the rest.
+    let [below, list_area] = match (list, frame.area().height >= TALL) {
+        (None, _) => [below, Rect::ZERO],
+        (Some(_), true) => {
+            Layout::vertical([Constraint::Length(12), Constraint::Min(3)]).areas(below)
+        }
+        (Some(_), false) => [Rect::ZERO, below],
+    };
     let ((packets, loads), (interval, messages)) = (halves(above), halves(below));
+    if let Some(list) = list {
+        let lines = view.lines.iter().map(|line| Line::raw(line.as_str())).collect();
+        frame.render_widget(Panel::new(list.title, lines), list_area);
+    }
     frame.render_widget(heading(view), title);
     draw_rates(view, frame, rates);
     frame.render_widget(Panel::new("Packets", packets_of(view)), packets);
@@ -60,6 +73,7 @@ fn draw_help(frame: &mut Frame) {
         "q, Esc  stop reading and report",
         "p       pause and go on; the run does not stop",
         "s       sort the busiest hosts by the next number",
+        "t       the next list: flows, hosts, pairs, names, …",
         "?, h    this help; any key closes it",
         "",
         "Shares of flows are of the room in the table. A red",
@@ -275,7 +289,8 @@ fn loads_of(view: &View, area: Rect) -> Vec<Line<'_>> {
 
 /// A line with a name, a bar for a share from 0 to 1, and a value.
 fn bar<'a>(name: &str, share: f64, value: String) -> Line<'a> {
-    let full = (share * BAR as f64).round() as usize;
+    // A full bar is a full core.
+    let full = (share * BAR as f64) as usize;
     let color = if share > 0.9 { Color::Red } else { Color::Green };
     let name: String = name.chars().take(17).collect();
     Line::from(vec![
@@ -394,6 +409,33 @@ mod tests {
         );
         assert!(has(&["queue 0", "97 %"]), "{page}");
         assert!(has(&["warning: something is wrong"]), "{page}");
+    }
+
+    #[test]
+    fn lists_of_flows_are_below_the_rest_or_instead_of_it() {
+        let mut view = view();
+        view.lines = vec!["host  octets".into(), "10.0.0.7  7".into()];
+        let page = |view: &View, height| shown(view, 100, height).join("\n");
+        assert!(!page(&view, 24).contains("10.0.0.7"));
+        let tall = page(&view, 40);
+        assert!(tall.contains("Flows, live ones first") && tall.contains("10.0.0.7"), "{tall}");
+        assert!(tall.contains("Busiest hosts") && tall.contains("warning: something"), "{tall}");
+        for title in
+            ["Flows, live", "Hosts of", "Pairs of", "Applications of", "Names of", "Failed"]
+        {
+            view.turn();
+            let low = page(&view, 24);
+            assert!(low.contains(title) && low.contains("10.0.0.7"), "{low}");
+            assert!(low.contains("received") && !low.contains("Busiest hosts"), "{low}");
+        }
+        view.turn();
+        assert_eq!(view.list, None);
+    }
+
+    #[test]
+    fn a_bar_is_full_if_the_core_is() {
+        let shown = |share| bar("a", share, String::new()).spans[1].content.chars().count();
+        assert_eq!([0.0, 0.09, 0.55, 0.99, 1.0].map(shown), [0, 0, 5, 9, 10]);
     }
 
     #[test]

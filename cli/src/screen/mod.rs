@@ -24,6 +24,7 @@ use ringtap_export::Status;
 use ringtap_monitor::EndedInterval;
 
 use crate::loads::Loads;
+use crate::web::Recent;
 use ringtap_terminal::Usage;
 use terminal::{Ansi, Key, Keyboard};
 use view::View;
@@ -50,6 +51,7 @@ pub(crate) struct Screen {
     /// What is shown instead while the view is paused.
     frozen: Option<View>,
     loads: Loads,
+    recent: Recent,
     /// Number of timed drawings.
     drawn: u32,
 }
@@ -61,6 +63,7 @@ impl Screen {
         queues: usize,
         max_flows: u64,
         threads: Vec<String>,
+        recent: Recent,
     ) -> anyhow::Result<Self> {
         if !io::stderr().is_terminal() {
             return Err(Usage::of("--tui needs a terminal on stderr: use --stats 1s for lines"));
@@ -69,7 +72,7 @@ impl Screen {
         let keyboard = Keyboard::open().with_context(context)?;
         let terminal = Terminal::new(keyboard.ansi()).with_context(context)?;
         let (view, loads) = (View::new(title, queues, max_flows), Loads::new(threads));
-        Ok(Self { terminal, keyboard, size: None, view, frozen: None, loads, drawn: 0 })
+        Ok(Self { terminal, keyboard, size: None, view, frozen: None, loads, recent, drawn: 0 })
     }
 
     /// Requests since the last call.
@@ -90,6 +93,14 @@ impl Screen {
             Key::Char('q') | Key::Escape => return Some(Request::Stop),
             Key::Char('?' | 'h') => self.change(|view| view.help = true),
             Key::Char('s') => self.change(View::sort),
+            Key::Char('t') => {
+                self.view.turn();
+                self.list();
+                if let Some(frozen) = &mut self.frozen {
+                    (frozen.list, frozen.lines) = (self.view.list, self.view.lines.clone());
+                }
+                self.draw();
+            }
             Key::Char('p') => {
                 self.frozen = match self.frozen {
                     Some(_) => None,
@@ -125,7 +136,16 @@ impl Screen {
         self.view.set_outputs(&outputs);
         self.view.losses = losses;
         self.view.memory_bytes = rss_bytes();
+        self.recent.receive();
+        self.list();
         self.draw();
+    }
+
+    /// Sets the lines of the list that is shown.
+    fn list(&mut self) {
+        let height = self.size.map_or(0, |size| size.height);
+        let word = self.view.shown_list(height).map(|list| list.word);
+        self.view.lines = word.map_or_else(Vec::new, |word| self.recent.lines(word, height.into()));
     }
 
     /// Adds a finished interval.

@@ -53,6 +53,27 @@ impl Order {
     }
 }
 
+/// A list of flows.
+#[derive(Debug)]
+pub(super) struct List {
+    /// The word of its table.
+    pub(super) word: &'static str,
+    pub(super) title: &'static str,
+}
+
+/// The lists of flows.
+const LISTS: [List; 6] = [
+    List { word: "flows", title: "Flows, live ones first" },
+    List { word: "hosts", title: "Hosts of the last 5 minutes" },
+    List { word: "pairs", title: "Pairs of the last 5 minutes" },
+    List { word: "applications", title: "Applications of the last 5 minutes" },
+    List { word: "names", title: "Names of the last 5 minutes" },
+    List { word: "failed", title: "Failed connections of the last 5 minutes" },
+];
+
+/// Rows of a terminal that has room for a list below the rest.
+pub(super) const TALL: u16 = 34;
+
 /// The state of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Health {
@@ -85,6 +106,10 @@ pub(super) struct View {
     pub(super) paused: bool,
     pub(super) help: bool,
     pub(super) order: Order,
+    /// The place of the chosen list.
+    pub(super) list: Option<usize>,
+    /// The lines of the shown list.
+    pub(super) lines: Vec<String>,
     pub(super) elapsed: Duration,
     /// Packets per second, latest last.
     pub(super) rates: VecDeque<u64>,
@@ -125,6 +150,20 @@ impl View {
     /// Shows another list of hosts.
     pub(super) fn sort(&mut self) {
         self.order = self.order.next();
+    }
+
+    /// Chooses the next list, or none after the last.
+    pub(super) fn turn(&mut self) {
+        self.list = match self.list {
+            None => Some(0),
+            Some(at) => Some(at + 1).filter(|&at| at < LISTS.len()),
+        };
+    }
+
+    /// The list that a terminal of this height shows: a tall one always has room for one.
+    pub(super) fn shown_list(&self, height: u16) -> Option<&'static List> {
+        let place = self.list.or((height >= TALL).then_some(0));
+        place.and_then(|at| LISTS.get(at))
     }
 
     /// Sets the state of the outputs.

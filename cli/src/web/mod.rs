@@ -20,6 +20,7 @@ mod history;
 mod notes;
 mod now;
 mod pace;
+mod recent;
 mod shell;
 mod sources;
 mod stored;
@@ -42,10 +43,10 @@ use rustix::time::{ClockId, clock_gettime};
 pub(crate) use access::Access;
 pub(crate) use answer::Answer;
 pub(crate) use notes::Reporter;
+pub(crate) use recent::Recent;
 
-use crate::console::losses;
 use crate::loads::Loads;
-use crate::metrics::{Metrics, RunStats};
+use crate::metrics::{Metrics, RunStats, losses};
 use content::Shown;
 use flows::Flows;
 use history::{History, Sample};
@@ -130,12 +131,18 @@ pub(crate) struct Parts {
 
 /// Adds a sink of the page to those of each worker; flows are sliced by this time, nanoseconds.
 pub(crate) fn parts(sinks: &mut [Sinks], slice_ns: u64) -> Parts {
+    let flows = followed(sinks, slice_ns);
+    let (notes, reporter) = Notes::new();
+    Parts { flows, notes, reporter }
+}
+
+/// The flows of workers, whose sinks get one more.
+fn followed(sinks: &mut [Sinks], slice_ns: u64) -> Flows {
     let (flows, keepers) = Flows::new(slice_ns, sinks.len());
     for (own, keeper) in sinks.iter_mut().zip(keepers) {
         own.add_records(Box::new(keeper));
     }
-    let (notes, reporter) = Notes::new();
-    Parts { flows, notes, reporter }
+    flows
 }
 
 impl Web {
