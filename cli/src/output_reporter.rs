@@ -1,6 +1,8 @@
 //! Messages during a run about outputs that fail, lose records or recover.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ringtap_export::{Handle, Reason, Status};
@@ -21,9 +23,9 @@ pub(crate) struct OutputReporter {
     spaces: Spaces,
 }
 
-/// The file systems of outputs whose space is low, by their numbers.
+/// The file systems of outputs whose space is low, by their numbers, with a folder on them.
 #[derive(Default)]
-struct Spaces(BTreeMap<u64, String>);
+struct Spaces(BTreeMap<u64, Arc<Path>>);
 
 /// The last report about an output.
 #[derive(Default)]
@@ -68,33 +70,30 @@ impl OutputReporter {
 impl Spaces {
     /// A line for each file system whose space is low now, or was.
     fn check(&mut self, status: &[Status]) -> Vec<Line> {
-        let of_output = |one: &Status| Some((one.name.clone(), one.space?));
-        let all: Vec<_> = status.iter().filter_map(of_output).collect();
+        let all: Vec<_> = status.iter().filter_map(|one| one.space.as_ref()).collect();
         let mut lines = Vec::new();
-        for (name, space) in all.iter().filter(|(_, space)| space.is_low) {
+        for space in all.iter().filter(|space| space.is_low) {
             if self.0.contains_key(&space.device) {
                 continue;
             }
-            self.0.insert(space.device, name.clone());
+            self.0.insert(space.device, Arc::clone(&space.folder));
             let share = 100.0 * space.free as f64 / space.total.max(1) as f64;
             let what = if space.removes {
                 "no old file is left that --keep-free may remove"
             } else {
                 "free some, or use --keep-free to remove old files"
             };
-            let free = bytes(space.free);
+            let (folder, free) = (space.folder.display(), bytes(space.free));
             lines.push(Line::Space(format!(
-                "{name}: its disk has {free} free ({share:.1} %); {what}"
+                "{folder}: its disk has {free} free ({share:.1} %); {what}"
             )));
         }
-        self.0.retain(|device, name| {
-            let mut here = all.iter().filter(|(_, space)| space.device == *device);
-            let is_low = here.clone().any(|(_, space)| space.is_low);
-            if let (false, Some((_, space))) = (is_low, here.next()) {
-                lines.push(Line::Note(format!(
-                    "{name}: its disk has {} free again",
-                    bytes(space.free)
-                )));
+        self.0.retain(|device, folder| {
+            let mut here = all.iter().filter(|space| space.device == *device);
+            let is_low = here.clone().any(|space| space.is_low);
+            if let (false, Some(space)) = (is_low, here.next()) {
+                let (folder, free) = (folder.display(), bytes(space.free));
+                lines.push(Line::Note(format!("{folder}: its disk has {free} free again")));
             }
             is_low
         });
@@ -178,23 +177,25 @@ mod tests {
     #[test]
     fn a_disk_with_low_space_is_reported_once_until_it_has_more() {
         let on = |device, free, is_low| {
-            let space = Space { device, free, total: 100 << 20, is_low, removes: device == 1 };
+            let folder = Path::new(if device == 1 { "/a" } else { "/b" }).into();
+            let (total, removes) = (100 << 20, device == 1);
+            let space = Space { folder, device, free, total, is_low, removes };
             Status { space: Some(space), ..status(false, 0) }
         };
         let mut spaces = Spaces::default();
         assert_eq!(spaces.check(&[on(1, 9 << 20, false), status(false, 0)]), []);
         // Both outputs have the same disk, and only one has seen it.
         let lines = spaces.check(&[on(1, 9 << 20, false), on(1, 4 << 20, true)]);
-        let text = "json:a: its disk has 4.00 MiB free (4.0 %); no old file is left that --keep-free may remove";
+        let text = "/a: its disk has 4.00 MiB free (4.0 %); no old file is left that --keep-free may remove";
         assert_eq!(lines, [Line::Space(text.into())]);
         assert_eq!(spaces.check(&[on(1, 3 << 20, true), on(1, 4 << 20, true)]), []);
-        let text = "json:a: its disk has 2.00 MiB free (2.0 %); free some, or use --keep-free to remove old files";
+        let text = "/b: its disk has 2.00 MiB free (2.0 %); free some, or use --keep-free to remove old files";
         assert_eq!(
             spaces.check(&[on(1, 3 << 20, true), on(2, 2 << 20, true)]),
             [Line::Space(text.into())]
         );
         let lines = spaces.check(&[on(1, 8 << 20, false), on(2, 2 << 20, true)]);
-        assert_eq!(lines, [Line::Note("json:a: its disk has 8.00 MiB free again".into())]);
+        assert_eq!(lines, [Line::Note("/a: its disk has 8.00 MiB free again".into())]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ use ringtap_program::json::json;
 use ringtap_program::privileges::CapabilitySet;
 use ringtap_program::{notify, privileges, sandbox};
 use ringtap_serve::Listening;
-use ringtap_store::{Layout, Store};
+use ringtap_store::{Created, Layout, Store};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console;
 
@@ -130,15 +130,16 @@ impl<'a> Planned<'a> {
         crate::source::check(&args.inputs.read)
             .map_err(|unopened| checks::explained(args, unopened))?;
         let user = args.user.as_deref().map(privileges::user).transpose()?;
-        if let Some(layout) = &parsed.layout {
-            store::create(layout, user.as_ref())?;
-        }
+        let created = parsed.layout.as_ref();
+        let created = created.map(|layout| store::create(layout, user.as_ref())).transpose()?;
         // The fence forbids to run programs.
         let helpers = alerts::start_helpers(outputs, args.user.as_deref())?;
         let store = page::start_helper(args, parsed.layout.as_ref())?;
         if interfaces.is_empty() || args.capture != Capture::Dpdk {
             let written = parsed.written();
-            sandbox::enter(written.iter().map(PathBuf::as_path), !interfaces.is_empty())?;
+            let written = written.iter().map(PathBuf::as_path);
+            let removed = created.as_ref().and_then(Created::parent);
+            sandbox::enter_removing(written, removed, !interfaces.is_empty())?;
         } else {
             console::note("files: not restricted, because DPDK's drivers write to devices");
         }
@@ -154,7 +155,7 @@ impl<'a> Planned<'a> {
         let source = Source::open(args, interfaces, &plan)?;
         let prepared = prepared.with_programs(helpers);
         let page = page.map(|page| page.with_store(store));
-        Ok(Opened { parsed, plan, user, page, metrics, prepared, source })
+        Ok(Opened { parsed, plan, created, user, page, metrics, prepared, source })
     }
 }
 
@@ -162,6 +163,8 @@ impl<'a> Planned<'a> {
 struct Opened<'a> {
     parsed: Parsed<'a>,
     plan: Plan<Options>,
+    /// The folders of the store that are removed again if the run does not start.
+    created: Option<Created>,
     user: Option<User>,
     page: Option<Page>,
     metrics: Option<Listening>,
@@ -195,7 +198,8 @@ struct Confined<'a>(Opened<'a>);
 impl<'a> Confined<'a> {
     /// Opens the files of outputs, and starts the threads besides those of the plan.
     fn start(self) -> anyhow::Result<Running<'a>> {
-        let Opened { parsed, plan, user, page, metrics, prepared, source } = self.0;
+        // The first is dropped last, after everything in the folders.
+        let Opened { created, parsed, plan, user, page, metrics, prepared, source } = self.0;
         let Parsed { args, interfaces, outputs: named, existing, layout, .. } = &parsed;
         let workers = plan.arrangement.workers;
         let rules = file_rules(args, *existing);
@@ -212,8 +216,12 @@ impl<'a> Confined<'a> {
         let handle = outputs.control().handle().clone();
         let views =
             Views::open(args, &plan, interfaces, extent, handle, (page, metrics), &mut sinks)?;
-        if let Some(store) = &store {
+        if let Some((store, layout)) = store.as_ref().zip(layout.as_ref()) {
             store::count(store, named, &views.console);
+            store::begin(store, layout)?;
+        }
+        if let Some(created) = created {
+            created.keep();
         }
         Ok(Running { parsed, plan, source, outputs, sinks, views, store })
     }

@@ -1,6 +1,7 @@
 //! The store of a run (`--store`): its outputs, and what its manifest says of the run.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,7 +18,9 @@ use ringtap_flow::EndReason;
 use ringtap_monitor::report::Interval;
 use ringtap_monitor::{Options, Outcome};
 use ringtap_program::retention::Retention;
-use ringtap_store::{Counts, Flows, Kind, Layout, Packets, Records, Start, Store, StoreOptions};
+use ringtap_store::{
+    Counts, Created, Flows, Kind, Layout, Packets, Records, Start, Store, StoreOptions,
+};
 use ringtap_terminal::Usage;
 use serde::Serialize;
 
@@ -136,10 +139,29 @@ impl Totals {
 }
 
 /// Creates the folders, which the run's user owns.
-pub(super) fn create(layout: &Layout, user: Option<&User>) -> anyhow::Result<()> {
+pub(super) fn create(layout: &Layout, user: Option<&User>) -> anyhow::Result<Created> {
     let root = &layout.root;
-    ringtap_store::create(root, user.map(User::ids))
-        .with_context(|| format!("creating the store {}", root.display()))
+    let created = ringtap_store::create(root, user.map(User::ids));
+    if created.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        denied(layout)?;
+    }
+    created.with_context(|| format!("creating the store {}", root.display()))
+}
+
+/// Checks that the process may use the store, with the rights that it has now.
+fn denied(layout: &Layout) -> anyhow::Result<()> {
+    let Some(denied) = ringtap_store::denied(layout) else { return Ok(()) };
+    let user = match User::effective() {
+        Ok(Some(user)) => user.name.to_string_lossy().into_owned(),
+        Ok(None) | Err(_) => rustix::process::geteuid().as_raw().to_string(),
+    };
+    let what = if denied.is_write { "write to" } else { "read" };
+    let error = io::Error::from(rustix::io::Errno::ACCESS);
+    anyhow::bail!(
+        "--store {}: user {user} cannot {what} {}: {error}",
+        layout.root.display(),
+        denied.path.display()
+    )
 }
 
 /// Opens the store.
@@ -157,8 +179,15 @@ pub(super) fn open(
         ..Start::default()
     };
     let keep = Retention { age: args.keep.map(Duration::from_nanos), bytes: args.keep_size };
+    // Files of outputs are opened later, whose errors do not name the folder.
+    denied(layout)?;
     Store::open(StoreOptions { layout: layout.clone(), keep, start })
         .with_context(|| format!("opening the store {}", layout.root.display()))
+}
+
+/// Begins the run in the manifest.
+pub(super) fn begin(store: &Store, layout: &Layout) -> anyhow::Result<()> {
+    store.begin().with_context(|| format!("opening the store {}", layout.root.display()))
 }
 
 /// The names of outputs in a manifest: the store's own have those of their folders.

@@ -440,7 +440,9 @@ fn a_disk_that_is_almost_full_is_a_warning_before_it_is_an_error() {
     let [other, own] = [("other", 3_900), ("f-1.json", 50)];
     let Some((errors, code, names)) = on_disk(&[other], &[]) else { return };
     assert_eq!(code, 1, "{errors}");
-    let [warning, error] = ["warning: json:f-%s.json: its disk has ", "error: writing to json:f-"]
+    let disk = folder.path().join("disk").canonicalize().unwrap();
+    let low = format!("warning: {}: its disk has ", disk.display());
+    let [warning, error] = [&low[..], "error: writing to json:f-"]
         .map(|text| errors.find(text).unwrap_or_else(|| panic!("no {text:?}: {errors}")));
     assert!(warning < error && errors.contains("or use --keep-free"), "{errors}");
     assert_eq!(errors.matches("its disk has").count(), 1, "{errors}");
@@ -452,6 +454,16 @@ fn a_disk_that_is_almost_full_is_a_warning_before_it_is_an_error() {
     // There is enough.
     let (errors, code, _) = on_disk(&[], &[]).unwrap();
     assert!(code == 0 && !errors.contains("its disk has"), "{errors}");
+    // Folders by time are below the one that is named.
+    let write = ["--write", "json:%Y/%m/f-%s.json", "--rotate", "1s", "--keep-free", "99%"];
+    let store = ["--store", "store", "--probe", "edge"];
+    let flags = [&["monitor", "-r", capture.to_str().unwrap()], &write[..], &store].concat();
+    let (errors, ..) = on_filled_disk(9_000, &[other], folder.path(), &flags).unwrap();
+    for shown in [".: removed ", "store/events: removed "] {
+        assert!(errors.lines().any(|line| line.starts_with(shown)), "{shown}: {errors}");
+    }
+    assert!(errors.contains(&low), "{errors}");
+    assert!(!errors.contains("%Y"), "{errors}");
 }
 
 /// Alerts of the bundled capture in each of these files.

@@ -1,9 +1,12 @@
 //! Tests of the store: files by time, the manifest, its verification, and what remains of killed runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
@@ -19,6 +22,7 @@ use serde_json::Value;
 use crate::common::{captures, have, office, on_small_disk, output_of, ringtap};
 use crate::formats::python;
 use crate::merge::real;
+use crate::net::{Net, NetCommands, Right};
 use crate::rotate::capture;
 use crate::signals::Waiting;
 
@@ -638,6 +642,152 @@ fn a_folder_that_cannot_be_written_is_an_error() {
     assert_eq!(files(&folder.path().join("store")), before);
 }
 
+/// The number of the user `nobody`, who is unprivileged.
+const UNPRIVILEGED: u32 = 65_534;
+
+/// Runs the monitor as a user of the system, in a folder; returns stderr and the exit code.
+fn run_as(user: u32, folder: &Path, flags: &[&str]) -> (String, i32) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
+    command.arg("monitor").args(flags).args(FLAGS).current_dir(folder).uid(user).gid(user);
+    end_of(&mut command)
+}
+
+/// Stderr and the exit code of a command.
+fn end_of(command: &mut Command) -> (String, i32) {
+    let output = command.env("NO_COLOR", "1").stdin(Stdio::null()).output().unwrap();
+    (String::from_utf8(output.stderr).unwrap(), output.status.code().unwrap_or(-1))
+}
+
+/// Starts a monitor of an interface as root, which becomes the unprivileged user; returns stderr and the exit code.
+fn run_with_user(net: &Net, folder: &Path, flags: &[&str]) -> (String, i32) {
+    let own = ["monitor", "-q", "-i", "right", "--user", "nobody", "--duration", "1s"];
+    let flags = [&own[..], &FLAGS, flags].concat();
+    end_of(net.ringtap(Right, &flags).current_dir(folder))
+}
+
+/// A folder that every user may enter, with the bundled capture.
+fn open_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+    fs::copy(office(), folder.path().join("office.pcap")).unwrap();
+    folder
+}
+
+#[test]
+fn a_store_that_the_user_cannot_use_is_an_error_with_the_user_and_the_path() {
+    let Some(net) = Net::new(1) else { return };
+    let program = Path::new(env!("CARGO_BIN_EXE_ringtap"));
+    let is_open = |folder: &Path| folder.metadata().unwrap().permissions().mode() & 1 > 0;
+    if !program.ancestors().all(is_open) {
+        eprintln!("SKIPPED: other users cannot run {}", program.display());
+        return;
+    }
+    let folder = open_folder();
+    let flags = ["-q", "-r", "office.pcap"];
+    // As root that becomes this user, and as this user from the start.
+    let both = |what: &str| {
+        for (errors, code) in
+            [run_with_user(&net, folder.path(), &[]), run_as(UNPRIVILEGED, folder.path(), &flags)]
+        {
+            let expected = format!(
+                "error: --store store: user nobody cannot {what}: Permission denied (os error 13)\n"
+            );
+            assert!(code == 1 && errors.ends_with(&expected), "{what}: {code} {errors}");
+        }
+    };
+    let (errors, code) = run_as(UNPRIVILEGED, folder.path(), &flags);
+    let error = "error: --store store: user nobody cannot write to .: Permission denied";
+    assert!(code == 1 && errors.contains(error), "{errors}");
+    // Root creates it for this user.
+    let (errors, code) = run_with_user(&net, folder.path(), &[]);
+    assert_eq!(code, 0, "{errors}");
+    let (errors, code) = run_as(UNPRIVILEGED, folder.path(), &flags);
+    assert_eq!(code, 0, "{errors}");
+    let mut paths: Vec<_> =
+        ["store", "store/manifest", "store/.edge.lock"].map(PathBuf::from).into();
+    paths.extend(["flows", "events", "alerts", "totals"].map(|kind| Path::new("store").join(kind)));
+    paths.push(manifest(folder.path()).strip_prefix(folder.path()).unwrap().to_owned());
+    for name in paths {
+        let path = folder.path().join(&name);
+        let mode = path.metadata().unwrap().permissions().mode();
+        chown(&path, Some(0), Some(0)).unwrap();
+        both(&format!("write to {}", name.display()));
+        fs::set_permissions(&path, Permissions::from_mode(mode | 0o007)).unwrap();
+        let (errors, code) = run_as(UNPRIVILEGED, folder.path(), &flags);
+        assert_eq!(code, 0, "{}: {errors}", name.display());
+        fs::set_permissions(&path, Permissions::from_mode(0o733 & (mode | 0o007))).unwrap();
+        both(&format!("read {}", name.display()));
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        chown(&path, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
+    }
+    // What failed left no line, and root may use what belongs to others.
+    let (errors, code) = run_as(0, folder.path(), &flags);
+    assert_eq!(code, 0, "{errors}");
+    assert_eq!(gaps(folder.path()), []);
+}
+
+#[test]
+fn a_start_that_fails_leaves_no_empty_store() {
+    let folder = open_folder();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let mut starts: Vec<(&[&str], &str)> = vec![
+        (&["-r", "office.pcap", "--write", "json:no/flows.json"], "No such file"),
+        (&["-r", "office.pcap", "--write", "json:file/flows.json"], "Not a directory"),
+        (&["-r", "office.pcap", "--alert-to", "json:no/alerts.json"], "No such file"),
+        (&["-r", "office.pcap", "--export", "ipfix://no.invalid"], "no.invalid"),
+        (&["-i", "no-such-interface"], "no-such-interface"),
+    ];
+    let [page, metrics] = ["--web", "--metrics"].map(|flag| ["-r", "office.pcap", flag, &address]);
+    starts.extend([(&page[..], "in use"), (&metrics[..], "in use")]);
+    let names = || files(folder.path()).into_keys().collect::<Vec<_>>();
+    let before = names();
+    // The folder of the store is not there, is there and empty, and is a folder of other files.
+    for (root, file) in
+        [("store", None), ("above/store", None), ("empty", None), ("other", Some("other/a"))]
+    {
+        let is_there = !root.ends_with("store");
+        let root = folder.path().join(root);
+        if is_there {
+            fs::create_dir(&root).unwrap();
+        }
+        if let Some(file) = file {
+            fs::write(folder.path().join(file), "").unwrap();
+        }
+        for (flags, error) in &starts {
+            let store = ["monitor", "-q", "--probe", "edge", "--store", root.to_str().unwrap()];
+            let (_, errors, code) =
+                output_of(ringtap().current_dir(&folder).args(store).args(*flags));
+            assert!([1, 2].contains(&code) && errors.contains(error), "{flags:?}: {code} {errors}");
+            assert_eq!(root.exists(), is_there, "{flags:?}: {errors}");
+            let left =
+                fs::read_dir(&root).into_iter().flatten().map(|entry| entry.unwrap().file_name());
+            assert_eq!(left.count(), usize::from(file.is_some()), "{flags:?}: {errors}");
+        }
+    }
+    assert!(!folder.path().join("above").exists());
+    let after: Vec<_> = names().into_iter().filter(|name| name != "other/a").collect();
+    assert_eq!(after, before);
+    // A store with records stays as it is.
+    office_in(folder.path(), &[]);
+    let before = files(&folder.path().join("store"));
+    for (flags, _) in &starts {
+        let (_, errors, code) = run(folder.path(), "monitor", &[flags, &FLAGS[..]].concat());
+        assert!([1, 2].contains(&code), "{errors}");
+        assert!(files(&folder.path().join("store")) == before, "{flags:?}");
+    }
+    assert_eq!(gaps(folder.path()), []);
+    // As another user, who may remove what was created.
+    let Some(net) = Net::new(1) else { return };
+    let shared = folder.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, Permissions::from_mode(0o777)).unwrap();
+    let (errors, code) = run_with_user(&net, &shared, &["--write", "json:/flows.json"]);
+    assert!(code == 1 && errors.contains("as the user nobody"), "{errors}");
+    assert_eq!(fs::read_dir(&shared).unwrap().count(), 0);
+}
+
 /// A frame of a flow of its own: a datagram from 10.x.x.x.
 fn frame(number: u32) -> [u8; 60] {
     let mut frame = [0; 60];
@@ -710,10 +860,18 @@ fn kill_runs(kills: u32) -> (u64, u64) {
     let random = RandomState::new();
     let mut number = 0_u32;
     let mut kept = BTreeMap::<String, Vec<u8>>::new();
+    let begun = || {
+        let all = files(&folder.path().join("store/manifest")).into_values();
+        let text: String = all.map(|bytes| String::from_utf8(bytes).unwrap()).collect();
+        text.matches("\"kind\":\"start\"").count()
+    };
     for kill in 0..kills {
+        let before = begun();
         let mut child = reading(folder.path(), &["--write", "json:open.json,open", "--force"]);
         let to = child.stdin.take().unwrap();
         let sender = std::thread::spawn(move || feed(to, number, || true));
+        // Some are killed before they begin.
+        assert!(kill % 4 == 0 || (0..20).any(|_| soon(|| begun() > before)));
         let wait = random.hash_one(kill) % 300;
         std::thread::sleep(Duration::from_millis(wait));
         kill_process(Pid::from_child(&child), Signal::KILL).unwrap();

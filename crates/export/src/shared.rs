@@ -250,6 +250,11 @@ impl Shared {
         self.wait_policy == WaitPolicy::Collector
     }
 
+    /// Whether it is a regular file.
+    pub(crate) fn is_file(&self) -> bool {
+        self.wait_policy == WaitPolicy::File
+    }
+
     pub(crate) fn last_error(&self) -> Option<String> {
         lock(&self.error).as_ref().map(|error| error.text.clone())
     }
@@ -409,7 +414,7 @@ impl Shared {
             lost: Reason::ALL.map(|reason| (reason, self.lost[reason as usize].get().records)),
             queued_bytes: self.queued.load(Ordering::Relaxed),
             files_removed: self.removed.load(Ordering::Relaxed),
-            space: *lock(&self.space),
+            space: lock(&self.space).clone(),
             failing: self.is_failing(),
             retrying: self.retrying.load(Ordering::Relaxed),
             last_error: error.map(|error| (error.text, error.at)),

@@ -1,8 +1,13 @@
 //! How much room the file system of an output has.
 
+use std::path::Path;
+use std::sync::Arc;
+
 /// The space of the file system of an output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Space {
+    /// The folder of the output's files.
+    pub folder: Arc<Path>,
     /// Which file system: its device number.
     pub device: u64,
     /// Free bytes, for this user.

@@ -16,15 +16,27 @@ const VERSION: ABI = ABI::V3;
 
 /// Restricts this thread and all threads that it starts. `outputs` are the files to be written.
 /// Says if the kernel has no Landlock.
-pub fn enter<'a>(outputs: impl Iterator<Item = &'a Path>, _is_live: bool) -> anyhow::Result<()> {
-    if !restrict(outputs)? {
+pub fn enter<'a>(outputs: impl Iterator<Item = &'a Path>, is_live: bool) -> anyhow::Result<()> {
+    enter_removing(outputs, None, is_live)
+}
+
+/// As [`enter`]; empty folders below `removed` can be removed, too.
+pub fn enter_removing<'a>(
+    outputs: impl Iterator<Item = &'a Path>,
+    removed: Option<&Path>,
+    _is_live: bool,
+) -> anyhow::Result<()> {
+    if !restrict(outputs, removed)? {
         note("files: not restricted, because this kernel has no Landlock");
     }
     Ok(())
 }
 
 /// Returns false on a kernel without Landlock.
-fn restrict<'a>(outputs: impl Iterator<Item = &'a Path>) -> anyhow::Result<bool> {
+fn restrict<'a>(
+    outputs: impl Iterator<Item = &'a Path>,
+    removed: Option<&Path>,
+) -> anyhow::Result<bool> {
     let restrict = || -> Result<bool, RulesetError> {
         let writing = AccessFs::from_write(VERSION);
         let mut rules = Ruleset::default().handle_access(writing | AccessFs::Execute)?.create()?;
@@ -40,6 +52,9 @@ fn restrict<'a>(outputs: impl Iterator<Item = &'a Path>) -> anyhow::Result<bool>
             {
                 rules = allow(rules, file, writing & AccessFs::from_file(VERSION))?;
             }
+        }
+        if let Some(folder) = removed {
+            rules = allow(rules, folder, AccessFs::RemoveDir.into())?;
         }
         Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
     };
@@ -72,12 +87,16 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         let (own, other) = (inside.path().join("own"), outside.path().join("other"));
         fs::write(&other, "as it was").unwrap();
+        let emptied = tempfile::tempdir().unwrap();
+        let [empty, file] = ["empty", "file"].map(|name| emptied.path().join(name));
+        fs::create_dir(&empty).unwrap();
+        fs::write(&file, "").unwrap();
         let link = inside.path().join("link");
         std::os::unix::fs::symlink("/dev/null", &link).unwrap();
         // The restriction applies to a thread and those it starts.
         std::thread::scope(|scope| {
             let restricted = scope.spawn(|| {
-                if !restrict([own.as_path(), &link].into_iter()).unwrap() {
+                if !restrict([own.as_path(), &link].into_iter(), Some(emptied.path())).unwrap() {
                     eprintln!("SKIPPED: this kernel has no Landlock");
                     return;
                 }
@@ -90,6 +109,9 @@ mod tests {
                     assert_eq!(result.unwrap_err().kind(), ErrorKind::PermissionDenied);
                 };
                 denied(fs::write("/dev/full", "x"));
+                fs::remove_dir(&empty).unwrap();
+                denied(fs::remove_file(&file));
+                denied(fs::create_dir(&empty));
                 denied(Command::new("/bin/true").status().map(drop));
                 let from_another = || scope.spawn(|| fs::write(&other, "x")).join().unwrap();
                 denied(from_another());

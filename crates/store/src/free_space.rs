@@ -49,7 +49,9 @@ struct Output {
     has_old: bool,
     /// Its store, whose manifest has what is removed.
     store: Option<Arc<Stored>>,
-    /// Its file system.
+    /// Its folder, without links.
+    folder: Arc<Path>,
+    /// Its file system; 0 if it is unknown.
     device: u64,
     is_low: AtomicBool,
     /// Old files that were removed.
@@ -72,9 +74,11 @@ impl FreeSpace {
         outputs: impl IntoIterator<Item = (FileNames, bool, Option<Arc<Stored>>)>,
     ) -> Self {
         let output = |(names, has_old, store): (FileNames, bool, _)| {
-            let device = device(names.root());
+            let folder = names.folder();
+            let device = folder.metadata().map_or(0, |data| data.dev());
+            let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).into();
             let (is_low, removed) = (AtomicBool::new(false), AtomicU64::new(0));
-            Output { names, has_old, store, device, is_low, removed }
+            Output { names, has_old, store, folder, device, is_low, removed }
         };
         let outputs = outputs.into_iter().map(output).collect();
         Self { keep, outputs, exhausted: Mutex::default() }
@@ -96,7 +100,7 @@ impl FreeSpace {
     /// The space of an output. Removes old files, if it is needed.
     fn check(&self, place: usize, occasion: Occasion) -> Option<Space> {
         let own = &self.outputs[place];
-        let now = || space(own.names.root()).ok();
+        let now = || space(own.names.folder()).ok();
         let (mut free, total) = now()?;
         let limit = self.limit(total);
         let mut is_low = free < limit;
@@ -117,7 +121,8 @@ impl FreeSpace {
         is_low |= was_low && free < limit.saturating_add(limit / HYSTERESIS);
         own.is_low.store(is_low, Ordering::Relaxed);
         let removes = self.keep.is_some();
-        Some(Space { device: own.device, free, total, is_low, removes })
+        let folder = Arc::clone(&own.folder);
+        Some(Space { folder, device: own.device, free, total, is_low, removes })
     }
 
     fn limit(&self, total: u64) -> u64 {
@@ -168,21 +173,11 @@ impl FreeSpace {
 
 /// Free bytes for this user, and all that files can have, as `df` shows them.
 fn space(folder: &Path) -> io::Result<(u64, u64)> {
-    let found = statvfs(here(folder))?;
+    let found = statvfs(folder)?;
     let unit = found.f_frsize.max(1);
     let used = found.f_blocks.saturating_sub(found.f_bfree);
     let free = found.f_bavail.saturating_mul(unit);
     Ok((free, used.saturating_mul(unit).saturating_add(free)))
-}
-
-/// The number of a file system; 0 if it is unknown.
-fn device(folder: &Path) -> u64 {
-    here(folder).metadata().map_or(0, |data| data.dev())
-}
-
-/// The folder, with a name if it is the current one.
-fn here(folder: &Path) -> &Path {
-    if folder == Path::new("") { Path::new(".") } else { folder }
 }
 
 /// A store that checks the space of its file system.
@@ -218,7 +213,7 @@ impl Store for WatchedStore {
             return written;
         }
         self.check(Occasion::Change);
-        let has_room = self.space.is_some_and(|space| space.free >= octets.len() as u64);
+        let has_room = self.space.as_ref().is_some_and(|space| space.free >= octets.len() as u64);
         if self.all.keep.is_some() && has_room { self.store.write(octets) } else { written }
     }
 
@@ -260,7 +255,7 @@ impl Store for WatchedStore {
     }
 
     fn space(&self) -> Option<Space> {
-        self.space
+        self.space.clone()
     }
 
     fn is_regular(&self) -> bool {
@@ -398,10 +393,11 @@ mod tests {
         use crate::{Kind, Layout, Start, StoreFile, StoreOptions, create};
 
         let folder = tempfile::tempdir().unwrap();
-        create(folder.path(), None).unwrap();
+        create(folder.path(), None).unwrap().keep();
         let layout = Layout::new(folder.path(), "edge", 300).unwrap();
         let (keep, start) = (retention::Retention::default(), Start::default());
         let stored = Stored::open(StoreOptions { layout, keep, start }).unwrap();
+        stored.begin().unwrap();
         let names = stored.file_names(Kind::Events).unwrap();
         let kept = KeepFree::Bytes(u64::MAX);
         let all = [(names.clone(), true, Some(Arc::clone(&stored)))];

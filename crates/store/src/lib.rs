@@ -12,9 +12,11 @@
 mod appended_file;
 pub mod arrived;
 mod clock;
+mod folders;
 mod free_space;
 mod keep_free;
 mod layout;
+mod lock;
 mod manifest;
 mod measure;
 mod open_file;
@@ -25,12 +27,13 @@ pub mod verify;
 mod window;
 
 pub use appended_file::AppendedFile;
+pub use folders::{Created, Denied, create, denied};
 pub use free_space::FreeSpace;
 pub use keep_free::KeepFree;
 pub use layout::{InvalidProbe, Kind, Layout};
 pub use manifest::{Counts, FileLine, Flows, Line, Packets, Records, Start, What};
 pub use open_file::OpenFile;
 pub use record_file::{FileNames, FileRules, RecordFile};
-pub use store::{Counting, Store, StoreOptions, create};
+pub use store::{Counting, Store, StoreOptions};
 pub use store_file::StoreFile;
 pub use window::{Found, find};

@@ -79,9 +79,19 @@ impl FileNames {
         self.pattern.root()
     }
 
+    /// The folder of all files, as a name without a slash at its end.
+    pub(crate) fn folder(&self) -> &Path {
+        match self.root().components().as_path() {
+            folder if folder == Path::new("") => Path::new("."),
+            folder => folder,
+        }
+    }
+
     /// Says which old files were removed. Returns their number.
     pub(crate) fn report(&self, removed: &Removed) -> u64 {
-        let shown = self.path.display();
+        // The path of files in folders by time is that of no file.
+        let shown = if self.pattern.depth() > 0 { self.folder() } else { &self.path };
+        let shown = shown.display();
         if let Some(error) = &removed.error {
             print_message("warning", &format!("removing old files of {shown}: {error}"));
         }

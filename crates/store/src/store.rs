@@ -1,13 +1,11 @@
 //! The store of a run: the lock of its probe, its manifest, its files.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File, Metadata, TryLockError};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, lchown};
+use std::fs::{self, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::Duration;
 
 use ringtap_export::Cut;
 use ringtap_program::leftovers;
@@ -15,20 +13,16 @@ use ringtap_program::pattern::Pattern;
 use ringtap_program::retention::{Own, Retention, walk};
 use ringtap_terminal::console::{note, print_message};
 use ringtap_terminal::numbers::{bytes, count};
-use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 
 use crate::clock;
-use crate::layout::{Kind, Layout, MANIFEST};
+use crate::layout::{Kind, Layout};
+use crate::lock::Lock;
 use crate::manifest::{
     Counts, FileLine, Line, Manifest, Start, What, each_line, files, seconds_of,
 };
 use crate::measure::measure;
 use crate::record_file::FileNames;
-
-/// How often the lock of a probe is tried again, and the pause between.
-const TRIES: u32 = 10;
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// Reads the counts of a run.
 pub type Counting = Box<dyn Fn() -> Counts + Send + Sync>;
@@ -55,8 +49,10 @@ pub struct Store {
     live: bool,
     /// Files that retention has removed.
     removed: AtomicU64,
-    /// Held until the process ends; its time is that of the last [`Self::beat`].
-    lock: File,
+    /// Held until the process ends.
+    lock: Lock,
+    /// The begin of the run.
+    start: Start,
 }
 
 /// The manifest, which one thread at a time writes.
@@ -74,58 +70,14 @@ impl Written {
     }
 }
 
-/// Creates the folders of a store that do not exist, for a user.
-///
-/// # Errors
-/// That of the system; a folder of the store is a symbolic link.
-pub fn create(root: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
-    if !root.is_dir() {
-        for folder in missing(root) {
-            create_one(&folder, owner)?;
-        }
-    }
-    for name in Kind::ALL.map(Kind::folder).into_iter().chain([MANIFEST]) {
-        let folder = root.join(name);
-        match fs::symlink_metadata(&folder) {
-            Ok(data) if data.is_dir() => {}
-            Ok(_) => {
-                let text = format!("{} is not a folder, or is a symbolic link", folder.display());
-                return Err(io::Error::other(text));
-            }
-            Err(_) => create_one(&folder, owner)?,
-        }
-    }
-    File::open(root)?.sync_all()
-}
-
-/// The folders of a path that do not exist, the first one first.
-fn missing(path: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<_> = path
-        .ancestors()
-        .take_while(|folder| *folder != Path::new("") && fs::symlink_metadata(folder).is_err())
-        .map(Path::to_owned)
-        .collect();
-    all.reverse();
-    all
-}
-
-/// Creates a folder, which did not exist, for a user.
-fn create_one(folder: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
-    fs::create_dir(folder)?;
-    match owner {
-        Some((user, group)) => lchown(folder, Some(user), Some(group)),
-        None => Ok(()),
-    }
-}
-
 impl Store {
-    /// Opens a store: takes the lock of the probe, completes what an earlier process left, and begins a run in the manifest.
+    /// Opens a store: takes the lock of the probe, and completes what an earlier process left.
     ///
     /// # Errors
     /// Another process writes the probe's files; that of the system.
     pub fn open(options: StoreOptions) -> io::Result<Arc<Self>> {
         let StoreOptions { layout, keep, mut start } = options;
-        let (lock, beat) = lock(&layout)?;
+        let (lock, beat) = Lock::take(&layout)?;
         let opened = Manifest::open(&layout)?;
         let warn = |text: &str| {
             print_message("warning", &format!("the manifest of {}: {text}", layout.probe))
@@ -137,7 +89,7 @@ impl Store {
             warn(&format!("the last line is damaged: {why}"));
         }
         let patterns = Kind::ALL.map(|kind| layout.names(kind));
-        let store = Self {
+        let mut store = Self {
             layout,
             keep,
             patterns,
@@ -146,6 +98,7 @@ impl Store {
             live: start.live,
             removed: AtomicU64::new(0),
             lock,
+            start: Start::default(),
         };
         let mut until = opened.last.as_ref().map(|line| line.time.max(beat));
         start.ended = opened.last.map(|line| matches!(line.what, What::End(_)));
@@ -155,9 +108,18 @@ impl Store {
             until = until.max(Some(written));
             store.append(What::File(Box::new(line)))?;
         }
-        start.until = until;
-        store.append(What::Start(start))?;
+        store.start = Start { until, ..start };
         Ok(Arc::new(store))
+    }
+
+    /// Begins the run in the manifest.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn begin(&self) -> io::Result<()> {
+        self.append(What::Start(self.start.clone()))?;
+        self.lock.keep();
+        Ok(())
     }
 
     /// Sets where the counts of the run are read.
@@ -358,48 +320,13 @@ impl Store {
 
     /// The process lives: called each second by files of lines.
     pub(crate) fn beat(&self) {
-        // The time only says until when the run was there.
-        let _ = self.lock.set_modified(clock::now());
+        self.lock.beat();
     }
 }
 
 /// The time by the clock, in seconds since 1970.
 pub(crate) fn now() -> u64 {
     seconds_of(clock::now())
-}
-
-/// Takes the lock of a probe. Returns the time of the last beat of the process before, too.
-fn lock(layout: &Layout) -> io::Result<(File, u64)> {
-    let path = layout.lock();
-    let mut options = File::options();
-    options.read(true).write(true).create(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
-    let mut file = options.open(path)?;
-    // A process that only asks whether another has the lock has it for a moment.
-    let mut locked = file.try_lock();
-    for _ in 0..TRIES {
-        if !matches!(locked, Err(TryLockError::WouldBlock)) {
-            break;
-        }
-        std::thread::sleep(PAUSE);
-        locked = file.try_lock();
-    }
-    match locked {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut process = String::new();
-            file.take(20).read_to_string(&mut process)?;
-            return Err(io::Error::other(format!(
-                "process {} writes the files of the probe {}: use another --probe NAME, or end that process",
-                process.trim_end(),
-                layout.probe
-            )));
-        }
-        Err(TryLockError::Error(error)) => return Err(error),
-    }
-    let beat = seconds_of(file.metadata()?.modified()?);
-    file.set_len(0)?;
-    writeln!(file, "{}", std::process::id())?;
-    Ok((file, beat))
 }
 
 /// A few bytes instead of a name.
@@ -410,15 +337,18 @@ fn short_hash(name: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt as _, symlink};
+    use std::fs::File;
     use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
+    use crate::create;
 
     fn open(root: &Path) -> io::Result<Arc<Store>> {
         let layout = Layout::new(root, "edge", 300).unwrap();
         let (keep, start) = (Retention::default(), Start::default());
-        Store::open(StoreOptions { layout, keep, start })
+        let store = Store::open(StoreOptions { layout, keep, start })?;
+        store.begin()?;
+        Ok(store)
     }
 
     /// The last begin of a run in the manifest.
@@ -436,26 +366,9 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_created_and_no_link_is_followed() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().join("a/b");
-        let user = rustix::process::geteuid().as_raw();
-        let own = (user, rustix::process::getegid().as_raw());
-        create(&root, Some(own)).unwrap();
-        create(&root, Some(own)).unwrap();
-        assert_eq!(root.join("flows").metadata().unwrap().uid(), user);
-        let victim = folder.path().join("victim");
-        fs::create_dir(&victim).unwrap();
-        fs::remove_dir(root.join("alerts")).unwrap();
-        symlink(&victim, root.join("alerts")).unwrap();
-        let error = create(&root, Some(own)).unwrap_err().to_string();
-        assert!(error.contains("alerts is not a folder, or is a symbolic link"), "{error}");
-    }
-
-    #[test]
     fn a_run_was_there_until_its_last_beat() {
         let folder = tempfile::tempdir().unwrap();
-        create(folder.path(), None).unwrap();
+        create(folder.path(), None).unwrap().keep();
         drop(open(folder.path()).unwrap());
         assert_eq!((start(folder.path()).ended, start(folder.path()).until), (None, None));
         let lock = File::options().write(true).open(folder.path().join(".edge.lock")).unwrap();
@@ -471,7 +384,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_does_not_stop_a_start_and_what_was_to_be_removed_is() {
         let folder = tempfile::tempdir().unwrap();
-        create(folder.path(), None).unwrap();
+        create(folder.path(), None).unwrap().keep();
         let day = folder.path().join("flows/2026/11/26");
         fs::create_dir_all(&day).unwrap();
         fs::write(day.join("1005-edge.parquet"), "garbage").unwrap();

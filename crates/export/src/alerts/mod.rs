@@ -238,9 +238,10 @@ impl AlertSink {
         Self { target }
     }
 
-    /// Whether what remains is lost: the run has ended [`LINGER`] ago, even if the output still makes progress.
-    fn is_late(shared: &Shared) -> bool {
-        shared.over() || shared.ended_for().is_some_and(|time| time >= LINGER)
+    /// Whether what remains is lost: the run has ended [`LINGER`] ago, even if the output still makes progress. A file that
+    /// does so is waited for.
+    fn is_late(shared: &Shared, ended_for: Option<Duration>) -> bool {
+        shared.over() || !shared.is_file() && ended_for.is_some_and(|time| time >= LINGER)
     }
 }
 
@@ -249,7 +250,7 @@ impl Sink for AlertSink {
 
     fn write(&mut self, block: &mut Block<Notices>, shared: &Shared) {
         for notice in &block.payload.0 {
-            if Self::is_late(shared) {
+            if Self::is_late(shared, shared.ended_for()) {
                 count_lost(Reason::TooLate, shared);
             } else {
                 self.target.deliver(notice, shared);
@@ -359,5 +360,18 @@ mod tests {
         let mut block = inbox.take(Period::NONE).unwrap();
         sink.write(&mut block, &shared);
         assert_eq!(shared.status().lost(Reason::TooLate), 1);
+    }
+
+    #[test]
+    fn a_file_is_waited_for_until_an_interrupt_and_other_outputs_for_a_while() {
+        let file = Shared::new("test".into(), WaitPolicy::File, false).of(Items::Totals);
+        for (shared, late) in [(&file, false), (&*shared(), true)] {
+            assert!(
+                !AlertSink::is_late(shared, None) && !AlertSink::is_late(shared, Some(LINGER / 2))
+            );
+            assert_eq!(AlertSink::is_late(shared, Some(LINGER)), late);
+        }
+        file.cancel();
+        assert!(AlertSink::is_late(&file, None));
     }
 }

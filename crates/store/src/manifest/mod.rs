@@ -14,6 +14,7 @@ mod read;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ringtap_base::civil;
@@ -90,25 +91,41 @@ impl Manifest {
     /// Appends a line, which is on the disk then. `time` is that of the clock, in seconds since 1970.
     ///
     /// # Errors
-    /// That of the system; nothing of the line remains.
+    /// That of the system; nothing of the line remains, and no file without lines.
     pub(crate) fn append(&mut self, what: What, time: u64) -> io::Result<()> {
-        let day = time / 86_400;
-        if day > self.day || self.file.is_none() {
-            self.day = self.day.max(day);
-            let (year, month, day) = civil(self.day);
-            let path = self.layout.manifest(&format!("{year:04}-{month:02}-{day:02}"));
-            (self.file, self.torn_at) = (Some(options().create(true).open(&path)?), None);
-            if let Some(folder) = path.parent() {
-                File::open(folder)?.sync_all()?;
+        let appended = self.try_append(what, time);
+        if appended.is_err() {
+            let path = self.path();
+            let is_empty =
+                fs::symlink_metadata(&path).is_ok_and(|data| data.is_file() && data.len() == 0);
+            if is_empty && fs::remove_file(path).is_ok() {
+                (self.file, self.torn_at) = (None, None);
             }
         }
-        let Some(file) = &mut self.file else { return Err(io::ErrorKind::NotFound.into()) };
-        let line = Line { n: self.n + 1, time, what, before: self.before.clone() };
-        let text = serde_json::to_string(&line)?;
-        if let Some(len) = self.torn_at {
+        appended
+    }
+
+    fn try_append(&mut self, what: What, time: u64) -> io::Result<()> {
+        if let (Some(len), Some(file)) = (self.torn_at, &self.file) {
             file.set_len(len)?;
             self.torn_at = None;
         }
+        let day = time / 86_400;
+        let file = match &mut self.file {
+            Some(file) if day <= self.day => file,
+            none => {
+                self.day = self.day.max(day);
+                *none = None;
+                let path = self.path();
+                let file = options().create(true).open(&path)?;
+                if let Some(folder) = path.parent() {
+                    File::open(folder)?.sync_all()?;
+                }
+                self.file.insert(file)
+            }
+        };
+        let line = Line { n: self.n + 1, time, what, before: self.before.clone() };
+        let text = serde_json::to_string(&line)?;
         let len = file.seek(SeekFrom::End(0))?;
         let written =
             file.write_all(format!("{text}\n").as_bytes()).and_then(|()| file.sync_data());
@@ -119,6 +136,12 @@ impl Manifest {
         }
         (self.n, self.before) = (line.n, hash(&text));
         Ok(())
+    }
+
+    /// The path of the current file.
+    fn path(&self) -> PathBuf {
+        let (year, month, day) = civil(self.day);
+        self.layout.manifest(&format!("{year:04}-{month:02}-{day:02}"))
     }
 }
 

@@ -149,7 +149,7 @@ impl Files {
         let found = match measure(line.of, &path, line.interval) {
             Ok(found) => found,
             // Removed meanwhile.
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Missing),
+            Err(_) if !path.exists() => return Ok(Found::Missing),
             Err(error) => return Ok(Found::other(&format!("it cannot be read: {error}"))),
         };
         let why = if found.sha256 != line.sha256 {

@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn numbers_of_a_manifest_may_be_any() {
         let folder = tempfile::tempdir().unwrap();
-        create(folder.path(), None).unwrap();
+        create(folder.path(), None).unwrap().keep();
         let layout = Layout::new(folder.path(), "edge", 300).unwrap();
         let mut manifest = Manifest::open(&layout).unwrap().manifest;
         let both = || BTreeMap::from(["a", "b"].map(|reason| (reason.to_owned(), MOST)));
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn a_pipe_is_not_waited_for_and_many_damaged_lines_are_few_gaps() {
         let folder = tempfile::tempdir().unwrap();
-        create(folder.path(), None).unwrap();
+        create(folder.path(), None).unwrap().keep();
         let lock = folder.path().join(".edge.lock");
         mknodat(CWD, &lock, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let manifest = folder.path().join("manifest/2026-11-26-edge.jsonl");
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn a_new_end_of_the_chain_is_found_by_a_hash_kept_elsewhere() {
         let folder = tempfile::tempdir().unwrap();
-        create(folder.path(), None).unwrap();
+        create(folder.path(), None).unwrap().keep();
         let layout = Layout::new(folder.path(), "edge", 300).unwrap();
         let check = |expected: &[&str]| {
             let expected = expected.iter().map(|&hash| hash.to_owned()).collect();
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn a_store_without_lines_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        create(folder.path(), None).unwrap();
+        create(folder.path(), None).unwrap().keep();
         let request =
             Request { store: folder.path().to_owned(), against: Vec::new(), expected: Vec::new() };
         let error = verify(&request).unwrap_err().to_string();
