@@ -7,6 +7,8 @@ use ringtap_export::Status;
 use ringtap_monitor::EndedInterval;
 use ringtap_terminal::Usage;
 
+use crate::web::Recent;
+
 /// A user's request.
 #[expect(dead_code, reason = "without a screen there is no keyboard")]
 pub(crate) enum Request {
@@ -23,6 +25,7 @@ impl Screen {
         _queues: usize,
         _max_flows: u64,
         _threads: Vec<String>,
+        _: Recent,
     ) -> anyhow::Result<Self> {
         Err(Usage::of("--tui is not available: build with the feature tui"))
     }

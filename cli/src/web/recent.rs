@@ -1,4 +1,5 @@
 //! The flows of the last minutes as text, for the terminal view: the same tables as on the page.
+#![cfg_attr(not(feature = "tui"), expect(dead_code, reason = "the terminal view alone shows it"))]
 
 use ringtap_flow::Sinks;
 
