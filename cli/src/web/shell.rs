@@ -100,7 +100,7 @@ fn links(view: &View, times: &Times) -> String {
     let length = view.from.map_or(view.span.1, |from| end.saturating_sub(from)).max(1);
     let to = |end: u64| {
         view.link_with(|view| {
-            (view.from, view.until) = (view.from.map(|_| end - length), Some(end));
+            (view.from, view.until) = (view.from.map(|_| end.saturating_sub(length)), Some(end));
         })
     };
     if end > begin_s.saturating_add(length) {
