@@ -37,10 +37,10 @@ const REQUEST: usize = 8 << 10;
 
 /// Time for events between two turns of the server, and at the end of the run.
 const PUBLISHING: Duration = Duration::from_millis(50);
-const LAST: Duration = Duration::from_millis(200);
+const LAST: Duration = Duration::from_millis(500);
 
-/// How long the end of the run waits for the thread.
-const NOTICE: Duration = Duration::from_millis(500);
+/// How long the end of the run waits for the thread, which yields to all others.
+const NOTICE: Duration = Duration::from_secs(2);
 
 /// The most header fields of a request.
 const HEADERS: usize = 64;

@@ -174,11 +174,16 @@ mod tests {
         table.row(["a \"b\", c".into(), Cell::count(12_345)]);
         let lines: Vec<_> = table.lines().collect();
         assert_eq!(lines, ["  name      packets", "  a \"b\", c   12,345"]);
+        assert_eq!(table.csv(), "name,packets\r\n\"a \"\"b\"\", c\",12345\r\n");
+    }
+
+    #[test]
+    fn a_column_without_text_is_not_shown_but_is_in_csv() {
         let mut table =
             Table::with_head(&[("a", Lean::Left), ("b", Lean::Left), ("c", Lean::Left)]);
         table.row(["1", "", "2"]);
         assert_eq!(table.lines().collect::<Vec<_>>(), ["  a  c", "  1  2"]);
-        assert_eq!(table.csv(), "name,packets\r\n\"a \"\"b\"\", c\",12345\r\n");
+        assert_eq!(table.csv(), "a,b,c\r\n1,,2\r\n");
     }
 
     #[test]
