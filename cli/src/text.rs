@@ -6,12 +6,12 @@ use std::time::Duration;
 use ringtap_engine::{INTERRUPTED, InterfaceCounts, Plan};
 use ringtap_enrich::EntryKind;
 use ringtap_export::Summary;
-use ringtap_monitor::report::{Facts, Flows, Interval, Report, Time, Times, Volume};
+use ringtap_monitor::report::{Facts, Flows, Interval, Report, Suppressed, Time, Times, Volume};
 use ringtap_monitor::state::{Counts, Merged, Run, Span};
 use ringtap_monitor::{About, Options, Outcome};
 use ringtap_skeleton::Role;
 use ringtap_terminal::names;
-use ringtap_terminal::numbers::{bytes, count, rate};
+use ringtap_terminal::numbers::{bytes, count, of, rate};
 use ringtap_terminal::page::Page;
 use ringtap_terminal::table::Lean::{Left, Right};
 use ringtap_terminal::table::{Cell, Table};
@@ -134,6 +134,9 @@ fn findings(page: &mut Page, report: &Report, options: &Options) {
     let times = Times::of(report.intervals.as_deref().unwrap_or_default());
     let about = About { scan_threshold: options.scan_threshold, times };
     report.sections.show(page, &about, true);
+    if let Some(rules) = &report.suppressed_alerts {
+        suppressed(page, rules);
+    }
     report.sections.show(page, &about, false);
 }
 
@@ -155,6 +158,31 @@ fn volumes(page: &mut Page, counts: &Counts, report: &Report, plan: &Plan<Option
     if let (Some(intervals), Some(_)) = (&report.intervals, plan.app.interval_ns) {
         let times = Times::of(intervals);
         show_intervals(page, intervals, report.packets_in_further_intervals, times);
+    }
+}
+
+/// Most rules in the text.
+const RULES: usize = 50;
+
+/// The alerts that rules suppressed.
+fn suppressed(page: &mut Page, rules: &[Suppressed]) {
+    page.heading("Suppressed alerts");
+    if rules.is_empty() {
+        page.line("none");
+    }
+    let mut table = Table::with_head(&[("rule", Left), ("alerts", Right), ("line", Right)]);
+    for rule in rules.iter().take(RULES) {
+        let until = rule.until.map_or_else(String::new, |until| format!(" until {until}"));
+        table.row([
+            format!("{} {}{until}", rule.network, rule.kind).into(),
+            Cell::count(rule.alerts),
+            Cell::count(rule.line as u64),
+        ]);
+    }
+    page.table(table);
+    if rules.len() > RULES {
+        let more = count((rules.len() - RULES) as u64);
+        page.line(&format!("and {more} more rules; --report json has all"));
     }
 }
 
@@ -466,6 +494,9 @@ fn show_plan(page: &mut Page, plan: &Plan<Options>) {
         let [names, fingerprints, networks] = counts;
         let entries = format!("{names} names, {fingerprints} fingerprints, {networks} networks");
         table.row(["watched", &entries]);
+    }
+    if let Some(list) = &plan.app.allow {
+        table.row(["allowed", &of(list.rules().len() as u64, "rule")]);
     }
     if let Some(networks) = &plan.app.enrichment.networks {
         table.row(["networks", &count(networks.count() as u64)]);

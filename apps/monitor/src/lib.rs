@@ -43,7 +43,9 @@ mod totals;
 mod volume;
 mod worker;
 
-pub use alerts::{Alert, AlertState, Flood, FloodKind, Member, ScanKind, Subject};
+pub use alerts::{
+    Alert, AlertKind, AlertState, AllowList, AllowRule, Flood, FloodKind, Member, ScanKind, Subject,
+};
 pub use analyses::activity::{Limits, UnknownLimit};
 pub use analyses::scans::Suspects;
 pub use analyses::{About, Analyses, Context, Scope, Section, UnknownAnalysis};

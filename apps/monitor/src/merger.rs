@@ -6,8 +6,7 @@ use ringtap_enrich::Stage;
 use ringtap_flow::EndReason;
 use ringtap_stage::{Mark, Merger, Shard};
 
-use crate::alerts::Alert;
-use crate::alerts::Tracker;
+use crate::alerts::{Alert, Alerts};
 use crate::analyses::activity::ActivityMerger;
 use crate::analyses::activity::rows::Activity;
 use crate::analyses::volumes::{INTERVALS, PROTOCOLS, Volumes};
@@ -29,7 +28,9 @@ pub struct MonitorMerger {
     analyses: Analyses,
     /// What results pass through before they leave.
     stage: Option<Box<Stage>>,
-    alerts: Tracker,
+    alerts: Alerts,
+    /// Whether there are rules that suppress alerts.
+    allowed: bool,
     on_alert: Option<OnAlert>,
     on_interval: Option<OnInterval>,
     on_totals: Option<OnTotals>,
@@ -70,7 +71,13 @@ impl MonitorMerger {
         Self {
             analyses: options.analyses,
             stage: options.enrichment.stage(),
-            alerts: Tracker::new(options.scan_limits()),
+            alerts: Alerts::new(
+                options.scan_limits(),
+                options.alert_bytes,
+                options.allow.clone().unwrap_or_default(),
+                options.longest_part_ns(),
+            ),
+            allowed: options.allow.is_some(),
             on_alert: alert,
             on_interval: interval,
             on_totals: totals,
@@ -111,6 +118,7 @@ impl MonitorMerger {
         let mut totals = Totals {
             packets_in_further_intervals: self.over.further() + self.volumes.further(),
             alerts_without_room: self.alerts.without_room(),
+            alerts_suppressed: self.alerts.suppressed(),
             live_flows,
             ..Totals::default()
         };
@@ -271,14 +279,20 @@ impl Merger for MonitorMerger {
             sections
         };
         let without_room = self.alerts.without_room();
+        let last = Totals {
+            alerts_without_room: without_room,
+            alerts_suppressed: self.alerts.suppressed(),
+            ..self.totals
+        };
         if let Some(on_totals) = &mut self.on_totals
-            && without_room != self.totals.alerts_without_room
+            && last != self.totals
         {
-            self.totals.alerts_without_room = without_room;
-            on_totals(&self.totals);
+            on_totals(&last);
         }
+        let mut suppressed = self.allowed.then(|| self.alerts.suppressed_by_rule());
         if let Some(stage) = &mut self.stage {
             sections.pass(stage);
+            suppressed.iter_mut().flatten().for_each(|own| own.pass(stage));
         }
         let on = self.analyses;
         if let Some(state) = &mut self.state {
@@ -315,6 +329,7 @@ impl Merger for MonitorMerger {
             intervals: on.volumes.then(|| self.volumes.intervals(self.conversations)),
             packets_in_further_intervals: if on.volumes { self.volumes.further() } else { 0 },
             alerts_without_room: if self.on_alert.is_some() { without_room } else { 0 },
+            suppressed_alerts: suppressed,
             protocols: on.volumes.then(|| self.volumes.protocols()),
             conversations: on.volumes.then_some(self.conversations),
             facts: on.flows.then(|| Facts::of(&self.flows.facts)).flatten(),

@@ -10,7 +10,7 @@ use ringtap_flow::{FlowTable, Metering, PART_BYTES, SLICE_BYTES};
 use ringtap_wire::{HashKey, Paths, Tunnels};
 use serde::{Serialize, Serializer};
 
-use crate::alerts::ScanLimits;
+use crate::alerts::{AllowList, MOST_ALERT_BYTES, ScanLimits};
 use crate::analyses::activity::{Limits, row_bytes};
 use crate::analyses::volumes::{MOST_INTERVALS, ROW_UNITS};
 use crate::analyses::{Analyses, Context, Scope};
@@ -52,6 +52,10 @@ const MOST_NAME_BYTES: u64 = 128 << 20;
 /// Part of the memory for tables that messages spread over several packets may use, and their default limit.
 const PAYLOADS_PART: u64 = 32;
 const MOST_PAYLOAD_BYTES: u64 = 64 << 20;
+
+/// Part of the memory for tables that alerts may use, and their least.
+const ALERTS_PART: u64 = 64;
+const LEAST_ALERT_BYTES: u64 = 256 << 10;
 
 /// Part of the memory for tables that the rows of intervals may use.
 const INTERVALS_PART: u64 = 4;
@@ -102,6 +106,9 @@ pub struct Options {
     /// The watched entries, if any.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "watch")]
     pub watch: Option<Arc<WatchList>>,
+    /// The rules that suppress alerts, if any.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "allow")]
+    pub allow: Option<Arc<AllowList>>,
     /// What is added to records, events, alerts and the report, and replaced in them.
     #[serde(flatten, serialize_with = "enrichment")]
     pub enrichment: Enrichment,
@@ -127,6 +134,8 @@ pub struct Options {
     pub payload_bytes: u64,
     /// Chosen by the plan: units for the rows of intervals, 8 each, and 1 for each protocol in one.
     pub interval_units: u64,
+    /// Chosen by the plan: bytes for the scans, hosts and watched entries that alerts follow; as many for suppressed ones.
+    pub alert_bytes: u64,
     /// Chosen by the plan: most intervals whose activity is in the report.
     #[serde(skip_serializing_if = "is_zero")]
     pub max_activities: u64,
@@ -148,6 +157,7 @@ impl Default for Options {
             top: TOP,
             events: false,
             watch: None,
+            allow: None,
             enrichment: Enrichment::default(),
             digest: false,
             state: None,
@@ -157,6 +167,7 @@ impl Default for Options {
             name_bytes: 0,
             payload_bytes: 0,
             interval_units: 0,
+            alert_bytes: LEAST_ALERT_BYTES,
             max_activities: 0,
         }
     }
@@ -167,6 +178,13 @@ impl Options {
     fn on(&self) -> Analyses {
         let activity = self.analyses.activity || self.limits.any();
         Analyses { activity, watch: self.watch.is_some(), ..self.analyses }
+    }
+
+    /// The longest time that a record has, or a part of a flow.
+    pub(crate) fn longest_part_ns(&self) -> Option<u64> {
+        let active_ns = self.metering.timeouts.active_ns;
+        let longest_ns = self.metering.cut_ns.unwrap_or(u64::MAX).min(active_ns);
+        Some(longest_ns).filter(|ns| *ns < u64::MAX)
     }
 
     /// When scans are alerts.
@@ -205,7 +223,7 @@ impl Options {
     /// |---|---|---|---|
     /// | flow table, with facts | 103 | 128 | 128 |
     /// | scans | 59 | 108 | 112 |
-    /// | udp_scans, with room for a quarter of the flows | | | 28 |
+    /// | udp_scans, with room for an eighth of the flows | | | 14 |
     /// | talkers | 163 | 228 | 232 |
     /// | volumes | 89 | 88 | 100 |
     ///
@@ -366,11 +384,15 @@ impl AppOptions for Options {
             activity_bytes: row_bytes(self.top),
         };
         let flow_bytes = self.flow_bytes();
+        // Suppressed alerts are followed, too.
+        let trackers = if self.allow.is_some() { 2 } else { 1 };
         let least = intervals.least_bytes()
             + self.application_bytes(memory.workers)
             + if memory.workers > 1 { HELD_BYTES } else { 0 }
             + self.enrichment.memory()
-            + self.watch.as_ref().map_or(0, |list| list.memory());
+            + self.watch.as_ref().map_or(0, |list| list.memory())
+            + self.allow.as_ref().map_or(0, |list| list.memory())
+            + LEAST_ALERT_BYTES * trackers;
         let rest = memory.beside(least + flow_bytes)? + flow_bytes;
         let rows = intervals.within(rest / INTERVALS_PART);
         let extracts = self.extract != Extractors::NONE;
@@ -379,11 +401,16 @@ impl AppOptions for Options {
             if extracts { (rest / PAYLOADS_PART).min(MOST_PAYLOAD_BYTES) } else { 0 };
         self.name_bytes =
             if extracts && names { (rest / NAMES_PART).min(MOST_NAME_BYTES) } else { 0 };
+        let more = (rest / ALERTS_PART / trackers).min(MOST_ALERT_BYTES - LEAST_ALERT_BYTES);
+        self.alert_bytes = LEAST_ALERT_BYTES + more;
         self.interval_units = rows.units;
         self.max_activities = rows.activities;
         let halves = 4 + if self.saves_parts() { names::HALVES_OF_PART } else { 0 };
-        let beside =
-            rows.bytes + self.fact_bytes + self.payload_bytes + halves * self.name_bytes / 2;
+        let beside = rows.bytes
+            + self.fact_bytes
+            + self.payload_bytes
+            + halves * self.name_bytes / 2
+            + more * trackers;
         let affordable = ((rest - beside) / flow_bytes).max(1);
         let most_flows = FlowTable::MOST as u64 * memory.workers;
         if let Some(flows) = self.max_flows {
@@ -518,6 +545,10 @@ fn watch<S: Serializer>(list: &Option<Arc<WatchList>>, s: S) -> Result<S::Ok, S:
         ("fingerprints", count(EntryKind::Fingerprint)),
         ("networks", count(EntryKind::Network)),
     ])
+}
+
+fn allow<S: Serializer>(list: &Option<Arc<AllowList>>, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_u64(list.as_ref().map_or(0, |list| list.rules().len() as u64))
 }
 
 fn enrichment<S: Serializer>(enrichment: &Enrichment, s: S) -> Result<S::Ok, S::Error> {
@@ -673,7 +704,7 @@ mod tests {
         };
         let all = flows(Analyses::ALL, 1 << 30, 1).unwrap();
         let few = flows("flows".parse().unwrap(), 1 << 30, 1).unwrap();
-        assert!(all * 600 + (20 << 20) < 1 << 30 && few > 4 * all, "{all}, {few}");
+        assert!(all * 586 + (20 << 20) < 1 << 30 && few > 4 * all, "{all}, {few}");
         assert!(flows(Analyses::ALL, 1 << 30, 64).unwrap() < all, "rings take memory, too");
         let error = flows(Analyses::ALL, 1 << 20, 1).unwrap_err().to_string();
         assert!(error.starts_with("invalid memory limit 1M: use at least "), "{error}");

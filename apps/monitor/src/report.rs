@@ -11,6 +11,7 @@ use crate::series::Series;
 use crate::state::SavedParts;
 use crate::volume::is_zero;
 
+pub use crate::alerts::Suppressed;
 pub use crate::analyses::Sections;
 pub use crate::analyses::activity::rows as activity;
 pub use crate::analyses::applications::{ApplicationRow, ApplicationVolume, Applications};
@@ -42,6 +43,9 @@ pub struct Report {
     /// Alerts that were not reported, because too many were followed; outside the digest.
     #[serde(skip)]
     pub alerts_without_room: u64,
+    /// The rules that suppressed alerts, if there are rules; outside the digest.
+    #[serde(skip)]
+    pub suppressed_alerts: Option<Vec<Suppressed>>,
     /// Volumes by IP protocol number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocols: Option<BTreeMap<u8, Volume>>,

@@ -20,6 +20,8 @@ pub struct Totals {
     pub packets_in_further_intervals: u64,
     /// Alerts beyond those that are followed.
     pub alerts_without_room: u64,
+    /// Alerts that rules of `--allow` suppressed.
+    pub alerts_suppressed: u64,
     /// Sums over the flows that have ended, if TCP is measured.
     pub tcp: Option<TcpTotals>,
     /// Live flows at the mark.
@@ -41,6 +43,7 @@ impl Totals {
         self.conversations_estimated |= other.conversations_estimated;
         self.packets_in_further_intervals += other.packets_in_further_intervals;
         self.alerts_without_room += other.alerts_without_room;
+        self.alerts_suppressed += other.alerts_suppressed;
         self.live_flows += other.live_flows;
         if let Some(more) = &other.tcp {
             self.tcp.get_or_insert_default().add(more);

@@ -55,7 +55,8 @@ impl AlertLines {
 }
 
 fn line(alert: &Alert) -> String {
-    labelled(&format!("{} {}: {alert}", alert.time, alert.state.name()))
+    let severity = alert.subject.kind().severity().name();
+    labelled(&format!("{} {}: {alert} ({severity})", alert.time, alert.state.name()))
 }
 
 fn labelled(text: &str) -> String {
@@ -75,13 +76,14 @@ mod tests {
         let subject = Subject::Spread { source: [10, 0, 0, 1].into() };
         let (since, time) = (Time(0), Time(0));
         let state = AlertState::Begins;
-        let alert = Alert { id: 1, state, subject, number: 9, flood: None, since, time };
+        let (flood, evidence) = (None, [time; 2]);
+        let alert = Alert { id: 1, state, subject, number: 9, flood, since, time, evidence };
         let mut lines = AlertLines::default();
         let mut add = |seconds: u64, times: u64| -> Vec<String> {
             let all = (0..times).flat_map(|_| lines.add(&alert, Duration::from_secs(seconds)));
             all.map(|line| plain(&line)).collect()
         };
-        let one = "alert: 1970-01-01T00:00:00.000000000Z begins: 10.0.0.1 sent to 9 hosts";
+        let one = "alert: 1970-01-01T00:00:00.000000000Z begins: 10.0.0.1 sent to 9 hosts (medium)";
         assert_eq!(add(1, MOST), vec![one; MOST as usize]);
         assert_eq!(add(59, 1_200), Vec::<String>::new());
         assert_eq!(add(60, 1), ["alert: 1,200 more in the last minute", one]);

@@ -14,7 +14,8 @@ pub(crate) fn notice(alert: &Alert) -> Notice {
     Notice {
         json: json_document(serde_json::to_string(alert).unwrap_or_default()),
         text: alert.to_string(),
-        kind: alert.subject.kind(),
+        kind: alert.subject.kind().name(),
+        severity: alert.subject.kind().severity(),
         is_end: matches!(alert.state, AlertState::Ends | AlertState::Withdrawn),
         fields,
         time_ns: alert.time.0,
@@ -44,6 +45,7 @@ fn add_fields(prefix: &str, object: &Value, fields: &mut Vec<(String, String)>) 
 
 #[cfg(test)]
 mod tests {
+    use ringtap_export::Severity;
     use ringtap_monitor::report::Time;
     use ringtap_monitor::{Flood, Subject};
 
@@ -66,6 +68,7 @@ mod tests {
             flood: Some(flood),
             since: Time(0),
             time: Time(0),
+            evidence: [Time(0); 2],
         };
         let notice = notice(&alert);
         assert!(notice.is_end && notice.json.contains("\"text\":\"10.0.0.1 receives a UDP flood"));
@@ -74,6 +77,8 @@ mod tests {
             fields.find(|(own, _)| own == name).map(|(_, value)| &value[..])
         };
         assert_eq!((value("id"), value("target")), (Some("3"), Some("10.0.0.1")));
+        assert_eq!((notice.severity, value("severity")), (Severity::High, Some("high")));
+        assert!(value("query").unwrap().starts_with("'flows where host 10.0.0.1 and udp' --from "));
         assert_eq!((value("limits"), value("text")), (Some("dst-pps,dst-bps"), None));
     }
 }

@@ -226,6 +226,11 @@ pub(crate) struct MonitorArgs {
     /// dst-peers= (distinct hosts that sent to it)
     #[arg(long, value_name = "NAME=N", value_parser = units::limit, help_heading = "Analyses")]
     pub(crate) alert: Vec<Limit>,
+    /// Do not report alerts of known hosts, such as scanners, but count them: an address or a network, a kind of alerts or *,
+    /// and perhaps the time when the rule ends on each line of this file, as in 10.1.2.3 vertical_scan
+    /// 2027-01-01T00:00:00Z
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Analyses")]
+    pub(crate) allow: Option<PathBuf>,
     /// Show this many rows in each list of talkers [default: 10]
     #[arg(long, value_name = "N", value_parser = units::number_in(0..=TOP_MOST), help_heading = "Analyses")]
     pub(crate) top: Option<usize>,

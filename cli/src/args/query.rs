@@ -22,7 +22,7 @@ Questions:
 Filters, after any question but the last four:
   where host 10.1.2.3 and tcp port 443 and not (octets < 10k or name ~ \"[.]example$\")
   Words: host, net, port, portrange, each also with src or dst; tcp, udp, icmp, …; proto, ip, ip6;
-  octets, packets, duration, name, app, country, as, network, vlan, mac, failed; any field of records.
+  octets, packets, duration, name, app, country, as, network, vlan, mac, failed, refused; any field of records.
   Signs: = != < <= > >=, ~ (regular expression), !~; and, or, not, ( ).
 Times: 2026-11-26T10:02:03Z, '2026-11-26 10:02', 2026-11-26, 10:02, -1h, now. A record counts where
 its last packet is from --from on and before --to.

@@ -82,6 +82,9 @@ pub(super) const METRICS: &[Metric<Samples>] = &[
         "Alerts of scans, limits and watched entries, each counted once.",
         |own| one(own.stats.alerts),
     ),
+    metric("alerts_suppressed_total", "Alerts that rules of --allow suppressed.", |own| {
+        one(own.stats.totals.alerts_suppressed)
+    }),
     metric("flows", "Live flows at the end of the last interval.", |own| {
         own.stats.flows.map_or_else(Vec::new, one)
     }),

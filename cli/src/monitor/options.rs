@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ringtap_engine::{Machine, Options, Plan};
-use ringtap_enrich::{Anonymiser, Enrichment, Geo, Networks, WatchList, read_key};
+use ringtap_enrich::{Anonymiser, Enrichment, Geo, Networks, WatchList, read_key, read_list};
 use ringtap_export::formats::{Interface, Interfaces, Origins};
 use ringtap_export::{Items, Meter, Metered, Output, Sampling, Settings, Tls};
 use ringtap_extract::{Extractors, Names};
 use ringtap_flow::{Metering, Timeouts};
 use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_monitor::state::{Identity, MOST_PROBE, is_probe};
-use ringtap_monitor::{Analyses, Limits};
+use ringtap_monitor::{AllowList, Analyses, Limits};
 use ringtap_program::atomic_file::Existing;
 use ringtap_program::retention::Retention;
 use ringtap_skeleton::Skeleton;
@@ -39,6 +39,7 @@ pub(crate) fn plan(
     let run_options = options(args, interfaces, outputs)?;
     let monitor_options = ringtap_monitor::Options {
         watch: watch(args)?,
+        allow: allow(args)?,
         enrichment: enrichment(args)?,
         state: identity(args, keep_state)?,
         events: outputs.iter().any(|output| output.items() == Items::Events),
@@ -264,6 +265,15 @@ fn watch(args: &MonitorArgs) -> anyhow::Result<Option<Arc<WatchList>>> {
             "--watch has names or fingerprints, which need payloads: omit --extract none",
         ));
     }
+    Ok(Some(Arc::new(list)))
+}
+
+/// The rules that suppress alerts.
+fn allow(args: &MonitorArgs) -> anyhow::Result<Option<Arc<AllowList>>> {
+    let Some(path) = &args.allow else { return Ok(None) };
+    let named = || format!("reading the rules in {}", path.display());
+    let list = read_list(path).and_then(|list| AllowList::parse(&list));
+    let list = list.map_err(|error| Usage::of(format!("{}: {error}", named())))?;
     Ok(Some(Arc::new(list)))
 }
 

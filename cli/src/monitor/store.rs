@@ -11,7 +11,8 @@ use ringtap_base::text::json_document;
 use ringtap_engine::Plan;
 use ringtap_export::formats::Format;
 use ringtap_export::{
-    AlertOutput, Alerts, EventFormat, EventOutput, FileOutput, Notice, Output, Status, TotalsOutput,
+    AlertOutput, Alerts, EventFormat, EventOutput, FileOutput, Notice, Output, Severity, Status,
+    TotalsOutput,
 };
 use ringtap_extract::Extractors;
 use ringtap_flow::EndReason;
@@ -108,6 +109,7 @@ impl Totals {
             json: json_document(serde_json::to_string(&line).unwrap_or_default()),
             text: String::new(),
             kind: "totals",
+            severity: Severity::Info,
             is_end: false,
             fields: Vec::new(),
             time_ns,

@@ -110,8 +110,13 @@ impl Notes {
         };
         let all: Vec<_> = self.alerts.iter().rev().filter(matches).collect();
         let (open, over): (Vec<&Alert>, Vec<&Alert>) = all.iter().copied().partition(is_open);
-        let mut table =
-            Table::with_head(&[("since", Left), ("state", Left), ("alert", Left), ("host", Left)]);
+        let mut table = Table::with_head(&[
+            ("since", Left),
+            ("state", Left),
+            ("alert", Left),
+            ("host", Left),
+            ("severity", Left),
+        ]);
         for alert in open.into_iter().chain(over).take(view.rows) {
             let state = match is_over(alert) {
                 true => format!("{} {}", alert.state.name(), time(alert.time.0)),
@@ -124,6 +129,7 @@ impl Notes {
                 state.into(),
                 alert.to_string().into(),
                 Cell::from(host.to_string()).to(to),
+                alert.subject.kind().severity().name().into(),
             ]);
         }
         (table, all.len())
@@ -164,7 +170,9 @@ mod tests {
         let source = IpAddr::from([10, 0, (id >> 8) as u8, id as u8]);
         let (kind, sample) = (ScanKind::Horizontal, vec![Member::Port(22)]);
         let subject = Subject::Scan { kind, source, sample, scans: 1 };
-        Alert { id, state, subject, number: 30, flood: None, since: Time(id), time: Time(id + 1) }
+        let (since, time) = (Time(id), Time(id + 1));
+        let evidence = [since, time];
+        Alert { id, state, subject, number: 30, flood: None, since, time, evidence }
     }
 
     #[test]
@@ -183,7 +191,9 @@ mod tests {
         assert_eq!((all, notes.lost()), (MOST, 0));
         let csv = table.csv();
         let mut rows = csv.lines().skip(1);
-        assert!(rows.next().unwrap().starts_with("1,continues,10.0.0.1 scans port 22/tcp: 30"));
+        let first = rows.next().unwrap();
+        assert!(first.starts_with("1,continues,10.0.0.1 scans port 22/tcp: 30"), "{first}");
+        assert!(first.ends_with(",10.0.0.1,medium"), "{first}");
         assert!(rows.next().unwrap().contains("ends"), "{csv}");
         let view = View::parse("host=10.0.0.1").unwrap();
         assert_eq!(notes.alerts(&view, &time).1, 1);

@@ -218,6 +218,7 @@ fn prepare(net: &Net, folder: &Path, has_ndn: bool) {
     }
     fs::create_dir(folder.join("states")).unwrap();
     fs::write(folder.join("list.txt"), "evil.example\n").unwrap();
+    fs::write(folder.join("known.txt"), "10.1.2.3 vertical_scan\n").unwrap();
     fs::write(folder.join("networks.txt"), "10.1.0.0/16 office\n").unwrap();
     let number = ("autonomous_system_number", ringtap_testkit::mmdb::Value::Number(64_500));
     let system = ringtap_testkit::mmdb::Value::Map(vec![number]);

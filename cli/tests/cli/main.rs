@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests start threads and sleep")]
 
 mod alerts;
+mod allow;
 mod anonymise;
 mod arrived;
 mod check;

@@ -1,5 +1,6 @@
 //! Tests of `ringtap query`: its answers, its errors, and what it must not read or write.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -341,5 +342,142 @@ fn an_answer_behind_a_cut_is_an_answer() {
         let Some(mut command) = query(folder.path(), &flags) else { return };
         let (out, errors, code) = output_of(&mut command);
         assert_eq!((rows(&out).len(), code), (failed, 0), "{out}{errors}");
+    }
+}
+
+/// The rows that the question of an alert shows, asked in a shell.
+fn evidence(folder: &Path, alert: &Value) -> Option<Vec<Value>> {
+    let engine = fs::canonicalize(tool("venv/bin/duckdb")?).unwrap();
+    let line = format!("\"$0\" query s {} --output json", alert["query"].as_str().unwrap());
+    let mut shell = Command::new("sh");
+    shell.current_dir(folder).env("RINGTAP_DUCKDB", engine).arg("-c").arg(&line);
+    let (out, errors, code) = output_of(shell.arg(assert_cmd::cargo::cargo_bin!("ringtap")));
+    assert_eq!(code, 0, "{line}: {errors}");
+    Some(rows(&out))
+}
+
+/// Distinct values of these columns.
+fn distinct(rows: &[Value], columns: &[&str]) -> BTreeSet<String> {
+    let of = |row: &Value| columns.iter().map(|name| row[*name].to_string()).collect::<Vec<_>>();
+    rows.iter().map(|row| of(row).join(" ")).collect()
+}
+
+/// Checks the evidence of the last state of each alert of a run; returns the kinds, with their numbers of alerts.
+fn evidence_of(capture: &Path, flags: &[&str]) -> Option<BTreeMap<String, u32>> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = ringtap();
+    command.current_dir(folder.path()).args(["monitor", "-q", "--store", "s", "-r"]).arg(capture);
+    let (_, errors, code) = output_of(command.args(["--alert-to=json:alerts"]).args(flags));
+    assert_eq!(code, 0, "{errors}");
+    let text = fs::read_to_string(folder.path().join("alerts")).unwrap();
+    let alerts: Vec<Value> = rows(&text);
+    let mut kinds = BTreeMap::new();
+    for alert in alerts.iter().filter(|alert| alert["state"] == "ends") {
+        let rows = evidence(folder.path(), alert)?;
+        let count = |columns: &[&str]| distinct(&rows, columns).len() as u64;
+        let number = alert["number"].as_u64().unwrap();
+        let has = |name: &str| {
+            let host = alert[name].as_str().unwrap();
+            let ends = ["sourceIPAddress", "destinationIPAddress"];
+            !rows.is_empty() && rows.iter().all(|row| ends.iter().any(|end| row[end] == host))
+        };
+        let kind = alert["kind"].as_str().unwrap();
+        let is_shown = match kind {
+            "vertical_scan" | "horizontal_scan" | "udp_vertical_scan" | "udp_horizontal_scan" => {
+                let attempts = ["destinationIPAddress", "destinationTransportPort"];
+                let is_own = rows.iter().all(|row| row["sourceIPAddress"] == alert["source"]);
+                let ports = distinct(&rows, &attempts[1..]);
+                let targets = distinct(&rows, &attempts[..1]);
+                let is_only = match kind.ends_with("vertical_scan") {
+                    true => {
+                        alert["targets"] != 1
+                            || targets == BTreeSet::from([alert["target"].to_string()])
+                    }
+                    false => {
+                        alert["ports"] != 1 || ports == BTreeSet::from([alert["port"].to_string()])
+                    }
+                };
+                is_own && is_only && count(&attempts) >= number
+            }
+            "flood" => has("target"),
+            "spread" => has("source") && count(&["destinationIPAddress"]) >= number,
+            "watched" if number == 1 => has("host"),
+            "watched" => {
+                let mut ends = distinct(&rows, &["sourceIPAddress"]);
+                ends.extend(distinct(&rows, &["destinationIPAddress"]));
+                alert["hosts"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .all(|host| ends.contains(&host.to_string()))
+            }
+            other => panic!("{other}"),
+        };
+        assert!(is_shown, "{}: {alert}: {} rows", capture.display(), rows.len());
+        *kinds.entry(kind.to_owned()).or_default() += 1;
+    }
+    Some(kinds)
+}
+
+#[test]
+fn the_question_of_an_alert_shows_its_evidence() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let profile = "packets = 30000\nflows = 500\n\
+                   [[scans]]\nports = 60\nanswered = 5\n[[scans]]\ntargets = 60\nports = 1\nreset = true\n\
+                   [[scans]]\nports = 60\nfirst_port = 3000\nudp = true\nanswered = 5\n\
+                   [[scans]]\ntargets = 60\nports = 1\nfirst_port = 3000\nudp = true\nipv6 = true\n\
+                   [[floods]]\nsources = 3000\n";
+    fs::write(path("p.toml"), profile).unwrap();
+    let generate = |profile: &str, name: &str| {
+        let mut command = ringtap();
+        command.current_dir(folder.path()).args(["generate", "--seed", "4", "--profile", profile]);
+        let (_, errors, code) = output_of(command.args(["--packets", "30k", "-w", name]));
+        assert_eq!(code, 0, "{errors}");
+    };
+    generate("p.toml", "scans.pcap");
+    generate("applications", "names.pcap");
+    let limits = ["--interval=10s", "--alert=dst-pps=40", "--alert=src-peers=9"];
+    let Some(mut kinds) = evidence_of(&path("scans.pcap"), &limits) else { return };
+    // Names, fingerprints, addresses and networks that are there.
+    let mut command = ringtap();
+    command.current_dir(folder.path()).args(["monitor", "-q", "-r", "names.pcap"]);
+    let (_, errors, code) = output_of(command.args(["--write", "json:flows.json"]));
+    assert_eq!(code, 0, "{errors}");
+    let flows = rows(&fs::read_to_string(path("flows.json")).unwrap());
+    let first = |name: &str| {
+        let mut values = flows.iter().filter_map(|flow| flow.get(name));
+        values.next().map(|value| value.as_str().or(value[0].as_str()).unwrap().to_owned())
+    };
+    let mut list = String::new();
+    for name in [
+        "tlsServerName",
+        "httpHost",
+        "dnsQueryName",
+        "dnsAnswers",
+        "ja3",
+        "ja4",
+        "sourceIPv4Address",
+    ] {
+        list += &format!("{}\n", first(name).unwrap_or_else(|| panic!("no {name}")));
+    }
+    fs::write(path("list"), list + "10.0.0.0/8\n192.0.0.0/9\n").unwrap();
+    let watch = format!("--watch={}", path("list").display());
+    for (kind, alerts) in evidence_of(&path("names.pcap"), &[&watch]).unwrap() {
+        *kinds.entry(kind).or_default() += alerts;
+    }
+    for (kind, alerts) in evidence_of(&office(), &[&watch, "--cut=2s"]).unwrap() {
+        *kinds.entry(kind).or_default() += alerts;
+    }
+    for (kind, least) in [
+        ("vertical_scan", 2),
+        ("horizontal_scan", 2),
+        ("udp_vertical_scan", 1),
+        ("udp_horizontal_scan", 1),
+        ("flood", 1),
+        ("spread", 1),
+        ("watched", 6),
+    ] {
+        assert!(kinds.get(kind) >= Some(&least), "{kind}: {kinds:?}");
     }
 }

@@ -34,7 +34,7 @@ use ringtap_flow::{Event, FlowKey, FlowRecord, IpVersion, Origin};
 pub use anonymiser::Anonymiser;
 pub use geo::{Geo, InvalidDatabase};
 pub use key::{InvalidKey, read_key};
-pub use lines::InvalidList;
+pub use lines::{InvalidList, read as read_list, wrong_network};
 pub use networks::Networks;
 pub use watch::{EntryKind, WatchList};
 

@@ -26,8 +26,11 @@ pub enum InvalidList {
     },
 }
 
-/// Reads a file.
-pub(crate) fn read(path: &std::path::Path) -> Result<Vec<u8>, InvalidList> {
+/// Reads the file of a list.
+///
+/// # Errors
+/// [`InvalidList::Read`] and [`InvalidList::TooLarge`].
+pub fn read(path: &std::path::Path) -> Result<Vec<u8>, InvalidList> {
     let file = std::fs::File::open(path)?;
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(&mut std::io::Read::take(file, BYTES_MAX + 1), &mut bytes)?;
@@ -56,7 +59,7 @@ pub(crate) fn each(
 }
 
 /// Why a text is not a network, with a remedy; `None` if it is not an address.
-pub(crate) fn wrong_network(wrong: NotANetwork) -> Option<&'static str> {
+pub fn wrong_network(wrong: NotANetwork) -> Option<&'static str> {
     match wrong {
         NotANetwork::Address => None,
         NotANetwork::HostBits(_) => Some("bits behind the network's are not 0"),

@@ -78,7 +78,9 @@ mod totals;
 mod transports;
 mod writer;
 
-pub use alerts::{AlertOutput, Alerts, InvalidAlertOutput, MOST_RUNNING, Notice, Reply, Request};
+pub use alerts::{
+    AlertOutput, Alerts, InvalidAlertOutput, MOST_RUNNING, Notice, Reply, Request, Severity,
+};
 #[cfg(feature = "arrow")]
 pub use batches::Batches;
 pub use collector::{Collector, UnknownCollector};

@@ -174,7 +174,7 @@ impl Script {
     }
 }
 
-const ALERTS: [(&str, &str); 13] = [
+const ALERTS: [(&str, &str); 14] = [
     ("time", "TIMESTAMPTZ"),
     ("since", "TIMESTAMPTZ"),
     ("id", "UBIGINT"),
@@ -188,6 +188,7 @@ const ALERTS: [(&str, &str); 13] = [
     ("entry", "VARCHAR"),
     ("number", "UBIGINT"),
     ("text", "VARCHAR"),
+    ("query", "VARCHAR"),
 ];
 
 const TOTALS: [(&str, &str); 6] = [

@@ -21,6 +21,8 @@ struct Document<'a> {
     since: Time,
     time: Time,
     text: String,
+    severity: &'static str,
+    query: String,
 }
 
 #[derive(Default, Serialize)]
@@ -141,13 +143,15 @@ impl Serialize for Alert {
         let document = Document {
             id: self.id,
             state: self.state.name(),
-            kind: self.subject.kind(),
+            kind: self.subject.kind().name(),
             subject: Fields::of(&self.subject),
             number: self.number,
             flood,
             since: self.since,
             time: self.time,
             text: self.to_string(),
+            severity: self.subject.kind().severity().name(),
+            query: self.query(),
         };
         document.serialize(serializer)
     }
@@ -163,7 +167,8 @@ mod tests {
         let [source, target]: [IpAddr; 2] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(Into::into);
         let (since, time) = (Time(0), Time(1_000_000_000));
         let alert = |state, subject, number, flood| {
-            let alert = Alert { id: 7, state, subject, number, flood, since, time };
+            let evidence = [since, time];
+            let alert = Alert { id: 7, state, subject, number, flood, since, time, evidence };
             serde_json::to_string(&alert).unwrap()
         };
         let vertical = |scans| {
@@ -175,7 +180,9 @@ mod tests {
             scan,
             "{\"id\":7,\"state\":\"begins\",\"kind\":\"vertical_scan\",\"source\":\"10.0.0.1\",\"target\":\"10.0.0.2\",\
              \"targets\":1,\"sample\":[\"10.0.0.2\"],\"number\":21,\"since\":\"1970-01-01T00:00:00.000000000Z\",\"time\":\"1970-01-01T00:00:01.000000000Z\",\
-             \"text\":\"10.0.0.1 scans 10.0.0.2: 21 ports failed so far\"}"
+             \"text\":\"10.0.0.1 scans 10.0.0.2: 21 ports failed so far\",\"severity\":\"medium\",\
+             \"query\":\"'flows where src host 10.0.0.1 and dst host 10.0.0.2 and (failed or refused)' \
+             --from 1970-01-01T00:00:00.000000000Z --to 1970-01-01T00:00:01.001000000Z\"}"
         );
         let scan = alert(AlertState::Begins, vertical(2), 42, None);
         let fields =

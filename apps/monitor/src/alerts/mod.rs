@@ -1,13 +1,17 @@
 //! Alerts during a run.
 //!
 //! ```text
-//! analyses ── signals at marks ──▶ Tracker (tracker.rs) ── begins, continues, ends, withdrawn ──▶ OnAlert
+//! analyses ── signals at marks ──▶ Alerts (suppressed.rs) ──▶ Tracker (tracker.rs) ── begins, continues, ends, withdrawn ──▶ OnAlert
 //! ```
 //!
 //! An analysis reports what it sees; the tracker turns that into alerts with states. Time is packet time.
 
+mod allow;
+mod evidence;
 mod json;
+mod kind;
 mod scans;
+mod suppressed;
 mod text;
 mod tracker;
 
@@ -20,8 +24,12 @@ use serde::Serialize;
 use crate::analyses::scans::rows::ScanProtocol;
 use crate::time::Time;
 
+pub use allow::{AllowList, AllowRule};
+pub use kind::AlertKind;
 pub(crate) use scans::ScanLimits;
-pub(crate) use tracker::Tracker;
+pub(crate) use suppressed::Alerts;
+pub use suppressed::Suppressed;
+pub(crate) use tracker::MOST_ALERT_BYTES;
 
 /// Receives each change.
 type Emit<'a> = &'a mut dyn FnMut(&Alert);
@@ -45,6 +53,8 @@ pub struct Alert {
     pub since: Time,
     /// The time of this change.
     pub time: Time,
+    /// Flows that it is about end from the first of these times up to the second one.
+    pub evidence: [Time; 2],
 }
 
 /// A change of an alert.
@@ -128,13 +138,22 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Its kind in outputs.
-    pub const fn kind(&self) -> &'static str {
+    /// Its kind.
+    pub fn kind(&self) -> AlertKind {
         match self {
-            Self::Scan { kind, .. } => kind.name(),
-            Self::Flood { .. } => "flood",
-            Self::Spread { .. } => "spread",
-            Self::Watched { .. } => "watched",
+            Self::Scan { kind, .. } => (*kind).into(),
+            Self::Flood { .. } => AlertKind::Flood,
+            Self::Spread { .. } => AlertKind::Spread,
+            Self::Watched { .. } => AlertKind::Watched,
+        }
+    }
+
+    /// The host that rules of `--allow` are compared with.
+    pub(crate) const fn host(&self) -> IpAddr {
+        match self {
+            Self::Scan { source, .. } | Self::Spread { source } => *source,
+            Self::Flood { target } => *target,
+            Self::Watched { host, .. } => *host,
         }
     }
 }
@@ -181,14 +200,15 @@ impl ScanKind {
     pub const fn is_vertical(self) -> bool {
         matches!(self, Self::Vertical | Self::UdpVertical)
     }
+}
 
-    /// Its name in outputs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Vertical => "vertical_scan",
-            Self::Horizontal => "horizontal_scan",
-            Self::UdpVertical => "udp_vertical_scan",
-            Self::UdpHorizontal => "udp_horizontal_scan",
+impl From<ScanKind> for AlertKind {
+    fn from(kind: ScanKind) -> Self {
+        match kind {
+            ScanKind::Vertical => Self::VerticalScan,
+            ScanKind::Horizontal => Self::HorizontalScan,
+            ScanKind::UdpVertical => Self::UdpVerticalScan,
+            ScanKind::UdpHorizontal => Self::UdpHorizontalScan,
         }
     }
 }
@@ -315,6 +335,8 @@ pub enum Signal {
         number: u64,
         /// Whether it was not above the threshold before.
         crossed: bool,
+        /// The time of the earliest attempt.
+        first: Time,
     },
     /// A scan whose number has fallen to the threshold or below.
     NoScan(ScanId),

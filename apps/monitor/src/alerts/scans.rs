@@ -42,6 +42,10 @@ const LISTED: usize = 8;
 
 type Key = (ScanKind, IpAddr);
 
+/// Memory of the scans of a source, and of each.
+const GROUP_BYTES: usize = 600;
+const MEMBER_BYTES: usize = 80;
+
 /// All scans that are open or ended.
 pub(super) struct ScanAlerts {
     limits: ScanLimits,
@@ -66,6 +70,8 @@ struct Group {
     /// The failed attempts at the last change.
     reported: u64,
     since: Time,
+    /// The earliest attempt.
+    first: Time,
     /// When the number grew last.
     grown: Time,
     is_changed: bool,
@@ -79,6 +85,11 @@ impl ScanAlerts {
 
     pub(super) fn len(&self) -> usize {
         self.members
+    }
+
+    /// Memory, with the share of the nodes of trees.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.groups.len() * GROUP_BYTES + self.members * MEMBER_BYTES) as u64
     }
 
     pub(super) fn has(&self, scan: &ScanId) -> bool {
@@ -96,14 +107,15 @@ impl ScanAlerts {
         }
     }
 
-    /// A scan has this number of failed attempts.
-    pub(super) fn add(&mut self, scan: &ScanId, number: u64, time: Time) {
+    /// A scan has this number of failed attempts, from the first of these times to the second one.
+    pub(super) fn add(&mut self, scan: &ScanId, number: u64, [first, time]: [Time; 2]) {
         let key = (scan.kind, scan.source);
         let group = self.groups.entry(key).or_default();
         if !group.members.contains_key(&scan.member) {
             self.members += 1;
             self.ended += usize::from(group.is_ended());
         }
+        group.first = if group.members.is_empty() { first } else { group.first.min(first) };
         group.set(scan.member, number, time);
         if !std::mem::replace(&mut group.is_changed, true) {
             self.changed.push(key);
@@ -212,6 +224,7 @@ impl Group {
             flood: None,
             since: self.since,
             time,
+            evidence: [self.first, time],
         }
     }
 }

@@ -132,7 +132,8 @@ mod tests {
 
     fn text(state: AlertState, subject: Subject, number: u64, flood: Option<Flood>) -> String {
         let (since, time) = (Time(0), Time(1));
-        Alert { id: 1, state, subject, number, flood, since, time }.to_string()
+        let evidence = [since, time];
+        Alert { id: 1, state, subject, number, flood, since, time, evidence }.to_string()
     }
 
     #[test]

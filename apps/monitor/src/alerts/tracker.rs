@@ -26,10 +26,15 @@ const FIRST_HOSTS: usize = 8;
 
 /// Most scans, hosts and watched entries that are followed.
 const MOST: usize = 65_536;
+/// Memory of a host or a watched entry that is followed, with its share of the nodes of a tree.
+const HOST_BYTES: u64 = 700;
+/// Most memory of what is followed.
+pub(crate) const MOST_ALERT_BYTES: u64 = MOST as u64 * HOST_BYTES;
 
 /// The alerts of a run.
-pub(crate) struct Tracker {
+pub(super) struct Tracker {
     most: usize,
+    bytes: u64,
     /// The number of the last alert.
     last_id: u64,
     scans: ScanAlerts,
@@ -72,13 +77,15 @@ struct Watch {
 }
 
 impl Tracker {
-    pub(crate) fn new(limits: ScanLimits) -> Self {
-        Self::with_room(limits, MOST)
+    /// Has these bytes for what it follows.
+    pub(super) fn new(limits: ScanLimits, bytes: u64) -> Self {
+        Self::with_room(limits, MOST, bytes)
     }
 
-    fn with_room(limits: ScanLimits, most: usize) -> Self {
+    fn with_room(limits: ScanLimits, most: usize, bytes: u64) -> Self {
         Self {
             most,
+            bytes,
             last_id: 0,
             scans: ScanAlerts::new(limits),
             hosts: BTreeMap::new(),
@@ -91,24 +98,24 @@ impl Tracker {
     }
 
     /// Alerts without room, which are not reported.
-    pub(crate) fn without_room(&self) -> u64 {
+    pub(super) fn without_room(&self) -> u64 {
         self.without_room
     }
 
     /// A mark begins; its signals follow.
-    pub(crate) fn begin_mark(&mut self, time_ns: u64) {
+    pub(super) fn begin_mark(&mut self, time_ns: u64) {
         self.now = Time(time_ns);
     }
 
     /// The signals at the end of the run follow.
-    pub(crate) fn begin_end(&mut self) {
+    pub(super) fn begin_end(&mut self) {
         self.closing = true;
     }
 
-    pub(crate) fn take(&mut self, signal: Signal, emit: Emit<'_>) {
+    pub(super) fn take(&mut self, signal: Signal, emit: Emit<'_>) {
         match signal {
-            Signal::Scan { time, scan, number, crossed } => {
-                self.scan(&scan, number, crossed, time);
+            Signal::Scan { time, scan, number, crossed, first } => {
+                self.scan(&scan, number, crossed, [first, time]);
             }
             Signal::NoScan(scan) => self.scans.remove(&scan, self.now, emit),
             Signal::Interval { start, end, reached } => self.interval(start, end, reached, emit),
@@ -126,19 +133,25 @@ impl Tracker {
         self.scans.len() + self.hosts.len() + self.watched.len()
     }
 
+    fn has_room(&self) -> bool {
+        let hosts = (self.hosts.len() + self.watched.len()) as u64;
+        let bytes = self.scans.bytes() + HOST_BYTES * (hosts + 1);
+        self.followed() < self.most && bytes <= self.bytes
+    }
+
     /// Makes room for one more; false if there is none.
     fn make_room(&mut self) -> bool {
-        if self.followed() < self.most {
+        if self.has_room() {
             return true;
         }
         self.scans.drop_ended();
-        self.followed() < self.most
+        self.has_room()
     }
 
-    fn scan(&mut self, scan: &ScanId, number: u64, crossed: bool, time: Time) {
+    fn scan(&mut self, scan: &ScanId, number: u64, crossed: bool, times: [Time; 2]) {
         if self.scans.has(scan) || self.make_room() {
-            self.scans.add(scan, number, time);
-            self.quiet_since_ns = self.quiet_since_ns.min(time.0);
+            self.scans.add(scan, number, times);
+            self.quiet_since_ns = self.quiet_since_ns.min(times[1].0);
         } else {
             self.without_room += u64::from(crossed);
         }
@@ -226,7 +239,7 @@ impl Tracker {
     }
 
     /// Reports the changes of scans, and ends those without new attempts, after the signals of a mark.
-    pub(crate) fn end_mark(&mut self, emit: Emit<'_>) {
+    pub(super) fn end_mark(&mut self, emit: Emit<'_>) {
         self.settle(emit);
         if self.now.0.saturating_sub(self.quiet_since_ns) < QUIET_NS {
             return;
@@ -242,7 +255,7 @@ impl Tracker {
     }
 
     /// Ends all open alerts, after the signals at the end of the run.
-    pub(crate) fn end(&mut self, emit: Emit<'_>) {
+    pub(super) fn end(&mut self, emit: Emit<'_>) {
         self.settle(emit);
         let hosts = std::mem::take(&mut self.hosts);
         let mut over: Vec<_> = self
@@ -285,6 +298,7 @@ impl Watch {
             flood: None,
             since: self.since,
             time,
+            evidence: [self.since, time],
         }
     }
 }
@@ -299,6 +313,7 @@ impl Host {
             flood: self.flood.clone(),
             since: self.since,
             time,
+            evidence: [self.since, time],
         }
     }
 
@@ -339,7 +354,8 @@ mod tests {
 
     impl Followed {
         fn new(most: usize) -> Self {
-            Self { tracker: Tracker::with_room(LIMITS, most), changes: Vec::new() }
+            let tracker = Tracker::with_room(LIMITS, most, MOST_ALERT_BYTES);
+            Self { tracker, changes: Vec::new() }
         }
 
         /// A mark with these signals; returns the changes at it.
@@ -371,7 +387,8 @@ mod tests {
     }
 
     fn scan(port: u16, seconds: u64, number: u64, crossed: bool) -> Signal {
-        Signal::Scan { time: Time(seconds * SECOND), scan: id(port), number, crossed }
+        let time = Time(seconds * SECOND);
+        Signal::Scan { time, scan: id(port), number, crossed, first: time }
     }
 
     fn interval(number: u64, rates: &[(u8, u64)]) -> Signal {
@@ -420,7 +437,7 @@ mod tests {
         };
         let signal = |member, seconds: u64, number| {
             let time = Time(seconds * SECOND);
-            Signal::Scan { time, scan: id(member), number, crossed: true }
+            Signal::Scan { time, scan: id(member), number, crossed: true, first: time }
         };
         let mut all = Followed::new(MOST);
         let first = (0..10).map(|member| signal(member, 3 + u64::from(member), 21));
@@ -448,7 +465,7 @@ mod tests {
         let scan = |port, seconds: u64, number| {
             let (kind, member) = (ScanKind::UdpHorizontal, Member::Port(port));
             let (time, scan) = (Time(seconds * SECOND), ScanId { kind, source, member });
-            Signal::Scan { time, scan, number, crossed: true }
+            Signal::Scan { time, scan, number, crossed: true, first: time }
         };
         let mut all = Followed::new(MOST);
         assert_eq!(all.mark(45, vec![scan(53, 10, 3)]), [(1, Begins, 3, 10)]);
@@ -462,14 +479,18 @@ mod tests {
 
     #[test]
     fn an_alert_of_scans_lists_the_lowest_of_them() {
-        let mut tracker = Tracker::new(LIMITS);
+        let mut tracker = Tracker::new(LIMITS, MOST_ALERT_BYTES);
         let mut subjects = Vec::new();
         for port in (1..=20).rev() {
             let scan = ScanId { member: Member::Port(port), ..id(1) };
-            let signal = Signal::Scan { time: Time(9), scan, number: 21, crossed: true };
+            let (number, crossed) = (21, true);
+            let signal = Signal::Scan { time: Time(9), scan, number, crossed, first: Time(4) };
             tracker.take(signal, &mut |_| panic!("before the mark"));
         }
-        tracker.end_mark(&mut |alert| subjects.push(alert.subject.clone()));
+        tracker.end_mark(&mut |alert| {
+            assert_eq!(alert.evidence, [Time(4), Time(9)]);
+            subjects.push(alert.subject.clone());
+        });
         let sample = (1..=8).map(Member::Port).collect();
         let ScanId { kind, source, .. } = id(1);
         assert_eq!(subjects, [Subject::Scan { kind, source, sample, scans: 20 }]);
@@ -568,7 +589,7 @@ mod tests {
             hits: seconds,
         };
         let of = |marks: &[(u64, Vec<Signal>)]| {
-            let (mut tracker, mut changes) = (Tracker::new(LIMITS), Vec::new());
+            let (mut tracker, mut changes) = (Tracker::new(LIMITS, MOST_ALERT_BYTES), Vec::new());
             let mut emit = |alert: &Alert| {
                 let Subject::Watched { hits, .. } = &alert.subject else { panic!("{alert:?}") };
                 changes.push((alert.state, alert.time.0 / SECOND, *hits));
@@ -608,6 +629,27 @@ mod tests {
             let marks = [(last(before), before.to_vec()), (9_002, after.to_vec())];
             assert_eq!(of(&marks), expected, "{at}");
         }
+    }
+
+    #[test]
+    fn what_is_followed_has_bounded_memory() {
+        let begins = |bytes: u64, signals: Vec<Signal>| {
+            let mut all = Followed { tracker: Tracker::new(LIMITS, bytes), changes: Vec::new() };
+            let begins = all.mark(1, signals).len();
+            (begins, all.tracker.without_room())
+        };
+        let alone = || (1..=100).map(|port| scan(port, 1, 21, true)).collect();
+        assert_eq!(begins(MOST_ALERT_BYTES, alone()), (100, 0));
+        let (some, others) = begins(20 << 10, alone());
+        assert!((20..40).contains(&some) && some as u64 + others == 100, "{some} {others}");
+        // All scans of a source take less.
+        let of_source = (1..=100).map(|port| {
+            let (time, scan) = (Time(SECOND), ScanId { member: Member::Port(port), ..id(1) });
+            Signal::Scan { time, scan, number: 21, crossed: true, first: time }
+        });
+        assert_eq!(begins(20 << 10, of_source.collect()), (1, 0));
+        let hosts: Vec<_> = (0..100).map(|host| (host, 1)).collect();
+        assert_eq!(begins(7_000, vec![interval(0, &hosts)]), (10, 90));
     }
 
     #[test]

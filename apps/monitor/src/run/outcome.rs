@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::canonical::{self, Canonical};
 use crate::Options;
-use crate::report::{Report, Sections};
+use crate::report::{Report, Sections, Suppressed};
 use crate::state::{self, Counts, Earlier, MergeError, PACKETS_DROPPED};
 
 /// The result of a finished run.
@@ -42,6 +42,8 @@ struct Document<'a> {
     inexact: Sections,
     #[serde(flatten)]
     losses: BTreeMap<&'static str, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suppressed_alerts: Option<&'a [Suppressed]>,
     #[serde(skip_serializing_if = "<[InterfaceCounts]>::is_empty")]
     interfaces: &'a [InterfaceCounts],
     ledger: LedgerReport<'a>,
@@ -153,6 +155,7 @@ impl Outcome {
             canonical: Canonical::of(&self.counts, report),
             inexact: report.sections.inexact(),
             losses: self.fields(),
+            suppressed_alerts: report.suppressed_alerts.as_deref(),
             interfaces: &run.interfaces,
             ledger: LedgerReport::of(&run.ledger),
             performance: run.performance,

@@ -47,6 +47,34 @@ const _: () = assert!(WAITING_MAX * size_of::<Notice>() > ROOM_BYTES as usize);
 /// The counts of an alert.
 const ONE: RecordTotals = RecordTotals { records: 1, packets: 0, octets: 0 };
 
+/// How urgent an alert is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// To know.
+    Info,
+    /// To look at when there is time.
+    Low,
+    /// To look at.
+    Medium,
+    /// To look at first.
+    High,
+}
+
+impl Severity {
+    /// All, the least urgent first.
+    pub const ALL: [Self; 4] = [Self::Info, Self::Low, Self::Medium, Self::High];
+
+    /// Its name in outputs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
 /// A change of an alert, as outputs get it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
@@ -56,6 +84,8 @@ pub struct Notice {
     pub text: String,
     /// The kind of the alert: letters, digits and `_`.
     pub kind: &'static str,
+    /// How urgent it is.
+    pub severity: Severity,
     /// Whether it reports the end of something, which is less urgent.
     pub is_end: bool,
     /// The scalar fields of the object but the text: names of letters, digits and `_`, and values.
@@ -291,6 +321,7 @@ mod tests {
             json: format!("{{\"id\":7,\"text\":\"{text}\"}}"),
             text: text.into(),
             kind: "flood",
+            severity: Severity::Medium,
             is_end: false,
             fields: vec![("id".into(), "7".into())],
             time_ns: 0,

@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 
 use ringtap_base::text::shown;
 
-use super::{Notice, Target, count_lost, count_sent};
+use super::{Notice, Severity, Target, count_lost, count_sent};
 use crate::formats::date::push_rfc_3339;
 use crate::settings::Tls;
 use crate::shared::{Shared, wall_clock};
@@ -14,7 +14,6 @@ use crate::transports::{Delivery, Link, Opened, Route, Trouble};
 
 /// "daemon" (RFC 5424, section 6.2.1).
 const FACILITY: u8 = 3;
-const WARNING: u8 = 4;
 const INFORMATIONAL: u8 = 6;
 
 /// Name of the structured data. The number is that of examples (RFC 5612), because the project has none of its own.
@@ -110,8 +109,18 @@ fn origin() -> String {
     format!("{name} ringtap {}", std::process::id())
 }
 
+/// The severity of a message (RFC 5424, section 6.2.1): error, warning, notice or informational.
+const fn number(severity: Severity) -> u8 {
+    match severity {
+        Severity::High => 3,
+        Severity::Medium => 4,
+        Severity::Low => 5,
+        Severity::Info => INFORMATIONAL,
+    }
+}
+
 fn message(notice: &Notice, origin: &str) -> String {
-    let severity = if notice.is_end { INFORMATIONAL } else { WARNING };
+    let severity = if notice.is_end { INFORMATIONAL } else { number(notice.severity) };
     let now = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut time = Vec::new();
     push_rfc_3339(&mut time, now.as_nanos() as u64);
@@ -157,6 +166,10 @@ mod tests {
             rest,
             "ringtap 42 flood [ringtap@32473 id=\"7\" entry=\"a\\\"b\\\\c\\]\\\\u{a}d\" lost_before=\"2\"] a scans\\u{a}b → c"
         );
+        for (severity, number) in Severity::ALL.into_iter().zip([30, 29, 28, 27]) {
+            own.severity = severity;
+            assert!(message(&own, "-").starts_with(&format!("<{number}>1 ")), "{severity:?}");
+        }
         own.is_end = true;
         assert!(message(&own, "-").starts_with("<30>1 "));
     }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ringtap_export::{
-    EventOutput, Exports, Handle, Items, Notice, Output, Prepared, Settings, StatePart, Store,
-    Summary,
+    EventOutput, Exports, Handle, Items, Notice, Output, Prepared, Settings, Severity, StatePart,
+    Store, Summary,
 };
 use ringtap_flow::{Event, Kind, Sinks};
 
@@ -197,6 +197,7 @@ impl Giver {
                 json: format!("{{\"id\":{number}}}"),
                 text: "a scan".into(),
                 kind: "vertical_scan",
+                severity: Severity::Medium,
                 is_end: false,
                 fields: Vec::new(),
                 time_ns: 0,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
-use ringtap_export::{Handle, Notice, Output, Prepared, Settings, Summary, Tls};
+use ringtap_export::{Handle, Notice, Output, Prepared, Settings, Severity, Summary, Tls};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
@@ -269,6 +269,7 @@ fn a_webhook_may_be_encrypted() {
         json: "{\"id\":1}".into(),
         text: "a scan".into(),
         kind: "vertical_scan",
+        severity: Severity::Medium,
         is_end: false,
         fields: Vec::new(),
         time_ns: 0,

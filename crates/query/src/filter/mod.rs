@@ -57,6 +57,8 @@ pub enum Test {
     Field(Vec<Column>, Comparison, Value),
     /// The initiator sent a SYN, and nothing came back.
     Failed,
+    /// The initiator sent a SYN, and a RST came back without a SYN.
+    Refused,
 }
 
 /// How a column is compared.

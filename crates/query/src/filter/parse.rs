@@ -110,6 +110,9 @@ fn test(words: &mut Words<'_>) -> Read<Filter> {
     if words.accept("failed") {
         return Ok(Filter::Test(Test::Failed));
     }
+    if words.accept("refused") {
+        return Ok(Filter::Test(Test::Refused));
+    }
     if words.accept("proto") {
         let word = words.word("the number or the name of a protocol")?;
         let number = protocol(&word).or_else(|| word.parse().ok());

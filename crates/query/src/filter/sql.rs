@@ -32,6 +32,7 @@ impl Test {
             Self::Protocol(number) => format!("protocolIdentifier = {number}"),
             Self::Version(version) => format!("ipVersion = {version}"),
             Self::Failed => "(protocolIdentifier = 6 AND coalesce(tcpControlBits & 2, 0) <> 0 AND coalesce(reversePacketDeltaCount, 0) = 0)".to_owned(),
+            Self::Refused => "(protocolIdentifier = 6 AND coalesce(tcpControlBits & 2, 0) <> 0 AND coalesce(reverseTcpControlBits & 6, 0) = 4)".to_owned(),
             Self::Field(columns, comparison, value) => {
                 let tests: Vec<_> = columns.iter().map(|column| compared(column, *comparison, value)).collect();
                 if let [one] = &tests[..] { one.clone() } else { format!("({})", tests.join(" OR ")) }

@@ -49,6 +49,7 @@ fn words_of_tcpdump_and_fields_are_joined() {
     );
     assert!(sql("duration > 1m").ends_with("> 60000, false)"));
     assert_eq!(sql("minimumttl < 5"), "coalesce(minimumTTL < 5, false)");
+    assert!(sql("failed or refused").ends_with("coalesce(reverseTcpControlBits & 6, 0) = 4))"));
     assert_eq!(sql("app != DNS"), "NOT coalesce(lower(application) = 'dns', false)");
     assert_eq!(
         sql("tlsServerName ~ \"it's\""),

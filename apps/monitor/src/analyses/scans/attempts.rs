@@ -267,7 +267,7 @@ impl<A: Address> Attempts<A> {
     fn hand_over(&mut self, part: usize, changes: &mut Changes<A>) {
         let Self { key, rules, attempts, .. } = self;
         for attempt in attempts.settle_part(part) {
-            let &mut Attempt { source, port, last_ns, .. } = attempt;
+            let &mut Attempt { source, port, first_ns, last_ns, .. } = attempt;
             let handed = attempt.state & (HANDED | HANDED_OFFSET);
             let counts = if attempt.failed() {
                 HANDED
@@ -280,9 +280,10 @@ impl<A: Address> Attempts<A> {
                 attempt.state ^= counts ^ handed;
                 let number = |bits| i32::from(bits == HANDED) - i32::from(bits == HANDED_OFFSET);
                 // The time of a scan is that of failed attempts.
-                let last_ns = if counts | handed == HANDED_OFFSET { 0 } else { last_ns };
+                let is_offset = counts | handed == HANDED_OFFSET;
+                let [first_ns, last_ns] = if is_offset { NO_TIMES } else { [first_ns, last_ns] };
                 let failed = number(counts) - number(handed);
-                changes.push(Change { source, port, failed, last_ns });
+                changes.push(Change { source, port, failed, first_ns, last_ns });
             }
         }
     }
@@ -398,7 +399,8 @@ fn vertical_scan<A: Address>(
     crossed: bool,
 ) -> Signal {
     let scan = vertical(protocol, pair.source, pair.common);
-    Signal::Scan { time: Time(pair.last_ns), scan, number: pair.failed as u64, crossed }
+    let [first, time] = [pair.first_ns, pair.last_ns].map(Time);
+    Signal::Scan { time, scan, number: pair.failed as u64, crossed, first }
 }
 
 fn vertical<A: Address>(protocol: ScanProtocol, source: A, target: A) -> ScanId {

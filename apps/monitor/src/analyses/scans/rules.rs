@@ -49,7 +49,7 @@ impl Scanned for Udp {
     const PROTOCOL: ScanProtocol = ScanProtocol::Udp;
     const TABLES: &'static [&'static Schema] = &[&UDP_ATTEMPTS];
     const FLOW_BYTES: u64 = Tcp::FLOW_BYTES / Self::FLOWS_AN_ATTEMPT as u64;
-    const FLOWS_AN_ATTEMPT: usize = 4;
+    const FLOWS_AN_ATTEMPT: usize = 8;
 
     fn rules(context: &Context) -> Rules {
         let suspects = Arc::clone(&context.udp_suspects);

@@ -15,6 +15,8 @@ use crate::time::Time;
 /// The change of the failed attempts of a sweep in a worker, or the sum of all changes.
 #[derive(Clone, Copy)]
 pub(super) struct Change<A> {
+    /// Of its failed attempts.
+    pub(super) first_ns: u64,
     pub(super) last_ns: u64,
     pub(super) source: A,
     pub(super) failed: i32,
@@ -37,6 +39,7 @@ impl<A: Address> Row for Change<A> {
 
     #[inline(always)]
     fn add(&mut self, later: &Self) {
+        self.first_ns = self.first_ns.min(later.first_ns);
         self.last_ns = self.last_ns.max(later.last_ns);
         self.failed += later.failed;
     }
@@ -159,7 +162,7 @@ impl<A: Address> Sums<A> {
             for sweep in sweeps.take().filter(|sweep| self.rules.is_scan(sweep.failed)) {
                 let Group { source, common: port, failed, first_ns, last_ns, .. } = sweep;
                 let crossed = self.scans.remove(&(source, port)).is_none();
-                let change = Change { source, port, failed, last_ns };
+                let change = Change { source, port, failed, first_ns, last_ns };
                 signals.push(scan(&self.rules, &change, crossed));
                 scans.push(HorizontalScan {
                     source: source.ip(),
@@ -183,6 +186,7 @@ fn id<A: Address>(rules: &Rules, source: A, port: u16) -> ScanId {
 }
 
 fn scan<A: Address>(rules: &Rules, change: &Change<A>, crossed: bool) -> Signal {
-    let (time, scan) = (Time(change.last_ns), id(rules, change.source, change.port));
-    Signal::Scan { time, scan, number: change.failed as u64, crossed }
+    let scan = id(rules, change.source, change.port);
+    let [first, time] = [change.first_ns, change.last_ns].map(Time);
+    Signal::Scan { time, scan, number: change.failed as u64, crossed, first }
 }

@@ -155,8 +155,9 @@ fn horizontal(port: u16) -> ScanId {
     ScanId { kind: ScanKind::Horizontal, source, member: Member::Port(port) }
 }
 
-fn scan(scan: ScanId, number: u64, time_ns: u64, crossed: bool) -> Signal {
-    Signal::Scan { time: Time(time_ns), scan, number, crossed }
+fn scan(scan: ScanId, number: u64, times_ns: [u64; 2], crossed: bool) -> Signal {
+    let [first, time] = times_ns.map(Time);
+    Signal::Scan { time, scan, number, crossed, first }
 }
 
 #[test]
@@ -174,7 +175,7 @@ fn late_answers_withdraw_a_scan() {
             watched.mark();
             // The merger may have some of the changes at the next mark.
             watched.mark();
-            assert_eq!(watched.take(), [scan(id.clone(), 21, 120, true)]);
+            assert_eq!(watched.take(), [scan(id.clone(), 21, [100, 120], true)]);
             watched.see(&answers);
             if marked {
                 watched.mark();
@@ -259,23 +260,24 @@ fn each_change_of_a_scan_is_reported() {
     assert_eq!(watched.take(), []);
     watched.see(&[syn(300, 1, 21)]);
     watched.mark();
-    assert_eq!(watched.take(), [scan(vertical(), 21, 300, true)]);
+    assert_eq!(watched.take(), [scan(vertical(), 21, [100, 300], true)]);
     watched.mark();
     assert_eq!(watched.take(), []);
     watched.see(&[syn(310, 1, 22)]);
     watched.mark();
-    assert_eq!(watched.take(), [scan(vertical(), 22, 310, false)]);
+    assert_eq!(watched.take(), [scan(vertical(), 22, [100, 310], false)]);
     // Below the threshold, and crossed again.
     watched.see(&[syn_ack(400, 1, 1), syn_ack(401, 1, 2)]);
     watched.mark();
     assert_eq!(watched.take(), [Signal::NoScan(vertical())]);
     watched.see(&[syn(402, 1, 23), syn(403, 1, 24)]);
     watched.mark();
-    assert_eq!(watched.take(), [scan(vertical(), 22, 403, true)]);
+    assert_eq!(watched.take(), [scan(vertical(), 22, [100, 403], true)]);
     watched.see(&targets(30));
     watched.mark();
     // One of them is a further port of the vertical scan.
-    let expected = [scan(horizontal(445), 30, 129, true), scan(vertical(), 23, 403, false)];
+    let expected =
+        [scan(horizontal(445), 30, [100, 129], true), scan(vertical(), 23, [100, 403], false)];
     assert_eq!(watched.take(), expected);
     // Scans that change after the last mark are reported at the end, and so are all others.
     let others = targets(30).into_iter().map(|syn| PacketRecord { dst_port: 446, ..syn });
@@ -283,9 +285,9 @@ fn each_change_of_a_scan_is_reported() {
     let (scans, signals) = watched.finish();
     assert_eq!(scans.vertical[0].ports, 24);
     let expected = [
-        scan(horizontal(445), 30, 129, false),
-        scan(horizontal(446), 30, 129, true),
-        scan(vertical(), 24, 403, false),
+        scan(horizontal(445), 30, [100, 129], false),
+        scan(horizontal(446), 30, [100, 129], true),
+        scan(vertical(), 24, [100, 403], false),
     ];
     assert_eq!(signals, expected);
 }
@@ -373,7 +375,7 @@ fn answered_attempts_of_udp_offset_failed_ones() {
         // The merger may have some of the changes at the next mark.
         watched.mark();
         watched.mark();
-        let expected = [scan(across(), 5, 17, true), scan(down(), 5, 105, true)];
+        let expected = [scan(across(), 5, [1, 17], true), scan(down(), 5, [100, 105], true)];
         assert_eq!(watched.take(), expected, "{workers}");
         // One of the failed ones is answered by a later flow: one less, and one more that offsets.
         watched.end_flows(&[udp(200, 1, 123, true), udp(200, 9, 2, true)]);
@@ -381,7 +383,7 @@ fn answered_attempts_of_udp_offset_failed_ones() {
         assert_eq!(watched.take(), [Signal::NoScan(down()), Signal::NoScan(across())]);
         watched.end_flows(&[udp(300, 13, 123, false)]);
         watched.mark();
-        assert_eq!(watched.take(), [scan(across(), 4, 305, true)], "{workers}");
+        assert_eq!(watched.take(), [scan(across(), 4, [1, 305], true)], "{workers}");
         let (scans, _) = watched.finish();
         assert_eq!((scans.vertical.len(), scans.protocol), (0, ScanProtocol::Udp));
         let [sweep] = &scans.horizontal[..] else { panic!("{scans:?}") };
@@ -393,7 +395,7 @@ fn answered_attempts_of_udp_offset_failed_ones() {
 
 #[test]
 fn a_full_table_of_udp_counts_what_it_ignores() {
-    let mut watched = Watched::<Udp>::new(1, 80);
+    let mut watched = Watched::<Udp>::new(1, 160);
     watched.end_flows(&(0..100).map(|port| udp(1, 1, port, false)).collect::<Vec<_>>());
     let found = watched.finish().0;
     assert_eq!((found.vertical[0].ports, found.attempts_ignored), (20, 80));

@@ -1,0 +1,197 @@
+//! Alerts in two parts: those that are reported, and those that rules of `--allow` suppress.
+//!
+//! ```text
+//! signal ─ a rule for its host? ─┬─ no ──▶ Tracker ─▶ changes, which are reported
+//!                                └─ yes ─▶ Tracker ─▶ the alerts that begin, counted by rule
+//! ```
+//!
+//! Both parts follow their own alerts, so what is suppressed neither begins nor continues what is reported.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ringtap_enrich::{EntryKind, Stage};
+use serde::Serialize;
+
+use super::allow::{AllowList, AllowRule, text_of};
+use super::scans::ScanLimits;
+use super::tracker::Tracker;
+use super::{Alert, AlertKind, Emit, Signal, Subject};
+use crate::time::Time;
+
+/// Alerts that a rule suppressed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Suppressed {
+    /// The number of its line.
+    pub line: usize,
+    /// Its address or network.
+    pub network: String,
+    /// Its kind of alerts, or `*`.
+    pub kind: &'static str,
+    /// Its time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
+    /// Alerts that began.
+    pub alerts: u64,
+}
+
+impl Suppressed {
+    /// As outputs get it.
+    pub(crate) fn pass(&mut self, stage: &mut Stage) {
+        stage.replace_entry(EntryKind::Network, &mut self.network);
+    }
+}
+
+/// The alerts of a run.
+pub(crate) struct Alerts {
+    allow: Arc<AllowList>,
+    reported: Tracker,
+    suppressed: Tracker,
+    /// Suppressed alerts by rule.
+    counts: Vec<u64>,
+    /// Hosts of watched entries that are not reported, by entry: fewer than hosts that reached one.
+    hosts: BTreeMap<String, u64>,
+    /// A flow that an alert is about ends this long after its packet, at most.
+    longest_ns: Option<u64>,
+}
+
+impl Alerts {
+    /// What each part follows has these bytes.
+    pub(crate) fn new(
+        limits: ScanLimits,
+        bytes: u64,
+        allow: Arc<AllowList>,
+        longest_ns: Option<u64>,
+    ) -> Self {
+        let tracker = || Tracker::new(limits, bytes);
+        let counts = vec![0; allow.rules().len()];
+        let (reported, suppressed) = (tracker(), tracker());
+        Self { allow, reported, suppressed, counts, hosts: BTreeMap::new(), longest_ns }
+    }
+
+    /// Alerts without room, which are not reported.
+    pub(crate) fn without_room(&self) -> u64 {
+        self.reported.without_room() + self.suppressed.without_room()
+    }
+
+    /// Suppressed alerts of all rules.
+    pub(crate) fn suppressed(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The rules that suppressed alerts.
+    pub(crate) fn suppressed_by_rule(&self) -> Vec<Suppressed> {
+        let of = |(rule, &alerts): (&AllowRule, &u64)| Suppressed {
+            line: rule.line,
+            network: text_of(rule.network),
+            kind: rule.kind.map_or("*", AlertKind::name),
+            until: rule.until,
+            alerts,
+        };
+        let all = self.allow.rules().iter().zip(&self.counts);
+        all.filter(|(_, alerts)| **alerts > 0).map(of).collect()
+    }
+
+    /// A mark begins; its signals follow.
+    pub(crate) fn begin_mark(&mut self, time_ns: u64) {
+        self.parts(&mut |_| {}, |tracker, _| tracker.begin_mark(time_ns));
+    }
+
+    /// The signals at the end of the run follow.
+    pub(crate) fn begin_end(&mut self) {
+        self.parts(&mut |_| {}, |tracker, _| tracker.begin_end());
+    }
+
+    /// Reports the changes of scans, and ends those without new attempts, after the signals of a mark.
+    pub(crate) fn end_mark(&mut self, emit: Emit<'_>) {
+        self.parts(emit, Tracker::end_mark);
+    }
+
+    /// Ends all open alerts, after the signals at the end of the run.
+    pub(crate) fn end(&mut self, emit: Emit<'_>) {
+        self.parts(emit, Tracker::end);
+    }
+
+    pub(crate) fn take(&mut self, signal: Signal, emit: Emit<'_>) {
+        match signal {
+            Signal::Scan { time, ref scan, .. } => {
+                let is_allowed = self.is_allowed(scan.source, scan.kind.into(), time);
+                self.part(is_allowed, emit, |tracker, emit| tracker.take(signal, emit));
+            }
+            Signal::Interval { start, end, reached } => {
+                let (suppressed, reported): (Vec<_>, Vec<_>) = reached
+                    .into_iter()
+                    .partition(|own| self.is_allowed(own.subject.host(), own.subject.kind(), end));
+                for (is_allowed, reached) in [(false, reported), (true, suppressed)] {
+                    let signal = Signal::Interval { start, end, reached };
+                    self.part(is_allowed, emit, |tracker, emit| tracker.take(signal, emit));
+                }
+            }
+            Signal::Watched { time, subject, number } => self.watch(time, subject, number, emit),
+            Signal::NoScan(_) | Signal::Hits { .. } => {
+                self.parts(emit, |tracker, emit| tracker.take(signal.clone(), emit));
+            }
+        }
+    }
+
+    /// A host reached a watched entry: each part counts its own hosts.
+    fn watch(&mut self, time: Time, subject: Subject, number: u64, emit: Emit<'_>) {
+        let Subject::Watched { host, entry, .. } = &subject else { return };
+        let is_allowed = self.is_allowed(*host, subject.kind(), time);
+        let others = self.hosts.get_mut(entry);
+        let number = match (is_allowed, others) {
+            (true, Some(own)) => {
+                *own += 1;
+                *own
+            }
+            (true, None) => {
+                self.hosts.insert(entry.clone(), 1);
+                1
+            }
+            (false, others) => number - others.map_or(0, |others| *others),
+        };
+        let signal = Signal::Watched { time, subject, number };
+        self.part(is_allowed, emit, |tracker, emit| tracker.take(signal, emit));
+    }
+
+    fn is_allowed(&self, host: IpAddr, kind: AlertKind, time: Time) -> bool {
+        !self.allow.is_empty() && self.allow.find(host, kind, time).is_some()
+    }
+
+    /// Calls `work` with both parts.
+    fn parts(&mut self, emit: Emit<'_>, mut work: impl FnMut(&mut Tracker, Emit<'_>)) {
+        self.part(false, emit, &mut work);
+        if !self.allow.is_empty() {
+            self.part(true, emit, &mut work);
+        }
+    }
+
+    /// Calls `work` with the reported alerts, or with the suppressed ones, which it counts.
+    fn part(
+        &mut self,
+        is_suppressed: bool,
+        emit: Emit<'_>,
+        work: impl FnOnce(&mut Tracker, Emit<'_>),
+    ) {
+        let Self { allow, reported, suppressed, counts, longest_ns, .. } = self;
+        if !is_suppressed {
+            return work(reported, &mut |alert| {
+                let mut alert = alert.clone();
+                let [_, last] = &mut alert.evidence;
+                last.0 = longest_ns.map_or(u64::MAX, |ns| last.0.saturating_add(ns));
+                emit(&alert);
+            });
+        }
+        work(suppressed, &mut |alert: &Alert| {
+            let Alert { subject, state, time, .. } = alert;
+            let find = |time| allow.find(subject.host(), subject.kind(), time);
+            // Its time is that of a signal, which had a rule.
+            if let Some(rule) = find(*time).or_else(|| find(Time(0)))
+                && state.is_first()
+            {
+                counts[rule] += 1;
+            }
+        });
+    }
+}
