@@ -20,6 +20,7 @@ use ringtap_program::retention::Retention;
 use ringtap_skeleton::Skeleton;
 use ringtap_terminal::Usage;
 
+use super::store;
 use crate::args::{MonitorArgs, ReportForm};
 use crate::source::Shared;
 use crate::units::TimeoutList;
@@ -132,7 +133,8 @@ fn options(
         queues,
         workers: args.workers,
         outputs: outputs.iter().filter(|one| !is_of_merger(one)).count(),
-        output_fixed_bytes: outputs.iter().map(Output::fixed_bytes).sum(),
+        output_fixed_bytes: outputs.iter().map(Output::fixed_bytes).sum::<u64>()
+            + store::fixed_bytes(args),
         input_bytes: if args.memory.is_some()
             && args.inputs.read.iter().any(|path| source::may_be_zstd(path))
         {

@@ -35,6 +35,13 @@ const SECOND: u64 = 1_000_000_000;
 /// Most intervals whose late packets are found at the end.
 const MOST_SENT: usize = 1 << 12;
 
+/// Memory of an interval of them: nodes of the tree are half full at least.
+const SENT_BYTES: u64 = 48;
+
+/// Limits of the memory for the names of files while a store is opened, and the part of all: 1 in N.
+const NAMES_BYTES: [u64; 2] = [1 << 20, 16 << 20];
+const NAMES_PART: u64 = 64;
+
 /// Where the files of the store are, if there is one.
 pub(super) fn layout(args: &MonitorArgs) -> anyhow::Result<Option<Layout>> {
     let Some(root) = &args.store else { return Ok(None) };
@@ -51,6 +58,17 @@ pub(super) fn layout(args: &MonitorArgs) -> anyhow::Result<Option<Layout>> {
     }
     let rotate_s = args.rotate.unwrap_or(SECOND) / SECOND;
     Layout::new(root, &probe(args), rotate_s).map(Some).map_err(Usage::of)
+}
+
+/// Memory of a store besides its outputs.
+pub(super) fn fixed_bytes(args: &MonitorArgs) -> u64 {
+    if args.store.is_some() { MOST_SENT as u64 * SENT_BYTES + names_bytes(args) } else { 0 }
+}
+
+/// Memory for the names of files while a store is opened.
+fn names_bytes(args: &MonitorArgs) -> u64 {
+    let [least, most] = NAMES_BYTES;
+    args.memory.map_or(most, |memory| (memory / NAMES_PART).clamp(least, most))
 }
 
 /// The outputs of a store.
@@ -183,7 +201,8 @@ pub(super) fn open(
     let keep = Retention { age: args.keep.map(Duration::from_nanos), bytes: args.keep_size };
     // Files of outputs are opened later, whose errors do not name the folder.
     denied(layout)?;
-    Store::open(StoreOptions { layout: layout.clone(), keep, start })
+    let names_bytes = names_bytes(args);
+    Store::open(StoreOptions { layout: layout.clone(), keep, start, names_bytes })
         .with_context(|| format!("opening the store {}", layout.root.display()))
 }
 

@@ -53,6 +53,7 @@ mod send;
 mod services;
 mod signals;
 mod store;
+mod store_faults;
 mod text;
 mod tui;
 mod usage;

@@ -27,15 +27,16 @@ use crate::rotate::capture;
 use crate::signals::Waiting;
 
 /// Flags of a store with files of two seconds.
-const FLAGS: [&str; 8] = ["--store", "store", "--probe", "edge", "--rotate", "2s", "--cut", "1s"];
+pub(crate) const FLAGS: [&str; 8] =
+    ["--store", "store", "--probe", "edge", "--rotate", "2s", "--cut", "1s"];
 
 /// Runs the command in a folder; returns stdout, stderr and the exit code.
-fn run(folder: &Path, command: &str, flags: &[&str]) -> (String, String, i32) {
+pub(crate) fn run(folder: &Path, command: &str, flags: &[&str]) -> (String, String, i32) {
     output_of(ringtap().current_dir(folder).arg(command).args(flags))
 }
 
 /// Stores the bundled capture.
-fn office_in(folder: &Path, flags: &[&str]) -> String {
+pub(crate) fn office_in(folder: &Path, flags: &[&str]) -> String {
     let capture = office();
     let read = ["-r", capture.to_str().unwrap()];
     let (_, errors, code) = run(folder, "monitor", &[&read, &FLAGS[..], flags].concat());
@@ -44,7 +45,7 @@ fn office_in(folder: &Path, flags: &[&str]) -> String {
 }
 
 /// Verifies the store of a folder: the result and the exit code.
-fn verify(folder: &Path, flags: &[&str]) -> (Value, i32) {
+pub(crate) fn verify(folder: &Path, flags: &[&str]) -> (Value, i32) {
     let flags = [&["store", "--report", "json"], flags].concat();
     let (out, errors, code) = run(folder, "verify", &flags);
     let result = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out} {errors}"));
@@ -52,7 +53,7 @@ fn verify(folder: &Path, flags: &[&str]) -> (Value, i32) {
 }
 
 /// The kinds of gaps in the store of a folder, each with its file if it has one.
-fn gaps(folder: &Path) -> Vec<(String, String)> {
+pub(crate) fn gaps(folder: &Path) -> Vec<(String, String)> {
     let (result, code) = verify(folder, &[]);
     let gaps = result["gaps"].as_array().unwrap();
     assert_eq!(code, i32::from(!gaps.is_empty()));
@@ -61,7 +62,7 @@ fn gaps(folder: &Path) -> Vec<(String, String)> {
 }
 
 /// All files below a folder that are not hidden, by their path in it, with their bytes.
-fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let (mut all, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
     while let Some(next) = folders.pop().filter(|next| next.exists()) {
         for entry in fs::read_dir(next).unwrap().map(Result::unwrap) {
@@ -78,13 +79,13 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// The names of files in a store below one of its folders.
-fn names(folder: &Path, kind: &str) -> Vec<String> {
+pub(crate) fn names(folder: &Path, kind: &str) -> Vec<String> {
     let names = files(&folder.join("store")).into_keys();
     names.filter(|name| name.starts_with(kind)).collect()
 }
 
 /// The lines of a store's files below one of its folders, in the order of names.
-fn lines(folder: &Path, kind: &str) -> Vec<Value> {
+pub(crate) fn lines(folder: &Path, kind: &str) -> Vec<Value> {
     let all = files(&folder.join("store")).into_iter().filter(|(name, _)| name.starts_with(kind));
     let text: String = all.map(|(_, bytes)| String::from_utf8(bytes).unwrap()).collect();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -815,7 +816,7 @@ fn reading(folder: &Path, flags: &[&str]) -> Child {
 
 /// Writes a capture of packets from this number on, each 100 µs of packet time after the one before, from
 /// 2026-11-26T10:05 on, until nothing reads them or `go_on` is false. Returns the next number.
-fn feed(mut to: ChildStdin, mut number: u32, go_on: impl Fn() -> bool) -> u32 {
+pub(crate) fn feed(mut to: ChildStdin, mut number: u32, go_on: impl Fn() -> bool) -> u32 {
     let mut header = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     header.extend([0, 0, 4, 0, 1, 0, 0, 0]);
     let mut sent = to.write_all(&header);
@@ -943,56 +944,4 @@ fn killed_runs_leave_whole_rows_and_lines_and_replace_nothing() {
 fn many_killed_runs_leave_whole_rows_and_lines_and_replace_nothing() {
     let (rows, lines) = kill_runs(200);
     assert!(rows > 0 && lines > 0, "{rows} {lines}");
-}
-
-/// Runs a command under strace, which lets the `number`-th call of a system call fail.
-fn failing(folder: &Path, call: &str, number: u32) -> Option<(String, i32)> {
-    if !have("strace") {
-        eprintln!("SKIPPED: errors are injected by strace (Debian package strace)");
-        return None;
-    }
-    let mut command = assert_cmd::Command::new("strace");
-    let inject = format!("inject={call}:error=EIO:when={number}");
-    command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &inject]);
-    command.args([env!("CARGO_BIN_EXE_ringtap"), "monitor", "-r"]).arg(office());
-    let (_, errors, code) = output_of(command.args(FLAGS).arg("--sequential").current_dir(folder));
-    if errors.contains("ptrace") && code != 0 {
-        eprintln!("SKIPPED: strace cannot trace here: {errors}");
-        return None;
-    }
-    Some((errors, code))
-}
-
-#[test]
-fn each_call_that_fails_is_reported_and_the_next_run_finds_a_store_that_says_so() {
-    for call in ["fsync", "fdatasync", "renameat2", "ftruncate", "mkdir", "unlink"] {
-        for number in 1..40 {
-            let folder = tempfile::tempdir().unwrap();
-            let Some((errors, code)) = failing(folder.path(), call, number) else { return };
-            let injected = errors.contains("Input/output error") || errors.contains("os error 5");
-            // The next run completes it.
-            let (_, later, next) = {
-                let capture = office();
-                let read = ["-r", capture.to_str().unwrap()];
-                run(folder.path(), "monitor", &[&read, &FLAGS[..]].concat())
-            };
-            assert_eq!(next, 0, "{call} {number}: {later}");
-            let (result, _) = verify(folder.path(), &[]);
-            let records: u64 = result["probes"][0]["flow_records"].as_u64().unwrap();
-            let gaps = result["gaps"].as_array().unwrap();
-            let kinds: BTreeSet<_> = gaps.iter().map(|gap| gap["kind"].as_str().unwrap()).collect();
-            let known = ["run-ended-early", "records-lost", "ledger-open"];
-            assert!(kinds.iter().all(|kind| known.contains(kind)), "{call} {number}: {result}");
-            // A run that reports success has all records.
-            if code == 0 {
-                assert!(kinds.is_empty(), "{call} {number}: {result} {errors}");
-                assert!(records > 0);
-            } else {
-                assert!(injected, "{call} {number}: {errors}");
-            }
-            if !injected && number > 3 {
-                break;
-            }
-        }
-    }
 }

@@ -8,7 +8,7 @@ use ringtap_flow::FlowRecord;
 use crate::block::{Block, Encode, Payload};
 use crate::encode::as_biflow;
 use crate::shared::Shared;
-use crate::store::{Retry, Store, Unwritten, persist};
+use crate::store::{Retry, Store, Unwritten, finish, persist, tick};
 use crate::sums::{RowSum, Sums};
 use crate::writer::Sink;
 use crate::{Reason, RecordTotals, Sent};
@@ -119,6 +119,8 @@ pub(crate) struct RowSink {
     seconds: u32,
     /// The file is complete, but could not be renamed.
     unnamed: bool,
+    /// The store failed at the last second.
+    ticks_failed: bool,
     /// Why nothing is written any more.
     over: Option<Reason>,
 }
@@ -137,6 +139,7 @@ impl RowSink {
             in_file: RecordTotals::default(),
             seconds: 0,
             unnamed: false,
+            ticks_failed: false,
             over: None,
         }
     }
@@ -232,8 +235,12 @@ impl RowSink {
     /// Renames a complete file.
     fn name(&mut self, shared: &Shared) -> Result<(), Reason> {
         if self.unnamed {
-            self.store.finish().map_err(|error| failed(&error, shared))?;
+            let was_failing = shared.is_failing();
+            finish(shared, || self.store.finish())?;
             self.unnamed = false;
+            if was_failing {
+                shared.works();
+            }
         }
         Ok(())
     }
@@ -272,9 +279,7 @@ impl Sink for RowSink {
     }
 
     fn tick(&mut self, shared: &Shared) {
-        if let Err(error) = self.store.tick() {
-            shared.fails(&error);
-        }
+        tick(&mut *self.store, &mut self.ticks_failed, shared);
         self.seconds += 1;
         if self.seconds >= SECONDS
             && !self.rows.is_empty()

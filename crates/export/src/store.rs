@@ -12,6 +12,10 @@ use crate::sums::Sums;
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
+/// How often a regular file is tried again once the run ends, if it did not fail before: a disk may fail once, and a full
+/// one is not waited for.
+const LAST_TRIES: u32 = 3;
+
 /// Bytes of one write to a pipe: a page, because a reader frees one page of a pipe after another.
 const PIECE: usize = 4096;
 
@@ -143,17 +147,70 @@ pub(crate) fn persist(
     shared: &Shared,
     retry: Retry,
 ) -> Result<(), Unwritten> {
-    let mut pause = PAUSE_MIN;
+    let (mut pause, mut last) = (PAUSE_MIN, LastTries::new(shared));
     loop {
         match write_on(store, &mut octets, shared) {
-            Err(Reason::Failed) if !shared.is_ending() && !shared.over() => {}
+            Err(Reason::Failed) if !shared.is_ending() && !shared.over() => {
+                shared.pause(pause);
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+            Err(Reason::Failed) if store.is_regular() && last.wait(shared) => {}
             done => return done.map_err(Unwritten::Lost),
         }
-        shared.pause(pause);
         if retry == Retry::UntilRenewal && store.is_regular() && shared.take_renewal() {
             return Err(Unwritten::Renewal);
         }
-        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+/// Finishes a file, by `finish`. Once the run ends, tries it again after a failure.
+pub(crate) fn finish(
+    shared: &Shared,
+    mut finish: impl FnMut() -> io::Result<()>,
+) -> Result<(), Reason> {
+    let mut last = LastTries::new(shared);
+    let mut finished = finish();
+    while let Err(error) = &finished {
+        shared.fails(error);
+        if !shared.is_ending() || !last.wait(shared) {
+            return Err(Reason::Failed);
+        }
+        finished = finish();
+        if finished.is_ok() {
+            shared.works();
+        }
+    }
+    Ok(())
+}
+
+/// A second has passed. `failed`: at the second before, the store failed.
+pub(crate) fn tick(store: &mut dyn Store, failed: &mut bool, shared: &Shared) {
+    match store.tick() {
+        Err(error) => {
+            shared.fails(&error);
+            *failed = true;
+        }
+        Ok(()) if std::mem::take(failed) => shared.works(),
+        Ok(()) => {}
+    }
+}
+
+/// The tries that are left once the run ends.
+struct LastTries(u32);
+
+impl LastTries {
+    fn new(shared: &Shared) -> Self {
+        Self(if shared.is_failing() { 0 } else { LAST_TRIES })
+    }
+
+    /// Pauses before the next one. Returns false if none is left.
+    fn wait(&mut self, shared: &Shared) -> bool {
+        let is_left = self.0 > 0 && !shared.over();
+        if is_left {
+            self.0 -= 1;
+            shared.pause(PAUSE_MIN);
+        }
+        is_left
     }
 }
 
@@ -161,25 +218,37 @@ pub(crate) fn persist(
 mod tests {
     use super::*;
 
-    /// Stores the written octets; the second write fails.
+    /// Stores the written octets; these attempts fail.
     struct Notes {
         regular: bool,
-        attempts: usize,
+        attempts: u32,
+        failing: std::ops::Range<u32>,
         taken: Vec<Vec<u8>>,
+    }
+
+    impl Notes {
+        fn new(regular: bool, failing: std::ops::Range<u32>) -> Self {
+            Self { regular, attempts: 0, failing, taken: Vec::new() }
+        }
+
+        fn attempt(&mut self) -> io::Result<()> {
+            self.attempts += 1;
+            if self.failing.contains(&self.attempts) {
+                return Err(ErrorKind::StorageFull.into());
+            }
+            Ok(())
+        }
     }
 
     impl Store for Notes {
         fn write(&mut self, octets: &[u8]) -> io::Result<()> {
-            self.attempts += 1;
-            if self.attempts == 2 {
-                return Err(ErrorKind::StorageFull.into());
-            }
+            self.attempt()?;
             self.taken.push(octets.to_vec());
             Ok(())
         }
 
         fn finish(&mut self) -> io::Result<()> {
-            Ok(())
+            self.attempt()
         }
 
         fn is_regular(&self) -> bool {
@@ -195,11 +264,47 @@ mod tests {
     fn a_pipe_is_written_page_by_page_and_nothing_twice() {
         let octets: Vec<u8> = (0..10_000).map(|number: u32| number as u8).collect();
         for (regular, pieces) in [(false, &[4096, 4096, 1808][..]), (true, &[10_000])] {
-            let mut store = Notes { regular, attempts: 0, taken: Vec::new() };
+            let mut store = Notes::new(regular, 2..3);
             let shared = Shared::new("test".into(), wait_policy(&store), true);
             assert_eq!(persist(&mut store, &octets, &shared, Retry::UntilEnd), Ok(()));
             assert_eq!(store.taken.concat(), octets);
             assert!(store.taken.iter().map(Vec::len).eq(pieces.iter().copied()));
         }
+    }
+
+    #[test]
+    fn at_the_end_a_file_is_tried_again_a_few_times_and_a_pipe_is_not() {
+        let most = LAST_TRIES + 1;
+        for (regular, failing, attempts, works) in
+            [(true, most, most, true), (true, most + 1, most, false), (false, 2, 1, false)]
+        {
+            let new = || {
+                let store = Notes::new(regular, 1..failing);
+                let shared = Shared::new("test".into(), wait_policy(&store), false);
+                shared.end();
+                (store, shared)
+            };
+            let (mut store, shared) = new();
+            let written = persist(&mut store, b"line", &shared, Retry::UntilEnd);
+            assert_eq!((written.is_ok(), store.attempts), (works, attempts));
+            assert_eq!(shared.is_failing(), !works);
+            if !works {
+                // Further octets are tried once.
+                store.failing = 1..u32::MAX;
+                assert!(persist(&mut store, b"next", &shared, Retry::UntilEnd).is_err());
+                assert_eq!(store.attempts, attempts + 1);
+            }
+            if regular {
+                let (mut store, shared) = new();
+                let finished = finish(&shared, || store.finish());
+                assert_eq!((finished.is_ok(), store.attempts), (works, attempts));
+                assert_eq!(shared.is_failing(), !works);
+            }
+        }
+        // Before the end, a file that cannot be finished is continued.
+        let mut store = Notes::new(true, 1..2);
+        let shared = Shared::new("test".into(), wait_policy(&store), false);
+        assert_eq!(finish(&shared, || store.finish()), Err(Reason::Failed));
+        assert_eq!((store.attempts, shared.is_failing()), (1, true));
     }
 }

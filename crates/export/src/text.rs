@@ -6,7 +6,7 @@ use ringtap_flow::{Event, FlowRecord};
 use crate::block::{Block, Encode, Payload};
 use crate::encode::as_biflow;
 use crate::shared::Shared;
-use crate::store::{Retry, Store, Unwritten, persist, write_once};
+use crate::store::{Retry, Store, Unwritten, finish, persist, tick, write_once};
 use crate::writer::Sink;
 use crate::{Reason, RecordTotals, Sent};
 
@@ -176,10 +176,9 @@ impl<I> LineSink<I> {
             count(&rest, shared);
         }
         // The lines are useful even without the tail.
-        if let Err(error) = self.store.finish() {
-            shared.fails(&error);
+        if let Err(reason) = finish(shared, || self.store.finish()) {
             self.unnamed = true;
-            return Err(Reason::Failed);
+            return Err(reason);
         }
         (self.headed, self.latest_ns) = (false, 0);
         if std::mem::take(&mut self.unnamed) && complete.is_ok() {
@@ -209,9 +208,7 @@ impl<I: Item> Sink for LineSink<I> {
     }
 
     fn tick(&mut self, shared: &Shared) {
-        if let Err(error) = self.store.tick() {
-            shared.fails(&error);
-        }
+        tick(&mut *self.store, &mut self.unnamed, shared);
     }
 
     fn store(&mut self) -> Option<&mut dyn Store> {

@@ -396,7 +396,8 @@ mod tests {
         create(folder.path(), None).unwrap().keep();
         let layout = Layout::new(folder.path(), "edge", 300).unwrap();
         let (keep, start) = (retention::Retention::default(), Start::default());
-        let stored = Stored::open(StoreOptions { layout, keep, start }).unwrap();
+        let stored =
+            Stored::open(StoreOptions { layout, keep, start, names_bytes: 1 << 20 }).unwrap();
         stored.begin().unwrap();
         let names = stored.file_names(Kind::Events).unwrap();
         let kept = KeepFree::Bytes(u64::MAX);

@@ -148,7 +148,7 @@ impl Layout {
 }
 
 /// What comes before a number at the end of a name.
-fn numbered(name: &str) -> Option<&str> {
+pub(crate) fn numbered(name: &str) -> Option<&str> {
     let (name, number) = name.rsplit_once('.')?;
     number.bytes().all(|byte| byte.is_ascii_digit()).then_some(name)
 }

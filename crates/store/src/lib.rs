@@ -19,6 +19,7 @@ mod layout;
 mod lock;
 mod manifest;
 mod measure;
+mod names;
 mod open_file;
 mod record_file;
 mod store;

@@ -1,11 +1,11 @@
 //! The store of a run: the lock of its probe, its manifest, its files.
 
-use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
 
 use ringtap_export::Cut;
 use ringtap_program::leftovers;
@@ -13,16 +13,23 @@ use ringtap_program::pattern::Pattern;
 use ringtap_program::retention::{Own, Retention, walk};
 use ringtap_terminal::console::{note, print_message};
 use ringtap_terminal::numbers::{bytes, count};
-use sha2::{Digest as _, Sha256};
 
 use crate::clock;
 use crate::layout::{Kind, Layout};
 use crate::lock::Lock;
 use crate::manifest::{
-    Counts, FileLine, Line, Manifest, Start, What, each_line, files, seconds_of,
+    Counts, FileLine, Line, Manifest, Start, What, count_lines, each_line, files, seconds_of,
 };
 use crate::measure::measure;
+use crate::names::{Names, part};
 use crate::record_file::FileNames;
+
+/// How often the last line is tried again, and the pause between.
+const LAST_TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The number of a name that a manifest lists. Others have the time when they were removed.
+const LISTED: u64 = u64::MAX;
 
 /// Reads the counts of a run.
 pub type Counting = Box<dyn Fn() -> Counts + Send + Sync>;
@@ -36,6 +43,8 @@ pub struct StoreOptions {
     pub keep: Retention,
     /// About the run.
     pub start: Start,
+    /// Most bytes for the names of files while the store is opened.
+    pub names_bytes: u64,
 }
 
 /// A store, open for the files of a probe.
@@ -76,7 +85,7 @@ impl Store {
     /// # Errors
     /// Another process writes the probe's files; that of the system.
     pub fn open(options: StoreOptions) -> io::Result<Arc<Self>> {
-        let StoreOptions { layout, keep, mut start } = options;
+        let StoreOptions { layout, keep, mut start, names_bytes } = options;
         let (lock, beat) = Lock::take(&layout)?;
         let opened = Manifest::open(&layout)?;
         let warn = |text: &str| {
@@ -102,7 +111,7 @@ impl Store {
         };
         let mut until = opened.last.as_ref().map(|line| line.time.max(beat));
         start.ended = opened.last.map(|line| matches!(line.what, What::End(_)));
-        for line in store.unlisted(store.complete()?)? {
+        for line in store.unlisted(store.complete()?, names_bytes)? {
             let path = store.layout.root.join(&line.file);
             let written = fs::metadata(path)?.modified().map(seconds_of)?;
             until = until.max(Some(written));
@@ -133,12 +142,20 @@ impl Store {
         Kind::ALL.into_iter().find(|kind| self.layout.pattern(*kind) == path)
     }
 
-    /// Ends the run in the manifest.
+    /// Ends the run in the manifest. If that fails, tries it again: a disk may fail once.
     ///
     /// # Errors
     /// That of the system.
     pub fn end(&self, counts: Counts) -> io::Result<()> {
-        self.append(What::End(counts))
+        let end = What::End(counts);
+        let mut ended = self.append(end.clone());
+        for _ in 0..LAST_TRIES {
+            if ended.is_err() {
+                std::thread::sleep(PAUSE);
+                ended = self.append(end.clone());
+            }
+        }
+        ended
     }
 
     /// Whether packets have the time of the clock.
@@ -196,39 +213,57 @@ impl Store {
         FileNames::new(&self.layout.pattern(kind), rotate_ns).map_err(io::Error::other)
     }
 
-    /// Lines for files of the probe that the manifest does not have: their process ended before it wrote them.
-    fn unlisted(&self, completed: Vec<leftovers::Completed>) -> io::Result<Vec<FileLine>> {
-        let (mut listed, mut removed) = (HashSet::new(), HashMap::new());
-        for (_, path) in files(&self.layout)? {
-            each_line(&path, |_, _, line| match line {
-                Ok(Line { what: What::File(line), .. }) => {
-                    removed.remove(&line.file);
-                    listed.insert(short_hash(&line.file));
-                }
-                Ok(Line { what: What::Removed { file }, time, .. }) => {
-                    listed.remove(&short_hash(&file));
-                    removed.insert(file, time);
-                }
-                _ => {}
-            })?;
+    /// Lines for files of the probe that the manifest does not have: their process ended before it wrote them. Names take
+    /// at most `names_bytes` at a time: of more, one part after another is compared.
+    fn unlisted(
+        &self,
+        completed: Vec<leftovers::Completed>,
+        names_bytes: u64,
+    ) -> io::Result<Vec<FileLine>> {
+        let written = files(&self.layout)?;
+        let mut most_names = 0;
+        for (_, path) in &written {
+            most_names += count_lines(path)?;
         }
+        let most = Names::most(names_bytes);
+        let parts = most_names.div_ceil(most).max(1);
         let mut lines = Vec::new();
-        for (kind, pattern) in Kind::ALL.into_iter().zip(&self.patterns) {
-            self.walk(pattern, |path, data| {
-                let file = path.to_string_lossy().into_owned();
-                let path = self.layout.root.join(path);
-                // Its process ended between the line and the removal.
-                let is_left = removed.get(&file).is_some_and(|time| {
-                    data.modified().is_ok_and(|at| seconds_of(at) <= *time)
-                        && !completed.iter().any(|one| one.path == path)
-                });
-                if is_left {
-                    // If that fails, the next start tries it again.
-                    let _ = fs::remove_file(path);
-                } else if !listed.contains(&short_hash(&file)) {
-                    lines.push((kind, file));
-                }
-            })?;
+        for at in 0..parts {
+            let is_here = |name: &str| part(name, parts) == at;
+            let mut names = Names::with_room(&self.layout.probe, most_names.min(most));
+            for (_, path) in &written {
+                each_line(path, |_, _, line| match line {
+                    Ok(Line { what: What::File(line), .. }) if is_here(&line.file) => {
+                        names.insert(&line.file, LISTED);
+                    }
+                    Ok(Line { what: What::Removed { file }, time, .. }) if is_here(&file) => {
+                        names.insert(&file, time.min(LISTED - 1));
+                    }
+                    _ => {}
+                })?;
+            }
+            for (kind, pattern) in Kind::ALL.into_iter().zip(&self.patterns) {
+                self.walk(pattern, |path, data| {
+                    let file = path.to_string_lossy().into_owned();
+                    if !is_here(&file) {
+                        return;
+                    }
+                    let path = self.layout.root.join(path);
+                    let number = names.get(&file);
+                    // Its process ended between the line and the removal.
+                    let is_left = number.is_some_and(|time| {
+                        time != LISTED
+                            && data.modified().is_ok_and(|at| seconds_of(at) <= time)
+                            && !completed.iter().any(|one| one.path == path)
+                    });
+                    if is_left {
+                        // If that fails, the next start tries it again.
+                        let _ = fs::remove_file(path);
+                    } else if number != Some(LISTED) {
+                        lines.push((kind, file));
+                    }
+                })?;
+            }
         }
         lines.sort();
         let rotate_s = self.layout.rotate_s;
@@ -329,16 +364,10 @@ pub(crate) fn now() -> u64 {
     seconds_of(clock::now())
 }
 
-/// A few bytes instead of a name.
-fn short_hash(name: &str) -> u64 {
-    let hash: [u8; 32] = Sha256::digest(name.as_bytes()).into();
-    hash[..8].iter().fold(0, |all, byte| all << 8 | u64::from(*byte))
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::UNIX_EPOCH;
 
     use super::*;
     use crate::create;
@@ -346,7 +375,7 @@ mod tests {
     fn open(root: &Path) -> io::Result<Arc<Store>> {
         let layout = Layout::new(root, "edge", 300).unwrap();
         let (keep, start) = (Retention::default(), Start::default());
-        let store = Store::open(StoreOptions { layout, keep, start })?;
+        let store = Store::open(StoreOptions { layout, keep, start, names_bytes: 1 << 20 })?;
         store.begin()?;
         Ok(store)
     }
@@ -407,5 +436,52 @@ mod tests {
         drop(open(folder.path()).unwrap());
         assert!(!removed.exists() && victim.exists());
         assert!(day.join("1005-edge.parquet").exists());
+    }
+
+    #[test]
+    fn names_without_room_are_compared_in_parts() {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), None).unwrap().keep();
+        let layout = Layout::new(folder.path(), "edge", 60).unwrap();
+        let events = folder.path().join("events/2026/11/26");
+        fs::create_dir_all(&events).unwrap();
+        let path =
+            |minute: u32| events.join(format!("{:04}-edge.json", minute / 60 * 100 + minute % 60));
+        for minute in 0..100 {
+            fs::write(path(minute), "{}\n".repeat(minute as usize + 1)).unwrap();
+        }
+        let rows = |names_bytes| {
+            let (keep, start) = (Retention::default(), Start::default());
+            let options = StoreOptions { layout: layout.clone(), keep, start, names_bytes };
+            drop(Store::open(options).unwrap());
+            let mut rows = Vec::new();
+            for (_, path) in files(&layout).unwrap() {
+                each_line(&path, |_, _, line| {
+                    if let What::File(line) = line.unwrap().what {
+                        rows.push(line.rows);
+                    }
+                })
+                .unwrap();
+            }
+            rows
+        };
+        // The manifest lists all, in the order of their names.
+        let all: Vec<_> = (1..=100).collect();
+        assert_eq!(rows(1 << 20), all);
+        // Then some are not in it, and one was to be removed.
+        let manifest = files(&layout).unwrap().remove(0).1;
+        let text = fs::read_to_string(&manifest).unwrap();
+        let kept: Vec<_> = text.lines().filter(|line| !line.contains("7-edge.json")).collect();
+        fs::write(&manifest, kept.join("\n") + "\n").unwrap();
+        let removed = What::Removed { file: "events/2026/11/26/0042-edge.json".into() };
+        Manifest::open(&layout).unwrap().manifest.append(removed, now() + 60).unwrap();
+        let found = rows(1);
+        let last: Vec<_> = (1..=10).map(|at| at * 10 - 2).collect();
+        assert_eq!(
+            found[..90],
+            all.iter().copied().filter(|row| row % 10 != 8).collect::<Vec<_>>()
+        );
+        assert_eq!(found[90..], last);
+        assert!(!path(42).exists() && path(41).exists());
     }
 }

@@ -4,7 +4,7 @@
 use super::{Notice, Target, count_lost, count_sent};
 use crate::Reason;
 use crate::shared::Shared;
-use crate::store::{Retry, Store, Unwritten, persist};
+use crate::store::{Retry, Store, Unwritten, finish, persist, tick};
 
 pub(crate) struct FileTarget {
     store: Box<dyn Store>,
@@ -12,12 +12,14 @@ pub(crate) struct FileTarget {
     every_ns: Option<u64>,
     /// The number of the current period since 1970.
     period: Option<u64>,
+    /// The store failed at the last second.
+    ticks_failed: bool,
     reader_gone: bool,
 }
 
 impl FileTarget {
     pub(crate) fn new(store: Box<dyn Store>, every_ns: Option<u64>) -> Self {
-        Self { store, every_ns, period: None, reader_gone: false }
+        Self { store, every_ns, period: None, ticks_failed: false, reader_gone: false }
     }
 
     /// Begins the period of an alert. An earlier one does not begin again, because the ends of alerts may be found late.
@@ -55,14 +57,13 @@ impl Target for FileTarget {
     }
 
     fn tick(&mut self, shared: &Shared) {
-        if let Err(error) = self.store.tick() {
-            shared.fails(&error);
-        }
+        tick(&mut *self.store, &mut self.ticks_failed, shared);
     }
 
     fn finish(&mut self, shared: &Shared) {
-        if let Err(error) = self.store.close() {
-            shared.fails(&error);
+        let closed = finish(shared, || self.store.close());
+        if closed.is_ok() && self.ticks_failed {
+            shared.works();
         }
     }
 

@@ -21,7 +21,7 @@ use ringtap_base::civil;
 use rustix::fs::OFlags;
 
 pub use line::{Counts, FileLine, Flows, Line, Packets, Records, Start, What};
-pub(crate) use read::{Manifests, each_line, files, hash, hex};
+pub(crate) use read::{Manifests, count_lines, each_line, files, hash, hex};
 
 use crate::layout::Layout;
 

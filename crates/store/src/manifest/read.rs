@@ -77,6 +77,21 @@ fn day(date: (u32, u32, u32)) -> Option<u64> {
     (guess..guess + 31 * 12 + u64::from(year)).find(|day| ringtap_base::civil(*day) == date)
 }
 
+/// The number of lines of a manifest.
+///
+/// # Errors
+/// That of the system.
+pub(crate) fn count_lines(path: &Path) -> io::Result<u64> {
+    let mut file = BufReader::new(File::open(path)?);
+    let mut lines = 0;
+    while let piece @ [_, ..] = file.fill_buf()? {
+        let len = piece.len();
+        lines += piece.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        file.consume(len);
+    }
+    Ok(lines)
+}
+
 /// Reads the lines of a manifest. `found` gets the number of the line in its file, its text, and the line or why it is
 /// none. A last line without its end is left out; then true is returned.
 ///

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::gap::{Gap, GapKind};
 use crate::arrived;
+use crate::layout::Kind;
 use crate::manifest::{Line, What};
 
 /// The longest interval that is compared. If files of many lengths have no shorter one in common, all is one interval.
@@ -134,7 +135,7 @@ fn differs([made, arrived]: [Sum; 2], all_fields: bool) -> Option<Gap> {
     } else {
         return None;
     };
-    Some(Gap::new("", kind, text).count(number))
+    Some(Gap::new("", kind, text).output(Kind::Flows.folder()).count(number))
 }
 
 #[cfg(test)]

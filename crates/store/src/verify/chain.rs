@@ -11,20 +11,23 @@ use crate::manifest::{Line, What, each_line, hash};
 /// Most lines of a file that cannot be read and are gaps of their own.
 const MOST_DAMAGED: u64 = 100;
 
+/// Where a line is: the number of its manifest among those of a probe, and its number there.
+pub(super) type Place = (usize, u64);
+
 /// Reads the lines of a probe in order, and adds gaps of the chain. `found` gets each line that can be read, with its
-/// hash. `running`: a process may be writing the last line.
+/// place and its hash. `running`: a process may be writing the last line.
 pub(super) fn read(
     probe: &str,
     paths: &[PathBuf],
     running: bool,
     gaps: &mut Vec<Gap>,
-    mut found: impl FnMut(Line, &str, &mut Vec<Gap>),
+    mut found: impl FnMut(Line, Place, &str, &mut Vec<Gap>),
 ) -> io::Result<()> {
     let mut last: Option<(u64, String)> = None;
     let mut removed_manifests = false;
     // The number of the first line, if it is not 1.
     let mut begins_at = None;
-    for path in paths {
+    for (at, path) in paths.iter().enumerate() {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut damaged = 0;
         let torn = each_line(path, |number, text, line| {
@@ -66,7 +69,7 @@ pub(super) fn read(
             removed_manifests |=
                 matches!(&line.what, What::Removed { file } if file.ends_with(".jsonl"));
             last = Some((line.n, own.clone()));
-            found(line, &own, gaps);
+            found(line, (at, number), &own, gaps);
         })?;
         if let Some(more) = u64::checked_sub(damaged, MOST_DAMAGED + 1) {
             let text = format!("{} more lines cannot be read", count(more + 1));

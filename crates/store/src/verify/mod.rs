@@ -65,7 +65,7 @@ pub fn verify(request: &Request) -> io::Result<Verified> {
         manifests.retain(|probe, _| probe == only);
     }
     let mut verified = Verified { probes: Vec::new(), arrived: None, gaps: Vec::new() };
-    let mut files = Files::new(&root, only.as_deref());
+    let mut files = Files::new(&root, only.as_deref(), &manifests);
     let mut made = against::Made::default();
     let mut expected: BTreeSet<_> = request.expected.iter().collect();
     for (name, paths) in &manifests {
@@ -75,13 +75,13 @@ pub fn verify(request: &Request) -> io::Result<Verified> {
         let mut probe = Probe { name: name.clone(), ..Probe::default() };
         let gaps = &mut verified.gaps;
         let mut runs = Runs::new(name);
-        chain::read(name, paths, running, gaps, |line, hash, gaps| {
+        chain::read(name, paths, running, gaps, |line, place, hash, gaps| {
             probe.lines += 1;
             hash.clone_into(&mut probe.head);
             expected.remove(&probe.head);
             let first = probe.times.map_or(line.time, |[first, _]| first);
             probe.times = Some([first, line.time]);
-            files.take(name, &line, gaps);
+            files.take(name, &line, place, gaps);
             if !request.against.is_empty() {
                 made.take(&line);
             }
@@ -120,15 +120,17 @@ fn leave_changes(root: &Path, probe: &str, gaps: &mut Vec<Gap>) -> io::Result<()
     let is_change = |gap: &Gap| {
         gap.probe == probe && matches!(gap.kind, GapKind::FileMissing | GapKind::FileUnlisted)
     };
-    if !gaps.iter().any(is_change) {
+    let of_change = |gap: &Gap| gap.file.clone().filter(|_| is_change(gap));
+    let changes: HashSet<_> = gaps.iter().filter_map(of_change).collect();
+    if changes.is_empty() {
         return Ok(());
     }
     let (mut listed, mut removed) = (HashSet::new(), HashSet::new());
     for path in Manifests::of(root)?.0.get(probe).into_iter().flatten() {
         each_line(path, |_, _, line| match line.map(|line| line.what) {
-            Ok(What::File(line)) => drop(listed.insert(line.file)),
-            Ok(What::Removed { file }) => drop(removed.insert(file)),
-            Ok(What::Start(_) | What::End(_)) | Err(_) => {}
+            Ok(What::File(line)) if changes.contains(&line.file) => drop(listed.insert(line.file)),
+            Ok(What::Removed { file }) if changes.contains(&file) => drop(removed.insert(file)),
+            Ok(_) | Err(_) => {}
         })?;
     }
     gaps.retain(|gap| {
