@@ -21,6 +21,9 @@ impl RecordDigest {
         if let Some(tcp) = &record.tcp {
             hasher.update(tcp.canonical());
         }
+        if let Some(times) = &record.responses {
+            hasher.update(times.canonical());
+        }
         let hash = hasher.finalize();
         let (words, _) = hash.as_chunks::<8>();
         for (sum, word) in self.0.iter_mut().zip(words) {

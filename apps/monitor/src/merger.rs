@@ -302,7 +302,7 @@ impl Merger for MonitorMerger {
                 state.part = parts.next;
                 state.from_ns = parts.until_ns.unwrap_or(state.from_ns);
             } else {
-                let tables = state::tables_of(state::saved(on), true);
+                let tables = state::tables_of(state::saved(on), state::Content::NOW);
                 let volumes = state::image(&[], &tables, |table, rows| {
                     if *table == PROTOCOLS || *table == INTERVALS {
                         self.volumes.save(table, rows);

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use ringtap_extract::{Payload, Payloads};
+use ringtap_extract::{Kind, Payload, Payloads};
 use ringtap_io::bpf::Expression;
 use ringtap_stage::{Attachments, Burst};
 use ringtap_wire::{Decoded, Decoder, Flags, LinkType, PacketRecord, Segment, selection_hash};
@@ -212,7 +212,15 @@ impl Frames {
         let Some(payload) = self.decoder.payload(frame.link, frame.data, record) else { return };
         let ringtap_wire::Payload { bytes, sequence } = payload;
         let payload = Payload { record, bytes, sequence };
-        self.payloads.read(&payload, &mut |kind, value| attachments.push(at, kind as u8, value));
+        let mut any = false;
+        self.payloads.read(&payload, &mut |kind, value| {
+            any |= kind == Kind::Protocol;
+            attachments.push(at, kind as u8, value)
+        });
+        if let Some(began_ns) = self.payloads.began_ns().filter(|_| any) {
+            // Without room, the message seems to begin in this packet.
+            let _ = attachments.push(at, Kind::BEGAN, &began_ns.to_le_bytes());
+        }
     }
 
     /// Begins the next turn of a kind of table.

@@ -132,6 +132,15 @@ const KEPT: usize = {
 };
 
 impl Kind {
+    /// The number of an attachment that is no fact: the time of the first packet of the packet's first message, if that is
+    /// an earlier one; see [`Kind::time`].
+    pub const BEGAN: u8 = u8::MAX - 1;
+
+    /// The time of an attachment of the kind [`Kind::BEGAN`], nanoseconds since 1970, little-endian.
+    pub fn time(bytes: &[u8]) -> Option<u64> {
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    }
+
     /// The kinds that flows keep, in order of their numbers.
     pub const KEPT: [Self; KEPT] = *Self::ALL.first_chunk().unwrap();
 

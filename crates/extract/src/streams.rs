@@ -100,7 +100,8 @@ pub(crate) struct Stream {
     pub(crate) bytes: Vec<u8>,
     /// The sequence number after `bytes`.
     next: u32,
-    start_ns: u64,
+    /// The time of its first packet.
+    pub(crate) start_ns: u64,
     early: Vec<(u32, Vec<u8>)>,
     slot: u16,
     parses: u32,
@@ -111,11 +112,14 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Drops messages that were read; the next one is of this protocol.
-    pub(crate) fn skip(&mut self, len: usize, protocol: usize) {
+    /// Drops messages that were read; the next one is of this protocol, and begins in a packet of this time.
+    pub(crate) fn skip(&mut self, len: usize, protocol: usize, ts_ns: u64) {
         self.decided |= len > 0 || self.bytes.len() >= LOOKED_AT;
         self.protocol = protocol;
         self.bytes.drain(..len);
+        if len > 0 {
+            self.start_ns = ts_ns;
+        }
         self.start = self.start.wrapping_add(len as u32);
     }
 

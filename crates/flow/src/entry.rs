@@ -416,6 +416,7 @@ impl<E: Ends> Entry<E> {
             facts: Facts::default(),
             application: None,
             tcp: None,
+            responses: None,
             origins: None,
             part: None,
         }

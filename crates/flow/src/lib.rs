@@ -22,6 +22,7 @@ mod observer;
 mod origin;
 mod parts;
 mod record;
+mod responses;
 mod shelf;
 mod sink;
 mod slices;
@@ -38,6 +39,7 @@ pub use observer::{Observer, Slice};
 pub use origin::Origin;
 pub use parts::PART_BYTES;
 pub use record::{EndReason, FlowRecord, Initiator, Part};
+pub use responses::{Exchange, RESPONSE_BYTES, Response, ResponseTimes};
 pub use ringtap_extract::{
     Application, ApplicationReason, Facts, Keep, Kind, LABEL_MAX, Label, Names, Type, Values,
 };

@@ -2,7 +2,7 @@
 
 use ringtap_wire::PacketRecord;
 
-use crate::FlowRecord;
+use crate::{FlowRecord, Response};
 
 /// Which packets of its flow a slice has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,9 @@ pub trait Observer {
     /// The packets and octets of a flow in one interval, if flows are sliced ([`crate::FlowTable::with_slices`]); the rest
     /// of the record is that of the flow so far, with the application that follows from its facts so far.
     fn slice(&mut self, _record: &FlowRecord, _of: Slice) {}
+
+    /// A response was measured, if response times are ([`crate::FlowTable::with_tcp`]).
+    fn response(&mut self, _response: Response) {}
 
     /// A flow ended with this stamp, or was cut by the active timeout.
     fn ended(&mut self, record: &FlowRecord, stamp: u16);

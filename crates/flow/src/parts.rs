@@ -14,7 +14,7 @@
 
 use ringtap_extract::Facts;
 
-use crate::{EndReason, FlowRecord, History, Part, TcpPerformance};
+use crate::{EndReason, FlowRecord, History, Part, ResponseTimes, TcpPerformance};
 
 /// What was reported of a live flow, and the part that is counted now.
 #[derive(Debug)]
@@ -50,6 +50,7 @@ struct Earlier {
     history: History,
     end_reason: EndReason,
     tcp: Option<Box<TcpPerformance>>,
+    responses: Option<ResponseTimes>,
 }
 
 /// Most bytes that a flow takes more if it is cut, with what the allocator adds.
@@ -143,6 +144,7 @@ impl Reported {
             tos: whole.tos,
             history: whole.history,
             tcp: whole.tcp.map(Box::new),
+            responses: whole.responses,
         }));
         (self.facts, self.beyond, self.open) = (facts as u16, beyond, false);
     }
@@ -171,6 +173,7 @@ impl Reported {
             tos: earlier.tos,
             history: earlier.history,
             tcp: earlier.tcp.as_deref().copied(),
+            responses: earlier.responses,
             // The entry keeps these.
             icmp_type_code: last.icmp_type_code,
             initiator: last.initiator,

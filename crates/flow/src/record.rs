@@ -5,7 +5,7 @@ use ringtap_extract::{Application, Facts};
 use ringtap_wire::{Path, Tunnel, TunnelKind};
 
 use crate::fields::Fields;
-use crate::{FlowKey, History, IpVersion, Origin, TcpPerformance};
+use crate::{FlowKey, History, IpVersion, Origin, ResponseTimes, TcpPerformance};
 
 /// Why a flow ended (IPFIX flowEndReason, element 136).
 #[repr(u8)]
@@ -101,6 +101,8 @@ pub struct FlowRecord {
     pub application: Option<Application>,
     /// The performance of its TCP connection, if it is measured.
     pub tcp: Option<TcpPerformance>,
+    /// The response times of its server, if they are measured and there was a response.
+    pub responses: Option<ResponseTimes>,
     /// The origins of source and destination, if an output adds them and any is known.
     pub origins: Option<Box<[Origin; 2]>>,
     /// Which part of its flow it is; `None`: a whole flow.
@@ -131,6 +133,7 @@ impl FlowRecord {
             facts: Facts::default(),
             application: None,
             tcp: None,
+            responses: None,
             origins: None,
             part: None,
         }
@@ -138,7 +141,8 @@ impl FlowRecord {
 
     /// A fixed byte string for each record, for digests: little-endian fields in a fixed order. It
     /// contains everything except the facts, whose bytes are [`Facts::bytes`], the application and the origins, which
-    /// follow from the key and the facts, the part, and the performance of TCP ([`TcpPerformance::canonical`]).
+    /// follow from the key and the facts, the part, the performance of TCP ([`TcpPerformance::canonical`]), and the response
+    /// times ([`ResponseTimes::canonical`]).
     pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
         let mut out = [0; Self::CANONICAL_LEN];
         let mut at = 0;
@@ -259,6 +263,10 @@ impl FlowRecord {
         self.facts.join(&later.facts);
         let tcp = later.tcp.filter(|_| !turned);
         self.tcp = match (self.tcp, tcp) {
+            (Some(own), Some(later)) => Some(own.with(later)),
+            (own, later) => own.or(later),
+        };
+        self.responses = match (self.responses, later.responses) {
             (Some(own), Some(later)) => Some(own.with(later)),
             (own, later) => own.or(later),
         };

@@ -7,6 +7,7 @@
 //! first    | first packet's time | …                       8 bytes each, same positions
 //! facts    | facts | …                                     8 bytes each, same positions, as long as needed
 //! tcp      | performance | …                               same positions, if measured (tcp.rs)
+//! requests | what waits for a response | …                 same positions, if measured (responses.rs)
 //! reported | what earlier parts had | …                    same positions, if flows are cut (parts.rs)
 //! sliced   | what earlier slices had | …                   same positions, if flows are sliced (slices.rs)
 //! ```
@@ -27,10 +28,11 @@ use crate::ends::Ends;
 use crate::entry::{Entry, Key};
 use crate::index::Index;
 use crate::parts::Reported;
+use crate::responses::{Data, Requests};
 use crate::slices::{Counted, Sliced};
 use crate::tcp::Connections;
 use crate::timeouts::Class;
-use crate::{EndReason, FlowKey, FlowRecord, Observer, Part, Slice, Timeouts};
+use crate::{EndReason, Exchange, FlowKey, FlowRecord, Observer, Part, Response, Slice, Timeouts};
 
 /// Rules for all flows of a table.
 pub(crate) struct Rules {
@@ -82,12 +84,16 @@ pub(crate) struct Arrival<'a> {
     pub(crate) likely: Option<u32>,
     /// Its TCP segment, if that is measured.
     pub(crate) segment: Option<Segment>,
+    /// Whether facts are attached to it.
+    pub(crate) has_facts: bool,
     /// The following packets that differ from it only in time and length.
     pub(crate) alike: &'a [PacketRecord],
 }
 
 /// Most flows whose memory for facts is kept when they end.
 const SPARE_MAX: usize = 256;
+
+const TCP: u8 = 6;
 
 pub(crate) struct Shelf<E: Ends> {
     index: Index,
@@ -97,6 +103,8 @@ pub(crate) struct Shelf<E: Ends> {
     facts: Vec<Facts>,
     /// Empty unless performance is measured.
     tcp: Connections,
+    /// Empty unless performance is measured.
+    pub(crate) requests: Requests,
     /// Empty unless flows are cut.
     reported: Vec<Reported>,
     /// Empty unless flows are sliced.
@@ -130,6 +138,7 @@ impl<E: Ends> Shelf<E> {
             facts: Vec::new(),
             spare_facts: Vec::new(),
             tcp: Connections::default(),
+            requests: Requests::default(),
             reported,
             sliced: Vec::new(),
             fact_bytes: 0,
@@ -143,6 +152,7 @@ impl<E: Ends> Shelf<E> {
     /// Reserves address space for the performance of this number of flows.
     pub(crate) fn reserve_tcp(&mut self, flows: usize) {
         self.tcp.reserve(flows);
+        self.requests.reserve(flows);
     }
 
     /// Reserves address space for the slices of this number of flows.
@@ -269,6 +279,7 @@ impl<E: Ends> Shelf<E> {
         self.reported[at].add(record, facts);
         self.entries[at].clear_packets();
         self.tcp.cut(at);
+        self.requests.cut(at);
     }
 
     /// What the entry has counted, with what was carried over.
@@ -339,6 +350,7 @@ impl<E: Ends> Shelf<E> {
             record.facts = reported.facts_since(facts);
         }
         record.tcp = self.tcp.performance(at);
+        record.responses = self.requests.times(at);
         record
     }
 
@@ -397,6 +409,7 @@ impl<E: Ends> Shelf<E> {
         self.entries.push(Entry::blank(&key));
         if rules.tcp {
             self.tcp.push();
+            self.requests.push();
         }
         if rules.cut_ns > 0 {
             self.reported.push(Reported::NOTHING);
@@ -438,6 +451,7 @@ impl<E: Ends> Shelf<E> {
         }
         let old = self.entries[at];
         self.tcp.restart(at, reason == EndReason::Active);
+        self.requests.restart(at, reason == EndReason::Active);
         let direction = if reason == EndReason::Active {
             self.entries[at] = old.continued(packet);
             direction
@@ -486,6 +500,7 @@ impl<E: Ends> Shelf<E> {
             let first_ns = self.first_ns[at];
             let mut record = entry.record(first_ns, carried, &rules.paths, EndReason::Forced);
             record.tcp = self.tcp.performance(at);
+            record.responses = self.requests.times(at);
             if let Some(reported) = self.reported.get(at) {
                 record = reported.joined(record);
             }
@@ -568,32 +583,25 @@ impl<E: Ends> Shelf<E> {
         let (entry, first_ns) = (&self.entries[at], self.first_ns[at]);
         let mut record = entry.record(first_ns, carried, &rules.paths, reason);
         record.tcp = self.tcp.performance(at);
+        record.responses = self.requests.times(at);
         self.name_application(at, &mut record, rules);
         record.facts = self.take_facts(at);
         record
     }
 
-    /// The position of the flow of the packet just counted.
+    /// The position of the flow of the packet just counted, and the packet's direction.
     pub(crate) fn place_of(
         &self,
         arrival: &Arrival<'_>,
         rules: &Rules,
         same: impl FnMut(u16) -> bool,
-    ) -> Option<usize> {
-        let (at, _) = self.find(&Key::of(arrival.packet, arrival.ports), arrival, rules, same)?;
-        Some(at)
+    ) -> Option<(usize, usize)> {
+        self.find(&Key::of(arrival.packet, arrival.ports), arrival, rules, same)
     }
 
-    /// Whether the sender of a packet of the flow at a position opened its TCP connection; `None`: no SYN was seen.
-    pub(crate) fn is_client(
-        &self,
-        at: usize,
-        arrival: &Arrival<'_>,
-        rules: &Rules,
-    ) -> Option<bool> {
-        let entry = self.entries.get(at)?;
-        let key = Key::of(arrival.packet, arrival.ports);
-        entry.is_client(entry.direction(&key, rules.uniflow)?, rules.uniflow)
+    /// Whether the sender of this direction of the flow at a position opened its TCP connection; `None`: no SYN was seen.
+    pub(crate) fn is_client(&self, at: usize, direction: usize, rules: &Rules) -> Option<bool> {
+        self.entries.get(at)?.is_client(direction, rules.uniflow)
     }
 
     /// Adds a fact to the flow at a position, if it takes at most `room` bytes; `None`: not enough
@@ -634,10 +642,93 @@ impl<E: Ends> Shelf<E> {
         &mut self,
         at: usize,
         direction: usize,
-        packet: &PacketRecord,
+        arrival: &Arrival<'_>,
         segment: &Segment,
+        rules: &Rules,
+        observer: &mut impl Observer,
     ) {
-        self.tcp.on_segment(at, packet, segment, direction);
+        let packet = arrival.packet;
+        let news = self.tcp.on_segment(at, packet, segment, direction);
+        if segment.data_len == 0 {
+            return;
+        }
+        let data = Data { side: direction, ns: packet.ts_ns, news, has_message: arrival.has_facts };
+        let entry = &self.entries[at];
+        let is_client = || entry.is_client(direction, rules.uniflow);
+        if let Some(time_us) = self.requests.on_data(at, &data, is_client) {
+            self.respond(at, direction, Exchange::Tcp, time_us, rules, observer);
+        }
+    }
+
+    /// Handles a fact of a packet in this direction, as far as response times follow from it. `began_ns`: the time of the
+    /// first packet of its message.
+    pub(crate) fn on_message(
+        &mut self,
+        at: usize,
+        direction: usize,
+        (kind, value): (Kind, &[u8]),
+        [began_ns, now_ns]: [u64; 2],
+        rules: &Rules,
+        observer: &mut impl Observer,
+    ) {
+        let own = &mut self.requests;
+        let is_tcp = self.entries[at].key().protocol == TCP;
+        let response = match (kind, value) {
+            (Kind::DnsResponseTime, digits) => {
+                let digits = std::str::from_utf8(digits).ok();
+                digits
+                    .and_then(|digits| digits.parse().ok())
+                    .map(|time_us| (Exchange::Dns, time_us))
+            }
+            _ if !is_tcp => None,
+            (Kind::DnsKind, _) => {
+                own.settle(at);
+                None
+            }
+            (Kind::HttpKind, b"request") | (Kind::TlsKind, b"client") => {
+                own.on_request(at, direction, now_ns, kind == Kind::TlsKind);
+                None
+            }
+            // An interim response (RFC 9110, section 15.2), which another one follows.
+            (Kind::HttpStatus, [b'1', rest @ ..]) if rest != b"01" => None,
+            (Kind::HttpStatus, _) => {
+                let time_us = own.on_response(at, direction, began_ns, false);
+                time_us.map(|time_us| (Exchange::Http, time_us))
+            }
+            (Kind::TlsKind, b"server") => {
+                let time_us = own.on_response(at, direction, began_ns, true);
+                time_us.map(|time_us| (Exchange::Tls, time_us))
+            }
+            _ => None,
+        };
+        if let Some((exchange, time_us)) = response {
+            self.respond(at, direction, exchange, time_us, rules, observer);
+        }
+    }
+
+    /// Adds a response time to its flow, and passes it to the observer. The server sent the packet of this direction.
+    #[cold]
+    fn respond(
+        &mut self,
+        at: usize,
+        direction: usize,
+        exchange: Exchange,
+        time_us: u64,
+        rules: &Rules,
+        observer: &mut impl Observer,
+    ) {
+        self.requests.add(at, time_us);
+        let key = self.entries[at].flow_key();
+        let mut named = FlowRecord::new(key);
+        self.name_application(at, &mut named, rules);
+        observer.response(Response {
+            key,
+            from_source: direction == 0,
+            exchange,
+            time_us,
+            rtt_us: self.tcp.rtt_us(at, 1 - direction),
+            application: named.application,
+        });
     }
 
     /// Adds the entry's counters to the carried-over ones, which cannot overflow.
@@ -675,6 +766,7 @@ impl<E: Ends> Shelf<E> {
             self.facts.swap_remove(at);
         }
         self.tcp.swap_remove(at);
+        self.requests.swap_remove(at);
         if at < self.reported.len() {
             self.reported.swap_remove(at);
         }
@@ -746,6 +838,7 @@ impl<E: Ends> Shelf<E> {
         self.first_ns.truncate(left);
         self.facts.truncate(left);
         self.tcp.truncate(left);
+        self.requests.truncate(left);
         self.reported.truncate(left);
         self.sliced.truncate(left);
         self.sweep_below = None;

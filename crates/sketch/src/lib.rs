@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod apache;
+mod buckets;
 mod candidates;
 mod conservative;
 mod count_min;
@@ -49,6 +50,7 @@ mod space_saving;
 mod table;
 
 pub use apache::{ApacheError, FrequentItems};
+pub use buckets::{bucket_of, middle_of, quantiles};
 pub use candidates::CandidateCountMin;
 pub use conservative::ConservativeCountMin;
 pub use count_min::CountMin;

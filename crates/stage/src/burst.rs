@@ -187,6 +187,19 @@ impl<'a> Cursor<'a> {
         self.take(item).map(|(_, bytes)| bytes)
     }
 
+    /// The bytes of the first attachment of this kind that follows and belongs to this item; nothing is taken.
+    pub fn find(&self, item: usize, kind: u8) -> Option<&'a [u8]> {
+        let Attachments { heads, bytes, .. } = self.attachments;
+        let mut start = self.start;
+        for head in heads[self.at..].iter().take_while(|head| head.item as usize == item) {
+            if head.kind == kind {
+                return bytes.get(start..head.end as usize);
+            }
+            start = head.end as usize;
+        }
+        None
+    }
+
     /// Skips the attachments of items before this position.
     pub fn skip_to(&mut self, item: usize) {
         while self.next_item() < item {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! magic            12 bytes
-//! version           3
+//! version           4
 //! length, CRC-32    4, 4    of the header
 //! header                    any bytes; the caller's
 //! tables            1       their number
@@ -24,7 +24,7 @@ use std::io;
 pub const MAGIC: [u8; 12] = *b"ringtapstate";
 
 /// The version that is written. Older ones are read.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// Most rows of a block.
 pub(crate) const MOST_ROWS: usize = 4096;

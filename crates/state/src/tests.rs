@@ -112,7 +112,7 @@ fn errors_say_what_is_wrong() {
     let mut later = whole.clone();
     later[12] = 9;
     let expected =
-        "the state has version 9, and only versions up to 3 are known: use a later ringtap";
+        "the state has version 9, and only versions up to 4 are known: use a later ringtap";
     assert_eq!(error(&later), expected);
     let unknown = Reader::open(&whole[..], &[&SUMS]).err().unwrap().to_string();
     assert_eq!(unknown, "the state has an unknown table \"bag\"");

@@ -12,6 +12,7 @@ mod live;
 mod oracle;
 mod paths;
 mod payload_truth;
+mod responses;
 mod slices;
 mod tcp;
 mod times;

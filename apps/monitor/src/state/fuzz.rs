@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use ringtap_engine::{Machine, Plan};
 use ringtap_extract::Names;
 
-use super::{Choices, Header, Run, Settings, Span, image, merge_states, report, tables_of};
+use super::{
+    Choices, Content, Header, Run, Settings, Span, image, merge_states, report, tables_of,
+};
 use crate::{Analyses, Options};
 
 /// Reads bytes as a state, and as a script of its rows: reports and merges end in a result or an error.
@@ -53,7 +55,7 @@ fn rows(mut script: &[u8]) -> Vec<u8> {
         until_ns: u64::from(script.first().copied().unwrap_or(0)) << 32,
         lacks: BTreeMap::new(),
     };
-    let tables = tables_of(analyses, true);
+    let tables = tables_of(analyses, Content::NOW);
     let mut all: Vec<Vec<(Vec<u8>, Vec<u8>)>> = vec![Vec::new(); tables.len()];
     let mut take = |length: usize| {
         let (taken, rest) = script.split_at(length.min(script.len()));

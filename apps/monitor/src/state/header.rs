@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use ringtap_state::Schema;
 
-use super::image::{saved, tables_of};
+use super::image::{Content, saved, tables_of};
 use crate::analyses::Scope;
 use crate::options::Options;
 
@@ -40,6 +40,9 @@ pub struct Settings {
     /// Whether volumes are those of the packets of each part; in older states they are those of the flows that ended in it.
     #[serde(default)]
     pub by_time: bool,
+    /// Whether there are response times, which older states lack.
+    #[serde(default)]
+    pub timed: bool,
 }
 
 impl Settings {
@@ -61,6 +64,7 @@ impl Settings {
             filter: run.filter.as_ref().map(|filter| filter.text().to_owned()),
             names: app.names.digest(),
             by_time: true,
+            timed: true,
         }
     }
 
@@ -94,7 +98,7 @@ impl Settings {
     /// The tables of a state.
     pub(super) fn tables(&self) -> Result<Vec<&'static Schema>, MergeError> {
         let on = self.analyses.join(",").parse();
-        on.map(|on| tables_of(saved(on), self.by_time))
+        on.map(|on| tables_of(saved(on), Content { by_time: self.by_time, timed: self.timed }))
             .map_err(|_| MergeError::Damaged("its analyses"))
     }
 

@@ -3,7 +3,7 @@
 use ringtap_state::{Error, Rows, Schema};
 
 use super::early::EARLY_BYTES;
-use super::live::LIVE;
+use super::live::{LIVE, UNTIMED};
 use super::tables::FIRST;
 use crate::analyses::{Analyses, Parts};
 
@@ -23,11 +23,32 @@ pub(crate) fn saved(on: Analyses) -> Analyses {
     Analyses { activity: false, watch: false, ..on }
 }
 
-/// The tables of a state with these analyses, in order; `by_time`: with those of slices alone.
-pub(crate) fn tables_of(on: Analyses, by_time: bool) -> Vec<&'static Schema> {
+/// What a state has, and older ones lack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Content {
+    /// Tables of slices alone.
+    pub(crate) by_time: bool,
+    /// Response times.
+    pub(crate) timed: bool,
+}
+
+impl Content {
+    /// What this program writes.
+    pub(crate) const NOW: Self = Self { by_time: true, timed: true };
+}
+
+/// The tables of a state with these analyses, in order.
+pub(crate) fn tables_of(on: Analyses, content: Content) -> Vec<&'static Schema> {
     let mut all = FIRST.to_vec();
-    all.extend(Parts::tables(on, by_time));
-    all.push(&LIVE);
+    all.extend(Parts::tables(on, content.by_time));
+    all.push(if content.timed { &LIVE } else { &UNTIMED });
+    all
+}
+
+/// The tables that any state may have.
+pub(super) fn known_tables() -> Vec<&'static Schema> {
+    let mut all = tables_of(Analyses { tcp: true, ..Analyses::ALL }, Content::NOW);
+    all.push(&UNTIMED);
     all
 }
 

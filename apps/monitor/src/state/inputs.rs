@@ -8,11 +8,10 @@ use ringtap_state::{Reader, Row, Schema, Writer, merge};
 
 use super::counts::{Counts, Earlier};
 use super::header::{Header, MergeError, RunEnd, Span};
-use super::image::{image, tables_of};
-use super::live::{LIVE, Live};
+use super::image::{image, known_tables};
+use super::live::{Live, is_live};
 use super::saved::SavedParts;
 use super::tables::SUMS;
-use crate::analyses::Analyses;
 use crate::options::Options;
 
 /// States with the same settings, of different parts of runs.
@@ -29,7 +28,7 @@ pub(super) struct Inputs<R> {
 impl<R: Read> Inputs<R> {
     /// Opens states, and merges their headers.
     pub(super) fn open(inputs: Vec<R>) -> Result<Self, MergeError> {
-        let known = tables_of(Analyses { tcp: true, ..Analyses::ALL }, true);
+        let known = known_tables();
         let mut merged: Option<Header> = None;
         let (mut images, mut headers) = (Vec::new(), Vec::new());
         let mut probes = Vec::new();
@@ -70,7 +69,7 @@ impl<R: Read> Inputs<R> {
         mut each: impl FnMut(&Row<'_>) -> Result<(), MergeError>,
     ) -> Result<(), MergeError> {
         let Self { images, superseded, probes, .. } = self;
-        let is_live = *self.tables[at] == LIVE;
+        let is_live = is_live(self.tables[at]);
         let merged = merge(images, at, |image, row| {
             let of = |error: MergeError| error.of(image);
             if is_live {

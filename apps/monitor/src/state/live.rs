@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringtap_flow::{Class, EndReason, Facts, FlowRecord, TcpPerformance, Timeouts};
+use ringtap_flow::{Class, EndReason, Facts, FlowRecord, ResponseTimes, TcpPerformance, Timeouts};
 use ringtap_state::{Row, Rows, Schema};
 
 /// Bytes of the endpoints, in an order that both directions share.
@@ -13,9 +13,21 @@ const TCP: usize = 1 + TcpPerformance::CANONICAL_LEN;
 /// The first time in a canonical record, and the last one behind it.
 const FIRST_NS: usize = 66;
 
+/// Bytes of a key in [`UNTIMED`].
+const UNTIMED_KEY: usize = ENDS + 1 + 8 + 1 + REST + 4 + TCP;
+
 /// The endpoints, the direction, the run, the class, the rest of the record, the number of facts left
-/// out, the performance of TCP; the tail are the facts.
-pub(super) static LIVE: Schema = Schema::many("live", ENDS + 1 + 8 + 1 + REST + 4 + TCP);
+/// out, the performance of TCP, the response times; the tail are the facts.
+pub(super) static LIVE: Schema =
+    Schema::many("live_timed", UNTIMED_KEY + ResponseTimes::CANONICAL_LEN);
+
+/// [`LIVE`] in older states: without response times.
+pub(super) static UNTIMED: Schema = Schema::many("live", UNTIMED_KEY);
+
+/// Whether a table has live flows.
+pub(super) fn is_live(table: &Schema) -> bool {
+    *table == LIVE || *table == UNTIMED
+}
 
 /// A flow that had not ended.
 pub(super) struct Live {
@@ -43,6 +55,16 @@ pub(super) fn ends(key: &ringtap_flow::FlowKey) -> ([u8; ENDS], bool) {
 
 impl Live {
     pub(super) fn save(&self, rows: &mut Rows) {
+        self.push(&self.record.responses.unwrap_or_default().canonical(), rows);
+    }
+
+    /// Adds a row of [`UNTIMED`], as older programs did.
+    #[cfg(test)]
+    pub(super) fn save_untimed(&self, rows: &mut Rows) {
+        self.push(&[], rows);
+    }
+
+    fn push(&self, times: &[u8], rows: &mut Rows) {
         let Self { run, class, record } = self;
         let (ends, forward) = ends(&record.key);
         let mut rest = record.canonical();
@@ -50,7 +72,7 @@ impl Live {
         let duration = record.last_ns.wrapping_sub(record.first_ns);
         rest[FIRST_NS + 8..FIRST_NS + 16].copy_from_slice(&duration.to_le_bytes());
         let tcp = record.tcp.map_or([0; 64], |tcp| tcp.canonical());
-        let key: [&[u8]; 8] = [
+        let key: [&[u8]; 9] = [
             &ends,
             &[u8::from(forward)],
             &run.to_be_bytes(),
@@ -59,6 +81,7 @@ impl Live {
             &record.facts.beyond().to_be_bytes(),
             &[u8::from(record.tcp.is_some())],
             &tcp,
+            times,
         ];
         rows.push(&key, &[], record.facts.bytes());
     }
@@ -78,7 +101,7 @@ impl Live {
         let (canonical, rest) = rest.split_first_chunk::<REST>()?;
         let (beyond, rest) = rest.split_first_chunk()?;
         let (&[measured], rest) = rest.split_first_chunk()?;
-        let tcp = rest.first_chunk()?;
+        let (tcp, times) = rest.split_first_chunk()?;
         let mut bytes = [0; FlowRecord::CANONICAL_LEN];
         let (low, high) = (&ends[1..19], &ends[19..37]);
         let (src, dst) = if forward > 0 { (low, high) } else { (high, low) };
@@ -92,6 +115,8 @@ impl Live {
         record.last_ns = record.first_ns.checked_add(record.last_ns)?;
         record.facts = Facts::restore(row.tail, u32::from_be_bytes(*beyond))?;
         record.tcp = (measured > 0).then(|| TcpPerformance::from_canonical(tcp));
+        // Absent in older states.
+        record.responses = times.first_chunk().and_then(ResponseTimes::from_canonical);
         let class = *Class::ALL.get(usize::from(class))?;
         Some(Self { run: u64::from_be_bytes(*run), class, record })
     }

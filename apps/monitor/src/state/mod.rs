@@ -42,7 +42,7 @@ pub use saved::SavedParts;
 
 pub(crate) use self::early::EARLY_LOST;
 pub(crate) use self::header::RunEnd;
-pub(crate) use self::image::{image, part_bytes, saved, tables_of};
+pub(crate) use self::image::{Content, image, part_bytes, saved, tables_of};
 pub(crate) use self::inputs::write_state;
 pub(crate) use self::parts::{Collector, PACKETS_DROPPED};
 pub(crate) use self::saver::{Metered, Saver, WorkerRows, WorkerState};

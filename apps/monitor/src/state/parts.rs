@@ -15,7 +15,7 @@ use ringtap_stage::Shard;
 
 use super::counts::{Counts, Earlier};
 use super::header::{Header, MergeError, Span};
-use super::image::{image, saved, tables_of};
+use super::image::{Content, image, saved, tables_of};
 use super::inputs::write_images;
 use super::saver::WorkerRows;
 use crate::options::Options;
@@ -54,7 +54,7 @@ impl StatePart {
         let received = earlier.sum("received") + handled;
         let sums = earlier.sums(&Counts { received, ..Counts::default() });
         let lacks = earlier.lacks(BTreeMap::from([(PACKETS_DROPPED, dropped)]));
-        let tables = tables_of(saved(plan.app.analyses), true);
+        let tables = tables_of(saved(plan.app.analyses), Content::NOW);
         let sort = |worker: &mut WorkerRows| {
             let mut rows = std::mem::take(&mut worker.rows).into_iter();
             image(&[], &tables, |_, empty| {

@@ -13,7 +13,7 @@ use ringtap_wire::Paths;
 use super::counts::Counts;
 use super::header::{Header, MergeError};
 use super::inputs::Inputs;
-use super::live::{Joiner, LIVE, Live};
+use super::live::{Joiner, Live, is_live};
 use super::tables::{CONVERSATIONS, CONVERSATIONS_LOST, SUMS, Sums};
 use crate::analyses::Parts;
 use crate::analyses::talkers::PAIRS;
@@ -173,7 +173,7 @@ impl<'a> Restorer<'a> {
             self.load_conversation(row)
         } else if *table == PROTOCOLS || *table == INTERVALS {
             self.volumes.load(table, row)
-        } else if *table == LIVE {
+        } else if is_live(table) {
             self.load_live(row)
         } else {
             if *table == PAIRS {
@@ -206,9 +206,10 @@ impl<'a> Restorer<'a> {
 
     fn load_live(&mut self, row: &Row<'_>) -> Option<()> {
         let flow = Live::load(row)?;
-        let FlowRecord { packets, octets, tcp, .. } = &flow.record;
+        let FlowRecord { packets, octets, tcp, responses, .. } = &flow.record;
         let rtt_ns = tcp.map_or([0; 2], |tcp| tcp.rtt_ns);
-        for number in [packets, octets, &rtt_ns].into_iter().flatten() {
+        let times = responses.map_or([0; 2], |times| [times.sum_us, times.count.into()]);
+        for number in [packets, octets, &rtt_ns, &times].into_iter().flatten() {
             self.count(*number)?;
         }
         let Self { setup, header, sums, parts, joiner, names, .. } = self;
@@ -247,20 +248,24 @@ mod tests {
     use ringtap_flow::Class;
 
     use super::super::header::{Run, Settings, Span};
-    use super::super::image::{image, saved, tables_of};
+    use super::super::image::{Content, image, saved, tables_of};
     use super::super::merge_states;
     use super::*;
 
     /// A state of one live flow of 7 packets, of which a slice has 2; `ended`: of a whole run.
-    fn state(number: u64, by_time: bool, ended: bool) -> Vec<u8> {
+    fn state(number: u64, content: Content, ended: bool) -> Vec<u8> {
+        let Content { by_time, timed } = content;
         let options = Options { names: Names::built_in(), ..Options::default() };
         let machine = Machine { cores: 1, allowed_cores: vec![0], memory_bytes: 1 << 30 };
         let plan = Plan::new(ringtap_engine::Options::default(), options, &machine).unwrap();
         let span = Span { first: 0, last: 0, from_ns: 0, until_ns: 9 };
         let run = Run { probe: "a".into(), parts: vec![span], ended, interrupted: false };
         let mut settings = serde_json::to_value(Settings::of(&plan)).unwrap();
+        // As older programs wrote them.
+        if !timed {
+            settings.as_object_mut().unwrap().remove("timed");
+        }
         if !by_time {
-            // As an older program wrote them.
             settings.as_object_mut().unwrap().remove("by_time");
         }
         let header = Header {
@@ -279,10 +284,13 @@ mod tests {
         };
         let slice = FlowRecord { packets: [2, 0], octets: [200, 0], ..FlowRecord::new(key) };
         let record = FlowRecord { packets: [7, 0], octets: [700, 0], ..slice.clone() };
-        let tables = tables_of(saved(plan.app.analyses), by_time);
+        let tables = tables_of(saved(plan.app.analyses), content);
         image(&serde_json::to_vec(&header).unwrap(), &tables, |table, rows| {
-            if *table == LIVE {
-                Live { run: number, class: Class::Udp, record: record.clone() }.save(rows);
+            let live = Live { run: number, class: Class::Udp, record: record.clone() };
+            match is_live(table) {
+                true if timed => live.save(rows),
+                true => live.save_untimed(rows),
+                false => {}
             }
             if by_time {
                 Parts::save_slice(table, &slice, number, rows);
@@ -314,17 +322,26 @@ mod tests {
     #[test]
     fn live_flows_add_their_volume_where_no_row_has_it() {
         // Of a whole run applications are counted by flows, of a part by slices.
-        assert_eq!(volumes(&[state(1, true, true)]).unwrap(), (2, 7, 1));
-        assert_eq!(volumes(&[state(1, true, false)]).unwrap(), (2, 2, 1));
+        let (now, third) = (Content::NOW, Content { timed: false, ..Content::NOW });
+        let first = Content { by_time: false, timed: false };
+        for content in [now, third] {
+            assert_eq!(volumes(&[state(1, content, true)]).unwrap(), (2, 7, 1));
+            assert_eq!(volumes(&[state(1, content, false)]).unwrap(), (2, 2, 1));
+        }
         // In older states live flows have all of their packets.
         for ended in [true, false] {
-            assert_eq!(volumes(&[state(1, false, ended)]).unwrap(), (7, 7, 1));
+            assert_eq!(volumes(&[state(1, first, ended)]).unwrap(), (7, 7, 1));
         }
         let mut copy = Vec::new();
-        let two = [state(1, true, false), state(2, true, true)];
-        merge_states(two.iter().map(|state| &state[..]).collect(), &mut copy).unwrap();
-        assert_eq!(volumes(&[copy]).unwrap(), volumes(&two).unwrap());
-        let error = volumes(&[state(1, true, true), state(2, false, true)]).unwrap_err();
-        assert!(error.to_string().contains("by_time"), "{error}");
+        for content in [now, third] {
+            let two = [state(1, content, false), state(2, content, true)];
+            copy.clear();
+            merge_states(two.iter().map(|state| &state[..]).collect(), &mut copy).unwrap();
+            assert_eq!(volumes(&[copy.clone()]).unwrap(), volumes(&two).unwrap());
+        }
+        for (older, name) in [(first, "by_time"), (third, "timed")] {
+            let error = volumes(&[state(1, now, true), state(2, older, true)]).unwrap_err();
+            assert!(error.to_string().contains(name), "{error}");
+        }
     }
 }

@@ -16,7 +16,7 @@ use ringtap_stage::Shard;
 use ringtap_state::{Rows, Schema};
 
 use super::early::Early;
-use super::image::{Identity, image, saved, tables_of};
+use super::image::{Content, Identity, image, saved, tables_of};
 use super::live::{LIVE, Live};
 use super::tables::{CONVERSATIONS, Conversed, SUMS, sums};
 use crate::analyses::volumes::{INTERVALS, PROTOCOLS, Volumes};
@@ -120,7 +120,7 @@ impl Saver {
         let identity = options.state.clone()?;
         let interval_ns = setup.volumes_interval_ns().filter(|_| options.saves_parts());
         Some(Self {
-            tables: tables_of(saved(options.analyses), true),
+            tables: tables_of(saved(options.analyses), Content::NOW),
             conversed: Conversed::new(setup.context.capacity_of(shard)),
             since: interval_ns.map(|interval_ns| Since::new(setup, shard, interval_ns)),
             sums: BTreeMap::new(),

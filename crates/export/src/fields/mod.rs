@@ -195,6 +195,10 @@ fields! { |v, d|
     /// segments that announce a window of zero
     5 tcpZeroWindows [] Measured U64 = v.record.tcp?.zero_windows[d];
     5 reverseTcpZeroWindows [reverse] Measured U64 = v.record.tcp?.zero_windows[d];
+    /// mean [response time](MONITOR.md#response-times)
+    8 responseMicroseconds [] Answered U64 = v.record.responses?.mean_us();
+    /// number of responses with a time
+    8 responseCount [] Answered U32 = v.record.responses.map(|times| times.count);
 
     /// name of the [network](MONITOR.md#origins) of the initiator
     5 sourceNetwork [] Networks Text = v.origin(0)?.network.as_deref().map(|name| Name(name.as_bytes()));

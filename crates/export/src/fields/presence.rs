@@ -64,6 +64,7 @@ presences! { |v, d|
     Handshake "`--analyses tcp`, seen" = true;
     Samples "`--analyses tcp`, samples" = true;
     Measured "`--analyses tcp`, TCP" = true;
+    Answered "`--analyses tcp`, a response" = true;
     Parts "with `--cut`" = v.record.part.is_some();
     Networks "with `--networks`" = true;
     Geo "with `--geo`" = true;

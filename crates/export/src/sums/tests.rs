@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use ringtap_flow::{FlowRecord, Kind, Origin, Part, TcpPerformance, Type as FactType};
+use ringtap_flow::{
+    FlowRecord, Kind, Origin, Part, ResponseTimes, TcpPerformance, Type as FactType,
+};
 
 use super::row::TAGS;
 use super::{Column, Given, INTERVALS_MOST, NamedRow, RowSum, Sum, Sums};
@@ -68,6 +70,7 @@ prop_compose! {
         facts in prop::collection::vec(any_fact(), 0..8),
         origins in prop::option::of((any_origin(), any_origin())),
         tcp in prop::option::of(any_performance()),
+        responses in prop::option::of((any::<u64>(), 1..u32::MAX)),
         part in prop::option::of((any::<u32>(), any::<u64>())),
         ingress: u32,
     ) -> FlowRecord {
@@ -76,6 +79,7 @@ prop_compose! {
         }
         record.origins = origins.map(|(source, destination)| Box::new([source, destination]));
         record.tcp = tcp;
+        record.responses = responses.map(|(sum_us, count)| ResponseTimes { sum_us, count });
         record.part = part.map(|(number, flow_first_ns)| Part { number, flow_first_ns });
         record.path.ingress = ingress;
         record
@@ -296,13 +300,14 @@ fn changed(record: &FlowRecord, field: usize) -> FlowRecord {
         21 => other.origins = None,
         22 => other.tcp = None,
         23 => other.part = None,
+        24 => other.responses = None,
         _ => other.end_reason = record.end_reason,
     }
     other
 }
 
 /// Fields of [`changed`].
-const CHANGES: usize = 24;
+const CHANGES: usize = 25;
 
 proptest! {
     #[test]

@@ -68,6 +68,8 @@ pub struct Payloads {
     streams: Streams,
     positions: Positions,
     states: States,
+    /// The time of the first packet of the stream that was read last.
+    began_ns: Option<u64>,
     /// Messages read, by extractor.
     read: [u64; Extractors::NAMES.len()],
     unread: UnreadCounts,
@@ -83,10 +85,17 @@ impl Payloads {
             streams: Streams::new(memory / 8 * 3),
             positions: Positions::new(memory / 8),
             states: States::new(memory / 2),
+            began_ns: None,
             read: [0; Extractors::NAMES.len()],
             unread: [[0; Unread::ALL.len()]; Extractors::NAMES.len()],
             counts: Counts::default(),
         }
+    }
+
+    /// The time of the first packet of the first message that the last call of [`Payloads::read`] found, if that is an
+    /// earlier packet.
+    pub fn began_ns(&self) -> Option<u64> {
+        self.began_ns
     }
 
     /// Messages read so far, and payloads not read by [`Unread`], of all extractors.
@@ -176,6 +185,7 @@ impl Payloads {
     pub fn read(&mut self, payload: &Payload<'_>, found: &mut impl FnMut(Kind, &[u8]) -> bool) {
         let Payload { record, bytes, mut sequence } = *payload;
         let mut look = self.look(record, bytes);
+        self.began_ns = None;
         if record.protocol != TCP {
             if look.is_interesting() {
                 self.read_as(look, payload, found);
@@ -358,6 +368,7 @@ impl Payloads {
     ) -> bool {
         let Payload { record, .. } = *payload;
         let whole = Payload { record, bytes: &stream.bytes, sequence: stream.start };
+        self.began_ns = self.began_ns.or(Some(stream.start_ns));
         let read = if stream.decided {
             let read = self.parse(stream.protocol, &whole, found);
             if read == Ok(Progress::Other) {
@@ -378,7 +389,7 @@ impl Payloads {
                 if from > 0 {
                     self.finish(record, protocol, (stream.start, from), Ok(Progress::Done));
                 }
-                stream.skip(from, protocol);
+                stream.skip(from, protocol, record.ts_ns);
                 if stream.bytes.len() >= STREAM_MAX {
                     self.lose(protocol, Unread::TooMuch);
                 } else if record.flags.contains(Flags::TRUNCATED) {

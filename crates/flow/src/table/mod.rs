@@ -127,7 +127,7 @@ impl FlowTable {
         self
     }
 
-    /// The same table; the performance of TCP connections is measured, from the segments of packets.
+    /// The same table; the performance of TCP connections is measured, from the segments of packets, and response times.
     pub fn with_tcp(mut self, measured: bool) -> Self {
         self.rules.tcp = measured;
         if measured {
@@ -152,6 +152,11 @@ impl FlowTable {
     /// whether the client sent them.
     pub fn sides(&self) -> &[(usize, bool)] {
         &self.sides
+    }
+
+    /// Requests without room among those that wait for a response; theirs have no time.
+    pub fn requests_beyond(&self) -> u64 {
+        self.v4.requests.beyond + self.v6.requests.beyond
     }
 
     /// Counters of facts so far.
@@ -204,14 +209,15 @@ impl FlowTable {
                 {
                     let segment =
                         facts.take_kind(first + upto, Segment::KIND).and_then(Segment::from_bytes);
-                    // A packet with an attached segment is counted alone.
-                    let alone = if segment.is_some() { upto } else { upto + 1 };
-                    self.count_all(from..alone, packets, &stages[at], None, observer);
-                    self.count_all(alone..upto + 1, packets, &stages[at], segment, observer);
-                    self.add_facts(&packets[upto], &stages[at], upto, first + upto, &mut facts);
+                    // A packet with attachments is counted alone.
+                    let attached = (segment, facts.next_item() == first + upto);
+                    self.count_all(from..upto, packets, &stages[at], (None, false), observer);
+                    self.count_all(upto..upto + 1, packets, &stages[at], attached, observer);
+                    let item = first + upto;
+                    self.add_facts(&packets[upto], &stages[at], upto, item, &mut facts, observer);
                     from = upto + 1;
                 }
-                self.count_all(from..packets.len(), packets, &stages[at], None, observer);
+                self.count_all(from..packets.len(), packets, &stages[at], (None, false), observer);
             }
         }
     }
@@ -225,6 +231,7 @@ impl FlowTable {
         in_stage: usize,
         item: usize,
         facts: &mut Cursor<'_>,
+        observer: &mut impl Observer,
     ) {
         if !packet.is_ip() || packet.flags.contains(Flags::BAD_HEADER) {
             return facts.skip_to(item + 1);
@@ -236,6 +243,7 @@ impl FlowTable {
             hash,
             likely: stage.likely[in_stage],
             segment: None,
+            has_facts: true,
             alike: &[],
         };
         let Self { v4, v6, rules, vlans, sides, .. } = self;
@@ -248,13 +256,31 @@ impl FlowTable {
         } else {
             v4.place_of(arrival, rules, same)
         };
+        let mut messages = 0;
+        let mut began_ns =
+            facts.find(item, Kind::BEGAN).and_then(Kind::time).unwrap_or(packet.ts_ns);
         while let Some((kind, value)) = facts.take(item) {
+            let Some(mut kind) = Kind::from_number(kind) else { continue };
+            messages += u32::from(kind == Kind::Protocol);
+            if messages > 1 {
+                began_ns = packet.ts_ns;
+            }
+            if let Some((at, direction)) = place.filter(|_| rules.tcp) {
+                let fact = (kind, value);
+                let times = [began_ns, packet.ts_ns];
+                match is_v6 {
+                    true => v6.on_message(at, direction, fact, times, rules, observer),
+                    false => v4.on_message(at, direction, fact, times, rules, observer),
+                }
+            }
             // The others are in events alone.
-            let Some(mut kind) = Kind::KEPT.get(usize::from(kind)).copied() else { continue };
+            if kind.most() == 0 {
+                continue;
+            }
             if kind.of_side(true) != kind.of_side(false) {
-                let client = place.and_then(|at| match is_v6 {
-                    true => v6.is_client(at, arrival, rules),
-                    false => v4.is_client(at, arrival, rules),
+                let client = place.and_then(|(at, direction)| match is_v6 {
+                    true => v6.is_client(at, direction, rules),
+                    false => v4.is_client(at, direction, rules),
                 });
                 if let Some(client) = client {
                     kind = kind.of_side(client);
@@ -262,7 +288,7 @@ impl FlowTable {
                 }
             }
             let room = self.fact_room.saturating_sub(v4.fact_bytes + v6.fact_bytes);
-            let added = place.and_then(|at| match is_v6 {
+            let added = place.and_then(|(at, _)| match is_v6 {
                 true => v6.add_fact(at, (kind, value), room),
                 false => v4.add_fact(at, (kind, value), room),
             });
@@ -300,14 +326,15 @@ impl FlowTable {
         }
     }
 
-    /// Counts packets of a group; `attached` is the segment of the only one, if it is not in its record.
+    /// Counts packets of a group. Of the only one with attachments: its segment, if that is not in its record, and whether
+    /// there are facts.
     #[inline(always)]
     fn count_all(
         &mut self,
         range: Range<usize>,
         group: &[PacketRecord],
         stage: &Stage,
-        attached: Option<Segment>,
+        (attached, has_facts): (Option<Segment>, bool),
         observer: &mut impl Observer,
     ) {
         let (mut next, group) = (range.start, &group[..range.end]);
@@ -321,7 +348,7 @@ impl FlowTable {
                 _ => &[],
             };
             let segment = Segment::of(packet).or(attached);
-            let arrival = Arrival { packet, ports, hash, likely, segment, alike };
+            let arrival = Arrival { packet, ports, hash, likely, segment, has_facts, alike };
             let kind = packet.flags.0 & (Flags::IPV4.0 | Flags::IPV6.0 | Flags::BAD_HEADER.0);
             next += if kind == Flags::IPV4.0 {
                 self.v4(&arrival, observer)
@@ -435,7 +462,7 @@ fn count<E: Ends, F: Ends>(
         }
     };
     if let Some(segment) = &arrival.segment {
-        own.measure(at, direction, arrival.packet, segment);
+        own.measure(at, direction, arrival, segment, rules, observer);
     }
     if arrival.alike.is_empty() || !own.extend(at, direction, arrival.alike, rules, observer) {
         return 0;

@@ -130,6 +130,19 @@ const _: () = assert!(size_of::<Line>() == 64);
 /// Most bytes that a flow takes more if its performance is measured.
 pub const TCP_BYTES: u64 = (size_of::<Line>() + size_of::<[Counts; 2]>() + size_of::<u32>()) as u64;
 
+/// A segment among those seen before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct News {
+    /// Whether it has sequence numbers that were not seen before.
+    pub(crate) is_new: bool,
+    /// Whether segments are missing: before it, or of those that it acknowledges.
+    pub(crate) is_behind_gap: bool,
+}
+
+impl News {
+    const NEW: Self = Self { is_new: true, is_behind_gap: false };
+}
+
 /// The connections of a shelf, at the positions of their flows.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
@@ -322,7 +335,7 @@ impl Connections {
         }
     }
 
-    /// Handles a segment of a flow in this direction.
+    /// Handles a segment of a flow in this direction. Returns what is new in it.
     #[inline(always)]
     pub(crate) fn on_segment(
         &mut self,
@@ -330,11 +343,22 @@ impl Connections {
         packet: &PacketRecord,
         segment: &Segment,
         direction: usize,
-    ) {
+    ) -> News {
         let Self { lines, counts, free } = self;
-        if let Some(Line { senders, counts: own }) = lines.get_mut(at) {
-            Tcp { senders, own, counts, free }.on_segment(packet, segment, direction);
+        match lines.get_mut(at) {
+            Some(Line { senders, counts: own }) => {
+                Tcp { senders, own, counts, free }.on_segment(packet, segment, direction)
+            }
+            None => News::default(),
         }
+    }
+
+    /// The round-trip time from the observer to the receiver of a direction, microseconds: of the handshake, else the mean.
+    pub(crate) fn rtt_us(&self, at: usize, direction: usize) -> Option<u64> {
+        let place = self.lines.get(at)?.counts.checked_sub(1)?;
+        let own = &self.counts[place as usize][direction & 1];
+        let mean = || own.rtt_ns.checked_div(own.rtt_count.into()).map(|ns| ns / 1000);
+        if own.handshake_us == UNKNOWN { mean() } else { Some(own.handshake_us.into()) }
     }
 
     /// The counts of a flow for its record; `None` if no segment was read.
@@ -396,7 +420,7 @@ impl Tcp<'_> {
 
     /// Handles a segment of this direction.
     #[inline]
-    fn on_segment(&mut self, packet: &PacketRecord, segment: &Segment, direction: usize) {
+    fn on_segment(&mut self, packet: &PacketRecord, segment: &Segment, direction: usize) -> News {
         let side = direction & 1;
         let (flags, ns) = (packet.tcp_flags, packet.ts_ns);
         let Segment { sequence, acknowledgment, data_len, window } = *segment;
@@ -447,23 +471,30 @@ impl Tcp<'_> {
         }
         own.bits = bits;
         self.senders[side] = own;
+        let mut news = News::default();
         if flags & RST == 0 && bits & KEEP_ALIVE == 0 && !probes {
             let acknowledged = data_len > 0
                 && peer.bits & ACKED != 0
                 && !before(peer.ack, sequence.wrapping_add(data_len));
             if in_order && !acknowledged {
                 self.senders[side].advance(len, end, flags, ns);
+                news = News::NEW;
             } else if bits & SENT == 0 {
+                // The peer has acknowledged less than what precedes it.
+                let is_behind_gap = peer.bits & ACKED != 0 && before(peer.ack, sequence);
                 self.first(segment, len, flags, ns, side);
+                news = News { is_new: true, is_behind_gap };
             } else {
-                self.off_order(segment, (len, acknowledged), flags, ns, side);
+                news = self.off_order(segment, (len, acknowledged), flags, ns, side);
             }
         }
         let own = &mut self.senders[side];
         if flags & ACK != 0 {
             (own.ack, own.window) = (acknowledgment, window);
             own.bits |= ACKED;
+            news.is_behind_gap |= peer.bits & SENT != 0 && before(peer.next, acknowledgment);
         }
+        news
     }
 
     /// Ends the timing of a sender's segment, which this acknowledgment covers. One beyond its end answers a later
@@ -522,7 +553,7 @@ impl Tcp<'_> {
         flags: u8,
         ns: u64,
         side: usize,
-    ) {
+    ) -> News {
         let handshake = self.handshake_ns();
         let peer = self.senders[side ^ 1];
         let mut own = self.senders[side];
@@ -534,12 +565,13 @@ impl Tcp<'_> {
             if sequence != own.next {
                 counts.skip(own.next, sequence);
             }
+            let is_behind_gap = sequence != own.next;
             own.advance(len, end, flags, ns);
             self.senders[side] = own;
-            return;
+            return News { is_new: !acknowledged, is_behind_gap };
         }
         if len == 0 {
-            return;
+            return News::default();
         }
         // More than a probe's byte from the byte of a probe: new data.
         let resumes = data_len > 1 && sequence == own.next.wrapping_sub(1);
@@ -560,10 +592,12 @@ impl Tcp<'_> {
                 own.time(end, flags, ns);
             }
         }
+        let is_new = !acknowledged && (missing || before(own.next, end));
         if before(own.next, end) {
             own.advance(len, end, flags, ns);
         }
         self.senders[side] = own;
+        News { is_new, is_behind_gap: false }
     }
 
     fn handshake_ns(&mut self) -> Option<u64> {

@@ -10,7 +10,7 @@ use std::hash::Hash;
 use std::net::IpAddr;
 
 use ringtap_enrich::Stage;
-use ringtap_flow::{Dense, FlowKey, FlowRecord, IpVersion, TCP_BYTES};
+use ringtap_flow::{Dense, FlowKey, FlowRecord, IpVersion, RESPONSE_BYTES, TCP_BYTES};
 use ringtap_stage::Shard;
 use ringtap_state::{Op, Row, Rows as StateRows, Schema};
 use ringtap_terminal::numbers::{count, of};
@@ -225,7 +225,7 @@ impl Analysis for TcpTable {
     /// False: the analysis doubles the memory of a flow.
     const IN_ALL: bool = false;
     const TAKES_RECORDS: bool = true;
-    const FLOW_BYTES: u64 = TCP_BYTES + 2 * ROW_BYTES;
+    const FLOW_BYTES: u64 = TCP_BYTES + RESPONSE_BYTES + 2 * ROW_BYTES;
     const TABLES: &'static [&'static Schema] = &[&TOTALS, &SERVERS, &PAIRS];
 
     type Found = Box<Self>;
