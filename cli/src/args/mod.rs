@@ -395,6 +395,14 @@ pub(crate) struct MonitorArgs {
     pub(crate) fail_on_drop: bool,
 }
 
+impl MonitorArgs {
+    /// The name of this machine or link.
+    pub(crate) fn probe_name(&self) -> String {
+        let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        self.probe.clone().unwrap_or_else(|| host().trim_end().to_owned())
+    }
+}
+
 fn skeletons() -> String {
     let [others @ .., last] = Skeleton::ALL.map(Skeleton::name);
     format!(

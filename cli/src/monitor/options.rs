@@ -64,7 +64,7 @@ pub(crate) fn settings(
         refresh: args.template_refresh,
         tls: Tls { authorities: args.tls_ca.clone(), identity },
         vlan_in_key: args.vlan_in_key,
-        probe: Some(probe(args)),
+        probe: Some(args.probe_name()),
         live: !interfaces.is_empty(),
         prompt: args.inputs.read.is_empty() || !args.inputs.read.iter().all(|path| path.is_file()),
         interfaces,
@@ -229,18 +229,12 @@ fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> 
     Ok(Some(Identity {
         // The standard library's random keys.
         run: RandomState::new().hash_one(std::process::id()),
-        probe: probe(args),
+        probe: args.probe_name(),
         in_parts: match &args.state {
             Some(path) => states::is_folder(path),
             None => is_exported && has_intervals,
         },
     }))
-}
-
-/// The name of this machine or link.
-pub(super) fn probe(args: &MonitorArgs) -> String {
-    let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    args.probe.clone().unwrap_or_else(|| host().trim_end().to_owned())
 }
 
 /// The list of names: of the file, or the built-in one.

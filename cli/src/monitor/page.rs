@@ -10,6 +10,11 @@ use crate::args::MonitorArgs;
 use crate::query::helper;
 use crate::web;
 
+const SECOND: u64 = 1_000_000_000;
+
+/// The length of slices of flows, seconds; with states, they divide the interval.
+const SLICE_S: u64 = 10;
+
 /// Its address and its guard.
 pub(super) struct Page {
     pub(super) listening: Listening,
@@ -23,9 +28,23 @@ pub(super) fn start_helper(
     layout: Option<&Layout>,
 ) -> anyhow::Result<Option<web::Store>> {
     let Some(layout) = layout.filter(|_| args.web.is_some()) else { return Ok(None) };
-    let helper = helper::start(&layout.root, args.user.as_deref())?;
+    let probe = args.probe_name();
+    let helper = helper::start(&layout.root, &probe, args.user.as_deref())?;
     let path = layout.root.display().to_string();
-    Ok(Some(web::Store { path, rotate_s: layout.rotate_s, helper }))
+    let rotate_s = layout.rotate_s;
+    let seconds = |ns: Option<u64>| ns.unwrap_or(0).div_ceil(SECOND).max(1);
+    let others = [seconds(args.cut), seconds(args.interval), SLICE_S];
+    let files = web::Files { rotate_s, joint_s: others.into_iter().fold(rotate_s, multiple) };
+    Ok(Some(web::Store { path, probe, files, helper }))
+}
+
+/// The least common multiple, at most [`u64::MAX`].
+fn multiple(one: u64, other: u64) -> u64 {
+    let (mut divisor, mut rest) = (one, other);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    (one / divisor.max(1)).saturating_mul(other)
 }
 
 impl Page {

@@ -25,7 +25,6 @@ use ringtap_store::{
 use ringtap_terminal::Usage;
 use serde::Serialize;
 
-use super::options::probe;
 use super::source::WATCH;
 use crate::args::MonitorArgs;
 use crate::console::Console;
@@ -57,12 +56,12 @@ pub(super) fn layout(args: &MonitorArgs) -> anyhow::Result<Option<Layout>> {
         return Err(Usage::of(format!("--store {}: use a path in UTF-8", root.display())));
     }
     let rotate_s = args.rotate.unwrap_or(SECOND) / SECOND;
-    Layout::new(root, &probe(args), rotate_s).map(Some).map_err(Usage::of)
+    Layout::new(root, &args.probe_name(), rotate_s).map(Some).map_err(Usage::of)
 }
 
-/// Memory of a store besides its outputs.
+/// Memory of a store besides its outputs. The names of files are not in it: they are dropped before the first packet.
 pub(super) fn fixed_bytes(args: &MonitorArgs) -> u64 {
-    if args.store.is_some() { MOST_SENT as u64 * SENT_BYTES + names_bytes(args) } else { 0 }
+    if args.store.is_some() { MOST_SENT as u64 * SENT_BYTES } else { 0 }
 }
 
 /// Memory for the names of files while a store is opened.

@@ -34,6 +34,8 @@ pub(crate) const MOST_REPLY: usize = 8 << 20;
 pub(crate) struct HelperArgs {
     #[arg(long)]
     user: Option<String>,
+    #[arg(long)]
+    probe: String,
     store: PathBuf,
 }
 
@@ -56,16 +58,16 @@ pub(crate) enum Reply {
     Error(String),
 }
 
-/// Starts the process; returns the connection to it. With `user`, it reads the store as that user.
+/// Starts the process, which answers from the records of a probe; returns the connection to it. With `user`, it reads the store as that user.
 ///
 /// # Errors
 /// It cannot be started.
-pub(crate) fn start(store: &Path, user: Option<&str>) -> anyhow::Result<UnixStream> {
+pub(crate) fn start(store: &Path, probe: &str, user: Option<&str>) -> anyhow::Result<UnixStream> {
     let context = || format!("starting a process that reads the store {}", store.display());
     let (ours, its) = UnixStream::pair().with_context(context)?;
     let output = OwnedFd::from(its.try_clone().with_context(context)?);
     let mut command = Command::new("/proc/self/exe");
-    command.arg(NAME);
+    command.arg(NAME).arg(format!("--probe={probe}"));
     if let Some(user) = user {
         command.arg("--user").arg(user);
     }
@@ -94,7 +96,7 @@ pub(crate) fn run(args: &HelperArgs) -> anyhow::Result<ExitCode> {
         UnixStream::from(io::stdin().as_fd().try_clone_to_owned().context("the connection")?);
     let mut output = stream.try_clone().context("the connection")?;
     for line in BufReader::new(stream).lines() {
-        let reply = match answer(&args.store, &line.context("the connection")?) {
+        let reply = match answer(args, &line.context("the connection")?) {
             Ok(answer) => Reply::Answer(answer),
             Err(error) => Reply::Error(format!("{error:#}")),
         };
@@ -110,7 +112,7 @@ pub(crate) fn run(args: &HelperArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn answer(store: &Path, line: &str) -> anyhow::Result<Answer> {
+fn answer(args: &HelperArgs, line: &str) -> anyhow::Result<Answer> {
     let ask: Ask = serde_json::from_str(line).context("reading the question")?;
     let Ask { question, window, before, rows } = ask;
     let question = Question::new(&question)?;
@@ -118,8 +120,8 @@ fn answer(store: &Path, line: &str) -> anyhow::Result<Answer> {
         bail!("no period to compare with");
     }
     let sql = question.sql(Some(rows), true);
-    let paths = [store.to_owned()];
-    let source = sources::find(&paths, None, window, before, question.needs_store())?;
+    let paths = [args.store.clone()];
+    let source = sources::find(&paths, Some(&args.probe), window, before, question.needs_store())?;
     let window_before = before.unwrap_or_default();
     let script = Script { sql, source, window, window_before, zone: Zone::Utc };
     let mut bytes = Vec::new();

@@ -75,8 +75,8 @@ impl Shown<'_> {
     /// Where the rows of a view come from.
     pub(super) fn sources(&self, view: &View) -> Sources {
         let (present_s, begin_s) = (self.present_s(), self.begin_s());
-        let rotate_s = self.stored.filter(|_| self.now.is_live).map(|stored| stored.rotate_s);
-        Sources::new(view, self.flows, Clock { present_s, begin_s, rotate_s })
+        let files = self.stored.filter(|_| self.now.is_live).map(|stored| stored.files);
+        Sources::new(view, self.flows, Clock { present_s, begin_s, files })
     }
 
     /// The page of a view.
@@ -190,9 +190,9 @@ impl Shown<'_> {
             false => String::new(),
         };
         let question = kind.question(view).replace('\'', "'\\''");
-        let store = stored.path.replace('\'', "'\\''");
+        let [store, probe] = [&stored.path, &stored.probe].map(|text| text.replace('\'', "'\\''"));
         Some(format!(
-            "ringtap query '{store}' '{question}' --from {from} --to {to}{with} --limit {}",
+            "ringtap query '{store}' '{question}' --probe '{probe}' --from {from} --to {to}{with} --limit {}",
             view.rows
         ))
     }

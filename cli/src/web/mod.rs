@@ -29,7 +29,6 @@ mod view;
 
 use std::collections::HashMap;
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringtap_base::{Clock, rss_bytes};
@@ -56,6 +55,7 @@ use pace::{Pace, SECOND_NS};
 use ringtap_serve::{Get, Reply, Site};
 use shell::Times;
 use stored::Stored;
+pub(crate) use stored::{Files, Store};
 use tables::Kind;
 use view::View;
 
@@ -84,15 +84,8 @@ pub(crate) struct About {
     pub(crate) idle_ns: u64,
 }
 
-/// The store of the run, for its page.
-pub(crate) struct Store {
-    /// Its path, as it was given.
-    pub(crate) path: String,
-    /// The length of its files, seconds.
-    pub(crate) rotate_s: u64,
-    /// The connection to the process that reads it.
-    pub(crate) helper: UnixStream,
-}
+/// Rows of a second do not change any more after this time: slices have arrived.
+const SETTLED_S: u64 = 30;
 
 /// CPU time of this thread so far, nanoseconds. Rendering is measured by it: on a busy machine most of the time between
 /// two clock readings may be that of other threads.
@@ -158,7 +151,7 @@ impl Web {
         #[expect(clippy::disallowed_methods, reason = "a page shows the time of the clock")]
         let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let loads = Loads::new(about.threads.clone());
-        let stored = store.map(|store| Stored::new(store.path, store.rotate_s, store.helper));
+        let stored = store.map(Stored::new);
         Ok(Self {
             about,
             access,
@@ -412,8 +405,13 @@ impl Site for Web {
         }
         let status = self.time_of(view.as_ref().unwrap_or(&View::default()));
         let content = self.content(&view);
-        // Nothing changes any more.
-        let is_fixed = view.as_ref().map_or(true, |view| view.until.is_some())
+        // Nothing changes any more: the last slices have arrived, and files are complete.
+        let files_s =
+            self.stored.as_ref().map_or(0, |Stored { files, .. }| files.rotate_s + files.joint_s);
+        let is_past = |until: u64| {
+            !self.now.is_live || until.saturating_add(SETTLED_S + files_s) <= self.now.at
+        };
+        let is_fixed = view.as_ref().map_or(true, |view| view.until.is_some_and(is_past))
             && self.stored.as_ref().is_none_or(|stored| !stored.is_asked());
         let event = serde_json::json!({
             "content": content,

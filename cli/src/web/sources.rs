@@ -3,14 +3,15 @@
 //! ```text
 //!   store: complete files                        │ memory of the page
 //!  ──────────────┬───────────────┬───────────────┼──────────────▶ now
-//!             file begins     file begins      split: the last file that is complete ends
+//!             file begins     file begins      split: the last but one file that is complete ends
 //! ```
 //!
 //! A view whose time the page has kept as a whole is of memory alone; an earlier one is of the store until the split, and of
-//! memory from it on. With cuts at multiples of the split, no packet is in both.
+//! memory from it on. A part of each live flow and a slice end at the split, so no packet is in both.
 
 use super::flows::Flows;
 use super::pace::SECOND_NS;
+use super::stored::Files;
 use super::tables::Times;
 use super::view::View;
 
@@ -45,14 +46,14 @@ pub(super) struct Clock {
     pub(super) present_s: u64,
     /// The first second that memory can have.
     pub(super) begin_s: u64,
-    /// The length of the store's files, if the page may ask it.
-    pub(super) rotate_s: Option<u64>,
+    /// The times of the store's files, if the page may ask it.
+    pub(super) files: Option<Files>,
 }
 
 impl Sources {
     /// The sources of a view.
     pub(super) fn new(view: &View, flows: &Flows, clock: Clock) -> Self {
-        let Clock { present_s, begin_s, rotate_s } = clock;
+        let Clock { present_s, begin_s, files } = clock;
         let ns = |seconds: u64| seconds.saturating_mul(SECOND_NS);
         let until_s = view.until.map_or(present_s, |until| until.min(present_s));
         let from_s = view.from.unwrap_or(until_s.saturating_sub(view.span.1)).min(until_s);
@@ -76,14 +77,16 @@ impl Sources {
             is_cut: false,
         };
         let kept_s = begin_s.max(flows.complete_after_ns.div_ceil(SECOND_NS));
-        let Some(rotate_s) = rotate_s.filter(|_| from_s < kept_s) else { return own };
+        let Some(files) = files.filter(|_| from_s < kept_s) else { return own };
         let step_s = step_s.next_multiple_of(MINUTE_S);
         let from_s = match (view.from, is_live) {
             (None, true) => from_s / step_s * step_s,
             _ => from_s,
         };
-        let rotate_s = rotate_s.max(1);
-        let split_s = present_s.saturating_sub(LAG_S) / rotate_s * rotate_s;
+        // A slow worker's records of a file's time may be in the next file, which must be complete, too.
+        let Files { rotate_s, joint_s } = files;
+        let joint_s = joint_s.max(1);
+        let split_s = present_s.saturating_sub(LAG_S + rotate_s) / joint_s * joint_s;
         let split_s = split_s.max(begin_s).max(from_s);
         let has_later = is_live || until_s > split_s;
         let has_memory = has_later && kept_s <= split_s;

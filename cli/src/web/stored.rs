@@ -18,6 +18,8 @@ const MOST: usize = 256;
 const MOST_BYTES: usize = 16 << 20;
 /// A question that no view has wanted for so many seconds is not asked.
 const WANTED_S: u64 = 15;
+/// A question that failed is asked again after so many seconds.
+const RETRY_S: u64 = 30;
 
 /// What is known of a question.
 #[derive(Clone, Debug)]
@@ -31,16 +33,39 @@ pub(super) enum Known {
 struct Entry {
     known: Known,
     bytes: usize,
+    /// When it was asked first, or again.
+    since_s: u64,
     /// When a view wanted it last: second, and running number.
     wanted: (u64, u64),
+}
+
+/// The times of a store's files, seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Files {
+    /// Their length.
+    pub(crate) rotate_s: u64,
+    /// At multiples of this, a file, a part of each live flow and a slice end.
+    pub(crate) joint_s: u64,
+}
+
+/// The store of the run, for its page.
+pub(crate) struct Store {
+    /// Its path, as it was given.
+    pub(crate) path: String,
+    /// The probe whose records the page shows.
+    pub(crate) probe: String,
+    pub(crate) files: Files,
+    /// The connection to the process that reads it.
+    pub(crate) helper: UnixStream,
 }
 
 /// The store, as the page sees it.
 pub(super) struct Stored {
     /// The path, as it was given.
     pub(super) path: String,
-    /// The length of the store's files, seconds.
-    pub(super) rotate_s: u64,
+    /// The probe whose records are asked for.
+    pub(super) probe: String,
+    pub(super) files: Files,
     connection: UnixStream,
     received: Vec<u8>,
     asked: RefCell<Asked>,
@@ -59,10 +84,11 @@ struct Asked {
 }
 
 impl Stored {
-    pub(super) fn new(path: String, rotate_s: u64, connection: UnixStream) -> io::Result<Self> {
+    pub(super) fn new(store: Store) -> io::Result<Self> {
+        let Store { path, probe, files, helper: connection } = store;
         connection.set_nonblocking(true)?;
-        let (received, asked) = (Vec::new(), RefCell::default());
-        Ok(Self { path, rotate_s, connection, received, asked, waits: Cell::new(false) })
+        let (received, asked, waits) = (Vec::new(), RefCell::default(), Cell::new(false));
+        Ok(Self { path, probe, files, connection, received, asked, waits })
     }
 
     /// A view is rendered.
@@ -82,13 +108,16 @@ impl Stored {
         let wanted = (now_s, asked.number);
         if let Some(entry) = asked.entries.get_mut(ask) {
             entry.wanted = wanted;
+            if matches!(entry.known, Known::Failed(_)) && entry.since_s + RETRY_S <= now_s {
+                (entry.known, entry.since_s) = (Known::Asked, now_s);
+            }
             self.waits.set(self.waits.get() || matches!(entry.known, Known::Asked));
             return entry.known.clone();
         }
         if asked.is_over {
             return Known::Failed("the process that reads the store has ended".into());
         }
-        let entry = Entry { known: Known::Asked, bytes: 0, wanted };
+        let entry = Entry { known: Known::Asked, bytes: 0, since_s: now_s, wanted };
         asked.entries.insert(ask.clone(), entry);
         self.waits.set(true);
         asked.make_room();
@@ -189,7 +218,9 @@ mod tests {
 
     fn pair() -> (Stored, BufReader<UnixStream>) {
         let (ours, its) = UnixStream::pair().unwrap();
-        (Stored::new("store".into(), 300, ours).unwrap(), BufReader::new(its))
+        let files = Files { rotate_s: 300, joint_s: 300 };
+        let store = Store { path: "store".into(), probe: "edge".into(), files, helper: ours };
+        (Stored::new(store).unwrap(), BufReader::new(its))
     }
 
     fn ask(number: u64) -> Ask {
@@ -225,6 +256,10 @@ mod tests {
         send(&mut its, &Reply::Error("no file".into()));
         while !stored.turn(117) {}
         assert!(matches!(stored.know(&ask(2), 117), Known::Failed(error) if &*error == "no file"));
+        // A file may be there, or an engine, later.
+        assert!(matches!(stored.know(&ask(2), 105 + RETRY_S), Known::Asked));
+        stored.turn(105 + RETRY_S);
+        assert_eq!(next(&mut its), ask(2));
     }
 
     #[test]
