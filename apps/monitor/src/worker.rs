@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ringtap_enrich::Stage;
-use ringtap_flow::{FlowKey, FlowRecord, FlowTable, Observer, Sinks, Slice};
+use ringtap_flow::{FlowKey, FlowRecord, FlowTable, Observer, Response, Sinks, Slice};
 use ringtap_stage::{Attachments, Burst, Mark, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, PacketRecord, Tunnels};
 
@@ -505,6 +505,13 @@ impl Observer for FlowObserver<'_> {
             };
             records.slice(record, of);
         }
+    }
+
+    #[inline]
+    fn response(&mut self, response: Response) {
+        let FlowEvents { analyses, saver, .. } = &mut *self.events;
+        analyses.on_response(&response);
+        saver.iter_mut().for_each(|saver| saver.on_response(&response));
     }
 
     #[inline]

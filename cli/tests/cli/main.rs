@@ -48,6 +48,7 @@ mod parts;
 mod query;
 mod records;
 mod report;
+mod responses;
 mod rotate;
 mod send;
 mod services;

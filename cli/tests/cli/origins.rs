@@ -99,10 +99,10 @@ fn records_and_talkers_have_origins() {
     let names = "sourceNetwork,destinationNetwork,sourceCountry,destinationCountry,\
         bgpSourceAsNumber,bgpDestinationAsNumber,sourceAsName,destinationAsName";
     let csv = fs::read_to_string(at("a.csv")).unwrap();
-    assert!(csv.lines().next().unwrap().ends_with(names));
+    assert!(csv.lines().next().unwrap().contains(names));
     let quoted =
         "office,office,DE,DE,64500,64500,\"Example, \"\"Ltd\"\"\",\"Example, \"\"Ltd\"\"\"";
-    assert!(csv.lines().any(|line| line.ends_with(quoted)));
+    assert!(csv.lines().any(|line| line.contains(quoted)));
     let rows = SerializedFileReader::new(fs::File::open(at("a.parquet")).unwrap()).unwrap();
     let row = rows.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string());
     let lab = "destinationNetwork: \"lab\", sourceCountry: \"DE\", destinationCountry: \"DE\"";

@@ -270,7 +270,8 @@ fn is_fingerprint(text: &str) -> bool {
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
         (Some(ja3), None, ..) => hex(ja3, 32),
         (Some(head), Some(ciphers), Some(extensions), None) => {
-            head.len() == 10 && hex(ciphers, 12) && hex(extensions, 12)
+            let is_head = head.len() == 10 && head.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            is_head && hex(ciphers, 12) && hex(extensions, 12)
         }
         _ => false,
     }

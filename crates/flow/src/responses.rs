@@ -15,7 +15,7 @@
 //! | other TCP | the client's first data | the server's first data, if the client sent first |
 //!
 //! Messages come from payloads, with their packets. What is sent again is no new data. Requests without a response wait
-//! in order, at most [`QUEUE`] behind the first; further ones are counted, and their responses have no time. If segments
+//! in order, at most [`QUEUE`] behind the first; responses to further ones are counted and have no time. If segments
 //! are missing, a further request replaces those that wait: the response may have been among them.
 //!
 //! ```text
@@ -89,9 +89,9 @@ pub struct Response {
     pub from_source: bool,
     /// What it answers.
     pub exchange: Exchange,
-    /// The response time, microseconds, rounded down.
-    pub time_us: u64,
-    /// The round-trip time from the observer to the server, microseconds: of the handshake, else the mean so far.
+    /// The response time, microseconds, rounded down; `None`: its request had no room among those that wait.
+    pub time_us: Option<u64>,
+    /// The round-trip time of the handshake from the observer to the server, microseconds.
     pub rtt_us: Option<u64>,
     /// The application that follows from the facts so far.
     pub application: Option<Application>,
@@ -198,8 +198,6 @@ pub(crate) struct Requests {
     queues: Vec<Queue>,
     /// Positions in `queues` that flows have left.
     free_queues: Vec<u32>,
-    /// Requests without room in their queue.
-    pub(crate) beyond: u64,
 }
 
 impl Requests {
@@ -253,6 +251,15 @@ impl Requests {
         } else if at < self.lines.len() {
             self.release(at);
             self.lines[at] = Line::EMPTY;
+        }
+    }
+
+    /// Another connection of the same ends begins: nothing waits any more.
+    #[cold]
+    pub(crate) fn begin(&mut self, at: usize) {
+        if at < self.lines.len() {
+            self.release_queue(at);
+            self.lines[at].bits = 0;
         }
     }
 
@@ -369,18 +376,18 @@ impl Requests {
             queue.len += 1;
         } else {
             queue.beyond = queue.beyond.saturating_add(1);
-            self.beyond += 1;
         }
     }
 
-    /// Handles the response, or the hello of a server, whose first packet has this time. Returns the response time.
+    /// Handles the response, or the hello of a server, whose first packet has this time. Returns the response time; or
+    /// `Some(None)` if its request had no room.
     pub(crate) fn on_response(
         &mut self,
         at: usize,
         side: usize,
         ns: u64,
         is_hello: bool,
-    ) -> Option<u64> {
+    ) -> Option<Option<u64>> {
         self.settle(at);
         let &Line { bits, asked_ns, .. } = self.lines.get(at)?;
         let kind = side_bit(1 - side) | if is_hello { HELLO } else { 0 };
@@ -388,7 +395,7 @@ impl Requests {
             return None;
         }
         self.next(at);
-        time_us(asked_ns, ns)
+        if asked_ns == NO_TIME { Some(None) } else { time_us(asked_ns, ns).map(Some) }
     }
 
     /// The oldest request was answered: the next one is the oldest, if there is one.

@@ -649,6 +649,9 @@ impl<E: Ends> Shelf<E> {
     ) {
         let packet = arrival.packet;
         let news = self.tcp.on_segment(at, packet, segment, direction);
+        if news.begins {
+            self.requests.begin(at);
+        }
         if segment.data_len == 0 {
             return;
         }
@@ -656,7 +659,7 @@ impl<E: Ends> Shelf<E> {
         let entry = &self.entries[at];
         let is_client = || entry.is_client(direction, rules.uniflow);
         if let Some(time_us) = self.requests.on_data(at, &data, is_client) {
-            self.respond(at, direction, Exchange::Tcp, time_us, rules, observer);
+            self.respond(at, direction, Exchange::Tcp, Some(time_us), rules, observer);
         }
     }
 
@@ -678,7 +681,7 @@ impl<E: Ends> Shelf<E> {
                 let digits = std::str::from_utf8(digits).ok();
                 digits
                     .and_then(|digits| digits.parse().ok())
-                    .map(|time_us| (Exchange::Dns, time_us))
+                    .map(|time_us| (Exchange::Dns, Some(time_us)))
             }
             _ if !is_tcp => None,
             (Kind::DnsKind, _) => {
@@ -706,18 +709,20 @@ impl<E: Ends> Shelf<E> {
         }
     }
 
-    /// Adds a response time to its flow, and passes it to the observer. The server sent the packet of this direction.
+    /// Adds a response to its flow if it has a time, and passes it to the observer. The server sent the packet of this direction.
     #[cold]
     fn respond(
         &mut self,
         at: usize,
         direction: usize,
         exchange: Exchange,
-        time_us: u64,
+        time_us: Option<u64>,
         rules: &Rules,
         observer: &mut impl Observer,
     ) {
-        self.requests.add(at, time_us);
+        if let Some(time_us) = time_us {
+            self.requests.add(at, time_us);
+        }
         let key = self.entries[at].flow_key();
         let mut named = FlowRecord::new(key);
         self.name_application(at, &mut named, rules);

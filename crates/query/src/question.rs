@@ -348,10 +348,13 @@ impl Question {
                  GROUP BY ALL\nORDER BY messages DESC, name, \"by\"\nLIMIT {limit}"
             ),
             Form::Servers => format!(
-                "SELECT destinationIPAddress AS server, destinationTransportPort AS port, application, count(*) AS connections, \
+                "SELECT destinationIPAddress AS server, destinationTransportPort AS port, application, \
+                 sum(responseCount)::UBIGINT AS responses, \
+                 (sum(responseMicroseconds::UHUGEINT * responseCount) / sum(responseCount))::UBIGINT AS mean_us, \
+                 max(responseMicroseconds) AS slowest_record_us, \
                  median(tcpServerHandshakeRttMicroseconds)::UBIGINT AS rtt_median_us, max(tcpServerHandshakeRttMicroseconds) AS rtt_longest_us\n\
-                 FROM flows\nWHERE tcpServerHandshakeRttMicroseconds IS NOT NULL AND {filter}\n\
-                 GROUP BY ALL\nORDER BY rtt_median_us DESC, server, port\nLIMIT {limit}"
+                 FROM flows\nWHERE (responseCount > 0 OR tcpServerHandshakeRttMicroseconds IS NOT NULL) AND {filter}\n\
+                 GROUP BY ALL\nORDER BY mean_us DESC NULLS LAST, rtt_median_us DESC, server, port\nLIMIT {limit}"
             ),
             Form::Alerts { of } => {
                 let of = of.map_or_else(String::new, |of| {

@@ -19,7 +19,9 @@ impl Alert {
     /// The arguments of `ringtap query` behind the store.
     pub fn query(&self) -> String {
         let [from, to] = self.evidence;
-        let mut query = format!("'flows where {}' --from {from}", self.filter());
+        // No quotation mark of an entry ends those of the question.
+        let filter = self.filter().replace('\'', "'\\''");
+        let mut query = format!("'flows where {filter}' --from {from}");
         if to < Time(u64::MAX) {
             // A question ends before a time, in milliseconds.
             let _ = write!(query, " --to {}", Time(to.0.saturating_add(MILLISECOND_NS)));
@@ -80,7 +82,7 @@ fn names(entry: &str) -> String {
     format!("(name ~ {pattern} or dnsAnswers ~ {pattern})")
 }
 
-/// An address or a network: of an end of a flow, or in the fields of a message. The text of an address tells whether it is in
+/// An address or a network: of an end of a flow, or in the fields of a message. The text of an address shows whether it is in
 /// a network if that has whole octets; for others the flow of the first host stands for messages.
 fn watched_network(entry: &str, flow: &FlowKey) -> String {
     let octets = |network: &Network| match network.address {
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn watched_entries_are_found_wherever_they_may_be() {
+    fn watched_entries_are_found_in_flows_and_messages() {
         let host = IpAddr::from([10, 0, 0, 1]);
         let mut flow = FlowKey::of(&PacketRecord::EMPTY);
         (flow.version, flow.src_port, flow.dst_port) = (IpVersion::V4, 7, 53);

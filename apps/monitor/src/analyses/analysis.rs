@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use ringtap_enrich::{Stage, WatchList};
-use ringtap_flow::{Event, FlowRecord};
+use ringtap_flow::{Event, FlowRecord, Response};
 use ringtap_stage::Shard;
 use ringtap_state::{Row, Rows, Schema};
 use ringtap_terminal::page::Page;
@@ -128,6 +128,10 @@ pub trait Analysis: Sized {
     /// Handles a slice of a flow.
     #[inline(always)]
     fn on_slice(&mut self, _slice: &FlowRecord) {}
+
+    /// Handles a response, if response times are measured.
+    #[inline(always)]
+    fn on_response(&mut self, _response: &Response) {}
 
     /// Handles a message in a payload.
     fn on_event(&mut self, _event: &Event) {}

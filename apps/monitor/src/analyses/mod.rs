@@ -22,7 +22,7 @@ pub(crate) mod volumes;
 pub(crate) mod watch;
 
 use ringtap_enrich::Stage;
-use ringtap_flow::{Event, FlowRecord};
+use ringtap_flow::{Event, FlowRecord, Response};
 use ringtap_stage::Shard;
 use ringtap_state::{Row, Rows, Schema};
 use ringtap_terminal::page::Page;
@@ -129,6 +129,13 @@ macro_rules! analyses {
             pub(crate) fn on_slice(&mut self, slice: &FlowRecord) {
                 $(if <$part as Analysis>::TAKES_SLICES && let Some(own) = &mut self.$name {
                     own.on_slice(slice);
+                })*
+            }
+
+            #[inline]
+            pub(crate) fn on_response(&mut self, response: &Response) {
+                $(if let Some(own) = &mut self.$name {
+                    own.on_response(response);
                 })*
             }
 

@@ -170,6 +170,12 @@ pub static LOSSES: &[Loss] = &[
     .warning("{count} TCP records had no room in the lists of servers and pairs")
     .remedy("raise --memory or --max-flows"),
     loss(
+        "responses without room in the list",
+        Section(|of| Some(of.tcp.as_ref()?.responses_ignored)),
+    )
+    .warning("{count} responses had no room in the list of servers")
+    .remedy("raise --memory or --max-flows"),
+    loss(
         "intervals whose activity is not listed",
         Section(|of| Some(of.activity.as_ref()?.further)),
     )

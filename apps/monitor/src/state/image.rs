@@ -5,6 +5,7 @@ use ringtap_state::{Error, Rows, Schema};
 use super::early::EARLY_BYTES;
 use super::live::{LIVE, UNTIMED};
 use super::tables::FIRST;
+use crate::analyses::tcp::responses::RESPONSES;
 use crate::analyses::{Analyses, Parts};
 
 /// The identity of a run whose state is saved.
@@ -40,7 +41,8 @@ impl Content {
 /// The tables of a state with these analyses, in order.
 pub(crate) fn tables_of(on: Analyses, content: Content) -> Vec<&'static Schema> {
     let mut all = FIRST.to_vec();
-    all.extend(Parts::tables(on, content.by_time));
+    let of_analyses = Parts::tables(on, content.by_time).into_iter();
+    all.extend(of_analyses.filter(|table| content.timed || **table != RESPONSES));
     all.push(if content.timed { &LIVE } else { &UNTIMED });
     all
 }

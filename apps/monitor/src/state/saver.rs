@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use ringtap_engine::AppOptions;
-use ringtap_flow::{FactCounts, FlowKey, FlowRecord, FlowTable};
+use ringtap_flow::{FactCounts, FlowKey, FlowRecord, FlowTable, Response};
 use ringtap_stage::Shard;
 use ringtap_state::{Rows, Schema};
 
@@ -146,6 +146,13 @@ impl Saver {
     pub(crate) fn on_record(&mut self, record: &FlowRecord) {
         if let Some(since) = &mut self.since {
             since.analyses.on_record(record);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn on_response(&mut self, response: &Response) {
+        if let Some(since) = &mut self.since {
+            since.analyses.on_response(response);
         }
     }
 

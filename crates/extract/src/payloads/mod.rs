@@ -374,13 +374,17 @@ impl Payloads {
             if read == Ok(Progress::Other) {
                 // It turned out to be of another protocol.
                 self.lose(stream.protocol, Unread::Malformed);
+                self.began_ns = None;
                 return false;
             }
             (stream.protocol, read.map_err(|(why, _)| why))
         } else {
             let mut look = self.look(record, &stream.bytes);
             look.protocols |= 1 << stream.protocol;
-            let Some(read) = self.attempt(look, &whole, found) else { return false };
+            let Some(read) = self.attempt(look, &whole, found) else {
+                self.began_ns = None;
+                return false;
+            };
             read
         };
         match read {

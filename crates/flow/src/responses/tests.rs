@@ -7,19 +7,21 @@ struct Wire {
     requests: Requests,
     ns: u64,
     client: Option<bool>,
+    /// Responses to requests without room.
+    untimed: u32,
 }
 
 impl Wire {
     fn new() -> Self {
         let mut requests = Requests::default();
         requests.push();
-        Self { requests, ns: 1_000_000 * MS, client: Some(true) }
+        Self { requests, ns: 1_000_000 * MS, client: Some(true), untimed: 0 }
     }
 
     fn segment(&mut self, ms: u64, side: usize, place: [bool; 3]) -> Option<u64> {
         self.ns += ms * MS;
         let [is_new, is_behind_gap, has_message] = place;
-        let news = News { is_new, is_behind_gap };
+        let news = News { is_new, is_behind_gap, begins: false };
         let data = Data { side, ns: self.ns, news, has_message };
         let client = self.client.map(|own| own == (side == 0));
         let time_us = self.requests.on_data(0, &data, || client);
@@ -41,7 +43,9 @@ impl Wire {
 
     fn response(&mut self, ms: u64, is_hello: bool) -> Option<u64> {
         self.segment(ms, 1, [true, false, true]);
-        let time_us = self.requests.on_response(0, 1, self.ns, is_hello);
+        let answered = self.requests.on_response(0, 1, self.ns, is_hello);
+        self.untimed += u32::from(answered == Some(None));
+        let time_us = answered.flatten();
         if let Some(time_us) = time_us {
             self.requests.add(0, time_us);
         }
@@ -87,11 +91,9 @@ fn a_pipeline_is_answered_in_order_and_bounded() {
     for _ in 0..QUEUE + 3 {
         wire.request(1, false);
     }
-    assert_eq!(wire.requests.beyond, 2);
     // A request behind those without room has none either.
     assert_eq!(wire.response(1, false), Some(QUEUE as u64 * 1_000 + 3_000));
     wire.request(0, false);
-    assert_eq!(wire.requests.beyond, 3);
     for answered in 0..QUEUE as u64 {
         assert_eq!(wire.response(0, false), Some((QUEUE as u64 + 2 - answered) * 1_000));
     }
@@ -103,6 +105,23 @@ fn a_pipeline_is_answered_in_order_and_bounded() {
     assert_eq!((sums.len(), queues.len(), free_queues.len()), (1, 1, 1));
     wire.requests.swap_remove(0);
     assert_eq!((wire.requests.lines.len(), wire.requests.free_sums.len()), (0, 1));
+    assert_eq!(wire.untimed, 3);
+}
+
+#[test]
+fn what_waits_ends_with_its_connection() {
+    let mut wire = Wire::new();
+    wire.request(0, false);
+    wire.request(0, false);
+    wire.requests.begin(0);
+    wire.request(60_000, false);
+    assert_eq!((wire.response(7, false), wire.response(9, false)), (Some(7_000), None));
+    // Other data, too.
+    let mut wire = Wire::new();
+    wire.data(0, 0);
+    wire.requests.begin(0);
+    wire.data(60_000, 0);
+    assert_eq!(wire.data(4, 1), Some(4_000));
 }
 
 #[test]

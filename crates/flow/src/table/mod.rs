@@ -154,11 +154,6 @@ impl FlowTable {
         &self.sides
     }
 
-    /// Requests without room among those that wait for a response; theirs have no time.
-    pub fn requests_beyond(&self) -> u64 {
-        self.v4.requests.beyond + self.v6.requests.beyond
-    }
-
     /// Counters of facts so far.
     pub fn fact_counts(&self) -> &FactCounts {
         &self.facts

@@ -137,10 +137,12 @@ pub(crate) struct News {
     pub(crate) is_new: bool,
     /// Whether segments are missing: before it, or of those that it acknowledges.
     pub(crate) is_behind_gap: bool,
+    /// Whether another connection of the same ends begins with it.
+    pub(crate) begins: bool,
 }
 
 impl News {
-    const NEW: Self = Self { is_new: true, is_behind_gap: false };
+    const NEW: Self = Self { is_new: true, is_behind_gap: false, begins: false };
 }
 
 /// The connections of a shelf, at the positions of their flows.
@@ -353,12 +355,12 @@ impl Connections {
         }
     }
 
-    /// The round-trip time from the observer to the receiver of a direction, microseconds: of the handshake, else the mean.
+    /// The round-trip time of the handshake from the observer to the receiver of a direction, microseconds. Unlike a mean so
+    /// far, it does not depend on cuts.
     pub(crate) fn rtt_us(&self, at: usize, direction: usize) -> Option<u64> {
         let place = self.lines.get(at)?.counts.checked_sub(1)?;
         let own = &self.counts[place as usize][direction & 1];
-        let mean = || own.rtt_ns.checked_div(own.rtt_count.into()).map(|ns| ns / 1000);
-        if own.handshake_us == UNKNOWN { mean() } else { Some(own.handshake_us.into()) }
+        (own.handshake_us != UNKNOWN).then_some(own.handshake_us.into())
     }
 
     /// The counts of a flow for its record; `None` if no segment was read.
@@ -424,9 +426,7 @@ impl Tcp<'_> {
         let side = direction & 1;
         let (flags, ns) = (packet.tcp_flags, packet.ts_ns);
         let Segment { sequence, acknowledgment, data_len, window } = *segment;
-        if flags & SYN != 0 {
-            self.on_syn(flags, sequence, side);
-        }
+        let begins = flags & SYN != 0 && self.on_syn(flags, sequence, side);
         let [mut own, peer] = [self.senders[side], self.senders[side ^ 1]];
 
         // SYN and FIN take a sequence number each.
@@ -483,7 +483,7 @@ impl Tcp<'_> {
                 // The peer has acknowledged less than what precedes it.
                 let is_behind_gap = peer.bits & ACKED != 0 && before(peer.ack, sequence);
                 self.first(segment, len, flags, ns, side);
-                news = News { is_new: true, is_behind_gap };
+                news = News { is_new: true, is_behind_gap, begins };
             } else {
                 news = self.off_order(segment, (len, acknowledged), flags, ns, side);
             }
@@ -494,6 +494,7 @@ impl Tcp<'_> {
             own.bits |= ACKED;
             news.is_behind_gap |= peer.bits & SENT != 0 && before(peer.next, acknowledgment);
         }
+        news.begins = begins;
         news
     }
 
@@ -518,12 +519,12 @@ impl Tcp<'_> {
     }
 
     /// A SYN that does not repeat the latest one begins another connection: what is known of the sequence numbers is
-    /// void, that of both directions if the SYN is not an answer. Counts are kept.
+    /// void, that of both directions if the SYN is not an answer. Counts are kept. Returns whether it is of both.
     #[cold]
-    fn on_syn(&mut self, flags: u8, sequence: u32, side: usize) {
+    fn on_syn(&mut self, flags: u8, sequence: u32, side: usize) -> bool {
         let own = self.senders[side];
         if own.bits & SENT == 0 || own.next == sequence.wrapping_add(1) {
-            return;
+            return false;
         }
         for side in [side, side ^ 1].iter().take(if flags & ACK == 0 { 2 } else { 1 }) {
             self.senders[*side] = Sender::UNKNOWN;
@@ -531,6 +532,7 @@ impl Tcp<'_> {
                 self.counts()[*side].gaps = Counts::NONE.gaps;
             }
         }
+        flags & ACK == 0
     }
 
     /// The first segment of a direction. Without a SYN there may be earlier ones that were not seen.
@@ -568,7 +570,7 @@ impl Tcp<'_> {
             let is_behind_gap = sequence != own.next;
             own.advance(len, end, flags, ns);
             self.senders[side] = own;
-            return News { is_new: !acknowledged, is_behind_gap };
+            return News { is_new: !acknowledged, is_behind_gap, begins: false };
         }
         if len == 0 {
             return News::default();
@@ -597,7 +599,7 @@ impl Tcp<'_> {
             own.advance(len, end, flags, ns);
         }
         self.senders[side] = own;
-        News { is_new, is_behind_gap: false }
+        News { is_new, ..News::default() }
     }
 
     fn handshake_ns(&mut self) -> Option<u64> {

@@ -3,14 +3,14 @@
 //! The flow table measures each connection; this analysis adds up its records. A row takes the same place in any order
 //! of records, so the section is exact while there is room; records without room are counted.
 
+pub(crate) mod responses;
 pub(crate) mod rows;
+mod sums;
 
 use std::cmp::Reverse;
-use std::hash::Hash;
-use std::net::IpAddr;
 
 use ringtap_enrich::Stage;
-use ringtap_flow::{Dense, FlowKey, FlowRecord, IpVersion, RESPONSE_BYTES, TCP_BYTES};
+use ringtap_flow::{FlowKey, FlowRecord, IpVersion, RESPONSE_BYTES, Response, TCP_BYTES};
 use ringtap_stage::Shard;
 use ringtap_state::{Op, Row, Rows as StateRows, Schema};
 use ringtap_terminal::numbers::{count, of};
@@ -21,7 +21,9 @@ use ringtap_wire::HashKey;
 
 use super::analysis::{About, Analysis, Context, Merge, Section, Signals};
 use crate::totals::Totals;
+use responses::{RESPONSES, ResponseTable};
 use rows::{LossyPair, RoundTrips, Tcp, TcpTotals};
+use sums::{Host, Rows, first, ip, milliseconds};
 
 /// Memory of a row with its share of an index, bytes; a flow has at most one of each kind.
 const ROW_BYTES: u64 = 80;
@@ -32,34 +34,6 @@ static TOTALS: Schema = Schema::new("tcp_totals", 0, &[Op::Add; 9]);
 static SERVERS: Schema = Schema::new("tcp_servers", 19, &[Op::Add; 5]);
 /// Version and addresses, the lower first; the sums of a [`Loss`].
 static PAIRS: Schema = Schema::new("tcp_pairs", 33, &[Op::Add; 3]);
-
-/// An address of either version, as in a flow key.
-type Host = (IpVersion, [u8; 16]);
-
-/// Sums by key.
-struct Rows<K, V> {
-    key: HashKey,
-    rows: Dense<(K, V)>,
-    capacity: usize,
-}
-
-impl<K: Copy + Eq + Hash, V: Default> Rows<K, V> {
-    fn new(key: HashKey, capacity: usize) -> Self {
-        Self { key, rows: Dense::new(), capacity: capacity.clamp(1, Dense::<()>::MOST) }
-    }
-
-    /// The row of a key; `None` if it is new and there is no room.
-    fn row(&mut self, wanted: K, hash: u32) -> Option<&mut V> {
-        let at = match self.rows.find(hash, |(own, _)| *own == wanted) {
-            Some(at) => at,
-            None if self.rows.len() < self.capacity => {
-                self.rows.insert(hash, (wanted, V::default()))
-            }
-            None => return None,
-        };
-        Some(&mut self.rows.row_mut(at).1)
-    }
-}
 
 /// Address and port of a responder.
 type Server = (Host, u16);
@@ -110,6 +84,7 @@ pub struct TcpTable {
     totals: TcpTotals,
     servers: Rows<Server, Delay>,
     pairs: Rows<Pair, Loss>,
+    responses: ResponseTable,
     ignored: u64,
 }
 
@@ -119,6 +94,7 @@ impl TcpTable {
             totals: TcpTotals::default(),
             servers: Rows::new(key, capacity),
             pairs: Rows::new(key, capacity),
+            responses: ResponseTable::with_room(key, capacity),
             ignored: 0,
         }
     }
@@ -165,6 +141,7 @@ impl TcpTable {
 
     fn merge(&mut self, other: Self) {
         self.totals.add(&other.totals);
+        self.responses.merge(other.responses);
         self.ignored += other.ignored;
         for (server, delay) in other.servers.rows.into_rows() {
             self.ignored += if self.add_server(server, &delay) { 0 } else { delay.records };
@@ -200,24 +177,9 @@ impl TcpTable {
             slowest_round_trips: servers.into_iter().map(server).collect(),
             lossy_pairs: pairs.into_iter().map(pair).collect(),
             records_ignored: self.ignored,
+            responses_ignored: self.responses.ignored,
+            slowest_responses: self.responses.report(top),
         }
-    }
-}
-
-/// The first rows by a key, in order.
-fn first<T, K: Ord>(mut rows: Vec<T>, most: usize, key: impl Fn(&T) -> K) -> Vec<T> {
-    if most < rows.len() {
-        rows.select_nth_unstable_by_key(most, &key);
-        rows.truncate(most);
-    }
-    rows.sort_unstable_by_key(key);
-    rows
-}
-
-fn ip(version: IpVersion, address: [u8; 16]) -> IpAddr {
-    match (version, address) {
-        (IpVersion::V4, [a, b, c, d, ..]) => [a, b, c, d].into(),
-        (IpVersion::V6, address) => address.into(),
     }
 }
 
@@ -225,8 +187,8 @@ impl Analysis for TcpTable {
     /// False: the analysis doubles the memory of a flow.
     const IN_ALL: bool = false;
     const TAKES_RECORDS: bool = true;
-    const FLOW_BYTES: u64 = TCP_BYTES + RESPONSE_BYTES + 2 * ROW_BYTES;
-    const TABLES: &'static [&'static Schema] = &[&TOTALS, &SERVERS, &PAIRS];
+    const FLOW_BYTES: u64 = TCP_BYTES + RESPONSE_BYTES + 2 * ROW_BYTES + responses::ROW_BYTES;
+    const TABLES: &'static [&'static Schema] = &[&TOTALS, &SERVERS, &PAIRS, &RESPONSES];
 
     type Found = Box<Self>;
     type Merger = TcpMerger;
@@ -242,6 +204,11 @@ impl Analysis for TcpTable {
         }
     }
 
+    #[inline]
+    fn on_response(&mut self, response: &Response) {
+        self.responses.take(response);
+    }
+
     fn add_totals(&self, totals: &mut Totals) {
         totals.tcp.get_or_insert_default().add(&self.totals);
     }
@@ -249,6 +216,8 @@ impl Analysis for TcpTable {
     fn save(&mut self, table: &'static Schema, rows: &mut StateRows) {
         if *table == TOTALS {
             rows.push(&[], &self.totals.numbers(), &[]);
+        } else if *table == RESPONSES {
+            self.responses.save(rows);
         } else if *table == SERVERS {
             for (((version, address), port), delay) in self.servers.rows.rows() {
                 let Delay { rtt_ns, samples, handshake_us, handshakes, records } = *delay;
@@ -268,6 +237,9 @@ impl Analysis for TcpTable {
         if *table == TOTALS {
             self.totals.add_numbers(row.numbers());
             return Some(());
+        }
+        if *table == RESPONSES {
+            return self.responses.load(row);
         }
         let (&[byte], rest) = row.key().split_first_chunk()?;
         let version = IpVersion::from_number(byte)?;
@@ -316,13 +288,9 @@ impl Merge<TcpTable> for TcpMerger {
     }
 }
 
-/// Microseconds as milliseconds with three digits.
-fn milliseconds(us: u64) -> String {
-    format!("{}.{:03} ms", us / 1000, us % 1000)
-}
-
 impl Section for Tcp {
     fn pass(&mut self, stage: &mut Stage) {
+        responses::pass(&mut self.slowest_responses, stage);
         self.slowest_round_trips.iter_mut().for_each(|row| stage.replace(&mut row.server));
         self.slowest_round_trips.sort_by_key(|row| (Reverse(row.rtt_us), row.server, row.port));
         for row in &mut self.lossy_pairs {
@@ -336,6 +304,7 @@ impl Section for Tcp {
 
     fn show(&self, page: &mut Page, _: &About) {
         let totals = &self.totals;
+        responses::show(&self.slowest_responses, page);
         if totals.records == 0 {
             return;
         }

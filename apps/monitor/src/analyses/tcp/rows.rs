@@ -13,6 +13,8 @@ pub struct Tcp {
     /// Sums of all connections.
     #[serde(flatten)]
     pub totals: TcpTotals,
+    /// Services by the time of 95 of 100 responses, slowest first.
+    pub slowest_responses: Vec<ResponseRow>,
     /// Servers by mean round-trip time, slowest first.
     pub slowest_round_trips: Vec<RoundTrips>,
     /// Pairs by retransmissions, most first.
@@ -20,6 +22,9 @@ pub struct Tcp {
     /// Records that are in the sums only, because there was no room for another server or pair.
     #[serde(skip_serializing_if = "is_zero")]
     pub records_ignored: u64,
+    /// Responses in no row, because there was no room for another one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub responses_ignored: u64,
 }
 
 /// Sums over flow records, both directions together.
@@ -92,6 +97,37 @@ impl TcpTotals {
     pub(crate) fn add(&mut self, other: &Self) {
         self.add_numbers(other.numbers());
     }
+}
+
+/// The response times of an application of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ResponseRow {
+    /// The address of the server.
+    pub server: IpAddr,
+    /// Its application, as far as it was known at each response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub application: Option<String>,
+    /// What was answered: `http`, `dns`, `tls` or `tcp`.
+    pub exchange: &'static str,
+    /// Number of responses with a time.
+    pub responses: u64,
+    /// Further responses: their requests had no room among those that wait for a response.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub untimed: u64,
+    /// Mean time, microseconds, rounded down.
+    pub mean_us: u64,
+    /// The time of half of all responses at most, microseconds, within 1/64.
+    pub p50_us: u64,
+    /// Of 95 of 100.
+    pub p95_us: u64,
+    /// Of 99 of 100.
+    pub p99_us: u64,
+    /// The longest time, microseconds.
+    pub longest_us: u64,
+    /// Mean round-trip time of the handshakes from the observer to the server, microseconds: the network's part. It is counted
+    /// for each response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt_us: Option<u64>,
 }
 
 /// The responder of connections, and the times of the network to it; not how long it takes to answer.

@@ -1,0 +1,57 @@
+//! What the tables of TCP share: rows with room for some, their order, addresses and times.
+
+use std::hash::Hash;
+use std::net::IpAddr;
+
+use ringtap_flow::{Dense, IpVersion};
+use ringtap_wire::HashKey;
+
+/// An address of either version, as in a flow key.
+pub(super) type Host = (IpVersion, [u8; 16]);
+
+/// Sums by key.
+pub(super) struct Rows<K, V> {
+    pub(super) key: HashKey,
+    pub(super) rows: Dense<(K, V)>,
+    capacity: usize,
+}
+
+impl<K: Copy + Eq + Hash, V: Default> Rows<K, V> {
+    pub(super) fn new(key: HashKey, capacity: usize) -> Self {
+        Self { key, rows: Dense::new(), capacity: capacity.clamp(1, Dense::<()>::MOST) }
+    }
+
+    /// The row of a key; `None` if it is new and there is no room.
+    pub(super) fn row(&mut self, wanted: K, hash: u32) -> Option<&mut V> {
+        let at = match self.rows.find(hash, |(own, _)| *own == wanted) {
+            Some(at) => at,
+            None if self.rows.len() < self.capacity => {
+                self.rows.insert(hash, (wanted, V::default()))
+            }
+            None => return None,
+        };
+        Some(&mut self.rows.row_mut(at).1)
+    }
+}
+
+/// The first rows by a key, in order.
+pub(super) fn first<T, K: Ord>(mut rows: Vec<T>, most: usize, key: impl Fn(&T) -> K) -> Vec<T> {
+    if most < rows.len() {
+        rows.select_nth_unstable_by_key(most, &key);
+        rows.truncate(most);
+    }
+    rows.sort_unstable_by_key(key);
+    rows
+}
+
+pub(super) fn ip(version: IpVersion, address: [u8; 16]) -> IpAddr {
+    match (version, address) {
+        (IpVersion::V4, [a, b, c, d, ..]) => [a, b, c, d].into(),
+        (IpVersion::V6, address) => address.into(),
+    }
+}
+
+/// Microseconds as milliseconds with three digits.
+pub(super) fn milliseconds(us: u64) -> String {
+    format!("{}.{:03} ms", us / 1000, us % 1000)
+}
