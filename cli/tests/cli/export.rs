@@ -64,12 +64,12 @@ fn generated() -> Vec<PathBuf> {
     (1..=2).flat_map(|seed| profiles.iter().map(move |profile| (seed, profile))).map(make).collect()
 }
 
-pub(crate) fn free_port() -> u16 {
+fn free_port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Waits up to a minute for a condition.
-pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..3_000 {
         if condition() {
             return;
@@ -103,10 +103,10 @@ fn waits(process: &str) -> bool {
 }
 
 /// A collector process. [`Self::end`] interrupts it; drop kills it, for example if the test fails.
-pub(crate) struct Collector(Child);
+struct Collector(Child);
 
 impl Collector {
-    pub(crate) fn start(command: &mut Command, port: u16) -> Self {
+    fn start(command: &mut Command, port: u16) -> Self {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut collector = Self(child.spawn().unwrap());
         wait_until("the collector listens", || {
@@ -117,7 +117,7 @@ impl Collector {
     }
 
     /// Waits until the collector has read all datagrams, interrupts it and waits for its end.
-    pub(crate) fn end(mut self, port: u16) {
+    fn end(mut self, port: u16) {
         wait_until("the collector has read everything", || {
             !has_unread(port) && waits(&self.0.id().to_string())
         });
@@ -577,7 +577,10 @@ fn with_messages_on_stdout_the_report_is_on_stderr_and_a_closed_pipe_is_not_an_e
     let mut errors = String::new();
     child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{errors}");
-    assert!(errors.contains("ipfix-file:-        0         0  1,921") && errors.contains("Flows"), "{errors}");
+    assert!(
+        errors.contains("ipfix-file:-        0         0  1,921") && errors.contains("Flows"),
+        "{errors}"
+    );
 }
 
 #[test]

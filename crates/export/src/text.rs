@@ -104,6 +104,8 @@ pub(crate) struct LineSink<I> {
     latest_ns: u64,
     /// A file could not be finished, and nothing was written since.
     unnamed: bool,
+    /// The store failed at the last second.
+    ticks_failed: bool,
     reader_gone: bool,
 }
 
@@ -120,6 +122,7 @@ impl<I> LineSink<I> {
             headed: false,
             latest_ns: 0,
             unnamed: false,
+            ticks_failed: false,
             reader_gone: false,
         }
     }
@@ -208,7 +211,7 @@ impl<I: Item> Sink for LineSink<I> {
     }
 
     fn tick(&mut self, shared: &Shared) {
-        tick(&mut *self.store, &mut self.unnamed, shared);
+        tick(&mut *self.store, &mut self.ticks_failed, shared);
     }
 
     fn store(&mut self) -> Option<&mut dyn Store> {

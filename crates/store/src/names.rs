@@ -101,6 +101,9 @@ fn key(name: &str) -> Option<(&str, u64)> {
             (probe, is_plain.then_some(number + 1)?)
         }
     };
+    if probe.is_empty() {
+        return None;
+    }
     let form = u64::from(time.len() == 6);
     let key = ((kind as u64) << 1 | form) << 47 | digits;
     Some((probe, key << NUMBER_BITS | number))
@@ -127,6 +130,7 @@ mod tests {
             ("flows/2026/11/26/1005-edge.99999999999999999999.parquet", None),
             ("flows/2026/11/26/1005-edge..parquet", None),
             ("flows/2026/11/26/1005-edge.json", None),
+            ("flows/2026/11/26/1005-.parquet", None),
             ("flows/2026/11/26/10050-edge.parquet", None),
             ("flows/2026/11/26/x/1005-edge.parquet", None),
             ("flows//2026/11/26/1005-edge.parquet", None),
@@ -146,7 +150,7 @@ mod tests {
             assert_eq!((names.insert(name, 9), names.insert(name, number)), (None, Some(9)));
         }
         assert_eq!(all.map(|name| names.get(name)), [Some(0), Some(1), Some(2)]);
-        all.map(|name| names.remove(name));
+        all.iter().for_each(|name| names.remove(name));
         assert_eq!(all.map(|name| names.get(name)), [None; 3]);
     }
 
