@@ -51,7 +51,7 @@ pub use analyses::scans::Suspects;
 pub use analyses::{About, Analyses, Context, Scope, Section, UnknownAnalysis};
 pub use app::Monitor;
 pub use merger::MonitorMerger;
-pub use options::{Options, Setup, TOP_MOST};
+pub use options::{Options, PAGE_NS, Setup, TOP_MOST};
 pub use outputs::{EndedInterval, OnAlert, OnInterval, OnTotals, Outputs, Receivers};
 pub use partial::Partial;
 pub use report::Report;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ringtap_base::greatest_divisor;
 use ringtap_engine::{AppOptions, Memory, Plan, PlanError, within};
 use ringtap_enrich::{Enrichment, EntryKind, Geo, STAGE_BYTES, WatchList};
 use ringtap_extract::{Extractors, Names};
@@ -22,7 +23,7 @@ use crate::state::{Identity, STATE_FLOW_BYTES, part_bytes};
 const LIVE_INTERVAL_NS: u64 = 60_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 /// The longest slices of flows on a page.
-const PAGE_NS: u64 = 10 * SECOND_NS;
+pub const PAGE_NS: u64 = 10 * SECOND_NS;
 /// The threshold of P. Lee's, T. Bu's and G. Chandranmenon's paper for both kinds of scans.
 const SCAN_THRESHOLD: u32 = 20;
 /// Hosts that know many peers, as of games and file sharing, have fewer failed attempts over UDP.
@@ -427,11 +428,6 @@ impl AppOptions for Options {
         }
         Ok(())
     }
-}
-
-/// The greatest number that divides both; the first one if the other is 0.
-fn greatest_divisor(one: u64, other: u64) -> u64 {
-    if other == 0 { one } else { greatest_divisor(other, one % other) }
 }
 
 /// The least multiple of a time that is at least a second.

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use ringtap_base::least_multiple;
+use ringtap_monitor::PAGE_NS;
 use ringtap_serve::Listening;
 use ringtap_store::Layout;
 use ringtap_terminal::{Usage, console};
@@ -11,9 +13,6 @@ use crate::query::helper;
 use crate::web;
 
 const SECOND: u64 = 1_000_000_000;
-
-/// The length of slices of flows, seconds; with states, they divide the interval.
-const SLICE_S: u64 = 10;
 
 /// Its address and its guard.
 pub(super) struct Page {
@@ -32,19 +31,11 @@ pub(super) fn start_helper(
     let helper = helper::start(&layout.root, &probe, args.user.as_deref())?;
     let path = layout.root.display().to_string();
     let rotate_s = layout.rotate_s;
-    let seconds = |ns: Option<u64>| ns.unwrap_or(0).div_ceil(SECOND).max(1);
-    let others = [seconds(args.cut), seconds(args.interval), SLICE_S];
-    let files = web::Files { rotate_s, joint_s: others.into_iter().fold(rotate_s, multiple) };
+    // With states, slices divide the interval.
+    let times = [args.cut, args.interval, Some(PAGE_NS)].into_iter().flatten();
+    let seconds = times.map(|ns| ns.div_ceil(SECOND));
+    let files = web::Files { rotate_s, joint_s: seconds.fold(rotate_s, least_multiple) };
     Ok(Some(web::Store { path, probe, files, helper }))
-}
-
-/// The least common multiple, at most [`u64::MAX`].
-fn multiple(one: u64, other: u64) -> u64 {
-    let (mut divisor, mut rest) = (one, other);
-    while rest > 0 {
-        (divisor, rest) = (rest, divisor % rest);
-    }
-    (one / divisor.max(1)).saturating_mul(other)
 }
 
 impl Page {

@@ -3,7 +3,7 @@
 use ringtap_terminal::chart::escaped;
 
 use super::tables::KINDS;
-use super::view::{MEASURES, ROWS, SPANS, View, text_of};
+use super::view::{MEASURES, ROWS, SPANS, View};
 
 /// The page of a view with this content.
 pub(super) fn page(title: &str, view: &View, times: Times, content: &str) -> String {
@@ -72,7 +72,7 @@ fn form(view: &View) -> String {
          <label>Largest by<select name=\"by\">{by}</select></label>\
          <label>Rows<select name=\"rows\">{rows}</select></label>\
          <button>Show</button><button type=\"button\" id=\"pause\" aria-pressed=\"false\" hidden>Pause</button></form>\n",
-        text(view.host.map(text_of)),
+        text(view.host.map(|host| host.to_string())),
         text(view.port.map(|port| port.to_string())),
         text(view.application.clone()),
         text(view.name.clone()),

@@ -156,7 +156,7 @@ impl View {
             let _ = write!(query, "{mark}{name}={}", encoded(value));
         };
         if let Some(host) = self.host {
-            add("host", &text_of(host));
+            add("host", &host.to_string());
         }
         if let Some(port) = self.port {
             add("port", &port.to_string());
@@ -221,7 +221,7 @@ impl View {
         let parts = [
             self.host.map(|host| match self.one_host() {
                 Some(host) => format!("host {host}"),
-                None => format!("net {}", text_of(host)),
+                None => format!("net {host}"),
             }),
             self.port.map(|port| format!("port {port}")),
             self.application.as_ref().map(|label| match label.as_str() {
@@ -293,14 +293,6 @@ fn network(text: &str) -> Option<Network> {
 /// The network of one host.
 pub(super) fn of_one(address: IpAddr) -> Network {
     Network { address, length: if address.is_ipv4() { 32 } else { 128 } }
-}
-
-/// A network, or its only address.
-pub(super) fn text_of(network: Network) -> String {
-    match network == of_one(network.address) {
-        true => network.address.to_string(),
-        false => format!("{}/{}", network.address, network.length),
-    }
 }
 
 /// A text in the language of questions, which has no letter for a quotation mark in a text: two of a kind end it.

@@ -4,6 +4,7 @@
 //! IPv4 networks: packets do not carry mapped addresses, so such an entry would never match. An address in a packet's own
 //! header stays what it is.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -44,6 +45,17 @@ impl Network {
             IpAddr::V6(address) => IpAddr::V6((address.to_bits() & kept(length)).into()),
         };
         Self { address, length }
+    }
+}
+
+/// An address, or an address with the length.
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { address, length } = self;
+        match *length == if address.is_ipv4() { 32 } else { 128 } {
+            true => write!(f, "{address}"),
+            false => write!(f, "{address}/{length}"),
+        }
     }
 }
 

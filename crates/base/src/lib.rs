@@ -15,6 +15,7 @@ mod choices;
 mod clock;
 mod counter;
 mod date;
+mod divisors;
 mod latency;
 mod ledger;
 #[allow(unsafe_code, reason = "an instruction of the processor")]
@@ -34,6 +35,7 @@ pub use choices::UnknownChoice;
 pub use clock::{Clock, now_ns, steady_ns};
 pub use counter::Counter;
 pub use date::{civil, day_of};
+pub use divisors::{greatest_divisor, least_multiple};
 pub use latency::Latency;
 pub use ledger::{Ledger, Stage};
 pub use prefetch::{prefetch, prefetch_all, prefetch_write};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
+use ringtap_base::greatest_divisor;
 use ringtap_export::sums::Sum;
 use ringtap_terminal::numbers::count;
 use serde::Serialize;
@@ -40,17 +41,13 @@ impl Made {
     fn interval(&self) -> u64 {
         let mut all = 1_u64;
         for &(_, interval) in self.sums.keys() {
-            match (all / gcd(all, interval)).checked_mul(interval) {
+            match (all / greatest_divisor(all, interval)).checked_mul(interval) {
                 Some(common) if common <= LONGEST_S => all = common,
                 _ => return u64::MAX,
             }
         }
         all
     }
-}
-
-fn gcd(one: u64, other: u64) -> u64 {
-    if other == 0 { one } else { gcd(other, one % other) }
 }
 
 /// What arrived elsewhere.
