@@ -217,7 +217,8 @@ impl Frames {
             any |= kind == Kind::Protocol;
             attachments.push(at, kind as u8, value)
         });
-        if let Some(began_ns) = self.payloads.began_ns().filter(|_| any) {
+        let is_measured = any && self.decoder.segment(record).is_some();
+        if let Some(began_ns) = self.payloads.began_ns().filter(|_| is_measured) {
             // Without room, the message seems to begin in this packet.
             let _ = attachments.push(at, Kind::BEGAN, &began_ns.to_le_bytes());
         }

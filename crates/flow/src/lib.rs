@@ -21,6 +21,7 @@ mod key;
 mod observer;
 mod origin;
 mod parts;
+mod pool;
 mod record;
 mod responses;
 mod shelf;

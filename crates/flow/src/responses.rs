@@ -28,6 +28,7 @@
 //! a clock was set back, or above [`MOST_US`] gives no response time.
 
 use crate::fields::Fields;
+use crate::pool::Pool;
 use crate::tcp::News;
 use crate::{Application, FlowKey};
 
@@ -146,7 +147,7 @@ impl ResponseTimes {
 struct Line {
     /// The time of the oldest request so far, or of the client's first data.
     asked_ns: u64,
-    /// One more than the position of the flow's sums; 0: it has none.
+    /// The position of the flow's sums; 0: it has none.
     sums: u32,
     bits: u8,
 }
@@ -159,7 +160,7 @@ impl Line {
 struct Sums {
     sum_us: u64,
     count: u32,
-    /// One more than the position of the flow's queue; 0: it has none.
+    /// The position of the flow's queue; 0: it has none.
     queue: u32,
 }
 
@@ -176,7 +177,7 @@ const _: () = assert!(size_of::<Line>() == 16 && size_of::<Sums>() == 16);
 
 /// Most bytes that a flow takes more if response times are measured.
 pub const RESPONSE_BYTES: u64 =
-    (size_of::<Line>() + size_of::<Sums>() + size_of::<Queue>() + 2 * size_of::<u32>()) as u64;
+    size_of::<Line>() as u64 + Pool::<Sums>::BYTES + Pool::<Queue>::BYTES;
 
 /// What a packet with data is.
 #[derive(Clone, Copy, Debug)]
@@ -192,12 +193,8 @@ pub(crate) struct Data {
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     lines: Vec<Line>,
-    sums: Vec<Sums>,
-    /// Positions in `sums` that flows have left.
-    free_sums: Vec<u32>,
-    queues: Vec<Queue>,
-    /// Positions in `queues` that flows have left.
-    free_queues: Vec<u32>,
+    sums: Pool<Sums>,
+    queues: Pool<Queue>,
 }
 
 impl Requests {
@@ -231,17 +228,15 @@ impl Requests {
     /// Gives the sums of a flow back.
     #[inline(always)]
     fn release(&mut self, at: usize) {
-        if let Some(place) = self.lines[at].sums.checked_sub(1) {
-            self.release_queue(at);
-            self.free_sums.push(place);
-            self.lines[at].sums = 0;
-        }
+        self.release_queue(at);
+        self.sums.release(&mut self.lines[at].sums);
     }
 
+    #[inline(always)]
     fn release_queue(&mut self, at: usize) {
-        let Some(place) = self.lines[at].sums.checked_sub(1) else { return };
-        let queue = std::mem::take(&mut self.sums[place as usize].queue);
-        self.free_queues.extend(queue.checked_sub(1));
+        if let Some(sums) = self.sums.get_mut(self.lines[at].sums) {
+            self.queues.release(&mut sums.queue);
+        }
     }
 
     /// A flow has ended and another one, or its next part (`cut`), takes its place. The next part knows what waits.
@@ -265,17 +260,15 @@ impl Requests {
 
     /// A part of a flow was reported.
     pub(crate) fn cut(&mut self, at: usize) {
-        let Some(line) = self.lines.get(at) else { return };
-        if let Some(place) = line.sums.checked_sub(1) {
-            let sums = &mut self.sums[place as usize];
+        let sums = self.lines.get(at).and_then(|line| self.sums.get_mut(line.sums));
+        if let Some(sums) = sums {
             (sums.sum_us, sums.count) = (0, 0);
         }
     }
 
     /// The response times of a flow for its record.
     pub(crate) fn times(&self, at: usize) -> Option<ResponseTimes> {
-        let Sums { sum_us, count, .. } =
-            self.sums[self.lines.get(at)?.sums.checked_sub(1)? as usize];
+        let &Sums { sum_us, count, .. } = self.sums.get(self.lines.get(at)?.sums)?;
         (count > 0).then_some(ResponseTimes { sum_us, count })
     }
 
@@ -288,12 +281,12 @@ impl Requests {
 
     /// The sums of a flow, which exist from the first call on.
     fn sums(&mut self, at: usize) -> &mut Sums {
-        let Self { lines, sums, free_sums, .. } = self;
-        let line = &mut lines[at];
-        if line.sums == 0 {
-            line.sums = 1 + fresh(sums, free_sums);
+        let Self { lines, sums, .. } = self;
+        let place = &mut lines[at].sums;
+        if *place == 0 {
+            *place = sums.add(Sums::default());
         }
-        &mut sums[line.sums as usize - 1]
+        &mut sums[*place]
     }
 
     /// Handles a TCP segment with data, before the messages in it. `is_client` returns whether its sender opened the
@@ -333,11 +326,9 @@ impl Requests {
         if data.news.is_behind_gap {
             line.bits |= GAP;
         }
-        if asks && data.news.is_new && !data.has_message && line.bits & HELLO == 0 {
-            let sums = line.sums.checked_sub(1).map(|place| self.sums[place as usize]);
-            if sums.is_none_or(|sums| sums.queue == 0) {
-                line.asked_ns = data.ns;
-            }
+        let goes_on = asks && data.news.is_new && !data.has_message && line.bits & HELLO == 0;
+        if goes_on && self.sums.get(line.sums).is_none_or(|sums| sums.queue == 0) {
+            line.asked_ns = data.ns;
         }
         None
     }
@@ -366,10 +357,10 @@ impl Requests {
     /// Adds a request behind the oldest one.
     fn queue(&mut self, at: usize, ns: u64) {
         if self.sums(at).queue == 0 {
-            let queue = 1 + fresh(&mut self.queues, &mut self.free_queues);
+            let queue = self.queues.add(Queue::default());
             self.sums(at).queue = queue;
         }
-        let place = self.sums(at).queue as usize - 1;
+        let place = self.sums(at).queue;
         let queue = &mut self.queues[place];
         if queue.beyond == 0 && (queue.len as usize) < QUEUE {
             queue.times[queue.len as usize] = ns;
@@ -400,9 +391,8 @@ impl Requests {
 
     /// The oldest request was answered: the next one is the oldest, if there is one.
     fn next(&mut self, at: usize) {
-        let place = self.lines[at].sums.checked_sub(1);
-        let queue = place.and_then(|place| self.sums[place as usize].queue.checked_sub(1));
-        let Some(queue) = queue.map(|queue| &mut self.queues[queue as usize]) else {
+        let sums = self.sums.get(self.lines[at].sums);
+        let Some(queue) = sums.and_then(|sums| self.queues.get_mut(sums.queue)) else {
             self.lines[at].bits &= !(WAITS | GAP);
             return;
         };
@@ -417,20 +407,6 @@ impl Requests {
         }
         if queue.len == 0 && queue.beyond == 0 {
             self.release_queue(at);
-        }
-    }
-}
-
-/// The position of a value that is in use from now on.
-fn fresh<T: Default>(all: &mut Vec<T>, free: &mut Vec<u32>) -> u32 {
-    match free.pop() {
-        Some(place) => {
-            all[place as usize] = T::default();
-            place
-        }
-        None => {
-            all.push(T::default());
-            all.len() as u32 - 1
         }
     }
 }

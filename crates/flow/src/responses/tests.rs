@@ -101,10 +101,10 @@ fn a_pipeline_is_answered_in_order_and_bounded() {
     wire.request(0, false);
     wire.request(2, false);
     assert_eq!([wire.response(3, false), wire.response(0, false)], [Some(5_000), Some(3_000)]);
-    let Requests { sums, queues, free_queues, .. } = &wire.requests;
-    assert_eq!((sums.len(), queues.len(), free_queues.len()), (1, 1, 1));
+    let Requests { sums, queues, .. } = &wire.requests;
+    assert_eq!((sums.counts(), queues.counts()), ((1, 0), (1, 1)));
     wire.requests.swap_remove(0);
-    assert_eq!((wire.requests.lines.len(), wire.requests.free_sums.len()), (0, 1));
+    assert_eq!((wire.requests.lines.len(), wire.requests.sums.counts()), (0, (1, 1)));
     assert_eq!(wire.untimed, 3);
 }
 
@@ -159,7 +159,7 @@ fn the_next_part_knows_what_waits() {
     wire.request(1, false);
     wire.requests.restart(0, false);
     assert_eq!((wire.response(1, false), wire.requests.times(0)), (None, None));
-    assert_eq!(wire.requests.free_sums.len(), 1);
+    assert_eq!(wire.requests.sums.counts().1, 1);
 }
 
 #[test]

@@ -204,10 +204,11 @@ impl FlowTable {
                 {
                     let segment =
                         facts.take_kind(first + upto, Segment::KIND).and_then(Segment::from_bytes);
-                    // A packet with attachments is counted alone.
+                    // If TCP is measured, a packet with attachments is counted alone.
+                    let alone = if self.rules.tcp { upto } else { upto + 1 };
                     let attached = (segment, facts.next_item() == first + upto);
-                    self.count_all(from..upto, packets, &stages[at], (None, false), observer);
-                    self.count_all(upto..upto + 1, packets, &stages[at], attached, observer);
+                    self.count_all(from..alone, packets, &stages[at], (None, false), observer);
+                    self.count_all(alone..upto + 1, packets, &stages[at], attached, observer);
                     let item = first + upto;
                     self.add_facts(&packets[upto], &stages[at], upto, item, &mut facts, observer);
                     from = upto + 1;

@@ -26,6 +26,7 @@ use ringtap_wire::{PacketRecord, Segment};
 
 use crate::fields::Fields;
 use crate::flags::{ACK, FIN, RST, SYN};
+use crate::pool::Pool;
 
 /// Duplicate acknowledgments that ask for a segment; if it then fills a gap, it was sent again.
 const ASKED: u8 = 2;
@@ -128,7 +129,7 @@ impl Line {
 const _: () = assert!(size_of::<Line>() == 64);
 
 /// Most bytes that a flow takes more if its performance is measured.
-pub const TCP_BYTES: u64 = (size_of::<Line>() + size_of::<[Counts; 2]>() + size_of::<u32>()) as u64;
+pub const TCP_BYTES: u64 = size_of::<Line>() as u64 + Pool::<[Counts; 2]>::BYTES;
 
 /// A segment among those seen before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -149,9 +150,7 @@ impl News {
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     lines: Vec<Line>,
-    counts: Vec<[Counts; 2]>,
-    /// Positions in `counts` that flows have left.
-    free: Vec<u32>,
+    counts: Pool<[Counts; 2]>,
 }
 
 /// The performance of a TCP connection. Index 0 of each pair is the initiator's direction, index 1 the other.
@@ -292,11 +291,7 @@ impl Connections {
     /// Gives the counts of a flow back.
     #[inline(always)]
     fn release(&mut self, at: usize) {
-        let line = &mut self.lines[at];
-        if line.counts > 0 {
-            self.free.push(line.counts - 1);
-            line.counts = 0;
-        }
+        self.counts.release(&mut self.lines[at].counts);
     }
 
     /// A flow has ended and another one, or its next part (`cut`), takes its place. The next part knows the sequence
@@ -308,8 +303,7 @@ impl Connections {
         if !cut {
             self.release(at);
             self.lines[at] = Line::EMPTY;
-        } else if let Some(place) = self.lines[at].counts.checked_sub(1) {
-            let counts = &mut self.counts[place as usize];
+        } else if let Some(counts) = self.counts.get_mut(self.lines[at].counts) {
             *counts = counts.map(|own| Counts { gaps: own.gaps, ..Counts::NONE });
             self.lines[at].senders.iter_mut().for_each(|sender| sender.bits &= !REPORTED);
         }
@@ -319,8 +313,8 @@ impl Connections {
     /// which it does not report again.
     pub(crate) fn cut(&mut self, at: usize) {
         let Some(line) = self.lines.get_mut(at) else { return };
-        let Some(place) = line.counts.checked_sub(1) else { return };
-        for (own, sender) in self.counts[place as usize].iter_mut().zip(&mut line.senders) {
+        let Some(counts) = self.counts.get_mut(line.counts) else { return };
+        for (own, sender) in counts.iter_mut().zip(&mut line.senders) {
             let Counts { gaps, handshake_us, .. } = *own;
             *own = Counts { gaps, handshake_us, ..Counts::NONE };
             if handshake_us != UNKNOWN {
@@ -346,10 +340,10 @@ impl Connections {
         segment: &Segment,
         direction: usize,
     ) -> News {
-        let Self { lines, counts, free } = self;
+        let Self { lines, counts } = self;
         match lines.get_mut(at) {
             Some(Line { senders, counts: own }) => {
-                Tcp { senders, own, counts, free }.on_segment(packet, segment, direction)
+                Tcp { senders, own, counts }.on_segment(packet, segment, direction)
             }
             None => News::default(),
         }
@@ -358,8 +352,7 @@ impl Connections {
     /// The round-trip time of the handshake from the observer to the receiver of a direction, microseconds. Unlike a mean so
     /// far, it does not depend on cuts.
     pub(crate) fn rtt_us(&self, at: usize, direction: usize) -> Option<u64> {
-        let place = self.lines.get(at)?.counts.checked_sub(1)?;
-        let own = &self.counts[place as usize][direction & 1];
+        let own = &self.counts.get(self.lines.get(at)?.counts)?[direction & 1];
         (own.handshake_us != UNKNOWN).then_some(own.handshake_us.into())
     }
 
@@ -369,8 +362,7 @@ impl Connections {
         if (sender.bits | peer.bits) & (SENT | ACKED) == 0 {
             return None;
         }
-        let place = counts.checked_sub(1);
-        let [own, back] = place.map_or([Counts::NONE; 2], |place| self.counts[place as usize]);
+        let [own, back] = self.counts.get(*counts).copied().unwrap_or([Counts::NONE; 2]);
         let time =
             |us, sender: &Sender| (us != UNKNOWN && sender.bits & REPORTED == 0).then_some(us);
         Some(TcpPerformance {
@@ -390,34 +382,22 @@ struct Tcp<'a> {
     senders: &'a mut [Sender; 2],
     /// As in [`Line`].
     own: &'a mut u32,
-    counts: &'a mut Vec<[Counts; 2]>,
-    free: &'a mut Vec<u32>,
+    counts: &'a mut Pool<[Counts; 2]>,
 }
 
 impl Tcp<'_> {
     /// The counts of both directions, which exist from the first call on.
     #[inline(always)]
     fn counts(&mut self) -> &mut [Counts; 2] {
-        let place = match self.own.checked_sub(1) {
-            Some(place) => place as usize,
-            None => self.begin_counts(),
-        };
-        &mut self.counts[place]
+        if *self.own == 0 {
+            self.begin_counts();
+        }
+        &mut self.counts[*self.own]
     }
 
-    fn begin_counts(&mut self) -> usize {
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.counts[place as usize] = [Counts::NONE; 2];
-                place as usize
-            }
-            None => {
-                self.counts.push([Counts::NONE; 2]);
-                self.counts.len() - 1
-            }
-        };
-        *self.own = place as u32 + 1;
-        place
+    #[cold]
+    fn begin_counts(&mut self) {
+        *self.own = self.counts.add([Counts::NONE; 2]);
     }
 
     /// Handles a segment of this direction.
@@ -483,7 +463,7 @@ impl Tcp<'_> {
                 // The peer has acknowledged less than what precedes it.
                 let is_behind_gap = peer.bits & ACKED != 0 && before(peer.ack, sequence);
                 self.first(segment, len, flags, ns, side);
-                news = News { is_new: true, is_behind_gap, begins };
+                news = News { is_behind_gap, ..News::NEW };
             } else {
                 news = self.off_order(segment, (len, acknowledged), flags, ns, side);
             }
@@ -570,7 +550,7 @@ impl Tcp<'_> {
             let is_behind_gap = sequence != own.next;
             own.advance(len, end, flags, ns);
             self.senders[side] = own;
-            return News { is_new: !acknowledged, is_behind_gap, begins: false };
+            return News { is_new: !acknowledged, is_behind_gap, ..News::default() };
         }
         if len == 0 {
             return News::default();
