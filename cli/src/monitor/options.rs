@@ -13,10 +13,12 @@ use ringtap_export::{Items, Meter, Metered, Output, Sampling, Settings, Tls};
 use ringtap_extract::{Extractors, Names};
 use ringtap_flow::{Metering, Timeouts};
 use ringtap_io::bpf::{Expression, ExpressionError};
+use ringtap_monitor::report::Time;
 use ringtap_monitor::state::{Identity, MOST_PROBE, is_probe};
 use ringtap_monitor::{AllowList, Analyses, Limits};
 use ringtap_program::atomic_file::Existing;
 use ringtap_program::retention::Retention;
+use ringtap_query::moment::{self, Zone};
 use ringtap_skeleton::Skeleton;
 use ringtap_terminal::Usage;
 
@@ -268,7 +270,11 @@ fn watch(args: &MonitorArgs) -> anyhow::Result<Option<Arc<WatchList>>> {
 fn allow(args: &MonitorArgs) -> anyhow::Result<Option<Arc<AllowList>>> {
     let Some(path) = &args.allow else { return Ok(None) };
     let named = || format!("reading the rules in {}", path.display());
-    let list = read_list(path).and_then(|list| AllowList::parse(&list));
+    let time = |text: &str| {
+        let ms = moment::parse(text, moment::now(), Zone::Utc).ok()?;
+        Some(Time(u64::try_from(ms).ok()?.checked_mul(1_000_000)?))
+    };
+    let list = read_list(path).and_then(|list| AllowList::parse(&list, time));
     let list = list.map_err(|error| Usage::of(format!("{}: {error}", named())))?;
     Ok(Some(Arc::new(list)))
 }

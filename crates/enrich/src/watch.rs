@@ -342,6 +342,8 @@ mod tests {
         let error = |list: &str| WatchList::parse(list.as_bytes()).unwrap_err().to_string();
         let use_ = "use a name, a JA3 or JA4 fingerprint, an address or a network";
         assert_eq!(error("a\nhttp://x/\n"), format!("line 2: {use_}: \"http://x/\""));
+        let commands = "';ls;'1234_000000000000_000000000000";
+        assert_eq!(error(commands), format!("line 1: {use_}: {commands:?}"));
         assert_eq!(
             error("10.0.0.1/8"),
             "line 1: bits behind the network's are not 0: \"10.0.0.1/8\""

@@ -53,15 +53,15 @@ impl fmt::Debug for AllowList {
 }
 
 impl AllowList {
-    /// Parses a list.
+    /// Parses a list; `time` reads a time.
     ///
     /// # Errors
     /// [`InvalidList::Line`].
-    pub fn parse(list: &[u8]) -> Result<Self, InvalidList> {
+    pub fn parse(list: &[u8], time: impl Fn(&str) -> Option<Time>) -> Result<Self, InvalidList> {
         let mut own = Self::default();
         for (number, line) in list_lines(list) {
             let (text, rule) = match line {
-                Ok(text) => (text.to_owned(), rule(number, text)),
+                Ok(text) => (text.to_owned(), rule(number, text, &time)),
                 Err(bytes) => (String::from_utf8_lossy(bytes).into_owned(), Err("not UTF-8")),
             };
             let rule = match rule {
@@ -121,13 +121,11 @@ impl AllowList {
     }
 }
 
-/// A network, or the address if it has only one.
-pub(super) fn text_of(Network { address, length }: Network) -> String {
-    let is_one = length == if address.is_ipv4() { 32 } else { 128 };
-    if is_one { address.to_string() } else { format!("{address}/{length}") }
-}
-
-fn rule(line: usize, text: &str) -> Result<AllowRule, &'static str> {
+fn rule(
+    line: usize,
+    text: &str,
+    time: impl Fn(&str) -> Option<Time>,
+) -> Result<AllowRule, &'static str> {
     let words: Vec<_> = text.split_whitespace().collect();
     let (network, kind, until) = match words[..] {
         [network, kind] => (network, kind, None),
@@ -139,11 +137,12 @@ fn rule(line: usize, text: &str) -> Result<AllowRule, &'static str> {
     if known.is_none() && kind != "*" {
         return Err(KINDS);
     }
-    let time = |text: &str| {
-        Time::parse(text).ok_or("invalid time: use 2027-01-01T00:00:00Z, or 2027-01-01")
-    };
-    Ok(AllowRule { line, network, kind: known, until: until.map(time).transpose()? })
+    let until = until.map(|text| time(text).ok_or(TIME)).transpose()?;
+    Ok(AllowRule { line, network, kind: known, until })
 }
+
+/// What a time should be.
+const TIME: &str = "invalid time: use 2027-01-01T00:00:00Z, or 2027-01-01";
 
 /// What a kind should be.
 const KINDS: &str = "unknown kind of alerts: use vertical_scan, horizontal_scan, udp_vertical_scan, udp_horizontal_scan, flood, spread, \
@@ -153,44 +152,49 @@ const KINDS: &str = "unknown kind of alerts: use vertical_scan, horizontal_scan,
 mod tests {
     use super::*;
 
+    /// Years are seconds here.
+    fn year(text: &str) -> Option<Time> {
+        text.parse().ok().map(|seconds: u64| Time(seconds * 1_000_000_000))
+    }
+
     fn found(list: &AllowList, host: &str, kind: AlertKind, time: &str) -> Option<usize> {
-        let rule = list.find(host.parse().unwrap(), kind, Time::parse(time).unwrap());
+        let rule = list.find(host.parse().unwrap(), kind, year(time).unwrap());
         rule.map(|position| list.rules()[position].line)
     }
 
     #[test]
     fn the_longest_network_with_a_rule_counts() {
-        let list = b"10.0.0.0/8 *\n# comment\n10.1.2.3 vertical_scan 2027-01-01 # known\n\
+        let list = b"10.0.0.0/8 *\n# comment\n10.1.2.3 vertical_scan 2027 # known\n\
                      10.1.2.3 flood\n10.1.2.3 vertical_scan\n2001:db8::/32 spread\n::ffff:192.0.2.0/120 *\n";
-        let list = AllowList::parse(list).unwrap();
+        let list = AllowList::parse(list, year).unwrap();
         let of = |host, kind, time| found(&list, host, kind, time);
         use AlertKind::*;
-        assert_eq!(of("10.1.2.3", VerticalScan, "2026-12-31T23:59:59.9Z"), Some(3));
-        assert_eq!(of("10.1.2.3", VerticalScan, "2027-01-01"), Some(5));
-        assert_eq!(of("10.1.2.3", Flood, "2027-01-01"), Some(4));
-        assert_eq!(of("10.1.2.3", Spread, "2027-01-01"), Some(1));
-        assert_eq!(of("10.1.2.4", VerticalScan, "2027-01-01"), Some(1));
-        assert_eq!(of("11.1.2.4", VerticalScan, "2027-01-01"), None);
-        assert_eq!(of("2001:db8:7::1", Spread, "2027-01-01"), Some(6));
-        assert_eq!(of("2001:db8:7::1", Flood, "2027-01-01"), None);
-        assert_eq!(of("192.0.2.9", Flood, "2027-01-01"), Some(7));
-        assert!(list.memory() > 0 && AllowList::parse(b"# none\n").unwrap().is_empty());
+        assert_eq!(of("10.1.2.3", VerticalScan, "2026"), Some(3));
+        assert_eq!(of("10.1.2.3", VerticalScan, "2027"), Some(5));
+        assert_eq!(of("10.1.2.3", Flood, "2027"), Some(4));
+        assert_eq!(of("10.1.2.3", Spread, "2027"), Some(1));
+        assert_eq!(of("10.1.2.4", VerticalScan, "2027"), Some(1));
+        assert_eq!(of("11.1.2.4", VerticalScan, "2027"), None);
+        assert_eq!(of("2001:db8:7::1", Spread, "2027"), Some(6));
+        assert_eq!(of("2001:db8:7::1", Flood, "2027"), None);
+        assert_eq!(of("192.0.2.9", Flood, "2027"), Some(7));
+        assert!(list.memory() > 0 && AllowList::parse(b"# none\n", year).unwrap().is_empty());
     }
 
     #[test]
     fn a_wrong_line_is_an_error_with_its_number() {
         let error = |line: &str| {
             let list = format!("10.0.0.1 *\n\n{line} # x\n");
-            AllowList::parse(list.as_bytes()).unwrap_err().to_string()
+            AllowList::parse(list.as_bytes(), year).unwrap_err().to_string()
         };
         for (line, reason) in [
             ("10.0.0.1", USE),
             ("scanner *", USE),
-            ("10.0.0.1 * 2027-01-01 x", USE),
+            ("10.0.0.1 * 2027 x", USE),
             ("10.0.0.1/8 *", "bits behind the network's are not 0"),
             ("10.0.0.0/40 *", "invalid length of a network: use 0 to 32"),
             ("10.0.0.1 scan", KINDS),
-            ("10.0.0.1 * tomorrow", "invalid time: use 2027-01-01T00:00:00Z, or 2027-01-01"),
+            ("10.0.0.1 * tomorrow", TIME),
         ] {
             assert_eq!(error(line), format!("line 3: {reason}: {line:?}"));
         }

@@ -148,6 +148,29 @@ mod tests {
     }
 
     #[test]
+    fn no_entry_ends_the_quotation_of_a_question() {
+        let host = IpAddr::from([10, 0, 0, 1]);
+        let subject = Subject::Watched {
+            host,
+            hosts: vec![host],
+            hits: 0,
+            at_least: false,
+            entry: "a';b'".into(),
+            kind: EntryKind::Fingerprint,
+            label: String::new(),
+            field: "ja4",
+            flow: FlowKey::of(&PacketRecord::EMPTY),
+        };
+        let output = std::process::Command::new("sh")
+            .args(["-c", &format!("printf '%s|' {}", query(subject, 2, None, u64::MAX))])
+            .output();
+        let text = String::from_utf8(output.unwrap().stdout).unwrap();
+        let words: Vec<_> = text.split('|').collect();
+        assert_eq!(words[0], "flows where (ja3 = a';b' or ja3s = a';b' or ja4 = a';b')");
+        assert_eq!((words[1], words.len()), ("--from", 4));
+    }
+
+    #[test]
     fn scans_have_their_target_or_port_if_there_is_one() {
         let source = IpAddr::from([10, 0, 0, 1]);
         let of = |kind, sample: &[Member]| {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use ringtap_enrich::{EntryKind, Stage};
 use serde::Serialize;
 
-use super::allow::{AllowList, AllowRule, text_of};
+use super::allow::{AllowList, AllowRule};
 use super::scans::ScanLimits;
 use super::tracker::Tracker;
 use super::{Alert, AlertKind, Emit, Signal, Subject};
@@ -84,7 +84,7 @@ impl Alerts {
     pub(crate) fn suppressed_by_rule(&self) -> Vec<Suppressed> {
         let of = |(rule, &alerts): (&AllowRule, &u64)| Suppressed {
             line: rule.line,
-            network: text_of(rule.network),
+            network: rule.network.to_string(),
             kind: rule.kind.map_or("*", AlertKind::name),
             until: rule.until,
             alerts,

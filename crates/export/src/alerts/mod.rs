@@ -50,7 +50,7 @@ const ONE: RecordTotals = RecordTotals { records: 1, packets: 0, octets: 0 };
 /// How urgent an alert is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// To know.
+    /// To know: the end of an alert.
     Info,
     /// To look at when there is time.
     Low,

@@ -14,7 +14,6 @@ use crate::transports::{Delivery, Link, Opened, Route, Trouble};
 
 /// "daemon" (RFC 5424, section 6.2.1).
 const FACILITY: u8 = 3;
-const INFORMATIONAL: u8 = 6;
 
 /// Name of the structured data. The number is that of examples (RFC 5612), because the project has none of its own.
 const STRUCTURED_DATA: &str = "ringtap@32473";
@@ -115,12 +114,12 @@ const fn number(severity: Severity) -> u8 {
         Severity::High => 3,
         Severity::Medium => 4,
         Severity::Low => 5,
-        Severity::Info => INFORMATIONAL,
+        Severity::Info => 6,
     }
 }
 
 fn message(notice: &Notice, origin: &str) -> String {
-    let severity = if notice.is_end { INFORMATIONAL } else { number(notice.severity) };
+    let severity = number(if notice.is_end { Severity::Info } else { notice.severity });
     let now = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut time = Vec::new();
     push_rfc_3339(&mut time, now.as_nanos() as u64);
