@@ -10,7 +10,6 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::*;
-use ringtap_flow::{FlowKey, IpVersion};
 
 /// Sender and receiver: address and port.
 type Direction = [(IpAddr, u16); 2];
@@ -307,21 +306,15 @@ fn ours(path: &Path) -> BTreeMap<Place, (u64, u32)> {
     let mut found = BTreeMap::new();
     for (key, last_ns, responses) in records.lock().unwrap().iter() {
         let Some(times) = responses else { continue };
-        let place = (*last_ns, ends(direction(key)), key.protocol);
+        let place = (
+            *last_ns,
+            ends([(key.source(), key.src_port), (key.destination(), key.dst_port)]),
+            key.protocol,
+        );
         let own: &mut (u64, u32) = found.entry(place).or_default();
         *own = (own.0 + times.sum_us, own.1 + times.count);
     }
     found
-}
-
-fn direction(key: &FlowKey) -> Direction {
-    let ip = |address: [u8; 16]| -> IpAddr {
-        match (key.version, address) {
-            (IpVersion::V4, [a, b, c, d, ..]) => [a, b, c, d].into(),
-            (IpVersion::V6, address) => address.into(),
-        }
-    };
-    [(ip(key.src), key.src_port), (ip(key.dst), key.dst_port)]
 }
 
 #[test]

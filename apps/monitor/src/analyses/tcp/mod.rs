@@ -5,7 +5,7 @@
 
 pub(crate) mod responses;
 pub(crate) mod rows;
-mod sums;
+mod table;
 
 use std::cmp::Reverse;
 
@@ -23,7 +23,7 @@ use super::analysis::{About, Analysis, Context, Merge, Section, Signals};
 use crate::totals::Totals;
 use responses::{RESPONSES, ResponseTable};
 use rows::{LossyPair, RoundTrips, Tcp, TcpTotals};
-use sums::{Host, Rows, first, ip, milliseconds};
+use table::{Host, Rows, first, milliseconds};
 
 /// Memory of a row with its share of an index, bytes; a flow has at most one of each kind.
 const ROW_BYTES: u64 = 80;
@@ -159,7 +159,7 @@ impl TcpTable {
             (Reverse(loss.retransmissions), Reverse(loss.out_of_order), *pair)
         });
         let server = |(((version, address), port), delay): (Server, Delay)| RoundTrips {
-            server: ip(version, address),
+            server: version.address(&address),
             port,
             rtt_us: delay.mean_us(),
             rtt_samples: delay.samples,
@@ -167,7 +167,7 @@ impl TcpTable {
             records: delay.records,
         };
         let pair = |((low, high), loss): (Pair, Loss)| LossyPair {
-            addresses: [ip(low.0, low.1), ip(high.0, high.1)],
+            addresses: [low, high].map(|(version, address)| version.address(&address)),
             retransmissions: loss.retransmissions,
             out_of_order: loss.out_of_order,
             packets: loss.packets,

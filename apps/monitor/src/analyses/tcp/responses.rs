@@ -21,7 +21,7 @@ use ringtap_terminal::table::{Cell, Table};
 use ringtap_wire::HashKey;
 
 use super::rows::ResponseRow;
-use super::sums::{Host, Rows, first, ip, milliseconds};
+use super::table::{Host, Rows, first, milliseconds};
 
 /// Memory of a row with its share of an index, bytes.
 pub(super) const ROW_BYTES: u64 = (size_of::<(Key, Times)>() + 16) as u64;
@@ -156,7 +156,7 @@ impl ResponseTable {
             let (version, address) = server;
             let application = (label != Label::EMPTY).then(|| label.as_str().to_owned());
             ResponseRow {
-                server: ip(version, address),
+                server: version.address(&address),
                 application,
                 exchange: exchange.name(),
                 responses: sums.number,

@@ -1,7 +1,6 @@
-//! What the tables of TCP share: rows with room for some, their order, addresses and times.
+//! What the tables of TCP share: rows as far as there is room, the first ones, and times.
 
 use std::hash::Hash;
-use std::net::IpAddr;
 
 use ringtap_flow::{Dense, IpVersion};
 use ringtap_wire::HashKey;
@@ -42,13 +41,6 @@ pub(super) fn first<T, K: Ord>(mut rows: Vec<T>, most: usize, key: impl Fn(&T) -
     }
     rows.sort_unstable_by_key(key);
     rows
-}
-
-pub(super) fn ip(version: IpVersion, address: [u8; 16]) -> IpAddr {
-    match (version, address) {
-        (IpVersion::V4, [a, b, c, d, ..]) => [a, b, c, d].into(),
-        (IpVersion::V6, address) => address.into(),
-    }
 }
 
 /// Microseconds as milliseconds with three digits.
