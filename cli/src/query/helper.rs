@@ -58,7 +58,8 @@ pub(crate) enum Reply {
     Error(String),
 }
 
-/// Starts the process, which answers from the records of a probe; returns the connection to it. With `user`, it reads the store as that user.
+/// Starts the process, which answers from the records of a probe; returns the connection to it. With `user`, it reads the
+/// store as that user.
 ///
 /// # Errors
 /// It cannot be started.

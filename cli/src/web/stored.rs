@@ -18,7 +18,7 @@ const MOST: usize = 256;
 const MOST_BYTES: usize = 16 << 20;
 /// A question that no view has wanted for so many seconds is not asked.
 const WANTED_S: u64 = 15;
-/// A question that failed is asked again after so many seconds.
+/// Seconds until a question that failed is asked again.
 const RETRY_S: u64 = 30;
 
 /// What is known of a question.
