@@ -64,12 +64,12 @@ fn generated() -> Vec<PathBuf> {
     (1..=2).flat_map(|seed| profiles.iter().map(move |profile| (seed, profile))).map(make).collect()
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Waits up to a minute for a condition.
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..3_000 {
         if condition() {
             return;
@@ -103,10 +103,10 @@ fn waits(process: &str) -> bool {
 }
 
 /// A collector process. [`Self::end`] interrupts it; drop kills it, for example if the test fails.
-struct Collector(Child);
+pub(crate) struct Collector(Child);
 
 impl Collector {
-    fn start(command: &mut Command, port: u16) -> Self {
+    pub(crate) fn start(command: &mut Command, port: u16) -> Self {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut collector = Self(child.spawn().unwrap());
         wait_until("the collector listens", || {
@@ -117,7 +117,7 @@ impl Collector {
     }
 
     /// Waits until the collector has read all datagrams, interrupts it and waits for its end.
-    fn end(mut self, port: u16) {
+    pub(crate) fn end(mut self, port: u16) {
         wait_until("the collector has read everything", || {
             !has_unread(port) && waits(&self.0.id().to_string())
         });

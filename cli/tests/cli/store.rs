@@ -816,7 +816,7 @@ fn reading(folder: &Path, flags: &[&str]) -> Child {
 
 /// Writes a capture of packets from this number on, each 100 µs of packet time after the one before, from
 /// 2026-11-26T10:05 on, until nothing reads them or `go_on` is false. Returns the next number.
-fn feed(mut to: ChildStdin, mut number: u32, go_on: impl Fn() -> bool) -> u32 {
+pub(crate) fn feed(mut to: ChildStdin, mut number: u32, go_on: impl Fn() -> bool) -> u32 {
     let mut header = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     header.extend([0, 0, 4, 0, 1, 0, 0, 0]);
     let mut sent = to.write_all(&header);

@@ -1,11 +1,20 @@
-//! Tests of the store with a disk that fails (each call of the system fails once, each write also in half or for ever).
+//! Tests of the store with a disk that fails (each call of the system fails once, each write also in half or for ever),
+//! and with a collector that restarts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
 
 use crate::common::{have, office, output_of, ringtap};
-use crate::store::{FLAGS, lines, run, verify};
+use crate::export::{Collector, free_port, wait_until};
+use crate::store::{FLAGS, feed, lines, run, verify};
 
 /// Runs a command under strace, which lets the `number`-th call of a system call fail.
 fn failing(folder: &Path, call: &str, number: u32) -> Option<(String, i32)> {
@@ -190,4 +199,135 @@ fn each_write_that_fails_loses_nothing_or_what_is_counted() {
         }
     }
     assert!(complete > 0 && lossy > 0, "{complete} {lossy}");
+}
+
+/// The number of records of one direction, by the second in which their flows end.
+type Ends = BTreeMap<u64, u64>;
+
+/// What files of nfcapd have.
+fn arrived(folder: &Path) -> Ends {
+    let mut command = Command::new("nfdump");
+    command.env("TZ", "UTC").args(["-q", "-N", "-o", "fmt:%te", "-R"]).arg(folder);
+    let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let mut ends = Ends::new();
+    for line in text.lines().filter(|line| line.contains(':')) {
+        // 2026-11-26 10:05:01.234
+        let (date, time) = line.trim().split_once(' ').unwrap();
+        assert_eq!(date, "2026-11-26");
+        let seconds = time.split('.').next().unwrap().split(':');
+        let of_day = seconds.fold(0, |all, part| all * 60 + part.parse::<u64>().unwrap());
+        *ends.entry(1_795_651_200 + of_day).or_default() += 1;
+    }
+    ends
+}
+
+#[test]
+fn a_collector_that_restarts_is_missing_what_the_store_says() {
+    if !have("nfcapd") || !have("nfdump") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let port = free_port();
+    let collector = |name: &str| {
+        fs::create_dir_all(path(name)).unwrap();
+        let mut command = Command::new("nfcapd");
+        command.args(["-b", "127.0.0.1", "-p", &port.to_string(), "-t", "86400", "-w"]);
+        Collector::start(command.arg(path(name)), port)
+    };
+    let first = collector("arrived/1");
+    let url = format!("netflow9://127.0.0.1:{port}");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ringtap"))
+        .args(["monitor", "-r", "-", "--idle-timeout", "1s", "--memory", "320M"])
+        .args(["--store", "store", "--probe", "edge", "--rotate", "1s", "--cut", "1s"])
+        .args(["--template-refresh", "1s", "--write", "json:all-%s.json", "--export", &url])
+        .current_dir(&folder)
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (to, errors) = (child.stdin.take().unwrap(), child.stderr.take().unwrap());
+    let goes_on = Arc::new(AtomicBool::new(true));
+    let go_on = Arc::clone(&goes_on);
+    let sender = std::thread::spawn(move || {
+        feed(to, 0, || {
+            // As fast as packet time.
+            std::thread::sleep(Duration::from_micros(50));
+            go_on.load(Ordering::Relaxed)
+        })
+    });
+    // Files whose line says that the collector got so many records.
+    let files_with = |more: &dyn Fn(&Value) -> bool| {
+        let lines = if path("store/manifest").exists() {
+            lines(folder.path(), "manifest/")
+        } else {
+            Vec::new()
+        };
+        lines.iter().filter(|line| more(&line["so_far"]["outputs"][&url])).count()
+    };
+    wait_until("records are sent", || files_with(&|counts| counts["sent"].as_u64() > Some(0)) > 2);
+    first.end(port);
+    let mut errors = BufReader::new(errors).lines();
+    let mut line_with = |words: &str| {
+        let found = errors.by_ref().map(Result::unwrap).find(|line| line.contains(words));
+        found.unwrap_or_else(|| panic!("ended before {words:?}"))
+    };
+    let error = line_with("refused");
+    assert!(error.contains(&url), "{error}");
+    let second = collector("arrived/2");
+    line_with(&format!("{url}: works again"));
+    let before = files_with(&|_| true);
+    wait_until("more records are sent", || files_with(&|_| true) > before + 3);
+    goes_on.store(false, Ordering::Relaxed);
+    sender.join().unwrap();
+    errors.for_each(drop);
+    child.wait().unwrap();
+    second.end(port);
+
+    let mut missing = Ends::new();
+    for entry in fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+        if !entry.file_name().to_str().unwrap().starts_with("all-") {
+            continue;
+        }
+        for line in fs::read_to_string(entry.path()).unwrap().lines() {
+            let record: Value = serde_json::from_str(line).unwrap();
+            let number = |name: &str| record[name].as_u64().unwrap_or(0);
+            let packets = ["packetDeltaCount", "reversePacketDeltaCount"].map(number);
+            let directions = packets.iter().filter(|&&packets| packets > 0).count() as u64;
+            *missing.entry(number("flowEndMilliseconds") / 1_000).or_default() += directions;
+        }
+    }
+    let all = missing.len();
+    for (second, records) in arrived(&path("arrived")) {
+        *missing.get_mut(&second).unwrap() -= records;
+    }
+    missing.retain(|_, records| *records > 0);
+    assert!(!missing.is_empty() && missing.len() < all, "{missing:?} of {all}");
+    let (result, code) = verify(folder.path(), &["--against", "arrived"]);
+    assert_eq!(code, 1, "{result}");
+    let (mut found, mut lost) = (Ends::new(), 0);
+    for gap in result["gaps"].as_array().unwrap() {
+        let count = gap["count"].as_u64().unwrap();
+        match gap["kind"].as_str().unwrap() {
+            "not-arrived" => {
+                assert_eq!(gap["output"], "flows", "{gap}");
+                assert_eq!(
+                    gap["interval"][1].as_u64(),
+                    gap["interval"][0].as_u64().map(|at| at + 1)
+                );
+                found.insert(gap["interval"][0].as_u64().unwrap(), count);
+            }
+            "records-lost" => {
+                assert_eq!(gap["output"], url, "{gap}");
+                assert!(gap["interval"][0].as_u64() <= gap["interval"][1].as_u64(), "{gap}");
+                lost += count;
+            }
+            _ => panic!("{gap}"),
+        }
+    }
+    assert_eq!(found, missing);
+    // Datagrams are lost, too, before the system reports that the port is closed.
+    assert!((1..=missing.values().sum()).contains(&lost), "{lost} of {missing:?}");
 }

@@ -10,7 +10,7 @@
 //! tag              = FNV-1a, 32 bits, of the name of the field's column
 //! hash             = XXH3, 128 bits, without a seed
 //! all of a row     = hash(bytes of the row)
-//! core of a row    = sum of hash(bytes of a direction), for each direction with packets; the first one if none has any
+//! core of a row    = sum of hash(bytes of a direction), for each direction with packets
 //! sum of rows      = sum of their numbers, modulo 2¹²⁸
 //! ```
 //!

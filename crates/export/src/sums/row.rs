@@ -22,7 +22,7 @@ pub struct RowSum {
     pub all: u128,
     /// The sum of the hashes of its directions.
     pub core: u128,
-    /// Directions in `core`: 1 or 2.
+    /// Directions in `core`: those with packets.
     pub directions: u64,
     /// Packets of both directions.
     pub packets: u64,
@@ -60,7 +60,7 @@ impl RowSum {
             packets: packets[0].wrapping_add(packets[1]),
             octets: octets[0].wrapping_add(octets[1]),
         };
-        if packets[0] > 0 || packets[1] == 0 {
+        if packets[0] > 0 {
             let own = &bytes[..spans[packetDeltaCount::POSITION].end];
             sum.core = XxHash3_128::oneshot(own);
             sum.directions = 1;
