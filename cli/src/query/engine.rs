@@ -1,13 +1,19 @@
 //! The engine: the program `duckdb`, with a script on its standard input.
 
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
+use ringtap_base::Clock;
 use ringtap_query::{Format, Limits, Script};
-use rustix::process::Signal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// The variable with the path of the program.
 const VARIABLE: &str = "RINGTAP_DUCKDB";
@@ -15,12 +21,17 @@ const VARIABLE: &str = "RINGTAP_DUCKDB";
 /// Most bytes of an error.
 const MOST_ERROR: u64 = 64 << 10;
 
-/// Runs the script; rows go to `answer`, or to the standard output of this process.
+/// Most time for the answer to another process.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Runs the script; rows go to `answer`, or to the standard output of this process. `asker` is the connection to the process
+/// that asks, if it is another one: the engine is ended when it is closed.
 pub(super) fn run(
     script: &Script,
     format: Format,
     memory: u64,
     answer: Option<&mut Vec<u8>>,
+    asker: Option<BorrowedFd<'_>>,
 ) -> anyhow::Result<()> {
     let spill = tempfile::Builder::new().prefix("ringtap-query.").tempdir();
     let spill = spill.context("making a folder for what does not fit into memory")?;
@@ -29,7 +40,12 @@ pub(super) fn run(
     let text = script.text(format, &limits)?;
     let program = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
     let program = program.unwrap_or_else(|| "duckdb".into());
-    let started = Command::new(&program)
+    let mut command = Command::new(&program);
+    if asker.is_some() {
+        // It is ended with all that it started.
+        command.process_group(0);
+    }
+    let started = command
         .args(["-batch", "-bail", "-init", "/dev/null"])
         .stdin(Stdio::piped())
         // Not ours: the engine opens its own by name, which would empty a file.
@@ -44,7 +60,10 @@ pub(super) fn run(
         other => other.with_context(|| format!("starting {}", program.display()))?,
     };
     let (input, output, errors) = (engine.stdin.take(), engine.stdout.take(), engine.stderr.take());
-    let fault = thread::scope(|scope| {
+    let engine_id = Pid::from_child(&engine);
+    let passed = thread::scope(|scope| {
+        let (ended, end) = UnixStream::pair().context("a pair of sockets")?;
+        let guard = asker.map(|asker| scope.spawn(move || end_late(engine_id, asker, &end, LIMIT)));
         // An engine that ends early says why on its standard error.
         scope.spawn(move || input.map(|mut input| input.write_all(text.as_bytes())));
         let fault = scope.spawn(move || {
@@ -58,9 +77,19 @@ pub(super) fn run(
         if let Some(output) = output {
             pass(output, answer).context("passing on the answer of the engine")?;
         }
-        fault.join().map_err(|_| anyhow!("reading the errors of the engine"))
-    })?;
+        let fault = fault.join().map_err(|_| anyhow!("reading the errors of the engine"))?;
+        drop(ended);
+        let is_late = guard.is_some_and(|guard| guard.join().unwrap_or(false));
+        anyhow::Ok((fault, is_late))
+    });
+    if passed.is_err() {
+        let _ = engine.kill();
+    }
     let status = engine.wait().context("waiting for the engine")?;
+    let (fault, is_late) = passed?;
+    if is_late {
+        bail!("no answer within {LIMIT:?}: ask about a shorter time, or use ringtap query");
+    }
     if status.success() || was_closed(status) {
         return Ok(());
     }
@@ -70,6 +99,30 @@ pub(super) fn run(
         bail!("{} ended with {status}", program.display());
     }
     bail!("{}", explained(fault));
+}
+
+/// Kills the engine with all that it started when the time is over, or the asker's connection is closed, unless the other
+/// end of `end` is closed before. Returns whether it was killed.
+fn end_late(engine: Pid, asker: BorrowedFd<'_>, end: &UnixStream, limit: Duration) -> bool {
+    let clock = Clock::start();
+    let mut events =
+        [PollFd::from_borrowed_fd(asker, PollFlags::RDHUP), PollFd::new(end, PollFlags::IN)];
+    let polled = loop {
+        let left = limit.saturating_sub(Duration::from_nanos(clock.now_ns()));
+        let left =
+            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut events, Some(&left)) {
+            Err(Errno::INTR) => continue,
+            other => break other,
+        }
+    };
+    // Without polls there is no limit.
+    let is_over = polled.is_err() || !events[1].revents().is_empty();
+    // The process was not waited for, so its number is its own.
+    if !is_over {
+        let _ = kill_process_group(engine, Signal::KILL);
+    }
+    !is_over
 }
 
 /// Reads the answer; without `answer` it goes to the standard output of this process, until that is closed.
@@ -104,4 +157,49 @@ fn explained(fault: &str) -> String {
     // A fault of the engine itself.
     let message = message.split("\n\nStack Trace").next().unwrap_or(message);
     message.trim().replace('\n', " ").replace("json_execute_serialized_sql expects", "--sql takes")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+
+    /// Whether the engine was killed, and how a shell with a child of its own ended, which answers never.
+    fn ended(limit: Duration, before: impl FnOnce(&mut Option<UnixStream>)) -> (bool, ExitStatus) {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "sleep 600; true"]).process_group(0).stdout(Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        let id = Pid::from_child(&shell);
+        let (asker, other) = UnixStream::pair().unwrap();
+        let (ended, end) = UnixStream::pair().unwrap();
+        let mut other = Some(other);
+        before(&mut other);
+        // If the asker has gone nothing else ends the wait.
+        let is_over = other.is_some() && limit > Duration::from_secs(1);
+        let killed = thread::scope(|scope| {
+            let wait = scope.spawn(|| end_late(id, asker.as_fd(), &end, limit));
+            if is_over {
+                drop(ended);
+            }
+            wait.join().unwrap()
+        });
+        if !killed {
+            kill_process_group(id, Signal::TERM).unwrap();
+        }
+        // Until all that have the pipe have ended.
+        shell.stdout.take().unwrap().read_to_end(&mut Vec::new()).unwrap();
+        (killed, shell.wait().unwrap())
+    }
+
+    #[test]
+    fn an_engine_ends_with_its_asker_and_its_time_and_not_before() {
+        let long = Duration::from_secs(600);
+        let (killed, status) = ended(long, |asker| drop(asker.take()));
+        assert_eq!((killed, status.signal()), (true, Some(Signal::KILL.as_raw())));
+        let (killed, status) = ended(Duration::from_millis(10), |_| {});
+        assert_eq!((killed, status.signal()), (true, Some(Signal::KILL.as_raw())));
+        let (killed, status) = ended(long, |_| {});
+        assert_eq!((killed, status.signal()), (false, Some(Signal::TERM.as_raw())));
+    }
 }

@@ -2,7 +2,7 @@
 //! may not start programs; it reads questions from a socket and nothing else, and ends with the run.
 
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &HelperArgs) -> anyhow::Result<ExitCode> {
         UnixStream::from(io::stdin().as_fd().try_clone_to_owned().context("the connection")?);
     let mut output = stream.try_clone().context("the connection")?;
     for line in BufReader::new(stream).lines() {
-        let reply = match answer(args, &line.context("the connection")?) {
+        let reply = match answer(args, &line.context("the connection")?, output.as_fd()) {
             Ok(answer) => Reply::Answer(answer),
             Err(error) => Reply::Error(format!("{error:#}")),
         };
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &HelperArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn answer(args: &HelperArgs, line: &str) -> anyhow::Result<Answer> {
+fn answer(args: &HelperArgs, line: &str, asker: BorrowedFd<'_>) -> anyhow::Result<Answer> {
     let ask: Ask = serde_json::from_str(line).context("reading the question")?;
     let Ask { question, window, before, rows } = ask;
     let question = Question::new(&question)?;
@@ -126,6 +126,6 @@ fn answer(args: &HelperArgs, line: &str) -> anyhow::Result<Answer> {
     let window_before = before.unwrap_or_default();
     let script = Script { sql, source, window, window_before, zone: Zone::Utc };
     let mut bytes = Vec::new();
-    engine::run(&script, Format::Json, MEMORY, Some(&mut bytes))?;
+    engine::run(&script, Format::Json, MEMORY, Some(&mut bytes), Some(asker))?;
     table::rows(&bytes).context("reading the answer of the engine")
 }

@@ -95,11 +95,11 @@ pub(crate) fn run(args: &QueryArgs) -> anyhow::Result<ExitCode> {
         Rows::Parquet => Format::Parquet,
     };
     if !is_table {
-        engine::run(&script, format, args.memory, None)?;
+        engine::run(&script, format, args.memory, None, None)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut answer = Vec::new();
-    engine::run(&script, format, args.memory, Some(&mut answer))?;
+    engine::run(&script, format, args.memory, Some(&mut answer), None)?;
     let text = table::of(&answer).context("reading the answer of the engine")?;
     console::print(&text)?;
     Ok(ExitCode::SUCCESS)
