@@ -6,6 +6,7 @@ import datetime
 import ipaddress
 import json
 import re
+import statistics
 import sys
 from collections import Counter, defaultdict
 
@@ -48,13 +49,42 @@ def ports(row):
 
 
 def sources(row):
-    yield (row["src"],), row["out"], row["pout"]
+    if row["pout"]:
+        yield (row["src"],), row["out"], row["pout"]
     if row["pin"]:
         yield (row["dst"],), row["in"], row["pin"]
 
 
-def hosts(row):
-    return [((host,), *both(row)) for host in {row["src"], row["dst"]}]
+def destinations(row):
+    if row["pout"]:
+        yield (row["dst"],), row["out"], row["pout"]
+    if row["pin"]:
+        yield (row["src"],), row["in"], row["pin"]
+
+
+def applications(row):
+    return [((row.get("application", "unknown"),), *both(row))]
+
+
+def protocols(row):
+    return [((row["protocolIdentifier"],), *both(row))]
+
+
+def first_names(row):
+    lists = [row.get("tlsServerName"), *row.get("httpHost", [])[:1], *row.get("dnsQueryName", [])[:1]]
+    return [((name,), *both(row)) for name in [name for name in lists if name][:1]]
+
+
+def sides(key, where=lambda row: True, limit=10):
+    """Octets, those sent and received, packets and flows of keys at both ends."""
+    sums = defaultdict(lambda: [0] * 5)
+    for row in filter(where, flows):
+        ends = [(key(row, "source"), row["out"], row["in"]), (key(row, "destination"), row["in"], row["out"])]
+        for at, (name, sent, received) in enumerate(ends):
+            if name and not (at and name == ends[0][0]):
+                amounts = (sent + received, sent, received, both(row)[1], row["flow"])
+                sums[name] = [own + more for own, more in zip(sums[name], amounts)]
+    return [[name, *own] for name, own in sorted(sums.items(), key=lambda item: (-item[1][0], item[0]))[:limit]]
 
 
 def within(text):
@@ -94,16 +124,22 @@ answers = {
     "top 10 pairs by packets": top(pairs, 1),
     "top 10 ports": top(ports),
     "top 10 sources": top(sources),
-    "top 10 applications by flows": top(lambda row: [((row.get("application", "unknown"),), *both(row))], 2),
+    "top 10 applications by flows": top(applications, 2),
+    "top 10 destinations": top(destinations),
+    "top 10 protocols by packets": top(protocols, 1),
+    "top 10 names": top(first_names),
+    "top 10 networks": sides(lambda row, end: row.get(f"{end}Network")),
+    "top 10 hosts": sides(address),
 }
+periods = sorted({row["flowEndMilliseconds"] // 5000 for row in flows})
+answers["top 2 applications every 5s"] = [
+    own for at in periods for own in top(applications, 0, lambda row: row["flowEndMilliseconds"] // 5000 == at, 2)
+]
 for text, where in FILTERS.items():
     answers[f"top 5 pairs where {text}"] = top(pairs, 0, where, 5)
 
-hosts_of = top(hosts, 0)
-answers["top 10 hosts"] = hosts_of
-
-if hosts_of:
-    host = hosts_of[0][0]
+if answers["top 10 hosts"]:
+    host = answers["top 10 hosts"][0][0]
     periods = defaultdict(lambda: [0, 0, 0, 0, 0, set()])
     for row in flows:
         if host in (row["src"], row["dst"]):
@@ -138,5 +174,31 @@ for row in flows:
     own[0], own[1] = min(own[0], row["flowStartMilliseconds"]), max(own[1], row["flowEndMilliseconds"])
     own[2], own[3] = own[2] + both(row)[0], own[3] + both(row)[1]
 answers["long"] = sorted([(own[1] - own[0]) / 1000, own[2], own[3]] for own in long.values())[::-1][:10]
+
+servers = defaultdict(list)
+for row in flows:
+    if row.get("responseCount") or "tcpServerHandshakeRttMicroseconds" in row:
+        servers[row["dst"], row.get("destinationTransportPort"), row.get("application")].append(row)
+answers["servers 1000"] = []
+for key, rows in servers.items():
+    timed = [(row["responseMicroseconds"], row["responseCount"]) for row in rows if row.get("responseCount")]
+    number = sum(count for _, count in timed)
+    mean = round(sum(us * count for us, count in timed) / number) if timed else None
+    rtts = [row["tcpServerHandshakeRttMicroseconds"] for row in rows if "tcpServerHandshakeRttMicroseconds" in row]
+    rtt = [round(statistics.median(rtts)), max(rtts)] if rtts else [None, None]
+    answers["servers 1000"].append([*key, number, mean, max((us for us, _ in timed), default=None), *rtt])
+
+named = Counter()
+for event in events:
+    by, is_server = event["event"], address(event, "destination") == address(events[0], "destination")
+    if address(events[0], "destination") in event.get("dnsAnswers", []):
+        named.update((name.lower(), "dns") for name in event.get("dnsQueryName", []))
+    if is_server and event.get("tlsServerName"):
+        named[event["tlsServerName"].lower(), by] += 1
+    if is_server:
+        named.update((name.lower(), by) for name in event.get("httpHost", []))
+if events:
+    rows = sorted(named.items(), key=lambda item: (-item[1], item[0]))[:10]
+    answers[f"names of {address(events[0], 'destination')}"] = [[*key, count] for key, count in rows]
 
 print(json.dumps(answers))

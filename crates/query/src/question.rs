@@ -164,7 +164,7 @@ const RANKINGS: [Ranking; 11] = [
     },
     Ranking {
         word: "as",
-        keys: &["number", "name"],
+        keys: &["number", "organisation"],
         counts: Counts::Sides,
         of: &[
             (&["bgpSourceAsNumber", "sourceAsName"], "bgpSourceAsNumber IS NOT NULL"),
@@ -349,7 +349,7 @@ impl Question {
             ),
             Form::Servers => format!(
                 "SELECT destinationIPAddress AS server, destinationTransportPort AS port, application, \
-                 sum(responseCount)::UBIGINT AS responses, \
+                 coalesce(sum(responseCount), 0)::UBIGINT AS responses, \
                  (sum(responseMicroseconds::UHUGEINT * responseCount) / sum(responseCount))::UBIGINT AS mean_us, \
                  max(responseMicroseconds) AS slowest_record_us, \
                  median(tcpServerHandshakeRttMicroseconds)::UBIGINT AS rtt_median_us, max(tcpServerHandshakeRttMicroseconds) AS rtt_longest_us\n\
