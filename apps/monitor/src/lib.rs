@@ -57,5 +57,5 @@ pub use partial::Partial;
 pub use report::Report;
 pub use run::{LOSSES, Loss, Outcome, SoFar, losses_so_far, run, run_app, run_live};
 pub use series::{Series, Step};
-pub use totals::Totals;
+pub use totals::{Responses, Totals};
 pub use worker::MonitorWorker;

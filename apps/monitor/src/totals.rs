@@ -1,6 +1,6 @@
 //! Numbers of a run while it goes on.
 
-use ringtap_flow::EndReason;
+use ringtap_flow::{EndReason, Exchange};
 
 use crate::analyses::tcp::rows::TcpTotals;
 use crate::counts::place;
@@ -24,8 +24,27 @@ pub struct Totals {
     pub alerts_suppressed: u64,
     /// Sums over the flows that have ended, if TCP is measured.
     pub tcp: Option<TcpTotals>,
+    /// Responses, in the order of [`Exchange::ALL`], if TCP is measured.
+    pub responses: Option<[Responses; Exchange::ALL.len()]>,
     /// Live flows at the mark.
     pub live_flows: u64,
+}
+
+/// Responses with a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Responses {
+    /// Their number.
+    pub count: u64,
+    /// The sum of their times, microseconds.
+    pub sum_us: u64,
+}
+
+impl Responses {
+    /// Adds a response of this time.
+    pub(crate) fn add_one(&mut self, time_us: u64) {
+        self.count += 1;
+        self.sum_us = self.sum_us.saturating_add(time_us);
+    }
 }
 
 impl Totals {
@@ -47,6 +66,12 @@ impl Totals {
         self.live_flows += other.live_flows;
         if let Some(more) = &other.tcp {
             self.tcp.get_or_insert_default().add(more);
+        }
+        if let Some(more) = &other.responses {
+            for (own, more) in self.responses.get_or_insert_default().iter_mut().zip(more) {
+                own.count += more.count;
+                own.sum_us = own.sum_us.saturating_add(more.sum_us);
+            }
         }
     }
 }

@@ -70,8 +70,8 @@ mod tests {
     use std::time::Duration;
 
     use ringtap_extract::Unread;
-    use ringtap_monitor::Totals;
     use ringtap_monitor::report::TcpTotals;
+    use ringtap_monitor::{Responses, Totals};
     use ringtap_serve::kind;
 
     use super::*;
@@ -89,6 +89,7 @@ mod tests {
             totals: Totals {
                 flows_ended: [0, 0, 0, 0, 3],
                 tcp: Some(TcpTotals { zero_windows: 9, ..Default::default() }),
+                responses: Some([2, 3, 4, 5].map(|count| Responses { count, sum_us: 100 * count })),
                 ..Totals::default()
             },
             ..RunStats::default()
@@ -105,6 +106,8 @@ mod tests {
             "ringtap_payload_messages_total 6\n",
             "ringtap_unread_payloads_total{reason=\"truncated\"} 4\n",
             "ringtap_tcp_zero_windows_total 9\n",
+            "ringtap_responses_total{exchange=\"http\"} 2\n",
+            "ringtap_response_microseconds_total{exchange=\"tcp\"} 500\n",
         ] {
             assert!(text.contains(wanted), "{wanted:?} is not in {text}");
         }

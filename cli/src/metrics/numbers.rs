@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use ringtap_engine::Watch;
 use ringtap_export::{Space, Status};
-use ringtap_monitor::Totals;
+use ringtap_flow::Exchange;
+use ringtap_monitor::{Responses, Totals};
 use ringtap_serve::{Sample, label_value, one, sample};
 
 /// Values from the console.
@@ -81,5 +82,17 @@ impl Numbers<'_> {
         value: impl Fn(&ringtap_monitor::report::TcpTotals) -> u64,
     ) -> Vec<Sample> {
         self.stats.totals.tcp.as_ref().map_or_else(Vec::new, |tcp| one(value(tcp)))
+    }
+
+    /// A sample of each exchange, if response times are measured.
+    pub(super) fn of_exchanges(&self, value: impl Fn(&Responses) -> u64) -> Vec<Sample> {
+        let of_one = |(exchange, responses): (Exchange, &Responses)| {
+            sample(format!("exchange=\"{}\"", exchange.name()), value(responses))
+        };
+        Exchange::ALL
+            .into_iter()
+            .zip(self.stats.totals.responses.iter().flatten())
+            .map(of_one)
+            .collect()
     }
 }

@@ -47,7 +47,11 @@ fn served() -> Metrics {
     let stats = RunStats {
         flows: Some(0),
         outputs: vec![output],
-        totals: Totals { tcp: Some(TcpTotals::default()), ..Totals::default() },
+        totals: Totals {
+            tcp: Some(TcpTotals::default()),
+            responses: Some(Default::default()),
+            ..Totals::default()
+        },
         ..RunStats::default()
     };
     let mut served = Metrics::new();

@@ -77,6 +77,12 @@ pub(super) const METRICS: &[Metric<Samples>] = &[
     metric("tcp_zero_windows_total", "TCP segments with a window of zero.", |own| {
         own.of_tcp(|tcp| tcp.zero_windows)
     }),
+    metric("responses_total", "Responses with a time, of each exchange.", |own| {
+        own.of_exchanges(|responses| responses.count)
+    }),
+    metric("response_microseconds_total", "Sum of response times, microseconds.", |own| {
+        own.of_exchanges(|responses| responses.sum_us)
+    }),
     metric(
         "alerts_total",
         "Alerts of scans, limits and watched entries, each counted once.",

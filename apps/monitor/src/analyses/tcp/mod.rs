@@ -211,6 +211,7 @@ impl Analysis for TcpTable {
 
     fn add_totals(&self, totals: &mut Totals) {
         totals.tcp.get_or_insert_default().add(&self.totals);
+        totals.responses = Some(self.responses.totals);
     }
 
     fn save(&mut self, table: &'static Schema, rows: &mut StateRows) {

@@ -22,6 +22,7 @@ use ringtap_wire::HashKey;
 
 use super::rows::ResponseRow;
 use super::table::{Host, Rows, first, milliseconds};
+use crate::totals::Responses;
 
 /// Memory of a row with its share of an index, bytes.
 pub(super) const ROW_BYTES: u64 = (size_of::<(Key, Times)>() + 16) as u64;
@@ -71,17 +72,22 @@ struct Found {
 pub(super) struct ResponseTable {
     rows: Rows<Key, Times>,
     pub(super) ignored: u64,
+    /// All so far, also those without room, in the order of [`Exchange::ALL`].
+    pub(super) totals: [Responses; Exchange::ALL.len()],
 }
 
 impl ResponseTable {
     pub(super) fn with_room(key: HashKey, capacity: usize) -> Self {
-        Self { rows: Rows::new(key, capacity), ignored: 0 }
+        Self { rows: Rows::new(key, capacity), ignored: 0, totals: Default::default() }
     }
 
     pub(super) fn take(&mut self, response: &Response) {
         let &Response { ref key, from_source, exchange, time_us, rtt_us, application } = response;
         let address = if from_source { key.src } else { key.dst };
         let label = application.map_or(Label::EMPTY, |own| own.label);
+        if let Some(time_us) = time_us {
+            self.totals[exchange as usize].add_one(time_us);
+        }
         let times = Times {
             number: 1,
             sum_us: time_us.unwrap_or(0),
