@@ -40,7 +40,7 @@ enum As {
 }
 
 /// Columns: their names in answers, their heads, and how they are shown.
-const COLUMNS: [(&str, &str, As); 47] = [
+const COLUMNS: [(&str, &str, As); 49] = [
     ("host", "host", As::Host),
     ("peer", "peer", As::Host),
     ("server", "server", As::Host),
@@ -55,6 +55,7 @@ const COLUMNS: [(&str, &str, As); 47] = [
     ("network", "network", As::Plain(Left)),
     ("country", "country", As::Plain(Left)),
     ("number", "AS", As::Plain(Right)),
+    ("organisation", "organisation", As::Plain(Left)),
     ("octets", "octets", As::Bytes),
     ("sent", "sent", As::Bytes),
     ("received", "received", As::Bytes),
@@ -69,12 +70,13 @@ const COLUMNS: [(&str, &str, As); 47] = [
     ("peers", "peers", As::Count),
     ("questions", "questions", As::Count),
     ("messages", "messages", As::Count),
-    ("handshakes", "handshakes", As::Count),
     ("answers", "answers", As::Count),
     ("answer", "answer", As::Plain(Left)),
     ("by", "by", As::Plain(Left)),
+    ("responses", "responses", As::Count),
+    ("mean_us", "mean response", As::Microseconds),
+    ("slowest_record_us", "slowest record", As::Microseconds),
     ("rtt_median_us", "median round trip", As::Microseconds),
-    ("rtt_mean_us", "mean round trip", As::Microseconds),
     ("rtt_longest_us", "longest", As::Microseconds),
     ("answer_mean_us", "mean answer", As::Microseconds),
     ("answer_longest_us", "longest", As::Microseconds),

@@ -55,12 +55,11 @@ impl Shown<'_> {
                 bits[at] += 8.0 * sum(row.octets) / share;
             }
         }
-        if let Some(answer) = self.timeline(view, sources) {
+        if let Ok((answer, _)) = self.timeline(view, sources) {
             for row in &answer.rows {
-                let Some(at) = answer.time_s(row, "time").map(|second| second / step_s) else {
-                    continue;
-                };
-                let at = at.saturating_sub(shown) as usize;
+                let step = answer.time_s(row, "time").map(|second| second / step_s);
+                let Some(at) = step.and_then(|step| step.checked_sub(shown)) else { continue };
+                let at = at as usize;
                 if let (Some(packets), Some(bits)) = (packets.get_mut(at), bits.get_mut(at)) {
                     *packets += answer.number(row, "packets") as f64 / step_s as f64;
                     *bits += 8.0 * answer.number(row, "octets") as f64 / step_s as f64;

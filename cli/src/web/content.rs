@@ -24,6 +24,9 @@ use crate::query::helper::Ask;
 /// Most bytes of a file of flows.
 const FILE: usize = 8 << 20;
 
+/// The store has not answered yet.
+const ASKING: &str = "asking the store";
+
 /// Everything that a page shows.
 pub(super) struct Shown<'a> {
     pub(super) now: &'a Now,
@@ -57,6 +60,11 @@ impl Shown<'_> {
         let earliest_s = self.flows.earliest_ns / SECOND_NS;
         let begin_s = self.history.begin().filter(|_| self.now.is_live);
         begin_s.unwrap_or(earliest_s).min(self.present_s())
+    }
+
+    /// The first second of which a view may have rows: the store's is not known.
+    pub(super) fn earliest_s(&self) -> u64 {
+        if self.stored.is_some() && self.now.is_live { 0 } else { self.begin_s() }
     }
 
     /// The end of a view's time, seconds since 1970.
@@ -98,7 +106,7 @@ impl Shown<'_> {
         } else {
             page.charts("Traffic", self.charts(view));
         }
-        self.gaps(&mut page, &sources);
+        self.gaps(&mut page, view, &sources);
         if let Some(kind) = kind {
             self.section(&mut page, view, kind, &sources, true);
             return page;
@@ -120,6 +128,11 @@ impl Shown<'_> {
     /// The rows of a table.
     pub(super) fn rows(&self, view: &View, kind: &Kind, sources: &Sources) -> Rows {
         let most = view.rows as u64 + 1;
+        let mut notes: Vec<_> = gap(view, sources).into_iter().collect();
+        if !kind.fits(view) {
+            notes.push("Choose a host or a network.".into());
+            return Rows { answer: Answer::default(), all: None, notes, is_asked: false };
+        }
         let from_memory = |notes| {
             let (answer, all) = kind.rows(self.flows, view, sources.memory);
             Rows { answer, all: Some(all), notes, is_asked: false }
@@ -127,14 +140,14 @@ impl Shown<'_> {
         let Some((stored, window)) = self.stored.zip(sources.stored) else {
             let missing =
                 kind.needs_store().then(|| "needs --store DIR, and a time of its files".into());
-            return from_memory(missing.into_iter().collect());
+            notes.extend(missing);
+            return from_memory(notes);
         };
         let adds = kind.sums(view).filter(|_| sources.has_memory);
         if sources.has_memory && adds.is_none() && !kind.needs_store() {
             let from = view.local(sources.memory.slices.0);
-            return from_memory(vec![format!(
-                "Earlier ones than {from}: choose a time until then."
-            )]);
+            notes.push(format!("Earlier ones than {from}: choose a time until then."));
+            return from_memory(notes);
         }
         let rows = if adds.is_some() { tables::MOST as u64 } else { most };
         let ask = Ask {
@@ -146,36 +159,51 @@ impl Shown<'_> {
             }),
             rows,
         };
-        let mut notes = Vec::new();
         if adds.is_none() && sources.has_memory {
             let until = view.local(window[1].unsigned_abs().saturating_mul(1_000_000));
             notes.push(format!("Until {until}, where the last complete file of the store ends."));
         }
-        match stored.know(&ask, self.now.at) {
+        let (answer, is_asked) = match self.known(stored, &ask, sources) {
+            Ok(known) => known,
+            Err(error) => {
+                let is_asked = error.is_none();
+                notes.push(error.map_or_else(|| ASKING.into(), |error| error.to_string()));
+                return Rows { answer: Answer::default(), all: None, notes, is_asked };
+            }
+        };
+        if is_asked {
+            notes.push("As of a short time ago: the store is asked anew.".into());
+        }
+        let mut answer = Arc::unwrap_or_clone(answer);
+        let Some((keys, by)) = adds else {
+            let all = (answer.rows.len() < rows as usize).then_some(answer.rows.len());
+            return Rows { answer, all, notes, is_asked };
+        };
+        let (memory, _) = kind.rows(self.flows, view, sources.memory);
+        let is_whole = answer.rows.len() < tables::MOST && memory.rows.len() < tables::MOST;
+        if !is_whole {
+            notes.push(format!("Of the largest {} rows of the store.", count(rows)));
+        }
+        answer.add(&memory, keys);
+        answer.sort(by, keys);
+        let all = is_whole.then_some(answer.rows.len());
+        Rows { answer, all, notes, is_asked }
+    }
+
+    /// What the store has answered, and whether it is still asked: then the answer is that of a window which begins a step
+    /// earlier. The error is that of the store; none if there is no answer yet.
+    fn known(
+        &self,
+        stored: &Stored,
+        ask: &Ask,
+        sources: &Sources,
+    ) -> Result<(Arc<Answer>, bool), Option<Arc<str>>> {
+        match stored.know(ask, self.now.elapsed.as_secs()) {
+            Known::Answered(answer) => Ok((answer, false)),
+            Known::Failed(error) => Err(Some(error)),
             Known::Asked => {
-                notes.push("Asking the store.".into());
-                Rows { answer: Answer::default(), all: None, notes, is_asked: true }
-            }
-            Known::Failed(error) => {
-                notes.push(error.to_string());
-                Rows { answer: Answer::default(), all: None, notes, is_asked: false }
-            }
-            Known::Answered(answer) => {
-                let Some((keys, by)) = adds else {
-                    let answer = Arc::unwrap_or_clone(answer);
-                    let all = (answer.rows.len() < rows as usize).then_some(answer.rows.len());
-                    return Rows { answer, all, notes, is_asked: false };
-                };
-                let (memory, _) = kind.rows(self.flows, view, sources.memory);
-                let is_whole = answer.rows.len() < tables::MOST && memory.rows.len() < tables::MOST;
-                if !is_whole {
-                    notes.push(format!("Of the largest {} rows of the store.", count(rows)));
-                }
-                let mut answer = Arc::unwrap_or_clone(answer);
-                answer.add(&memory, keys);
-                answer.sort(by, keys);
-                let all = is_whole.then_some(answer.rows.len());
-                Rows { answer, all, notes, is_asked: false }
+                let step_ms = (sources.step_s * 1_000).cast_signed();
+                stored.earlier(ask, step_ms).map(|answer| (answer, true)).ok_or(None)
             }
         }
     }
@@ -184,9 +212,16 @@ impl Shown<'_> {
     pub(super) fn command(&self, view: &View, kind: &Kind, sources: &Sources) -> Option<String> {
         let stored = self.stored?;
         let time = |ns: u64| Time(ns).to_string();
-        let (from, to) = (time(sources.from_ns), time(sources.until_ns));
+        // The rows of tables that are not added up are of the store alone, or of memory.
+        let ns = |ms: i64| ms.unsigned_abs().saturating_mul(1_000_000);
+        let [from_ns, until_ns] = match sources.stored {
+            Some(window) if kind.needs_store() || !sources.has_memory => window.map(ns),
+            Some(_) if kind.sums(view).is_none() => [sources.memory.ended.0, sources.until_ns],
+            _ => [sources.from_ns, sources.until_ns],
+        };
+        let (from, to) = (time(from_ns), time(until_ns));
         let with = match kind.needs_store() {
-            true => format!(" --with -{}s", (sources.until_ns - sources.from_ns) / SECOND_NS),
+            true => format!(" --with -{}s", (until_ns - from_ns) / SECOND_NS),
             false => String::new(),
         };
         let question = kind.question(view).replace('\'', "'\\''");
@@ -259,9 +294,12 @@ impl Shown<'_> {
             ));
         }
         if kind.word == "servers" {
-            page.line("from SYN to SYN-ACK: of the network, not how long a server takes to answer");
+            page.line(
+                "Responses: from the last packet of a request to the first one of its response. Round trips: from \
+                 SYN to SYN-ACK, the time of the network alone.",
+            );
             if !self.now.measures_tcp {
-                page.line("--analyses all,tcp measures the round trips of TCP");
+                page.line("--analyses all,tcp measures both");
             }
         }
         if let (true, Some(command)) = (is_own, self.command(view, kind, sources)) {
@@ -270,19 +308,22 @@ impl Shown<'_> {
     }
 
     /// What is missing in the tables of flows.
-    fn gaps(&self, page: &mut Page, sources: &Sources) {
+    fn gaps(&self, page: &mut Page, view: &View, sources: &Sources) {
         let mut lines = Vec::new();
-        if sources.is_cut {
-            lines.push(format!(
-                "Until {}: the page does not keep all later flows, and the file of the store that has them is not complete.",
-                self.time(sources.until_ns)
-            ));
+        if let Some(line) = gap(view, sources) {
+            lines.push(line);
         } else if sources.has_memory && self.flows.complete_after_ns > sources.memory.ended.0 {
             lines.push(format!(
                 "The page keeps the latest {} flows and slices of flows: all that ended after {}.",
                 count(self.flows.len() as u64),
                 self.time(self.flows.complete_after_ns)
             ));
+        }
+        if sources.stored.is_some()
+            && let Err(error) = self.timeline(view, sources)
+        {
+            let error = error.as_deref().unwrap_or(ASKING);
+            lines.push(format!("Figures and charts have no packets of the store: {error}"));
         }
         if self.flows.lost() > 0 {
             lines.push(format!(
@@ -332,8 +373,10 @@ impl Shown<'_> {
                 add([u64::from(row.is_first()), all(row.packets), all(row.octets)]);
             }
         }
-        if let Some(answer) = self.timeline(view, sources) {
-            for row in &answer.rows {
+        if let Ok((answer, _)) = self.timeline(view, sources) {
+            let begin_s = sources.from_ns / SECOND_NS / sources.step_s * sources.step_s;
+            let is_shown = |row: &&Vec<_>| answer.time_s(row, "time") >= Some(begin_s);
+            for row in answer.rows.iter().filter(is_shown) {
                 add(["flows", "packets", "octets"].map(|name| answer.number(row, name)));
             }
         }
@@ -363,7 +406,7 @@ impl Shown<'_> {
         let of = view.one_host().map_or_else(String::new, |host| format!(" of {host}"));
         let (question, window) = (format!("alerts{of}"), window.map(Some));
         let ask = Ask { question, window, before: None, rows: view.rows as u64 };
-        let line = match stored.know(&ask, self.now.at) {
+        let line = match stored.know(&ask, self.now.elapsed.as_secs()) {
             Known::Answered(answer) if answer.rows.is_empty() => return,
             Known::Answered(answer) => {
                 page.heading("Stored alerts");
@@ -371,30 +414,33 @@ impl Shown<'_> {
                 page.table(answer.table(view, view.rows));
                 return;
             }
-            Known::Asked => "Asking the store.".into(),
+            Known::Asked => ASKING.into(),
             Known::Failed(error) => error.to_string(),
         };
         page.heading("Stored alerts");
         page.line(&line);
     }
 
-    /// The packets of a view in the store by time, if they are known.
-    pub(super) fn timeline(&self, view: &View, sources: &Sources) -> Option<Arc<Answer>> {
-        let (stored, window) = self.stored.zip(sources.stored)?;
+    /// The packets of a view in the store by time, as [`Self::known`]. Some may be of the step before the view.
+    pub(super) fn timeline(
+        &self,
+        view: &View,
+        sources: &Sources,
+    ) -> Result<(Arc<Answer>, bool), Option<Arc<str>>> {
+        let (stored, window) = self.stored.zip(sources.stored).ok_or(None)?;
         let filter = view.filter();
         let filter = if filter.is_empty() { filter } else { format!(" where {filter}") };
         let question = format!("timeline every {}s{filter}", sources.step_s);
         let ask = Ask { question, window: window.map(Some), before: None, rows: u64::MAX };
-        match stored.know(&ask, self.now.at) {
-            Known::Answered(answer) => Some(answer),
-            Known::Asked | Known::Failed(_) => None,
-        }
+        self.known(stored, &ask, sources)
     }
 
     fn overview(&self, page: &mut Page, view: &View, sources: &Sources) {
         let words: &[&str] = match view.one_host() {
             None => &["hosts", "applications", "names", "networks", "countries", "as", "failed"],
-            Some(_) => &["hosts", "pairs", "applications", "names", "ports", "failed", "long"],
+            Some(_) => {
+                &["hosts", "pairs", "applications", "asked", "served", "ports", "failed", "long"]
+            }
         };
         let is_known = |word: &str| match word {
             "networks" => self.now.has_networks,
@@ -550,6 +596,14 @@ fn section(page: &mut Page, view: &View, title: &str, table: Table, rest: impl F
     page.link("CSV", table_link(view, title));
     page.table(table);
     rest(page);
+}
+
+/// Which flows are neither in the store nor in memory.
+fn gap(view: &View, sources: &Sources) -> Option<String> {
+    let [from, until] = sources.gap?.map(|ns| view.local(ns));
+    Some(format!(
+        "From {from} until {until}: the page does not keep all flows, and the file of the store that has them is not complete."
+    ))
 }
 
 fn table_link(view: &View, title: &str) -> String {

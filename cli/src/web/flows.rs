@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use hashbrown::HashMap;
 use ringtap_base::Network;
-use ringtap_flow::{FlowKey, FlowRecord, Kind, Label, Origin, RecordSink, Slice};
+use ringtap_flow::{FlowKey, FlowRecord, Kind, Label, Origin, RecordSink, ResponseTimes, Slice};
 use ringtap_monitor::report::Time;
 
 use super::view::View;
@@ -74,6 +74,7 @@ pub(super) struct Row {
     pub(super) key: FlowKey,
     /// Microseconds of a round trip to the server: from SYN to SYN-ACK.
     pub(super) round_trip_us: Option<u32>,
+    pub(super) responses: Option<ResponseTimes>,
     /// Microseconds from a question of DNS to its answer.
     pub(super) dns_us: Option<u32>,
     /// [`Label::EMPTY`] without one.
@@ -209,6 +210,7 @@ impl Block {
             octets: record.octets,
             key: record.key,
             round_trip_us: record.tcp.as_ref().and_then(|tcp| tcp.handshake_us[0]),
+            responses: record.responses,
             dns_us: first(Kind::DnsResponseTime).and_then(number),
             label: record.application.map_or(Label::EMPTY, |application| application.label),
             countries: [0, 1]

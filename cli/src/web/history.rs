@@ -40,9 +40,10 @@ pub(super) struct Rates {
 }
 
 impl History {
-    /// Adds counters of a later time.
+    /// Adds counters of a later time. If the clock was set back, samples of later times are dropped.
     pub(super) fn add(&mut self, sample: Sample) {
         for (level, (step, most)) in self.levels.iter_mut().zip(LEVELS) {
+            while level.pop_back_if(|last| last.at > sample.at).is_some() {}
             let last = level.back().map_or(0, |last| last.at / step);
             if sample.at / step > last || level.is_empty() {
                 level.push_back(sample);
@@ -127,6 +128,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_leaves_times_in_order() {
+        let mut history = history(3_600);
+        for (second, packets) in [(2_800, 36_010), (2_801, 36_020), (2_802, 36_030)] {
+            history.add(Sample { at: 1_000_000 + second, packets, ..Sample::default() });
+        }
+        for level in &history.levels {
+            assert!(level.iter().is_sorted_by(|one, other| one.at < other.at));
+        }
+        let rates = history.rates(60, 1_002_802, |sample| sample.packets);
+        // The packets that came before the clock was set back are in the step in which that was.
+        let [before @ .., back, after] = &rates.values[..] else { panic!("{rates:?}") };
+        assert!(before.iter().all(|rate| *rate == 10.0) && *back > 10.0 && *after == 10.0);
     }
 
     #[test]

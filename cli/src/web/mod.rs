@@ -29,12 +29,13 @@ mod view;
 
 use std::collections::HashMap;
 use std::io;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use ringtap_base::{Clock, rss_bytes};
 use ringtap_engine::Watch;
 use ringtap_flow::Sinks;
 use ringtap_monitor::report::Time;
+use ringtap_query::moment;
 use ringtap_terminal::chart::STYLE as CHARTS;
 use ringtap_terminal::html::{self, STYLE};
 use rustix::time::{ClockId, clock_gettime};
@@ -101,8 +102,6 @@ pub(crate) struct Web {
     metrics: Metrics,
     watch: &'static Watch,
     clock: Clock,
-    /// Seconds since 1970 at the start of the clock.
-    start_s: u64,
     now: Now,
     history: History,
     flows: Flows,
@@ -148,8 +147,6 @@ impl Web {
         store: Option<Store>,
     ) -> io::Result<Self> {
         let Parts { flows, notes, .. } = parts;
-        #[expect(clippy::disallowed_methods, reason = "a page shows the time of the clock")]
-        let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let loads = Loads::new(about.threads.clone());
         let stored = store.map(Stored::new);
         Ok(Self {
@@ -158,7 +155,6 @@ impl Web {
             metrics,
             watch,
             clock: Clock::start(),
-            start_s: start.as_secs(),
             now: Now::default(),
             history: History::default(),
             flows,
@@ -176,7 +172,7 @@ impl Web {
         self.flows.receive();
         self.notes.receive();
         if let Some(stored) = &mut self.stored
-            && stored.turn(self.now.at)
+            && stored.turn(self.now.elapsed.as_secs())
         {
             self.rendered.clear();
         }
@@ -192,7 +188,8 @@ impl Web {
         let seconds = elapsed.saturating_sub(before.elapsed).as_secs_f64().max(1e-9);
         let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / seconds;
         self.now = Now {
-            at: self.start_s + elapsed.as_secs(),
+            // As the times of packets, it follows steps of the clock.
+            at: moment::now().max(0).unsigned_abs() / 1_000,
             elapsed,
             is_live: self.about.is_live,
             measures_tcp: self.about.measures_tcp,
@@ -253,8 +250,11 @@ impl Web {
         let content = self.content(&view);
         let view = view.unwrap_or_else(|_| View::of_right_parts(query));
         let shown = self.shown();
-        let times =
-            Times { now_s: shown.present_s(), begin_s: shown.begin_s(), text: self.time_of(&view) };
+        let times = Times {
+            now_s: shown.present_s(),
+            begin_s: shown.earliest_s(),
+            text: self.time_of(&view),
+        };
         shell::page(&self.about.title, &view, times, &content)
     }
 

@@ -176,10 +176,14 @@ for (const minutes of [0, -new Date().getTimezoneOffset()]) {
 document.getElementById("span").addEventListener("change", () => {
     document.getElementById("from").value = document.getElementById("until").value = "";
 });
-// Times in the form are of the zone that is shown.
+// Another zone shows the same time.
 zone.addEventListener("change", () => {
     const view = new URLSearchParams(location.search);
     view.set("zone", zone.value);
+    for (const name of ["from", "until"]) {
+        const seconds = document.getElementById(name).dataset.seconds;
+        if (seconds) view.set(name, seconds);
+    }
     location.assign("/?" + view);
 });
 

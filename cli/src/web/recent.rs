@@ -30,7 +30,7 @@ impl Recent {
         let Some(kind) = Kind::of(word) else { return Vec::new() };
         let from_ns = self.0.latest_ns.saturating_sub(TIME_NS);
         let slices = self.0.slices_in(from_ns, u64::MAX);
-        let time = Times { ended: (from_ns, u64::MAX), slices, is_live: true };
+        let time = Times { ended: (from_ns, u64::MAX), slices, begun_ns: 0, is_live: true };
         let view = View::default();
         kind.rows(&self.0, &view, time).0.table(&view, rows).lines().collect()
     }

@@ -67,8 +67,8 @@ fn form(view: &View) -> String {
          <label>Name contains<input name=\"name\" value=\"{}\" autocapitalize=\"off\"></label>\
          <label>Zone<select id=\"zone\" name=\"zone\"><option value=\"{}\" selected>{}</option></select></label>\
          <label>Time<select id=\"span\" name=\"span\">{between}{spans}</select></label>\
-         <label>From<input id=\"from\" name=\"from\" value=\"{}\" placeholder=\"2026-11-26 10:02\"></label>\
-         <label>Until<input id=\"until\" name=\"until\" value=\"{}\" placeholder=\"now\"></label>\
+         <label>From<input id=\"from\" name=\"from\" value=\"{}\" data-seconds=\"{}\" placeholder=\"2026-11-26 10:02\"></label>\
+         <label>Until<input id=\"until\" name=\"until\" value=\"{}\" data-seconds=\"{}\" placeholder=\"now\"></label>\
          <label>Largest by<select name=\"by\">{by}</select></label>\
          <label>Rows<select name=\"rows\">{rows}</select></label>\
          <button>Show</button><button type=\"button\" id=\"pause\" aria-pressed=\"false\" hidden>Pause</button></form>\n",
@@ -79,7 +79,9 @@ fn form(view: &View) -> String {
         view.zone,
         view.zone_name(),
         text(time(view.from)),
+        text(view.from.map(|seconds| seconds.to_string())),
         text(time(view.until)),
+        text(view.until.map(|seconds| seconds.to_string())),
     )
 }
 
@@ -135,6 +137,7 @@ fn tables(view: &View) -> String {
         let current = if word == view.table.as_deref() { " aria-current=\"page\"" } else { "" };
         format!("<a href=\"{}\"{current}>{title}</a>", escaped(&to))
     };
-    let all: Vec<_> = KINDS.iter().map(|kind| link(Some(kind.word), kind.title)).collect();
+    let known = KINDS.iter().filter(|kind| kind.fits(view));
+    let all: Vec<_> = known.map(|kind| link(Some(kind.word), kind.title)).collect();
     format!("<nav aria-label=\"Tables\">{} {}</nav>\n", link(None, "Overview"), all.join(" "))
 }

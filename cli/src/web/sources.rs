@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A view whose time the page has kept as a whole is of memory alone; an earlier one is of the store until the split, and of
-//! memory from it on. A part of each live flow and a slice end at the split, so no packet is in both.
+//! memory from it on. A part of each live flow and a slice end at the split, so no packet is in both. If memory does not
+//! reach back to the split, there is a gap between both.
 
 use super::flows::Flows;
 use super::pace::SECOND_NS;
@@ -36,8 +37,8 @@ pub(super) struct Sources {
     /// Whether rows of memory are in it, and their times.
     pub(super) has_memory: bool,
     pub(super) memory: Times,
-    /// Whether the view ends early, because later rows are in neither.
-    pub(super) is_cut: bool,
+    /// The time of which rows are in neither, nanoseconds.
+    pub(super) gap: Option<[u64; 2]>,
 }
 
 /// The times of a page, seconds since 1970.
@@ -64,7 +65,7 @@ impl Sources {
             // Flows that end while this is rendered belong to the present, too.
             let until_ns = if is_live { u64::MAX } else { ns(until_s) };
             let slices = flows.slices_in(from_ns, until_ns);
-            Times { ended: (from_ns, until_ns), slices, is_live }
+            Times { ended: (from_ns, until_ns), slices, begun_ns: 0, is_live }
         };
         let memory = of_memory(from_s);
         let own = Self {
@@ -74,7 +75,7 @@ impl Sources {
             stored: None,
             has_memory: true,
             memory,
-            is_cut: false,
+            gap: None,
         };
         let kept_s = begin_s.max(flows.complete_after_ns.div_ceil(SECOND_NS));
         let Some(files) = files.filter(|_| from_s < kept_s) else { return own };
@@ -87,10 +88,16 @@ impl Sources {
         let Files { rotate_s, joint_s } = files;
         let joint_s = joint_s.max(1);
         let split_s = present_s.saturating_sub(LAG_S + rotate_s) / joint_s * joint_s;
-        let split_s = split_s.max(begin_s).max(from_s);
-        let has_later = is_live || until_s > split_s;
-        let has_memory = has_later && kept_s <= split_s;
+        let split_s = split_s.max(begin_s);
+        if split_s <= from_s {
+            return own;
+        }
+        let memory_s = split_s.max(kept_s);
+        let has_memory = is_live || until_s > memory_s;
         let to_s = until_s.min(split_s);
+        let gap_s = [split_s, memory_s.min(until_s)];
+        // A connection that began before the split is one of the store.
+        let memory = Times { begun_ns: ns(memory_s), ..of_memory(memory_s) };
         let ms = |seconds: u64| i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
         Self {
             from_ns: ns(from_s),
@@ -98,8 +105,50 @@ impl Sources {
             step_s,
             stored: Some([ms(from_s), ms(to_s)]),
             has_memory,
-            memory: of_memory(split_s),
-            is_cut: has_later && !has_memory,
+            memory,
+            gap: (gap_s[0] < gap_s[1]).then(|| gap_s.map(ns)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sources of a view at 10,000 s, and the times in seconds: of the store, of memory, and of the gap. A run that began
+    /// at 1,000 s writes files of 300 s; all flows that ended after `kept_s` are in memory.
+    fn sources(query: &str, kept_s: u64) -> (Option<[i64; 2]>, Option<u64>, Option<[u64; 2]>) {
+        let (mut flows, _) = Flows::new(10 * SECOND_NS, 1);
+        flows.complete_after_ns = kept_s * SECOND_NS;
+        let files = Some(Files { rotate_s: 300, joint_s: 300 });
+        let clock = Clock { present_s: 10_000, begin_s: 1_000, files };
+        let Sources { stored, has_memory, memory, gap, .. } =
+            Sources::new(&View::parse(query).unwrap(), &flows, clock);
+        let stored = stored.map(|window| window.map(|ms| ms / 1_000));
+        let gap = gap.map(|gap| gap.map(|ns| ns / SECOND_NS));
+        if stored.is_some() && has_memory {
+            assert_eq!(memory.begun_ns, memory.ended.0);
+        }
+        (stored, has_memory.then_some(memory.ended.0 / SECOND_NS), gap)
+    }
+
+    #[test]
+    fn a_view_is_of_the_store_until_the_split_and_of_memory_behind() {
+        assert_eq!(sources("", 0), (None, Some(9_700), None));
+        assert_eq!(sources("span=1h", 0), (None, Some(6_400), None));
+        let store = Some([6_360, 9_600]);
+        assert_eq!(sources("span=1h", 9_000), (store, Some(9_600), None));
+        assert_eq!(sources("from=500&until=800", 0), (Some([500, 800]), None, None));
+        assert_eq!(sources("from=500&until=2000", 0), (Some([500, 2_000]), None, None));
+    }
+
+    #[test]
+    fn a_time_that_neither_has_is_a_gap_and_the_present_is_shown() {
+        assert_eq!(sources("", 9_900), (None, Some(9_700), None));
+        let store = Some([6_360, 9_600]);
+        let found = sources("span=1h", 9_900);
+        assert_eq!(found, (store, Some(9_900), Some([9_600, 9_900])));
+        let earlier = sources("from=6000&until=9800", 9_900);
+        assert_eq!(earlier, (Some([6_000, 9_600]), None, Some([9_600, 9_800])));
     }
 }

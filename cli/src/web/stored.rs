@@ -18,8 +18,8 @@ const MOST: usize = 256;
 const MOST_BYTES: usize = 16 << 20;
 /// A question that no view has wanted for so many seconds is not asked.
 const WANTED_S: u64 = 15;
-/// Seconds until a question that failed is asked again.
-const RETRY_S: u64 = 30;
+/// Seconds after which a question that failed is asked again.
+const RETRY_S: u64 = 60;
 
 /// What is known of a question.
 #[derive(Clone, Debug)]
@@ -33,9 +33,9 @@ pub(super) enum Known {
 struct Entry {
     known: Known,
     bytes: usize,
-    /// When it was asked first, or again.
+    /// When it failed.
     since_s: u64,
-    /// When a view wanted it last: second, and running number.
+    /// When a view wanted it last: second of the run, and running number.
     wanted: (u64, u64),
 }
 
@@ -101,7 +101,7 @@ impl Stored {
         self.waits.get()
     }
 
-    /// What is known of a question, which is asked if nothing is.
+    /// What is known of a question, which is asked if nothing is. `now_s` is the second of the run.
     pub(super) fn know(&self, ask: &Ask, now_s: u64) -> Known {
         let asked = &mut *self.asked.borrow_mut();
         asked.number += 1;
@@ -109,7 +109,7 @@ impl Stored {
         if let Some(entry) = asked.entries.get_mut(ask) {
             entry.wanted = wanted;
             if matches!(entry.known, Known::Failed(_)) && entry.since_s + RETRY_S <= now_s {
-                (entry.known, entry.since_s) = (Known::Asked, now_s);
+                entry.known = Known::Asked;
             }
             self.waits.set(self.waits.get() || matches!(entry.known, Known::Asked));
             return entry.known.clone();
@@ -117,16 +117,34 @@ impl Stored {
         if asked.is_over {
             return Known::Failed("the process that reads the store has ended".into());
         }
-        let entry = Entry { known: Known::Asked, bytes: 0, since_s: now_s, wanted };
+        let entry = Entry { known: Known::Asked, bytes: 0, since_s: 0, wanted };
         asked.entries.insert(ask.clone(), entry);
         self.waits.set(true);
         asked.make_room();
         Known::Asked
     }
 
+    /// The answer to the same question about a window with the same end that begins at most `step_ms` earlier, if it is known:
+    /// views of the present ask about one after another.
+    pub(super) fn earlier(&self, ask: &Ask, step_ms: i64) -> Option<Arc<Answer>> {
+        let [from, to] = ask.window;
+        let is_before = |other: &Ask| {
+            let begin = from.map(|from| from.saturating_sub(step_ms)) <= other.window[0];
+            let is_near = begin && other.window[0] <= from && other.window[1] == to;
+            is_near && (&other.question, other.rows) == (&ask.question, ask.rows)
+        };
+        let asked = self.asked.borrow();
+        let known = asked.entries.iter().filter(|(other, _)| is_before(other));
+        let known = known.filter_map(|(other, entry)| match &entry.known {
+            Known::Answered(answer) => Some((other.window[0], answer)),
+            _ => None,
+        });
+        known.max_by_key(|(from, _)| *from).map(|(_, answer)| Arc::clone(answer))
+    }
+
     /// Takes the answers that have arrived, and asks the next question. Returns whether there is an answer.
     pub(super) fn turn(&mut self, now_s: u64) -> bool {
-        let arrived = self.read();
+        let arrived = self.read(now_s);
         let asked = self.asked.get_mut();
         if asked.running.is_none() && !asked.is_over {
             let waits = |entry: &Entry| matches!(entry.known, Known::Asked);
@@ -147,7 +165,7 @@ impl Stored {
         arrived
     }
 
-    fn read(&mut self) -> bool {
+    fn read(&mut self, now_s: u64) -> bool {
         let mut piece = [0; 16 << 10];
         let mut arrived = false;
         loop {
@@ -157,7 +175,7 @@ impl Stored {
                     self.received.extend_from_slice(&piece[..octets]);
                     while let Some(end) = self.received.iter().position(|octet| *octet == b'\n') {
                         let line: Vec<u8> = self.received.drain(..=end).collect();
-                        self.asked.get_mut().replied(&line);
+                        self.asked.get_mut().replied(&line, now_s);
                         arrived = true;
                     }
                     continue;
@@ -174,7 +192,7 @@ impl Stored {
 
 impl Asked {
     /// A reply to the running question.
-    fn replied(&mut self, line: &[u8]) {
+    fn replied(&mut self, line: &[u8], now_s: u64) {
         let Some(entry) = self.running.take().and_then(|ask| self.entries.get_mut(&ask)) else {
             return;
         };
@@ -186,6 +204,7 @@ impl Asked {
             Ok(Reply::Error(error)) => Known::Failed(error.into()),
             Err(error) => Known::Failed(format!("reading the answer: {error}").into()),
         };
+        entry.since_s = now_s;
         self.bytes += entry.bytes;
         self.make_room();
     }
@@ -257,9 +276,30 @@ mod tests {
         while !stored.turn(117) {}
         assert!(matches!(stored.know(&ask(2), 117), Known::Failed(error) if &*error == "no file"));
         // A file may be there, or an engine, later.
-        assert!(matches!(stored.know(&ask(2), 105 + RETRY_S), Known::Asked));
-        stored.turn(105 + RETRY_S);
+        assert!(matches!(stored.know(&ask(2), 116 + RETRY_S), Known::Failed(_)));
+        assert!(matches!(stored.know(&ask(2), 117 + RETRY_S), Known::Asked));
+        stored.turn(117 + RETRY_S);
         assert_eq!(next(&mut its), ask(2));
+    }
+
+    #[test]
+    fn until_a_window_is_answered_there_is_the_one_before() {
+        let (mut stored, mut its) = pair();
+        let of = |from, to| Ask { window: [Some(from), Some(to)], ..ask(1) };
+        for (number, window) in [(1, (0, 90)), (2, (50, 90)), (3, (60, 90)), (4, (60, 120))] {
+            stored.know(&of(window.0, window.1), 100);
+            stored.turn(100);
+            next(&mut its);
+            let answer = Answer { columns: vec!["n".into()], rows: vec![vec![json!(number)]] };
+            send(&mut its, &Reply::Answer(answer));
+            while !stored.turn(100) {}
+        }
+        let earlier = |from, to| stored.earlier(&of(from, to), 10)?.rows[0][0].as_u64();
+        assert_eq!(earlier(65, 90), Some(3));
+        assert_eq!(earlier(59, 90), Some(2));
+        assert_eq!(earlier(75, 90), None, "too much earlier, as a longer span");
+        assert_eq!(earlier(60, 100), None, "of another end");
+        assert!(stored.earlier(&Ask { window: of(65, 90).window, ..ask(2) }, 10).is_none());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use ringtap_flow::{FlowKey, Label};
 use serde_json::Value;
 
 use super::answer::Answer;
-use super::flows::{Flow, Flows, application, iso};
+use super::flows::{Flow, Flows, application, iso, within};
 use super::view::View;
 
 /// A table.
@@ -30,6 +30,8 @@ struct Ranking {
     names: &'static [&'static str],
     /// Whether the octets that each end sent and received are counted separately.
     has_sides: bool,
+    /// Whether only flows count of which the view's host is this end: 0 for the source.
+    end: Option<usize>,
     keys: for<'a> fn(&Flow<'a>) -> Keys<'a>,
 }
 
@@ -52,13 +54,32 @@ impl Kind {
 
     /// The question to the store.
     pub(super) fn question(&self, view: &View) -> String {
-        let filter = view.filter();
+        let mut filter = view.filter();
+        if let (Some(end), Some(host)) = (self.end(), view.host) {
+            let what = if view.one_host().is_some() { "host" } else { "net" };
+            filter += &format!(" and {} {what} {host}", ["src", "dst"][end]);
+        }
         let filter = if filter.is_empty() { filter } else { format!(" where {filter}") };
-        match self.of {
+        match &self.of {
             Of::Compare => format!("compare hosts by {}{filter}", view.by),
+            Of::Ranking(Ranking { end: Some(_), .. }) => {
+                format!("top names by {}{filter}", view.by)
+            }
             Of::Ranking(_) => format!("top {} by {}{filter}", self.word, view.by),
             _ => format!("{}{filter}", self.word),
         }
+    }
+
+    fn end(&self) -> Option<usize> {
+        match &self.of {
+            Of::Ranking(ranking) => ranking.end,
+            _ => None,
+        }
+    }
+
+    /// Whether a view can have it.
+    pub(super) fn fits(&self, view: &View) -> bool {
+        self.end().is_none() || view.host.is_some()
     }
 
     /// The number of columns of the key, and what the rows are ordered by, for tables of sums: those of two times can be
@@ -81,8 +102,15 @@ impl Kind {
     pub(super) fn rows(&self, flows: &Flows, view: &View, time: Times) -> (Answer, usize) {
         let ended = || flows.of(view, time.ended.0, time.ended.1);
         match &self.of {
-            Of::Ranking(ranking) => ranked(ranking, flows.slices(view, time.slices), view.by),
-            Of::Failed => failed(ended()),
+            Of::Ranking(ranking) => {
+                let is_of_end = |flow: &Flow<'_>| match (ranking.end, view.host) {
+                    (Some(end), Some(host)) => within(host, flow.hosts()[end]),
+                    _ => true,
+                };
+                let slices = flows.slices(view, time.slices).filter(is_of_end);
+                ranked(ranking, slices, view.by)
+            }
+            Of::Failed => failed(ended().filter(|flow| flow.row.first_ns >= time.begun_ns)),
             Of::Long => long(ended()),
             Of::Servers => servers(ended()),
             Of::Flows => listed(flows, ended(), view, time),
@@ -98,23 +126,27 @@ pub(super) struct Times {
     pub(super) ended: (u64, u64),
     /// Slices from the first until before the second.
     pub(super) slices: (u64, u64),
+    /// Failed connections that began then or later.
+    pub(super) begun_ns: u64,
     /// Whether live flows are in it.
     pub(super) is_live: bool,
 }
 
 /// All tables, in the order of their links.
-pub(super) const KINDS: [Kind; 13] = [
+pub(super) const KINDS: [Kind; 15] = [
     ranking("hosts", "Hosts", &["host"], true, hosts),
     ranking("pairs", "Pairs", &["host", "peer"], false, pairs),
     ranking("ports", "Ports", &["protocol", "port"], false, ports),
     ranking("applications", "Applications", &["application"], false, applications),
     ranking("names", "Names", &["name"], false, names),
+    names_of("asked", "Names asked", 0),
+    names_of("served", "Names served", 1),
     ranking("networks", "Networks", &["network"], true, networks),
     ranking("countries", "Countries", &["country"], true, countries),
-    ranking("as", "Autonomous systems", &["number", "name"], true, systems),
+    ranking("as", "Autonomous systems", &["number", "organisation"], true, systems),
     Kind { word: "failed", title: "Failed connections", of: Of::Failed },
     Kind { word: "long", title: "Longest flows", of: Of::Long },
-    Kind { word: "servers", title: "Slowest round trips", of: Of::Servers },
+    Kind { word: "servers", title: "Slowest servers", of: Of::Servers },
     Kind { word: "flows", title: "Flows", of: Of::Flows },
     Kind { word: "compare", title: "What grew most", of: Of::Compare },
 ];
@@ -126,7 +158,13 @@ const fn ranking(
     has_sides: bool,
     keys: for<'a> fn(&Flow<'a>) -> Keys<'a>,
 ) -> Kind {
-    Kind { word, title, of: Of::Ranking(Ranking { names, has_sides, keys }) }
+    Kind { word, title, of: Of::Ranking(Ranking { names, has_sides, end: None, keys }) }
+}
+
+/// The names of flows of which the view's host is this end.
+const fn names_of(word: &'static str, title: &'static str, end: usize) -> Kind {
+    let of = Ranking { names: &["name"], has_sides: false, end: Some(end), keys: names };
+    Kind { word, title, of: Of::Ranking(of) }
 }
 
 /// Most rows of a table.
@@ -393,60 +431,111 @@ fn listed<'a>(
     (answer, number)
 }
 
-/// Times from a packet to the one that answers it, microseconds.
-#[derive(Default)]
-struct Waits {
-    number: u64,
-    sum: u64,
-    longest: u64,
-}
-
-impl Waits {
-    fn add(&mut self, us: u64) {
-        self.number += 1;
-        self.sum = self.sum.saturating_add(us);
-        self.longest = self.longest.max(us);
+/// Servers by the mean time of their responses, then by the median of round trips to them, as in the answer of `servers`.
+fn servers<'a>(ended: impl Iterator<Item = Flow<'a>>) -> (Answer, usize) {
+    #[derive(Default)]
+    struct Times {
+        responses: u64,
+        sum_us: u128,
+        slowest_us: Option<u64>,
+        round_trips_us: Vec<u32>,
     }
-
-    fn mean(&self) -> u64 {
-        self.sum / self.number.max(1)
-    }
-}
-
-fn waits<'a>(
-    ended: impl Iterator<Item = Flow<'a>>,
-    columns: &[&str],
-    of: impl Fn(&Flow<'_>) -> Option<u32>,
-) -> (Answer, usize) {
-    let mut servers = HashMap::<(IpAddr, u16), Waits>::new();
+    let mut servers = HashMap::<(IpAddr, u16, Label), Times>::new();
     for flow in ended {
-        if let Some(us) = of(&flow) {
-            servers.entry((flow.hosts()[1], flow.row.key.dst_port)).or_default().add(us.into());
+        let row = flow.row;
+        let mean_us = row.responses.and_then(|times| Some((times.mean_us()?, times.count)));
+        if mean_us.is_none() && row.round_trip_us.is_none() {
+            continue;
         }
+        let own = servers.entry((flow.hosts()[1], row.key.dst_port, row.label)).or_default();
+        if let Some((us, count)) = mean_us {
+            own.responses += u64::from(count);
+            own.sum_us += u128::from(us) * u128::from(count);
+            own.slowest_us = own.slowest_us.max(Some(us));
+        }
+        own.round_trips_us.extend(row.round_trip_us);
     }
     let number = servers.len();
-    let order = |(server, own): &((IpAddr, u16), Waits)| (Reverse(own.mean()), *server);
-    let all = largest(servers.into_iter().collect(), order);
-    let mut answer = Answer::with(columns);
+    let all = servers.into_iter().map(|(server, mut own)| {
+        let mean_us =
+            (own.responses > 0).then(|| rounded(own.sum_us as f64 / own.responses as f64));
+        own.round_trips_us.sort_unstable();
+        (server, [mean_us, median(&own.round_trips_us)], own)
+    });
+    let all = largest(all.collect(), |(server, times_us, _)| (Reverse(*times_us), *server));
+    let columns = [
+        "server",
+        "port",
+        "application",
+        "responses",
+        "mean_us",
+        "slowest_record_us",
+        "rtt_median_us",
+        "rtt_longest_us",
+    ];
+    let mut answer = Answer::with(&columns);
     answer.rows = all
         .into_iter()
-        .map(|((server, port), own)| {
-            let numbers = [own.mean(), own.longest, own.number].map(Value::from);
-            [address(server), port.into()].into_iter().chain(numbers).collect()
+        .map(|((server, port, label), [mean_us, median_us], own)| {
+            let label = (label != Label::EMPTY).then(|| label.as_str());
+            vec![
+                address(server),
+                port.into(),
+                label.into(),
+                own.responses.into(),
+                mean_us.into(),
+                own.slowest_us.into(),
+                median_us.into(),
+                own.round_trips_us.last().copied().into(),
+            ]
         })
         .collect();
     (answer, number)
 }
 
-fn servers<'a>(ended: impl Iterator<Item = Flow<'a>>) -> (Answer, usize) {
-    let columns = ["server", "port", "rtt_mean_us", "rtt_longest_us", "handshakes"];
-    waits(ended, &columns, |flow| flow.row.round_trip_us)
+/// The median of sorted values, as the store computes it.
+fn median(sorted: &[u32]) -> Option<u64> {
+    let at = |place: usize| sorted.get(place).copied().map(f64::from);
+    let middle = at(sorted.len() / 2)?;
+    let before = if sorted.len().is_multiple_of(2) { at(sorted.len() / 2 - 1)? } else { middle };
+    Some(rounded(f64::midpoint(before, middle)))
+}
+
+/// The nearest whole number; of two the even one.
+fn rounded(number: f64) -> u64 {
+    number.round_ties_even() as u64
 }
 
 /// Servers of DNS with the longest mean time to answer.
 pub(super) fn dns<'a>(ended: impl Iterator<Item = Flow<'a>>) -> (Answer, usize) {
+    #[derive(Default)]
+    struct Waits {
+        number: u64,
+        sum_us: u64,
+        longest_us: u64,
+    }
+    let mut servers = HashMap::<(IpAddr, u16), Waits>::new();
+    for flow in ended {
+        let Some(us) = flow.row.dns_us.map(u64::from) else { continue };
+        let own = servers.entry((flow.hosts()[1], flow.row.key.dst_port)).or_default();
+        own.number += 1;
+        own.sum_us = own.sum_us.saturating_add(us);
+        own.longest_us = own.longest_us.max(us);
+    }
+    let number = servers.len();
+    let mean_us = |own: &Waits| own.sum_us / own.number.max(1);
+    let order = |(server, own): &((IpAddr, u16), Waits)| (Reverse(mean_us(own)), *server);
+    let all = largest(servers.into_iter().collect(), order);
     let columns = ["server", "port", "answer_mean_us", "answer_longest_us", "answers"];
-    waits(ended, &columns, |flow| flow.row.dns_us)
+    let mut answer = Answer::with(&columns);
+    answer.rows = all
+        .into_iter()
+        .map(|((server, port), own)| {
+            let numbers = [mean_us(&own), own.longest_us, own.number].map(Value::from);
+            [address(server), port.into()].into_iter().chain(numbers).collect()
+        })
+        .collect();
+    (answer, number)
 }
 
 /// The most frequent failures of lookups.
@@ -471,6 +560,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::flows::tests::{keep, named, record};
+    use super::super::view::of_one;
     use super::*;
 
     #[test]
@@ -483,7 +573,8 @@ mod tests {
         keepers[0].finish();
         flows.receive();
         let view = View::default();
-        let time = Times { ended: (0, u64::MAX), slices: (0, u64::MAX), is_live: false };
+        let all = (0, u64::MAX);
+        let time = Times { ended: all, slices: all, begun_ns: 0, is_live: false };
         let rows = |word: &str| Kind::of(word).unwrap().rows(&flows, &view, time).0.rows;
         let hosts = rows("hosts");
         assert_eq!(hosts.len(), 6);
@@ -492,6 +583,12 @@ mod tests {
             json!(["10.0.0.1", 40_000, 20_000, 20_000, 40, 20]).as_array().unwrap()[..]
         );
         assert_eq!(hosts[1][0], "10.0.0.2");
+        let of = |query: &str, word: &str| {
+            let view = View::parse(query).unwrap();
+            Kind::of(word).unwrap().rows(&flows, &view, time).0.rows
+        };
+        assert_eq!(of("host=10.0.0.4", "served"), rows("names"), "all are of this server");
+        assert!(of("host=10.0.0.4", "asked").is_empty());
         assert_eq!(rows("names"), [vec![json!("a.example"), json!(40_000), json!(40), json!(20)]]);
         let ports: Vec<_> = rows("ports").into_iter().map(|row| row[1].clone()).collect();
         assert_eq!(ports, [json!(40_000), json!(80), json!(443)]);
@@ -510,8 +607,10 @@ mod tests {
     fn every_filter_is_a_question() {
         for name in ["a.example", "*", "x\"y'z", "\\d[a-z]^$", "(é)", "'", "\"\"", "a|b&c"] {
             let name = name.to_owned();
+            let host = [of_one([10, 0, 0, 1].into()), "10.0.0.0/8".parse().unwrap()];
+            let host = Some(host[name.len() % 2]);
             let view =
-                View { name: Some(name.clone()), application: Some(name), ..View::default() };
+                View { host, name: Some(name.clone()), application: Some(name), ..View::default() };
             for kind in KINDS {
                 let question = kind.question(&view);
                 assert!(ringtap_query::Question::new(&question).is_ok(), "{question}");

@@ -86,7 +86,9 @@ impl View {
     /// The view of a query; an error says what is wrong. Unknown parameters are ignored.
     pub(super) fn parse(query: &str) -> Result<Self, String> {
         let mut view = Self::default();
-        pairs(query).try_for_each(|(name, value)| view.set(name, value.trim()))?;
+        for (name, value) in zone_first(query) {
+            view.set(name, value.trim())?;
+        }
         match (view.from, view.until) {
             (Some(from), Some(until)) if from >= until => Err("from is not before until".into()),
             _ => Ok(view),
@@ -96,7 +98,7 @@ impl View {
     /// The view of what is right in a query.
     pub(super) fn of_right_parts(query: &str) -> Self {
         let mut view = Self::default();
-        for (name, value) in pairs(query) {
+        for (name, value) in zone_first(query) {
             let _ = view.set(name, value.trim());
         }
         if view.until.is_some_and(|until| view.from.is_some_and(|from| from >= until)) {
@@ -167,7 +169,6 @@ impl View {
         if let Some(name) = &self.name {
             add("name", name);
         }
-        // The zone is that of the times behind it.
         if self.zone != 0 {
             add("zone", &self.zone.to_string());
         }
@@ -331,6 +332,12 @@ fn pairs(query: &str) -> impl Iterator<Item = (&str, String)> {
     })
 }
 
+/// The parameters of a query, the zone first: times are read in it.
+fn zone_first(query: &str) -> impl Iterator<Item = (&str, String)> {
+    let is_zone = |(name, _): &(&str, String)| *name == "zone";
+    pairs(query).filter(is_zone).chain(pairs(query).filter(move |pair| !is_zone(pair)))
+}
+
 /// The last value of a parameter.
 pub(super) fn last_value(query: &str, name: &str) -> Option<String> {
     pairs(query).filter(|(own, _)| *own == name).last().map(|(_, value)| value)
@@ -402,6 +409,8 @@ mod tests {
             .unwrap();
         assert_eq!(view.filter(), "net 10.0.0.0/8 and not app ~ \".\"");
         assert_eq!((view.one_host(), view.from), (None, Some(1_795_683_720)));
+        let behind = View::parse("from=2026-11-26T10:02&zone=60").unwrap();
+        assert_eq!(behind.from, view.from, "the zone is that of all times");
         assert_eq!(view.time_text("2026-11-26T10:02:03.500Z"), "2026-11-26 11:02:03");
         assert_eq!(view.zone_name(), "UTC+01:00");
         assert_eq!(View::default().link(), "/");

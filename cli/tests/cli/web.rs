@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::common::{have, office, output_of, ringtap};
 use crate::formats::tool;
-use crate::net::{Background, Net, NetCommands, Right, frames};
+use crate::net::{Background, Left, Net, NetCommands, Right, frames};
 use crate::signals::Waiting;
 
 const PORT: &str = "8080";
@@ -189,6 +189,18 @@ fn a_browser_shows_traffic_alerts_and_outputs_and_narrows_to_a_host() {
     let shown: Vec<_> = shown.as_array().unwrap().iter().filter(known).cloned().collect();
     assert!(shown.len() > 5, "{shown:?}");
     assert_eq!(shown[..], expected[..shown.len()]);
+    let hosts = run("rows('Hosts').map(([host, , sent, received]) => [host, sent, received])");
+    for (at, side) in ["source", "destination"].into_iter().enumerate() {
+        let rows = report["talkers"]["by_octets"][side].as_array().unwrap();
+        // Each list has its largest ones.
+        let hosts = hosts.as_array().unwrap().iter();
+        let shown = hosts.filter_map(|host| {
+            let row = rows.iter().find(|row| row["address"] == host[0])?;
+            Some((host[1 + at].clone(), row["octets"].clone()))
+        });
+        let (shown, expected): (Vec<_>, Vec<_>) = shown.unzip();
+        assert!(shown == expected && shown.len() > 3, "{shown:?} {expected:?}");
+    }
 }
 
 /// The rows of a table, once the store has answered.
@@ -279,7 +291,9 @@ fn the_page_reaches_back_over_a_restart() {
         "0.0.0.0/0&name=www.EXAMPLE",
     ];
     let mut shown = Vec::new();
-    for (table, by) in tables.iter().flat_map(|table| [(table, "octets"), (table, "packets")]) {
+    for (table, by) in
+        tables.map(|table| (table, "octets")).into_iter().chain([("pairs", "packets")])
+    {
         for filter in filters {
             let view = format!("/api/{table}?span=15m&rows=200&by={by}&host={filter}");
             shown.push((format!("top {table} by {by}"), api(&net, &view)));
@@ -332,6 +346,59 @@ fn the_page_reaches_back_over_a_restart() {
         let differs = rows.iter().zip(&expected).find(|(own, other)| own != other);
         assert!(differs.is_none() && rows.len() == expected.len(), "{question}: {differs:?}");
     }
+}
+
+/// A server that sleeps for 1.5 s between a request and its response.
+#[test]
+fn a_server_that_sleeps_has_its_time_on_the_page_and_in_metrics() {
+    const SLEEP: Duration = Duration::from_millis(1_500);
+    let Some(net) = Net::new(1) else { return };
+    net.ip(Left, "addr add 10.9.0.1/24 dev left");
+    net.ip(Right, "addr add 10.9.0.2/24 dev right");
+    let timeouts = ["--idle-timeout", "10s", "--timeouts", "tcp.fin=1s"];
+    let monitor = start(&net, &[&["--analyses", "all,tcp"], &timeouts[..]].concat());
+    std::thread::scope(|scope| {
+        let listener = net.inside(Left, || TcpListener::bind("10.9.0.1:80").unwrap());
+        scope.spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 100];
+            assert!(stream.read(&mut request).unwrap() > 0);
+            std::thread::sleep(SLEEP);
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+        });
+        let (status, _) = net.inside(Right, || get(([10, 9, 0, 1], 80).into(), "/", ""));
+        assert_eq!(status, "200 OK");
+    });
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let row = loop {
+        let servers = api(&net, "/api/servers?host=10.9.0.1");
+        if let Some(row) = servers["rows"].get(0) {
+            break row.clone();
+        }
+        assert!(Instant::now() < deadline, "{servers}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let slept_us = SLEEP.as_micros() as u64;
+    let what = ["server", "port", "application", "responses"].map(|name| row[name].clone());
+    assert_eq!(Value::from(what.to_vec()), serde_json::json!(["10.9.0.1", 80, "http", 1]));
+    let time_us = row["mean_us"].as_u64().unwrap();
+    assert!((slept_us..2 * slept_us).contains(&time_us), "{row}");
+    assert_eq!(row["slowest_record_us"], time_us);
+    assert!(row["rtt_median_us"].as_u64().unwrap() < slept_us, "of the network alone: {row}");
+    let (_, text) = net.inside(Right, || get(([127, 0, 0, 1], 8080).into(), "/metrics", ""));
+    for line in [
+        "ringtap_responses_total{exchange=\"http\"} 1".into(),
+        "ringtap_responses_total{exchange=\"tls\"} 0".into(),
+        format!("ringtap_response_microseconds_total{{exchange=\"http\"}} {time_us}"),
+    ] {
+        assert!(text.lines().any(|own| own == line), "{line}: {text}");
+    }
+    monitor.interrupt();
+    let (report, errors, code) = monitor.end();
+    assert_eq!(code, 0, "{errors}");
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    let slowest = &report["tcp"]["slowest_responses"][0];
+    assert_eq!((&slowest["server"], &slowest["longest_us"]), (&row["server"], &row["mean_us"]));
 }
 
 /// A flow is shown as soon as it begins, and its volume as it goes on.
