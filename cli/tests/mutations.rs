@@ -1,4 +1,4 @@
-//! One minute of mutated captures under random arrangements and flags (ten minutes with
+//! Half a minute of mutated captures under random arrangements and flags (ten minutes with
 //! RINGTAP_FULL=1): `scripts/mutate.py` describes the cases. A separate test program, so that no other test runs
 //! in parallel.
 #![allow(clippy::print_stderr, reason = "skipped tests are reported on stderr")]
@@ -15,7 +15,7 @@ fn mutated_captures_have_one_answer_and_bounded_memory() {
     // The long run has cases of its own.
     let (seconds, seed) = match std::env::var("RINGTAP_FULL") {
         Ok(value) if value == "1" => ("600", "1000000"),
-        _ => ("60", "1"),
+        _ => ("30", "1"),
     };
     let output = Command::new("python3")
         .arg(script)

@@ -44,9 +44,10 @@ fn the_expression_selects_the_same_packets_as_tcpdump() {
     let folder = tempfile::tempdir().unwrap();
     let left = folder.path().join("left.pcap");
     let mut compared = 0;
-    for capture in captures() {
-        for expression in ["tcp", "udp port 53 or vlan", "ip[6:2] & 0x1fff = 0 and less 200", HTTP]
-        {
+    let all = ["tcp", "udp port 53 or vlan", "ip[6:2] & 0x1fff = 0 and less 200", HTTP];
+    let step = if std::env::var_os("RINGTAP_FULL").is_some() { 1 } else { all.len() };
+    for (number, capture) in captures().into_iter().enumerate() {
+        for expression in all.into_iter().skip(number % step).step_by(step) {
             let mut tcpdump = System::new("tcpdump");
             tcpdump.arg("-r").arg(&capture).arg("-w").arg(&left).arg(expression);
             // tcpdump refuses damaged captures, several link types, and `vlan` on link types

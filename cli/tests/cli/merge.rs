@@ -183,9 +183,10 @@ const BY_TIME: [&str; 5] = ["intervals", "flows", "applications", "names", "tcp"
 fn merged_parts_of_real_captures_have_the_digest_of_the_whole() {
     let full = std::env::var_os("RINGTAP_FULL").is_some();
     let mut equal = 0;
-    for (number, path) in real().into_iter().enumerate() {
+    let some = real().into_iter().enumerate().step_by(if full { 1 } else { 2 });
+    for (number, path) in some {
         let Some(traffic) = read(&path) else { continue };
-        let parts = if full { &[1, 2, 3, 7][..] } else { &[[2, 3, 7, 1][number % 4]] };
+        let parts = if full { &[1, 2, 3, 7][..] } else { &[[2, 3, 7, 1][number / 2 % 4]] };
         for &parts in parts {
             let flags = match (number + parts) % 3 {
                 0 => &["--analyses", "all,tcp", "--interval", "1s"][..],

@@ -51,8 +51,8 @@ fn nested(mut states: Vec<PathBuf>, folder: &Path, random: &mut SplitMix) -> Val
 #[test]
 fn merged_intervals_have_the_digest_of_the_run() {
     let folder = tempfile::tempdir().unwrap();
-    let mut captures = real();
-    captures.truncate(if std::env::var_os("RINGTAP_FULL").is_some() { captures.len() } else { 60 });
+    let step = if std::env::var_os("RINGTAP_FULL").is_some() { 1 } else { 5 };
+    let mut captures: Vec<_> = real().into_iter().step_by(step).collect();
     captures
         .extend(["w2", "scans", "applications"].map(|name| generated(folder.path(), name, "20k")));
     captures.push(office());
