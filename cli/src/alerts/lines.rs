@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anstyle::AnsiColor;
 use ringtap_base::text::shown;
-use ringtap_monitor::Alert;
+use ringtap_monitor::{Alert, AlertState, Subject};
 use ringtap_terminal::console::bold;
 use ringtap_terminal::numbers::count;
 
@@ -19,15 +19,26 @@ pub(crate) struct AlertLines {
     printed: u64,
     /// Changes that were not printed since the last line about them.
     suppressed: u64,
+    /// Whether a scan has one line, when it has ended.
+    lists_scans_once: bool,
 }
 
 impl AlertLines {
+    /// With `lists_scans_once`, a scan has one line, when it has ended.
+    pub(crate) fn new(lists_scans_once: bool) -> Self {
+        Self { lists_scans_once, ..Self::default() }
+    }
+
     /// The lines for a change at `elapsed` after the start of the run.
     pub(crate) fn add(&mut self, alert: &Alert, elapsed: Duration) -> Vec<String> {
         let mut lines: Vec<_> = self.turn(elapsed).into_iter().collect();
+        let is_once = self.lists_scans_once && matches!(alert.subject, Subject::Scan { .. });
+        if is_once && alert.state != AlertState::Ends {
+            return lines;
+        }
         if self.printed < MOST {
             self.printed += 1;
-            lines.push(line(alert));
+            lines.push(if is_once { whole_line(alert) } else { line(alert) });
         } else {
             self.suppressed += 1;
         }
@@ -59,6 +70,13 @@ fn line(alert: &Alert) -> String {
     labelled(&format!("{} {}: {alert} ({severity})", alert.time, alert.state.name()))
 }
 
+/// The line for an alert that has ended.
+fn whole_line(alert: &Alert) -> String {
+    let severity = alert.subject.kind().severity().name();
+    let [first, _] = alert.evidence;
+    labelled(&format!("{first} to {}: {alert} ({severity})", alert.time))
+}
+
 fn labelled(text: &str) -> String {
     let style = bold(AnsiColor::Magenta);
     format!("{style}alert:{style:#} {}", shown(text))
@@ -67,7 +85,7 @@ fn labelled(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use ringtap_monitor::report::Time;
-    use ringtap_monitor::{AlertState, Subject};
+    use ringtap_monitor::{Member, ScanKind};
 
     use super::*;
 
@@ -93,6 +111,32 @@ mod tests {
         let text = "alert: 2 more; the report has all scans and watched entries";
         assert_eq!(close.as_deref(), Some(text));
         assert_eq!(lines.close(), None);
+    }
+
+    #[test]
+    fn scans_of_files_have_one_line_each() {
+        let alert = |state| {
+            let sample = vec![Member::Port(22)];
+            let (kind, source) = (ScanKind::Horizontal, [10, 0, 0, 1].into());
+            let subject = Subject::Scan { kind, source, sample, scans: 1 };
+            let (since, time) = (Time(0), Time(2_000_000_000));
+            let (number, flood, evidence) = (30, None, [since, time]);
+            Alert { id: 1, state, subject, number, flood, since, time, evidence }
+        };
+        let mut lines = AlertLines::new(true);
+        let mut all = AlertState::ALL.into_iter().flat_map(|state| {
+            lines.add(&alert(state), Duration::ZERO).into_iter().map(|line| plain(&line))
+        });
+        let one = "alert: 1970-01-01T00:00:00.000000000Z to 1970-01-01T00:00:02.000000000Z: \
+                   10.0.0.1 scans port 22/tcp: 30 targets failed (medium)";
+        assert_eq!((all.next().as_deref(), all.next()), (Some(one), None));
+        drop(all);
+        let spread = Subject::Spread { source: [10, 0, 0, 1].into() };
+        let other = Alert { subject: spread, ..alert(AlertState::Begins) };
+        assert_eq!(lines.add(&other, Duration::ZERO).len(), 1);
+        let each = AlertState::ALL
+            .map(|state| AlertLines::new(false).add(&alert(state), Duration::ZERO).len());
+        assert_eq!(each, [1; 4]);
     }
 
     #[test]

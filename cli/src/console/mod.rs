@@ -88,6 +88,9 @@ impl Console {
         page: Option<Reporter>,
         outputs: Handle,
     ) -> Self {
+        // A pipe may be that of a program that captures.
+        let read = &args.inputs.read;
+        let are_files = !read.is_empty() && read.iter().all(|path| path.is_file());
         Self {
             begin: now(),
             watch,
@@ -103,7 +106,7 @@ impl Console {
             outputs: Mutex::new(OutputReporter::new(outputs)),
             page,
             alerts: AtomicU64::new(0),
-            alert_lines: Mutex::default(),
+            alert_lines: Mutex::new(AlertLines::new(are_files)),
             flows: OnceLock::new(),
             gone_reported: AtomicU32::new(0),
             totals: Mutex::default(),

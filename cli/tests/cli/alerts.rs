@@ -44,7 +44,7 @@ fn a_file_gets_each_change_as_a_line() {
     assert_eq!(all[0]["kind"], "vertical_scan");
     assert_eq!(all[0]["text"], "10.20.0.200 scans 10.20.0.10: 399 ports failed so far");
     assert_eq!((&all[7]["port"], &all[7]["number"]), (&json!(22), &json!(21)));
-    // In addition to stderr, if that is given.
+    // In addition to stderr, if that is given: a line for each scan of a file.
     let (_, errors, _) = alerts(&office(), &["--alert-to", "stderr"]);
     assert_eq!(errors.matches("alert: ").count(), 8, "{errors}");
     let (all, errors, _) = alerts(&office(), &["--alert-to", "stderr", "-q"]);

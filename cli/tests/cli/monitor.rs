@@ -200,10 +200,27 @@ fn losses_change_the_exit_code_only_with_fail_on_drop() {
 }
 
 #[test]
-fn scans_are_printed_as_they_are_found_unless_quiet() {
+fn scans_of_files_are_printed_once_with_begin_and_end_unless_quiet() {
     let errors =
         |flag: &[&str]| output_of(ringtap().args(["monitor", "-r"]).arg(office()).args(flag)).1;
     let alerts = errors(&[]);
+    let lines: Vec<_> = alerts.lines().collect();
+    assert!(lines.len() == 4, "{alerts}");
+    for line in &lines {
+        let (since, rest) = line.strip_prefix("alert: ").unwrap().split_once(" to ").unwrap();
+        let (time, text) = rest.split_once(": ").unwrap();
+        assert!(since < time && since.starts_with("2026-"), "{line}");
+        assert!(text.ends_with(" (medium)") && text.contains(" failed"), "{line}");
+    }
+    assert!(alerts.contains(": 10.20.0.102 scans port 22/tcp: 21 targets failed"), "{alerts}");
+    assert_eq!(errors(&["-q"]), "");
+}
+
+#[test]
+fn scans_of_a_pipe_are_printed_as_they_are_found() {
+    let mut command = ringtap();
+    let capture = fs::read(office()).unwrap();
+    let (_, alerts, _) = output_of(command.args(["monitor", "-r", "-"]).write_stdin(capture));
     for state in ["begins", "ends"] {
         let is_one = |line: &&str| {
             line.starts_with("alert: 2026-") && line.contains(&format!("Z {state}: "))
@@ -211,7 +228,6 @@ fn scans_are_printed_as_they_are_found_unless_quiet() {
         assert_eq!(alerts.lines().filter(is_one).count(), 4, "{alerts}");
     }
     assert!(alerts.contains("begins: 10.20.0.102 scans port 22/tcp"), "{alerts}");
-    assert_eq!(errors(&["-q"]), "");
 }
 
 #[test]
