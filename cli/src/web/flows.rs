@@ -72,6 +72,7 @@ pub(super) struct Row {
     pub(super) packets: [u64; 2],
     pub(super) octets: [u64; 2],
     pub(super) key: FlowKey,
+    pub(super) server_port: u16,
     /// Microseconds of a round trip to the server: from SYN to SYN-ACK.
     pub(super) round_trip_us: Option<u32>,
     pub(super) responses: Option<ResponseTimes>,
@@ -209,6 +210,7 @@ impl Block {
             packets: record.packets,
             octets: record.octets,
             key: record.key,
+            server_port: record.server_port(),
             round_trip_us: record.tcp.as_ref().and_then(|tcp| tcp.handshake_us[0]),
             responses: record.responses,
             dns_us: first(Kind::DnsResponseTime).and_then(number),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use hashbrown::HashMap;
-use ringtap_flow::{FlowKey, Label};
+use ringtap_flow::Label;
 use serde_json::Value;
 
 use super::answer::Answer;
@@ -219,9 +219,8 @@ fn pairs<'a>(flow: &Flow<'a>) -> Keys<'a> {
 }
 
 fn ports<'a>(flow: &Flow<'a>) -> Keys<'a> {
-    let FlowKey { protocol, src_port, dst_port, .. } = flow.row.key;
-    let known = [dst_port, src_port].map(|port| (port > 0).then_some(port));
-    both(known, |port| Key::Port(protocol, port))
+    let port = Some(flow.row.server_port).filter(|port| *port > 0);
+    [port.map(|port| Key::Port(flow.row.key.protocol, port)), None]
 }
 
 fn applications<'a>(flow: &Flow<'a>) -> Keys<'a> {
@@ -591,7 +590,7 @@ mod tests {
         assert!(of("host=10.0.0.4", "asked").is_empty());
         assert_eq!(rows("names"), [vec![json!("a.example"), json!(40_000), json!(40), json!(20)]]);
         let ports: Vec<_> = rows("ports").into_iter().map(|row| row[1].clone()).collect();
-        assert_eq!(ports, [json!(40_000), json!(80), json!(443)]);
+        assert_eq!(ports, [json!(80), json!(443)]);
         assert_eq!(rows("pairs").len(), 4);
         assert_eq!(rows("applications")[0][1], json!(80_000));
         assert_eq!((rows("flows").len(), rows("long").len()), (40, 40));

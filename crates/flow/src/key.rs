@@ -43,7 +43,23 @@ pub struct FlowKey {
     pub protocol: u8,
 }
 
+/// The first port that is none of the system's, and the first one that systems give to clients.
+const FIRST_USER_PORT: u16 = 1_024;
+const FIRST_DYNAMIC_PORT: u16 = 32_768;
+
 impl FlowKey {
+    /// The side that serves, whose port a flow counts for: 0 is the source, 1 the destination.
+    ///
+    /// It is the destination if the begin of the connection was seen (`is_begin_known`). Otherwise the first packet may be
+    /// an answer, and the side with the port of the lower class serves: below 1,024, below 32,768, from there on. Of equal
+    /// classes it is the destination, too.
+    #[inline]
+    pub fn server_side(&self, is_begin_known: bool) -> usize {
+        let class =
+            |port: u16| u8::from(port >= FIRST_USER_PORT) + u8::from(port >= FIRST_DYNAMIC_PORT);
+        usize::from(is_begin_known || class(self.src_port) >= class(self.dst_port))
+    }
+
     /// The key of a packet in its own direction. Meaningless for non-IP packets.
     #[inline(always)]
     pub fn of(packet: &PacketRecord) -> Self {
@@ -107,6 +123,36 @@ impl IpVersion {
                 IpAddr::V4(Ipv4Addr::new(a, b, c, d))
             }
             Self::V6 => IpAddr::V6(Ipv6Addr::from(*bytes)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_side_that_is_asked_serves_unless_the_first_packet_may_be_an_answer() {
+        let side = |src_port, dst_port, is_begin_known| {
+            let [src, dst] = [[1; 16], [2; 16]];
+            let (version, protocol) = (IpVersion::V6, 17);
+            FlowKey { version, src, dst, src_port, dst_port, protocol }.server_side(is_begin_known)
+        };
+        for (source, destination, guess) in [
+            (50_000, 443, 1),
+            (443, 50_000, 0),
+            (53, 2_000, 0),
+            (2_000, 53, 1),
+            (8_080, 50_000, 0),
+            (50_000, 40_000, 1),
+            (40_000, 50_000, 1),
+            (5_000, 4_000, 1),
+            (123, 123, 1),
+            (1_023, 1_024, 0),
+            (32_767, 32_768, 0),
+        ] {
+            assert_eq!(side(source, destination, false), guess, "{source} {destination}");
+            assert_eq!(side(source, destination, true), 1);
         }
     }
 }

@@ -139,6 +139,18 @@ impl FlowRecord {
         }
     }
 
+    /// The side that serves, whose port the flow counts for: 0 is the source, 1 the destination.
+    #[inline]
+    pub fn server_side(&self) -> usize {
+        self.key.server_side(self.initiator != Initiator::FirstPacket)
+    }
+
+    /// The port of the side that serves; 0 if it is unknown.
+    #[inline]
+    pub fn server_port(&self) -> u16 {
+        [self.key.src_port, self.key.dst_port][self.server_side()]
+    }
+
     /// A fixed byte string for each record, for digests: little-endian fields in a fixed order. It
     /// contains everything except the facts, whose bytes are [`Facts::bytes`], the application and the origins, which
     /// follow from the key and the facts, the part, the performance of TCP ([`TcpPerformance::canonical`]), and the response

@@ -70,6 +70,16 @@ enum Counts {
     Sent,
 }
 
+/// The server port, as `FlowRecord::server_port` has it: if the begin of a connection was not seen, that of the lower class.
+macro_rules! server_port {
+    () => {
+        "CASE WHEN biflowDirection = 0 \
+         AND (sourceTransportPort >= 1024)::TINYINT + (sourceTransportPort >= 32768)::TINYINT \
+         < (destinationTransportPort >= 1024)::TINYINT + (destinationTransportPort >= 32768)::TINYINT \
+         THEN sourceTransportPort ELSE destinationTransportPort END"
+    };
+}
+
 /// All rankings.
 const RANKINGS: [Ranking; 11] = [
     Ranking {
@@ -109,13 +119,7 @@ const RANKINGS: [Ranking; 11] = [
         word: "ports",
         keys: &["protocol", "port"],
         counts: Counts::Both,
-        of: &[
-            (&["protocolIdentifier", "destinationTransportPort"], "destinationTransportPort > 0"),
-            (
-                &["protocolIdentifier", "sourceTransportPort"],
-                "sourceTransportPort > 0 AND sourceTransportPort <> destinationTransportPort",
-            ),
-        ],
+        of: &[(&["protocolIdentifier", server_port!()], concat!(server_port!(), " > 0"))],
     },
     Ranking {
         word: "protocols",

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use ringtap_extract::Names;
-use ringtap_flow::{FlowKey, FlowRecord, Kind};
+use ringtap_flow::{FlowKey, FlowRecord, Initiator, Kind};
 use ringtap_io::capture::PcapWriter;
 use ringtap_monitor::report::Report;
 use ringtap_monitor::state::{
@@ -47,8 +47,39 @@ fn add<K: Ord>(sums: &mut BTreeMap<K, Sum>, key: K, [packets, octets]: Sum) {
     *own = [own[0] + packets, own[1] + octets];
 }
 
+/// The flows of a run, with their server ports, by their ends in order.
+struct Servers(HashMap<FlowKey, Vec<(u64, u64, u16)>>);
+
+impl Servers {
+    fn of(plan: &Plan, capture: &Capture) -> Self {
+        let plan = without_state(plan);
+        let (outputs, records) = gather(plan.arrangement.workers, FlowRecord::clone);
+        run_with(&plan, capture, outputs);
+        let mut all = Self(HashMap::new());
+        for record in records.lock().unwrap().iter() {
+            let FlowKey { src_port, dst_port, .. } = record.key;
+            let class = |port| [1_024, 32_768].iter().filter(|first| port >= **first).count();
+            let is_guess = record.initiator == Initiator::FirstPacket;
+            let is_source = is_guess && class(src_port) < class(dst_port);
+            let port = if is_source { src_port } else { dst_port };
+            let times = (record.first_ns, record.last_ns, port);
+            all.0.entry(record.key.min(record.key.reversed())).or_default().push(times);
+        }
+        all
+    }
+
+    /// The server port of a packet's flow; 0 without one.
+    fn port(&self, packet: &PacketRecord) -> u16 {
+        let key = FlowKey::of(packet);
+        let time = packet.ts_ns;
+        let all = self.0.get(&key.min(key.reversed())).into_iter().flatten();
+        let mut own = all.filter(|(first, last, _)| (*first..=*last).contains(&time));
+        own.next().map_or(0, |(.., port)| *port)
+    }
+}
+
 impl Volumes {
-    fn add(&mut self, packet: &PacketRecord) {
+    fn add(&mut self, packet: &PacketRecord, servers: &Servers) {
         if !packet.is_ip() || packet.flags.contains(Flags::BAD_HEADER) {
             return;
         }
@@ -61,14 +92,11 @@ impl Volumes {
         add(&mut self.sources, source, one);
         add(&mut self.destinations, destination, one);
         add(&mut self.pairs, [source.min(destination), source.max(destination)], one);
-        let (from, to) = (packet.src_port, packet.dst_port);
         // ICMP has type and code there.
         let has_ports = !matches!(packet.protocol, 1 | 58);
-        if has_ports && packet.flags.contains(Flags::PORTS) && (from, to) != (0, 0) {
-            add(&mut self.ports, (packet.protocol, from), one);
-            if to != from {
-                add(&mut self.ports, (packet.protocol, to), one);
-            }
+        let port = servers.port(packet);
+        if has_ports && packet.flags.contains(Flags::PORTS) && port > 0 {
+            add(&mut self.ports, (packet.protocol, port), one);
         }
     }
 
@@ -236,8 +264,9 @@ fn compare(name: &str, capture: &Capture, interval_ns: u64, turn: usize) -> Comp
     let states = states_checked(name, &plan, capture, turn);
     let all = merged(&states);
     let packets = packets(capture);
+    let servers = Servers::of(&plan, capture);
     let mut expected = Volumes::default();
-    packets.iter().for_each(|packet| expected.add(&packet.record));
+    packets.iter().for_each(|packet| expected.add(&packet.record, &servers));
     let has_fragments = all.report.packets.fragments > 0;
     // The ports of later fragments are those of the first.
     let same = |own: &Volumes, other: &Volumes| {
@@ -266,7 +295,7 @@ fn compare(name: &str, capture: &Capture, interval_ns: u64, turn: usize) -> Comp
         ends[..last].iter().position(|end| interval < *end).unwrap_or(last)
     };
     let mut volumes = vec![Volumes::default(); states.len()];
-    packets.iter().for_each(|packet| volumes[part_of(packet)].add(&packet.record));
+    packets.iter().for_each(|packet| volumes[part_of(packet)].add(&packet.record, &servers));
     for (number, (part, expected)) in each.iter().zip(&volumes).enumerate() {
         assert!(same(&Volumes::of(&part.report), expected), "{name}: part {number}");
         let sum: u64 = expected.sources.values().map(|sum| sum[1]).sum();
@@ -283,7 +312,7 @@ fn compare(name: &str, capture: &Capture, interval_ns: u64, turn: usize) -> Comp
         packets
             .iter()
             .filter(|packet| (from..upto).contains(&part_of(packet)))
-            .for_each(|packet| expected.add(&packet.record));
+            .for_each(|packet| expected.add(&packet.record, &servers));
         let window = &states[from..upto];
         let report = merged(window).report;
         assert!(same(&Volumes::of(&report), &expected), "{name}: parts {from} to {upto}");

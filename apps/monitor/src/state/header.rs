@@ -43,6 +43,9 @@ pub struct Settings {
     /// Whether there are response times, which older states lack.
     #[serde(default)]
     pub timed: bool,
+    /// Whether ports are the server ports of flows; in older states they are those of both ends.
+    #[serde(default)]
+    pub server_ports: bool,
 }
 
 impl Settings {
@@ -65,6 +68,7 @@ impl Settings {
             names: app.names.digest(),
             by_time: true,
             timed: true,
+            server_ports: true,
         }
     }
 

@@ -254,6 +254,10 @@ mod tests {
 
     /// A state of one live flow of 7 packets, of which a slice has 2; `ended`: of a whole run.
     fn state(number: u64, content: Content, ended: bool) -> Vec<u8> {
+        state_with(number, content, ended, true)
+    }
+
+    fn state_with(number: u64, content: Content, ended: bool, server_ports: bool) -> Vec<u8> {
         let Content { by_time, timed } = content;
         let options = Options { names: Names::built_in(), ..Options::default() };
         let machine = Machine { cores: 1, allowed_cores: vec![0], memory_bytes: 1 << 30 };
@@ -262,6 +266,9 @@ mod tests {
         let run = Run { probe: "a".into(), parts: vec![span], ended, interrupted: false };
         let mut settings = serde_json::to_value(Settings::of(&plan)).unwrap();
         // As older programs wrote them.
+        if !server_ports {
+            settings.as_object_mut().unwrap().remove("server_ports");
+        }
         if !timed {
             settings.as_object_mut().unwrap().remove("timed");
         }
@@ -343,5 +350,9 @@ mod tests {
             let error = volumes(&[state(1, now, true), state(2, older, true)]).unwrap_err();
             assert!(error.to_string().contains(name), "{error}");
         }
+        let older = state_with(2, now, true, false);
+        assert_eq!(volumes(std::slice::from_ref(&older)).unwrap(), (2, 7, 1));
+        let error = volumes(&[state(1, now, true), older]).unwrap_err();
+        assert!(error.to_string().contains("server_ports"), "{error}");
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn report(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
         sections: Sections {
             scans: Some(scans(plan, &metered)),
             udp_scans: Some(udp_scans(plan, &records)),
-            talkers: Some(talkers(plan, &metered)),
+            talkers: Some(talkers(plan, &metered, &records)),
             applications: plan.app.analyses.applications.then_some(applications),
             ..Sections::default()
         },
@@ -353,8 +353,19 @@ fn udp_scans(plan: &Plan, records: &[FlowRecord]) -> Scans {
     }
 }
 
-/// Talkers, summed by packet, not by flow.
-fn talkers(plan: &Plan, packets: &[PacketRecord]) -> Talkers {
+/// The server port of a flow: of the side that was asked, if the begin of the connection was seen; otherwise the one of a
+/// lower class, or the destination's.
+fn server_port(record: &FlowRecord) -> u16 {
+    let FlowKey { src_port, dst_port, .. } = record.key;
+    let class = |port| [1_024, 32_768].iter().filter(|first| port >= **first).count();
+    match record.initiator {
+        Initiator::FirstPacket if class(src_port) < class(dst_port) => src_port,
+        _ => dst_port,
+    }
+}
+
+/// Talkers, summed by packet, and ports by flow.
+fn talkers(plan: &Plan, packets: &[PacketRecord], records: &[FlowRecord]) -> Talkers {
     let mut sources: BTreeMap<IpAddr, Volume> = BTreeMap::new();
     let mut destinations: BTreeMap<IpAddr, Volume> = BTreeMap::new();
     let mut pairs: BTreeMap<[IpAddr; 2], Volume> = BTreeMap::new();
@@ -370,13 +381,11 @@ fn talkers(plan: &Plan, packets: &[PacketRecord]) -> Talkers {
         add(destinations.entry(ends[1]).or_default());
         ends.sort();
         add(pairs.entry(ends).or_default());
-        // Two zero ports mean that the ports are unknown.
-        let used = BTreeSet::from([key.src_port, key.dst_port]);
-        if used != BTreeSet::from([0]) {
-            for port in used {
-                add(by_port.entry((packet.protocol, port)).or_default());
-            }
-        }
+    }
+    for record in records.iter().filter(|record| server_port(record) > 0) {
+        let own = by_port.entry((record.key.protocol, server_port(record))).or_default();
+        own.packets += record.packets[0] + record.packets[1];
+        own.octets += record.octets[0] + record.octets[1];
     }
     let rankings =
         |octets_first: bool| Rankings {

@@ -68,19 +68,13 @@ fn volumes(record: &FlowRecord) -> [Volume; 2] {
     [0, 1].map(|side| Volume { packets: record.packets[side], octets: record.octets[side] })
 }
 
-/// Calls `each` with the ports of a record, and its volume in both directions.
+/// The server port of a record, and its volume in both directions; `None` without a port.
 #[inline(always)]
-fn ports_of(record: &FlowRecord, mut each: impl FnMut((u8, u16), Volume)) {
-    let FlowKey { protocol, src_port, dst_port, .. } = record.key;
-    if (src_port, dst_port) == (0, 0) {
-        return;
-    }
+fn port_of(record: &FlowRecord) -> Option<((u8, u16), Volume)> {
+    let port = record.server_port();
     let [mut both, back] = volumes(record);
     both.add(back);
-    each((protocol, src_port), both);
-    if dst_port != src_port {
-        each((protocol, dst_port), both);
-    }
+    (port > 0).then_some(((record.key.protocol, port), both))
 }
 
 /// Adds a port to the rows of a state.
@@ -170,7 +164,9 @@ impl TalkerTable {
         if self.room == 0 {
             self.make_room();
         }
-        ports_of(record, |(protocol, port), both| self.ports.add(protocol, port, both));
+        if let Some(((protocol, port), both)) = port_of(record) {
+            self.ports.add(protocol, port, both);
+        }
     }
 
     /// Adds recent pairs to their hosts if there are too many.
@@ -312,7 +308,9 @@ impl Analysis for TalkerTable {
             save_pair(slice, run, rows);
             return;
         }
-        ports_of(slice, |port, volume| save_port(port, volume, rows));
+        if let Some((port, volume)) = port_of(slice) {
+            save_port(port, volume, rows);
+        }
     }
 
     fn load(&mut self, table: &'static Schema, row: &Row<'_>) -> Option<()> {

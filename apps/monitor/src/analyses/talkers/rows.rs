@@ -30,7 +30,7 @@ pub struct Rankings {
     pub destination: Vec<HostRow>,
     /// Unordered address pairs, both directions together.
     pub pair: Vec<PairRow>,
-    /// Ports on either side of a packet.
+    /// Server ports of flows.
     pub port: Vec<PortRow>,
     /// Rows that are not listed, because they are very many of nearly equal volume.
     #[serde(skip_serializing_if = "Crowds::is_empty")]
@@ -133,7 +133,7 @@ pub struct PortRow {
     pub protocol: u8,
     /// The port.
     pub port: u16,
-    /// Packets that carried it as source or destination.
+    /// Flows of which it is the server port, both directions together.
     #[serde(flatten)]
     pub volume: Volume,
 }

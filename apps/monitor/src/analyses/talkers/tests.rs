@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use ringtap_flow::{EndReason, FlowKey};
+use ringtap_flow::{EndReason, FlowKey, Initiator};
 
 use super::rows::Crowd;
 use super::*;
@@ -57,7 +57,7 @@ fn hosts(rows: &[HostRow]) -> Vec<(u8, u64, u64)> {
 }
 
 #[test]
-fn each_direction_counts_for_its_sender_and_ports_count_both() {
+fn each_direction_counts_for_its_sender_and_both_for_the_server_port() {
     let found = talkers(&[record((1, 1000), (2, 80), 3, 500)]);
     let ranked = &found.by_octets;
     assert_eq!(hosts(&ranked.source), [(1, 3, 500), (2, 1, 40)]);
@@ -66,8 +66,22 @@ fn each_direction_counts_for_its_sender_and_ports_count_both() {
     let pair = [IpAddr::from([0, 0, 0, 1]), IpAddr::from([0, 0, 0, 2])];
     assert_eq!(ranked.pair, [PairRow { addresses: pair, volume: both }]);
     let ports: Vec<_> = ranked.port.iter().map(|row| (row.protocol, row.port)).collect();
-    assert_eq!(ports, [(6, 80), (6, 1000)]);
+    assert_eq!(ports, [(6, 80)]);
     assert!(ranked.port.iter().all(|row| row.volume == both));
+}
+
+#[test]
+fn the_port_of_a_client_is_not_ranked() {
+    let ports = |record: FlowRecord| {
+        let found = talkers(&[record]).by_octets.port;
+        found.into_iter().map(|row| row.port).collect::<Vec<_>>()
+    };
+    // The first packet that was seen may be an answer.
+    let answer = record((1, 443), (2, 50_000), 3, 500);
+    assert_eq!(ports(answer.clone()), [443]);
+    assert_eq!(ports(FlowRecord { initiator: Initiator::Syn, ..answer }), [50_000]);
+    // Both are those of clients: the side that was asked.
+    assert_eq!(ports(record((1, 50_000), (2, 40_000), 3, 500)), [40_000]);
 }
 
 #[test]
