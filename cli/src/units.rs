@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringtap_export::Refresh;
 use ringtap_flow::Timeouts;
-use ringtap_monitor::Limits;
+use ringtap_monitor::{ChangeLimits, Limits};
 use ringtap_store::KeepFree;
 pub(crate) use ringtap_terminal::units::{
     Cores, cores, count, duration_ns, index_count, listening, number_in, positive_bytes,
@@ -136,16 +136,18 @@ pub(crate) fn timeouts(text: &str) -> Result<TimeoutList, String> {
     TimeoutList::join(&words)
 }
 
-/// A limit of `--alert`: name and number.
+/// A limit of `--alert`: name, and number or nanoseconds.
 pub(crate) type Limit = (String, u64);
 
-/// An alert limit, as in `dst-pps=100k`.
+/// An alert limit, as in `dst-pps=100k` or `new-device=1h`.
 pub(crate) fn limit(text: &str) -> Result<Limit, String> {
-    let (name, number) = text
-        .split_once('=')
-        .ok_or_else(|| format!("invalid alert {text:?}: use NAME=NUMBER, as in dst-pps=100k"))?;
-    Limits::default().set(name, 0).map_err(|error| error.to_string())?;
-    Ok((name.into(), positive_count(number)?))
+    let (name, value) = text.split_once('=').ok_or_else(|| {
+        format!("invalid alert {text:?}: use NAME=NUMBER, as in dst-pps=100k, or NAME=TIME, as in new-device=1h")
+    })?;
+    let known = Limits::default().set(name, 0).or_else(|_| ChangeLimits::default().set(name, 0));
+    known.map_err(|error| error.to_string())?;
+    let read = if ChangeLimits::is_time(name) { positive_duration_ns } else { positive_count };
+    Ok((name.into(), read(value)?))
 }
 
 /// A list of words.

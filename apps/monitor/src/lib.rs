@@ -44,9 +44,11 @@ mod volume;
 mod worker;
 
 pub use alerts::{
-    Alert, AlertKind, AlertState, AllowList, AllowRule, Flood, FloodKind, Member, ScanKind, Subject,
+    Alert, AlertKind, AlertState, AllowList, AllowRule, Flood, FloodKind, Member, ScanKind,
+    Service, Subject,
 };
 pub use analyses::activity::{Limits, UnknownLimit};
+pub use analyses::changes::{ChangeLimits, OwnNetworks};
 pub use analyses::scans::Suspects;
 pub use analyses::{About, Analyses, Context, Scope, Section, UnknownAnalysis};
 pub use app::Monitor;

@@ -13,6 +13,7 @@ use serde::{Serialize, Serializer};
 
 use crate::alerts::{AllowList, MOST_ALERT_BYTES, ScanLimits};
 use crate::analyses::activity::{Limits, row_bytes};
+use crate::analyses::changes::{ChangeLimits, OwnNetworks};
 use crate::analyses::volumes::{MOST_INTERVALS, ROW_UNITS};
 use crate::analyses::{Analyses, Context, Scope};
 use crate::analyses::{applications, names};
@@ -99,6 +100,9 @@ pub struct Options {
     /// Limits of a host in an interval; any limit enables activity.
     #[serde(skip_serializing_if = "has_none")]
     pub limits: Limits,
+    /// What is a change of the user's own hosts; any limit enables the analysis.
+    #[serde(skip_serializing_if = "has_no_changes")]
+    pub change_limits: ChangeLimits,
     /// Rows in each list of talkers.
     pub top: usize,
     /// Whether there is an output for events.
@@ -155,6 +159,7 @@ impl Default for Options {
             scan_threshold: SCAN_THRESHOLD,
             udp_scan_threshold: UDP_SCAN_THRESHOLD,
             limits: Limits::default(),
+            change_limits: ChangeLimits::default(),
             top: TOP,
             events: false,
             watch: None,
@@ -178,7 +183,8 @@ impl Options {
     /// The analyses that run: limits need activity, and a list is watched.
     fn on(&self) -> Analyses {
         let activity = self.analyses.activity || self.limits.any();
-        Analyses { activity, watch: self.watch.is_some(), ..self.analyses }
+        let (watch, changes) = (self.watch.is_some(), self.change_limits.any());
+        Analyses { activity, watch, changes, ..self.analyses }
     }
 
     /// The longest time that a record has, or a part of a flow.
@@ -254,6 +260,9 @@ impl Options {
             scan_threshold: self.scan_threshold,
             udp_scan_threshold: self.udp_scan_threshold,
             limits: self.limits,
+            change_limits: self.change_limits,
+            change_interval_ns: self.change_interval_ns(),
+            own_networks: OwnNetworks(self.enrichment.networks.clone()),
             top: self.top,
             watch: self.watch.clone(),
             run: self.state.as_ref().map_or(0, |state| state.run),
@@ -272,13 +281,19 @@ impl Options {
         self.state.as_ref().is_some_and(|state| state.in_parts)
     }
 
-    /// The length of slices of flows, if any are needed: states by intervals, and a page by tens of seconds.
+    /// The interval in which changes of hosts are found.
+    fn change_interval_ns(&self) -> u64 {
+        self.interval_ns.unwrap_or(LIVE_INTERVAL_NS)
+    }
+
+    /// The length of slices of flows, if any are needed: states and changes of hosts by intervals, and a page by tens of
+    /// seconds.
     pub fn slice_ns(&self) -> Option<u64> {
         let most_ns = self.page.then_some(PAGE_NS);
-        if !self.saves_parts() {
+        if !self.saves_parts() && !self.change_limits.any() {
             return most_ns;
         }
-        let interval_ns = self.interval_ns.unwrap_or(LIVE_INTERVAL_NS);
+        let interval_ns = self.change_interval_ns();
         let part = most_ns.and_then(|most_ns| part_of(interval_ns, most_ns, 1));
         Some(part.unwrap_or(interval_ns))
     }
@@ -589,6 +604,10 @@ fn metering<S: Serializer>(metering: &Metering, s: S) -> Result<S::Ok, S::Error>
 }
 
 fn has_none(limits: &Limits) -> bool {
+    !limits.any()
+}
+
+fn has_no_changes(limits: &ChangeLimits) -> bool {
     !limits.any()
 }
 

@@ -15,6 +15,7 @@ pub use crate::alerts::Suppressed;
 pub use crate::analyses::Sections;
 pub use crate::analyses::activity::rows as activity;
 pub use crate::analyses::applications::{ApplicationRow, ApplicationVolume, Applications};
+pub use crate::analyses::changes::rows::{Changes, NewDevice, NewServerPort, VolumeChange};
 pub use crate::analyses::names::{DnsNameRow, NameRow, Names};
 pub use crate::analyses::scans::rows::{HorizontalScan, ScanProtocol, Scans, VerticalScan};
 pub use crate::analyses::talkers::rows::{

@@ -223,7 +223,10 @@ pub(crate) struct MonitorArgs {
     pub(crate) udp_scan_threshold: Option<u32>,
     /// Print an alert when a host reaches a limit in an interval: dst-pps= or dst-bps= (average
     /// packets or bits received per second), src-peers= (distinct hosts that it sent to) or
-    /// dst-peers= (distinct hosts that sent to it)
+    /// dst-peers= (distinct hosts that sent to it); or when a host of the networks of --networks (without: a private
+    /// address) sends for the first time (new-device=TIME), answers on a port for the first time (new-server-port=TIME),
+    /// each after a learning time, or exchanges more octets than this many times its median (volume-change=N), and than
+    /// volume-floor= [100M]
     #[arg(long, value_name = "NAME=N", value_parser = units::limit, help_heading = "Analyses")]
     pub(crate) alert: Vec<Limit>,
     /// Do not report alerts of known hosts, such as scanners, but count them: an address or a network, a kind of alerts or *,

@@ -12,7 +12,7 @@ use ringtap_terminal::Usage;
 use ringtap_terminal::console::print_message;
 use ringtap_terminal::numbers::{bytes, count};
 
-use super::store;
+use super::{options, store};
 use crate::args::{Capture, MonitorArgs};
 use crate::source::Unopened;
 use crate::units::TimeoutList;
@@ -48,6 +48,7 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
     let encrypts = outputs.iter().any(Output::is_encrypted);
     let has_files = outputs.iter().any(is_file);
     let has_statistics = outputs.iter().any(Output::has_statistics);
+    let (_, changes) = options::limits(args);
     let page_is_encrypted = args.web.is_some() && args.tls_cert.is_some();
     for (given, has_effect, flag, needed) in [
         (
@@ -79,6 +80,18 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
         (args.keep.is_some(), has_files, "--keep", FILES),
         (args.keep_size.is_some(), has_files, "--keep-size", FILES),
         (args.keep_free.is_some(), has_files, "--keep-free", FILES),
+        (
+            changes.volume_floor.is_some(),
+            changes.volume_change.is_some(),
+            "--alert volume-floor=",
+            "--alert volume-change=",
+        ),
+        (
+            args.analyses.is_some() && analyses.changes,
+            changes.any(),
+            "--analyses changes",
+            "--alert new-device=1h",
+        ),
         (args.scan_threshold.is_some(), analyses.scans, "--scan-threshold", "the analysis scans"),
         (
             args.udp_scan_threshold.is_some(),

@@ -15,7 +15,7 @@ use ringtap_flow::{Metering, Timeouts};
 use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_monitor::report::Time;
 use ringtap_monitor::state::{Identity, MOST_PROBE, is_probe};
-use ringtap_monitor::{AllowList, Analyses, Limits};
+use ringtap_monitor::{AllowList, Analyses, ChangeLimits, Limits};
 use ringtap_program::atomic_file::Existing;
 use ringtap_program::retention::Retention;
 use ringtap_query::moment::{self, Zone};
@@ -179,7 +179,8 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
         max_flows: args.max_flows,
         scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),
         udp_scan_threshold: args.udp_scan_threshold.unwrap_or(defaults.udp_scan_threshold),
-        limits: limits(args),
+        limits: limits(args).0,
+        change_limits: limits(args).1,
         top: args.top.unwrap_or(defaults.top),
         digest: args.digest,
         ..defaults
@@ -305,11 +306,12 @@ fn enrichment(args: &MonitorArgs) -> anyhow::Result<Enrichment> {
 }
 
 /// The alert limits of the flags.
-fn limits(args: &MonitorArgs) -> Limits {
-    let mut limits = Limits::default();
+pub(super) fn limits(args: &MonitorArgs) -> (Limits, ChangeLimits) {
+    let mut limits = <(Limits, ChangeLimits)>::default();
     for (name, limit) in &args.alert {
-        // The parser of the flags has checked the names.
-        let _ = limits.set(name, *limit);
+        // The parser of the flags has checked the names, each of which one of them has.
+        let _ = limits.0.set(name, *limit);
+        let _ = limits.1.set(name, *limit);
     }
     limits
 }

@@ -152,6 +152,9 @@ fn hosts(alert: &Alert) -> Vec<IpAddr> {
         }
         Subject::Spread { source } => vec![*source],
         Subject::Flood { target } => vec![*target],
+        Subject::NewDevice { host }
+        | Subject::NewServerPort { host, .. }
+        | Subject::VolumeChange { host, .. } => vec![*host],
         Subject::Watched { host, hosts, flow, .. } => {
             let ends = [*host, flow.source(), flow.destination()];
             ends.into_iter().chain(hosts.iter().copied()).collect()

@@ -46,7 +46,7 @@ fn a_file_gets_each_change_as_a_line() {
     assert_eq!((&all[7]["port"], &all[7]["number"]), (&json!(22), &json!(21)));
     // In addition to stderr, if that is given: a line for each scan of a file.
     let (_, errors, _) = alerts(&office(), &["--alert-to", "stderr"]);
-    assert_eq!(errors.matches("alert: ").count(), 8, "{errors}");
+    assert_eq!(errors.matches("alert: ").count(), 4, "{errors}");
     let (all, errors, _) = alerts(&office(), &["--alert-to", "stderr", "-q"]);
     assert_eq!((all.len(), errors.as_str()), (8, ""));
     // On stdout, the report goes to stderr.
@@ -66,9 +66,12 @@ fn the_report_counts_the_alerts_of_each_output() {
     assert_eq!((&written["records"], &written["not_written"]), (&json!(8), &json!({})));
 }
 
-/// The changes of watched entries, without the numbers of the alerts, which scans share.
-fn watched(all: &[Value]) -> Vec<Value> {
-    let own = all.iter().filter(|alert| alert["kind"] == "watched").cloned();
+/// Kinds of alerts whose changes are equal in every arrangement.
+const EQUAL: [&str; 4] = ["watched", "new_device", "new_server_port", "volume_change"];
+
+/// The changes of alerts of these kinds, without the numbers of the alerts, which scans share.
+fn equal(all: &[Value]) -> Vec<Value> {
+    let own = all.iter().filter(|alert| EQUAL.iter().any(|kind| alert["kind"] == *kind)).cloned();
     own.map(|mut alert| {
         alert.as_object_mut().unwrap().remove("id");
         alert
@@ -92,31 +95,40 @@ fn last_states(all: &[Value]) -> BTreeMap<String, (String, u64, Value)> {
 
 #[test]
 fn alerts_are_equal_in_every_arrangement() {
-    let (mut scans, mut changes) = (0, 0);
+    let (mut scans, mut changes) = (0, BTreeMap::<String, u32>::new());
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("list");
     fs::write(&list, "10.0.0.0/8\n192.168.0.0/16\n0.0.0.0/0\nexample.com\n").unwrap();
     let watch = format!("--watch={}", list.display());
+    let own = folder.path().join("own");
+    fs::write(&own, "0.0.0.0/0 all\n::/0 all\n").unwrap();
+    let networks = format!("--networks={}", own.display());
+    let own = ["new-device=1s", "new-server-port=1s", "volume-change=2", "volume-floor=500"];
+    let own = own.map(|limit| format!("--alert={limit}"));
     for capture in captures().into_iter().take(20) {
         // The sources of a flood are counted by a hash.
         let flags = ["-q", "--scan-threshold=5", "--alert=dst-pps=50", "--interval=1s", "--seed=5"];
-        let flags = [&flags[..], &[&watch]].concat();
+        let flags =
+            [&flags[..], &[&watch, &networks], &own.each_ref().map(|flag| &flag[..])].concat();
         let of = |more: &[&str]| alerts(&capture, &[&flags[..], more].concat()).0;
         let reference = of(&["--sequential"]);
         assert_eq!(of(&["--sequential"]), reference, "{}", capture.display());
         // The first is the same sequence of marks for one worker.
         assert_eq!(of(&["--skeleton=farm", "-w=1"]), reference, "{}", capture.display());
         scans += last_states(&reference).len();
-        changes += watched(&reference).len();
+        for alert in equal(&reference) {
+            *changes.entry(alert["kind"].as_str().unwrap().to_owned()).or_default() += 1;
+        }
         for more in
             [&["--queues=3"][..], &["--skeleton=farm", "-w=3"], &["--skeleton=pipeline", "-w=3"]]
         {
             let others = of(more);
-            assert_eq!(watched(&others), watched(&reference), "{}", capture.display());
+            assert_eq!(equal(&others), equal(&reference), "{}", capture.display());
             assert_eq!(last_states(&others), last_states(&reference), "{}", capture.display());
         }
     }
-    assert!(scans >= 4 && changes >= 8, "{scans}, {changes}");
+    let is_often = |kind| changes.get(kind).is_some_and(|number| *number >= 8);
+    assert!(scans >= 4 && EQUAL.into_iter().all(is_often), "{scans}, {changes:?}");
 }
 
 #[test]

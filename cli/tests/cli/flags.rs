@@ -20,6 +20,8 @@ fn a_flag_without_effect_is_refused() {
         ("monitor -r A --extract none --names list", "omit --extract none"),
         ("monitor -r A --analyses flows --scan-threshold 9", "analysis scans"),
         ("monitor -r A --analyses flows --udp-scan-threshold 9", "analysis udp_scans"),
+        ("monitor -r A --alert volume-floor=5", "--alert volume-change="),
+        ("monitor -r A --analyses flows,changes", "--alert new-device=1h"),
         ("monitor -r A --timeouts nprobe --timeouts zeek", "two presets"),
         ("monitor -r A --timeouts tcp=1,tcp=2", "tcp= twice"),
         ("monitor -r A --timeouts tcp=1 --timeouts tcp=2", "tcp= twice"),

@@ -296,7 +296,9 @@ fn an_alert_names_the_host_that_reaches_a_limit() {
     assert!(errors.contains("begins: 10.20.0.10 sent to 1,20"), "{errors}");
     assert!(errors.contains("ends: 10.20.0.10 sent to 1,20"), "{errors}");
     assert_eq!(errors.matches(" sent to ").count(), 2, "{errors}");
-    for wrong in ["src-peers", "pps=3", "dst-pps=x"] {
+    for wrong in
+        ["src-peers", "pps=3", "dst-pps=x", "new-device=0s", "new-server-port=x", "volume-change=0"]
+    {
         let (_, errors, code) =
             output_of(ringtap().args(["monitor", "-r", &file, "--alert", wrong]));
         assert!(code == 2 && errors.contains("--alert"), "{errors}");

@@ -515,6 +515,18 @@ fn evidence_of(capture: &Path, flags: &[&str]) -> Option<BTreeMap<String, u32>> 
             }
             "flood" => has("target"),
             "spread" => has("source") && count(&["destinationIPAddress"]) >= number,
+            "new_device" | "volume_change" => has("host"),
+            "new_server_port" => {
+                let ports = ["protocolIdentifier", "destinationTransportPort"];
+                let found = distinct(&rows, &ports);
+                let services = alert["services"].as_array().unwrap().iter();
+                has("host")
+                    && services.map(|own| own.as_str().unwrap()).all(|own| {
+                        let (port, protocol) = own.split_once('/').unwrap();
+                        let protocol = if protocol == "tcp" { 6 } else { 17 };
+                        found.contains(&format!("{protocol} {port}"))
+                    })
+            }
             "watched" if number == 1 => has("host"),
             "watched" => {
                 let mut ends = distinct(&rows, &["sourceIPAddress"]);
@@ -583,7 +595,23 @@ fn the_question_of_an_alert_shows_its_evidence() {
     for (kind, alerts) in evidence_of(&office(), &[&watch, "--cut=2s"]).unwrap() {
         *kinds.entry(kind).or_default() += alerts;
     }
+    fs::write(path("own"), "10.20.0.0/24 office\n").unwrap();
+    let networks = format!("--networks={}", path("own").display());
+    let flags = [
+        &*networks,
+        "--alert=new-device=1s",
+        "--alert=new-server-port=1s",
+        "--alert=volume-change=20",
+        "--alert=volume-floor=2000",
+        "--interval=200ms",
+    ];
+    for (kind, alerts) in evidence_of(&office(), &flags).unwrap() {
+        *kinds.entry(kind).or_default() += alerts;
+    }
     for (kind, least) in [
+        ("new_device", 1),
+        ("new_server_port", 1),
+        ("volume_change", 1),
         ("vertical_scan", 2),
         ("horizontal_scan", 2),
         ("udp_vertical_scan", 1),

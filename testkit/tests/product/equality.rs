@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use crate::common::*;
 use ringtap_engine::Watch;
+use ringtap_enrich::Networks;
 use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_io::capture::{Chunk, PcapWriter};
 use ringtap_monitor::Outputs;
+use ringtap_monitor::{ChangeLimits, Outcome};
 use ringtap_monitor::{Monitor, MonitorMerger, MonitorWorker, Partial, Report};
 use ringtap_ring::Kind as Ring;
 use ringtap_stage::{Application, Attachments, Mark, Outbox, Shard, Worker};
@@ -77,6 +79,48 @@ pub(crate) fn agrees_everywhere(
     runs
 }
 
+/// With short learning times and a low floor, so that hosts change.
+fn with_changes(request: Request) -> Request {
+    let second = 1_000_000_000;
+    request.app(|o| {
+        o.change_limits = ChangeLimits {
+            new_device: Some(2 * second),
+            new_server_port: Some(second),
+            volume_change: Some(2),
+            volume_floor: Some(500),
+        };
+    })
+}
+
+/// The numbers of new devices, new server ports and volume changes.
+fn changes(outcome: &Outcome) -> [usize; 3] {
+    let changes = outcome.run.report.sections.changes.as_ref().unwrap();
+    assert_eq!(changes.ignored, 0);
+    [changes.new_devices.len(), changes.new_server_ports.len(), changes.volume_changes.len()]
+}
+
+#[test]
+fn changes_of_own_hosts() {
+    let (bytes, request) = minutes();
+    let request = with_changes(request);
+    let own = b"0.0.0.0/0 all\n::/0 all\n";
+    let request = request.app(|o| {
+        o.enrichment.networks = Some(Arc::new(Networks::parse(own).unwrap()));
+    });
+    // With one clock, with one that is set back, and with one that jumps ahead.
+    let clocks: [fn(usize, u64) -> u64; 3] = [
+        |_, ts_ns| ts_ns,
+        |number, ts_ns| if number < 15_000 { ts_ns + HOUR } else { ts_ns },
+        |number, ts_ns| if number < 15_000 { ts_ns } else { ts_ns + HOUR },
+    ];
+    for (turn, clock) in clocks.into_iter().enumerate() {
+        let capture = restamped(&bytes, clock);
+        agrees_everywhere("changes", &capture, &request, &SIZES[2..], turn);
+        let found = changes(&run(&reference(request.clone()), &capture));
+        assert!(found.iter().all(|&rows| rows > 20), "{turn}: {found:?}");
+    }
+}
+
 #[test]
 fn real_captures() {
     let Some(folder) = traces() else { return };
@@ -89,7 +133,8 @@ fn real_captures() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         // The size varies with the file; all sizes with all files would take minutes.
         let capture = Capture::File(path.clone());
-        let runs = agrees_everywhere(&name, &capture, &request(), &SIZES, number);
+        let request = if number % 2 == 0 { request() } else { with_changes(request()) };
+        let runs = agrees_everywhere(&name, &capture, &request, &SIZES, number);
         println!("{name}: same digest under {runs} arrangements");
     }
 }

@@ -1,11 +1,14 @@
 //! Compares reports and records of generated traffic with its ground truth, which finds errors that
 //! all skeletons share.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
 
 use crate::common::*;
+use ringtap_enrich::Networks;
 use ringtap_flow::{EndReason, FlowRecord, Initiator, Metering, Timeouts};
-use ringtap_monitor::Outcome;
+use ringtap_monitor::{ChangeLimits, Outcome};
 use ringtap_ring::Kind as Ring;
 use ringtap_traffic::{Began, Ended, FlowRules, Profile, RecordTruth, ScanSpec, Truth};
 
@@ -271,4 +274,87 @@ fn the_records_of_slow_traffic_match_their_truth() {
     }
     // The comparison must cover every end reason.
     assert!(reasons[1..].iter().all(|&records| records > 100), "{reasons:?}");
+}
+
+/// A host, or a port of it.
+type Known = (IpAddr, Option<(u8, u16)>);
+
+/// Devices and ports whose first flow, by the truth, begins after the learning time; those of which one interval has flows
+/// of both times may be either.
+#[test]
+fn new_devices_and_server_ports_match_the_truth() {
+    let own = "10.0.0.0/8 clients\n198.18.0.0/15 servers\n2001:db8:2::/48 servers\n";
+    let networks = Arc::new(Networks::parse(own.as_bytes()).unwrap());
+    let is_own = |host: IpAddr| networks.name(host).is_some();
+    for seed in [1, 2] {
+        let mut profile = profile("mix", 40_000, 3_000);
+        profile.duration_ns = 600 * SECOND;
+        let rules = FlowRules::default();
+        let (bytes, records) = metered(&profile, seed, rules);
+        let capture = Capture::Bytes(bytes);
+        let request = request().app(|app| {
+            app.metering = metering(rules);
+            app.enrichment.networks = Some(Arc::clone(&networks));
+            app.change_limits = ChangeLimits {
+                new_device: Some(120 * SECOND),
+                new_server_port: Some(200 * SECOND),
+                ..ChangeLimits::default()
+            };
+            app.interval_ns = Some(5 * SECOND);
+        });
+        let changes =
+            run(&reference(request.clone()), &capture).run.report.sections.changes.unwrap();
+        let mut begins: BTreeMap<Known, (u64, u64)> = BTreeMap::new();
+        for record in &records {
+            let times = (record.first_ns, record.last_ns);
+            let mut add = |host, port| {
+                if is_own(host) {
+                    let own = begins.entry((host, port)).or_insert(times);
+                    *own = (own.0.min(times.0), own.1.min(times.1));
+                }
+            };
+            let ends = [record.source, record.destination];
+            let sent = ends.into_iter().zip(record.packets).filter(|(_, packets)| *packets > 0);
+            sent.for_each(|(host, _)| add(host, None));
+            let is_answered = match record.protocol {
+                6 => record.tcp_flags[1] & 18 == 18,
+                17 => record.packets[1] > 0 && (1..32_768).contains(&record.destination_port),
+                _ => false,
+            };
+            if is_answered {
+                add(record.destination, Some((record.protocol, record.destination_port)));
+            }
+        }
+        let begin = begins.iter().filter(|((_, port), _)| port.is_none()).map(|(_, own)| own.0);
+        let begin = begin.min().unwrap();
+        let devices = changes.new_devices.iter().map(|row| (row.host, None));
+        let ports = changes.new_server_ports.iter();
+        let ports = ports.map(|row| (row.host, Some((row.service.protocol, row.service.port))));
+        let found: BTreeSet<_> = devices.chain(ports).collect();
+        let from = |port: &Option<_>| begin + if port.is_none() { 120 } else { 200 } * SECOND;
+        let surely: BTreeSet<_> = begins
+            .iter()
+            .filter(|((_, port), (first, _))| *first >= from(port))
+            .map(|(key, _)| *key)
+            .collect();
+        // The earliest end of a flow is an upper bound of the first packet.
+        let perhaps: BTreeSet<_> = begins
+            .iter()
+            .filter(|((_, port), (_, last))| *last >= from(port))
+            .map(|(key, _)| *key)
+            .collect();
+        assert!(surely.is_subset(&found), "{:?}", surely.difference(&found));
+        assert!(found.is_subset(&perhaps), "{:?}", found.difference(&perhaps));
+        let [devices, ports]: [usize; 2] = [true, false]
+            .map(|is_device| surely.iter().filter(|(_, port)| port.is_none() == is_device).count());
+        assert!(devices > 20 && ports > 20, "{devices} {ports}");
+        assert_eq!(changes.ignored, 0);
+        super::equality::agrees_everywhere(
+            "changes",
+            &capture,
+            &request,
+            &[(64, 8)],
+            seed as usize,
+        );
+    }
 }

@@ -146,7 +146,7 @@ const TIME: &str = "invalid time: use 2027-01-01T00:00:00Z, or 2027-01-01";
 
 /// What a kind should be.
 const KINDS: &str = "unknown kind of alerts: use vertical_scan, horizontal_scan, udp_vertical_scan, udp_horizontal_scan, flood, spread, \
-     watched or *";
+     watched, new_device, new_server_port, volume_change or *";
 
 #[cfg(test)]
 mod tests {

@@ -45,7 +45,17 @@ impl Alert {
                 };
                 format!("host {target}{of}")
             }
-            Subject::Spread { source } => format!("host {source}"),
+            Subject::Spread { source: host }
+            | Subject::NewDevice { host }
+            | Subject::VolumeChange { host, .. } => format!("host {host}"),
+            Subject::NewServerPort { host, services } => match &services[..] {
+                all if self.number > all.len() as u64 => format!("host {host}"),
+                all => {
+                    let tests =
+                        all.iter().map(|own| format!("{} port {}", own.protocol(), own.port));
+                    format!("host {host} and ({})", tests.collect::<Vec<_>>().join(" or "))
+                }
+            },
             Subject::Watched { host, entry, kind, flow, .. } => {
                 let of = match kind {
                     EntryKind::Name => names(entry),
@@ -122,7 +132,7 @@ mod tests {
     use ringtap_wire::PacketRecord;
 
     use super::*;
-    use crate::alerts::{AlertState, Flood};
+    use crate::alerts::{AlertState, Flood, Service};
 
     fn query(subject: Subject, number: u64, flood: Option<Flood>, to_ns: u64) -> String {
         let (since, time) = (Time(0), Time(9));
@@ -194,6 +204,18 @@ mod tests {
         ] {
             assert_eq!(of(kind, &sample), format!("src host 10.0.0.1{expected}"));
         }
+    }
+
+    #[test]
+    fn new_ports_are_listed_if_all_are_known() {
+        let host = IpAddr::from([10, 0, 0, 1]);
+        let services = vec![Service { protocol: 17, port: 53 }, Service { protocol: 6, port: 22 }];
+        let of = |number| {
+            filter(Subject::NewServerPort { host, services: services.clone() }, number, None)
+        };
+        assert_eq!(of(2), "host 10.0.0.1 and (udp port 53 or tcp port 22)");
+        assert_eq!(of(3), "host 10.0.0.1");
+        assert_eq!(filter(Subject::NewDevice { host }, 1, None), "host 10.0.0.1");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Serialize, Serializer};
 
-use super::{Alert, Member, Subject};
+use super::{Alert, Member, Service, Subject};
 use crate::flow_ends::FlowEnds;
 use crate::time::Time;
 
@@ -55,6 +55,10 @@ struct Fields<'a> {
     field: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     flow: Option<FlowEnds>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    services: Option<&'a [Service]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    median: Option<u64>,
 }
 
 /// Numbers of a flood; those not known are absent.
@@ -107,6 +111,13 @@ impl<'a> Fields<'a> {
             }
             &Subject::Flood { target } => Self { target: Some(target), ..none },
             &Subject::Spread { source } => Self { source: Some(source), ..none },
+            Subject::NewDevice { host } => Self { host: Some(*host), ..none },
+            Subject::NewServerPort { host, services } => {
+                Self { host: Some(*host), services: Some(services), ..none }
+            }
+            Subject::VolumeChange { host, median } => {
+                Self { host: Some(*host), median: Some(*median), ..none }
+            }
             Subject::Watched { host, hosts, hits, at_least, entry, label, field, flow, .. } => {
                 Self {
                     host: Some(*host),
@@ -208,5 +219,14 @@ mod tests {
         ] {
             assert!(flood.contains(part), "{flood}");
         }
+        let services = vec![Service { protocol: 6, port: 8_080 }];
+        let subject = Subject::NewServerPort { host: target, services };
+        let port = alert(AlertState::Begins, subject, 1, None);
+        let fields = "\"kind\":\"new_server_port\",\"host\":\"10.0.0.2\",\"services\":[\"8080/tcp\"],\"number\":1,";
+        assert!(port.contains(fields), "{port}");
+        let volume = Subject::VolumeChange { host: target, median: 7 };
+        let volume = alert(AlertState::Begins, volume, 90, None);
+        let fields = "\"kind\":\"volume_change\",\"host\":\"10.0.0.2\",\"median\":7,\"number\":90,";
+        assert!(volume.contains(fields), "{volume}");
     }
 }

@@ -19,11 +19,17 @@ pub enum AlertKind {
     Spread,
     /// A watched entry.
     Watched,
+    /// A device that sent for the first time.
+    NewDevice,
+    /// Ports on which a host answered for the first time.
+    NewServerPort,
+    /// A host that exchanged much more than before.
+    VolumeChange,
 }
 
 impl AlertKind {
     /// All kinds.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::VerticalScan,
         Self::HorizontalScan,
         Self::UdpVerticalScan,
@@ -31,6 +37,9 @@ impl AlertKind {
         Self::Flood,
         Self::Spread,
         Self::Watched,
+        Self::NewDevice,
+        Self::NewServerPort,
+        Self::VolumeChange,
     ];
 
     /// Its name in outputs and in the rules of `--allow`.
@@ -43,14 +52,22 @@ impl AlertKind {
             Self::Flood => "flood",
             Self::Spread => "spread",
             Self::Watched => "watched",
+            Self::NewDevice => "new_device",
+            Self::NewServerPort => "new_server_port",
+            Self::VolumeChange => "volume_change",
         }
     }
 
     /// How urgent its alerts are.
     pub const fn severity(self) -> Severity {
         match self {
-            Self::UdpVerticalScan | Self::UdpHorizontalScan => Severity::Low,
-            Self::VerticalScan | Self::HorizontalScan | Self::Spread => Severity::Medium,
+            Self::UdpVerticalScan
+            | Self::UdpHorizontalScan
+            | Self::NewDevice
+            | Self::VolumeChange => Severity::Low,
+            Self::VerticalScan | Self::HorizontalScan | Self::Spread | Self::NewServerPort => {
+                Severity::Medium
+            }
             Self::Flood | Self::Watched => Severity::High,
         }
     }

@@ -15,11 +15,12 @@ mod suppressed;
 mod text;
 mod tracker;
 
+use std::fmt;
 use std::net::IpAddr;
 
 use ringtap_enrich::{EntryKind, Stage};
 use ringtap_flow::FlowKey;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::analyses::scans::rows::ScanProtocol;
 use crate::time::Time;
@@ -44,7 +45,7 @@ pub struct Alert {
     /// What it is about.
     pub subject: Subject,
     /// Its size at that time: failed ports or targets, hosts sent to, packets a second of a flood, hosts that reached a
-    /// watched entry.
+    /// watched entry, new ports, octets of an interval.
     /// When it is withdrawn, the last size before.
     pub number: u64,
     /// Details of a flood.
@@ -135,6 +136,53 @@ pub enum Subject {
         /// The flow, in the direction of the packet.
         flow: FlowKey,
     },
+    /// A device that sent for the first time.
+    NewDevice {
+        /// Its address.
+        host: IpAddr,
+    },
+    /// Ports on which a host answered for the first time.
+    NewServerPort {
+        /// The host.
+        host: IpAddr,
+        /// The first few, in the order of time.
+        services: Vec<Service>,
+    },
+    /// A host that exchanged much more in an interval than before.
+    VolumeChange {
+        /// The host.
+        host: IpAddr,
+        /// Octets of the median of its intervals before.
+        median: u64,
+    },
+}
+
+/// A port of a protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Service {
+    /// IP protocol number: TCP or UDP.
+    pub protocol: u8,
+    /// The port.
+    pub port: u16,
+}
+
+impl Service {
+    /// The name of the protocol in questions and outputs.
+    pub(crate) const fn protocol(self) -> &'static str {
+        if self.protocol == 17 { "udp" } else { "tcp" }
+    }
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.port, self.protocol())
+    }
+}
+
+impl Serialize for Service {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 impl Subject {
@@ -145,6 +193,9 @@ impl Subject {
             Self::Flood { .. } => AlertKind::Flood,
             Self::Spread { .. } => AlertKind::Spread,
             Self::Watched { .. } => AlertKind::Watched,
+            Self::NewDevice { .. } => AlertKind::NewDevice,
+            Self::NewServerPort { .. } => AlertKind::NewServerPort,
+            Self::VolumeChange { .. } => AlertKind::VolumeChange,
         }
     }
 
@@ -153,10 +204,25 @@ impl Subject {
         match self {
             Self::Scan { source, .. } | Self::Spread { source } => *source,
             Self::Flood { target } => *target,
-            Self::Watched { host, .. } => *host,
+            Self::Watched { host, .. }
+            | Self::NewDevice { host }
+            | Self::NewServerPort { host, .. }
+            | Self::VolumeChange { host, .. } => *host,
         }
     }
+
+    /// What is new of it is one alert: the text of the entry, or the host.
+    pub(crate) fn grown(&self) -> Grown {
+        let text = match self {
+            Self::Watched { entry, .. } => entry.clone(),
+            other => other.host().to_string(),
+        };
+        (self.kind(), text)
+    }
 }
+
+/// What grows by what is new: an entry by hosts, a host by ports.
+pub(crate) type Grown = (AlertKind, String);
 
 /// The kind of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -311,6 +377,9 @@ impl Alert {
                 }
             }
             Subject::Spread { source } => stage.replace(source),
+            Subject::NewDevice { host }
+            | Subject::NewServerPort { host, .. }
+            | Subject::VolumeChange { host, .. } => stage.replace(host),
             Subject::Flood { target } => stage.replace(target),
             Subject::Watched { host, hosts, entry, kind, flow, .. } => {
                 stage.replace(host);
@@ -348,14 +417,16 @@ pub enum Signal {
         end: Time,
         /// All hosts that reached limits in it.
         reached: Vec<Reached>,
+        /// Whether their volumes were compared with those before; otherwise all their numbers with fixed limits.
+        of_volumes: bool,
     },
-    /// A host that reached a watched entry for the first time.
-    Watched {
-        /// When it did.
+    /// A host that reached a watched entry for the first time, a new device, or a new port of a host.
+    New {
+        /// When it was first seen.
         time: Time,
-        /// The entry and the host.
+        /// What it is.
         subject: Subject,
-        /// All hosts that reached the entry so far.
+        /// All hosts that reached the entry, or all new ports of the host so far.
         number: u64,
     },
     /// Packets or messages of a watched entry in a second.
@@ -372,7 +443,7 @@ pub enum Signal {
 /// A host that reached a limit in an interval.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reached {
-    /// A flood or a spread.
+    /// A flood, a spread, or a changed volume.
     pub subject: Subject,
     /// Its size.
     pub number: u64,

@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::allow::{AllowList, AllowRule};
 use super::scans::ScanLimits;
 use super::tracker::Tracker;
-use super::{Alert, AlertKind, Emit, Signal, Subject};
+use super::{Alert, AlertKind, Emit, Grown, Signal, Subject};
 use crate::time::Time;
 
 /// Alerts that a rule suppressed.
@@ -50,8 +50,8 @@ pub(crate) struct Alerts {
     suppressed: Tracker,
     /// Suppressed alerts by rule.
     counts: Vec<u64>,
-    /// Hosts of watched entries that are not reported, by entry: fewer than hosts that reached one.
-    hosts: BTreeMap<String, u64>,
+    /// Hosts of watched entries and new ports that are not reported: fewer than all that are new.
+    others: BTreeMap<Grown, u64>,
     /// A flow that an alert is about ends this long after its packet, at most.
     longest_ns: Option<u64>,
 }
@@ -67,7 +67,7 @@ impl Alerts {
         let tracker = || Tracker::new(limits, bytes);
         let counts = vec![0; allow.rules().len()];
         let (reported, suppressed) = (tracker(), tracker());
-        Self { allow, reported, suppressed, counts, hosts: BTreeMap::new(), longest_ns }
+        Self { allow, reported, suppressed, counts, others: BTreeMap::new(), longest_ns }
     }
 
     /// Alerts without room, which are not reported.
@@ -119,39 +119,39 @@ impl Alerts {
                 let is_allowed = self.is_allowed(scan.source, scan.kind.into(), time);
                 self.part(is_allowed, emit, |tracker, emit| tracker.take(signal, emit));
             }
-            Signal::Interval { start, end, reached } => {
+            Signal::Interval { start, end, reached, of_volumes } => {
                 let (suppressed, reported): (Vec<_>, Vec<_>) = reached
                     .into_iter()
                     .partition(|own| self.is_allowed(own.subject.host(), own.subject.kind(), end));
                 for (is_allowed, reached) in [(false, reported), (true, suppressed)] {
-                    let signal = Signal::Interval { start, end, reached };
+                    let signal = Signal::Interval { start, end, reached, of_volumes };
                     self.part(is_allowed, emit, |tracker, emit| tracker.take(signal, emit));
                 }
             }
-            Signal::Watched { time, subject, number } => self.watch(time, subject, number, emit),
+            Signal::New { time, subject, number } => self.grow(time, subject, number, emit),
             Signal::NoScan(_) | Signal::Hits { .. } => {
                 self.parts(emit, |tracker, emit| tracker.take(signal.clone(), emit));
             }
         }
     }
 
-    /// A host reached a watched entry: each part counts its own hosts.
-    fn watch(&mut self, time: Time, subject: Subject, number: u64, emit: Emit<'_>) {
-        let Subject::Watched { host, entry, .. } = &subject else { return };
-        let is_allowed = self.is_allowed(*host, subject.kind(), time);
-        let others = self.hosts.get_mut(entry);
+    /// Something is new: each part counts its own.
+    fn grow(&mut self, time: Time, subject: Subject, number: u64, emit: Emit<'_>) {
+        let is_allowed = self.is_allowed(subject.host(), subject.kind(), time);
+        let grown = subject.grown();
+        let others = self.others.get_mut(&grown);
         let number = match (is_allowed, others) {
             (true, Some(own)) => {
                 *own += 1;
                 *own
             }
             (true, None) => {
-                self.hosts.insert(entry.clone(), 1);
+                self.others.insert(grown, 1);
                 1
             }
             (false, others) => number - others.map_or(0, |others| *others),
         };
-        let signal = Signal::Watched { time, subject, number };
+        let signal = Signal::New { time, subject, number };
         self.part(is_allowed, emit, |tracker, emit| tracker.take(signal, emit));
     }
 

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 
 use ringtap_base::text::shown;
 use ringtap_terminal::names;
-use ringtap_terminal::numbers::{bit_rate, count, of, rate};
+use ringtap_terminal::numbers::{bit_rate, bytes, count, of, rate};
 
-use super::{Alert, AlertState, Flood, FloodKind, Member, Subject};
+use super::{Alert, AlertState, Flood, FloodKind, Member, Service, Subject};
 use crate::analyses::scans::rows::ScanProtocol;
 
 /// The sentence, without state and time.
@@ -54,6 +54,18 @@ impl fmt::Display for Alert {
                 if numbers.is_empty() { Ok(()) } else { write!(f, ": {}", numbers.join(", ")) }
             }
             Subject::Spread { source } => write!(f, "{source} sent to {}", of(self.number, "host")),
+            Subject::NewDevice { host } => write!(f, "{host} is a new device"),
+            Subject::NewServerPort { host, services } => {
+                let first = services.first().map(Service::to_string).unwrap_or_default();
+                match self.number {
+                    0 | 1 => write!(f, "{host} answers on a new port, {first}"),
+                    _ => write!(f, "{host} answers on {number} new ports, first {first}"),
+                }
+            }
+            Subject::VolumeChange { host, median } => {
+                let [octets, median] = [self.number, *median].map(bytes);
+                write!(f, "{host} exchanged {octets} in an interval, usually {median}")
+            }
             Subject::Watched { host, hits, at_least, entry, label, field, flow, .. } => {
                 let entry = shown(entry);
                 let label =
@@ -210,6 +222,22 @@ mod tests {
             let expected = format!("evil.example (bad) seen by {by}: {rest}");
             assert_eq!(watched(number, at_least, hits), expected);
         }
+    }
+
+    #[test]
+    fn changes_of_hosts_are_sentences() {
+        let host = IpAddr::from([10, 0, 0, 1]);
+        let of = |subject, number| text(AlertState::Begins, subject, number, None);
+        assert_eq!(of(Subject::NewDevice { host }, 1), "10.0.0.1 is a new device");
+        let port = |port| Service { protocol: 6, port };
+        let services = vec![Service { protocol: 17, port: 53 }, port(8_080)];
+        let ports =
+            |number| of(Subject::NewServerPort { host, services: services.clone() }, number);
+        assert_eq!(ports(1), "10.0.0.1 answers on a new port, 53/udp");
+        assert_eq!(ports(1_200), "10.0.0.1 answers on 1,200 new ports, first 53/udp");
+        let volume = Subject::VolumeChange { host, median: 1 << 20 };
+        let expected = "10.0.0.1 exchanged 3.00 GiB in an interval, usually 1.00 MiB";
+        assert_eq!(of(volume, 3 << 30), expected);
     }
 
     #[test]

@@ -6,23 +6,25 @@
 //!                                    └─ more new failed attempts than the threshold, after an end
 //! host ─ an interval over a limit ──▶ begins ─ a number doubled ─▶ continues ─ the first interval without it ─▶ ends
 //! watched entry ─ a new host ─▶ begins ─ number doubled ─▶ continues ─ an hour without a new host ─▶ ends ─▶ begins
+//! host ─ a new port ─▶ begins ─ and so on, as an entry; a new device, too
 //! ```
 //!
 //! All alerts that are open at the end of the run end there. Time is that of packets, and works at marks, so equal marks
 //! give equal alerts. Memory is bounded: alerts without room are counted.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use super::scans::{QUIET_NS, ScanAlerts, ScanLimits};
-use super::{Alert, AlertState, Emit, Flood, Reached, ScanId, Signal, Subject};
+use super::{Alert, AlertKind, AlertState, Emit, Flood, Grown, Reached, ScanId, Signal, Subject};
 use crate::time::Time;
 
-/// The alert of a watched entry ends when no further host reached it for this time. It is long, because each end allows
+/// The alert of what grows ends when nothing was new for this time. It is long, because each end allows
 /// one more alert of an entry that hosts reach again and again.
-const WATCH_NS: u64 = 3_600_000_000_000;
+const GROWTH_NS: u64 = 3_600_000_000_000;
 
-/// Hosts that the alert of a watched entry lists.
-const FIRST_HOSTS: usize = 8;
+/// Hosts of a watched entry, or ports of a host, that its alert lists.
+const LISTED: usize = 8;
 
 /// Most scans, hosts and watched entries that are followed.
 const MOST: usize = 65_536;
@@ -38,9 +40,10 @@ pub(super) struct Tracker {
     /// The number of the last alert.
     last_id: u64,
     scans: ScanAlerts,
-    hosts: BTreeMap<Subject, Host>,
-    /// Watched entries that hosts reach, by their text.
-    watched: BTreeMap<String, Watch>,
+    /// Hosts over limits, and those with changed volumes.
+    hosts: BTreeMap<(AlertKind, IpAddr), Host>,
+    /// Watched entries that hosts reach, hosts with new ports, new devices.
+    growing: BTreeMap<Grown, Growth>,
     /// All open scans had an attempt at this time or later.
     quiet_since_ns: u64,
     without_room: u64,
@@ -53,6 +56,7 @@ pub(super) struct Tracker {
 /// A host over a limit.
 struct Host {
     id: u64,
+    subject: Subject,
     /// In the last interval.
     number: u64,
     flood: Option<Flood>,
@@ -63,16 +67,16 @@ struct Host {
     until: Time,
 }
 
-/// A watched entry that is open.
-struct Watch {
+/// A watched entry, the new ports of a host, or a new device.
+struct Growth {
     id: u64,
     subject: Subject,
-    /// Hosts.
+    /// Hosts of the entry, or ports.
     number: u64,
-    /// The hosts at the last change.
+    /// The number at the last change.
     reported: u64,
     since: Time,
-    /// When the last host was new.
+    /// When the last of them was new.
     grown: Time,
 }
 
@@ -89,7 +93,7 @@ impl Tracker {
             last_id: 0,
             scans: ScanAlerts::new(limits),
             hosts: BTreeMap::new(),
-            watched: BTreeMap::new(),
+            growing: BTreeMap::new(),
             quiet_since_ns: u64::MAX,
             without_room: 0,
             now: Time(0),
@@ -118,9 +122,13 @@ impl Tracker {
                 self.scan(&scan, number, crossed, [first, time]);
             }
             Signal::NoScan(scan) => self.scans.remove(&scan, self.now, emit),
-            Signal::Interval { start, end, reached } => self.interval(start, end, reached, emit),
-            Signal::Watched { time, subject, number } => self.watch(subject, number, time, emit),
-            Signal::Hits { time, entry, hits } => self.hit(&entry, hits, time, emit),
+            Signal::Interval { start, end, reached, of_volumes } => {
+                self.interval([start, end], reached, of_volumes, emit);
+            }
+            Signal::New { time, subject, number } => self.grow(subject, number, time, emit),
+            Signal::Hits { time, entry, hits } => {
+                self.hit(&(AlertKind::Watched, entry), hits, time, emit);
+            }
         }
     }
 
@@ -130,11 +138,11 @@ impl Tracker {
     }
 
     fn followed(&self) -> usize {
-        self.scans.len() + self.hosts.len() + self.watched.len()
+        self.scans.len() + self.hosts.len() + self.growing.len()
     }
 
     fn has_room(&self) -> bool {
-        let hosts = (self.hosts.len() + self.watched.len()) as u64;
+        let hosts = (self.hosts.len() + self.growing.len()) as u64;
         let bytes = self.scans.bytes() + HOST_BYTES * (hosts + 1);
         self.followed() < self.most && bytes <= self.bytes
     }
@@ -163,16 +171,29 @@ impl Tracker {
         scans.settle(last_id, *closing, emit);
     }
 
-    /// A host reached a watched entry for the first time. Hosts that come in the order of time give equal changes at any marks.
-    fn watch(&mut self, subject: Subject, number: u64, time: Time, emit: Emit<'_>) {
-        let Subject::Watched { entry, host, at_least, .. } = &subject else { return };
-        self.end_watch(entry, |ends| ends <= time, emit);
-        if let Some(own) = self.watched.get_mut(entry) {
+    /// Something was seen for the first time. What comes in the order of time gives equal changes at any marks.
+    fn grow(&mut self, subject: Subject, number: u64, time: Time, emit: Emit<'_>) {
+        let grown = subject.grown();
+        self.end_growth(&grown, |ends| ends <= time, emit);
+        if let Some(own) = self.growing.get_mut(&grown) {
             own.number = number;
             own.grown = own.grown.max(time);
-            if let Subject::Watched { hosts, at_least: own, .. } = &mut own.subject {
-                hosts.extend((hosts.len() < FIRST_HOSTS).then_some(host));
-                *own |= at_least;
+            match (&mut own.subject, subject) {
+                (
+                    Subject::Watched { hosts, at_least: own, .. },
+                    Subject::Watched { host, at_least, .. },
+                ) => {
+                    hosts.extend((hosts.len() < LISTED).then_some(host));
+                    *own |= at_least;
+                }
+                (
+                    Subject::NewServerPort { services: own, .. },
+                    Subject::NewServerPort { services, .. },
+                ) => {
+                    let room = LISTED.saturating_sub(own.len());
+                    own.extend(services.into_iter().take(room));
+                }
+                _ => {}
             }
             if number >= own.reported.saturating_mul(2) {
                 own.reported = number;
@@ -181,61 +202,68 @@ impl Tracker {
             return;
         }
         if !self.make_room() {
-            // Further hosts of an entry that was not reported do not count.
+            // What else is new of it does not count.
             self.without_room += u64::from(number == 1);
             return;
         }
-        let (id, entry) = (self.next_id(), entry.clone());
-        let watch = Watch { id, subject, number, reported: number, since: time, grown: time };
-        emit(&watch.alert(AlertState::Begins, time));
-        self.quiet_since_ns = self.quiet_since_ns.min(watch.quiet_ns());
-        self.watched.insert(entry, watch);
+        let id = self.next_id();
+        let growth = Growth { id, subject, number, reported: number, since: time, grown: time };
+        emit(&growth.alert(AlertState::Begins, time));
+        self.quiet_since_ns = self.quiet_since_ns.min(growth.quiet_ns());
+        self.growing.insert(grown, growth);
     }
 
     /// Hits of a watched entry in the second that ended at this time: those after the end of its alert do not count.
-    fn hit(&mut self, entry: &str, hits: u64, time: Time, emit: Emit<'_>) {
-        self.end_watch(entry, |ends| ends < time, emit);
-        if let Some(own) = self.watched.get_mut(entry)
+    fn hit(&mut self, entry: &Grown, hits: u64, time: Time, emit: Emit<'_>) {
+        self.end_growth(entry, |ends| ends < time, emit);
+        if let Some(own) = self.growing.get_mut(entry)
             && let Subject::Watched { hits: own, .. } = &mut own.subject
         {
             *own += hits;
         }
     }
 
-    /// Ends the alert of a watched entry, if it is over.
-    fn end_watch(&mut self, entry: &str, is_over: impl Fn(Time) -> bool, emit: Emit<'_>) {
-        if let Some(own) = self.watched.get(entry).filter(|own| is_over(own.ends())) {
+    /// Ends the alert of what grows, if it is over.
+    fn end_growth(&mut self, of: &Grown, is_over: impl Fn(Time) -> bool, emit: Emit<'_>) {
+        if let Some(own) = self.growing.get(of).filter(|own| is_over(own.ends())) {
             emit(&own.alert(AlertState::Ends, own.ends()));
-            self.watched.remove(entry);
+            self.growing.remove(of);
         }
     }
 
-    /// Handles the hosts over limits in an interval.
-    fn interval(&mut self, start: Time, end: Time, mut reached: Vec<Reached>, emit: Emit<'_>) {
+    /// Handles the hosts over limits in an interval, or those with changed volumes.
+    fn interval(
+        &mut self,
+        [start, end]: [Time; 2],
+        mut reached: Vec<Reached>,
+        of_volumes: bool,
+        emit: Emit<'_>,
+    ) {
         reached.sort_unstable();
         for Reached { subject, number, flood } in reached {
-            if let Some(own) = self.hosts.get_mut(&subject) {
-                (own.number, own.flood, own.until) = (number, flood, end);
+            let key = (subject.kind(), subject.host());
+            if let Some(own) = self.hosts.get_mut(&key) {
+                (own.subject, own.number, own.flood, own.until) = (subject, number, flood, end);
                 if own.has_doubled() && !self.closing {
                     own.reported = (own.number, own.flood.clone());
-                    emit(&own.alert(AlertState::Continues, &subject, end));
+                    emit(&own.alert(AlertState::Continues, end));
                 }
             } else if self.make_room() {
                 let id = self.next_id();
                 let reported = (number, flood.clone());
-                let host = Host { id, number, flood, reported, since: start, until: end };
-                emit(&host.alert(AlertState::Begins, &subject, end));
-                self.hosts.insert(subject, host);
+                let host = Host { id, subject, number, flood, reported, since: start, until: end };
+                emit(&host.alert(AlertState::Begins, end));
+                self.hosts.insert(key, host);
             } else {
                 self.without_room += 1;
             }
         }
-        let over = self.hosts.extract_if(.., |_, host| host.until != end);
-        let mut over: Vec<_> = over.collect();
-        over.sort_unstable_by_key(|(_, host)| host.id);
-        for (subject, host) in over {
-            emit(&host.alert(AlertState::Ends, &subject, end));
-        }
+        let is_over = |(kind, _): &(AlertKind, IpAddr), host: &mut Host| {
+            (*kind == AlertKind::VolumeChange) == of_volumes && host.until != end
+        };
+        let mut over: Vec<_> = self.hosts.extract_if(.., is_over).map(|(_, host)| host).collect();
+        over.sort_unstable_by_key(|host| host.id);
+        over.iter().for_each(|host| emit(&host.alert(AlertState::Ends, end)));
     }
 
     /// Reports the changes of scans, and ends those without new attempts, after the signals of a mark.
@@ -246,9 +274,9 @@ impl Tracker {
         }
         let mut over = Vec::new();
         self.quiet_since_ns = self.scans.end_quiet(self.now, &mut over);
-        let quiet = self.watched.extract_if(.., |_, watch| watch.ends() <= self.now);
-        over.extend(quiet.map(|(_, watch)| watch.alert(AlertState::Ends, watch.ends())));
-        let next = self.watched.values().map(Watch::quiet_ns).min();
+        let quiet = self.growing.extract_if(.., |_, own| own.ends() <= self.now);
+        over.extend(quiet.map(|(_, own)| own.alert(AlertState::Ends, own.ends())));
+        let next = self.growing.values().map(Growth::quiet_ns).min();
         self.quiet_since_ns = self.quiet_since_ns.min(next.unwrap_or(u64::MAX));
         over.sort_unstable_by_key(|alert| (alert.time, alert.id));
         over.iter().for_each(emit);
@@ -263,30 +291,26 @@ impl Tracker {
             .end()
             .into_iter()
             .chain(
-                std::mem::take(&mut self.watched)
+                std::mem::take(&mut self.growing)
                     .values()
-                    .map(|watch| watch.alert(AlertState::Ends, watch.grown)),
+                    .map(|own| own.alert(AlertState::Ends, own.grown)),
             )
-            .chain(
-                hosts
-                    .iter()
-                    .map(|(subject, host)| host.alert(AlertState::Ends, subject, host.until)),
-            )
+            .chain(hosts.values().map(|host| host.alert(AlertState::Ends, host.until)))
             .collect();
         over.sort_unstable_by_key(|alert| alert.id);
         over.iter().for_each(emit);
     }
 }
 
-impl Watch {
-    /// When it ends without a further host.
+impl Growth {
+    /// When it ends if nothing else is new.
     fn ends(&self) -> Time {
-        Time(self.grown.0.saturating_add(WATCH_NS))
+        Time(self.grown.0.saturating_add(GROWTH_NS))
     }
 
     /// The time after which [`QUIET_NS`] remain until it ends.
     fn quiet_ns(&self) -> u64 {
-        self.grown.0.saturating_add(WATCH_NS - QUIET_NS)
+        self.grown.0.saturating_add(GROWTH_NS - QUIET_NS)
     }
 
     fn alert(&self, state: AlertState, time: Time) -> Alert {
@@ -304,11 +328,11 @@ impl Watch {
 }
 
 impl Host {
-    fn alert(&self, state: AlertState, subject: &Subject, time: Time) -> Alert {
+    fn alert(&self, state: AlertState, time: Time) -> Alert {
         Alert {
             id: self.id,
             state,
-            subject: subject.clone(),
+            subject: self.subject.clone(),
             number: self.number,
             flood: self.flood.clone(),
             since: self.since,
@@ -332,15 +356,13 @@ impl Host {
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
-
     use ringtap_enrich::EntryKind;
     use ringtap_flow::FlowKey;
     use ringtap_wire::PacketRecord;
 
     use super::AlertState::{Begins, Continues, Ends, Withdrawn};
     use super::*;
-    use crate::alerts::{Member, ScanKind};
+    use crate::alerts::{Member, ScanKind, Service};
 
     const SECOND: u64 = 1_000_000_000;
     const THRESHOLD: u32 = 20;
@@ -398,7 +420,7 @@ mod tests {
             flood: Some(Flood { packets_per_second: number, sources: 5, ..Flood::default() }),
         });
         let [start, end] = [number, number + 1].map(|number| Time(number * 10 * SECOND));
-        Signal::Interval { start, end, reached: reached.collect() }
+        Signal::Interval { start, end, reached: reached.collect(), of_volumes: false }
     }
 
     #[test]
@@ -522,7 +544,7 @@ mod tests {
             field: "sourceAddress",
             flow: FlowKey::of(&PacketRecord::EMPTY),
         };
-        Signal::Watched { time: Time(seconds * SECOND), subject, number }
+        Signal::New { time: Time(seconds * SECOND), subject, number }
     }
 
     #[test]
@@ -553,14 +575,16 @@ mod tests {
     #[test]
     fn a_watched_entry_ends_after_an_hour_without_a_further_host() {
         let hosts = |all: &Followed| {
-            let Subject::Watched { host, hosts, .. } = &all.tracker.watched["a"].subject else {
+            let Subject::Watched { host, hosts, .. } =
+                &all.tracker.growing[&(AlertKind::Watched, "a".into())].subject
+            else {
                 panic!("another subject")
             };
             (*host, hosts.len())
         };
         let mut all = Followed::new(MOST);
         all.mark(100, (1..=45).map(|host| watched("a", 100, host)).collect());
-        assert_eq!(hosts(&all), ([10, 0, 0, 1].into(), FIRST_HOSTS));
+        assert_eq!(hosts(&all), ([10, 0, 0, 1].into(), LISTED));
         // A scan ends after a minute.
         assert_eq!(all.mark(200, vec![scan(22, 200, 21, true)]), [(2, Begins, 21, 200)]);
         assert_eq!(all.mark(300, vec![]), [(2, Ends, 21, 260)]);
@@ -579,6 +603,69 @@ mod tests {
             assert_eq!(all.mark(2, vec![watched("b", 2, number)]), []);
         }
         assert_eq!(all.tracker.without_room(), 1);
+    }
+
+    #[test]
+    fn the_new_ports_of_a_host_are_one_alert_and_each_device_is_one() {
+        let host = |last: u8| IpAddr::from([10, 0, 0, last]);
+        let port = |last, port, number, seconds: u64| {
+            let services = vec![Service { protocol: 6, port }];
+            let subject = Subject::NewServerPort { host: host(last), services };
+            Signal::New { time: Time(seconds * SECOND), subject, number }
+        };
+        let device = |last, seconds: u64| {
+            let subject = Subject::NewDevice { host: host(last) };
+            Signal::New { time: Time(seconds * SECOND), subject, number: 1 }
+        };
+        let mut all = Followed::new(MOST);
+        let ports =
+            (1..=9).map(|number| port(1, 80 + number, number.into(), 10 + u64::from(number)));
+        let mut signals: Vec<_> = ports.collect();
+        signals.extend([device(1, 30), device(2, 31), port(2, 22, 1, 32)]);
+        let changes = [
+            (1, Begins, 1, 11),
+            (1, Continues, 2, 12),
+            (1, Continues, 4, 14),
+            (1, Continues, 8, 18),
+            (2, Begins, 1, 30),
+            (3, Begins, 1, 31),
+            (4, Begins, 1, 32),
+        ];
+        assert_eq!(all.mark(40, signals), changes);
+        let key = (AlertKind::NewServerPort, host(1).to_string());
+        let Subject::NewServerPort { services, .. } = &all.tracker.growing[&key].subject else {
+            panic!("another subject")
+        };
+        assert_eq!(
+            services.iter().map(|own| own.port).collect::<Vec<_>>(),
+            (81..=88).collect::<Vec<_>>()
+        );
+        let ends =
+            [(1, Ends, 9, 3_619), (2, Ends, 1, 3_630), (3, Ends, 1, 3_631), (4, Ends, 1, 3_632)];
+        assert_eq!(all.mark(3_700, vec![]), ends);
+        assert_eq!(all.mark(4_000, vec![port(1, 99, 10, 3_990)]), [(5, Begins, 10, 3_990)]);
+    }
+
+    #[test]
+    fn changed_volumes_end_apart_from_limits() {
+        let volume = |number: u64, octets: Option<u64>| {
+            let [start, end] = [number, number + 1].map(|number| Time(number * 10 * SECOND));
+            let reached = octets.map(|number| Reached {
+                subject: Subject::VolumeChange { host: [10, 0, 0, 1].into(), median: number / 3 },
+                number,
+                flood: None,
+            });
+            let reached = reached.into_iter().collect();
+            Signal::Interval { start, end, reached, of_volumes: true }
+        };
+        let mut all = Followed::new(MOST);
+        let begin = all.mark(20, vec![interval(1, &[(1, 100)]), volume(1, Some(900))]);
+        assert_eq!(begin, [(1, Begins, 100, 20), (2, Begins, 900, 20)]);
+        // The same host with another median; neither kind ends the other.
+        assert_eq!(all.mark(30, vec![volume(2, Some(1_000)), interval(2, &[(1, 100)])]), []);
+        let next = all.mark(40, vec![interval(3, &[]), volume(3, Some(1_900))]);
+        assert_eq!(next, [(1, Ends, 100, 40), (2, Continues, 1_900, 40)]);
+        assert_eq!(all.mark(50, vec![interval(4, &[]), volume(4, None)]), [(2, Ends, 1_900, 50)]);
     }
 
     #[test]
@@ -623,7 +710,7 @@ mod tests {
         for at in 0..all.len() {
             let (before, after) = all.split_at(at);
             let last = |signals: &[Signal]| match signals.last() {
-                Some(Signal::Hits { time, .. } | Signal::Watched { time, .. }) => time.0 / SECOND,
+                Some(Signal::Hits { time, .. } | Signal::New { time, .. }) => time.0 / SECOND,
                 _ => 0,
             };
             let marks = [(last(before), before.to_vec()), (9_002, after.to_vec())];

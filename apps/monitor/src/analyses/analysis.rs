@@ -12,6 +12,7 @@ use ringtap_wire::{HashKey, PacketRecord};
 use serde::Serialize;
 
 use super::activity::Limits;
+use super::changes::{ChangeLimits, OwnNetworks};
 use super::scans::Suspects;
 use crate::alerts::Signal;
 use crate::times::Times;
@@ -41,6 +42,12 @@ pub struct Context {
     pub udp_scan_threshold: u32,
     /// Limits of a host in an interval.
     pub limits: Limits,
+    /// What is a change of the user's own hosts.
+    pub change_limits: ChangeLimits,
+    /// The interval in which changes are found, nanoseconds.
+    pub change_interval_ns: u64,
+    /// The user's own networks.
+    pub own_networks: OwnNetworks,
     /// Rows in each list.
     pub top: usize,
     /// The watched entries, if any.

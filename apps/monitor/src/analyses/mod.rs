@@ -13,6 +13,7 @@ pub(crate) mod activity;
 mod address;
 mod analysis;
 pub(crate) mod applications;
+pub(crate) mod changes;
 pub(crate) mod conversations;
 pub(crate) mod names;
 pub(crate) mod scans;
@@ -313,6 +314,8 @@ analyses! {
     tcp: tcp::TcpTable,
     /// The busiest hosts of each interval, by sketches.
     activity: activity::ActivityTable,
+    /// New devices, new server ports, and changed volumes.
+    changes: changes::ChangeTable,
     /// Hosts that reached watched entries.
     watch: watch::WatchTable,
 }

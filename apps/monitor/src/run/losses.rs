@@ -191,6 +191,11 @@ pub static LOSSES: &[Loss] = &[
          too many entries",
     )
     .remedy("remove the most common entries from the list"),
+    loss("hosts and ports without room", Section(|of| Some(of.changes.as_ref()?.ignored)))
+        .warning(
+            "{count} hosts, ports or volumes had no room among those that are compared with earlier ones",
+        )
+        .remedy("name fewer networks in --networks"),
 ];
 
 /// The name of packets in intervals without a row.

@@ -139,6 +139,10 @@ impl Outcome {
                 "watched entries, which are not in the state",
                 u64::from(app.watch.is_some() && has_packets),
             ),
+            (
+                "changes of own hosts, which are not in the state",
+                u64::from(app.change_limits.any() && has_packets),
+            ),
             ("origins of hosts, which are not in the state", u64::from(has_origins && has_packets)),
         ];
         lacks.extend(more);

@@ -21,7 +21,7 @@ pub struct Identity {
 
 /// The analyses that a state holds; activity is measured by sketches, and watched entries are found during a run.
 pub(crate) fn saved(on: Analyses) -> Analyses {
-    Analyses { activity: false, watch: false, ..on }
+    Analyses { activity: false, watch: false, changes: false, ..on }
 }
 
 /// What a state has, and older ones lack.

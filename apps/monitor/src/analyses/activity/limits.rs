@@ -102,7 +102,12 @@ pub struct UnknownLimit(pub String);
 
 impl fmt::Display for UnknownLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown alert {:?}: use dst-pps, dst-bps, src-peers or dst-peers", self.0)
+        write!(
+            f,
+            "unknown alert {:?}: use dst-pps, dst-bps, src-peers, dst-peers, new-device, new-server-port, volume-change or \
+             volume-floor",
+            self.0
+        )
     }
 }
 

@@ -104,7 +104,7 @@ impl ActivityMerger {
             && number < upto
         {
             let [start, end] = [number, number + 1].map(|number| Time(number.saturating_mul(ns)));
-            signals(Signal::Interval { start, end, reached: Vec::new() });
+            signals(Signal::Interval { start, end, reached: Vec::new(), of_volumes: false });
             self.unchecked = None;
         }
     }
@@ -118,7 +118,7 @@ impl ActivityMerger {
                 let (start, end) = (activity.start, activity.end);
                 let reached = self.limits.reached(&activity);
                 self.unchecked = (!reached.is_empty()).then_some(number + 1);
-                signals(Signal::Interval { start, end, reached });
+                signals(Signal::Interval { start, end, reached, of_volumes: false });
             }
             activity.cut(self.top);
             self.before = Some((number, sketches.senders));

@@ -403,7 +403,7 @@ impl WatchMerger {
             field: field.name(),
             flow,
         };
-        Signal::Watched { time: Time(time_ns), subject, number: *number }
+        Signal::New { time: Time(time_ns), subject, number: *number }
     }
 }
 
@@ -616,7 +616,7 @@ mod tests {
         assert_eq!((row.host, &row.label[..]), (IpAddr::from([10, 0, 0, 1]), "bad"));
         assert_eq!((row.first, row.last, row.field), (Time(30), Time(40), "dnsQueryName"));
         let changes = alerts.iter().map(|signal| match signal {
-            Signal::Watched { time, .. } => (*time, 0),
+            Signal::New { time, .. } => (*time, 0),
             Signal::Hits { time, hits, .. } => (*time, *hits),
             other => panic!("{other:?}"),
         });
@@ -732,7 +732,7 @@ mod tests {
                     table.on_tick(0).into_iter().for_each(|found| merger.merge(found));
                 }
                 merger.on_time(0, &mut |signal| match signal {
-                    Signal::Watched { time, number, .. } => found.push((time.0, number)),
+                    Signal::New { time, number, .. } => found.push((time.0, number)),
                     other => panic!("{other:?}"),
                 });
             }
@@ -753,8 +753,7 @@ mod tests {
         }
         let (section, signals) = merged(&list, vec![table]);
         let [.., last, hits] = &signals[..] else { panic!("{signals:?}") };
-        let Signal::Watched { subject: Subject::Watched { at_least, .. }, number, .. } = last
-        else {
+        let Signal::New { subject: Subject::Watched { at_least, .. }, number, .. } = last else {
             panic!("{last:?}")
         };
         assert_eq!((*at_least, *number), (true, ROWS as u64));
