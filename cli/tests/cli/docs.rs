@@ -196,7 +196,7 @@ fn prepare(net: &Net, folder: &Path, has_ndn: bool) {
     net.ip(Right, "link add eth1 type veth peer name eth2");
     net.ip(Right, "link set eth1 up");
     net.ip(Right, "link set eth2 up");
-    for name in ["a.pcap", "b.pcap", "trace.pcap"] {
+    for name in ["a.pcap", "b.pcap", "trace.pcap", "hour.pcap"] {
         fs::copy(office(), folder.join(name)).unwrap();
     }
     let zip = "gzip -c a.pcap > b.pcapng.gz";

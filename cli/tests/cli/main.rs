@@ -26,6 +26,7 @@ mod flag_table;
 mod flags;
 mod formats;
 mod generate;
+mod hour;
 mod inputs;
 mod interfaces;
 #[cfg(feature = "kafka")]
