@@ -935,8 +935,9 @@ fn kill_runs(kills: u32) -> (u64, u64) {
 
 #[test]
 fn killed_runs_leave_whole_rows_and_lines_and_replace_nothing() {
-    let (rows, lines) = kill_runs(12);
-    assert!(rows > 0 && lines > 0, "{rows} {lines}");
+    // On a busy machine all may be killed before their first row.
+    let has_any = (0..5).map(|_| kill_runs(12)).any(|(rows, lines)| rows > 0 && lines > 0);
+    assert!(has_any, "no rows, or no lines");
 }
 
 #[test]
