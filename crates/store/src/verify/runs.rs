@@ -32,6 +32,8 @@ struct Open {
     /// Its counts at the last file, and the time of that.
     counts: Counts,
     counted: u64,
+    /// Where its complete files of records end.
+    written: u64,
 }
 
 impl Runs {
@@ -56,6 +58,10 @@ impl Runs {
                     let counts = file.so_far.clone().unwrap_or_default();
                     losses(&self.probe, open, &counts, line.time, gaps);
                     (open.counts, open.counted) = (counts, line.time);
+                    let last =
+                        file.sums.as_ref().and_then(|sums| sums.intervals().keys().next_back());
+                    let end = last.map_or(0, |last| last.saturating_add(file.interval));
+                    open.written = open.written.max(end);
                 }
             }
             What::End(counts) => {
@@ -85,7 +91,8 @@ impl Runs {
             gaps.push(gap.interval(Some([ended, begin])));
         }
         let (rows, counts) = (BTreeMap::new(), Counts::default());
-        self.open = Some(Open { start: start.clone(), begin, rows, counts, counted: begin });
+        let (start, counted, written) = (start.clone(), begin, begin);
+        self.open = Some(Open { start, begin, rows, counts, counted, written });
     }
 
     /// A run whose process ended early.
@@ -93,7 +100,9 @@ impl Runs {
         let text =
             format!("process {} ended early: what it had not written is lost", open.start.process);
         let gap = Gap::new(&self.probe, GapKind::RunEndedEarly, text);
-        gaps.push(gap.interval(Some([open.begin, until])));
+        // Times in captures are others than those of the run.
+        let from = if open.start.live { open.written.min(until) } else { open.begin };
+        gaps.push(gap.interval(Some([from, until])));
     }
 
     /// A run that has ended by itself.
