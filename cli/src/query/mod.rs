@@ -53,6 +53,11 @@ pub(crate) fn run(args: &QueryArgs) -> anyhow::Result<ExitCode> {
     {
         return usage("--from is not before --to".into());
     }
+    if window[0].is_some_and(|from| from > now) {
+        return usage(
+            "--from is in the future: of another day it needs the date, 2026-11-26T10:02".into(),
+        );
+    }
     let compares = question.as_ref().is_some_and(Question::compares);
     let window_before = match (args.with, window) {
         (None, _) if compares => return usage("compare needs --with, such as --with -1d".into()),

@@ -162,14 +162,15 @@ for row in filter(FILTERS["failed"], flows):
 failed = [[*key, len(hosts), len(set(hosts)), min(hosts)] for key, hosts in failed.items()]
 answers["failed"] = sorted(failed, key=lambda row: (-row[2], *row[:2]))[:10]
 
-asked = Counter()
+asked, ends = Counter(), []
 for event in events:
     if event["event"] == "dns" and event["dnsKind"] == "query":
         for name in event.get("dnsQueryName", []):
-            name = name.lower()
-            if name == "com" or name.endswith(".com"):
-                asked[address(event, "source"), name] += 1
-answers["who asked com"] = [[*key, count] for key, count in sorted(asked.items(), key=lambda item: (-item[1], item[0]))[:10]]
+            asked[address(event, "source"), name.lower()] += 1
+            ends.append(name.lower().rsplit(".", 1)[-1])
+end = next(filter(str.isalpha, ends), "com")
+asked = {key: count for key, count in asked.items() if f".{key[1]}".endswith(f".{end}")}
+answers[f"who asked {end}"] = [[*key, count] for key, count in sorted(asked.items(), key=lambda item: (-item[1], item[0]))[:10]]
 
 long = defaultdict(lambda: [2**63, 0, 0, 0])
 for row in flows:
