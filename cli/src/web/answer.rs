@@ -264,7 +264,6 @@ fn cell(view: &View, value: &Value, of: As) -> Cell {
         (As::Name, _) => name_cell(view, &text),
         (As::Time, _) => view.time_text(&text).into(),
         (As::Seconds, _) => format!("{text} s").into(),
-        (As::Plain(_), Some(number)) => Cell::about(number, number.to_string()),
         _ => text.into(),
     }
 }

@@ -15,9 +15,9 @@ use super::history::History;
 use super::notes::Notes;
 use super::now::Now;
 use super::pace::SECOND_NS;
-use super::sources::{Clock, Sources};
+use super::sources::{Clock, Sources, ns_of};
 use super::stored::{Known, Stored};
-use super::tables::{self, Kind};
+use super::tables::{self, Kind, Times};
 use super::view::{View, of_one};
 use crate::query::helper::Ask;
 
@@ -37,7 +37,19 @@ pub(super) struct Shown<'a> {
     pub(super) stored: Option<&'a Stored>,
 }
 
+/// An answer of the store.
+pub(super) struct FromStore {
+    pub(super) answer: Arc<Answer>,
+    /// Its end, milliseconds since 1970.
+    to: i64,
+    /// The times of the rows in memory to add.
+    pub(super) memory: Option<Times>,
+    /// Whether the store is still asked: then the answer is about the window before.
+    is_asked: bool,
+}
+
 /// The rows of a table, as far as they are known.
+#[derive(Default)]
 pub(super) struct Rows {
     pub(super) answer: Answer,
     /// The number of all rows, if it is known.
@@ -46,6 +58,8 @@ pub(super) struct Rows {
     pub(super) notes: Vec<String>,
     /// Whether the store has still to answer.
     pub(super) is_asked: bool,
+    /// Whether it cannot.
+    pub(super) is_failed: bool,
 }
 
 impl Shown<'_> {
@@ -131,11 +145,11 @@ impl Shown<'_> {
         let mut notes: Vec<_> = gap(view, sources).into_iter().collect();
         if !kind.fits(view) {
             notes.push("Choose a host or a network.".into());
-            return Rows { answer: Answer::default(), all: None, notes, is_asked: false };
+            return Rows { notes, ..Rows::default() };
         }
         let from_memory = |notes| {
             let (answer, all) = kind.rows(self.flows, view, sources.memory);
-            Rows { answer, all: Some(all), notes, is_asked: false }
+            Rows { answer, all: Some(all), notes, ..Rows::default() }
         };
         let Some((stored, window)) = self.stored.zip(sources.stored) else {
             let missing =
@@ -143,10 +157,10 @@ impl Shown<'_> {
             notes.extend(missing);
             return from_memory(notes);
         };
-        let adds = kind.sums(view).filter(|_| sources.has_memory);
-        if sources.has_memory && adds.is_none() && !kind.needs_store() {
+        let adds = kind.sums(view);
+        if sources.has_memory && kind.is_latest() {
             let from = view.local(sources.memory.slices.0);
-            notes.push(format!("Earlier ones than {from}: choose a time until then."));
+            notes.push(format!("Those since {from}: for earlier ones choose an end before it."));
             return from_memory(notes);
         }
         let rows = if adds.is_some() { tables::MOST as u64 } else { most };
@@ -159,16 +173,20 @@ impl Shown<'_> {
             }),
             rows,
         };
-        if adds.is_none() && sources.has_memory {
-            let until = view.local(window[1].unsigned_abs().saturating_mul(1_000_000));
-            notes.push(format!("Until {until}, where the last complete file of the store ends."));
-        }
-        let (answer, is_asked) = match self.known(stored, &ask, sources) {
+        let FromStore { answer, to, memory, is_asked } = match self.known(stored, &ask, sources) {
             Ok(known) => known,
             Err(error) => {
                 let is_asked = error.is_none();
-                notes.push(error.map_or_else(|| ASKING.into(), |error| error.to_string()));
-                return Rows { answer: Answer::default(), all: None, notes, is_asked };
+                notes.push(error.as_deref().unwrap_or(ASKING).to_owned());
+                let mut rows = match sources.in_memory().filter(|_| adds.is_some()) {
+                    Some(memory) => {
+                        notes.push(format!("Only flows since {}.", view.local(memory.slices.0)));
+                        from_memory(notes)
+                    }
+                    None => Rows { notes, ..Rows::default() },
+                };
+                (rows.is_asked, rows.is_failed) = (is_asked, !is_asked);
+                return rows;
             }
         };
         if is_asked {
@@ -176,10 +194,16 @@ impl Shown<'_> {
         }
         let mut answer = Arc::unwrap_or_clone(answer);
         let Some((keys, by)) = adds else {
+            if sources.has_memory {
+                let until = view.local(ns_of(to));
+                notes.push(format!(
+                    "Until {until}, where the last complete file of the store ends."
+                ));
+            }
             let all = (answer.rows.len() < rows as usize).then_some(answer.rows.len());
-            return Rows { answer, all, notes, is_asked };
+            return Rows { answer, all, notes, is_asked, is_failed: false };
         };
-        let (memory, _) = kind.rows(self.flows, view, sources.memory);
+        let memory = memory.map(|memory| kind.rows(self.flows, view, memory).0).unwrap_or_default();
         let is_whole = answer.rows.len() < tables::MOST && memory.rows.len() < tables::MOST;
         if !is_whole {
             notes.push(format!("Of the largest {} rows of the store.", count(rows)));
@@ -187,23 +211,27 @@ impl Shown<'_> {
         answer.add(&memory, keys);
         answer.sort(by, keys);
         let all = is_whole.then_some(answer.rows.len());
-        Rows { answer, all, notes, is_asked }
+        Rows { answer, all, notes, is_asked, is_failed: false }
     }
 
-    /// What the store has answered, and whether it is still asked: then the answer is that of a window which begins a step
-    /// earlier. The error is that of the store; none if there is no answer yet.
+    /// What the store has answered. The error is that of the store; none if there is no answer yet.
     fn known(
         &self,
         stored: &Stored,
         ask: &Ask,
         sources: &Sources,
-    ) -> Result<(Arc<Answer>, bool), Option<Arc<str>>> {
+    ) -> Result<FromStore, Option<Arc<str>>> {
         match stored.know(ask, self.now.elapsed.as_secs()) {
-            Known::Answered(answer) => Ok((answer, false)),
+            Known::Answered(answer) => {
+                let to = sources.stored.map_or(0, |window| window[1]);
+                Ok(FromStore { answer, to, memory: sources.in_memory(), is_asked: false })
+            }
             Known::Failed(error) => Err(Some(error)),
             Known::Asked => {
-                let step_ms = (sources.step_s * 1_000).cast_signed();
-                stored.earlier(ask, step_ms).map(|answer| (answer, true)).ok_or(None)
+                let earlier = stored.earlier(ask, |window| sources.may_be(window));
+                let (answer, window) = earlier.ok_or(None)?;
+                let memory = sources.in_memory_since(self.flows, window);
+                Ok(FromStore { answer, to: window[1], memory, is_asked: true })
             }
         }
     }
@@ -213,10 +241,11 @@ impl Shown<'_> {
         let stored = self.stored?;
         let time = |ns: u64| Time(ns).to_string();
         // The rows of tables that are not added up are of the store alone, or of memory.
-        let ns = |ms: i64| ms.unsigned_abs().saturating_mul(1_000_000);
         let [from_ns, until_ns] = match sources.stored {
-            Some(window) if kind.needs_store() || !sources.has_memory => window.map(ns),
-            Some(_) if kind.sums(view).is_none() => [sources.memory.ended.0, sources.until_ns],
+            Some(_) if sources.has_memory && kind.is_latest() => {
+                [sources.memory.ended.0, sources.until_ns]
+            }
+            Some(window) if kind.sums(view).is_none() => window.map(ns_of),
             _ => [sources.from_ns, sources.until_ns],
         };
         let (from, to) = (time(from_ns), time(until_ns));
@@ -366,14 +395,15 @@ impl Shown<'_> {
             packets += more[1];
             octets += more[2];
         };
-        if sources.has_memory {
-            for slice in self.flows.slices(view, sources.memory.slices) {
+        let (stored, memory) = self.packets(view, sources);
+        if let Some(memory) = memory {
+            for slice in self.flows.slices(view, memory.slices) {
                 let row = slice.row;
                 let all = |numbers: [u64; 2]| numbers[0].saturating_add(numbers[1]);
                 add([u64::from(row.is_first()), all(row.packets), all(row.octets)]);
             }
         }
-        if let Ok((answer, _)) = self.timeline(view, sources) {
+        if let Some(answer) = stored {
             let begin_s = sources.from_ns / SECOND_NS / sources.step_s * sources.step_s;
             let is_shown = |row: &&Vec<_>| answer.time_s(row, "time") >= Some(begin_s);
             for row in answer.rows.iter().filter(is_shown) {
@@ -421,12 +451,20 @@ impl Shown<'_> {
         page.line(&line);
     }
 
-    /// The packets of a view in the store by time, as [`Self::known`]. Some may be of the step before the view.
-    pub(super) fn timeline(
+    /// The packets of a view in the store by time, if they are known, and the times of those in memory. Some may be of steps
+    /// before the view.
+    pub(super) fn packets(
         &self,
         view: &View,
         sources: &Sources,
-    ) -> Result<(Arc<Answer>, bool), Option<Arc<str>>> {
+    ) -> (Option<Arc<Answer>>, Option<Times>) {
+        match self.timeline(view, sources) {
+            Ok(FromStore { answer, memory, .. }) => (Some(answer), memory),
+            Err(_) => (None, sources.in_memory()),
+        }
+    }
+
+    fn timeline(&self, view: &View, sources: &Sources) -> Result<FromStore, Option<Arc<str>>> {
         let (stored, window) = self.stored.zip(sources.stored).ok_or(None)?;
         let filter = view.filter();
         let filter = if filter.is_empty() { filter } else { format!(" where {filter}") };

@@ -295,7 +295,7 @@ impl Web {
             let all: Vec<_> = tables::KINDS.iter().map(|kind| kind.word).collect();
             return Reply::missing(&format!("the tables are {}", all.join(", ")));
         };
-        let view = match View::parse(query) {
+        let view = match view::known_alone(query).and_then(|()| View::parse(query)) {
             Ok(view) => view,
             Err(error) => return Reply::None("400 Bad Request", format!("{error}\n")),
         };
@@ -303,11 +303,9 @@ impl Web {
         let sources = shown.sources(&view);
         let mut rows = shown.rows(&view, kind, &sources);
         if is_csv {
-            if rows.is_asked {
-                return Reply::None(
-                    "503 Service Unavailable",
-                    "asking the store: try again\n".into(),
-                );
+            if rows.is_asked || rows.is_failed {
+                let why = rows.notes.join("\n");
+                return Reply::None("503 Service Unavailable", format!("{why}\ntry again\n"));
             }
             let body = rows.answer.table(&view, view.rows).csv().into_bytes();
             return Reply::File { name: "view.csv", kind: CSV, body };
@@ -319,7 +317,11 @@ impl Web {
             "filter": view.filter(),
             "from": time(sources.from_ns),
             "until": time(sources.until_ns),
-            "state": if rows.is_asked { "asking" } else { "complete" },
+            "state": match rows {
+                _ if rows.is_asked => "asking",
+                _ if rows.is_failed => "failed",
+                _ => "complete",
+            },
             "notes": rows.notes,
             "rows": rows.answer.objects(),
         });

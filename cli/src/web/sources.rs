@@ -23,6 +23,7 @@ const STEPS: u64 = 120;
 /// Views of the present that the store answers begin at a multiple of this, and of a part in [`STEPS`] of their length, so
 /// that questions stay the same for a while.
 const MINUTE_S: u64 = 60;
+const MS_NS: u64 = 1_000_000;
 
 /// The sources of a view.
 #[derive(Debug)]
@@ -39,6 +40,10 @@ pub(super) struct Sources {
     pub(super) memory: Times,
     /// The time of which rows are in neither, nanoseconds.
     pub(super) gap: Option<[u64; 2]>,
+    /// Whether it moves on with the present.
+    slides: bool,
+    /// At multiples of this, nanoseconds, the store may end and memory begin; memory is complete from the second time on.
+    joints: [u64; 2],
 }
 
 /// The times of a page, seconds since 1970.
@@ -76,6 +81,8 @@ impl Sources {
             has_memory: true,
             memory,
             gap: None,
+            slides: view.from.is_none() && is_live,
+            joints: [u64::MAX; 2],
         };
         let kept_s = begin_s.max(flows.complete_after_ns.div_ceil(SECOND_NS));
         let Some(files) = files.filter(|_| from_s < kept_s) else { return own };
@@ -107,8 +114,44 @@ impl Sources {
             has_memory,
             memory,
             gap: (gap_s[0] < gap_s[1]).then(|| gap_s.map(ns)),
+            joints: [joint_s, kept_s].map(ns),
+            ..own
         }
     }
+
+    /// The times of rows in memory.
+    pub(super) fn in_memory(&self) -> Option<Times> {
+        self.has_memory.then_some(self.memory)
+    }
+
+    /// Whether the store's answer about another window, milliseconds, may stand for its own until that is known: it ends where
+    /// memory may begin, and begins at the same time or, if the view moves on, a little earlier.
+    pub(super) fn may_be(&self, [from, to]: [i64; 2]) -> bool {
+        let Some([own_from, own_to]) = self.stored else { return false };
+        let [joint_ns, kept_ns] = self.joints;
+        let (ended_ms, moved_ms) = (own_to - to, own_from - from);
+        let joint_ms = (joint_ns / MS_NS).cast_signed();
+        let ends = ended_ms == 0
+            || (1..=2 * joint_ms).contains(&ended_ms) && to % joint_ms == 0 && ns_of(to) >= kept_ns;
+        let step_ms = (self.step_s * 1_000).cast_signed();
+        let begins = moved_ms == 0 || self.slides && (0..=step_ms + ended_ms).contains(&moved_ms);
+        ends && begins
+    }
+
+    /// The times of rows in memory if the store has answered about this window, for which [`Self::may_be`] is true.
+    pub(super) fn in_memory_since(&self, flows: &Flows, [_, to]: [i64; 2]) -> Option<Times> {
+        if self.stored.is_some_and(|own| own[1] == to) {
+            return self.in_memory();
+        }
+        let (from_ns, until_ns) = (ns_of(to), self.memory.ended.1);
+        let slices = flows.slices_in(from_ns, until_ns);
+        Some(Times { ended: (from_ns, until_ns), slices, begun_ns: from_ns, ..self.memory })
+    }
+}
+
+/// A time of the store, nanoseconds.
+pub(super) fn ns_of(ms: i64) -> u64 {
+    ms.max(0).unsigned_abs().saturating_mul(MS_NS)
 }
 
 #[cfg(test)]
@@ -140,6 +183,35 @@ mod tests {
         assert_eq!(sources("span=1h", 9_000), (store, Some(9_600), None));
         assert_eq!(sources("from=500&until=800", 0), (Some([500, 800]), None, None));
         assert_eq!(sources("from=500&until=2000", 0), (Some([500, 2_000]), None, None));
+    }
+
+    #[test]
+    fn an_answer_about_the_window_before_may_stand_for_a_view_that_moves_on() {
+        let (mut flows, _) = Flows::new(10 * SECOND_NS, 1);
+        flows.complete_after_ns = 9_200 * SECOND_NS;
+        let files = Some(Files { rotate_s: 300, joint_s: 300 });
+        let clock = Clock { present_s: 10_000, begin_s: 1_000, files };
+        let of = |query: &str| Sources::new(&View::parse(query).unwrap(), &flows, clock);
+        let may_be = |query: &str, window: [i64; 2]| of(query).may_be(window.map(|s| s * 1_000));
+        // Its own is from 6,360 until 9,600.
+        for (window, expected) in [
+            ([6_300, 9_600], true),
+            ([6_000, 9_300], true),
+            ([6_360, 9_600], true),
+            ([3_000, 9_600], false),
+            ([6_420, 9_600], false),
+            ([5_700, 9_000], false),
+            ([6_360, 9_587], false),
+        ] {
+            assert_eq!(may_be("span=1h", window), expected, "{window:?}");
+        }
+        let own = of("span=1h");
+        let memory = own.in_memory_since(&flows, [6_000_000, 9_300_000]).unwrap();
+        assert_eq!((memory.ended.0, memory.begun_ns), (9_300 * SECOND_NS, 9_300 * SECOND_NS));
+        // One with a fixed begin does not move.
+        assert!(!may_be("from=6360&until=9700", [6_300, 9_600]));
+        assert!(may_be("from=6360&until=9700", [6_360, 9_300]));
+        assert!(!of("").may_be([9_400_000, 9_600_000]));
     }
 
     #[test]

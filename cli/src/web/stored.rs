@@ -19,7 +19,7 @@ const MOST_BYTES: usize = 16 << 20;
 /// A question that no view has wanted for so many seconds is not asked.
 const WANTED_S: u64 = 15;
 /// Seconds after which a question that failed is asked again.
-const RETRY_S: u64 = 60;
+const RETRY_S: u64 = 30;
 
 /// What is known of a question.
 #[derive(Clone, Debug)]
@@ -124,22 +124,27 @@ impl Stored {
         Known::Asked
     }
 
-    /// The answer to the same question about a window with the same end that begins at most `step_ms` earlier, if it is known:
-    /// views of the present ask about one after another.
-    pub(super) fn earlier(&self, ask: &Ask, step_ms: i64) -> Option<Arc<Answer>> {
-        let [from, to] = ask.window;
-        let is_before = |other: &Ask| {
-            let begin = from.map(|from| from.saturating_sub(step_ms)) <= other.window[0];
-            let is_near = begin && other.window[0] <= from && other.window[1] == to;
-            is_near && (&other.question, other.rows) == (&ask.question, ask.rows)
-        };
+    /// The answer to the same question about the latest other window that fits, and that window, if it is known: views of the
+    /// present ask about one after another.
+    pub(super) fn earlier(
+        &self,
+        ask: &Ask,
+        fits: impl Fn([i64; 2]) -> bool,
+    ) -> Option<(Arc<Answer>, [i64; 2])> {
         let asked = self.asked.borrow();
-        let known = asked.entries.iter().filter(|(other, _)| is_before(other));
-        let known = known.filter_map(|(other, entry)| match &entry.known {
-            Known::Answered(answer) => Some((other.window[0], answer)),
-            _ => None,
+        let known = asked.entries.iter().filter_map(|(other, entry)| {
+            let is_same = (&other.question, other.rows) == (&ask.question, ask.rows);
+            match (&entry.known, other.window) {
+                (Known::Answered(answer), [Some(from), Some(to)])
+                    if is_same && fits([from, to]) =>
+                {
+                    Some((answer, [from, to]))
+                }
+                _ => None,
+            }
         });
-        known.max_by_key(|(from, _)| *from).map(|(_, answer)| Arc::clone(answer))
+        let latest = known.max_by_key(|(_, [from, to])| (*to, *from));
+        latest.map(|(answer, window)| (Arc::clone(answer), window))
     }
 
     /// Takes the answers that have arrived, and asks the next question. Returns whether there is an answer.
@@ -294,12 +299,14 @@ mod tests {
             send(&mut its, &Reply::Answer(answer));
             while !stored.turn(100) {}
         }
-        let earlier = |from, to| stored.earlier(&of(from, to), 10)?.rows[0][0].as_u64();
-        assert_eq!(earlier(65, 90), Some(3));
-        assert_eq!(earlier(59, 90), Some(2));
-        assert_eq!(earlier(75, 90), None, "too much earlier, as a longer span");
-        assert_eq!(earlier(60, 100), None, "of another end");
-        assert!(stored.earlier(&Ask { window: of(65, 90).window, ..ask(2) }, 10).is_none());
+        let earlier = |fits: &dyn Fn([i64; 2]) -> bool| {
+            let (answer, window) = stored.earlier(&of(65, 130), fits)?;
+            Some((answer.rows[0][0].as_u64()?, window))
+        };
+        assert_eq!(earlier(&|_| true), Some((4, [60, 120])));
+        assert_eq!(earlier(&|[_, to]| to == 90), Some((3, [60, 90])));
+        assert_eq!(earlier(&|[from, _]| from > 70), None);
+        assert!(stored.earlier(&Ask { window: of(65, 130).window, ..ask(2) }, |_| true).is_none());
     }
 
     #[test]

@@ -92,6 +92,11 @@ impl Kind {
         }
     }
 
+    /// Whether it has the latest flows first.
+    pub(super) fn is_latest(&self) -> bool {
+        matches!(self.of, Of::Flows)
+    }
+
     /// Whether the store alone has it.
     pub(super) fn needs_store(&self) -> bool {
         matches!(self.of, Of::Compare)

@@ -91,6 +91,7 @@ impl View {
         }
         match (view.from, view.until) {
             (Some(from), Some(until)) if from >= until => Err("from is not before until".into()),
+            (Some(from), _) if is_ahead(from) => Err(format!("from is in the future: {AHEAD}")),
             _ => Ok(view),
         }
     }
@@ -101,9 +102,8 @@ impl View {
         for (name, value) in zone_first(query) {
             let _ = view.set(name, value.trim());
         }
-        if view.until.is_some_and(|until| view.from.is_some_and(|from| from >= until)) {
-            view.from = None;
-        }
+        let is_wrong = |from: u64| view.until.is_some_and(|until| from >= until) || is_ahead(from);
+        view.from = view.from.filter(|from| !is_wrong(*from));
         view
     }
 
@@ -262,6 +262,26 @@ impl View {
 
 /// The application of flows without a label.
 pub(super) const UNKNOWN: &str = "unknown";
+
+/// How to name an earlier day.
+const AHEAD: &str = "of another day it needs the date, 2026-11-26T10:02";
+
+/// Whether a time is in the future, by more than clocks differ.
+fn is_ahead(seconds: u64) -> bool {
+    seconds > moment::now().max(0).unsigned_abs() / 1_000 + 60
+}
+
+/// The names of parameters.
+const NAMES: [&str; 11] =
+    ["host", "port", "application", "name", "from", "span", "until", "table", "by", "rows", "zone"];
+
+/// Refuses a query with other parameters.
+pub(super) fn known_alone(query: &str) -> Result<(), String> {
+    let unknown = pairs(query).find(|(name, _)| !name.is_empty() && !NAMES.contains(name));
+    unknown.map_or(Ok(()), |(name, _)| {
+        Err(format!("unknown parameter {name}: use {}", NAMES.join(", ")))
+    })
+}
 
 /// The forms of a time.
 const TIME: &str = "2026-11-26T10:02, -1h, or seconds since 1970";
@@ -427,9 +447,17 @@ mod tests {
             ("by=x", "by=\"x\": use octets, packets or flows"),
             ("zone=x", "zone=\"x\": use minutes ahead of UTC"),
             ("from=20&until=20", "from is not before until"),
+            (
+                "from=99999999999",
+                "from is in the future: of another day it needs the date, 2026-11-26T10:02",
+            ),
         ] {
             assert_eq!(View::parse(query).unwrap_err(), expected);
         }
+        assert!(known_alone("host=1&&from=2").is_ok() && known_alone("").is_ok());
+        assert!(
+            known_alone("form=2").unwrap_err().starts_with("unknown parameter form: use host, ")
+        );
         let long = format!("name={}", "x".repeat(TEXT + 1));
         assert_eq!(View::parse(&long).unwrap_err(), "name has more than 256 bytes");
     }
