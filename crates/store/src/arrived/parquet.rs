@@ -49,8 +49,11 @@ pub(super) fn read(file: File, rows: &mut Rows<'_>) -> Result<(), ArrivedError> 
             for _ in 0..loaded {
                 number += 1;
                 // Also behind an error, so that all columns are at the next row.
-                let added = cells.iter_mut().map(|own| own.next(&mut rows.row));
-                let added = added.fold(Ok(()), |all, one| all.and(one));
+                let mut added = Ok(());
+                for own in &mut cells {
+                    let one = own.next(&mut rows.row);
+                    added = added.and(one);
+                }
                 rows.end_row(number, added, is_whole);
             }
         }
@@ -160,8 +163,11 @@ impl Cells {
     /// Reads the next batch; returns the number of its rows.
     fn load(&mut self) -> Result<usize, ParquetError> {
         let Self { values: Values { ints, longs, texts }, definitions, repetitions, .. } = self;
-        (ints.clear(), longs.clear(), texts.clear());
-        (definitions.clear(), repetitions.clear());
+        ints.clear();
+        longs.clear();
+        texts.clear();
+        definitions.clear();
+        repetitions.clear();
         (self.next_value, self.next_place) = (0, 0);
         let definitions = (self.defined > 0).then_some(definitions);
         let repetitions = (self.lists > 0).then_some(repetitions);
