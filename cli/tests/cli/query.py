@@ -46,7 +46,7 @@ def pairs(row):
 def ports(row):
     source, destination = row.get("sourceTransportPort", 0), row.get("destinationTransportPort", 0)
     # The first packet may be an answer, unless the begin of the connection was seen.
-    rank = [sum(port >= first for first in (1024, 32768)) for port in (source, destination)]
+    rank = [sum(port >= first for first in (1024, 32768)) if port else 3 for port in (source, destination)]
     is_source = row["biflowDirection"] == 0 and rank[0] < rank[1]
     port = source if is_source else destination
     return [((row["protocolIdentifier"], port), *both(row))] if port else []

@@ -51,12 +51,14 @@ impl FlowKey {
     /// The side that serves, whose port a flow counts for: 0 is the source, 1 the destination.
     ///
     /// It is the destination if the begin of the connection was seen (`is_begin_known`). Otherwise the first packet may be
-    /// an answer, and the side with the port of the lower class serves: below 1,024, below 32,768, from there on. Of equal
-    /// classes it is the destination, too.
+    /// an answer, and the side with the port of the lower class serves: below 1,024, below 32,768, from there on, none (0). Of
+    /// equal classes it is the destination, too.
     #[inline]
     pub fn server_side(&self, is_begin_known: bool) -> usize {
-        let class =
-            |port: u16| u8::from(port >= FIRST_USER_PORT) + u8::from(port >= FIRST_DYNAMIC_PORT);
+        let class = |port: u16| match port {
+            0 => 3,
+            _ => u8::from(port >= FIRST_USER_PORT) + u8::from(port >= FIRST_DYNAMIC_PORT),
+        };
         usize::from(is_begin_known || class(self.src_port) >= class(self.dst_port))
     }
 
@@ -150,6 +152,11 @@ mod tests {
             (123, 123, 1),
             (1_023, 1_024, 0),
             (32_767, 32_768, 0),
+            (0, 5_000, 1),
+            (5_000, 0, 0),
+            (0, 65_535, 1),
+            (65_535, 0, 0),
+            (0, 0, 1),
         ] {
             assert_eq!(side(source, destination, false), guess, "{source} {destination}");
             assert_eq!(side(source, destination, true), 1);

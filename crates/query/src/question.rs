@@ -74,8 +74,9 @@ enum Counts {
 macro_rules! server_port {
     () => {
         "CASE WHEN biflowDirection = 0 \
-         AND (sourceTransportPort >= 1024)::TINYINT + (sourceTransportPort >= 32768)::TINYINT \
-         < (destinationTransportPort >= 1024)::TINYINT + (destinationTransportPort >= 32768)::TINYINT \
+         AND sourceTransportPort > 0 AND (destinationTransportPort = 0 \
+         OR (sourceTransportPort >= 1024)::TINYINT + (sourceTransportPort >= 32768)::TINYINT \
+         < (destinationTransportPort >= 1024)::TINYINT + (destinationTransportPort >= 32768)::TINYINT) \
          THEN sourceTransportPort ELSE destinationTransportPort END"
     };
 }

@@ -60,7 +60,8 @@ impl Servers {
             let FlowKey { src_port, dst_port, .. } = record.key;
             let class = |port| [1_024, 32_768].iter().filter(|first| port >= **first).count();
             let is_guess = record.initiator == Initiator::FirstPacket;
-            let is_source = is_guess && class(src_port) < class(dst_port);
+            let is_lower = dst_port == 0 || src_port > 0 && class(src_port) < class(dst_port);
+            let is_source = is_guess && is_lower;
             let port = if is_source { src_port } else { dst_port };
             let times = (record.first_ns, record.last_ns, port);
             all.0.entry(record.key.min(record.key.reversed())).or_default().push(times);

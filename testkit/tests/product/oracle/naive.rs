@@ -354,12 +354,13 @@ fn udp_scans(plan: &Plan, records: &[FlowRecord]) -> Scans {
 }
 
 /// The server port of a flow: of the side that was asked, if the begin of the connection was seen; otherwise the one of a
-/// lower class, or the destination's.
+/// lower class, or the destination's; 0 is none.
 fn server_port(record: &FlowRecord) -> u16 {
     let FlowKey { src_port, dst_port, .. } = record.key;
     let class = |port| [1_024, 32_768].iter().filter(|first| port >= **first).count();
     match record.initiator {
-        Initiator::FirstPacket if class(src_port) < class(dst_port) => src_port,
+        Initiator::FirstPacket if dst_port == 0 => src_port,
+        Initiator::FirstPacket if src_port > 0 && class(src_port) < class(dst_port) => src_port,
         _ => dst_port,
     }
 }
