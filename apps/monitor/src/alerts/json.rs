@@ -115,7 +115,7 @@ impl<'a> Fields<'a> {
             Subject::NewServerPort { host, services } => {
                 Self { host: Some(*host), services: Some(services), ..none }
             }
-            Subject::VolumeChange { host, median } => {
+            Subject::VolumeChange { host, median, .. } => {
                 Self { host: Some(*host), median: Some(*median), ..none }
             }
             Subject::Watched { host, hosts, hits, at_least, entry, label, field, flow, .. } => {
@@ -224,7 +224,7 @@ mod tests {
         let port = alert(AlertState::Begins, subject, 1, None);
         let fields = "\"kind\":\"new_server_port\",\"host\":\"10.0.0.2\",\"services\":[\"8080/tcp\"],\"number\":1,";
         assert!(port.contains(fields), "{port}");
-        let volume = Subject::VolumeChange { host: target, median: 7 };
+        let volume = Subject::VolumeChange { host: target, median: 7, interval_ns: 60_000_000_000 };
         let volume = alert(AlertState::Begins, volume, 90, None);
         let fields = "\"kind\":\"volume_change\",\"host\":\"10.0.0.2\",\"median\":7,\"number\":90,";
         assert!(volume.contains(fields), "{volume}");

@@ -45,7 +45,7 @@ pub struct Alert {
     /// What it is about.
     pub subject: Subject,
     /// Its size at that time: failed ports or targets, hosts sent to, packets a second of a flood, hosts that reached a
-    /// watched entry, new ports, octets of an interval.
+    /// watched entry or new ports since it began, octets of an interval.
     /// When it is withdrawn, the last size before.
     pub number: u64,
     /// Details of a flood.
@@ -154,6 +154,8 @@ pub enum Subject {
         host: IpAddr,
         /// Octets of the median of its intervals before.
         median: u64,
+        /// The length of an interval, nanoseconds.
+        interval_ns: u64,
     },
 }
 
@@ -426,8 +428,6 @@ pub enum Signal {
         time: Time,
         /// What it is.
         subject: Subject,
-        /// All hosts that reached the entry, or all new ports of the host so far.
-        number: u64,
     },
     /// Packets or messages of a watched entry in a second.
     Hits {

@@ -7,7 +7,6 @@
 //!
 //! Both parts follow their own alerts, so what is suppressed neither begins nor continues what is reported.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use serde::Serialize;
 use super::allow::{AllowList, AllowRule};
 use super::scans::ScanLimits;
 use super::tracker::Tracker;
-use super::{Alert, AlertKind, Emit, Grown, Signal, Subject};
+use super::{Alert, AlertKind, Emit, Signal};
 use crate::time::Time;
 
 /// Alerts that a rule suppressed.
@@ -50,8 +49,6 @@ pub(crate) struct Alerts {
     suppressed: Tracker,
     /// Suppressed alerts by rule.
     counts: Vec<u64>,
-    /// Hosts of watched entries and new ports that are not reported: fewer than all that are new.
-    others: BTreeMap<Grown, u64>,
     /// A flow that an alert is about ends this long after its packet, at most.
     longest_ns: Option<u64>,
 }
@@ -67,7 +64,7 @@ impl Alerts {
         let tracker = || Tracker::new(limits, bytes);
         let counts = vec![0; allow.rules().len()];
         let (reported, suppressed) = (tracker(), tracker());
-        Self { allow, reported, suppressed, counts, others: BTreeMap::new(), longest_ns }
+        Self { allow, reported, suppressed, counts, longest_ns }
     }
 
     /// Alerts without room, which are not reported.
@@ -128,31 +125,14 @@ impl Alerts {
                     self.part(is_allowed, emit, |tracker, emit| tracker.take(signal, emit));
                 }
             }
-            Signal::New { time, subject, number } => self.grow(time, subject, number, emit),
+            Signal::New { time, ref subject } => {
+                let is_allowed = self.is_allowed(subject.host(), subject.kind(), time);
+                self.part(is_allowed, emit, |tracker, emit| tracker.take(signal, emit));
+            }
             Signal::NoScan(_) | Signal::Hits { .. } => {
                 self.parts(emit, |tracker, emit| tracker.take(signal.clone(), emit));
             }
         }
-    }
-
-    /// Something is new: each part counts its own.
-    fn grow(&mut self, time: Time, subject: Subject, number: u64, emit: Emit<'_>) {
-        let is_allowed = self.is_allowed(subject.host(), subject.kind(), time);
-        let grown = subject.grown();
-        let others = self.others.get_mut(&grown);
-        let number = match (is_allowed, others) {
-            (true, Some(own)) => {
-                *own += 1;
-                *own
-            }
-            (true, None) => {
-                self.others.insert(grown, 1);
-                1
-            }
-            (false, others) => number - others.map_or(0, |others| *others),
-        };
-        let signal = Signal::New { time, subject, number };
-        self.part(is_allowed, emit, |tracker, emit| tracker.take(signal, emit));
     }
 
     fn is_allowed(&self, host: IpAddr, kind: AlertKind, time: Time) -> bool {

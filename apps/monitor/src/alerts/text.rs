@@ -62,9 +62,10 @@ impl fmt::Display for Alert {
                     _ => write!(f, "{host} answers on {number} new ports, first {first}"),
                 }
             }
-            Subject::VolumeChange { host, median } => {
+            Subject::VolumeChange { host, median, interval_ns } => {
                 let [octets, median] = [self.number, *median].map(bytes);
-                write!(f, "{host} exchanged {octets} in an interval, usually {median}")
+                let seconds = *interval_ns as f64 / 1e9;
+                write!(f, "{host} exchanged {octets} in {seconds} s, usually {median}")
             }
             Subject::Watched { host, hits, at_least, entry, label, field, flow, .. } => {
                 let entry = shown(entry);
@@ -235,8 +236,8 @@ mod tests {
             |number| of(Subject::NewServerPort { host, services: services.clone() }, number);
         assert_eq!(ports(1), "10.0.0.1 answers on a new port, 53/udp");
         assert_eq!(ports(1_200), "10.0.0.1 answers on 1,200 new ports, first 53/udp");
-        let volume = Subject::VolumeChange { host, median: 1 << 20 };
-        let expected = "10.0.0.1 exchanged 3.00 GiB in an interval, usually 1.00 MiB";
+        let volume = Subject::VolumeChange { host, median: 1 << 20, interval_ns: 2_500_000_000 };
+        let expected = "10.0.0.1 exchanged 3.00 GiB in 2.5 s, usually 1.00 MiB";
         assert_eq!(of(volume, 3 << 30), expected);
     }
 

@@ -6,7 +6,8 @@
 //!                                    └─ more new failed attempts than the threshold, after an end
 //! host ─ an interval over a limit ──▶ begins ─ a number doubled ─▶ continues ─ the first interval without it ─▶ ends
 //! watched entry ─ a new host ─▶ begins ─ number doubled ─▶ continues ─ an hour without a new host ─▶ ends ─▶ begins
-//! host ─ a new port ─▶ begins ─ and so on, as an entry; a new device, too
+//! host ─ a new port ─▶ begins ─ as a watched entry
+//! new device ─▶ begins ─ an hour ─▶ ends
 //! ```
 //!
 //! All alerts that are open at the end of the run end there. Time is that of packets, and works at marks, so equal marks
@@ -71,7 +72,7 @@ struct Host {
 struct Growth {
     id: u64,
     subject: Subject,
-    /// Hosts of the entry, or ports.
+    /// Hosts of the entry, or ports, since it began.
     number: u64,
     /// The number at the last change.
     reported: u64,
@@ -125,7 +126,7 @@ impl Tracker {
             Signal::Interval { start, end, reached, of_volumes } => {
                 self.interval([start, end], reached, of_volumes, emit);
             }
-            Signal::New { time, subject, number } => self.grow(subject, number, time, emit),
+            Signal::New { time, subject } => self.grow(subject, time, emit),
             Signal::Hits { time, entry, hits } => {
                 self.hit(&(AlertKind::Watched, entry), hits, time, emit);
             }
@@ -172,11 +173,11 @@ impl Tracker {
     }
 
     /// Something was seen for the first time. What comes in the order of time gives equal changes at any marks.
-    fn grow(&mut self, subject: Subject, number: u64, time: Time, emit: Emit<'_>) {
+    fn grow(&mut self, subject: Subject, time: Time, emit: Emit<'_>) {
         let grown = subject.grown();
         self.end_growth(&grown, |ends| ends <= time, emit);
         if let Some(own) = self.growing.get_mut(&grown) {
-            own.number = number;
+            own.number += 1;
             own.grown = own.grown.max(time);
             match (&mut own.subject, subject) {
                 (
@@ -195,19 +196,19 @@ impl Tracker {
                 }
                 _ => {}
             }
-            if number >= own.reported.saturating_mul(2) {
-                own.reported = number;
+            if own.number >= own.reported.saturating_mul(2) {
+                own.reported = own.number;
                 emit(&own.alert(AlertState::Continues, time));
             }
             return;
         }
         if !self.make_room() {
-            // What else is new of it does not count.
-            self.without_room += u64::from(number == 1);
+            self.without_room += 1;
             return;
         }
         let id = self.next_id();
-        let growth = Growth { id, subject, number, reported: number, since: time, grown: time };
+        let (number, reported) = (1, 1);
+        let growth = Growth { id, subject, number, reported, since: time, grown: time };
         emit(&growth.alert(AlertState::Begins, time));
         self.quiet_since_ns = self.quiet_since_ns.min(growth.quiet_ns());
         self.growing.insert(grown, growth);
@@ -531,8 +532,8 @@ mod tests {
         assert_eq!(all.end(), [(4, Ends, 50, 60)]);
     }
 
-    fn watched(entry: &str, seconds: u64, number: u64) -> Signal {
-        let host = IpAddr::from([10, 0, 0, number as u8]);
+    fn watched(entry: &str, seconds: u64, host: u8) -> Signal {
+        let host = IpAddr::from([10, 0, 0, host]);
         let subject = Subject::Watched {
             host,
             hosts: vec![host],
@@ -544,12 +545,12 @@ mod tests {
             field: "sourceAddress",
             flow: FlowKey::of(&PacketRecord::EMPTY),
         };
-        Signal::New { time: Time(seconds * SECOND), subject, number }
+        Signal::New { time: Time(seconds * SECOND), subject }
     }
 
     #[test]
     fn a_watched_entry_is_one_alert_of_many_hosts() {
-        let signals = || (1..=45).map(|host| watched("a", 60 * host, host));
+        let signals = || (1..=45).map(|host| watched("a", 60 * u64::from(host), host));
         let mut changes = vec![(1, Begins, 1, 60)];
         changes.extend([2, 4, 8, 16, 32].map(|hosts| (1, Continues, hosts, 60 * hosts)));
         changes.push((1, Ends, 45, 2_700));
@@ -590,38 +591,37 @@ mod tests {
         assert_eq!(all.mark(300, vec![]), [(2, Ends, 21, 260)]);
         assert_eq!(all.mark(3_699, vec![watched("b", 3_699, 1)]), [(3, Begins, 1, 3_699)]);
         assert_eq!(all.mark(3_700, vec![]), [(1, Ends, 45, 3_700)]);
-        assert_eq!(all.mark(3_800, vec![watched("a", 3_800, 46)]), [(4, Begins, 46, 3_800)]);
+        assert_eq!(all.mark(3_800, vec![watched("a", 3_800, 46)]), [(4, Begins, 1, 3_800)]);
         assert_eq!(hosts(&all), ([10, 0, 0, 46].into(), 1));
         // The same if a host comes after the hour, before the mark at which it would have ended.
         let again = all.mark(7_500, vec![watched("a", 7_450, 47)]);
-        assert_eq!(again, [(4, Ends, 46, 7_400), (5, Begins, 47, 7_450), (3, Ends, 1, 7_299)]);
-        assert_eq!(all.end(), [(5, Ends, 47, 7_450)]);
+        assert_eq!(again, [(4, Ends, 1, 7_400), (5, Begins, 1, 7_450), (3, Ends, 1, 7_299)]);
+        assert_eq!(all.end(), [(5, Ends, 1, 7_450)]);
 
         let mut all = Followed::new(1);
         assert_eq!(all.mark(1, vec![watched("a", 1, 1)]).len(), 1);
-        for number in 1..=5 {
-            assert_eq!(all.mark(2, vec![watched("b", 2, number)]), []);
+        for host in 1..=5 {
+            assert_eq!(all.mark(2, vec![watched("b", 2, host)]), []);
         }
-        assert_eq!(all.tracker.without_room(), 1);
+        assert_eq!(all.tracker.without_room(), 5);
     }
 
     #[test]
     fn the_new_ports_of_a_host_are_one_alert_and_each_device_is_one() {
         let host = |last: u8| IpAddr::from([10, 0, 0, last]);
-        let port = |last, port, number, seconds: u64| {
+        let port = |last, port, seconds: u64| {
             let services = vec![Service { protocol: 6, port }];
             let subject = Subject::NewServerPort { host: host(last), services };
-            Signal::New { time: Time(seconds * SECOND), subject, number }
+            Signal::New { time: Time(seconds * SECOND), subject }
         };
         let device = |last, seconds: u64| {
             let subject = Subject::NewDevice { host: host(last) };
-            Signal::New { time: Time(seconds * SECOND), subject, number: 1 }
+            Signal::New { time: Time(seconds * SECOND), subject }
         };
         let mut all = Followed::new(MOST);
-        let ports =
-            (1..=9).map(|number| port(1, 80 + number, number.into(), 10 + u64::from(number)));
+        let ports = (1..=9).map(|number| port(1, 80 + number, 10 + u64::from(number)));
         let mut signals: Vec<_> = ports.collect();
-        signals.extend([device(1, 30), device(2, 31), port(2, 22, 1, 32)]);
+        signals.extend([device(1, 30), device(2, 31), port(2, 22, 32)]);
         let changes = [
             (1, Begins, 1, 11),
             (1, Continues, 2, 12),
@@ -643,7 +643,9 @@ mod tests {
         let ends =
             [(1, Ends, 9, 3_619), (2, Ends, 1, 3_630), (3, Ends, 1, 3_631), (4, Ends, 1, 3_632)];
         assert_eq!(all.mark(3_700, vec![]), ends);
-        assert_eq!(all.mark(4_000, vec![port(1, 99, 10, 3_990)]), [(5, Begins, 10, 3_990)]);
+        let again = all.mark(4_000, vec![port(1, 99, 3_990), port(1, 100, 3_991)]);
+        assert_eq!(again, [(5, Begins, 1, 3_990), (5, Continues, 2, 3_991)]);
+        assert_eq!(all.tracker.growing[&key].number, 2);
     }
 
     #[test]
@@ -651,7 +653,11 @@ mod tests {
         let volume = |number: u64, octets: Option<u64>| {
             let [start, end] = [number, number + 1].map(|number| Time(number * 10 * SECOND));
             let reached = octets.map(|number| Reached {
-                subject: Subject::VolumeChange { host: [10, 0, 0, 1].into(), median: number / 3 },
+                subject: Subject::VolumeChange {
+                    host: [10, 0, 0, 1].into(),
+                    median: number / 3,
+                    interval_ns: 10 * SECOND,
+                },
                 number,
                 flood: None,
             });

@@ -193,9 +193,10 @@ pub static LOSSES: &[Loss] = &[
     .remedy("remove the most common entries from the list"),
     loss("hosts and ports without room", Section(|of| Some(of.changes.as_ref()?.ignored)))
         .warning(
-            "{count} hosts, ports or volumes had no room among those that are compared with earlier ones",
+            "{count} times a host or a port had no room among those that are compared with earlier ones; one counts once \
+             an interval",
         )
-        .remedy("name fewer networks in --networks"),
+        .remedy("name fewer networks in --networks, or lengthen --interval"),
 ];
 
 /// The name of packets in intervals without a row.

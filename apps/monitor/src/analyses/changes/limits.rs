@@ -1,4 +1,4 @@
-//! What of the user's own hosts is a change.
+//! Which changes of the user's own hosts are looked for, and which hosts are own.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use crate::analyses::activity::UnknownLimit;
 /// The kinds of changes that are looked for. None is by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ChangeLimits {
-    /// Hosts that send within this time of the first one that does are no new devices, nanoseconds.
+    /// Learning time of devices, nanoseconds: hosts that send within it are not new.
     #[serde(rename = "new_device_ns", skip_serializing_if = "Option::is_none")]
     pub new_device: Option<u64>,
-    /// Ports on which a host answers within this time of the first host that sends are not new, nanoseconds.
+    /// Learning time of server ports, nanoseconds: ports on which hosts answer within it are not new.
     #[serde(rename = "new_server_port_ns", skip_serializing_if = "Option::is_none")]
     pub new_server_port: Option<u64>,
-    /// How many times its median a host exchanges in an interval.
+    /// A host that exchanges more than this many times its median in an interval has changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume_change: Option<u64>,
-    /// Octets that it exchanges at least; [`VOLUME_FLOOR`] by default.
+    /// And more than this many octets; [`VOLUME_FLOOR`] by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume_floor: Option<u64>,
 }
 
-/// Octets of an interval that are no change of a volume by default.
+/// By default, no volume of up to this many octets is a change.
 const VOLUME_FLOOR: u64 = 100_000_000;
 
 impl ChangeLimits {

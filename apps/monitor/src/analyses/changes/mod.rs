@@ -10,6 +10,7 @@
 //! have come, so what is new is that of the packets' own times. Marks are at the same places of the stream in every
 //! arrangement, so changes are equal, while there is room. What has none is counted. Changes are those of a run: states do
 //! not have them.
+//! Hosts that only receive have cells if volumes are compared.
 
 mod limits;
 pub(crate) mod rows;
@@ -18,10 +19,10 @@ mod volumes;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
-use ringtap_flow::{FlowKey, FlowRecord};
+use ringtap_flow::{FlowKey, FlowRecord, Initiator};
 use ringtap_stage::Shard;
 use ringtap_wire::{Flags, PacketRecord};
 
@@ -33,11 +34,15 @@ use crate::time::Time;
 
 pub use limits::{ChangeLimits, OwnNetworks};
 
-/// Most hosts and ports that are known, and hosts with a history.
+/// Most hosts that are known, and as many ports.
 const KNOWN: usize = 1 << 16;
+/// Most ports of one host: a server of FTP answers on ever more.
+const PORTS_OF_HOST: usize = 256;
+/// Memory of a host and a port.
 const KNOWN_BYTES: u64 = 100;
+/// Most hosts with a history.
 const HISTORIES: usize = 1 << 14;
-const HISTORY_BYTES: u64 = 160 + 2 * 16 * HISTORY;
+const HISTORY_BYTES: u64 = 168 + 2 * 16 * HISTORY;
 /// Most cells of a worker between two marks, and of the merger.
 const CELLS: usize = 1 << 15;
 /// Memory of a cell in a worker, on its way, and in the merger.
@@ -133,7 +138,11 @@ impl ChangeTable {
         // A host that sends to itself counts once.
         let sides = if hosts[0] == hosts[1] { 0..1 } else { 0..2 };
         for side in sides {
-            let first_ns = if slice.packets[side] > 0 { time_ns } else { u64::MAX };
+            let has_sent = slice.packets[side] > 0;
+            if !has_sent && self.limits.volume_change.is_none() {
+                continue;
+            }
+            let first_ns = if has_sent { time_ns } else { u64::MAX };
             self.add((hosts[side], None), time_ns, Cell { first_ns, octets });
         }
         if key.protocol != UDP || self.limits.new_server_port.is_none() {
@@ -141,7 +150,9 @@ impl ChangeTable {
         }
         let (side, port) = (slice.server_side(), slice.server_port());
         let is_answered = slice.packets[1] > 0 && slice.packets[side] > 0;
-        if is_answered && (1..FIRST_DYNAMIC_PORT).contains(&port) {
+        // Of equal ports, it is unknown which one was asked.
+        let is_known = key.src_port != key.dst_port || slice.initiator != Initiator::FirstPacket;
+        if is_answered && is_known && (1..FIRST_DYNAMIC_PORT).contains(&port) {
             self.answer(hosts[side], UDP, port, time_ns);
         }
     }
@@ -195,6 +206,34 @@ impl Analysis for ChangeTable {
     }
 }
 
+/// Hosts that have sent, and ports on which they have answered, each in memory of its own.
+#[derive(Default)]
+struct Known {
+    hosts: BTreeSet<IpAddr>,
+    ports: BTreeSet<(IpAddr, Service)>,
+}
+
+impl Known {
+    /// Whether a host or a port is new; `None` if it has no room.
+    fn add(&mut self, (host, service): Key) -> Option<bool> {
+        let Some(service) = service else {
+            let has_room = self.hosts.len() < KNOWN;
+            return match self.hosts.contains(&host) {
+                true => Some(false),
+                false => has_room.then(|| self.hosts.insert(host)),
+            };
+        };
+        if self.ports.contains(&(host, service)) {
+            return Some(false);
+        }
+        let [first, last] = [(0, 0), (u8::MAX, u16::MAX)]
+            .map(|(protocol, port)| (host, Service { protocol, port }));
+        let has_room =
+            self.ports.len() < KNOWN && self.ports.range(first..=last).count() < PORTS_OF_HOST;
+        has_room.then(|| self.ports.insert((host, service)))
+    }
+}
+
 /// Joins the workers' results.
 pub struct ChangeMerger {
     limits: ChangeLimits,
@@ -203,11 +242,9 @@ pub struct ChangeMerger {
     cells: Cells,
     /// Of the end.
     last: ChangeFindings,
-    known: HashSet<Key>,
+    known: Known,
     /// From these times on devices and ports are new; unset before the first host.
     new_from_ns: Option<[u64; 2]>,
-    /// New ports of each host so far.
-    ports: BTreeMap<IpAddr, u64>,
     volumes: Histories,
     /// The time of the last mark.
     time_ns: u64,
@@ -226,69 +263,71 @@ impl ChangeMerger {
     fn close_before(&mut self, upto: u64, signals: Signals<'_>) {
         let over = self.cells.take_before(upto);
         let seen = over.iter().filter(|(_, cell)| cell.first_ns < u64::MAX);
-        let mut new = Vec::new();
-        for (&(_, key), cell) in seen {
-            if self.known.contains(&key) {
-                continue;
-            }
-            if self.known.len() >= KNOWN {
-                self.found.ignored += 1;
-                continue;
-            }
-            self.known.insert(key);
-            new.push((cell.first_ns, key));
-        }
-        self.report_new(new, signals);
-        if self.limits.volume_change.is_some() {
-            let hosts = over.iter().filter(|((_, (_, service)), _)| service.is_none());
-            let octets: Vec<_> =
-                hosts.map(|(&(number, (host, _)), cell)| ((number, host), cell.octets)).collect();
-            self.compare(&octets, upto, signals);
-        }
-    }
-
-    /// Reports hosts and ports that were seen for the first time, in order of time, unless they are learnt.
-    fn report_new(&mut self, mut new: Vec<(u64, Key)>, signals: Signals<'_>) {
-        new.sort_unstable();
-        let Some((first_ns, _)) = new.first() else { return };
+        let Some(first_ns) = seen.clone().map(|(_, cell)| cell.first_ns).min() else {
+            return self.compare(&over, upto, signals);
+        };
         let learning = [self.limits.new_device, self.limits.new_server_port];
         let from_ns = *self.new_from_ns.get_or_insert_with(|| {
             learning.map(|ns| ns.map_or(u64::MAX, |ns| first_ns.saturating_add(ns)))
         });
-        for (time_ns, (host, service)) in new {
-            if time_ns < from_ns[usize::from(service.is_some())] {
-                continue;
+        let mut new = Vec::new();
+        let is_asked =
+            |service: &Option<Service>| learning[usize::from(service.is_some())].is_some();
+        for (&(_, key), cell) in seen.filter(|((_, (_, service)), _)| is_asked(service)) {
+            match self.known.add(key) {
+                Some(is_new) => new.extend(is_new.then_some((cell.first_ns, key))),
+                None => self.found.ignored += 1,
             }
+        }
+        new.retain(|(first_ns, (_, service))| *first_ns >= from_ns[usize::from(service.is_some())]);
+        new.sort_unstable();
+        self.report_new(new, signals);
+        self.compare(&over, upto, signals);
+    }
+
+    /// Reports hosts and ports that were seen for the first time.
+    fn report_new(&mut self, new: Vec<(u64, Key)>, signals: Signals<'_>) {
+        for (time_ns, (host, service)) in new {
             let (time, found) = (Time(time_ns), &mut self.found);
-            let (subject, number) = match service {
+            let subject = match service {
                 None => {
                     let row = NewDevice { first: time, host };
                     rows::list(&mut found.new_devices, &mut found.further, row);
-                    (Subject::NewDevice { host }, 1)
+                    Subject::NewDevice { host }
                 }
                 Some(service) => {
                     let row = NewServerPort { first: time, host, service };
                     rows::list(&mut found.new_server_ports, &mut found.further, row);
-                    let number = self.ports.entry(host).or_default();
-                    *number += 1;
-                    (Subject::NewServerPort { host, services: vec![service] }, *number)
+                    Subject::NewServerPort { host, services: vec![service] }
                 }
             };
-            signals(Signal::New { time, subject, number });
+            signals(Signal::New { time, subject });
         }
     }
 
     /// Compares the volumes of intervals below a number.
-    fn compare(&mut self, octets: &[Octets], upto: u64, signals: Signals<'_>) {
+    fn compare(&mut self, over: &BTreeMap<(u64, Key), Cell>, upto: u64, signals: Signals<'_>) {
         let Self { limits, interval_ns, volumes, found, .. } = self;
+        if limits.volume_change.is_none() {
+            return;
+        }
+        let hosts = over.iter().filter(|((_, (_, service)), _)| service.is_none());
+        let octets: Vec<_> = hosts
+            .map(|(&(number, (host, _)), &Cell { first_ns, octets })| Octets {
+                number,
+                host,
+                octets,
+                has_sent: first_ns < u64::MAX,
+            })
+            .collect();
         let Changes { volume_changes, further, .. } = found;
-        let ignored = volumes.compare(octets, upto, HISTORIES, limits, |number, changed| {
+        let ignored = volumes.compare(&octets, upto, HISTORIES, limits, |number, changed| {
             let [start, end] = [number, number.saturating_add(1)];
             let [start, end] = [start, end].map(|own| Time(own.saturating_mul(*interval_ns)));
             let mut reached = Vec::new();
             for Changed { host, octets, median } in changed {
                 rows::list(volume_changes, further, VolumeChange { start, host, octets, median });
-                let subject = Subject::VolumeChange { host, median };
+                let subject = Subject::VolumeChange { host, median, interval_ns: *interval_ns };
                 reached.push(Reached { subject, number: octets, flood: None });
             }
             signals(Signal::Interval { start, end, reached, of_volumes: true });
@@ -309,9 +348,8 @@ impl Merge<ChangeTable> for ChangeMerger {
             interval_ns: context.change_interval_ns,
             cells: Cells::default(),
             last: ChangeFindings::default(),
-            known: HashSet::new(),
+            known: Known::default(),
             new_from_ns: None,
-            ports: BTreeMap::new(),
             volumes: Histories::default(),
             time_ns: 0,
             found: Changes::default(),

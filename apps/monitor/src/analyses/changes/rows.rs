@@ -30,7 +30,7 @@ pub struct Changes {
     /// Rows beyond 10,000 of a list.
     #[serde(skip_serializing_if = "is_zero")]
     pub further: u64,
-    /// Hosts, ports and volumes without room in memory.
+    /// How often hosts, ports and volumes had no room in memory: each once an interval.
     #[serde(skip_serializing_if = "is_zero")]
     pub ignored: u64,
 }

@@ -121,9 +121,7 @@ fn a_device_is_new_if_it_first_sends_after_the_learning_time() {
     let (section, signals) = run.end();
     assert_eq!(devices(&section), [(105, ip(4)), (130, ip(9)), (302, ip(8))]);
     let subject = |signal: &Signal| match signal {
-        Signal::New { time, subject: Subject::NewDevice { host }, number: 1 } => {
-            (time.0 / SECOND, *host)
-        }
+        Signal::New { time, subject: Subject::NewDevice { host } } => (time.0 / SECOND, *host),
         other => panic!("{other:?}"),
     };
     assert_eq!(signals.iter().map(subject).collect::<Vec<_>>(), devices(&section));
@@ -147,6 +145,11 @@ fn a_port_is_new_if_its_host_first_answers_on_it_after_the_learning_time() {
         slice(75, 2, (3, 40_000), [1, 1]),
         slice(76, 4, (2, 5_353), [1, 2]),
     ];
+    // It is unknown which of them was asked.
+    let mut equal = slice(76, 4, (2, 4_500), [1, 1]);
+    equal.key.src_port = 4_500;
+    equal.initiator = Initiator::FirstPacket;
+    slices.push(equal);
     // An answer is the first packet that was seen.
     let mut late = slice(77, 3, (2, 0), [2, 1]);
     (late.key.src_port, late.key.dst_port) = (161, 50_001);
@@ -165,14 +168,17 @@ fn a_port_is_new_if_its_host_first_answers_on_it_after_the_learning_time() {
         (300, ip(1), "443/tcp"),
     ];
     assert_eq!(ports, expected.map(|(time, host, port)| (time, host, port.to_owned())));
-    let numbers: Vec<_> = signals
+    let services: Vec<_> = signals
         .iter()
         .map(|signal| match signal {
-            Signal::New { number, .. } => *number,
+            Signal::New { subject: Subject::NewServerPort { host, services }, .. } => {
+                let [service] = services[..] else { panic!("{services:?}") };
+                (*host, service.to_string())
+            }
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(numbers, [1, 1, 1, 2, 2]);
+    assert_eq!(services, expected.map(|(_, host, port)| (host, port.to_owned())));
     assert!(section.new_devices.is_empty());
 }
 
@@ -232,12 +238,11 @@ fn what_has_no_room_is_counted() {
         one.key.src[1..4].copy_from_slice(&host.to_be_bytes()[1..]);
         worker.add_slice(&one);
     }
-    // The receiver is one of them.
+    // Who only receives has no cell.
     assert_eq!(worker.ignored, 5);
     let mut run = Run::new(limits(1, 0));
     run.mark(1, &[slice(1, 1, (2, 53), [1, 1])]);
-    run.merger.known =
-        (0..KNOWN as u32).map(|host| (IpAddr::from(host.to_be_bytes()), None)).collect();
+    run.merger.known.hosts = (0..KNOWN as u32).map(|host| host.to_be_bytes().into()).collect();
     run.mark(200, &[slice(100, 77, (2, 53), [1, 0])]);
     let (section, _) = run.end();
     assert_eq!((section.new_devices.len(), section.ignored), (0, 3));
@@ -245,6 +250,35 @@ fn what_has_no_room_is_counted() {
     let mut further = 0;
     (0..10_003).for_each(|row| rows::list(&mut rows, &mut further, row));
     assert_eq!((rows.len(), further), (10_000, 3));
+}
+
+#[test]
+fn the_ports_of_a_host_take_no_room_from_others() {
+    let mut run = Run::new(limits(1, 1));
+    let most = PORTS_OF_HOST as u16;
+    run.mark(1, &[slice(1, 1, (2, 53), [1, 1])]);
+    // The first port of host 2 was learnt.
+    let many = (1_000..1_000 + most + 3).map(|port| slice(70, 1, (2, port), [1, 1]));
+    run.mark(200, &many.collect::<Vec<_>>());
+    run.mark(300, &[slice(250, 1, (3, 53), [1, 1]), slice(250, 1, (2, 53), [1, 1])]);
+    // Known hosts fill memory of their own.
+    run.merger.known.hosts = (0..KNOWN as u32).map(|host| host.to_be_bytes().into()).collect();
+    run.mark(400, &[slice(350, 1, (4, 53), [1, 0]), slice(351, 1, (3, 54), [0, 1])]);
+    assert_eq!(run.merger.known.ports.len(), PORTS_OF_HOST + 2);
+    let (section, _) = run.end();
+    assert_eq!(devices(&section), [(250, ip(3))]);
+    let ports: Vec<_> =
+        section.new_server_ports.iter().map(|row| (row.host, row.service.port)).collect();
+    let expected = (1_000..1_000 + most - 1)
+        .map(|port| (ip(2), port))
+        .chain([53, 54].map(|port| (ip(3), port)));
+    assert_eq!(ports, expected.collect::<Vec<_>>());
+    // Four ports of host 2, and hosts 1 and 3.
+    assert_eq!(section.ignored, 6);
+    // What is not asked for is not kept.
+    let mut run = Run::new(limits(0, 1));
+    run.mark(200, &[slice(1, 1, (2, 53), [1, 1])]);
+    assert_eq!((run.merger.known.hosts.len(), run.merger.known.ports.len()), (0, 1));
 }
 
 proptest! {

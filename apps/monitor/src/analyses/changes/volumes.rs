@@ -4,8 +4,9 @@
 //! octets by interval and host ── the interval is over ─▶ octets > K × median of its last 30 intervals, and > floor?
 //! ```
 //!
-//! An interval without packets of the host counts as 0. So a host has at most as many rows as there are intervals in its
-//! history, and none when all of them are 0.
+//! An interval without packets of the host counts as 0, and so do those before it first sent. So a host has at most as many
+//! rows as there are intervals in its history, and none when all of them are 0. Where there is no room for one, the past of
+//! hosts without rows is unknown for as long as a history is: it begins with their first row.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -16,8 +17,15 @@ use super::limits::ChangeLimits;
 pub(super) const HISTORY: u64 = 30;
 pub(super) const LEAST: u64 = 10;
 
-/// Octets of an interval, by its number since 1970, and of a host.
-pub(super) type Octets = ((u64, IpAddr), u64);
+/// What a host did in an interval.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Octets {
+    /// Since 1970.
+    pub(super) number: u64,
+    pub(super) host: IpAddr,
+    pub(super) octets: u64,
+    pub(super) has_sent: bool,
+}
 
 /// A host whose volume has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +44,22 @@ pub(super) struct Histories {
     compared: u64,
     /// The interval after one with changes, until that is reported.
     unreported: Option<u64>,
+    /// The last interval in which a host had no room.
+    lost: Option<u64>,
+    hosts: BTreeMap<IpAddr, History>,
+}
+
+/// The volumes of a host.
+struct History {
+    /// The first interval whose octets are known.
+    since: u64,
     /// Octets by interval, the earliest first, without zeros.
-    hosts: BTreeMap<IpAddr, VecDeque<(u64, u64)>>,
+    octets: VecDeque<(u64, u64)>,
 }
 
 impl Histories {
     /// Compares intervals below a number, in order, and reports each, and the one after one with changes: its number and its
-    /// changes. Returns the number of hosts without room.
+    /// changes. Returns how many hosts were not compared for lack of room.
     pub(super) fn compare(
         &mut self,
         octets: &[Octets],
@@ -52,10 +69,9 @@ impl Histories {
         mut report: impl FnMut(u64, Vec<Changed>),
     ) -> u64 {
         let mut ignored = 0;
-        for own in octets.chunk_by(|(a, _), (b, _)| a.0 == b.0) {
-            let number = own[0].0.0;
+        for own in octets.chunk_by(|a, b| a.number == b.number) {
+            let number = own[0].number;
             let first = *self.first.get_or_insert(number);
-            let before = number.saturating_sub(first).min(HISTORY);
             // Late packets are not compared.
             let is_late = number < self.compared;
             if !is_late {
@@ -63,23 +79,28 @@ impl Histories {
                 self.drop_before(number.saturating_sub(HISTORY));
             }
             let mut changes = Vec::new();
-            for &((_, host), octets) in own {
-                let has_room = self.hosts.len() < most;
-                let Some(history) = self.hosts.get_mut(&host) else {
-                    if before >= LEAST && !is_late && limits.is_change(octets, 0) {
-                        changes.push(Changed { host, octets, median: 0 });
+            for &Octets { host, octets, has_sent, .. } in own {
+                if !self.hosts.contains_key(&host) {
+                    if !has_sent {
+                        continue;
                     }
-                    match has_room {
-                        true => drop(self.hosts.insert(host, [(number, octets)].into())),
-                        false => ignored += 1,
+                    let is_unknown = self.lost.is_some_and(|lost| number <= lost + HISTORY);
+                    let has_room = self.hosts.len() < most;
+                    ignored += u64::from(is_unknown || !has_room);
+                    if !has_room {
+                        self.lost = self.lost.max(Some(number));
+                        continue;
                     }
-                    continue;
-                };
-                let median = median(history, before);
+                    let since = if is_unknown { number } else { first };
+                    self.hosts.insert(host, History { since, octets: VecDeque::new() });
+                }
+                let Some(history) = self.hosts.get_mut(&host) else { continue };
+                let before = number.saturating_sub(history.since).min(HISTORY);
+                let median = median(&history.octets, before);
                 if before >= LEAST && !is_late && limits.is_change(octets, median) {
                     changes.push(Changed { host, octets, median });
                 }
-                add(history, number, octets);
+                add(&mut history.octets, number, octets);
             }
             if !is_late {
                 self.unreported = (!changes.is_empty()).then_some(number.saturating_add(1));
@@ -109,8 +130,8 @@ impl Histories {
     /// Drops intervals below a number.
     fn drop_before(&mut self, number: u64) {
         self.hosts.retain(|_, history| {
-            while history.pop_front_if(|(own, _)| *own < number).is_some() {}
-            !history.is_empty()
+            while history.octets.pop_front_if(|(own, _)| *own < number).is_some() {}
+            !history.octets.is_empty()
         });
     }
 }
@@ -149,6 +170,10 @@ mod tests {
         volume_floor: Some(50),
     };
 
+    fn sent(number: u64, host: IpAddr, octets: u64) -> Octets {
+        Octets { number, host, octets, has_sent: true }
+    }
+
     /// The changes at each of these times, which are the ends of intervals.
     fn run(
         histories: &mut Histories,
@@ -157,7 +182,7 @@ mod tests {
         upto: u64,
     ) -> Vec<(u64, Vec<(u64, u64)>)> {
         let octets: Vec<_> =
-            octets.iter().map(|&(number, octets)| ((number, HOST), octets)).collect();
+            octets.iter().map(|&(number, octets)| sent(number, HOST, octets)).collect();
         let mut all = Vec::new();
         histories.compare(&octets, upto, most, &LIMITS, |number, changes| {
             all.push((number, changes.iter().map(|own| (own.octets, own.median)).collect()));
@@ -178,7 +203,7 @@ mod tests {
         assert_eq!(run(&mut all, 9, &[(113, 120)], 114), [(113, vec![])]);
         // Late octets belong to their interval, and are not compared.
         assert_eq!(run(&mut all, 9, &[(111, 10_000)], 114), []);
-        assert_eq!(all.hosts[&HOST].iter().find(|own| own.0 == 111), Some(&(111, 10_000)));
+        assert_eq!(all.hosts[&HOST].octets.iter().find(|own| own.0 == 111), Some(&(111, 10_000)));
         // Half of the history is needed for another usual volume.
         let more: Vec<_> = (114..140).map(|number| (number, 1_000)).collect();
         let found = run(&mut all, 9, &more, 140);
@@ -200,12 +225,54 @@ mod tests {
         assert_eq!(run(&mut all, 9, &[(LEAST, 51)], LEAST + 1), [(LEAST, vec![(51, 1)])]);
         let other = IpAddr::from([10, 0, 0, 2]);
         let mut changes = Vec::new();
-        let octets = [((20, other), 51)];
+        let octets = [sent(20, other, 51)];
         let ignored = all.compare(&octets, 21, 1, &LIMITS, |_, own| changes.extend(own));
-        assert_eq!((ignored, changes.len(), all.hosts.len()), (1, 1, 1));
+        assert_eq!((ignored, changes.len(), all.hosts.len()), (1, 0, 1));
         // Hosts without packets for long make room.
-        assert_eq!(all.compare(&[((90, other), 51)], 91, 1, &LIMITS, |_, _| {}), 0);
+        assert_eq!(all.compare(&[sent(90, other, 51)], 91, 1, &LIMITS, |_, _| {}), 0);
         assert_eq!(all.hosts.keys().collect::<Vec<_>>(), [&other]);
+    }
+
+    #[test]
+    fn the_past_of_a_host_without_room_is_unknown_until_it_has_been_known_for_long() {
+        let other = |last: u8| IpAddr::from([10, 0, 0, last]);
+        let mut all = Histories::default();
+        let mut at = |octets: &[Octets], most| {
+            let mut changed = Vec::new();
+            let upto = octets[0].number + 1;
+            let ignored = all.compare(octets, upto, most, &LIMITS, |_, own| changed.extend(own));
+            (ignored, changed.iter().map(|own| (own.host, own.median)).collect::<Vec<_>>())
+        };
+        for number in 100..120 {
+            let ignored = u64::from(number >= 110);
+            let octets = [sent(number, HOST, 1), sent(number, other(2), 900)];
+            // It never had a row.
+            assert_eq!(at(&octets[..1 + ignored as usize], 1), (ignored, vec![]), "{number}");
+        }
+        // There is room now. It is judged when it has ten intervals, with the median of these.
+        assert_eq!(at(&[sent(120, other(2), 900)], 9), (1, vec![]));
+        for number in 121..130 {
+            assert_eq!(at(&[sent(number, other(2), 900)], 9), (0, vec![]), "{number}");
+        }
+        assert_eq!(at(&[sent(130, other(2), 2_701)], 9), (0, vec![(other(2), 900)]));
+        // Others, too: the last one without room was in interval 119.
+        assert_eq!(at(&[sent(149, other(3), 900)], 9), (1, vec![]));
+        assert_eq!(at(&[sent(150, other(4), 900)], 9), (0, vec![(other(4), 0)]));
+    }
+
+    #[test]
+    fn a_host_that_never_sent_has_no_history() {
+        let mut all = Histories::default();
+        let received = |number, octets| Octets { has_sent: false, ..sent(number, HOST, octets) };
+        let mut at = |octets: Octets| {
+            let mut found = 0;
+            let upto = octets.number + 1;
+            let ignored = all.compare(&[octets], upto, 0, &LIMITS, |_, own| found += own.len());
+            (ignored, found, all.hosts.len())
+        };
+        assert_eq!(at(received(0, 1)), (0, 0, 0));
+        assert_eq!(at(received(20, 1_000)), (0, 0, 0));
+        assert_eq!(at(sent(21, HOST, 1_000)), (1, 0, 0));
     }
 
     proptest! {

@@ -331,8 +331,6 @@ pub struct WatchMerger {
     /// The time of the last report.
     time_ns: u64,
     alerted: HashSet<Key>,
-    /// Hosts of each entry so far.
-    hosts: HashMap<u32, u64>,
     full: bool,
     last_full: bool,
     rows: HashMap<Key, Row>,
@@ -349,7 +347,6 @@ impl WatchMerger {
             last_hits: Vec::new(),
             time_ns: 0,
             alerted: HashSet::new(),
-            hosts: HashMap::new(),
             full: false,
             last_full: false,
             rows: HashMap::new(),
@@ -390,8 +387,6 @@ impl WatchMerger {
     /// A host has reached an entry for the first time.
     fn sighted(&mut self, (sight, (entry, host)): (Sight, Key)) -> Signal {
         let Sight { time_ns, flow, field } = sight;
-        let number = self.hosts.entry(entry).or_default();
-        *number += 1;
         let subject = Subject::Watched {
             entry: self.list.text(entry).to_owned(),
             kind: self.list.kind(entry),
@@ -403,7 +398,7 @@ impl WatchMerger {
             field: field.name(),
             flow,
         };
-        Signal::New { time: Time(time_ns), subject, number: *number }
+        Signal::New { time: Time(time_ns), subject }
     }
 }
 
@@ -732,13 +727,13 @@ mod tests {
                     table.on_tick(0).into_iter().for_each(|found| merger.merge(found));
                 }
                 merger.on_time(0, &mut |signal| match signal {
-                    Signal::New { time, number, .. } => found.push((time.0, number)),
+                    Signal::New { time, .. } => found.push(time.0),
                     other => panic!("{other:?}"),
                 });
             }
             found
         };
-        let expected: Vec<_> = (71..=90).chain(1_071..=1_090).zip(1..).collect();
+        let expected: Vec<_> = (71..=90).chain(1_071..=1_090).collect();
         assert_eq!((of(1), of(3)), (expected.clone(), expected));
     }
 
@@ -752,11 +747,11 @@ mod tests {
             table.on_event(&event(key, 1, &[(Kind::HttpHost, "evil.example")]));
         }
         let (section, signals) = merged(&list, vec![table]);
-        let [.., last, hits] = &signals[..] else { panic!("{signals:?}") };
-        let Signal::New { subject: Subject::Watched { at_least, .. }, number, .. } = last else {
-            panic!("{last:?}")
+        let [new @ .., hits] = &signals[..] else { panic!("{signals:?}") };
+        let is_at_least = |signal: &Signal| {
+            matches!(signal, Signal::New { subject: Subject::Watched { at_least: true, .. }, .. })
         };
-        assert_eq!((*at_least, *number), (true, ROWS as u64));
+        assert!(new.len() == ROWS && new.iter().all(is_at_least), "{}", new.len());
         assert!(matches!(hits, Signal::Hits { hits, .. } if *hits == ROWS as u64 + 5), "{hits:?}");
         assert_eq!((section.rows.len(), section.further), (LISTED, (ROWS - LISTED) as u64));
         assert_eq!(section.matches_ignored, 5);
