@@ -157,7 +157,7 @@ impl Shown<'_> {
             notes.extend(missing);
             return from_memory(notes);
         };
-        let adds = kind.sums(view);
+        let adds = kind.sums(view).filter(|_| sources.has_memory);
         if sources.has_memory && kind.is_latest() {
             let from = view.local(sources.memory.slices.0);
             notes.push(format!("Those since {from}: for earlier ones choose an end before it."));
@@ -661,9 +661,13 @@ fn health(output: &Status) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::net::UnixStream;
+
     use ringtap_flow::RecordSink;
 
     use super::super::flows::tests::{keep, record};
+    use super::super::stored::{Files, Store};
     use super::*;
 
     /// What is shown of flows, given by their first and last second; each has 10 packets a second.
@@ -687,6 +691,28 @@ pub(super) mod tests {
         let history = History::default();
         let stored = None;
         test(&Shown { now: &now, history: &history, flows: &flows, notes: &notes, stored });
+    }
+
+    /// Only sums that rows of memory are added to need more rows than are shown.
+    #[test]
+    fn a_view_of_the_store_alone_asks_for_the_rows_that_it_shows() {
+        let (flows, _) = Flows::new(10 * SECOND_NS, 1);
+        let (helper, its) = UnixStream::pair().unwrap();
+        let files = Files { rotate_s: 300, joint_s: 300 };
+        let store = Store { path: "store".into(), probe: "edge".into(), files, helper };
+        let mut stored = Stored::new(store).unwrap();
+        let now = Now { at: 10_000, is_live: true, ..Now::default() };
+        let (history, (notes, _)) = (History::default(), Notes::new());
+        let (flows, stored_now) = (&flows, Some(&stored));
+        let shown =
+            Shown { now: &now, history: &history, flows, notes: &notes, stored: stored_now };
+        let view = View::parse("from=500&until=800&rows=50").unwrap();
+        let rows = shown.rows(&view, Kind::of("hosts").unwrap(), &shown.sources(&view));
+        assert!(rows.is_asked && rows.answer.rows.is_empty());
+        stored.turn(0);
+        let mut line = String::new();
+        BufReader::new(its).read_line(&mut line).unwrap();
+        assert_eq!(serde_json::from_str::<Ask>(&line).unwrap().rows, 51);
     }
 
     #[test]
