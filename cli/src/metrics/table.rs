@@ -83,11 +83,7 @@ pub(super) const METRICS: &[Metric<Samples>] = &[
     metric("response_microseconds_total", "Sum of response times, microseconds.", |own| {
         own.of_exchanges(|responses| responses.sum_us)
     }),
-    metric(
-        "alerts_total",
-        "Alerts of scans, limits and watched entries, each counted once.",
-        |own| one(own.stats.alerts),
-    ),
+    metric("alerts_total", "Alerts of all kinds, each counted once.", |own| one(own.stats.alerts)),
     metric("alerts_suppressed_total", "Alerts that rules of --allow suppressed.", |own| {
         one(own.stats.totals.alerts_suppressed)
     }),

@@ -156,6 +156,7 @@ fn is_of_merger(output: &Output) -> bool {
 
 /// The monitor options of the flags.
 fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Options {
+    let (limits, change_limits) = limits(args);
     let defaults = ringtap_monitor::Options::default();
     ringtap_monitor::Options {
         // The views of a run also show activity.
@@ -179,8 +180,8 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
         max_flows: args.max_flows,
         scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),
         udp_scan_threshold: args.udp_scan_threshold.unwrap_or(defaults.udp_scan_threshold),
-        limits: limits(args).0,
-        change_limits: limits(args).1,
+        limits,
+        change_limits,
         top: args.top.unwrap_or(defaults.top),
         digest: args.digest,
         ..defaults

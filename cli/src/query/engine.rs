@@ -165,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether the engine was killed, and how a shell with a child of its own ended, which answers never.
+    /// Whether the engine was killed, and how a shell with a child of its own ended, which never answers.
     fn ended(limit: Duration, before: impl FnOnce(&mut Option<UnixStream>)) -> (bool, ExitStatus) {
         let mut shell = Command::new("sh");
         shell.args(["-c", "sleep 600; true"]).process_group(0).stdout(Stdio::piped());

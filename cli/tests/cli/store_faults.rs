@@ -258,16 +258,16 @@ fn a_collector_that_restarts_is_missing_what_the_store_says() {
             go_on.load(Ordering::Relaxed)
         })
     });
-    // Files whose line says that the collector got so many records.
-    let files_with = |more: &dyn Fn(&Value) -> bool| {
+    // The lines of the manifest in which the counts of the output to the collector meet a condition.
+    let lines_with = |condition: &dyn Fn(&Value) -> bool| {
         let lines = if path("store/manifest").exists() {
             lines(folder.path(), "manifest/")
         } else {
             Vec::new()
         };
-        lines.iter().filter(|line| more(&line["so_far"]["outputs"][&url])).count()
+        lines.iter().filter(|line| condition(&line["so_far"]["outputs"][&url])).count()
     };
-    wait_until("records are sent", || files_with(&|counts| counts["sent"].as_u64() > Some(0)) > 2);
+    wait_until("records are sent", || lines_with(&|counts| counts["sent"].as_u64() > Some(0)) > 2);
     first.end(port);
     let mut errors = BufReader::new(errors).lines();
     let mut line_with = |words: &str| {
@@ -278,8 +278,8 @@ fn a_collector_that_restarts_is_missing_what_the_store_says() {
     assert!(error.contains(&url), "{error}");
     let second = collector("arrived/2");
     line_with(&format!("{url}: works again"));
-    let before = files_with(&|_| true);
-    wait_until("more records are sent", || files_with(&|_| true) > before + 3);
+    let before = lines_with(&|_| true);
+    wait_until("more records are sent", || lines_with(&|_| true) > before + 3);
     goes_on.store(false, Ordering::Relaxed);
     sender.join().unwrap();
     errors.for_each(drop);
