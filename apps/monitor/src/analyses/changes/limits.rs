@@ -20,7 +20,7 @@ pub struct ChangeLimits {
     /// A host that exchanges more than this many times its median in an interval has changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume_change: Option<u64>,
-    /// And more than this many octets; [`VOLUME_FLOOR`] by default.
+    /// And more than this many octets; 100 MB by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume_floor: Option<u64>,
 }
