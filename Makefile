@@ -6,7 +6,7 @@ SHELL := bash
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := decode dhcp dns forward http labels ndn ntp pcap pcapng quic ring ssh state tls
 
-.PHONY: help run build check test test-all lint bench instructions fuzz clean
+.PHONY: help run build check test test-all lint bench instructions fuzz site clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,15 @@ instructions: ## count the instructions of hot paths with callgrind, and compare
 
 fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
 	@for target in $(FUZZ_TARGETS); do scripts/fuzz.sh $$target $(FUZZ_SECONDS) || exit 1; done
+
+# With RINGTAP=PATH the reference is of that program, and none is built.
+site: ## build the documentation site, target/site, and check its links
+	@scripts/setup-site.sh
+ifndef RINGTAP
+	@scripts/setup.sh
+	cargo build --profile quick -p ringtap --locked
+endif
+	@scripts/site.py $(or $(RINGTAP),target/quick/ringtap)
 
 clean: ## remove all build outputs
 	rm -rf target compare/target fuzz/target fuzz/artifacts python/target

@@ -36,9 +36,10 @@ if command -v python3 >/dev/null; then
     step scripts/graph.py
     step scripts/dependencies.py
     step scripts/words.py
+    step scripts/links.py
     step scripts/figures.py --check
 else
-    echo "lint: python3 is missing: the graph of packages, the number of dependencies and the word list are not checked" >&2
+    echo "lint: python3 is missing: the graph of packages, the number of dependencies, the word list and links are not checked" >&2
 fi
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked
 

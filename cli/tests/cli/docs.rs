@@ -1,4 +1,4 @@
-//! Tests of README, CONTRIBUTING and docs: the commands shown run or at least parse, and named
+//! Tests of README, CONTRIBUTING, docs and site: the commands shown run or at least parse, and named
 //! files, links and targets exist.
 
 use std::collections::BTreeSet;
@@ -18,9 +18,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Path and text of README, CONTRIBUTING, all pages of `docs` and those of the programs.
+/// Path and text of README, CONTRIBUTING, all pages of `docs` and `site`, and those of the programs.
 fn pages() -> Vec<(String, String)> {
-    let pages = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let folders = ["docs", "site"].into_iter();
+    let pages = folders.flat_map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let pages = pages.map(|entry| entry.unwrap().path());
     let mut pages: Vec<_> = pages.filter(|path| path.extension() == Some("md".as_ref())).collect();
     let others = ["README.md", "CONTRIBUTING.md", NDN_PAGE];
     pages.extend(others.map(|name| root().join(name)));
@@ -415,7 +417,7 @@ fn the_pipelines_shown_print_something() {
 }
 
 /// Folders of the repository with files that docs name.
-const FOLDERS: [&str; 14] = [
+const FOLDERS: [&str; 15] = [
     "apps",
     "cli",
     "compare",
@@ -428,6 +430,7 @@ const FOLDERS: [&str; 14] = [
     "programs",
     "python",
     "scripts",
+    "site",
     "tests",
     "fuzz",
 ];
