@@ -245,7 +245,7 @@ def table_page(title, about, path, head):
 
 def tasks_page(pages):
     """All tables of tasks and commands."""
-    out = ["# All tasks", "", "Every command on this page runs in a test of the project.", ""]
+    out = ["# All tasks", "", "Tests of the project run these commands, or at least parse them.", ""]
     for path in pages:
         if path.startswith(GENERATED):
             continue
