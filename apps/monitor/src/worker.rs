@@ -498,7 +498,7 @@ impl Observer for FlowObserver<'_> {
     fn slice(&mut self, record: &FlowRecord, of: Slice) {
         let FlowEvents { saver, sinks, stage, page, analyses, .. } = &mut *self.events;
         saver.iter_mut().for_each(|saver| saver.on_slice(record));
-        analyses.changes.iter_mut().for_each(|changes| changes.add_slice(record));
+        analyses.changes.iter_mut().for_each(|changes| changes.add_slice(record, of));
         if let (true, Some(records)) = (*page, &mut sinks.records) {
             let record = match stage {
                 Some(stage) => stage.record(record),

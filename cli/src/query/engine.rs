@@ -1,9 +1,11 @@
 //! The engine: the program `duckdb`, with a script on its standard input.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
 use std::process::{ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -24,6 +26,32 @@ const MOST_ERROR: u64 = 64 << 10;
 /// Most time for the answer to another process.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// The program: a path, or a name to be found in PATH.
+fn program() -> OsString {
+    let program = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
+    program.unwrap_or_else(|| "duckdb".into())
+}
+
+fn missing(program: &OsStr) -> String {
+    format!(
+        "the program {} is missing: install it with 'pip install duckdb-cli', or set {VARIABLE} to its path",
+        program.display()
+    )
+}
+
+/// What is missing, if the program is.
+pub(super) fn check() -> Result<(), String> {
+    let program = program();
+    let is_path = Path::new(&program).components().count() > 1;
+    let folders = std::env::var_os("PATH").filter(|_| !is_path).unwrap_or_default();
+    let is_there = if is_path {
+        Path::new(&program).exists()
+    } else {
+        std::env::split_paths(&folders).any(|folder| folder.join(&program).exists())
+    };
+    if is_there { Ok(()) } else { Err(missing(&program)) }
+}
+
 /// Runs the script; rows go to `answer`, or to the standard output of this process. `asker` is the connection to the process
 /// that asks, if it is another one: the engine is ended when it is closed.
 pub(super) fn run(
@@ -38,8 +66,7 @@ pub(super) fn run(
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let limits = Limits { memory, threads, spill: spill.path().to_owned() };
     let text = script.text(format, &limits)?;
-    let program = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
-    let program = program.unwrap_or_else(|| "duckdb".into());
+    let program = program();
     let mut command = Command::new(&program);
     if asker.is_some() {
         // It is ended with all that it started.
@@ -53,10 +80,7 @@ pub(super) fn run(
         .stderr(Stdio::piped())
         .spawn();
     let mut engine = match started {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
-            "the program {} is missing: install it with 'pip install duckdb-cli', or set {VARIABLE} to its path",
-            program.display()
-        ),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(missing(&program)),
         other => other.with_context(|| format!("starting {}", program.display()))?,
     };
     let (input, output, errors) = (engine.stdin.take(), engine.stdout.take(), engine.stderr.take());

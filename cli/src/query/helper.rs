@@ -15,6 +15,7 @@ use clap::Args;
 use ringtap_program::privileges;
 use ringtap_query::moment::Zone;
 use ringtap_query::{Format, Question, Script};
+use ringtap_terminal::console;
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -64,6 +65,9 @@ pub(crate) enum Reply {
 /// # Errors
 /// It cannot be started.
 pub(crate) fn start(store: &Path, probe: &str, user: Option<&str>) -> anyhow::Result<UnixStream> {
+    if let Err(missing) = engine::check() {
+        console::note(&format!("the page shows nothing of the store: {missing}"));
+    }
     let context = || format!("starting a process that reads the store {}", store.display());
     let (ours, its) = UnixStream::pair().with_context(context)?;
     let output = OwnedFd::from(its.try_clone().with_context(context)?);

@@ -92,6 +92,13 @@ pub(crate) fn run(args: &QueryArgs) -> anyhow::Result<ExitCode> {
     }
     let needs_lines = args.sql.is_some() || question.as_ref().is_some_and(Question::needs_store);
     let source = sources::find(&paths, args.probe.as_deref(), window, window_before, needs_lines)?;
+    // Most often the zone or the day is another one than that which was meant.
+    if source.flows.is_empty() && window != [None; 2] {
+        for (first, last) in sources::ends(&paths, args.probe.as_deref())? {
+            let [first, last] = [first.display(), last.display()];
+            console::note(&format!("no file of this time; the first is {first}, the last {last}"));
+        }
+    }
     let script =
         Script { sql, source, window, window_before: window_before.unwrap_or_default(), zone };
     let format = match args.output {

@@ -52,6 +52,22 @@ pub(super) fn find(
     Ok(source)
 }
 
+/// The first and the last file of flow records in each of these paths that is a store.
+pub(super) fn ends(
+    paths: &[PathBuf],
+    probe: Option<&str>,
+) -> anyhow::Result<Vec<(PathBuf, PathBuf)>> {
+    let mut ends = Vec::new();
+    for store in paths.iter().filter(|path| path.is_dir()) {
+        let found = ringtap_store::find(store, Kind::Flows, probe, [0, u64::MAX])
+            .with_context(|| format!("reading the store {}", store.display()))?;
+        if let (Some(first), Some(last)) = (found.first(), found.last()) {
+            ends.push((first.path.clone(), last.path.clone()));
+        }
+    }
+    Ok(ends)
+}
+
 /// The first and the last second.
 fn seconds([from, to]: Window) -> [u64; 2] {
     let second = |ms: i64| ms.max(0).cast_unsigned() / 1_000;

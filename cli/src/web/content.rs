@@ -424,7 +424,7 @@ impl Shown<'_> {
             page.line(&format!("{lost} changes are missing on this page alone, for lack of time"));
         }
         if alerts.is_empty() {
-            page.line("none");
+            page.line(if self.stored.is_some() { "none in this run" } else { "none" });
         } else {
             page.link("CSV", table_link(view, "Alerts"));
             page.table(alerts);

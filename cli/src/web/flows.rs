@@ -321,7 +321,7 @@ impl RecordSink for Keeper {
         match of {
             Slice::Whole => {}
             Slice::First => self.push(Of::First, record),
-            Slice::Later => self.push(Of::Slice, record),
+            Slice::Later { .. } => self.push(Of::Slice, record),
         }
     }
 
@@ -641,7 +641,7 @@ pub(super) mod tests {
             let (first_ns, last_ns) =
                 (ns.max(whole.first_ns), whole.last_ns.min(ns + 59_999_999_999));
             let packets = [packets; 2];
-            let of = if minute == 0 { Slice::First } else { Slice::Later };
+            let of = if minute == 0 { Slice::First } else { Slice::Later { flow_first_ns: 0 } };
             keepers[0].slice(&FlowRecord { first_ns, last_ns, packets, ..whole.clone() }, of);
         }
         keepers[0].whole(&whole);

@@ -124,8 +124,15 @@ impl Notes {
             };
             let host = hosts(alert)[0];
             let to = view.link_with(|view| view.host = Some(of_one(host)));
+            // Its flows, in the time of its evidence.
+            let flows = view.link_with(|view| {
+                let [from, until] = alert.evidence.map(|time| time.0 / 1_000_000_000);
+                (view.host, view.table) = (Some(of_one(host)), Some("flows".into()));
+                view.from = Some(from);
+                view.until = is_over(alert).then_some(until + 1);
+            });
             table.row([
-                time(alert.since.0).into(),
+                Cell::from(time(alert.since.0)).to(flows),
                 state.into(),
                 alert.to_string().into(),
                 Cell::from(host.to_string()).to(to),

@@ -232,6 +232,17 @@ fn a_window_has_the_records_that_end_in_it_whatever_files_are_opened() {
         sum += wanted;
     }
     assert_eq!(sum, all.len());
+    // A time without a file.
+    let early = ["s", "top hosts", "--from", "2001-01-01", "--to", "2001-01-02"];
+    let (out, errors, code) = output_of(&mut query(folder.path(), &early).unwrap());
+    assert_eq!((out.as_str(), code), ("no rows\n", 0), "{errors}");
+    let files = names(&folder.path().join("s/flows"));
+    let files = files.iter().filter(|name| name.ends_with(".parquet"));
+    let (first, last) = (files.clone().min().unwrap(), files.max().unwrap());
+    let name = |path: &str| Path::new(path).file_name().unwrap().to_str().unwrap().to_owned();
+    let [first, last] = [first, last].map(|path| name(path));
+    assert!(errors.contains("no file of this time; the first is s/flows/"), "{errors}");
+    assert!(errors.contains(&first) && errors.ends_with(&format!("{last}\n")), "{errors}");
     // Two periods side by side: their sums are those of two questions.
     let [from, to] = [&steps[3], &steps[4]].map(|time| format!("{time}Z"));
     let ask = |flags: &[&str]| {
@@ -372,6 +383,12 @@ fn a_bad_file_an_absent_engine_and_a_wrong_question_are_clear_errors() {
     command.current_dir(folder.path()).env("RINGTAP_DUCKDB", "no-engine");
     let (_, errors, code) = output_of(command.args(["query", "s", "top hosts"]));
     assert!(code == 1 && errors.contains("pip install duckdb-cli"), "{errors}");
+    // A page is served without it.
+    let mut command = ringtap();
+    command.current_dir(folder.path()).env("RINGTAP_DUCKDB", "no-engine");
+    command.args(["monitor", "-r", "-", "--web", "127.0.0.1:0", "--store", "t"]);
+    let (_, errors, code) = output_of(command.write_stdin(fs::read(office()).unwrap()));
+    assert!(code == 0 && errors.contains("the program no-engine is missing"), "{errors}");
     if query(folder.path(), &[]).is_none() {
         return;
     }

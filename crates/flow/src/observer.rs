@@ -12,7 +12,10 @@ pub enum Slice {
     /// The first ones.
     First,
     /// Ones after an earlier slice.
-    Later,
+    Later {
+        /// The first packet of the flow, nanoseconds since 1970.
+        flow_first_ns: u64,
+    },
 }
 
 /// Receives the events of the table.

@@ -183,6 +183,8 @@ impl<E: Ends> Shelf<E> {
             }
         }
         self.tcp.prefetch(at);
+        self.reported.get(at).inspect(|reported| prefetch(*reported));
+        self.sliced.get(at).inspect(|sliced| prefetch(*sliced));
         Some(at as u32)
     }
 
@@ -302,7 +304,7 @@ impl<E: Ends> Shelf<E> {
     fn slice(&mut self, at: usize, rules: &Rules, observer: &mut impl Observer) {
         let all = self.counted(at);
         let Some(since) = self.sliced[at].since(&all) else { return };
-        let of = self.sliced[at].next();
+        let of = self.sliced[at].next(self.first_ns[at]);
         let (entry, carried) = (&self.entries[at], [[0; 2]; 2]);
         let mut record = entry.record(self.first_ns[at], carried, &rules.paths, EndReason::Active);
         self.sliced[at].cut_out(&mut record, since, rules.slice_ns);
@@ -333,7 +335,7 @@ impl<E: Ends> Shelf<E> {
         } else if let Some(since) = sliced.since(all) {
             let whole = (record.packets, record.octets, record.first_ns, record.last_ns);
             sliced.cut_out(record, since, rules.slice_ns);
-            observer.slice(record, Slice::Later);
+            observer.slice(record, Slice::Later { flow_first_ns: whole.2 });
             (record.packets, record.octets, record.first_ns, record.last_ns) = whole;
         }
     }

@@ -54,9 +54,9 @@ impl Sliced {
         self.any
     }
 
-    /// What the next slice has.
-    pub(crate) fn next(&self) -> Slice {
-        if self.any { Slice::Later } else { Slice::First }
+    /// What the next slice of a flow with this first packet has.
+    pub(crate) fn next(&self, flow_first_ns: u64) -> Slice {
+        if self.any { Slice::Later { flow_first_ns } } else { Slice::First }
     }
 
     /// The packets and octets that no slice has, if there are any; `all` are the entry's counters.

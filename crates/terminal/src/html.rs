@@ -10,6 +10,9 @@ use crate::table::{Cell, Lean, Table};
 /// The style of a page, besides that of its charts.
 pub const STYLE: &str = include_str!("html.css");
 
+/// Most columns of a table that stands beside another one.
+const IN_COLUMN: usize = 6;
+
 /// The page. Nothing in it is requested from elsewhere.
 pub fn html(page: &Page, title: &str, about: &str) -> String {
     let (title, about) = (escaped(title), escaped(about));
@@ -41,13 +44,22 @@ pub fn content(page: &Page) -> String {
         html += "</dl>\n";
     }
     // Sections between wide ones are in columns.
-    for group in page.sections.chunk_by(|one, next| one.wide == next.wide) {
-        let wide = group.iter().any(|one| one.wide);
+    for group in page.sections.chunk_by(|one, next| is_wide(one) == is_wide(next)) {
+        let wide = group.iter().any(is_wide);
         html += if wide { "" } else { "<div class=\"columns\">\n" };
         group.iter().for_each(|one| section(&mut html, one));
         html += if wide { "" } else { "</div>\n" };
     }
     html
+}
+
+/// Whether a section is as wide as the page: as asked, or for a table that would be cut in a column.
+fn is_wide(section: &Section) -> bool {
+    let is_large = |part: &Part| match part {
+        Part::Table(table) => table.used().iter().filter(|used| **used).count() > IN_COLUMN,
+        Part::Line(_) | Part::Charts(_) => false,
+    };
+    section.wide || section.parts.iter().any(is_large)
 }
 
 fn section(html: &mut String, section: &Section) {

@@ -22,7 +22,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
-use ringtap_flow::{FlowKey, FlowRecord, Initiator};
+use ringtap_flow::{FlowKey, FlowRecord, Initiator, Slice};
 use ringtap_stage::Shard;
 use ringtap_wire::{Flags, PacketRecord};
 
@@ -131,9 +131,14 @@ impl ChangeTable {
     }
 
     /// Adds the packets and octets of a flow in an interval.
-    pub(crate) fn add_slice(&mut self, slice: &FlowRecord) {
+    pub(crate) fn add_slice(&mut self, slice: &FlowRecord, of: Slice) {
         let octets = slice.octets.iter().fold(0, |sum: u64, octets| sum.saturating_add(*octets));
-        let (key, time_ns) = (&slice.key, slice.first_ns);
+        // A page makes slices shorter than an interval, which must not change what is found: a later slice has the time
+        // of its flow, in its interval.
+        let (key, mut time_ns) = (&slice.key, slice.first_ns);
+        if let Slice::Later { flow_first_ns } = of {
+            time_ns = flow_first_ns.max(time_ns - time_ns % self.interval_ns);
+        }
         let hosts = [key.source(), key.destination()];
         // A host that sends to itself counts once.
         let sides = if hosts[0] == hosts[1] { 0..1 } else { 0..2 };
@@ -149,7 +154,8 @@ impl ChangeTable {
             return;
         }
         let (side, port) = (slice.server_side(), slice.server_port());
-        let is_answered = slice.packets[1] > 0 && slice.packets[side] > 0;
+        // What answers is sent after the first packet of the flow, which may be in an earlier slice.
+        let is_answered = slice.packets[1] > 0;
         // Of equal ports, it is unknown which one was asked.
         let is_known = key.src_port != key.dst_port || slice.initiator != Initiator::FirstPacket;
         if is_answered && is_known && (1..FIRST_DYNAMIC_PORT).contains(&port) {

@@ -1,8 +1,11 @@
 //! New devices and ports against sets, volumes, clocks that step back, full tables; and any distribution over workers.
 
+use std::sync::Arc;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
-use ringtap_flow::IpVersion;
+use ringtap_flow::{FlowTable, IpVersion, Metering, Observer};
+use ringtap_stage::Attachments;
 use ringtap_wire::HashKey;
 
 use super::*;
@@ -79,7 +82,7 @@ impl Run {
 
     /// A mark after these slices.
     fn mark(&mut self, second: u64, slices: &[FlowRecord]) {
-        slices.iter().for_each(|slice| self.worker.add_slice(slice));
+        slices.iter().for_each(|slice| self.worker.add_slice(slice, Slice::Whole));
         let found = self.worker.on_tick(second * SECOND);
         found.into_iter().for_each(|found| self.merger.merge(found));
         self.merger.on_time(second * SECOND, &mut |signal| self.signals.push(signal));
@@ -90,6 +93,50 @@ impl Run {
         let section = self.merger.end(&mut |signal| self.signals.push(signal));
         (section, self.signals)
     }
+}
+
+/// The slices of a flow table, to a worker.
+struct Sliced<'a>(&'a mut ChangeTable);
+
+impl Observer for Sliced<'_> {
+    fn counted(&mut self, _: &PacketRecord, _: &mut u16) {}
+    fn late(&mut self, _: &PacketRecord, _: u16) {}
+    fn ended(&mut self, _: &FlowRecord, _: u16) {}
+    fn slice(&mut self, record: &FlowRecord, of: Slice) {
+        self.0.add_slice(record, of);
+    }
+}
+
+/// The changes that follow from UDP packets (time in ns, from, to, back), if flows are sliced by this interval.
+fn changes_of(packets: &[(u64, u8, u8, bool)], slice_s: u64) -> String {
+    let limits = ChangeLimits { volume_change: Some(2), volume_floor: Some(0), ..limits(70, 70) };
+    let mut run = Run::new(limits);
+    let key = HashKey::from_seed(3);
+    let table = FlowTable::new(64, &Metering::default(), key, Arc::default());
+    let mut table = table.with_slices(Some(slice_s * SECOND));
+    let mut next_ns = MINUTE;
+    for &(ts_ns, from, to, back) in packets {
+        while ts_ns >= next_ns {
+            while !table.sweep(next_ns, 64, &mut Sliced(&mut run.worker)) {}
+            run.mark(next_ns / SECOND, &[]);
+            next_ns += MINUTE;
+        }
+        let mut packet = PacketRecord { ts_ns, protocol: UDP, ip_len: 100, ..PacketRecord::EMPTY };
+        packet.flags = Flags(Flags::IPV4.0 | Flags::PORTS.0);
+        (packet.src, packet.dst) = (address(from), address(to));
+        (packet.src_port, packet.dst_port) = (50_000, 53);
+        if back {
+            std::mem::swap(&mut packet.src, &mut packet.dst);
+            std::mem::swap(&mut packet.src_port, &mut packet.dst_port);
+        }
+        packet.pair_hash = key.pair(&packet.src, &packet.dst);
+        table.burst(&[packet], &Attachments::default(), &mut Sliced(&mut run.worker));
+    }
+    while !table.is_empty() {
+        table.drain(next_ns, 64, &mut Sliced(&mut run.worker));
+    }
+    let (section, signals) = run.end();
+    format!("{section:?} {signals:?}")
 }
 
 fn devices(changes: &Changes) -> Vec<(u64, IpAddr)> {
@@ -116,8 +163,8 @@ fn a_device_is_new_if_it_first_sends_after_the_learning_time() {
     run.mark(300, &[slice(250, 4, (9, 53), [1, 1])]);
     let mut other = slice(301, 7, (1, 53), [1, 0]);
     other.key.src[..4].copy_from_slice(&[8, 8, 8, 8]);
-    run.worker.add_slice(&other);
-    run.worker.add_slice(&slice(302, 6, (8, 53), [0, 1]));
+    run.worker.add_slice(&other, Slice::Whole);
+    run.worker.add_slice(&slice(302, 6, (8, 53), [0, 1]), Slice::Whole);
     let (section, signals) = run.end();
     assert_eq!(devices(&section), [(105, ip(4)), (130, ip(9)), (302, ip(8))]);
     let subject = |signal: &Signal| match signal {
@@ -236,7 +283,7 @@ fn what_has_no_room_is_counted() {
     for host in 0..CELLS as u32 + 5 {
         let mut one = slice(1, 1, (2, 53), [1, 0]);
         one.key.src[1..4].copy_from_slice(&host.to_be_bytes()[1..]);
-        worker.add_slice(&one);
+        worker.add_slice(&one, Slice::Whole);
     }
     // Who only receives has no cell.
     assert_eq!(worker.ignored, 5);
@@ -282,6 +329,24 @@ fn the_ports_of_a_host_take_no_room_from_others() {
 }
 
 proptest! {
+    /// A page has shorter slices.
+    #[test]
+    fn any_length_of_slices_finds_the_same(
+        steps in vec((0_u64..30, 0_u8..5, 0_u8..5, any::<bool>()), 0..60),
+    ) {
+        let mut now_ns = 0;
+        let packets: Vec<_> = steps
+            .into_iter()
+            .map(|(more, from, to, back)| {
+                now_ns += more * SECOND + 7;
+                (now_ns, from, to, back)
+            })
+            .collect();
+        let whole = changes_of(&packets, 60);
+        prop_assert_eq!(&changes_of(&packets, 10), &whole);
+        prop_assert_eq!(&changes_of(&packets, 5), &whole);
+    }
+
     /// Slices between few hosts at rising times, split over workers by pair: the same as on one worker, and as a map says.
     #[test]
     fn any_number_of_workers_finds_the_same(
@@ -304,7 +369,7 @@ proptest! {
             let mut workers: Vec<_> = (0..count).map(table).collect();
             let (mut merger, mut signals) = (ChangeMerger::new(&context), Vec::new());
             for (step, one) in &steps {
-                workers[usize::from(one.key.src[3] ^ one.key.dst[3]) % count].add_slice(one);
+                workers[usize::from(one.key.src[3] ^ one.key.dst[3]) % count].add_slice(one, Slice::Whole);
                 let now = one.first_ns / SECOND;
                 if now / 45 > (now - step) / 45 {
                     let time_ns = now / 45 * 45 * SECOND;
