@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Tests that a new analysis, record format, extractor or transport needs one new file and one line in a list, and a new
 # field of flow records its origin and one row. Each patch in testkit/patches adds a file and changes a list and a page of
-# docs; field.patch changes the files in `field`. With all patches applied, the tree must build and pass the equality
-# matrix. The tree is copied to target/patched and shares the build cache of this one.
+# docs; field.patch changes the files in `field`. With all patches applied, the tree must compile, and with RINGTAP_FULL pass the
+# equality matrix. The tree is copied to target/patched and shares the build cache of this one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/features.sh
@@ -32,6 +32,12 @@ for patch in testkit/patches/*.patch; do
 done
 export CARGO_TARGET_DIR=$PWD/target
 cd "$copy"
-cargo test -p ringtap-testkit -p ringtap-export -p ringtap-extract -p ringtap-flow -p ringtap-monitor "${features[@]}" --locked \
-    --lib --test product -- equality::real equality::the_bundled equality::generated_traffic_with_scans oracle fields sizes tsv \
-    mqtt unix
+packages=(-p ringtap-testkit -p ringtap-export -p ringtap-extract -p ringtap-flow -p ringtap-monitor)
+targets=("${packages[@]}" "${features[@]}" --locked --lib --test product)
+if [ -z "${RINGTAP_FULL:-}" ]; then
+    cargo check "${targets[@]}"
+    echo "SKIPPED: the tests with all patches run with RINGTAP_FULL=1 (make test-all)"
+    exit 0
+fi
+cargo test "${targets[@]}" -- equality::real equality::the_bundled equality::generated_traffic_with_scans oracle fields sizes \
+    tsv mqtt unix
