@@ -27,6 +27,7 @@ mod monitor;
 mod output_reporter;
 mod outputs;
 mod query;
+mod resume;
 #[cfg(feature = "tui")]
 mod screen;
 #[cfg(not(feature = "tui"))]

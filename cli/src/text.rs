@@ -337,6 +337,12 @@ fn flows(page: &mut Page, flows: &Flows) {
     if !ended.is_empty() {
         page.line(&ended.join(", "));
     }
+    if let Some(resumed) = flows.resumed {
+        page.line(&format!("{} flows of the run before were continued", count(resumed)));
+    }
+    if let Some(kept) = flows.kept {
+        page.line(&format!("{} open flows are kept for the next run", count(kept)));
+    }
 }
 
 /// Messages in payloads, and facts of them in flow records.

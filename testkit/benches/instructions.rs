@@ -211,7 +211,7 @@ fn run(name: &str, frames: &[(u64, u32, Vec<u8>)], analyses: Analyses, payloads:
     let plan = plan(app);
     let mut outputs = Outputs::default();
     if payloads {
-        outputs.sinks.push(Sinks { records: Some(Box::new(NoRecords)), events: None });
+        outputs.sinks.push(Sinks { records: Some(Box::new(NoRecords)), ..Sinks::default() });
     }
     let mut outputs = Some(outputs);
     measure(&format!("run, {name}"), frames.len(), || {

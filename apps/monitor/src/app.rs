@@ -11,6 +11,7 @@ use crate::options::Setup;
 use crate::outputs::{Outputs, Receivers};
 use crate::partial::Partial;
 use crate::report::Report;
+use crate::resume::Resumed;
 use crate::worker::MonitorWorker;
 
 /// The application. Holds the setup and the outputs until workers and merger take theirs.
@@ -20,18 +21,20 @@ pub struct Monitor {
     sinks: Mutex<Vec<Sinks>>,
     /// For the merger.
     receivers: Mutex<Receivers>,
+    resumed: Option<Resumed>,
     reports_intervals: bool,
 }
 
 impl Monitor {
     /// A monitor with these outputs.
     pub fn new(setup: Setup, outputs: Outputs) -> Self {
-        let Outputs { sinks, receivers } = outputs;
+        let Outputs { sinks, receivers, resumed } = outputs;
         Self {
             setup,
             sinks: Mutex::new(sinks),
             reports_intervals: receivers.interval.is_some(),
             receivers: Mutex::new(receivers),
+            resumed,
         }
     }
 }
@@ -52,7 +55,11 @@ impl Application for Monitor {
     fn worker(&self, shard: Shard) -> MonitorWorker {
         let mut sinks = self.sinks.lock().unwrap_or_else(|poison| poison.into_inner());
         let sinks = sinks.get_mut(shard.index).map(std::mem::take).unwrap_or_default();
-        MonitorWorker::new(&self.setup, shard, sinks, self.reports_intervals)
+        let mut worker = MonitorWorker::new(&self.setup, shard, sinks, self.reports_intervals);
+        if let Some(resumed) = &self.resumed {
+            worker.resume(resumed, shard, &self.setup.context.hash_key);
+        }
+        worker
     }
 
     fn merger(&self) -> MonitorMerger {

@@ -11,6 +11,10 @@ pub(crate) struct FlowCounts {
     pub(crate) ended: [u64; 5],
     /// Parts of flows, if they are cut.
     pub(crate) parts: u64,
+    /// Flows of the run before that were continued.
+    pub(crate) resumed: u64,
+    /// Flows that were live at the end, and are kept for the next run.
+    pub(crate) kept: u64,
     pub(crate) facts: FactCounts,
     pub(crate) digest: Option<RecordDigest>,
 }
@@ -26,6 +30,8 @@ impl FlowCounts {
             *own += more;
         }
         self.parts += other.parts;
+        self.resumed += other.resumed;
+        self.kept += other.kept;
         self.facts.add(&other.facts);
         if let (Some(own), Some(more)) = (&mut self.digest, &other.digest) {
             own.merge(more);

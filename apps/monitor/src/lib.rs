@@ -34,6 +34,7 @@ mod options;
 mod outputs;
 mod partial;
 pub mod report;
+pub mod resume;
 mod run;
 mod series;
 pub mod state;

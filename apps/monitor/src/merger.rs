@@ -315,6 +315,8 @@ impl Merger for MonitorMerger {
             records: self.flows.ended.iter().sum(),
             active_peak: Some(self.active_peak),
             parts: self.cuts.then_some(self.flows.parts),
+            resumed: (self.flows.resumed > 0).then_some(self.flows.resumed),
+            kept: (self.flows.kept > 0).then_some(self.flows.kept),
             end_reasons: EndReason::ALL.iter().map(|r| r.name()).zip(self.flows.ended).collect(),
             records_digest: self
                 .flows

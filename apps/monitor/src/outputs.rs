@@ -4,6 +4,7 @@ use ringtap_flow::Sinks;
 
 use crate::alerts::Alert;
 use crate::analyses::activity::rows::Activity;
+use crate::resume::Resumed;
 use crate::state::OnPart;
 use crate::totals::Totals;
 use crate::volume::Interval;
@@ -35,6 +36,8 @@ pub struct Outputs {
     pub sinks: Vec<Sinks>,
     /// What the merger hands over.
     pub receivers: Receivers,
+    /// The open flows of the run before, which this one continues.
+    pub resumed: Option<Resumed>,
 }
 
 /// Destinations of what the merger hands over during the run.

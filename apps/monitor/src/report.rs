@@ -82,6 +82,12 @@ pub struct Flows {
     /// Records of their parts, if live flows are cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<u64>,
+    /// Flows of the run before that were continued, with `--resume`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<u64>,
+    /// Flows that were live at the end and are kept for the next run, with `--resume`. They have no record yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<u64>,
     /// Records by end reason.
     pub end_reasons: BTreeMap<&'static str, u64>,
     /// Sum over the records' hashes, with `--digest`.

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use ringtap_enrich::Stage;
-use ringtap_flow::{FlowKey, FlowRecord, FlowTable, Observer, Response, Sinks, Slice};
+use ringtap_flow::{
+    EndReason, FlowKey, FlowRecord, FlowTable, Observer, OpenFlow, Part, Response, Sinks, Slice,
+};
 use ringtap_stage::{Attachments, Burst, Mark, Outbox, Shard, Worker};
-use ringtap_wire::{Flags, PacketRecord, Tunnels};
+use ringtap_wire::{Flags, HashKey, PacketRecord, Tunnels};
 
 use crate::analyses::Parts;
 use crate::analyses::conversations::Conversations;
@@ -15,6 +17,7 @@ use crate::digest::RecordDigest;
 use crate::messages::Messages;
 use crate::options::Setup;
 use crate::partial::{Findings, Partial, TickSummary};
+use crate::resume::Resumed;
 use crate::series::Series;
 use crate::state::{Metered, Saver, WorkerRows, WorkerState};
 use crate::totals::Totals;
@@ -130,6 +133,34 @@ impl MonitorWorker {
             begun: false,
             state: None,
         }
+    }
+
+    /// Takes up the open flows of the run before. Those that cannot be continued end at once; their parts, if flows were
+    /// cut, have been reported.
+    pub(crate) fn resume(&mut self, resumed: &Resumed, shard: Shard, key: &HashKey) {
+        let Self { flow_table: Some(table), events, time_ns, .. } = self else { return };
+        let pair = |flow: &OpenFlow| key.pair(&flow.record.key.src, &flow.record.key.dst);
+        let read = resumed.of_worker(shard.index, pair, |flow, is_alike| {
+            *time_ns = (*time_ns).max(flow.record.last_ns);
+            if is_alike && table.restore(&flow) {
+                events.flows.resumed += 1;
+                return;
+            }
+            let OpenFlow { mut record, .. } = flow;
+            if record.part.is_some() {
+                return;
+            }
+            record.end_reason = EndReason::Forced;
+            let mut observer =
+                FlowObserver { events: &mut *events, noted: true, keep_ended: false };
+            if observer.events.cuts {
+                let part = Part { number: 0, flow_first_ns: record.first_ns };
+                observer.part(&FlowRecord { part: Some(part), ..record.clone() });
+            }
+            observer.ended(&record, 0);
+        });
+        // It was read to its end before the run.
+        debug_assert!(read.is_ok(), "{read:?}");
     }
 
     /// Keeps all conversations in the set, not only those whose flows have ended.
@@ -303,8 +334,9 @@ impl Worker for MonitorWorker {
         if matches!(mark, Mark::End { .. }) && self.ending.is_none() {
             self.save();
         }
+        let ends = matches!(mark, Mark::End { .. });
+        let mut open = self.events.sinks.open.take_if(|_| ends);
         if let Some(table) = &mut self.flow_table {
-            let ends = matches!(mark, Mark::End { .. });
             let observer =
                 &mut FlowObserver { events: &mut self.events, noted: false, keep_ended: !ends };
             if ends {
@@ -312,8 +344,18 @@ impl Worker for MonitorWorker {
                     observer.events.sinks.ending();
                 }
                 let alive = self.ending.get_or_insert(0);
-                *alive += table.drain(mark.time_ns(), SWEEP, observer);
+                let live = match &mut open {
+                    None => table.drain(mark.time_ns(), SWEEP, observer),
+                    Some(sink) => {
+                        table.keep(mark.time_ns(), SWEEP, observer, &mut |flow| sink.take(&flow))
+                    }
+                };
+                *alive += live;
                 active = *alive;
+                if open.is_some() {
+                    self.events.flows.kept += live;
+                    self.events.sinks.open = open;
+                }
                 if !table.is_empty() {
                     return None;
                 }

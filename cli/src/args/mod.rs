@@ -289,6 +289,11 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "anonymise",
         help_heading = "Output")]
     pub(crate) state: Option<PathBuf>,
+    /// Continue the open flows of the run before, from this file, and write those of this run to it at the end; without it
+    /// they end with the run
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with_all = ["state", "anonymise"],
+        help_heading = "Output")]
+    pub(crate) resume: Option<PathBuf>,
     /// Keep flow records (Parquet), events, alerts and totals in this folder, in files by time and probe that are never
     /// replaced, with a manifest for 'ringtap verify'
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]

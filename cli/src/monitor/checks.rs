@@ -140,6 +140,9 @@ pub(crate) fn roles(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<Ro
     }
     let state = args.state.as_deref().filter(|path| !states::is_folder(path));
     roles.writes("--state", state);
+    if let Some(path) = &args.resume {
+        roles.other(&"--resume", path);
+    }
     Ok(roles)
 }
 

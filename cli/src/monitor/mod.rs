@@ -27,6 +27,7 @@ use ringtap_engine::Plan;
 use ringtap_export::{Output, Prepared};
 use ringtap_flow::Sinks;
 use ringtap_monitor::Options;
+use ringtap_monitor::resume::Resumed;
 use ringtap_program::atomic_file::Existing;
 use ringtap_program::json::json;
 use ringtap_program::privileges::CapabilitySet;
@@ -39,7 +40,7 @@ use ringtap_terminal::console;
 use crate::args::{Capture, MonitorArgs, ReportForm};
 use crate::outputs::{self, Outputs};
 use crate::states::{self, States};
-use crate::{alerts, live, signals, text};
+use crate::{alerts, live, resume, signals, text};
 
 pub(crate) use checks::{outputs, roles};
 pub(crate) use options::{file_rules, names, plan, settings};
@@ -83,6 +84,11 @@ impl<'a> Parsed<'a> {
     fn plan(self) -> anyhow::Result<Planned<'a>> {
         let plan = plan(self.args, &self.interfaces, &self.outputs, false)?;
         checks::warn_of_little_room(self.args, &plan);
+        if self.args.resume.is_some() && plan.options.live && plan.arrangement.queues > 1 {
+            return Err(Usage::of(
+                "--resume needs one queue, because cards choose the queue of a flow: omit --queues",
+            ));
+        }
         Ok(Planned { parsed: self, plan })
     }
 
@@ -90,6 +96,7 @@ impl<'a> Parsed<'a> {
     fn written(&self) -> Vec<PathBuf> {
         let outputs = self.paths.iter().cloned();
         let state = self.args.state.as_deref().map(states::written_path);
+        let state = state.into_iter().chain(self.args.resume.clone());
         // Its manifest and its lock, besides the outputs.
         let store = self.layout.as_ref().map(|layout| layout.root.join("manifest"));
         outputs.chain(state).chain(store).collect()
@@ -153,9 +160,11 @@ impl<'a> Planned<'a> {
         }
         let prepared = Prepared::new(outputs, settings(args, &plan, &numbered, &WATCH))?;
         let source = Source::open(args, interfaces, &plan)?;
+        let resumed = args.resume.as_deref().map(|path| resume::read(path, &plan)).transpose()?;
         let prepared = prepared.with_programs(helpers);
         let page = page.map(|page| page.with_store(store));
-        Ok(Opened { parsed, plan, created, user, page, metrics, prepared, source })
+        let resumed = resumed.flatten();
+        Ok(Opened { parsed, plan, created, user, page, metrics, prepared, source, resumed })
     }
 }
 
@@ -170,6 +179,7 @@ struct Opened<'a> {
     metrics: Option<Listening>,
     prepared: Prepared,
     source: Source,
+    resumed: Option<Resumed>,
 }
 
 impl<'a> Opened<'a> {
@@ -199,7 +209,8 @@ impl<'a> Confined<'a> {
     /// Opens the files of outputs, and starts the threads besides those of the plan.
     fn start(self) -> anyhow::Result<Running<'a>> {
         // The first is dropped last, after everything in the folders.
-        let Opened { created, parsed, plan, user, page, metrics, prepared, source } = self.0;
+        let Opened { created, parsed, plan, user, page, metrics, prepared, source, resumed } =
+            self.0;
         let Parsed { args, interfaces, outputs: named, existing, layout, .. } = &parsed;
         let workers = plan.arrangement.workers;
         let rules = file_rules(args, *existing);
@@ -220,10 +231,15 @@ impl<'a> Confined<'a> {
             store::count(store, named, &views.console);
             store::begin(store, layout)?;
         }
+        let kept = args.resume.as_deref();
+        let kept = kept
+            .map(|path| resume::Kept::begin(path, resumed.is_some(), &plan, &mut sinks))
+            .transpose()?;
+        let open = Open { resumed, kept };
         if let Some(created) = created {
             created.keep();
         }
-        Ok(Running { parsed, plan, source, outputs, sinks, views, store })
+        Ok(Running { parsed, plan, source, outputs, sinks, views, store, open })
     }
 }
 
@@ -236,12 +252,20 @@ struct Running<'a> {
     sinks: Vec<Sinks>,
     views: Views,
     store: Option<Arc<Store>>,
+    open: Open,
+}
+
+/// The open flows of the run before, and the file for those of this one.
+struct Open {
+    resumed: Option<Resumed>,
+    kept: Option<resume::Kept>,
 }
 
 impl Running<'_> {
     /// Runs the plan to its end, and reports.
     fn run(self) -> anyhow::Result<ExitCode> {
-        let Self { parsed, plan, source, mut outputs, sinks, views, store } = self;
+        let Self { parsed, plan, source, mut outputs, sinks, views, store, open } = self;
+        let Open { resumed, kept } = open;
         let (args, console) = (parsed.args, &views.console);
         let (control, duration) =
             (outputs.control(), args.inputs.duration.map(Duration::from_nanos));
@@ -258,12 +282,12 @@ impl Running<'_> {
                 plan.options.live,
                 store.is_some().then_some(intervals),
             );
-            let sinks = ringtap_monitor::Outputs { sinks, receivers };
+            let sinks = ringtap_monitor::Outputs { sinks, receivers, resumed };
             let outcome = source.run(&plan, sinks);
             console.close();
             let mut outcome = outcome?;
             messages::print_all(messages::messages(&mut outcome));
-            let saved = states.finish(&outcome);
+            let saved = states.finish(&outcome).and(kept.map_or(Ok(()), resume::Kept::finish));
             let intervals = outcome.report().intervals.as_deref().unwrap_or_default();
             totals.lock().unwrap_or_else(PoisonError::into_inner).end(intervals);
             (outcome.export, outcome.write) = outputs.finish();

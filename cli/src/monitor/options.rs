@@ -121,6 +121,8 @@ fn options(
     } else {
         source.extend(interfaces.iter().map(|interface| args.capture.source(interface)));
         queues = queues.or(live::queues(interfaces, args)?.filter(|_| !args.sequential));
+        // Cards choose the queue of a flow, so the worker of an open flow would be unknown.
+        queues = queues.or(args.resume.as_ref().filter(|_| !args.sequential).map(|_| 1));
     }
     let skeleton = args.skeleton.or_else(|| live::skeleton(interfaces, args));
     Ok(Options {

@@ -258,7 +258,7 @@ pub(super) fn end(
             dropped: run.dropped.clone(),
         },
         flows: Flows {
-            live: 0,
+            live: flows.and_then(|flows| flows.kept).unwrap_or(0),
             ended: some(
                 flows.iter().flat_map(|flows| &flows.end_reasons).map(|(&end, &n)| (end, n)),
             ),

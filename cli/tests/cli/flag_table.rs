@@ -22,7 +22,7 @@ const LINES: Lines = &[
     ),
     (
         "monitor | -i lo --web 1 --export ipfix+tls://127.0.0.1:1 --tls-cert c --tls-key k --state s --dry-run",
-        "read anonymise dpdk-args",
+        "read anonymise dpdk-args resume",
     ),
     // Other flags are on the lines above: this one opens a device.
     ("monitor | -i 0000:00:00.0 --capture dpdk --dry-run", "all but dpdk-args"),

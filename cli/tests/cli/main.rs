@@ -50,6 +50,7 @@ mod query;
 mod records;
 mod report;
 mod responses;
+mod resume;
 mod rotate;
 mod send;
 mod services;

@@ -148,8 +148,11 @@ impl Prepared {
         (exports.alerts, exports.totals) = (Alerts::new(alerts), Alerts::new(totals));
         let mut records = by_worker(records, workers);
         let mut events = by_worker(events, workers);
-        let of_worker =
-            |_| Sinks { records: records.next().flatten(), events: events.next().flatten() };
+        let of_worker = |_| Sinks {
+            records: records.next().flatten(),
+            events: events.next().flatten(),
+            open: None,
+        };
         Ok(((0..workers).map(of_worker).collect(), exports))
     }
 }

@@ -19,14 +19,14 @@ use ringtap_wire::{PacketRecord, Paths};
 use crate::ends::Ends;
 use crate::flags::{ACK, FIN, RST, SYN};
 use crate::timeouts::Class;
-use crate::{EndReason, FlowKey, FlowRecord, History, Initiator};
+use crate::{EndReason, FlowKey, FlowRecord, History, Initiator, OpenFlow};
 
 const TCP: u8 = 6;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 
 /// Bits of the state: the [`Class`].
-const CLASS: u8 = 7;
+const CLASS: u8 = Class::MASK;
 /// FIN seen from side 0; the next bit: from side 1.
 const FIN_0: u8 = 1 << 3;
 /// The active timeout may pass before the next sweep: check the first packet's time.
@@ -141,6 +141,33 @@ impl<E: Ends> Entry<E> {
         if matches!(key.protocol, ICMP | ICMPV6) {
             self.tail = u64::from(packet.dst_port);
         }
+    }
+
+    /// The entry of a stored flow without its packets and octets. If flows are cut (`counts` is false), earlier parts have
+    /// also the rest of what is counted.
+    pub(crate) fn restored(flow: &OpenFlow, key: &Key<E>, path: u16, counts: bool) -> Self {
+        let record = &flow.record;
+        let mut own = Self::blank(key);
+        (own.ports, own.protocol) = (key.ports, key.protocol);
+        (own.state, own.path, own.last_ns) = (flow.state | AGEING, path, record.last_ns);
+        let icmp = matches!(key.protocol, ICMP | ICMPV6);
+        own.tail = if icmp { record.icmp_type_code.into() } else { 0 };
+        if !counts {
+            return own;
+        }
+        (own.tcp_flags, own.tos) = (record.tcp_flags, record.tos);
+        for side in (0..2).filter(|side| record.packets[*side] > 0) {
+            (own.ttl[side], own.ip_len[side]) = (record.ttl[side], record.ip_len[side]);
+        }
+        if !icmp {
+            own.tail = record.history.bits();
+        }
+        own
+    }
+
+    /// State bits that records do not have.
+    pub(crate) fn saved_state(&self) -> u8 {
+        self.state & !AGEING
     }
 
     /// The next part of a flow that was cut while alive: initiator, path and seen FINs are kept.
@@ -260,6 +287,17 @@ impl<E: Ends> Entry<E> {
     #[inline(always)]
     pub(crate) fn counters(&self) -> [[u64; 2]; 2] {
         [self.packets.map(u64::from), self.octets.map(u64::from)]
+    }
+
+    /// Sets the counters, packets and octets; false, without any effect, if one does not fit.
+    pub(crate) fn set_counters(&mut self, all: [[u64; 2]; 2]) -> bool {
+        let narrow = |pair: [u64; 2]| match pair.map(u32::try_from) {
+            [Ok(own), Ok(back)] => Some([own, back]),
+            _ => None,
+        };
+        let (Some(packets), Some(octets)) = (narrow(all[0]), narrow(all[1])) else { return false };
+        (self.packets, self.octets) = (packets, octets);
+        true
     }
 
     /// Takes the counters: packets and octets.

@@ -14,7 +14,7 @@
 
 use ringtap_extract::Facts;
 
-use crate::{EndReason, FlowRecord, History, Part, ResponseTimes, TcpPerformance};
+use crate::{Class, EndReason, FlowRecord, History, OpenFlow, Part, ResponseTimes, TcpPerformance};
 
 /// What was reported of a live flow, and the part that is counted now.
 #[derive(Debug)]
@@ -53,6 +53,28 @@ struct Earlier {
     responses: Option<ResponseTimes>,
 }
 
+impl Earlier {
+    /// What a record of all parts so far has; `next` follows.
+    fn of(whole: FlowRecord, next: Part) -> Self {
+        Self {
+            parts: next.number,
+            flow_first_ns: next.flow_first_ns,
+            end_reason: whole.end_reason,
+            first_ns: whole.first_ns,
+            last_ns: whole.last_ns,
+            packets: whole.packets,
+            octets: whole.octets,
+            tcp_flags: whole.tcp_flags,
+            ttl: whole.ttl,
+            ip_len: whole.ip_len,
+            tos: whole.tos,
+            history: whole.history,
+            tcp: whole.tcp.map(Box::new),
+            responses: whole.responses,
+        }
+    }
+}
+
 /// Most bytes that a flow takes more if it is cut, with what the allocator adds.
 pub const PART_BYTES: u64 = (size_of::<Reported>()
     + size_of::<Earlier>()
@@ -70,6 +92,21 @@ impl Reported {
         facts: 0,
         open: false,
     };
+
+    /// A stored flow, whose parts so far have all of its packets.
+    pub(crate) fn restored(flow: &OpenFlow, part: Part) -> Self {
+        let (facts, beyond) = flow.reported;
+        let is_closed = flow.class().is_some_and(Class::is_closed);
+        let end_reason = if is_closed { EndReason::EndDetected } else { EndReason::Active };
+        let whole = FlowRecord { facts: Facts::default(), end_reason, ..flow.record.clone() };
+        let earlier = Some(Box::new(Earlier::of(whole, part)));
+        Self { earlier, facts, beyond, ..Self::NOTHING }
+    }
+
+    /// How many facts, and values left out, parts had.
+    pub(crate) fn facts(&self) -> (u16, u32) {
+        (self.facts, self.beyond)
+    }
 
     /// Whether packets were counted since the last cut.
     #[inline(always)]
@@ -130,22 +167,8 @@ impl Reported {
         part.facts = Facts::default();
         let Part { number, flow_first_ns } = part.part.unwrap_or(self.part(part.first_ns));
         let whole = self.joined(part);
-        self.earlier = Some(Box::new(Earlier {
-            parts: number + 1,
-            flow_first_ns,
-            end_reason: whole.end_reason,
-            first_ns: whole.first_ns,
-            last_ns: whole.last_ns,
-            packets: whole.packets,
-            octets: whole.octets,
-            tcp_flags: whole.tcp_flags,
-            ttl: whole.ttl,
-            ip_len: whole.ip_len,
-            tos: whole.tos,
-            history: whole.history,
-            tcp: whole.tcp.map(Box::new),
-            responses: whole.responses,
-        }));
+        let next = Part { number: number + 1, flow_first_ns };
+        self.earlier = Some(Box::new(Earlier::of(whole, next)));
         (self.facts, self.beyond, self.open) = (facts as u16, beyond, false);
     }
 

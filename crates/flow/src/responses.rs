@@ -197,7 +197,34 @@ pub(crate) struct Requests {
     queues: Pool<Queue>,
 }
 
+/// Bytes of stored requests.
+pub(crate) const SAVED_REQUESTS: usize = 8 + 1 + ResponseTimes::CANONICAL_LEN;
+
 impl Requests {
+    /// The bytes of the requests of a flow; zeros if they are not measured. If several wait, all of them are left out.
+    pub(crate) fn saved(&self, at: usize) -> [u8; SAVED_REQUESTS] {
+        let mut out = [0; SAVED_REQUESTS];
+        let Some(line) = self.lines.get(at) else { return out };
+        let sums = self.sums.get(line.sums);
+        let is_one = sums.is_none_or(|sums| sums.queue == 0);
+        out[..8].copy_from_slice(&line.asked_ns.to_le_bytes());
+        out[8] = if is_one { line.bits } else { line.bits & !(WAITS | GAP) };
+        out[9..].copy_from_slice(&self.times(at).unwrap_or_default().canonical());
+        out
+    }
+
+    /// Adds a flow with requests of [`Requests::saved`].
+    pub(crate) fn push_saved(&mut self, saved: &[u8; SAVED_REQUESTS]) {
+        let mut bytes = Fields(saved);
+        let asked_ns = u64::from_le_bytes(bytes.take());
+        let [bits] = bytes.take();
+        let times = ResponseTimes::from_canonical(&bytes.take());
+        let sums = times.map_or(0, |ResponseTimes { sum_us, count }| {
+            self.sums.add(Sums { sum_us, count, queue: 0 })
+        });
+        self.lines.push(Line { asked_ns, sums, bits });
+    }
+
     /// Reserves address space for this number of flows.
     pub(crate) fn reserve(&mut self, flows: usize) {
         // If the system does not reserve that much, the table grows when needed.

@@ -32,7 +32,9 @@ use crate::responses::{Data, Requests};
 use crate::slices::{Counted, Sliced};
 use crate::tcp::Connections;
 use crate::timeouts::Class;
-use crate::{EndReason, Exchange, FlowKey, FlowRecord, Observer, Part, Response, Slice, Timeouts};
+use crate::{
+    EndReason, Exchange, FlowKey, FlowRecord, Observer, OpenFlow, Part, Response, Slice, Timeouts,
+};
 
 /// Rules for all flows of a table.
 pub(crate) struct Rules {
@@ -43,7 +45,7 @@ pub(crate) struct Rules {
     active_ns: u64,
     pub(crate) tick_ns: u64,
     pub(crate) uniflow: bool,
-    paths: Arc<Paths>,
+    pub(crate) paths: Arc<Paths>,
     /// The list that records get their applications from.
     pub(crate) names: Option<Arc<Names>>,
     /// Whether the performance of TCP is measured.
@@ -488,6 +490,66 @@ impl<E: Ends> Shelf<E> {
         }
     }
 
+    /// Reports what no part and no slice of a live flow has, and returns the flow as the next run gets it.
+    fn kept(&mut self, at: usize, rules: &Rules, observer: &mut impl Observer) -> OpenFlow {
+        if rules.slice_ns > 0 {
+            self.slice(at, rules, observer);
+        }
+        if rules.cut_ns > 0 && self.reported[at].is_open() {
+            self.cut(at, rules, observer);
+        }
+        let (state, carried) = (self.entries[at].saved_state(), self.take_carried(at));
+        let first_ns = self.first_ns[at];
+        let mut record =
+            self.entries[at].record(first_ns, carried, &rules.paths, EndReason::Forced);
+        record.tcp = self.tcp.performance(at);
+        record.responses = self.requests.times(at);
+        let mut earlier = (0, 0);
+        if let Some(reported) = self.reported.get(at) {
+            let part = reported.part(first_ns);
+            record = FlowRecord { part: Some(part), ..reported.joined(record) };
+            earlier = reported.facts();
+        }
+        record.facts = self.take_facts(at);
+        let connection = self.tcp.saved(at);
+        OpenFlow { record, state, reported: earlier, connection, requests: self.requests.saved(at) }
+    }
+
+    /// Takes up a flow of another run. `key` is its key, `path` the number of its path.
+    pub(crate) fn restore(
+        &mut self,
+        flow: &OpenFlow,
+        key: &Key<E>,
+        (hash, path): (u32, u16),
+        rules: &Rules,
+    ) {
+        let (at, record) = (self.entries.len(), &flow.record);
+        self.index.push(hash);
+        self.first_ns.push(record.first_ns);
+        let mut entry = Entry::restored(flow, key, path, rules.cut_ns == 0);
+        let fits = rules.cut_ns > 0 || entry.set_counters([record.packets, record.octets]);
+        self.entries.push(entry);
+        if !fits {
+            self.carried.insert((*key, path), [record.packets, record.octets]);
+        }
+        if rules.tcp {
+            self.tcp.push_saved(&flow.connection);
+            self.requests.push_saved(&flow.requests);
+        }
+        if let (1.., Some(part)) = (rules.cut_ns, record.part) {
+            self.reported.push(Reported::restored(flow, part));
+        }
+        if rules.slice_ns > 0 {
+            let counted = self.counted(at);
+            self.sliced.push(Sliced::restored(record.last_ns, counted, rules.slice_ns));
+        }
+        if !record.facts.is_empty() {
+            self.facts.resize_with(at + 1, Facts::default);
+            self.facts[at] = record.facts.clone();
+            self.fact_bytes += record.facts.size();
+        }
+    }
+
     /// Every live flow: its key, its stamp, and the time of its latest packet.
     pub(crate) fn each_live(&self, each: &mut impl FnMut(&FlowKey, u16, u64)) {
         for entry in &self.entries {
@@ -822,18 +884,24 @@ impl<E: Ends> Shelf<E> {
     }
 
     /// Ends all flows, up to `most` a call: expired and closed ones with their reason, all others
-    /// as forced. Returns the number of flows that had not expired.
+    /// as forced. Those that have not expired go to `keep` instead, if it is there. Returns their number.
     pub(crate) fn drain(
         &mut self,
         now_ns: u64,
         most: usize,
         rules: &Rules,
         observer: &mut impl Observer,
+        mut keep: Option<&mut dyn FnMut(OpenFlow)>,
     ) -> u64 {
         let (len, mut alive) = (self.entries.len(), 0);
         let left = len.saturating_sub(most);
         for at in (left..len).rev() {
             let entry = &self.entries[at];
+            if let (Some(keep), None) = (&mut keep, entry.expired(now_ns, &rules.idle_ns)) {
+                alive += 1;
+                keep(self.kept(at, rules, observer));
+                continue;
+            }
             let reason = entry.expired(now_ns, &rules.idle_ns).unwrap_or_else(|| {
                 alive += 1;
                 if entry.is_closed() { EndReason::EndDetected } else { EndReason::Forced }

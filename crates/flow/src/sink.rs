@@ -1,6 +1,6 @@
 //! The destinations of a worker's flow records and events.
 
-use crate::{Event, FlowKey, FlowRecord, Slice};
+use crate::{Event, FlowKey, FlowRecord, OpenFlow, Slice};
 
 /// Receives the items of one worker, flow records unless stated otherwise. Each worker has its own sink, so no call takes
 /// a lock.
@@ -82,6 +82,8 @@ pub struct Sinks {
     pub records: Option<Box<dyn RecordSink>>,
     /// For events.
     pub events: Option<Box<dyn RecordSink<Event>>>,
+    /// For the live flows at the end, which the next run continues; without it they end as forced.
+    pub open: Option<Box<dyn RecordSink<OpenFlow>>>,
 }
 
 impl Sinks {
@@ -111,9 +113,10 @@ impl Sinks {
         self.events.iter_mut().for_each(|sink| sink.ending());
     }
 
-    /// Calls [`RecordSink::finish`] of both, which are absent afterwards.
+    /// Calls [`RecordSink::finish`] of all, which are absent afterwards.
     pub fn finish(&mut self) {
         self.records.take().into_iter().for_each(|mut sink| sink.finish());
         self.events.take().into_iter().for_each(|mut sink| sink.finish());
+        self.open.take().into_iter().for_each(|mut sink| sink.finish());
     }
 }

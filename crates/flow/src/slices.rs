@@ -36,6 +36,11 @@ impl Sliced {
         Self { from_ns: ts_ns - ts_ns % every_ns, counted: [[0; 2]; 2], any: false }
     }
 
+    /// A stored flow with these counters, of which slices have all.
+    pub(crate) fn restored(last_ns: u64, counted: Counted, every_ns: u64) -> Self {
+        Self { counted, any: true, ..Self::new(last_ns, every_ns) }
+    }
+
     /// Whether a time is in the interval.
     #[inline(always)]
     pub(crate) fn has(&self, ts_ns: u64, every_ns: u64) -> bool {

@@ -25,6 +25,9 @@ impl Class {
     pub const ALL: [Self; 6] =
         [Self::Other, Self::Tcp, Self::Udp, Self::Icmp, Self::TcpFin, Self::TcpRst];
 
+    /// The bits that its number takes.
+    pub(crate) const MASK: u8 = 7;
+
     /// Whether it is one of closed connections.
     pub const fn is_closed(self) -> bool {
         self as u8 >= Self::TcpFin as u8

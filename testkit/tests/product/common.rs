@@ -194,7 +194,7 @@ pub fn gather<T: Send + 'static>(
     }
     let gathered = Arc::new(Mutex::new(Vec::new()));
     let sink = || Box::new(Gather(Arc::clone(&gathered), make.clone())) as Box<dyn RecordSink>;
-    let sinks = (0..workers).map(|_| Sinks { records: Some(sink()), events: None }).collect();
+    let sinks = (0..workers).map(|_| Sinks { records: Some(sink()), ..Sinks::default() }).collect();
     (Outputs { sinks, ..Outputs::default() }, gathered)
 }
 

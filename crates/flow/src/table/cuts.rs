@@ -68,11 +68,38 @@ fn run_sliced(
     capacity: usize,
     slice_ns: Option<u64>,
 ) -> Reports {
-    let table = FlowTable::new(capacity, &metering, KEY, Arc::default());
-    let mut table = table.with_slices(slice_ns);
+    run_twice(steps, metering, capacity, slice_ns, None)
+}
+
+/// At the step `other_at`, another table takes up the flows.
+fn run_twice(
+    steps: &[(u64, Step)],
+    metering: Metering,
+    capacity: usize,
+    slice_ns: Option<u64>,
+    other_at: Option<usize>,
+) -> Reports {
+    let new = || {
+        FlowTable::new(capacity, &metering, KEY, Arc::default())
+            .with_tcp(true)
+            .with_slices(slice_ns)
+    };
+    let mut table = new();
     let mut reports = Reports::default();
     let mut last_ns = 0;
-    for (ts_ns, step) in steps {
+    for (at, (ts_ns, step)) in steps.iter().enumerate() {
+        if other_at == Some(at) {
+            let mut other = new();
+            while !table.is_empty() {
+                table.keep(0, 2, &mut reports, &mut |flow| {
+                    let stored =
+                        OpenFlow::from_canonical(&flow.canonical(), flow.record.facts.bytes());
+                    assert_eq!(stored.as_ref(), Some(&flow));
+                    assert!(other.restore(&flow));
+                });
+            }
+            table = other;
+        }
         match step {
             Step::Packet { flow, back, flags, fact } => {
                 let mut attachments = Attachments::default();
@@ -215,6 +242,27 @@ proptest! {
         prop_assert_eq!(sorted(joined(&cut.parts)), sorted(plain.whole));
         for part in &cut.parts {
             prop_assert_eq!(part.first_ns / EVERY, part.last_ns / EVERY, "{:?}", part);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn flows_continue_in_another_table(
+        steps in steps(),
+        uniflow in any::<bool>(),
+        cut_ns in prop_oneof![Just(None), Just(Some(EVERY))],
+        slice_ns in prop_oneof![Just(None), Just(Some(SLICE))],
+        other_at in any::<prop::sample::Index>(),
+    ) {
+        let metering = Metering { uniflow, cut_ns, ..Metering::default() };
+        let plain = run_sliced(&steps, metering, 64, slice_ns);
+        let other_at = Some(other_at.index(steps.len()));
+        let twice = run_twice(&steps, metering, 64, slice_ns, other_at);
+        prop_assert_eq!(sorted(joined(&twice.parts)), sorted(joined(&plain.parts)));
+        prop_assert_eq!(sorted(twice.whole), sorted(plain.whole));
+        if slice_ns.is_some() {
+            prop_assert_eq!(sums(twice.slices.iter().map(|(slice, _)| slice)), of_packets(&steps));
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::ends::{Ends, V4, V6};
 use crate::entry::Key;
 use crate::index::Index;
 use crate::shelf::{Arrival, Rules, Shelf};
-use crate::{Class, FlowKey, FlowRecord, Observer, Timeouts};
+use crate::{Class, FlowKey, FlowRecord, IpVersion, Observer, OpenFlow, Timeouts};
 
 /// Packets whose cache misses overlap.
 const GROUP: usize = 32;
@@ -418,11 +418,61 @@ impl FlowTable {
     /// as forced. Returns the number of flows that had not expired. The caller repeats the call
     /// until the table is empty, and does nothing in between.
     pub fn drain(&mut self, now_ns: u64, most: usize, observer: &mut impl Observer) -> u64 {
+        self.drain_or_keep(now_ns, most, observer, None)
+    }
+
+    /// As [`FlowTable::drain`], but flows that have not expired go to `keep`, for another run.
+    pub fn keep(
+        &mut self,
+        now_ns: u64,
+        most: usize,
+        observer: &mut impl Observer,
+        keep: &mut dyn FnMut(OpenFlow),
+    ) -> u64 {
+        self.drain_or_keep(now_ns, most, observer, Some(keep))
+    }
+
+    fn drain_or_keep(
+        &mut self,
+        now_ns: u64,
+        most: usize,
+        observer: &mut impl Observer,
+        keep: Option<&mut dyn FnMut(OpenFlow)>,
+    ) -> u64 {
         if self.v4.len() > 0 {
-            self.v4.drain(now_ns, most, &self.rules, observer)
+            self.v4.drain(now_ns, most, &self.rules, observer, keep)
         } else {
-            self.v6.drain(now_ns, most, &self.rules, observer)
+            self.v6.drain(now_ns, most, &self.rules, observer, keep)
         }
+    }
+
+    /// Takes up a flow that [`FlowTable::keep`] gave another run; false if the table is full, or if one of both runs cuts
+    /// flows and the other does not. The caller gives no flow twice.
+    pub fn restore(&mut self, flow: &OpenFlow) -> bool {
+        let record = &flow.record;
+        if self.len() >= self.capacity || record.part.is_some() != (self.rules.cut_ns > 0) {
+            return false;
+        }
+        let FlowKey { version, src, dst, src_port, dst_port, protocol } = record.key;
+        let is_v6 = version == IpVersion::V6;
+        let path = self.rules.paths.number(&record.path);
+        let packet = PacketRecord {
+            src,
+            dst,
+            protocol,
+            path,
+            flags: if is_v6 { Flags::IPV6 } else { Flags::IPV4 },
+            pair_hash: self.hash_key.pair(&src, &dst),
+            ..PacketRecord::EMPTY
+        };
+        let place = (self.hash(&packet, src_port, dst_port), path);
+        let ports = u32::from(src_port) << 16 | u32::from(dst_port);
+        if is_v6 {
+            self.v6.restore(flow, &Key::of(&packet, ports), place, &self.rules);
+        } else {
+            self.v4.restore(flow, &Key::of(&packet, ports), place, &self.rules);
+        }
+        true
     }
 }
 

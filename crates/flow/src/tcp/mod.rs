@@ -260,7 +260,71 @@ fn since(at: u32, ns: u64) -> u64 {
     u64::from(coarse(ns).wrapping_sub(at)) << 10
 }
 
+/// Bytes of a stored connection.
+pub(crate) const SAVED_CONNECTION: usize = 2 * 28 + 1 + 2 * 48;
+
 impl Connections {
+    /// The bytes of a connection; zeros if it is not measured.
+    pub(crate) fn saved(&self, at: usize) -> [u8; SAVED_CONNECTION] {
+        let mut out = [0; SAVED_CONNECTION];
+        let Some(line) = self.lines.get(at) else { return out };
+        let counts = self.counts.get(line.counts);
+        let (senders, rest) = out.split_at_mut(56);
+        for (own, place) in line.senders.iter().zip(senders.chunks_exact_mut(28)) {
+            let Sender { next, ack, next_at, timed_end, timed: [low, high], .. } = *own;
+            let words = [next, ack, next_at, timed_end, low, high];
+            for (word, place) in words.iter().zip(place.chunks_exact_mut(4)) {
+                place.copy_from_slice(&word.to_le_bytes());
+            }
+            place[24..26].copy_from_slice(&own.window.to_le_bytes());
+            (place[26], place[27]) = (own.repeats, own.bits);
+        }
+        rest[0] = u8::from(counts.is_some());
+        for (own, place) in counts.into_iter().flatten().zip(rest[1..].chunks_exact_mut(48)) {
+            place[..8].copy_from_slice(&own.rtt_ns.to_le_bytes());
+            let numbers = [own.rtt_count, own.handshake_us, own.retransmissions, own.out_of_order];
+            let more = [own.duplicate_acks, own.zero_windows];
+            let words = numbers.iter().chain(&more).chain(own.gaps.as_flattened());
+            for (word, place) in words.zip(place[8..].chunks_exact_mut(4)) {
+                place.copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        out
+    }
+
+    /// Adds a flow with a connection of [`Connections::saved`].
+    pub(crate) fn push_saved(&mut self, saved: &[u8; SAVED_CONNECTION]) {
+        let mut bytes = Fields(saved);
+        let mut line = Line::EMPTY;
+        for own in &mut line.senders {
+            let mut word = || u32::from_le_bytes(bytes.take());
+            let [next, ack, next_at, timed_end] = [word(), word(), word(), word()];
+            let timed = [word(), word()];
+            let window = u16::from_le_bytes(bytes.take());
+            let [repeats, bits] = bytes.take();
+            *own = Sender { next, ack, next_at, timed_end, timed, window, repeats, bits };
+        }
+        let [has_counts] = bytes.take();
+        if has_counts > 0 {
+            let counts = [(); 2].map(|()| {
+                let rtt_ns = u64::from_le_bytes(bytes.take());
+                let mut word = || u32::from_le_bytes(bytes.take());
+                Counts {
+                    rtt_ns,
+                    rtt_count: word(),
+                    handshake_us: word(),
+                    retransmissions: word(),
+                    out_of_order: word(),
+                    duplicate_acks: word(),
+                    zero_windows: word(),
+                    gaps: [(); GAPS].map(|()| [word(), word()]),
+                }
+            });
+            line.counts = self.counts.add(counts);
+        }
+        self.lines.push(line);
+    }
+
     /// Reserves address space for this number of flows.
     pub(crate) fn reserve(&mut self, flows: usize) {
         // If the system does not reserve that much, the table grows when needed.

@@ -662,6 +662,8 @@ fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<Fl
     let with = |reason| records.iter().filter(|record| record.end_reason == reason).count() as u64;
     let flows = Flows {
         parts: None,
+        resumed: None,
+        kept: None,
         records: records.len() as u64,
         active_peak: Some(active_peak),
         end_reasons: EndReason::ALL.iter().map(|&reason| (reason.name(), with(reason))).collect(),

@@ -1,0 +1,168 @@
+//! Open flows between two runs.
+//!
+//! ```text
+//! workers at the end ─▶ [`Keeper`]: frames of up to 1,024 flows ─▶ file ─▶ [`Resumed`] ─▶ the worker of the next run that
+//!                                                                                  owns the pair of addresses
+//! ```
+//!
+//! A frame is its length (four bytes, little-endian) and an image of one table. The file is untrusted.
+
+use std::io::{self, BufRead, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ringtap_flow::{Metering, OpenFlow, RecordSink};
+use ringtap_skeleton::ShardMap;
+use ringtap_state::{Error, Reader, Rows, Schema};
+use serde::{Deserialize, Serialize};
+
+use crate::state::image;
+
+static OPEN: Schema = Schema::many("open", OpenFlow::CANONICAL_LEN);
+
+/// Flows of a frame.
+const FRAME: usize = 1_024;
+
+/// What separates flows; flows of other settings are not continued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Separation {
+    uniflow: bool,
+    vlan_in_key: bool,
+    cut: bool,
+}
+
+impl From<&Metering> for Separation {
+    fn from(metering: &Metering) -> Self {
+        let &Metering { uniflow, vlan_in_key, cut_ns, .. } = metering;
+        Self { uniflow, vlan_in_key, cut: cut_ns.is_some() }
+    }
+}
+
+/// Writes the open flows of all workers at the end of a run.
+#[derive(Clone)]
+pub struct Keeper {
+    separation: Separation,
+    shared: Arc<Mutex<Frames>>,
+}
+
+struct Frames {
+    out: Box<dyn Write + Send>,
+    failed: Option<io::Error>,
+    flows: u64,
+}
+
+impl Keeper {
+    /// A keeper of the flows of a run with this metering.
+    pub fn new(metering: &Metering, out: Box<dyn Write + Send>) -> Self {
+        let frames = Frames { out, failed: None, flows: 0 };
+        Self { separation: metering.into(), shared: Arc::new(Mutex::new(frames)) }
+    }
+
+    /// The sink of a worker.
+    pub fn sink(&self) -> Box<dyn RecordSink<OpenFlow>> {
+        Box::new(Part { keeper: self.clone(), rows: Rows::new(&OPEN) })
+    }
+
+    /// Ends the file, after all sinks. With an error it is not whole, and the number of flows says how many are lost.
+    pub fn finish(self) -> Result<(), (u64, io::Error)> {
+        let mut frames = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = frames.failed.take().or_else(|| frames.out.flush().err());
+        failed.map_or(Ok(()), |error| Err((frames.flows, error)))
+    }
+
+    fn write(&self, rows: Rows) {
+        let (flows, mut rows) = (rows.len() as u64, Some(rows));
+        let header = serde_json::to_vec(&self.separation).unwrap_or_default();
+        let image =
+            image(&header, &[&OPEN], |_, own| rows.take().into_iter().for_each(|rows| *own = rows));
+        let mut frames = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        frames.flows += flows;
+        let written = match image {
+            // No other frame may follow one that is cut.
+            _ if frames.failed.is_some() => return,
+            Ok(image) => u32::try_from(image.len())
+                .map_err(io::Error::other)
+                .and_then(|length| frames.out.write_all(&length.to_le_bytes()))
+                .and_then(|()| frames.out.write_all(&image)),
+            Err(error) => Err(io::Error::other(error)),
+        };
+        frames.failed = written.err();
+    }
+}
+
+/// The flows of a worker.
+struct Part {
+    keeper: Keeper,
+    rows: Rows,
+}
+
+impl RecordSink<OpenFlow> for Part {
+    fn take(&mut self, flow: &OpenFlow) {
+        self.rows.push(&[&flow.canonical()], &[], flow.record.facts.bytes());
+        if self.rows.len() == FRAME {
+            self.finish();
+        }
+    }
+
+    fn finish(&mut self) {
+        if !self.rows.is_empty() {
+            let rows = std::mem::replace(&mut self.rows, Rows::new(&OPEN));
+            self.keeper.write(rows);
+        }
+    }
+}
+
+/// Opens the file of open flows; each worker reads all of it.
+pub type OpenFile = Arc<dyn Fn() -> io::Result<Box<dyn Read>> + Send + Sync>;
+
+/// The open flows of the run before.
+pub struct Resumed {
+    open: OpenFile,
+    shards: ShardMap,
+    separation: Separation,
+}
+
+impl Resumed {
+    /// Reads the file to its end, so that no worker finds it damaged. `shards` are those of the run.
+    ///
+    /// # Errors
+    /// It cannot be read, or is damaged.
+    pub fn new(open: OpenFile, shards: ShardMap, metering: &Metering) -> Result<Self, Error> {
+        let own = Self { open, shards, separation: metering.into() };
+        own.each(|_, _| {})?;
+        Ok(own)
+    }
+
+    /// Calls `each` with the flows of a worker, and whether they can be continued.
+    pub(crate) fn of_worker(
+        &self,
+        worker: usize,
+        pair: impl Fn(&OpenFlow) -> u32,
+        mut each: impl FnMut(OpenFlow, bool),
+    ) -> Result<(), Error> {
+        self.each(|flow, is_alike| {
+            if self.shards.owner(pair(&flow)) == worker {
+                each(flow, is_alike);
+            }
+        })
+    }
+
+    fn each(&self, mut each: impl FnMut(OpenFlow, bool)) -> Result<(), Error> {
+        let mut input = io::BufReader::new((self.open)()?);
+        while !input.fill_buf()?.is_empty() {
+            let mut length = [0; 4];
+            input.read_exact(&mut length)?;
+            let frame = input.by_ref().take(u32::from_le_bytes(length).into());
+            let mut reader = Reader::open(frame, &[&OPEN])?;
+            let separation: Separation = serde_json::from_slice(reader.header())
+                .map_err(|_| Error::Damaged("the header of open flows"))?;
+            while let Some(row) = reader.row(0) {
+                let bytes = row.key().first_chunk();
+                let flow = bytes.and_then(|bytes| OpenFlow::from_canonical(bytes, row.tail));
+                let flow = flow.ok_or(Error::Damaged("an open flow"))?;
+                each(flow, separation == self.separation);
+                reader.advance()?;
+            }
+        }
+        Ok(())
+    }
+}

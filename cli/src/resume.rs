@@ -1,0 +1,76 @@
+//! `--resume`: the open flows of the run before are read at the start, and those of this run are written at its end.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow};
+use ringtap_engine::Plan;
+use ringtap_flow::Sinks;
+use ringtap_monitor::Options;
+use ringtap_monitor::resume::{Keeper, Resumed};
+use ringtap_program::atomic_file::{AtomicFile, Existing};
+
+/// Reads a file from its begin, whatever others read.
+struct From(Arc<File>, u64);
+
+impl Read for From {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read_at(to, self.1)?;
+        self.1 += read as u64;
+        Ok(read)
+    }
+}
+
+/// The open flows of the run before, if its file is there.
+pub(crate) fn read(path: &Path, plan: &Plan<Options>) -> anyhow::Result<Option<Resumed>> {
+    let context = || format!("reading the open flows of {}", path.display());
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => Arc::new(other.with_context(context)?),
+    };
+    let open = move || Ok(Box::new(From(Arc::clone(&file), 0)) as Box<dyn Read>);
+    let resumed = Resumed::new(Arc::new(open), plan.shards(), &plan.app.metering);
+    resumed.with_context(context).map(Some)
+}
+
+/// The file for the next run.
+pub(crate) struct Kept {
+    file: AtomicFile,
+    keeper: Keeper,
+}
+
+impl Kept {
+    /// Begins the file, which has its name at the end; the one that was read is removed, because its flows are those of
+    /// this run.
+    pub(crate) fn begin(
+        path: &Path,
+        was_read: bool,
+        plan: &Plan<Options>,
+        sinks: &mut Vec<Sinks>,
+    ) -> anyhow::Result<Self> {
+        let context = || format!("writing the open flows to {}", path.display());
+        let mut file =
+            AtomicFile::claim(path.to_owned(), Existing::Refuse).with_context(context)?;
+        let out = BufWriter::new(file.begin().with_context(context)?);
+        let keeper = Keeper::new(&plan.app.metering, Box::new(out));
+        sinks.resize_with(plan.arrangement.workers, Sinks::default);
+        sinks.iter_mut().for_each(|sinks| sinks.open = Some(keeper.sink()));
+        if was_read {
+            std::fs::remove_file(path).with_context(context)?;
+        }
+        Ok(Self { file, keeper })
+    }
+
+    /// Ends the file.
+    pub(crate) fn finish(mut self) -> anyhow::Result<()> {
+        let path = self.file.path().display().to_string();
+        let context = || format!("writing the open flows to {path}");
+        if let Err((lost, error)) = self.keeper.finish() {
+            return Err(anyhow!(error).context(format!("{}: {lost} flows are lost", context())));
+        }
+        self.file.finish().with_context(context).map(drop)
+    }
+}
