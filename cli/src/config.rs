@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::Context;
+use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 use toml::{Table, Value};
@@ -20,10 +21,14 @@ use crate::args::{Cli, Command};
 use ringtap_program::config::toml_error;
 use ringtap_terminal::Usage;
 
-/// Parses the command line, with the flags of the configuration file if one is given.
+/// Parses the command line of this process.
 pub(crate) fn command_line() -> anyhow::Result<Cli> {
-    let words: Vec<OsString> = std::env::args_os().collect();
-    let matches = Cli::command().try_get_matches_from(&words)?;
+    parse(&std::env::args_os().collect::<Vec<_>>())
+}
+
+/// Parses a command line, with the flags of the configuration file if one is given.
+pub(crate) fn parse(words: &[OsString]) -> anyhow::Result<Cli> {
+    let matches = Cli::command().try_get_matches_from(words)?;
     let cli = Cli::from_arg_matches(&matches)?;
     let path = match &cli.command {
         Some(Command::Monitor(args)) => args.config.as_deref(),
@@ -31,28 +36,48 @@ pub(crate) fn command_line() -> anyhow::Result<Cli> {
     };
     let (Some(path), Some((name, given))) = (path, matches.subcommand()) else { return Ok(cli) };
 
-    let flags = flags(path, name, given)?;
+    let text = std::fs::read_to_string(path)
+        .map_err(Usage::of)
+        .with_context(|| format!("reading the configuration {}", path.display()))?;
+    let flags = flags(path, &text, name, given)?;
     let before = [words[0].clone(), name.into()].into_iter().chain(flags);
     // Parsed alone first, so that an error is attributed to the file.
     if let Err(error) = Cli::command().try_get_matches_from(before.clone()) {
         let message = error.render().to_string();
         let first = message.lines().next().unwrap_or_default();
         let first = first.strip_prefix("error: ").unwrap_or(first);
-        return Err(Usage::of(format!("the configuration {}: {first}", path.display())));
+        let line = invalid_key(&error).and_then(|key| line_of(&text, &key)).unwrap_or_default();
+        return Err(Usage::of(format!("the configuration {}: {line}{first}", path.display())));
     }
-    let all = before.chain(words.into_iter().skip(2));
+    let all = before.chain(words.iter().skip(2).cloned());
     Ok(Cli::from_arg_matches(&Cli::command().try_get_matches_from(all)?)?)
+}
+
+/// The key of the flag that an error is about.
+fn invalid_key(error: &clap::Error) -> Option<String> {
+    let ContextValue::String(flag) = error.get(ContextKind::InvalidArg)? else { return None };
+    let name = flag.trim_start_matches('-');
+    Some(name.split([' ', '=']).next().unwrap_or(name).to_owned())
+}
+
+/// The line of a key, as in "line 7: ".
+fn line_of(text: &str, key: &str) -> Option<String> {
+    let is_key = |line: &str| {
+        let line = line.trim_start();
+        let rest = line.strip_prefix(key).or_else(|| {
+            line.strip_prefix(['"', '\''])?.strip_prefix(key)?.strip_prefix(['"', '\''])
+        });
+        rest.is_some_and(|rest| rest.trim_start().starts_with('='))
+    };
+    text.lines().position(is_key).map(|at| format!("line {}: ", at + 1))
 }
 
 /// The file's keys as flags of the subcommand `name`. Lists that the command line also gives are
 /// omitted.
-fn flags(path: &Path, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsString>> {
+fn flags(path: &Path, text: &str, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsString>> {
     let shown = path.display();
     let wrong = |what: String| Usage::of(format!("the configuration {shown}: {what}"));
-    let text = std::fs::read_to_string(path)
-        .map_err(Usage::of)
-        .with_context(|| format!("reading the configuration {shown}"))?;
-    let table: Table = toml::from_str(&text).map_err(|error| wrong(toml_error(&error, &text)))?;
+    let table: Table = toml::from_str(text).map_err(|error| wrong(toml_error(&error, text)))?;
     let command = Cli::command();
     let command = command.find_subcommand(name).context("unknown command")?;
     let known = || {
@@ -62,9 +87,10 @@ fn flags(path: &Path, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsSt
 
     let mut flags = Vec::new();
     for (key, value) in &table {
+        let line = || line_of(text, key).unwrap_or_default();
         let Some((_, arg)) = known().find(|(long, _)| long == key) else {
             let keys: Vec<_> = known().map(|(long, _)| long).collect();
-            return Err(wrong(format!("unknown key {key:?}: use {}", keys.join(", "))));
+            return Err(wrong(format!("{}unknown key {key:?}: use {}", line(), keys.join(", "))));
         };
         let collects = matches!(arg.get_action(), ArgAction::Append);
         // A filter on the command line replaces that of the file.
@@ -75,7 +101,7 @@ fn flags(path: &Path, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsSt
         if collects && given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
             continue;
         }
-        flags.extend(words(key, arg, value).map_err(wrong)?);
+        flags.extend(words(key, arg, value).map_err(|what| wrong(line() + &what))?);
     }
     Ok(flags)
 }

@@ -67,6 +67,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Generate(args)) => generate::run(&args),
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Measure(args)) => measure::run(&args),
+        Some(Command::CheckConfig(args)) => monitor::check_config(&args.file),
         Some(Command::Merge(args)) => merge::run(&args),
         Some(Command::Query(args)) => query::run(&args),
         Some(Command::Verify(args)) => verify::run(&args),

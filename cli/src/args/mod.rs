@@ -51,7 +51,7 @@ use crate::units::{self, Limit, TimeoutList, Words};
     disable_help_subcommand = true,
     max_term_width = 100,
     after_help = "Try it:\n  \
-        ringtap monitor -r capture.pcap\n\n\
+        ringtap monitor -r capture.pcap\n\
         'ringtap COMMAND --help' lists the flags of a command."
 )]
 pub(crate) struct Cli {
@@ -67,7 +67,7 @@ pub(crate) enum Command {
     Filter(Box<FilterArgs>),
     /// Generate traffic with known ground truth, or replay captures
     Generate(Box<GenerateArgs>),
-    /// Measure loss, order and latency of frames from 'generate --stamp'
+    /// Measure loss, order and latency of frames of 'generate --stamp'
     Check(CheckArgs),
     /// Find heavy keys with sketches; compare parallel designs
     Measure(Box<MeasureArgs>),
@@ -77,6 +77,8 @@ pub(crate) enum Command {
     Query(QueryArgs),
     /// Find what is missing in a store, or in what arrived elsewhere
     Verify(VerifyArgs),
+    /// Check a configuration of 'monitor'
+    CheckConfig(CheckConfigArgs),
     /// Show this machine's resources and give advice
     Doctor(DoctorArgs),
     /// Run a program for alerts of 'monitor', which starts this itself
@@ -93,6 +95,13 @@ pub(crate) enum Command {
     /// Commands of another program
     #[command(hide = true, disable_help_flag = true)]
     Ndn(MovedArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct CheckConfigArgs {
+    /// The file, as for 'monitor --config'; a fault has its line and the exit code 2
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
 }
 
 const FLAGS_MONITOR: &str = "\

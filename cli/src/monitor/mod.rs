@@ -15,8 +15,9 @@ mod source;
 mod store;
 mod views;
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -37,10 +38,10 @@ use ringtap_store::{Created, Layout, Store};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console;
 
-use crate::args::{Capture, MonitorArgs, ReportForm};
+use crate::args::{Capture, Command, MonitorArgs, ReportForm};
 use crate::outputs::{self, Outputs};
 use crate::states::{self, States};
-use crate::{alerts, live, resume, signals, text};
+use crate::{alerts, config, live, resume, signals, text};
 
 pub(crate) use checks::{outputs, roles};
 pub(crate) use options::{file_rules, names, plan, settings};
@@ -54,6 +55,26 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
         return planned.print();
     }
     planned.open()?.confine()?.start()?.run()
+}
+
+/// Checks a configuration as a run with it does before it opens anything.
+pub(crate) fn check_config(file: &Path) -> anyhow::Result<ExitCode> {
+    let command = ["ringtap", "monitor", "--config"].map(OsString::from);
+    let mut words: Vec<_> = command.into_iter().chain([file.into()]).collect();
+    loop {
+        let Some(Command::Monitor(args)) = config::parse(&words)?.command else {
+            return Err(Usage::of("not a configuration of monitor"));
+        };
+        // A unit gives the interface on its command line.
+        if args.interface.is_empty() && args.inputs.read.is_empty() {
+            words.extend(["-i", "lo"].map(OsString::from));
+            continue;
+        }
+        let context = || format!("the configuration {}", file.display());
+        Parsed::new(&args).and_then(Parsed::plan).with_context(context)?;
+        console::print(&format!("{}: valid\n", file.display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
 }
 
 /// The flags, checked.

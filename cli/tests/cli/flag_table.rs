@@ -55,6 +55,7 @@ const LINES: Lines = &[
     ("generate | -i no-interface --method af-xdp", "write loop"),
     ("generate | -i no-interface -r a.pcap", "write queue profile zipf size seed truth flows"),
     ("check | -i no-interface", ""),
+    ("check-config no.toml |", ""),
     ("doctor |", ""),
 ];
 

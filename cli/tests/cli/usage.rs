@@ -4,8 +4,18 @@ use crate::common::{have, office, output_of, ringtap};
 use ringtap_testkit::printed_commands;
 
 /// The commands that the help lists.
-const COMMANDS: [&str; 9] =
-    ["monitor", "filter", "generate", "check", "measure", "merge", "query", "verify", "doctor"];
+const COMMANDS: [&str; 10] = [
+    "monitor",
+    "filter",
+    "generate",
+    "check",
+    "measure",
+    "merge",
+    "query",
+    "verify",
+    "doctor",
+    "check-config",
+];
 
 #[test]
 fn no_arguments_show_the_help_on_one_screen() {
@@ -223,4 +233,30 @@ fn the_environment_sets_the_level_of_notices() {
     let (_, errors, code) = output_of(ringtap().env("RINGTAP_LOG", "loud").arg("doctor"));
     assert_eq!(code, 0);
     assert!(errors.contains("invalid RINGTAP_LOG \"loud\": use error, warn or info"), "{errors}");
+}
+
+#[test]
+fn a_configuration_is_checked_to_its_first_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |text: &str| {
+        std::fs::write(folder.path().join("c.toml"), text).unwrap();
+        let mut command = ringtap();
+        output_of(command.current_dir(folder.path()).args(["check-config", "c.toml"]))
+    };
+    let (out, errors, code) =
+        check("# A probe.\ninterval = \"60s\"\nshed = true\nexport = [\"ipfix://127.0.0.1\"]\n");
+    assert_eq!((out.as_str(), code), ("c.toml: valid\n", 0), "{errors}");
+    for (text, words) in [
+        ("shed = true\n\nintervall = \"60s\"\n", "line 3: unknown key \"intervall\""),
+        ("shed = true\ninterval = \"soon\"\n", "line 2: invalid value 'soon'"),
+        ("shed = 1\n", "line 1: invalid shed: use true or false"),
+        ("# x\nshed = \n", "line 2: "),
+        ("cut = \"5s\"\nstate = \"/no/such/folder/\"\n", "c.toml"),
+    ] {
+        let (out, errors, code) = check(text);
+        assert_eq!((out.as_str(), code), ("", 2), "{text}: {errors}");
+        assert!(errors.contains("the configuration c.toml") && errors.contains(words), "{errors}");
+    }
+    let (_, errors, code) = output_of(ringtap().args(["check-config", "no.toml"]));
+    assert!(code == 2 && errors.contains("no.toml"), "{errors}");
 }
