@@ -3,13 +3,14 @@
 SHELL := bash
 .DEFAULT_GOAL := help
 
+ARCH ?= amd64
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := decode dhcp dns forward http labels ndn ntp pcap pcapng quic ring ssh state tls
 
-.PHONY: help run build check test test-all lint bench instructions fuzz site clean
+.PHONY: help run build packages release-check check test test-all lint bench instructions fuzz site clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build quickly (profile quick, no optional features) and monitor the bundled capture, as text and as a page
 	@scripts/setup.sh
@@ -22,6 +23,14 @@ run: ## build quickly (profile quick, no optional features) and monitor the bund
 build: ## build the release binaries, target/release/ringtap and target/release/ringtap-ndn
 	@scripts/setup.sh
 	cargo build --release --locked
+
+packages: ## build static programs and Debian packages for ARCH (amd64 or arm64) in target/packages
+	@scripts/setup.sh
+	@scripts/setup-packages.sh $(ARCH)
+	@scripts/make-packages.sh $(ARCH)
+
+release-check: packages ## check the packages of this machine: install, run, upgrade and purge them, build them again
+	@scripts/release-check.sh
 
 check: ## run quick tests: unit tests of the crates, and the equality matrix
 	@scripts/setup.sh

@@ -1,12 +1,13 @@
-// Included by the build scripts of the programs: passes commit, profile, features and compiler to
-// the program, which prints them with `--version`.
+// Included by the build scripts of the programs: passes commit, profile, features, target and compiler
+// to the program, which prints them with `--version`.
 //
-// Builds of the profile `dev` have no commit: otherwise each commit would build all tests anew.
+// Builds of the profile `dev` have no commit: otherwise each commit would build all tests anew. A source
+// archive has no commit either, unless RINGTAP_COMMIT names it.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Sets RINGTAP_COMMIT, RINGTAP_PROFILE, RINGTAP_FEATURES and RINGTAP_COMPILER.
+/// Sets RINGTAP_COMMIT, RINGTAP_PROFILE, RINGTAP_FEATURES, RINGTAP_TARGET and RINGTAP_COMPILER.
 fn record_build() {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     // OUT_DIR is target/PROFILE/build/PACKAGE-HASH/out.
@@ -21,18 +22,30 @@ fn record_build() {
     features.sort_unstable();
     let features = if features.is_empty() { "none".to_owned() } else { features.join(",") };
     let compiler = output(&variable("RUSTC"), &["--version"]).unwrap_or_else(|| "unknown".into());
-    for (name, value) in
-        [("COMMIT", commit), ("PROFILE", profile), ("FEATURES", features), ("COMPILER", compiler)]
-    {
+    for (name, value) in [
+        ("COMMIT", commit),
+        ("PROFILE", profile),
+        ("FEATURES", features),
+        ("TARGET", variable("TARGET")),
+        ("COMPILER", compiler),
+    ] {
         println!("cargo:rustc-env=RINGTAP_{name}={value}");
     }
 }
 
-/// The commit, with `-changed` if tracked files differ from it.
+/// RINGTAP_COMMIT if it is set, else the commit, with `-changed` if tracked files differ from it.
 fn commit() -> String {
+    println!("cargo:rerun-if-env-changed=RINGTAP_COMMIT");
+    if let Ok(commit) = std::env::var("RINGTAP_COMMIT") {
+        return commit;
+    }
     let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let mut roots = folders.filter(|folder| folder.join("Cargo.lock").exists());
     let Some(root) = roots.next().and_then(Path::to_str) else { return "unknown".into() };
+    // A source archive may lie within another repository.
+    if !Path::new(root).join(".git").exists() {
+        return "unknown".into();
+    }
     let git = |words: &[&str]| output("git", &[&["-C", root][..], words].concat());
     // Each commit changes HEAD, and git appends a line to its log.
     if let Some(log) = git(&["rev-parse", "--path-format=absolute", "--git-path", "logs/HEAD"]) {

@@ -1,10 +1,22 @@
-//! Compiles the shim against the DPDK that pkg-config knows, and links the few libraries that it calls. Drivers are
-//! plugins, which DPDK finds by itself.
+//! Links libpcap into static programs, and compiles the shim against the DPDK that pkg-config knows, with the few
+//! libraries that it calls. Drivers of DPDK are plugins, which DPDK finds by itself.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    libpcap();
     #[cfg(feature = "dpdk")]
     libdpdk::build();
+}
+
+/// Links `libpcap.a` in the folder RINGTAP_LIBPCAP, if it is set (`scripts/setup-packages.sh`).
+fn libpcap() {
+    println!("cargo::rustc-check-cfg=cfg(libpcap_static)");
+    println!("cargo::rerun-if-env-changed=RINGTAP_LIBPCAP");
+    if let Ok(folder) = std::env::var("RINGTAP_LIBPCAP") {
+        println!("cargo::rustc-link-search=native={folder}");
+        println!("cargo::rustc-link-lib=static=pcap");
+        println!("cargo::rustc-cfg=libpcap_static");
+    }
 }
 
 #[cfg(feature = "dpdk")]

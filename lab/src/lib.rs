@@ -53,5 +53,5 @@ pub use trial::UNAVAILABLE;
 /// The commit that this program was built from, with `-changed` if tracked files differed from it.
 pub const COMMIT: &str = env!("RINGTAP_COMMIT");
 
-/// Version, commit, profile, features and compiler, a line each; `--version` prints them.
+/// Version, commit, profile, features, target and compiler, a line each; `--version` prints them.
 pub const BUILD: &str = ringtap_program::build!();

@@ -14,6 +14,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::{have, office, output_of, ringtap};
+use crate::expressions::have_libpcap;
 use crate::net::{Background, Net, NetCommands, Right};
 use crate::signals::frame;
 use ringtap_testkit::restricted::{Place, unit, verify_unit};
@@ -161,16 +162,80 @@ fn systemd_accepts_the_units() {
     }
 }
 
-/// The example of docs/LIVE.md for 'systemctl edit', which needs its empty line, and the sample
-/// configuration that it uses.
+/// The words of the settings of a unit that run the program, with the values of an instance.
+fn commands(name: &str) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(unit(name)).unwrap();
+    let lines = text.lines().filter(|line| line.starts_with("Exec"));
+    let words = |line: &str| {
+        let line = line.replace("%I", "lo").replace("%i", "lo").replace("${OUTPUT}", "lo");
+        line.split(' ').skip(1).map(str::to_owned).collect()
+    };
+    lines
+        .filter_map(|line| line.split_once("=/usr/local/bin/"))
+        .map(|(_, line)| words(line))
+        .collect()
+}
+
 #[test]
-fn systemd_accepts_other_flags_and_the_sample_configuration_is_valid() {
+fn the_flags_of_the_units_parse() {
+    for (name, count) in [("ringtap@", 1), ("ringtap-filter@", 2)] {
+        let commands = commands(name);
+        assert_eq!(commands.len(), count, "{name}");
+        for words in commands {
+            // Help is printed only if all words before it parse.
+            let (help, errors, code) = output_of(ringtap().args(&words).arg("--help"));
+            assert!(code == 0 && !help.is_empty(), "{words:?}: {errors}");
+        }
+    }
+}
+
+#[test]
+fn the_flags_of_the_containers_parse() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging");
+    for name in ["compose/compose.yaml", "kubernetes/ringtap.yaml"] {
+        let text = fs::read_to_string(folder.join(name)).unwrap();
+        let start = text.find("[\"monitor\"").expect(name);
+        let list = &text[start..];
+        let list = &list[..=list.find(']').unwrap()];
+        let words: Vec<String> = serde_json::from_str(list).expect(name);
+        let words = words.iter().map(|word| word.replace("${INTERFACE:-eth0}", "eth0"));
+        let (help, errors, code) = output_of(ringtap().args(words).arg("--help"));
+        assert!(code == 0 && !help.is_empty(), "{name}: {errors}");
+    }
+}
+
+/// The monitor reads the sample configuration, which is installed under this name.
+#[test]
+fn every_key_of_the_sample_configuration_is_a_flag() {
+    assert!(commands("ringtap@")[0].contains(&"/etc/ringtap/ringtap.toml".to_owned()));
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/ringtap.toml");
+    let text = fs::read_to_string(&sample).unwrap();
+    // An option that is off: '#', a key and its value.
+    let on = |line: &str| match line.strip_prefix('#') {
+        Some(rest) if rest.starts_with(|first: char| first.is_ascii_lowercase()) => rest.to_owned(),
+        _ => line.to_owned(),
+    };
+    let all: String = text.lines().map(|line| on(line) + "\n").collect();
+    let keys = |text: &str| text.parse::<toml::Table>().unwrap().len();
+    assert!(keys(&text) >= 4 && keys(&all) >= 15, "{all}");
+    let folder = tempfile::tempdir().unwrap();
+    let with_all = folder.path().join("all.toml");
+    fs::write(&with_all, all).unwrap();
+    // One of the options is a filter expression.
+    let with_all = have_libpcap().then_some(with_all);
+    for file in [Some(sample), with_all].into_iter().flatten() {
+        let mut command = ringtap();
+        command.args(["monitor", "-i", "lo", "--dry-run", "--config"]).arg(&file);
+        let (plan, errors, code) = output_of(command.current_dir(folder.path()));
+        assert_eq!((errors.as_str(), code), ("", 0), "{}", file.display());
+        assert!(plan.contains("lo by AF_PACKET"), "{}: {plan}", file.display());
+    }
+}
+
+/// The example of docs/LIVE.md for 'systemctl edit', which needs its empty line.
+#[test]
+fn systemd_accepts_other_flags() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let sample = root.join("packaging/monitor.toml");
-    let mut command = ringtap();
-    command.args(["monitor", "-i", "lo", "--dry-run", "--config"]).arg(&sample);
-    let (plan, errors, code) = output_of(&mut command);
-    assert_eq!((errors.as_str(), code), ("", 0), "{plan}");
     if !have("systemd-analyze") {
         return;
     }

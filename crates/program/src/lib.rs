@@ -27,7 +27,7 @@ pub mod run;
 pub mod sandbox;
 pub mod signals;
 
-/// Version, commit, profile, features and compiler of the calling package, a line each. Its build script records them
+/// Version, commit, profile, features, target and compiler of the calling package, a line each. Its build script records them
 /// (`scripts/provenance.rs`).
 #[macro_export]
 macro_rules! build {
@@ -40,6 +40,8 @@ macro_rules! build {
             env!("RINGTAP_PROFILE"),
             "\nfeatures ",
             env!("RINGTAP_FEATURES"),
+            "\ntarget ",
+            env!("RINGTAP_TARGET"),
             "\ncompiler ",
             env!("RINGTAP_COMPILER"),
         )

@@ -1,12 +1,17 @@
 //! Bindings to the functions of libpcap that are used: <https://www.tcpdump.org/manpages/pcap.3pcap.html>.
+//!
+//! libpcap is loaded from the system. Static programs cannot load libraries: if RINGTAP_LIBPCAP names a folder with
+//! `libpcap.a`, the build script links that one (`cfg(libpcap_static)`).
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, PoisonError};
 
+#[cfg(not(libpcap_static))]
 use libloading::{Library as Loaded, Symbol};
 
 /// File names of the library. Its interface has not changed since 0.8; distributions use different names.
+#[cfg(not(libpcap_static))]
 const NAMES: [&str; 2] = ["libpcap.so.0.8", "libpcap.so.1"];
 
 /// Most bytes of a frame.
@@ -42,7 +47,23 @@ type Close = unsafe extern "C" fn(*mut Handle);
 type Free = unsafe extern "C" fn(*mut Code);
 type Run = unsafe extern "C" fn(*const Code, *const Header, *const u8) -> c_int;
 
-/// The functions of the library. They are valid while the library is loaded; `_loaded` keeps it loaded.
+#[cfg(libpcap_static)]
+unsafe extern "C" {
+    fn pcap_open_dead(link: c_int, snap: c_int) -> *mut Handle;
+    fn pcap_compile(
+        handle: *mut Handle,
+        code: *mut Code,
+        text: *const c_char,
+        optimize: c_int,
+        netmask: c_uint,
+    ) -> c_int;
+    fn pcap_geterr(handle: *mut Handle) -> *const c_char;
+    fn pcap_close(handle: *mut Handle);
+    fn pcap_freecode(code: *mut Code);
+    fn pcap_offline_filter(code: *const Code, header: *const Header, frame: *const u8) -> c_int;
+}
+
+/// The functions of the library. Those of a loaded library are valid while it is loaded; `_loaded` keeps it loaded.
 pub(crate) struct Library {
     open_dead: OpenDead,
     compile: Compile,
@@ -50,9 +71,26 @@ pub(crate) struct Library {
     close: Close,
     free: Free,
     run: Run,
+    #[cfg(not(libpcap_static))]
     _loaded: Loaded,
 }
 
+#[cfg(libpcap_static)]
+impl Library {
+    /// The library that is part of the program.
+    pub(crate) fn load() -> Result<Arc<Self>, String> {
+        Ok(Arc::new(Self {
+            open_dead: pcap_open_dead,
+            compile: pcap_compile,
+            message: pcap_geterr,
+            close: pcap_close,
+            free: pcap_freecode,
+            run: pcap_offline_filter,
+        }))
+    }
+}
+
+#[cfg(not(libpcap_static))]
 impl Library {
     /// Loads the library. The error is the loader's message.
     pub(crate) fn load() -> Result<Arc<Self>, String> {

@@ -42,3 +42,13 @@ fn the_forwarder_works_under_the_restrictions_of_its_unit() {
 fn systemd_accepts_the_unit() {
     verify_unit("ringtap-ndn", "ringtap-ndn", PROGRAM);
 }
+
+/// The unit reads it under another name.
+#[test]
+fn the_sample_configuration_is_valid() {
+    let sample = unit("ringtap-ndn").with_file_name("forward.toml");
+    let (plan, errors, code) =
+        output_of(ndn().args(["forward", "--dry-run", "--config"]).arg(&sample));
+    assert_eq!((errors.as_str(), code), ("", 0), "{plan}");
+    assert!(plan.contains("/run/ringtap-ndn/nfd.sock"), "{plan}");
+}
