@@ -186,7 +186,8 @@ fn ready(line: &str) -> Option<&'static str> {
         ("ringtap measure -i", "listening: "),
         ("ringtap monitor -i", "listening: "),
     ];
-    words.iter().find(|(start, _)| line.starts_with(start)).map(|&(_, ready)| ready)
+    let runs = !line.contains("--dry-run");
+    words.iter().find(|(start, _)| runs && line.starts_with(start)).map(|&(_, ready)| ready)
 }
 
 /// Creates the files and interfaces that the commands use.
