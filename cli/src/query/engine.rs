@@ -17,6 +17,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::alerts::find_program;
+
 /// The variable with the path of the program.
 const VARIABLE: &str = "RINGTAP_DUCKDB";
 
@@ -42,14 +44,7 @@ fn missing(program: &OsStr) -> String {
 /// What is missing, if the program is.
 pub(super) fn check() -> Result<(), String> {
     let program = program();
-    let is_path = Path::new(&program).components().count() > 1;
-    let folders = std::env::var_os("PATH").filter(|_| !is_path).unwrap_or_default();
-    let is_there = if is_path {
-        Path::new(&program).exists()
-    } else {
-        std::env::split_paths(&folders).any(|folder| folder.join(&program).exists())
-    };
-    if is_there { Ok(()) } else { Err(missing(&program)) }
+    find_program(Path::new(&program)).map(drop).map_err(|_| missing(&program))
 }
 
 /// Runs the script; rows go to `answer`, or to the standard output of this process. `asker` is the connection to the process
