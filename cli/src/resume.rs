@@ -6,11 +6,11 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, ensure};
 use ringtap_engine::Plan;
 use ringtap_flow::Sinks;
-use ringtap_monitor::Options;
 use ringtap_monitor::resume::{Keeper, Resumed};
+use ringtap_monitor::{Options, Outcome};
 use ringtap_program::atomic_file::{AtomicFile, Existing};
 
 /// Reads a file from its begin, whatever others read.
@@ -40,6 +40,8 @@ pub(crate) fn read(path: &Path, plan: &Plan<Options>) -> anyhow::Result<Option<R
 pub(crate) struct Kept {
     file: AtomicFile,
     keeper: Keeper,
+    /// The flows of the run before.
+    earlier: u64,
 }
 
 impl Kept {
@@ -47,7 +49,7 @@ impl Kept {
     /// this run.
     pub(crate) fn begin(
         path: &Path,
-        was_read: bool,
+        resumed: Option<&Resumed>,
         plan: &Plan<Options>,
         sinks: &mut Vec<Sinks>,
     ) -> anyhow::Result<Self> {
@@ -58,19 +60,31 @@ impl Kept {
         let keeper = Keeper::new(&plan.app.metering, Box::new(out));
         sinks.resize_with(plan.arrangement.workers, Sinks::default);
         sinks.iter_mut().for_each(|sinks| sinks.open = Some(keeper.sink()));
-        if was_read {
+        if resumed.is_some() {
             std::fs::remove_file(path).with_context(context)?;
         }
-        Ok(Self { file, keeper })
+        Ok(Self { file, keeper, earlier: resumed.map_or(0, Resumed::flows) })
     }
 
     /// Ends the file.
-    pub(crate) fn finish(mut self) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// It cannot be written, or flows of the run before were not read.
+    pub(crate) fn finish(mut self, outcome: &Outcome) -> anyhow::Result<()> {
         let path = self.file.path().display().to_string();
         let context = || format!("writing the open flows to {path}");
         if let Err((lost, error)) = self.keeper.finish() {
             return Err(anyhow!(error).context(format!("{}: {lost} flows are lost", context())));
         }
-        self.file.finish().with_context(context).map(drop)
+        self.file.finish().with_context(context)?;
+        let flows = outcome.report().flows.as_ref();
+        let taken =
+            flows.map_or(0, |flows| flows.resumed.unwrap_or(0) + flows.not_continued.unwrap_or(0));
+        let lost = self.earlier.saturating_sub(taken);
+        ensure!(
+            lost == 0,
+            "{lost} open flows of the run before are lost: {path} was not read again"
+        );
+        Ok(())
     }
 }

@@ -340,6 +340,9 @@ fn flows(page: &mut Page, flows: &Flows) {
     if let Some(resumed) = flows.resumed {
         page.line(&format!("{} flows of the run before were continued", count(resumed)));
     }
+    if let Some(ended) = flows.not_continued {
+        page.line(&format!("{} flows of the run before could not be continued", count(ended)));
+    }
     if let Some(kept) = flows.kept {
         page.line(&format!("{} open flows are kept for the next run", count(kept)));
     }

@@ -13,6 +13,8 @@ pub(crate) struct FlowCounts {
     pub(crate) parts: u64,
     /// Flows of the run before that were continued.
     pub(crate) resumed: u64,
+    /// Flows of the run before that could not be continued.
+    pub(crate) not_continued: u64,
     /// Flows that were live at the end, and are kept for the next run.
     pub(crate) kept: u64,
     pub(crate) facts: FactCounts,
@@ -31,6 +33,7 @@ impl FlowCounts {
         }
         self.parts += other.parts;
         self.resumed += other.resumed;
+        self.not_continued += other.not_continued;
         self.kept += other.kept;
         self.facts.add(&other.facts);
         if let (Some(own), Some(more)) = (&mut self.digest, &other.digest) {

@@ -311,12 +311,14 @@ impl Merger for MonitorMerger {
                 state.images.push(volumes.map_err(|error| error.to_string()));
             }
         }
+        let some = |number: u64| (number > 0).then_some(number);
         let flows = || Flows {
             records: self.flows.ended.iter().sum(),
             active_peak: Some(self.active_peak),
             parts: self.cuts.then_some(self.flows.parts),
-            resumed: (self.flows.resumed > 0).then_some(self.flows.resumed),
-            kept: (self.flows.kept > 0).then_some(self.flows.kept),
+            resumed: some(self.flows.resumed),
+            not_continued: some(self.flows.not_continued),
+            kept: some(self.flows.kept),
             end_reasons: EndReason::ALL.iter().map(|r| r.name()).zip(self.flows.ended).collect(),
             records_digest: self
                 .flows

@@ -18,6 +18,7 @@ use crate::analyses::volumes::{MOST_INTERVALS, ROW_UNITS};
 use crate::analyses::{Analyses, Context, Scope};
 use crate::analyses::{applications, names};
 use crate::held::HELD_BYTES;
+use crate::resume::FRAME_MEMORY;
 use crate::state::{Identity, STATE_FLOW_BYTES, part_bytes};
 
 /// The default interval of an interface.
@@ -122,6 +123,9 @@ pub struct Options {
     /// The run whose state is saved, if one is.
     #[serde(skip)]
     pub state: Option<Identity>,
+    /// Whether open flows are kept for the next run.
+    #[serde(skip)]
+    pub keeps_open: bool,
     /// Whether the report has charts.
     #[serde(skip)]
     pub charts: bool,
@@ -167,6 +171,7 @@ impl Default for Options {
             enrichment: Enrichment::default(),
             digest: false,
             state: None,
+            keeps_open: false,
             charts: false,
             page: false,
             fact_bytes: 0,
@@ -334,7 +339,8 @@ impl AppOptions for Options {
     fn worker_bytes(&self) -> u64 {
         let stage = if self.enrichment.is_empty() { 0 } else { STAGE_BYTES };
         let since = if self.saves_parts() { part_bytes(self.on())[1] } else { 0 };
-        WORKER_BYTES + self.on().worker_bytes() + stage + since
+        let kept = if self.keeps_open { FRAME_MEMORY } else { 0 };
+        WORKER_BYTES + self.on().worker_bytes() + stage + since + kept
     }
 
     fn extractors(&self) -> Extractors {

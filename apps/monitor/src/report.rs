@@ -85,6 +85,9 @@ pub struct Flows {
     /// Flows of the run before that were continued, with `--resume`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resumed: Option<u64>,
+    /// Flows of the run before that could not be continued, and ended at the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_continued: Option<u64>,
     /// Flows that were live at the end and are kept for the next run, with `--resume`. They have no record yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<u64>,

@@ -1,7 +1,7 @@
 //! Open flows between two runs.
 //!
 //! ```text
-//! workers at the end ─▶ [`Keeper`]: frames of up to 1,024 flows ─▶ file ─▶ [`Resumed`] ─▶ the worker of the next run that
+//! workers at the end ─▶ [`Keeper`]: frames of nearly equal size ─▶ file ─▶ [`Resumed`] ─▶ the worker of the next run that
 //!                                                                                  owns the pair of addresses
 //! ```
 //!
@@ -19,8 +19,10 @@ use crate::state::image;
 
 static OPEN: Schema = Schema::many("open", OpenFlow::CANONICAL_LEN);
 
-/// Flows of a frame.
-const FRAME: usize = 1_024;
+/// Bytes of flows after which a frame is written.
+const FRAME_BYTES: usize = 512 << 10;
+/// Memory of a worker for its frame: the rows, their order and the image.
+pub(crate) const FRAME_MEMORY: u64 = 4 * FRAME_BYTES as u64;
 
 /// What separates flows; flows of other settings are not continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +30,24 @@ pub struct Separation {
     uniflow: bool,
     vlan_in_key: bool,
     cut: bool,
+}
+
+/// The header of a frame.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    #[serde(flatten)]
+    separation: Separation,
+    /// When the run ended, in packet time, nanoseconds since 1970.
+    time_ns: u64,
+}
+
+/// A flow of the run before.
+pub(crate) struct Earlier {
+    pub(crate) flow: OpenFlow,
+    /// Whether the same separates flows in this run.
+    pub(crate) is_alike: bool,
+    /// When the run before ended, nanoseconds.
+    pub(crate) time_ns: u64,
 }
 
 impl From<&Metering> for Separation {
@@ -59,7 +79,7 @@ impl Keeper {
 
     /// The sink of a worker.
     pub fn sink(&self) -> Box<dyn RecordSink<OpenFlow>> {
-        Box::new(Part { keeper: self.clone(), rows: Rows::new(&OPEN) })
+        Box::new(Part { keeper: self.clone(), rows: Rows::new(&OPEN), bytes: 0, time_ns: 0 })
     }
 
     /// Ends the file, after all sinks. With an error it is not whole, and the number of flows says how many are lost.
@@ -69,9 +89,10 @@ impl Keeper {
         failed.map_or(Ok(()), |error| Err((frames.flows, error)))
     }
 
-    fn write(&self, rows: Rows) {
+    fn write(&self, rows: Rows, time_ns: u64) {
         let (flows, mut rows) = (rows.len() as u64, Some(rows));
-        let header = serde_json::to_vec(&self.separation).unwrap_or_default();
+        let header = Header { separation: self.separation, time_ns };
+        let header = serde_json::to_vec(&header).unwrap_or_default();
         let image =
             image(&header, &[&OPEN], |_, own| rows.take().into_iter().for_each(|rows| *own = rows));
         let mut frames = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,20 +114,30 @@ impl Keeper {
 struct Part {
     keeper: Keeper,
     rows: Rows,
+    /// Bytes of the rows.
+    bytes: usize,
+    time_ns: u64,
 }
 
 impl RecordSink<OpenFlow> for Part {
     fn take(&mut self, flow: &OpenFlow) {
-        self.rows.push(&[&flow.canonical()], &[], flow.record.facts.bytes());
-        if self.rows.len() == FRAME {
+        let facts = flow.record.facts.bytes();
+        self.rows.push(&[&flow.canonical()], &[], facts);
+        self.bytes += OpenFlow::CANONICAL_LEN + facts.len();
+        if self.bytes >= FRAME_BYTES {
             self.finish();
         }
+    }
+
+    fn time(&mut self, time_ns: u64) {
+        self.time_ns = time_ns;
     }
 
     fn finish(&mut self) {
         if !self.rows.is_empty() {
             let rows = std::mem::replace(&mut self.rows, Rows::new(&OPEN));
-            self.keeper.write(rows);
+            self.bytes = 0;
+            self.keeper.write(rows, self.time_ns);
         }
     }
 }
@@ -119,6 +150,7 @@ pub struct Resumed {
     open: OpenFile,
     shards: ShardMap,
     separation: Separation,
+    flows: u64,
 }
 
 impl Resumed {
@@ -127,39 +159,47 @@ impl Resumed {
     /// # Errors
     /// It cannot be read, or is damaged.
     pub fn new(open: OpenFile, shards: ShardMap, metering: &Metering) -> Result<Self, Error> {
-        let own = Self { open, shards, separation: metering.into() };
-        own.each(|_, _| {})?;
+        let mut own = Self { open, shards, separation: metering.into(), flows: 0 };
+        let mut flows = 0;
+        own.each(|_| flows += 1)?;
+        own.flows = flows;
         Ok(own)
     }
 
-    /// Calls `each` with the flows of a worker, and whether they can be continued.
+    /// The number of flows.
+    pub fn flows(&self) -> u64 {
+        self.flows
+    }
+
+    /// Calls `each` with the flows of a worker.
     pub(crate) fn of_worker(
         &self,
         worker: usize,
         pair: impl Fn(&OpenFlow) -> u32,
-        mut each: impl FnMut(OpenFlow, bool),
+        mut each: impl FnMut(Earlier),
     ) -> Result<(), Error> {
-        self.each(|flow, is_alike| {
-            if self.shards.owner(pair(&flow)) == worker {
-                each(flow, is_alike);
+        self.each(|earlier| {
+            if self.shards.owner(pair(&earlier.flow)) == worker {
+                each(earlier);
             }
         })
     }
 
-    fn each(&self, mut each: impl FnMut(OpenFlow, bool)) -> Result<(), Error> {
+    fn each(&self, mut each: impl FnMut(Earlier)) -> Result<(), Error> {
         let mut input = io::BufReader::new((self.open)()?);
         while !input.fill_buf()?.is_empty() {
             let mut length = [0; 4];
             input.read_exact(&mut length)?;
             let frame = input.by_ref().take(u32::from_le_bytes(length).into());
             let mut reader = Reader::open(frame, &[&OPEN])?;
-            let separation: Separation = serde_json::from_slice(reader.header())
+            let header: Header = serde_json::from_slice(reader.header())
                 .map_err(|_| Error::Damaged("the header of open flows"))?;
             while let Some(row) = reader.row(0) {
                 let bytes = row.key().first_chunk();
                 let flow = bytes.and_then(|bytes| OpenFlow::from_canonical(bytes, row.tail));
                 let flow = flow.ok_or(Error::Damaged("an open flow"))?;
-                each(flow, separation == self.separation);
+                let is_alike = header.separation == self.separation;
+                each(Earlier { flow, is_alike, time_ns: header.time_ns });
                 reader.advance()?;
             }
         }

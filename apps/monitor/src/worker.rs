@@ -140,13 +140,15 @@ impl MonitorWorker {
     pub(crate) fn resume(&mut self, resumed: &Resumed, shard: Shard, key: &HashKey) {
         let Self { flow_table: Some(table), events, time_ns, .. } = self else { return };
         let pair = |flow: &OpenFlow| key.pair(&flow.record.key.src, &flow.record.key.dst);
-        let read = resumed.of_worker(shard.index, pair, |flow, is_alike| {
-            *time_ns = (*time_ns).max(flow.record.last_ns);
-            if is_alike && table.restore(&flow) {
+        // What cannot be read again is in none of both counts.
+        let _ = resumed.of_worker(shard.index, pair, |earlier| {
+            *time_ns = earlier.time_ns;
+            if earlier.is_alike && table.restore(&earlier.flow) {
                 events.flows.resumed += 1;
                 return;
             }
-            let OpenFlow { mut record, .. } = flow;
+            events.flows.not_continued += 1;
+            let OpenFlow { mut record, .. } = earlier.flow;
             if record.part.is_some() {
                 return;
             }
@@ -159,8 +161,6 @@ impl MonitorWorker {
             }
             observer.ended(&record, 0);
         });
-        // It was read to its end before the run.
-        debug_assert!(read.is_ok(), "{read:?}");
     }
 
     /// Keeps all conversations in the set, not only those whose flows have ended.
@@ -347,6 +347,7 @@ impl Worker for MonitorWorker {
                 let live = match &mut open {
                     None => table.drain(mark.time_ns(), SWEEP, observer),
                     Some(sink) => {
+                        sink.time(mark.time_ns());
                         table.keep(mark.time_ns(), SWEEP, observer, &mut |flow| sink.take(&flow))
                     }
                 };

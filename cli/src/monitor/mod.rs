@@ -60,21 +60,18 @@ pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
 /// Checks a configuration as a run with it does before it opens anything.
 pub(crate) fn check_config(file: &Path) -> anyhow::Result<ExitCode> {
     let command = ["ringtap", "monitor", "--config"].map(OsString::from);
-    let mut words: Vec<_> = command.into_iter().chain([file.into()]).collect();
-    loop {
-        let Some(Command::Monitor(args)) = config::parse(&words)?.command else {
-            return Err(Usage::of("not a configuration of monitor"));
-        };
-        // A unit gives the interface on its command line.
-        if args.interface.is_empty() && args.inputs.read.is_empty() {
-            words.extend(["-i", "lo"].map(OsString::from));
-            continue;
-        }
-        let context = || format!("the configuration {}", file.display());
-        Parsed::new(&args).and_then(Parsed::plan).with_context(context)?;
-        console::print(&format!("{}: valid\n", file.display()))?;
-        return Ok(ExitCode::SUCCESS);
+    let words: Vec<_> = command.into_iter().chain([file.into()]).collect();
+    let Some(Command::Monitor(mut args)) = config::parse(&words)?.command else {
+        return Err(Usage::of("not a configuration of monitor"));
+    };
+    // A unit gives the interface on its command line.
+    if args.interface.is_empty() && args.inputs.read.is_empty() {
+        args.interface.push("lo".into());
     }
+    let context = || format!("the configuration {}", file.display());
+    Parsed::new(&args).and_then(Parsed::plan).with_context(context)?;
+    console::print(&format!("{}: valid\n", file.display()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The flags, checked.
@@ -254,7 +251,7 @@ impl<'a> Confined<'a> {
         }
         let kept = args.resume.as_deref();
         let kept = kept
-            .map(|path| resume::Kept::begin(path, resumed.is_some(), &plan, &mut sinks))
+            .map(|path| resume::Kept::begin(path, resumed.as_ref(), &plan, &mut sinks))
             .transpose()?;
         let open = Open { resumed, kept };
         if let Some(created) = created {
@@ -308,7 +305,8 @@ impl Running<'_> {
             console.close();
             let mut outcome = outcome?;
             messages::print_all(messages::messages(&mut outcome));
-            let saved = states.finish(&outcome).and(kept.map_or(Ok(()), resume::Kept::finish));
+            let saved =
+                states.finish(&outcome).and(kept.map_or(Ok(()), |kept| kept.finish(&outcome)));
             let intervals = outcome.report().intervals.as_deref().unwrap_or_default();
             totals.lock().unwrap_or_else(PoisonError::into_inner).end(intervals);
             (outcome.export, outcome.write) = outputs.finish();

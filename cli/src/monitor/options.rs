@@ -178,6 +178,7 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
             args.rotate
         },
         charts: args.report == ReportForm::Html,
+        keeps_open: args.resume.is_some(),
         page: is_viewed(args),
         max_flows: args.max_flows,
         scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),

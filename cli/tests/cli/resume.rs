@@ -131,6 +131,7 @@ fn flows_that_cannot_be_continued_end_at_the_start_and_a_damaged_file_is_an_erro
         let resumed = flows["resumed"].as_u64().unwrap_or(0);
         assert_eq!(resumed, u64::from(flags.len() > 2), "{flags:?}: {flows}");
         assert_eq!(forced + resumed, kept, "{flags:?}: {flows}");
+        assert_eq!(flows["not_continued"].as_u64(), Some(kept - resumed), "{flags:?}: {flows}");
     }
     let mut flipped = good.clone();
     flipped[good.len() / 2] ^= 1;

@@ -151,7 +151,7 @@ impl Prepared {
         let of_worker = |_| Sinks {
             records: records.next().flatten(),
             events: events.next().flatten(),
-            open: None,
+            ..Sinks::default()
         };
         Ok(((0..workers).map(of_worker).collect(), exports))
     }

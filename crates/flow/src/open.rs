@@ -5,6 +5,9 @@ use crate::responses::SAVED_REQUESTS;
 use crate::tcp::SAVED_CONNECTION;
 use crate::{Class, Facts, FlowRecord, Part, ResponseTimes, TcpPerformance};
 
+/// More of anything is not of a flow: sums of stored numbers must not overflow.
+const MOST: u64 = 1 << 62;
+
 /// A live flow between two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFlow {
@@ -82,7 +85,8 @@ impl OpenFlow {
             Self { record, state, reported, connection: bytes.take(), requests: bytes.take() };
         let is_valid = own.record.first_ns <= own.record.last_ns
             && usize::from(own.reported.0) <= own.record.facts.len()
-            && own.record.part.is_none_or(|part| part.number > 0);
+            && own.record.part.is_none_or(|part| (1..u32::MAX / 2).contains(&part.number))
+            && [own.record.packets, own.record.octets].as_flattened().iter().all(|n| *n < MOST);
         (is_valid && own.class().is_some()).then_some(own)
     }
 

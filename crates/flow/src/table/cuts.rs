@@ -55,6 +55,12 @@ fn packet(ts_ns: u64, flow: u8, back: bool, tcp_flags: u8) -> PacketRecord {
     (packet.ttl, packet.tos) = (60 + (ts_ns / 11 % 5) as u8, (ts_ns / 13 % 7) as u8);
     packet.flags = Flags(Flags::IPV4.0 | Flags::PORTS.0 | Flags::DATA.0);
     packet.pair_hash = KEY.pair(&packet.src, &packet.dst);
+    if packet.protocol == 6 {
+        let number = (ts_ns / 3 % 600) as u32;
+        let (data_len, window) = (number % 4 * 10, (ts_ns / 5 % 3) as u16);
+        packet.flags = Flags(packet.flags.0 | Flags::SEGMENT.0);
+        Segment { sequence: number, acknowledgment: number / 2, data_len, window }.put(&mut packet);
+    }
     packet
 }
 
@@ -263,6 +269,44 @@ proptest! {
         prop_assert_eq!(sorted(twice.whole), sorted(plain.whole));
         if slice_ns.is_some() {
             prop_assert_eq!(sums(twice.slices.iter().map(|(slice, _)| slice)), of_packets(&steps));
+        }
+    }
+}
+
+proptest! {
+    /// Stored bytes may be any; what is a flow is counted on without overflow.
+    #[test]
+    fn damaged_flows_are_refused_or_continued(
+        steps in steps(),
+        cut_ns in prop_oneof![Just(None), Just(Some(EVERY))],
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
+    ) {
+        let metering = Metering { cut_ns, ..Metering::default() };
+        let new = || FlowTable::new(64, &metering, KEY, Arc::default()).with_tcp(true);
+        let (mut table, mut other, mut reports) = (new(), new(), Reports::default());
+        let feed = |table: &mut FlowTable, reports: &mut Reports| {
+            for (ts_ns, step) in &steps {
+                if let Step::Packet { flow, back, flags, .. } = step {
+                    let packets = [packet(*ts_ns, *flow, *back, *flags)];
+                    table.burst(&packets, &Attachments::default(), reports);
+                }
+            }
+        };
+        feed(&mut table, &mut reports);
+        while !table.is_empty() {
+            table.keep(0, 64, &mut reports, &mut |flow| {
+                let mut bytes = flow.canonical();
+                for (at, byte) in &changes {
+                    bytes[at.index(OpenFlow::CANONICAL_LEN)] = *byte;
+                }
+                if let Some(flow) = OpenFlow::from_canonical(&bytes, flow.record.facts.bytes()) {
+                    other.restore(&flow);
+                }
+            });
+        }
+        feed(&mut other, &mut reports);
+        while !other.is_empty() {
+            other.drain(u64::MAX, 64, &mut reports);
         }
     }
 }

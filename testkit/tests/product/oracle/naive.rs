@@ -663,6 +663,7 @@ fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<Fl
     let flows = Flows {
         parts: None,
         resumed: None,
+        not_continued: None,
         kept: None,
         records: records.len() as u64,
         active_peak: Some(active_peak),
