@@ -13,14 +13,13 @@ done
 
 failed=()
 step() {
-    printf '\n== lint: %s\n' "$*"
+    printf '\n== lint, %d:%02d: %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"
     "$@" || failed+=("$*")
 }
 
 step cargo fmt --all --check
 step cargo fmt --all --check --manifest-path compare/Cargo.toml
 step cargo fmt --check --manifest-path fuzz/Cargo.toml
-step cargo fmt --check --manifest-path python/Cargo.toml
 # Without DPDK its stub is checked in a later step.
 step cargo clippy --workspace --all-targets "${all_features[@]}" --locked -- -D warnings
 if ! have_dpdk; then
@@ -28,8 +27,8 @@ if ! have_dpdk; then
 fi
 # The ring crate without the standard library.
 step cargo clippy -p ringtap-ring --lib --no-default-features --locked -- -D warnings
-step cargo clippy --all-targets --locked --manifest-path compare/Cargo.toml -- -D warnings
-step cargo clippy --all-targets --locked --manifest-path python/Cargo.toml --target-dir target -- -D warnings
+# The same folder, so that libraries of the same version are not checked again.
+step cargo clippy --all-targets --locked --manifest-path compare/Cargo.toml --target-dir target -- -D warnings
 # The features of `make run`.
 step cargo clippy -p ringtap -p ringtap-ndn-program --no-default-features --locked -- -D warnings
 if command -v python3 >/dev/null; then
@@ -41,7 +40,7 @@ if command -v python3 >/dev/null; then
 else
     echo "lint: python3 is missing: the graph of packages, the number of dependencies, the word list and links are not checked" >&2
 fi
-RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked
+RUSTDOCFLAGS="-D warnings" step cargo doc --workspace "${all_features[@]}" --no-deps --locked
 
 if [ ${#failed[@]} -gt 0 ]; then
     printf '\nlint: failed: %s\n' "${failed[@]}" >&2

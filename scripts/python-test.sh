@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the Python package as pip does, but with the profile of the other tests, and runs its tests
-# with the tools that scripts/setup-test.sh installs. Arguments go to pytest.
+# Tests the Python package, from the build of the other tests, or with RINGTAP_FULL as pip builds it. Its tools are
+# installed by scripts/setup-test.sh. Arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/features.sh
@@ -12,11 +12,16 @@ if [ ! -e "$tools/complete" ]; then
 fi
 export PATH=$tools/bin:$PATH
 
-# The program is built with the tests of the workspace. Built alone it would have other features of its libraries, and
+# With the features of all tests: alone, the package and the program would have other features of their libraries, and
 # all of them would be built again.
-cargo test --workspace "${all_features[@]}" --locked --no-run --quiet
-# The same folder, so that most libraries are not built again.
-export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
-MATURIN_PEP517_ARGS="--profile dev --strip" \
-    pip install --quiet --no-build-isolation --no-deps --force-reinstall ./python
-RINGTAP=$CARGO_TARGET_DIR/debug/ringtap python -m pytest -q -p no:cacheprovider python "$@"
+cargo build --workspace "${all_features[@]}" --lib --bins --tests --locked --quiet
+built=${CARGO_TARGET_DIR:-$PWD/target}
+if [ -n "${RINGTAP_FULL:-}" ]; then
+    CARGO_TARGET_DIR=$built pip install --quiet --no-build-isolation --no-deps --force-reinstall ./python
+else
+    packages=$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    rm -rf "$packages/ringtap"
+    cp -r python/ringtap "$packages/"
+    cp "$built/debug/libringtap_python.so" "$packages/ringtap/_ringtap.abi3.so"
+fi
+RINGTAP=$built/debug/ringtap python -m pytest -q -p no:cacheprovider python "$@"

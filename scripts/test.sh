@@ -20,7 +20,7 @@ failed=0
 step() {
     local name=$1
     shift
-    printf '\n== test: %s\n' "$name"
+    printf '\n== test, %d:%02d: %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$name"
     "$@" 2>&1 | tee "$logs/$name.log"
     local status=${PIPESTATUS[0]}
     echo "$status" >"$logs/$name.status"
