@@ -17,7 +17,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 use toml::{Table, Value};
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Given};
 use ringtap_program::config::toml_error;
 use ringtap_terminal::Usage;
 
@@ -50,7 +50,14 @@ pub(crate) fn parse(words: &[OsString]) -> anyhow::Result<Cli> {
         return Err(Usage::of(format!("the configuration {}: {line}{first}", path.display())));
     }
     let all = before.chain(words.iter().skip(2).cloned());
-    Ok(Cli::from_arg_matches(&Cli::command().try_get_matches_from(all)?)?)
+    let matches = Cli::command().try_get_matches_from(all)?;
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    if let (Some(Command::Monitor(args)), Some((_, flags))) =
+        (&mut cli.command, matches.subcommand())
+    {
+        args.given = Given::of(words, flags);
+    }
+    Ok(cli)
 }
 
 /// The key of the flag that an error is about.

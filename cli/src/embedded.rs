@@ -170,8 +170,7 @@ fn run(files: &[OsString], flags: &Table, kept: Kept, stop: &Stop) -> anyhow::Re
     let settings = monitor::settings(&args, &plan, &[], Arc::clone(&stop.watch));
     let prepared = Prepared::new(&named, settings)?;
     let (workers, rules) = (plan.arrangement.workers, monitor::file_rules(&args, existing));
-    let (outputs, sinks) =
-        Outputs::start(&named, prepared, workers, args.export.len(), rules, None)?;
+    let (outputs, sinks) = Outputs::start(&named, prepared, workers, &args.export, rules, None)?;
     stop.connect(outputs.control());
     let files = source::reader(&args.inputs.read, Arc::clone(&stop.watch))
         .with_window_max(source::window_bytes(args.memory));

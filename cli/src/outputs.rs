@@ -1,13 +1,14 @@
 //! The outputs of a run for flow records, events and states: files and collectors.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ringtap_export::Summary as Exported;
 use ringtap_export::{
-    AlertOutput, Alerts, EventOutput, Exports, FileOutput, Handle, Items, Output, Prepared, Reason,
-    States, Store,
+    AlertOutput, Alerts, Changer, EventOutput, Exports, FileOutput, Handle, Items, Output,
+    Prepared, Reason, States, Store,
 };
 use ringtap_flow::Sinks;
 
@@ -76,29 +77,46 @@ fn is_same_place(one: &Output, other: &Output) -> bool {
 /// The outputs of a run, started.
 pub(crate) struct Outputs {
     exports: Exports,
-    /// The number of collectors; files follow.
-    collectors: usize,
-    parts: Vec<Part>,
+    /// The names of those of `--export`.
+    collectors: Names,
+    parts: Parts,
 }
+
+type Names = Arc<Mutex<HashSet<String>>>;
+
+/// Files that are written under a temporary name.
+type Parts = Arc<Mutex<Vec<Part>>>;
 
 /// The effects of signals on outputs. No call waits.
 #[derive(Clone)]
 pub(crate) struct Control {
     handle: Handle,
-    parts: Vec<Part>,
+    parts: Parts,
 }
 
-impl Outputs {
-    /// Opens the files and starts the writers; returns a sink for each of the `workers`. Before, finishes what
-    /// processes that ended early left of the `named` outputs.
-    pub(crate) fn start(
-        named: &[Output],
-        prepared: Prepared,
-        workers: usize,
-        collectors: usize,
+/// Changes the outputs while the run goes on.
+pub(crate) struct Changes {
+    changer: Changer,
+    collectors: Names,
+    parts: Parts,
+    rules: FileRules,
+}
+
+/// Opens the files of outputs.
+struct Files<'a> {
+    named: &'a [Output],
+    rules: FileRules,
+    store: Option<&'a Arc<Stored>>,
+    space: Arc<FreeSpace>,
+}
+
+impl<'a> Files<'a> {
+    /// Before, finishes what processes that ended early left of the `named` outputs.
+    fn new(
+        named: &'a [Output],
         rules: FileRules,
-        store: Option<&Arc<Stored>>,
-    ) -> anyhow::Result<(Self, Vec<Sinks>)> {
+        store: Option<&'a Arc<Stored>>,
+    ) -> anyhow::Result<Self> {
         let stored = |path: &Path| store.and_then(|store| Some((store, store.kind_of(path)?)));
         for output in named {
             if let (Some(path), Some(cut)) = (output.path(), output.cut())
@@ -125,34 +143,63 @@ impl Outputs {
             files.push((names, has_old, None));
         }
         let space = Arc::new(FreeSpace::new(rules.keep_free, files));
-        let mut parts = Vec::new();
-        let mut open = |path: &Path| -> io::Result<Box<dyn Store>> {
-            if let Some((store, kind)) = stored(path) {
-                let names = store.file_names(kind)?;
-                let file = StoreFile::open(Arc::clone(store), kind)?;
-                return Ok(space.watch(names.path(), Box::new(file)));
-            }
-            let names = FileNames::new(path, rules.rotate_ns).map_err(io::Error::other)?;
-            let path_given = names.path().to_owned();
-            let is_here = |output: &&Output| output.path() == Some(path);
-            let is_of_alerts = |output: &Output| output.items() == Items::Alerts;
-            let store: Box<dyn Store> = if named.iter().filter(is_here).any(is_of_alerts) {
-                Box::new(AppendedFile::open(names, rules.keep)?)
-            } else if named.iter().filter(is_here).any(Output::is_open) {
-                Box::new(OpenFile::open(names, rules.keep)?)
-            } else {
-                let file = RecordFile::open(names, rules)?;
-                parts.push(file.part());
-                Box::new(file)
-            };
-            Ok(space.watch(&path_given, store))
+        Ok(Self { named, rules, store, space })
+    }
+
+    fn open(&self, path: &Path, parts: &mut Vec<Part>) -> io::Result<Box<dyn Store>> {
+        let Self { named, rules, space, .. } = self;
+        let stored = self.store.and_then(|store| Some((store, store.kind_of(path)?)));
+        if let Some((store, kind)) = stored {
+            let names = store.file_names(kind)?;
+            let file = StoreFile::open(Arc::clone(store), kind)?;
+            return Ok(space.watch(names.path(), Box::new(file)));
+        }
+        let names = FileNames::new(path, rules.rotate_ns).map_err(io::Error::other)?;
+        let path_given = names.path().to_owned();
+        let is_here = |output: &&Output| output.path() == Some(path);
+        let is_of_alerts = |output: &Output| output.items() == Items::Alerts;
+        let store: Box<dyn Store> = if named.iter().filter(is_here).any(is_of_alerts) {
+            Box::new(AppendedFile::open(names, rules.keep)?)
+        } else if named.iter().filter(is_here).any(Output::is_open) {
+            Box::new(OpenFile::open(names, rules.keep)?)
+        } else {
+            let file = RecordFile::open(names, *rules)?;
+            parts.push(file.part());
+            Box::new(file)
         };
-        let (sinks, exports) = prepared.start(workers, &mut open)?;
+        Ok(space.watch(&path_given, store))
+    }
+}
+
+impl Outputs {
+    /// Opens the files and starts the writers; returns a sink for each of the `workers`.
+    pub(crate) fn start(
+        named: &[Output],
+        prepared: Prepared,
+        workers: usize,
+        collectors: &[Output],
+        rules: FileRules,
+        store: Option<&Arc<Stored>>,
+    ) -> anyhow::Result<(Self, Vec<Sinks>)> {
+        let (files, mut parts) = (Files::new(named, rules, store)?, Vec::new());
+        let (sinks, exports) = prepared.start(workers, |path| files.open(path, &mut parts))?;
+        let collectors = collectors.iter().map(Output::to_string).collect();
+        let (collectors, parts) = (Arc::new(Mutex::new(collectors)), Arc::new(Mutex::new(parts)));
         Ok((Self { exports, collectors, parts }, sinks))
     }
 
+    /// For changing them; it must be dropped before they end.
+    pub(crate) fn changes(&self, rules: FileRules) -> Changes {
+        Changes {
+            changer: self.exports.changer(),
+            collectors: Arc::clone(&self.collectors),
+            parts: Arc::clone(&self.parts),
+            rules,
+        }
+    }
+
     pub(crate) fn control(&self) -> Control {
-        Control { handle: self.exports.handle(), parts: self.parts.clone() }
+        Control { handle: self.exports.handle(), parts: Arc::clone(&self.parts) }
     }
 
     /// Removes the outputs for states, for the thread that makes states.
@@ -173,9 +220,9 @@ impl Outputs {
     /// Waits until everything is written or abandoned. Returns the counters of the collectors and
     /// of the files.
     pub(crate) fn finish(self) -> (Vec<Exported>, Vec<Exported>) {
-        let mut all = self.exports.finish();
-        let files = all.split_off(self.collectors);
-        (all, files)
+        let all = self.exports.finish();
+        let collectors = self.collectors.lock().unwrap_or_else(PoisonError::into_inner);
+        all.into_iter().partition(|one| collectors.contains(&one.output))
     }
 }
 
@@ -201,7 +248,32 @@ impl Control {
 
     /// Removes temporary files.
     pub(crate) fn abandon(&self) {
-        self.parts.iter().for_each(Part::remove);
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Part::remove);
+    }
+}
+
+impl Changes {
+    /// Starts outputs, `collectors` among them, and ends others. Does not wait for these.
+    pub(crate) fn change(
+        &self,
+        ending: &[Output],
+        named: &[Output],
+        collectors: &[Output],
+        prepared: Prepared,
+    ) -> anyhow::Result<()> {
+        let (files, mut parts) = (Files::new(named, self.rules, None)?, Vec::new());
+        self.changer.change(ending, prepared, |path| files.open(path, &mut parts))?;
+        let names = collectors.iter().map(Output::to_string);
+        self.collectors.lock().unwrap_or_else(PoisonError::into_inner).extend(names);
+        let mut all = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(Part::is_open);
+        all.extend(parts);
+        Ok(())
+    }
+
+    /// The number of outputs for records and events, also of those that are ending.
+    pub(crate) fn running(&self) -> usize {
+        self.changer.running()
     }
 }
 

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow, ensure};
 use ringtap_engine::Plan;
 use ringtap_flow::Sinks;
-use ringtap_monitor::resume::{Keeper, Resumed};
+use ringtap_monitor::resume::{Counters, Gap, Keeper, Resumed};
 use ringtap_monitor::{Options, Outcome};
 use ringtap_program::atomic_file::{AtomicFile, Existing};
+use ringtap_query::moment;
 
 /// Reads a file from its begin, whatever others read.
 struct From(Arc<File>, u64);
@@ -36,6 +37,25 @@ pub(crate) fn read(path: &Path, plan: &Plan<Options>) -> anyhow::Result<Option<R
     resumed.with_context(context).map(Some)
 }
 
+/// What passed between the runs, for a run that begins to read now.
+pub(crate) fn gap(resumed: &Resumed, plan: &Plan<Options>, interfaces: &[String]) -> Option<Gap> {
+    let time_ns = u64::try_from(moment::now()).unwrap_or(0) * 1_000_000;
+    resumed.gap(time_ns, &counters(interfaces), plan.app.interval_ns.unwrap_or(0))
+}
+
+/// The kernel's counters of interfaces in this network namespace, from proc_net(5).
+fn counters(interfaces: &[String]) -> Counters {
+    let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    let row = |line: &str| {
+        let (name, numbers) = line.trim_start().split_once(':')?;
+        let numbers: Vec<u64> =
+            numbers.split_whitespace().map_while(|own| own.parse().ok()).collect();
+        let packets = numbers.get(1)?.checked_add(*numbers.get(9)?)?;
+        interfaces.iter().any(|own| own == name).then(|| (name.to_owned(), packets))
+    };
+    text.lines().filter_map(row).collect()
+}
+
 /// The file for the next run.
 pub(crate) struct Kept {
     file: AtomicFile,
@@ -51,13 +71,16 @@ impl Kept {
         path: &Path,
         resumed: Option<&Resumed>,
         plan: &Plan<Options>,
+        interfaces: &[String],
         sinks: &mut Vec<Sinks>,
     ) -> anyhow::Result<Self> {
         let context = || format!("writing the open flows to {}", path.display());
         let mut file =
             AtomicFile::claim(path.to_owned(), Existing::Refuse).with_context(context)?;
         let out = BufWriter::new(file.begin().with_context(context)?);
-        let keeper = Keeper::new(&plan.app.metering, Box::new(out));
+        let interfaces = interfaces.to_vec();
+        let keeper =
+            Keeper::new(&plan.app.metering, Box::new(out), Box::new(move || counters(&interfaces)));
         sinks.resize_with(plan.arrangement.workers, Sinks::default);
         sinks.iter_mut().for_each(|sinks| sinks.open = Some(keeper.sink()));
         if resumed.is_some() {

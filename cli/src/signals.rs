@@ -4,7 +4,7 @@
 //! |---|---|
 //! | INT, TERM | reading stops, flows are flushed, the report is printed; a second one exits at once; if files were not read to their end, the exit code is 130 |
 //! | USR1 | a line of statistics on stderr |
-//! | HUP | record files are rotated and failed outputs retried; handled only with outputs or as a service |
+//! | HUP | record files are rotated, failed outputs retried, and the configuration is read again; handled only with outputs, a configuration or as a service |
 //!
 //! Outputs that make progress still get their records; others are abandoned.
 
@@ -23,6 +23,7 @@ use signal_hook::iterator::Signals;
 
 use crate::console::Console;
 use crate::links;
+use crate::monitor::Requests;
 use crate::outputs::Control;
 use crate::screen::Request;
 
@@ -48,11 +49,12 @@ pub(crate) fn attended<T>(
     watch: &Watch,
     console: &Console,
     outputs: &Control,
+    reload: Option<&Requests>,
     duration: Option<Duration>,
     work: impl FnOnce() -> T,
 ) -> io::Result<T> {
     let signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
-    if !outputs.is_empty() || notify::is_service() {
+    if !outputs.is_empty() || reload.is_some() || notify::is_service() {
         signals.add_signal(SIGHUP)?;
     }
     let interrupts = Interrupts::default();
@@ -70,7 +72,10 @@ pub(crate) fn attended<T>(
     };
     let on_signal = |signal| match signal {
         SIGUSR1 => console.statistics(),
-        SIGHUP => outputs.renew(),
+        SIGHUP => {
+            outputs.renew();
+            reload.iter().for_each(|reload| reload.request());
+        }
         _ => interrupt(),
     };
     let tick = || {

@@ -7,6 +7,7 @@ use ringtap_engine::{INTERRUPTED, InterfaceCounts, Plan};
 use ringtap_enrich::EntryKind;
 use ringtap_export::Summary;
 use ringtap_monitor::report::{Facts, Flows, Interval, Report, Suppressed, Time, Times, Volume};
+use ringtap_monitor::resume::Gap;
 use ringtap_monitor::state::{Counts, Merged, Run, Span};
 use ringtap_monitor::{About, Options, Outcome};
 use ringtap_skeleton::Role;
@@ -40,7 +41,7 @@ pub(crate) fn report(outcome: &Outcome) -> Page {
     figures(&mut page, &outcome.counts, report);
     page.charts("Traffic", report.series.as_ref().map_or_else(Vec::new, charts::of));
     findings(&mut page, report, &outcome.plan.app);
-    volumes(&mut page, &outcome.counts, report, &outcome.plan);
+    volumes(&mut page, &outcome.counts, report, &outcome.plan, outcome.gap);
     interfaces(&mut page, &outcome.run.interfaces, outcome.run.received);
     export(&mut page, &outcome.export);
     run(&mut page, outcome);
@@ -56,7 +57,7 @@ pub(crate) fn merged(merged: &Merged) -> Page {
         page.charts("Traffic", charts::of(&charts::series(intervals, interval_ns)));
     }
     findings(&mut page, &merged.report, &merged.plan.app);
-    volumes(&mut page, &merged.counts, &merged.report, &merged.plan);
+    volumes(&mut page, &merged.counts, &merged.report, &merged.plan, None);
     page.heading("States");
     let mut table = Table::with_head(&[("probe", Left), ("run", Left), ("parts", Left)]);
     for (number, run) in &merged.header.runs {
@@ -141,9 +142,16 @@ fn findings(page: &mut Page, report: &Report, options: &Options) {
 }
 
 /// How much there was of what.
-fn volumes(page: &mut Page, counts: &Counts, report: &Report, plan: &Plan<Options>) {
+fn volumes(
+    page: &mut Page,
+    counts: &Counts,
+    report: &Report,
+    plan: &Plan<Options>,
+    between: Option<Gap>,
+) {
     if let Some(all) = &report.flows {
         flows(page, all);
+        between.iter().for_each(|own| gap(page, own));
         payloads(page, report.facts.as_ref(), counts);
     }
     if let Some(talks) = &report.conversations {
@@ -321,6 +329,19 @@ fn show_intervals(page: &mut Page, intervals: &[Interval], further: u64, times: 
     if further > 0 {
         page.line(&format!("and {} packets in intervals beyond these", count(further)));
     }
+}
+
+/// What passed between two runs.
+fn gap(page: &mut Page, gap: &Gap) {
+    let Gap { packets, time_ns, intervals } = *gap;
+    let packets = packets.map_or("an unknown number of packets".into(), |packets| {
+        format!("{} packets", count(packets))
+    });
+    page.line(&format!(
+        "{packets} passed in the {:.1} s between the runs, in {} intervals",
+        time_ns as f64 / 1e9,
+        count(intervals)
+    ));
 }
 
 fn flows(page: &mut Page, flows: &Flows) {

@@ -1,6 +1,6 @@
 //! The monitor as an application: its workers, its merger and its outputs.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use ringtap_flow::Sinks;
 use ringtap_stage::{Application, Shard};
@@ -10,6 +10,7 @@ use crate::merger::MonitorMerger;
 use crate::options::Setup;
 use crate::outputs::{Outputs, Receivers};
 use crate::partial::Partial;
+use crate::reload::Reloads;
 use crate::report::Report;
 use crate::resume::Resumed;
 use crate::worker::MonitorWorker;
@@ -22,19 +23,24 @@ pub struct Monitor {
     /// For the merger.
     receivers: Mutex<Receivers>,
     resumed: Option<Resumed>,
+    reloads: Arc<Reloads>,
     reports_intervals: bool,
 }
 
 impl Monitor {
     /// A monitor with these outputs.
     pub fn new(setup: Setup, outputs: Outputs) -> Self {
-        let Outputs { sinks, receivers, resumed } = outputs;
+        let Outputs { sinks, receivers, resumed, reloads } = outputs;
+        if setup.options.reloads {
+            reloads.begin(&setup);
+        }
         Self {
             setup,
             sinks: Mutex::new(sinks),
             reports_intervals: receivers.interval.is_some(),
             receivers: Mutex::new(receivers),
             resumed,
+            reloads,
         }
     }
 }
@@ -55,7 +61,9 @@ impl Application for Monitor {
     fn worker(&self, shard: Shard) -> MonitorWorker {
         let mut sinks = self.sinks.lock().unwrap_or_else(|poison| poison.into_inner());
         let sinks = sinks.get_mut(shard.index).map(std::mem::take).unwrap_or_default();
-        let mut worker = MonitorWorker::new(&self.setup, shard, sinks, self.reports_intervals);
+        let reloads = Arc::clone(&self.reloads);
+        let mut worker =
+            MonitorWorker::new(&self.setup, shard, sinks, self.reports_intervals, reloads);
         if let Some(resumed) = &self.resumed {
             worker.resume(resumed, shard, &self.setup.context.hash_key);
         }
@@ -64,6 +72,6 @@ impl Application for Monitor {
 
     fn merger(&self) -> MonitorMerger {
         let mut receivers = self.receivers.lock().unwrap_or_else(|poison| poison.into_inner());
-        MonitorMerger::new(&self.setup, std::mem::take(&mut *receivers))
+        MonitorMerger::new(&self.setup, std::mem::take(&mut *receivers), Arc::clone(&self.reloads))
     }
 }

@@ -1,6 +1,7 @@
 //! The merger: receives messages during the run, and joins the workers' results at its end.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ringtap_enrich::Stage;
 use ringtap_flow::EndReason;
@@ -17,6 +18,7 @@ use crate::held::Held;
 use crate::options::Setup;
 use crate::outputs::{EndedInterval, OnAlert, OnInterval, OnTotals, Receivers};
 use crate::partial::{Findings, Partial, TickSummary};
+use crate::reload::Reloads;
 use crate::report::{Facts, Flows, Report};
 use crate::series::Series;
 use crate::state::{self, Collector, SavedParts};
@@ -60,10 +62,13 @@ pub struct MonitorMerger {
     digest: bool,
     /// Whether records are parts of flows.
     cuts: bool,
+    reloads: Arc<Reloads>,
+    /// The number of the latest settings that were taken up.
+    reloaded: u64,
 }
 
 impl MonitorMerger {
-    pub(crate) fn new(setup: &Setup, receivers: Receivers) -> Self {
+    pub(crate) fn new(setup: &Setup, receivers: Receivers, reloads: Arc<Reloads>) -> Self {
         let Receivers { alert, interval, totals, part } = receivers;
         let options = &setup.options;
         let digest = options.needs_record_digest().then(RecordDigest::default);
@@ -99,7 +104,19 @@ impl MonitorMerger {
             state: options.state.as_ref().map(|_| SavedParts::default()),
             digest: options.digest,
             cuts: options.metering.cut_ns.is_some(),
+            reloads,
+            reloaded: 0,
         }
+    }
+
+    /// Takes up changed settings.
+    #[cold]
+    fn adopt(&mut self, setup: &Setup) {
+        let options = &setup.options;
+        self.mergers.adopt(&setup.context);
+        self.alerts.adopt(options.scan_limits(), options.allow.clone().unwrap_or_default());
+        self.allowed |= options.allow.is_some();
+        self.stage = options.enrichment.stage();
     }
 
     /// All workers have reached this time: reports finished intervals.
@@ -234,6 +251,10 @@ impl Merger for MonitorMerger {
     fn on_message(&mut self, (): ()) {}
 
     fn on_partial(&mut self, shard: Shard, mark: &Mark, partial: Partial) {
+        // Before the partial result of a worker that has them.
+        if let Some(setup) = self.reloads.since(&mut self.reloaded) {
+            self.adopt(&setup);
+        }
         let number = match *mark {
             Mark::Tick { number, .. } => number,
             Mark::End { .. } => u64::MAX,
@@ -347,7 +368,7 @@ impl Merger for MonitorMerger {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use ringtap_enrich::WatchList;
     use ringtap_wire::{Flags, HashKey, PacketRecord};
@@ -401,7 +422,7 @@ mod tests {
             sink.lock().unwrap().push((alert.state, alert.number, alert.time.0, *flow));
         };
         let receivers = Receivers { alert: Some(Box::new(alert)), ..Receivers::default() };
-        let mut merger = MonitorMerger::new(&setup, receivers);
+        let mut merger = MonitorMerger::new(&setup, receivers, Arc::default());
         let shards = [0, 1].map(|index| Shard { index, count: 2 });
         let mut workers = shards.map(|shard| (parts(shard), 0));
         let packets = [[packet(1, 10), packet(3, 30)], [packet(2, 5), packet(4, 20)]];
@@ -438,7 +459,7 @@ mod tests {
         let sink = Arc::clone(&last);
         let alert = move |alert: &Alert| *sink.lock().unwrap() = alert.number;
         let receivers = Receivers { alert: Some(Box::new(alert)), ..Receivers::default() };
-        let mut merger = MonitorMerger::new(&setup, receivers);
+        let mut merger = MonitorMerger::new(&setup, receivers, Arc::default());
         let shard = Shard { index: 0, count: 2 };
         let mut worker = Parts::new(setup.options.analyses, &setup.context, shard);
         let mut most = 0;

@@ -56,6 +56,10 @@ const MOST_NAME_BYTES: u64 = 128 << 20;
 const PAYLOADS_PART: u64 = 32;
 const MOST_PAYLOAD_BYTES: u64 = 64 << 20;
 
+/// Part of the memory that larger lists may use, if they may change, and their most.
+const LISTS_PART: u64 = 32;
+const MOST_LIST_BYTES: u64 = 64 << 20;
+
 /// Part of the memory for tables that alerts may use, and their least.
 const ALERTS_PART: u64 = 64;
 const LEAST_ALERT_BYTES: u64 = 256 << 10;
@@ -126,6 +130,9 @@ pub struct Options {
     /// Whether open flows are kept for the next run.
     #[serde(skip)]
     pub keeps_open: bool,
+    /// Whether settings may change while the run goes on ([`Reloads`](crate::Reloads)).
+    #[serde(skip)]
+    pub reloads: bool,
     /// Whether the report has charts.
     #[serde(skip)]
     pub charts: bool,
@@ -138,6 +145,9 @@ pub struct Options {
     /// Chosen by the plan: bytes for the lists of names of all workers together, and as many in the merger.
     #[serde(skip_serializing_if = "is_zero")]
     pub name_bytes: u64,
+    /// Chosen by the plan: bytes for lists of names, networks, watched entries and rules, and databases, if they may change.
+    #[serde(skip)]
+    pub list_bytes: u64,
     /// Chosen by the plan: bytes for messages that are spread over several packets, of all readers together.
     #[serde(skip_serializing_if = "is_zero")]
     pub payload_bytes: u64,
@@ -172,10 +182,12 @@ impl Default for Options {
             digest: false,
             state: None,
             keeps_open: false,
+            reloads: false,
             charts: false,
             page: false,
             fact_bytes: 0,
             name_bytes: 0,
+            list_bytes: 0,
             payload_bytes: 0,
             interval_units: 0,
             alert_bytes: LEAST_ALERT_BYTES,
@@ -319,12 +331,24 @@ impl Options {
         (1..=most).rev().find(divides).unwrap_or(1) * SECOND_NS
     }
 
-    /// Memory of the list of names, and of the volumes by application in each worker and the merger.
+    /// Memory of the lists that may change.
+    pub(crate) fn lists(&self) -> u64 {
+        let watch = self.watch.as_ref().map_or(0, |list| list.memory());
+        let allow = self.allow.as_ref().map_or(0, |list| list.memory());
+        self.names.memory() as u64 + self.enrichment.memory() + watch + allow
+    }
+
+    /// Most labels of all lists of names of the run.
+    pub(crate) fn most_labels(&self) -> usize {
+        self.names.labels() * if self.reloads { 2 } else { 1 }
+    }
+
+    /// Memory of the volumes by application in each worker and the merger.
     fn application_bytes(&self, workers: u64) -> u64 {
         // A part has two kinds of them.
         let tables = workers * if self.saves_parts() { 3 } else { 1 } + 1;
-        let rows = applications::most_bytes(self.names.labels()) * tables;
-        self.names.memory() as u64 + if self.analyses.applications { rows } else { 0 }
+        let rows = applications::most_bytes(self.most_labels()) * tables;
+        if self.analyses.applications { rows } else { 0 }
     }
 }
 
@@ -337,7 +361,8 @@ impl AppOptions for Options {
     }
 
     fn worker_bytes(&self) -> u64 {
-        let stage = if self.enrichment.is_empty() { 0 } else { STAGE_BYTES };
+        let has_stage = self.reloads || !self.enrichment.is_empty();
+        let stage = if has_stage { STAGE_BYTES } else { 0 };
         let since = if self.saves_parts() { part_bytes(self.on())[1] } else { 0 };
         let kept = if self.keeps_open { FRAME_MEMORY } else { 0 };
         WORKER_BYTES + self.on().worker_bytes() + stage + since + kept
@@ -407,13 +432,18 @@ impl AppOptions for Options {
         };
         let flow_bytes = self.flow_bytes();
         // Suppressed alerts are followed, too.
-        let trackers = if self.allow.is_some() { 2 } else { 1 };
+        let trackers = if self.reloads || self.allow.is_some() { 2 } else { 1 };
+        // The next lists, while these are used.
+        let further = if self.reloads {
+            self.lists() + (memory.bytes / LISTS_PART).min(MOST_LIST_BYTES)
+        } else {
+            0
+        };
+        self.list_bytes = self.lists() + further;
         let least = intervals.least_bytes()
             + self.application_bytes(memory.workers)
             + if memory.workers > 1 { HELD_BYTES } else { 0 }
-            + self.enrichment.memory()
-            + self.watch.as_ref().map_or(0, |list| list.memory())
-            + self.allow.as_ref().map_or(0, |list| list.memory())
+            + self.list_bytes
             + LEAST_ALERT_BYTES * trackers;
         let rest = memory.beside(least + flow_bytes)? + flow_bytes;
         let rows = intervals.within(rest / INTERVALS_PART);

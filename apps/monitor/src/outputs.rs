@@ -1,9 +1,12 @@
 //! Where records, events, alerts, intervals, totals and parts of the state go during a run.
 
+use std::sync::Arc;
+
 use ringtap_flow::Sinks;
 
 use crate::alerts::Alert;
 use crate::analyses::activity::rows::Activity;
+use crate::reload::Reloads;
 use crate::resume::Resumed;
 use crate::state::OnPart;
 use crate::totals::Totals;
@@ -38,6 +41,8 @@ pub struct Outputs {
     pub receivers: Receivers,
     /// The open flows of the run before, which this one continues.
     pub resumed: Option<Resumed>,
+    /// Settings that change while the run goes on.
+    pub reloads: Arc<Reloads>,
 }
 
 /// Destinations of what the merger hands over during the run.

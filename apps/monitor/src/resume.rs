@@ -5,8 +5,10 @@
 //!                                                                                  owns the pair of addresses
 //! ```
 //!
-//! A frame is its length (four bytes, little-endian) and an image of one table. The file is untrusted.
+//! A frame is its length (four bytes, little-endian) and an image of one table. The last one has no flows: it says when the
+//! run stopped reading, and what the interfaces had counted then. The file is untrusted.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,6 +41,23 @@ struct Header {
     separation: Separation,
     /// When the run ended, in packet time, nanoseconds since 1970.
     time_ns: u64,
+    /// Packets of interfaces, in the last frame.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    counters: Counters,
+}
+
+/// Packets that interfaces have sent and received, by name, as the kernel counts them.
+pub type Counters = BTreeMap<String, u64>;
+
+/// What passed while no run read the interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Gap {
+    /// Packets, by the interfaces' own counters; `None` if these began anew.
+    pub packets: Option<u64>,
+    /// From the end of the run before to the begin of this one, nanoseconds.
+    pub time_ns: u64,
+    /// Reporting intervals that lack packets.
+    pub intervals: u64,
 }
 
 /// A flow of the run before.
@@ -68,12 +87,21 @@ struct Frames {
     out: Box<dyn Write + Send>,
     failed: Option<io::Error>,
     flows: u64,
+    /// Reads the counters of the interfaces, once, when reading has stopped.
+    read: Option<Box<dyn FnOnce() -> Counters + Send>>,
+    /// The end of reading.
+    last: (u64, Counters),
 }
 
 impl Keeper {
-    /// A keeper of the flows of a run with this metering.
-    pub fn new(metering: &Metering, out: Box<dyn Write + Send>) -> Self {
-        let frames = Frames { out, failed: None, flows: 0 };
+    /// A keeper of the flows of a run with this metering. `read` is called when the run has stopped reading.
+    pub fn new(
+        metering: &Metering,
+        out: Box<dyn Write + Send>,
+        read: Box<dyn FnOnce() -> Counters + Send>,
+    ) -> Self {
+        let (read, last) = (Some(read), Default::default());
+        let frames = Frames { out, failed: None, flows: 0, read, last };
         Self { separation: metering.into(), shared: Arc::new(Mutex::new(frames)) }
     }
 
@@ -84,14 +112,28 @@ impl Keeper {
 
     /// Ends the file, after all sinks. With an error it is not whole, and the number of flows says how many are lost.
     pub fn finish(self) -> Result<(), (u64, io::Error)> {
+        let (time_ns, counters) =
+            self.shared.lock().unwrap_or_else(PoisonError::into_inner).last.clone();
+        if time_ns > 0 {
+            self.write(Rows::new(&OPEN), time_ns, counters);
+        }
         let mut frames = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = frames.failed.take().or_else(|| frames.out.flush().err());
         failed.map_or(Ok(()), |error| Err((frames.flows, error)))
     }
 
-    fn write(&self, rows: Rows, time_ns: u64) {
+    /// Reading has stopped at this time.
+    fn stopped(&self, time_ns: u64) {
+        let mut frames = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(read) = frames.read.take() {
+            frames.last.1 = read();
+        }
+        frames.last.0 = frames.last.0.max(time_ns);
+    }
+
+    fn write(&self, rows: Rows, time_ns: u64, counters: Counters) {
         let (flows, mut rows) = (rows.len() as u64, Some(rows));
-        let header = Header { separation: self.separation, time_ns };
+        let header = Header { separation: self.separation, time_ns, counters };
         let header = serde_json::to_vec(&header).unwrap_or_default();
         let image =
             image(&header, &[&OPEN], |_, own| rows.take().into_iter().for_each(|rows| *own = rows));
@@ -130,6 +172,7 @@ impl RecordSink<OpenFlow> for Part {
     }
 
     fn time(&mut self, time_ns: u64) {
+        self.keeper.stopped(time_ns);
         self.time_ns = time_ns;
     }
 
@@ -137,7 +180,7 @@ impl RecordSink<OpenFlow> for Part {
         if !self.rows.is_empty() {
             let rows = std::mem::replace(&mut self.rows, Rows::new(&OPEN));
             self.bytes = 0;
-            self.keeper.write(rows, self.time_ns);
+            self.keeper.write(rows, self.time_ns, Counters::new());
         }
     }
 }
@@ -151,6 +194,8 @@ pub struct Resumed {
     shards: ShardMap,
     separation: Separation,
     flows: u64,
+    /// The end of the run before.
+    last: (u64, Counters),
 }
 
 impl Resumed {
@@ -159,9 +204,10 @@ impl Resumed {
     /// # Errors
     /// It cannot be read, or is damaged.
     pub fn new(open: OpenFile, shards: ShardMap, metering: &Metering) -> Result<Self, Error> {
-        let mut own = Self { open, shards, separation: metering.into(), flows: 0 };
+        let (separation, last) = (metering.into(), Default::default());
+        let mut own = Self { open, shards, separation, flows: 0, last };
         let mut flows = 0;
-        own.each(|_| flows += 1)?;
+        own.last = own.each(|_| flows += 1)?;
         own.flows = flows;
         Ok(own)
     }
@@ -169,6 +215,21 @@ impl Resumed {
     /// The number of flows.
     pub fn flows(&self) -> u64 {
         self.flows
+    }
+
+    /// What has passed since the run before, if the interfaces have counted `now` at a time; `None` if it read none.
+    pub fn gap(&self, time_ns: u64, now: &Counters, interval_ns: u64) -> Option<Gap> {
+        let (before_ns, before) = &self.last;
+        if before.is_empty() {
+            return None;
+        }
+        let passed = |(name, before): (&String, &u64)| now.get(name)?.checked_sub(*before);
+        let interval = |time_ns: u64| time_ns / interval_ns.max(1);
+        Some(Gap {
+            packets: before.iter().map(passed).sum(),
+            time_ns: time_ns.saturating_sub(*before_ns),
+            intervals: interval(time_ns).saturating_sub(interval(*before_ns)) + 1,
+        })
     }
 
     /// Calls `each` with the flows of a worker.
@@ -183,9 +244,12 @@ impl Resumed {
                 each(earlier);
             }
         })
+        .map(drop)
     }
 
-    fn each(&self, mut each: impl FnMut(Earlier)) -> Result<(), Error> {
+    /// Calls `each` with all flows. Returns the end of the run.
+    fn each(&self, mut each: impl FnMut(Earlier)) -> Result<(u64, Counters), Error> {
+        let mut last = Default::default();
         let mut input = io::BufReader::new((self.open)()?);
         while !input.fill_buf()?.is_empty() {
             let mut length = [0; 4];
@@ -202,7 +266,8 @@ impl Resumed {
                 each(Earlier { flow, is_alike, time_ns: header.time_ns });
                 reader.advance()?;
             }
+            last = (header.time_ns, header.counters);
         }
-        Ok(())
+        Ok(last)
     }
 }

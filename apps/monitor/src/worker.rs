@@ -17,6 +17,7 @@ use crate::digest::RecordDigest;
 use crate::messages::Messages;
 use crate::options::Setup;
 use crate::partial::{Findings, Partial, TickSummary};
+use crate::reload::Reloads;
 use crate::resume::Resumed;
 use crate::series::Series;
 use crate::state::{Metered, Saver, WorkerRows, WorkerState};
@@ -47,6 +48,10 @@ pub struct MonitorWorker {
     begun: bool,
     /// The state, once it is saved at the end.
     state: Option<WorkerState>,
+    shard: Shard,
+    reloads: Arc<Reloads>,
+    /// The number of the latest settings that were taken up.
+    reloaded: u64,
 }
 
 /// Handles the flow table's events.
@@ -79,6 +84,7 @@ impl MonitorWorker {
         shard: Shard,
         mut sinks: Sinks,
         reports_intervals: bool,
+        reloads: Arc<Reloads>,
     ) -> Self {
         let options = &setup.options;
         let on = options.analyses;
@@ -132,6 +138,20 @@ impl MonitorWorker {
             time_ns: 0,
             begun: false,
             state: None,
+            shard,
+            reloads,
+            reloaded: 0,
+        }
+    }
+
+    /// Takes up changed settings.
+    #[cold]
+    fn adopt(&mut self, setup: &Setup) {
+        let Self { flow_table, events, shard, .. } = self;
+        events.analyses.adopt(&setup.context, *shard);
+        events.stage = setup.options.enrichment.stage();
+        if let Some(table) = flow_table {
+            table.set_names(&setup.options.names);
         }
     }
 
@@ -291,6 +311,9 @@ impl Worker for MonitorWorker {
         attachments: &Attachments,
         _: &mut impl Outbox<()>,
     ) {
+        if let Some(setup) = self.reloads.since(&mut self.reloaded) {
+            self.adopt(&setup);
+        }
         if !self.begun {
             self.begin(burst);
         }
@@ -328,6 +351,9 @@ impl Worker for MonitorWorker {
     }
 
     fn on_mark(&mut self, mark: &Mark, _: &mut impl Outbox<()>) -> Option<Partial> {
+        if let Some(setup) = self.reloads.since(&mut self.reloaded) {
+            self.adopt(&setup);
+        }
         // Events noted by the previous call.
         self.events.settle();
         let mut active = 0;

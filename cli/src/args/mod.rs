@@ -4,6 +4,7 @@ mod capture;
 mod check;
 mod filter;
 mod generate;
+mod given;
 mod inputs;
 mod measure;
 mod merge;
@@ -30,6 +31,7 @@ pub(crate) use capture::Capture;
 pub(crate) use check::CheckArgs;
 pub(crate) use filter::{CtlAction, CtlArgs, FilterAction, FilterArgs, Sending, Target};
 pub(crate) use generate::{GenerateArgs, SendMethod};
+pub(crate) use given::Given;
 pub(crate) use inputs::Inputs;
 pub(crate) use measure::{MeasureArgs, SketchFile, SketchForm};
 pub(crate) use merge::MergeArgs;
@@ -110,13 +112,16 @@ A flag that is given twice has its last value, or it adds to a list.
 Exit codes: 0 success; 1 reading, writing or exporting failed; 2 usage error;
 3 losses with --fail-on-drop; 130 interrupted before the end of the files, or twice.
 Signals: INT and TERM stop reading and print the report; USR1 prints statistics; HUP starts new
-record files and opens files of alerts again.
+record files, opens files of alerts again, and takes up changes of --config (with -i).
 Environment: RINGTAP_LOG sets the level of messages on stderr: error, warn (with alerts) or info
 [default]. NO_COLOR disables colours.";
 
 #[derive(Args)]
 #[command(after_help = FLAGS_MONITOR)]
 pub(crate) struct MonitorArgs {
+    /// As given, if there is a configuration file.
+    #[arg(skip)]
+    pub(crate) given: Given,
     #[command(flatten, next_help_heading = "Source")]
     pub(crate) inputs: Inputs,
     /// Capture on interfaces, until an interrupt or for --duration; up to 16 (-i a,b or -i a -i b)

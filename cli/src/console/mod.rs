@@ -49,7 +49,9 @@ pub(crate) struct Console {
     extent: Extent,
     /// Warnings have its limits.
     plan: Plan<Options>,
-    prints_alerts: bool,
+    prints_alerts: AtomicBool,
+    /// Whether less is printed.
+    quiet: bool,
     /// Print intervals and progress.
     verbose: bool,
     /// Print statistics at this interval instead of a bar.
@@ -96,7 +98,8 @@ impl Console {
             watch,
             extent,
             plan: plan.clone(),
-            prints_alerts: are_printed(&args.alert_to) && !args.quiet,
+            prints_alerts: AtomicBool::new(are_printed(&args.alert_to)),
+            quiet: args.quiet,
             verbose: !args.quiet && (screen.is_some() || is_wanted(Level::Info)),
             every: args.stats.map(Duration::from_nanos),
             lines: AtomicU64::new(0),
@@ -120,11 +123,24 @@ impl Console {
     pub(crate) fn alert(&self, alert: &Alert) {
         self.page.iter().for_each(|page| page.alert(alert));
         self.alerts.fetch_add(u64::from(alert.state.is_first()), Ordering::Relaxed);
-        if !self.prints_alerts || !is_wanted(Level::Warning) {
+        let is_printed = self.prints_alerts.load(Ordering::Relaxed) && !self.quiet;
+        if !is_printed || !is_wanted(Level::Warning) {
             return;
         }
         let lines = self.alert_lines().add(alert, self.begin.elapsed());
         lines.iter().for_each(|line| self.print_line(line));
+    }
+
+    /// Whether alerts are printed from now on, unless the run is quiet.
+    pub(crate) fn set_prints_alerts(&self, are_printed: bool) {
+        self.prints_alerts.store(are_printed, Ordering::Relaxed);
+    }
+
+    /// Prints a note, unless the run is quiet.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet && is_wanted(Level::Info) {
+            self.print_line(&shown(text));
+        }
     }
 
     fn alert_lines(&self) -> MutexGuard<'_, AlertLines> {

@@ -11,6 +11,7 @@ mod checks;
 pub(crate) mod messages;
 mod options;
 mod page;
+mod reload;
 mod source;
 mod store;
 mod views;
@@ -25,10 +26,11 @@ use std::time::Duration;
 use anyhow::Context;
 use ringtap_base::User;
 use ringtap_engine::Plan;
+use ringtap_export::formats::Interface;
 use ringtap_export::{Output, Prepared};
 use ringtap_flow::Sinks;
-use ringtap_monitor::Options;
 use ringtap_monitor::resume::Resumed;
+use ringtap_monitor::{Options, Reloads};
 use ringtap_program::atomic_file::Existing;
 use ringtap_program::json::json;
 use ringtap_program::privileges::CapabilitySet;
@@ -46,6 +48,8 @@ use crate::{alerts, config, live, resume, signals, text};
 pub(crate) use checks::{outputs, roles};
 pub(crate) use options::{file_rules, names, plan, settings};
 use page::Page;
+use reload::Reload;
+pub(crate) use reload::Requests;
 use source::{Source, WATCH};
 use views::Views;
 
@@ -179,10 +183,21 @@ impl<'a> Planned<'a> {
         let prepared = Prepared::new(outputs, settings(args, &plan, &numbered, &WATCH))?;
         let source = Source::open(args, interfaces, &plan)?;
         let resumed = args.resume.as_deref().map(|path| resume::read(path, &plan)).transpose()?;
-        let prepared = prepared.with_programs(helpers);
+        let prepared = prepared.with_programs(helpers).changing(plan.app.reloads);
         let page = page.map(|page| page.with_store(store));
         let resumed = resumed.flatten();
-        Ok(Opened { parsed, plan, created, user, page, metrics, prepared, source, resumed })
+        Ok(Opened {
+            parsed,
+            plan,
+            created,
+            user,
+            page,
+            metrics,
+            numbered,
+            prepared,
+            source,
+            resumed,
+        })
     }
 }
 
@@ -195,6 +210,8 @@ struct Opened<'a> {
     user: Option<User>,
     page: Option<Page>,
     metrics: Option<Listening>,
+    /// The interfaces, for records.
+    numbered: Vec<Interface>,
     prepared: Prepared,
     source: Source,
     resumed: Option<Resumed>,
@@ -227,14 +244,23 @@ impl<'a> Confined<'a> {
     /// Opens the files of outputs, and starts the threads besides those of the plan.
     fn start(self) -> anyhow::Result<Running<'a>> {
         // The first is dropped last, after everything in the folders.
-        let Opened { created, parsed, plan, user, page, metrics, prepared, source, resumed } =
-            self.0;
+        let Opened {
+            created,
+            parsed,
+            plan,
+            user,
+            page,
+            metrics,
+            numbered,
+            prepared,
+            source,
+            resumed,
+        } = self.0;
         let Parsed { args, interfaces, outputs: named, existing, layout, .. } = &parsed;
         let workers = plan.arrangement.workers;
         let rules = file_rules(args, *existing);
         let store = layout.as_ref().map(|layout| store::open(layout, args, &plan)).transpose()?;
-        let collectors = args.export.len();
-        let started = Outputs::start(named, prepared, workers, collectors, rules, store.as_ref());
+        let started = Outputs::start(named, prepared, workers, &args.export, rules, store.as_ref());
         let (outputs, mut sinks) = match &user {
             Some(user) => {
                 started.with_context(|| format!("as the user {}", user.name.to_string_lossy()))?
@@ -251,13 +277,13 @@ impl<'a> Confined<'a> {
         }
         let kept = args.resume.as_deref();
         let kept = kept
-            .map(|path| resume::Kept::begin(path, resumed.as_ref(), &plan, &mut sinks))
+            .map(|path| resume::Kept::begin(path, resumed.as_ref(), &plan, interfaces, &mut sinks))
             .transpose()?;
         let open = Open { resumed, kept };
         if let Some(created) = created {
             created.keep();
         }
-        Ok(Running { parsed, plan, source, outputs, sinks, views, store, open })
+        Ok(Running { parsed, plan, numbered, source, outputs, sinks, views, store, open })
     }
 }
 
@@ -265,6 +291,7 @@ impl<'a> Confined<'a> {
 struct Running<'a> {
     parsed: Parsed<'a>,
     plan: Plan<Options>,
+    numbered: Vec<Interface>,
     source: Source,
     outputs: Outputs,
     sinks: Vec<Sinks>,
@@ -282,12 +309,24 @@ struct Open {
 impl Running<'_> {
     /// Runs the plan to its end, and reports.
     fn run(self) -> anyhow::Result<ExitCode> {
-        let Self { parsed, plan, source, mut outputs, sinks, views, store, open } = self;
+        let Self { parsed, plan, numbered, source, mut outputs, sinks, views, store, open } = self;
         let Open { resumed, kept } = open;
+        let gap =
+            resumed.as_ref().and_then(|resumed| resume::gap(resumed, &plan, &parsed.interfaces));
         let (args, console) = (parsed.args, &views.console);
         let (control, duration) =
             (outputs.control(), args.inputs.duration.map(Duration::from_nanos));
-        signals::attended(&WATCH, console, &control, duration, || {
+        let reloads = Arc::<Reloads>::default();
+        let reload = plan.app.reloads.then(|| Reload {
+            plan: &plan,
+            numbered,
+            existing: parsed.existing,
+            outputs: outputs.changes(file_rules(args, parsed.existing)),
+            reloads: Arc::clone(&reloads),
+            console,
+        });
+        let requests = reload.is_some().then(Requests::default);
+        signals::attended(&WATCH, console, &control, requests.as_ref(), duration, || {
             source.announce(args);
             notify::ready(&format!("monitoring {}", plan.options.source.join(", ")));
             let (state, topics) = (args.state.as_deref(), outputs.take_states());
@@ -300,10 +339,21 @@ impl Running<'_> {
                 plan.options.live,
                 store.is_some().then_some(intervals),
             );
-            let sinks = ringtap_monitor::Outputs { sinks, receivers, resumed };
-            let outcome = source.run(&plan, sinks);
+            let sinks = ringtap_monitor::Outputs { sinks, receivers, resumed, reloads };
+            let outcome = std::thread::scope(|scope| {
+                if let Some((reload, requests)) = reload.zip(requests.as_ref()) {
+                    let attend = || reload.attend(requests, args, &parsed.outputs);
+                    std::thread::Builder::new()
+                        .name("reload".into())
+                        .spawn_scoped(scope, attend)?;
+                }
+                // Ends the thread however the run ends, also by a panic.
+                let _end = requests.as_ref().map(Requests::until_dropped);
+                source.run(&plan, sinks)
+            });
             console.close();
             let mut outcome = outcome?;
+            outcome.gap = gap;
             messages::print_all(messages::messages(&mut outcome));
             let saved =
                 states.finish(&outcome).and(kept.map_or(Ok(()), |kept| kept.finish(&outcome)));

@@ -40,15 +40,35 @@ pub(crate) fn plan(
     keep_state: bool,
 ) -> anyhow::Result<Plan<ringtap_monitor::Options>> {
     let run_options = options(args, interfaces, outputs)?;
-    let monitor_options = ringtap_monitor::Options {
+    let monitor_options = app(args, outputs, keep_state)?;
+    Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)
+}
+
+/// The plan of a run that goes on, with the flags that it takes up.
+pub(super) fn next_plan(
+    args: &MonitorArgs,
+    plan: &Plan<ringtap_monitor::Options>,
+    outputs: &[Output],
+) -> anyhow::Result<Plan<ringtap_monitor::Options>> {
+    let (filter, sample) = (filter(args)?, args.sample.unwrap_or(1));
+    let run_options = Options { filter, sample, ..plan.options.clone() };
+    Plan::new(run_options, app(args, outputs, false)?, &Machine::this()).map_err(Usage::of)
+}
+
+/// The monitor options of the flags, with the lists that they name.
+fn app(
+    args: &MonitorArgs,
+    outputs: &[Output],
+    keep_state: bool,
+) -> anyhow::Result<ringtap_monitor::Options> {
+    Ok(ringtap_monitor::Options {
         watch: watch(args)?,
         allow: allow(args)?,
         enrichment: enrichment(args)?,
         state: identity(args, keep_state)?,
         events: outputs.iter().any(|output| output.items() == Items::Events),
         ..monitor_options(args, names(args.names.as_deref())?)
-    };
-    Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)
+    })
 }
 
 /// Settings of all outputs.
@@ -136,7 +156,11 @@ fn options(
         skeleton: if args.sequential { Some(Skeleton::Reference) } else { skeleton },
         queues,
         workers: args.workers,
-        outputs: outputs.iter().filter(|one| !is_of_merger(one)).count(),
+        outputs: {
+            let outputs = outputs.iter().filter(|one| !is_of_merger(one)).count();
+            // While one ends, its successor runs.
+            if reloads(args) { 2 * outputs } else { outputs }
+        },
         output_fixed_bytes: outputs.iter().map(Output::fixed_bytes).sum::<u64>()
             + store::fixed_bytes(args),
         input_bytes: if args.memory.is_some()
@@ -149,6 +173,11 @@ fn options(
         memory_bytes: args.memory,
         ..args.threads.options(args.seed)
     })
+}
+
+/// Whether a run reads its configuration again.
+pub(super) fn reloads(args: &MonitorArgs) -> bool {
+    args.config.is_some() && !args.interface.is_empty()
 }
 
 /// Whether an output gets few items, from the merger.
@@ -179,6 +208,7 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
         },
         charts: args.report == ReportForm::Html,
         keeps_open: args.resume.is_some(),
+        reloads: reloads(args),
         page: is_viewed(args),
         max_flows: args.max_flows,
         scan_threshold: args.scan_threshold.unwrap_or(defaults.scan_threshold),

@@ -48,6 +48,7 @@ mod page;
 mod parts;
 mod query;
 mod records;
+mod reload;
 mod report;
 mod responses;
 mod resume;

@@ -179,7 +179,13 @@ fn a_service_that_is_restarted_makes_one_record_of_a_connection() {
         let (out, errors, code) = run.end();
         assert_eq!(code, 0, "{errors}");
         reports.push(serde_json::from_slice::<Value>(&out).unwrap());
+        send_all(&mut net.sender(&SendOptions::default()), &all[..50]);
     }
+    // What passed between the runs is counted by the interface.
+    assert!(reports[0]["gap"].is_null());
+    let gap = &reports[1]["gap"];
+    let [packets, intervals] = ["packets", "intervals"].map(|name| gap[name].as_u64().unwrap_or(0));
+    assert!((50..70).contains(&packets) && (1..=2).contains(&intervals), "{gap}");
     let number = |run: usize, name: &str| reports[run]["flows"][name].as_u64().unwrap_or(0);
     assert!(number(0, "kept") > 0, "{}", reports[0]["flows"]);
     assert_eq!(number(1, "resumed"), number(0, "kept"));

@@ -18,7 +18,7 @@ use ringtap_wire::{Decoded, Decoder, Flags, LinkType, PacketRecord, Segment, sel
 use crate::duplicates::Duplicates;
 use crate::packet_source::FeedCounts;
 use crate::source::Table;
-use crate::{AppOptions, Plan, Watch};
+use crate::{AppOptions, Plan, Selection, Watch};
 
 const SYN: u8 = 2;
 
@@ -67,6 +67,8 @@ pub(crate) struct Frames {
     pub(crate) counts: FeedCounts,
     filter: Option<Arc<Expression>>,
     sample: u32,
+    /// The number of the latest selection that was taken up.
+    selection: u32,
     duplicates: Option<Box<Duplicates>>,
     payloads: Payloads,
 }
@@ -78,11 +80,20 @@ impl Frames {
             counts: FeedCounts::default(),
             filter: plan.options.filter.clone(),
             sample: plan.options.sample,
+            selection: 0,
             duplicates: plan.duplicates().map(Box::new),
             payloads: Payloads::new(
                 plan.app.extractors(),
                 (plan.app.payload_bytes() / plan.arrangement.queues as u64) as usize,
             ),
+        }
+    }
+
+    /// Takes up the latest selection of packets.
+    #[inline]
+    pub(crate) fn select(&mut self, watch: &Watch) {
+        if let Some(Selection { filter, sample }) = watch.selection_since(&mut self.selection) {
+            (self.filter, self.sample) = (filter, sample);
         }
     }
 

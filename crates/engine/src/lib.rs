@@ -49,4 +49,4 @@ pub use outcome::{INTERRUPTED, LedgerReport, Outcome, Performance};
 pub use packet_source::{ClockChanges, Closed, FeedCounts, PacketSource};
 pub use plan::Plan;
 pub use run::{live_feeds, run, run_feeds, run_live};
-pub use watch::{Gauge, InterfaceGauges, LinkChange, MOST_INTERFACES, Watch};
+pub use watch::{Gauge, InterfaceGauges, LinkChange, MOST_INTERFACES, Selection, Watch};

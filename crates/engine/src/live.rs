@@ -174,6 +174,7 @@ impl<'a> LiveFeed<'a> {
     /// Takes waiting frames while there is room for them and their inner packets; returns their
     /// number.
     fn take(&mut self, burst: &mut Burst<PacketRecord>) -> usize {
+        self.frames.select(self.watch);
         let Self { receiver, counts, frames, clock, key, .. } = self;
         let shed = self.shed.unwrap_or(0);
         let room = ((burst.capacity() - burst.len()) / 2).max(1);

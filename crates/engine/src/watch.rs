@@ -1,10 +1,21 @@
-//! The progress of a run, readable from outside, and the request to stop it.
+//! The progress of a run, readable from outside, and requests to it: to stop, to select other packets.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ringtap_base::Counter;
 use ringtap_extract::Unread;
+use ringtap_io::bpf::Expression;
 use ringtap_skeleton::MOST_QUEUES;
+
+/// Which packets a run handles.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// The packets that this selects; `None`: all.
+    pub filter: Option<Arc<Expression>>,
+    /// One in `sample` of them; at least 1.
+    pub sample: u32,
+}
 
 /// Progress, written by the feeds, changes of interfaces, written by the attendant thread, and the
 /// request to stop.
@@ -39,6 +50,9 @@ pub struct Watch {
     set: AtomicU64,
     set_by_ns: AtomicI64,
     stop: AtomicBool,
+    /// The latest selection of a run over interfaces, and how many there were.
+    selection: Mutex<Option<Selection>>,
+    selections: AtomicU32,
 }
 
 impl Watch {
@@ -60,6 +74,8 @@ impl Watch {
             set: AtomicU64::new(0),
             set_by_ns: AtomicI64::new(0),
             stop: AtomicBool::new(false),
+            selection: Mutex::new(None),
+            selections: AtomicU32::new(0),
         }
     }
 
@@ -76,6 +92,30 @@ impl Watch {
     pub fn clock(&self) -> (u64, i64) {
         let count = self.set.load(Ordering::Acquire);
         (count, self.set_by_ns.load(Ordering::Relaxed))
+    }
+
+    /// Requests that the readers of interfaces handle these packets from now on.
+    pub fn select(&self, selection: Selection) {
+        let mut latest = self.selection.lock().unwrap_or_else(PoisonError::into_inner);
+        *latest = Some(selection);
+        // Relaxed: the lock orders the selection.
+        self.selections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The latest selection, if any was requested.
+    pub fn selection(&self) -> Option<Selection> {
+        self.selection.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The latest selection, unless it was the one of this number, which is updated.
+    #[inline]
+    pub(crate) fn selection_since(&self, number: &mut u32) -> Option<Selection> {
+        let now = self.selections.load(Ordering::Relaxed);
+        if now == *number {
+            return None;
+        }
+        *number = now;
+        self.selection()
     }
 
     /// Requests that the run reads no further: all flows are flushed and the report is made.

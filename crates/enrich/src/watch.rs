@@ -9,7 +9,7 @@
 //! A name has itself and all names below it: each suffix of a name is looked up, the longest first. Some 40 bytes an
 //! entry.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -132,6 +132,49 @@ impl WatchList {
         // Of equal networks the last one counts there.
         own.networks = Prefixes::new(networks.into_iter().rev());
         Ok(own)
+    }
+
+    /// The list as the successor of another one: entries of the other keep their numbers and texts, also those that are
+    /// watched no more. `None` if both have too many entries together.
+    pub fn after(&self, earlier: &Self) -> Option<Self> {
+        let mut own = Self {
+            texts: earlier.texts.clone(),
+            ends: earlier.ends.clone(),
+            labels: earlier.labels.clone(),
+            label_texts: earlier.label_texts.clone(),
+            ..Self::default()
+        };
+        let mut numbers: HashMap<&str, u32> = HashMap::new();
+        for number in 0..earlier.ends.len() as u32 {
+            numbers.entry(earlier.text(number)).or_insert(number);
+        }
+        let known = earlier.label_texts.iter().map(|label| &**label);
+        let mut labels: HashMap<&str, u32> = known.zip(0..).collect();
+        let (mut watched, mut networks) = (HashSet::new(), Vec::new());
+        for entry in 0..self.ends.len() as u32 {
+            let text = self.text(entry);
+            let number = *numbers.entry(text).or_insert_with(|| {
+                own.texts.push_str(text);
+                own.ends.push(own.texts.len() as u32);
+                own.labels.push(0);
+                own.ends.len() as u32 - 1
+            });
+            // Of equal networks the first one counts.
+            if !watched.insert(number) {
+                continue;
+            }
+            own.labels[number as usize] = *labels.entry(self.label(entry)).or_insert_with(|| {
+                own.label_texts.push(self.label(entry).into());
+                own.label_texts.len() as u32 - 1
+            });
+            match text.parse::<Network>() {
+                Ok(network) => networks.push((network, number)),
+                Err(_) => own.insert(text, number),
+            }
+        }
+        own.counts = self.counts;
+        own.networks = Prefixes::new(networks.into_iter());
+        (own.ends.len() <= ENTRIES_MAX).then_some(own)
     }
 
     /// Adds an entry whose text is pushed next.
@@ -321,6 +364,28 @@ mod tests {
         assert_eq!(found(&list, Kind::HttpHost, "[2001:db8::1]:80"), "2001:db8::/32");
         let kinds = [0, 3, 4].map(|entry| list.kind(entry));
         assert_eq!(kinds, [EntryKind::Network, EntryKind::Fingerprint, EntryKind::Fingerprint]);
+    }
+
+    #[test]
+    fn entries_keep_their_numbers_in_the_next_list() {
+        let list = |text: &str| WatchList::parse(text.as_bytes()).unwrap();
+        let first = list("example.org a\n192.0.2.0/24 b\nexample.net\n192.0.2.0/24 c");
+        let next = list("192.0.2.0/24 d\nexample.com b\nexample.net\n192.0.2.0/24 e");
+        let both = next.after(&first).unwrap();
+        let name = |list: &WatchList, name: &str| list.value(Kind::DnsQueryName, name.as_bytes());
+        let address = |list: &WatchList| list.address("192.0.2.1".parse().unwrap());
+        assert_eq!(name(&both, "example.net"), name(&first, "example.net"));
+        assert_eq!(address(&both), address(&first));
+        assert_eq!(
+            (name(&both, "example.org"), both.text(0), both.label(0)),
+            (None, "example.org", "a")
+        );
+        let new = name(&both, "example.com").unwrap();
+        assert_eq!((new as usize, both.label(new)), (first.ends.len(), "b"));
+        assert_eq!(both.label(address(&both).unwrap()), "d");
+        assert_eq!(both.count(EntryKind::Name), 2);
+        let again = first.after(&both).unwrap();
+        assert_eq!((again.ends.len(), name(&again, "example.org")), (both.ends.len(), Some(0)));
     }
 
     #[test]

@@ -27,17 +27,17 @@ pub(crate) type Ready = Box<dyn FnOnce(&mut Launch<'_>) -> io::Result<Started> +
 /// The sinks of an output, one for each worker.
 pub(crate) type BoxedSinks<I> = Vec<Box<dyn RecordSink<I>>>;
 
-/// The sinks of all outputs.
+/// The sinks of all outputs, with their numbers.
 #[derive(Default)]
 pub(crate) struct Collected {
-    pub(crate) records: Vec<BoxedSinks<FlowRecord>>,
-    pub(crate) events: Vec<BoxedSinks<Event>>,
+    pub(crate) records: Vec<(u32, BoxedSinks<FlowRecord>)>,
+    pub(crate) events: Vec<(u32, BoxedSinks<Event>)>,
     /// Of the thread that makes states.
     pub(crate) states: Vec<Box<dyn TakeState>>,
     /// Of the merger.
-    pub(crate) alerts: Vec<AlertSender>,
+    pub(crate) alerts: Vec<(u32, AlertSender)>,
     /// Of the merger, too.
-    pub(crate) totals: Vec<AlertSender>,
+    pub(crate) totals: Vec<(u32, AlertSender)>,
 }
 
 /// What an output needs to start.
@@ -115,7 +115,7 @@ impl Launch<'_> {
         if self.settings.interfaces.has_parts() && !self.joins_parts {
             sinks = sinks.into_iter().map(|sink| Box::new(WithPackets(sink)) as _).collect();
         }
-        self.sinks.records.push(sinks);
+        self.sinks.records.push((self.number, sinks));
         Ok(started)
     }
 
@@ -128,7 +128,7 @@ impl Launch<'_> {
     ) -> io::Result<Started> {
         let period_ns = self.file_period(wait_policy);
         let (sinks, started) = self.run(period_ns, wait_policy, Items::Events, encoder, sink)?;
-        self.sinks.events.push(sinks);
+        self.sinks.events.push((self.number, sinks));
         Ok(started)
     }
 
@@ -203,6 +203,11 @@ impl Started {
     /// Whether the writer was not waited for yet.
     pub(crate) fn is_running(&self) -> bool {
         self.thread.is_some()
+    }
+
+    /// Whether its thread has ended.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Waits for the writer. If its thread is abandoned, later actions of it do not change the summary.

@@ -87,7 +87,7 @@ pub use collector::{Collector, UnknownCollector};
 pub use cut::Cut;
 pub use event_file::EventOutput;
 pub use events::{EventFormat, UnknownEventFormat};
-pub use exports::{Exports, Handle, Prepared, StartError};
+pub use exports::{ChangeError, Changer, Exports, Handle, Prepared, StartError};
 pub use fields::{Column, ColumnType, parquet_columns};
 pub use file::{FileOutput, InvalidFile};
 pub use ipfix_file::IpfixFile;

@@ -165,6 +165,15 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Adds what an output of the same name sent and lost before.
+    pub(crate) fn add(&mut self, before: Self) {
+        self.sent += before.sent;
+        for (reason, counts) in before.not_sent {
+            *self.not_sent.entry(reason).or_default() += counts;
+        }
+        self.failure = self.failure.take().or(before.failure);
+    }
+
     /// Records not sent, for any reason.
     pub fn lost(&self) -> u64 {
         self.not_sent.values().map(|counts| counts.records).sum()

@@ -43,7 +43,8 @@ impl Place for TotalsOutput {
             let target = FileTarget::new(store, launch.file_period(wait_policy));
             let (sender, started) = start_lines(target, wait_policy, Items::Totals, launch)?;
             let waits = !launch.settings.live;
-            launch.sinks.totals.push(if waits { sender.waiting() } else { sender });
+            let sender = if waits { sender.waiting() } else { sender };
+            launch.sinks.totals.push((launch.number, sender));
             Ok(started)
         }))
     }

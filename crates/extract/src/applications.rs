@@ -274,6 +274,11 @@ impl Names {
         self.labels.len()
     }
 
+    /// All labels.
+    pub fn each_label(&self) -> impl Iterator<Item = &str> {
+        self.labels.iter().map(Label::as_str)
+    }
+
     /// Memory in bytes.
     pub fn memory(&self) -> usize {
         self.text.capacity()

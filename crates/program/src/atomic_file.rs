@@ -131,6 +131,13 @@ pub struct AtomicFile {
 #[derive(Clone, Default)]
 pub struct Part(Arc<Mutex<Option<TempPath>>>);
 
+impl Part {
+    /// Whether its file may still be written.
+    pub fn is_open(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+}
+
 impl AtomicFile {
     /// A file that is not begun yet.
     pub fn new(path: PathBuf, existing: Existing) -> Self {

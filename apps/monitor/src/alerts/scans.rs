@@ -83,6 +83,11 @@ impl ScanAlerts {
         Self { limits, groups, members: 0, ended: 0, changed }
     }
 
+    /// Scans are judged by other limits from now on.
+    pub(super) fn set_limits(&mut self, limits: ScanLimits) {
+        self.limits = limits;
+    }
+
     pub(super) fn len(&self) -> usize {
         self.members
     }

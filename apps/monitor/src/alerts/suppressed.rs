@@ -47,8 +47,9 @@ pub(crate) struct Alerts {
     allow: Arc<AllowList>,
     reported: Tracker,
     suppressed: Tracker,
-    /// Suppressed alerts by rule.
+    /// Suppressed alerts by rule, and of rules that are gone.
     counts: Vec<u64>,
+    former: u64,
     /// A flow that an alert is about ends this long after its packet, at most.
     longest_ns: Option<u64>,
 }
@@ -64,7 +65,23 @@ impl Alerts {
         let tracker = || Tracker::new(limits, bytes);
         let counts = vec![0; allow.rules().len()];
         let (reported, suppressed) = (tracker(), tracker());
-        Self { allow, reported, suppressed, counts, longest_ns }
+        Self { allow, reported, suppressed, counts, former: 0, longest_ns }
+    }
+
+    /// Later signals have these limits and rules. A rule that stays keeps its count.
+    pub(crate) fn adopt(&mut self, limits: ScanLimits, allow: Arc<AllowList>) {
+        self.reported.set_limits(limits);
+        self.suppressed.set_limits(limits);
+        let key = |rule: &AllowRule| (rule.network, rule.kind, rule.until);
+        let before = self.allow.rules().iter().map(key).zip(std::mem::take(&mut self.counts));
+        let mut before: Vec<_> = before.filter(|(_, alerts)| *alerts > 0).collect();
+        let mut count_of = |rule: &AllowRule| {
+            let at = before.iter().position(|(own, _)| *own == key(rule));
+            at.map_or(0, |at| before.swap_remove(at).1)
+        };
+        self.counts = allow.rules().iter().map(&mut count_of).collect();
+        self.former += before.iter().map(|(_, alerts)| alerts).sum::<u64>();
+        self.allow = allow;
     }
 
     /// Alerts without room, which are not reported.
@@ -74,7 +91,7 @@ impl Alerts {
 
     /// Suppressed alerts of all rules.
     pub(crate) fn suppressed(&self) -> u64 {
-        self.counts.iter().sum()
+        self.former + self.counts.iter().sum::<u64>()
     }
 
     /// The rules that suppressed alerts.

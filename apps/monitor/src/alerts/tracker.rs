@@ -102,6 +102,11 @@ impl Tracker {
         }
     }
 
+    /// Scans are judged by other limits from now on.
+    pub(super) fn set_limits(&mut self, limits: ScanLimits) {
+        self.scans.set_limits(limits);
+    }
+
     /// Alerts without room, which are not reported.
     pub(super) fn without_room(&self) -> u64 {
         self.without_room

@@ -143,6 +143,9 @@ pub trait Analysis: Sized {
     /// Handles a message in a payload.
     fn on_event(&mut self, _event: &Event) {}
 
+    /// The settings have changed: those of later packets are these.
+    fn adopt(&mut self, _context: &Context, _shard: Shard) {}
+
     /// All packets before this time have arrived: hands over finished parts, if any.
     fn on_tick(&mut self, _time_ns: u64) -> Option<Self::Found> {
         None
@@ -193,6 +196,9 @@ pub trait Merge<A: Analysis>: Sized {
     fn merge_end(&mut self, found: A::Found) {
         self.merge(found);
     }
+
+    /// The settings have changed, before partial results of workers that know the new ones.
+    fn adopt(&mut self, _context: &Context) {}
 
     /// All workers have handed over everything before this time.
     fn on_time(&mut self, _time_ns: u64, _signals: Signals<'_>) {}

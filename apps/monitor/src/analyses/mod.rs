@@ -146,6 +146,12 @@ macro_rules! analyses {
                 })*
             }
 
+            pub(crate) fn adopt(&mut self, context: &Context, shard: Shard) {
+                $(if let Some(own) = &mut self.$name {
+                    own.adopt(context, shard);
+                })*
+            }
+
             pub(crate) fn on_tick(&mut self, time_ns: u64) -> Found {
                 Found { $($name: self.$name.as_mut().and_then(|own| own.on_tick(time_ns)),)* }
             }
@@ -250,6 +256,12 @@ macro_rules! analyses {
             pub(crate) fn merge_end(&mut self, found: Found) {
                 $(if let (Some(own), Some(found)) = (&mut self.$name, found.$name) {
                     own.merge_end(found);
+                })*
+            }
+
+            pub(crate) fn adopt(&mut self, context: &Context) {
+                $(if let Some(own) = &mut self.$name {
+                    Merge::<$part>::adopt(own, context);
                 })*
             }
 

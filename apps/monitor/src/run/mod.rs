@@ -7,7 +7,7 @@ mod outcome;
 
 use std::sync::Arc;
 
-use ringtap_engine::{Plan, Watch};
+use ringtap_engine::{Plan, Selection, Watch};
 use ringtap_io::capture::Files;
 use ringtap_io::live::MergedReceiver;
 use ringtap_skeleton::RunError;
@@ -70,7 +70,16 @@ pub fn run_live(
     watch: &Watch,
 ) -> Result<Outcome, RunError> {
     let paths = Arc::new(Paths::new());
+    let reloads = Arc::clone(&outputs.reloads);
     let app = Monitor::new(Setup::of(plan, &paths), outputs);
     let run = ringtap_engine::run_live(plan, &app, counted, &paths, receivers, watch)?;
-    Ok(Outcome::new(plan.clone(), run, paths.lost()))
+    // The report shows the settings of the end.
+    let mut plan = plan.clone();
+    if let Some(Selection { filter, sample }) = watch.selection() {
+        (plan.options.filter, plan.options.sample) = (filter, sample);
+    }
+    if let Some(options) = reloads.options() {
+        plan.app = options;
+    }
+    Ok(Outcome { reloads: reloads.count(), ..Outcome::new(plan, run, paths.lost()) })
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::canonical::{self, Canonical};
 use crate::Options;
 use crate::report::{Report, Sections, Suppressed};
+use crate::resume::Gap;
 use crate::state::{self, Counts, Earlier, MergeError, PACKETS_DROPPED};
 
 /// The result of a finished run.
@@ -28,6 +29,10 @@ pub struct Outcome {
     pub write: Vec<Summary>,
     /// Packets, including inner ones, with encapsulations beyond the limit; outside the digest.
     pub packets_without_path: u64,
+    /// What passed before the run, if it continues flows of another one; outside the digest.
+    pub gap: Option<Gap>,
+    /// How often other settings were taken up; outside the digest.
+    pub reloads: u64,
     /// `sha256:…` over the canonical report and all flow records, if requested.
     pub digest: Option<String>,
 }
@@ -54,6 +59,10 @@ struct Document<'a> {
     write: Vec<Written<'a>>,
     #[serde(skip_serializing_if = "is_zero")]
     packets_ahead_of_time: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gap: Option<Gap>,
+    #[serde(skip_serializing_if = "is_zero")]
+    reloads: u64,
     #[serde(skip_serializing_if = "is_zero")]
     clock_steps: u64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -105,7 +114,17 @@ impl Outcome {
         let (export, write) = (Vec::new(), Vec::new());
         let counts = Counts::of(&run);
         let digest = None;
-        let mut outcome = Self { plan, run, counts, export, write, packets_without_path, digest };
+        let mut outcome = Self {
+            plan,
+            run,
+            counts,
+            export,
+            write,
+            packets_without_path,
+            gap: None,
+            reloads: 0,
+            digest,
+        };
         if outcome.plan.app.digest {
             outcome.digest = canonical::digest(&outcome.counts, outcome.report());
         }
@@ -166,6 +185,8 @@ impl Outcome {
             export: &self.export,
             write: self.write.iter().map(Written::of).collect(),
             packets_ahead_of_time: run.clock.strays,
+            gap: self.gap,
+            reloads: self.reloads,
             clock_steps: run.clock.set,
             interrupted: run.interrupted,
             notices: run.notices().into_iter().chain(self.warnings()).collect(),

@@ -101,7 +101,7 @@ pub fn report<R: Read>(inputs: Vec<R>, choices: &Choices) -> Result<Merged, Merg
         active: 0,
         state: None,
     };
-    let mut merger = MonitorMerger::new(&setup, Receivers::default());
+    let mut merger = MonitorMerger::new(&setup, Receivers::default(), Arc::default());
     let mark = Mark::End { time_ns: header.until_ns };
     merger.on_partial(ONLY, &mark, Partial::End(Box::new(findings)));
     let mut report = merger.finish();

@@ -14,7 +14,7 @@ mod syslog;
 mod url;
 mod webhook;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ringtap_flow::RecordSink;
@@ -204,23 +204,37 @@ impl AlertSender {
     }
 }
 
-/// All outputs of a run for alerts. They end when this is dropped.
-#[derive(Default)]
-pub struct Alerts(Vec<AlertSender>);
+/// All outputs of a run for alerts, with their numbers. They end when they are removed.
+#[derive(Clone, Default)]
+pub struct Alerts(Arc<Mutex<Vec<(u32, AlertSender)>>>);
 
 impl Alerts {
-    pub(crate) fn new(outputs: Vec<AlertSender>) -> Self {
-        Self(outputs)
+    fn all(&self) -> MutexGuard<'_, Vec<(u32, AlertSender)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn extend(&self, outputs: Vec<(u32, AlertSender)>) {
+        self.all().extend(outputs);
+    }
+
+    /// Ends an output.
+    pub(crate) fn remove(&self, number: u32) {
+        self.all().retain(|(own, _)| *own != number);
+    }
+
+    /// Ends all outputs.
+    pub(crate) fn close(&self) {
+        self.all().clear();
     }
 
     /// Returns true if no output takes alerts.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all().is_empty()
     }
 
     /// Hands a notice to all outputs. Does not wait: without room for it, it is lost and counted.
     pub fn send(&mut self, notice: &Notice) {
-        self.0.iter_mut().for_each(|output| output.send(notice));
+        self.all().iter_mut().for_each(|(_, output)| output.send(notice));
     }
 }
 
@@ -340,7 +354,7 @@ mod tests {
     }
 
     /// Keeps the objects that it gets.
-    struct Kept(Arc<std::sync::Mutex<Vec<String>>>);
+    struct Kept(Arc<Mutex<Vec<String>>>);
 
     impl Target for Kept {
         fn deliver(&mut self, notice: &Notice, shared: &Shared) {

@@ -231,7 +231,7 @@ fn start(
     launch: &mut Launch<'_>,
 ) -> io::Result<Started> {
     let (sender, started) = start_lines(target, wait_policy, Items::Alerts, launch)?;
-    launch.sinks.alerts.push(sender);
+    launch.sinks.alerts.push((launch.number, sender));
     Ok(started)
 }
 

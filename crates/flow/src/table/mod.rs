@@ -127,6 +127,11 @@ impl FlowTable {
         self
     }
 
+    /// Records get their applications from another list, if they have applications.
+    pub fn set_names(&mut self, names: &Arc<Names>) {
+        self.rules.names.iter_mut().for_each(|own| *own = Arc::clone(names));
+    }
+
     /// The same table; the performance of TCP connections is measured, from the segments of packets, and response times.
     pub fn with_tcp(mut self, measured: bool) -> Self {
         self.rules.tcp = measured;

@@ -60,6 +60,11 @@ impl ActivityMerger {
         }
     }
 
+    /// Later intervals have these limits.
+    pub(super) fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     pub(crate) fn add(&mut self, handed: BTreeMap<u64, Box<Sketches>>) {
         for (number, sketches) in handed {
             match self.open.get_mut(&number) {
@@ -113,7 +118,8 @@ impl ActivityMerger {
         self.closed.clear();
         for (number, sketches) in over {
             let mut activity = self.describe(number, &sketches);
-            if self.limits.any() {
+            // Without limits, hosts that were over one are no more.
+            if self.limits.any() || self.unchecked.is_some() {
                 self.check_empty(number, signals);
                 let (start, end) = (activity.start, activity.end);
                 let reached = self.limits.reached(&activity);

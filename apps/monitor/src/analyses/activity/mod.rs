@@ -178,6 +178,10 @@ impl Merge<ActivityTable> for ActivityMerger {
         Self::new(context.interval_ns, context.limits, context.top, room)
     }
 
+    fn adopt(&mut self, context: &Context) {
+        self.set_limits(context.limits);
+    }
+
     fn merge(&mut self, found: BTreeMap<u64, Box<Sketches>>) {
         self.add(found);
     }

@@ -185,6 +185,10 @@ impl Analysis for ChangeTable {
         }
     }
 
+    fn adopt(&mut self, context: &Context, _: Shard) {
+        (self.limits, self.own) = (context.change_limits, context.own_networks.clone());
+    }
+
     fn on_packets(&mut self, packets: &[PacketRecord]) {
         if self.limits.new_server_port.is_none() {
             return;
@@ -360,6 +364,20 @@ impl Merge<ChangeTable> for ChangeMerger {
             time_ns: 0,
             found: Changes::default(),
         }
+    }
+
+    /// A longer or shorter learning time has the same begin; one that was off begins now.
+    fn adopt(&mut self, context: &Context) {
+        let learning = |limits: &ChangeLimits| [limits.new_device, limits.new_server_port];
+        let pairs = learning(&self.limits).into_iter().zip(learning(&context.change_limits));
+        for (from_ns, pair) in self.new_from_ns.iter_mut().flatten().zip(pairs) {
+            *from_ns = match pair {
+                (_, None) => u64::MAX,
+                (None, Some(ns)) => self.time_ns.saturating_add(ns),
+                (Some(before), Some(ns)) => from_ns.saturating_sub(before).saturating_add(ns),
+            };
+        }
+        self.limits = context.change_limits;
     }
 
     fn merge(&mut self, found: Box<ChangeFindings>) {

@@ -170,6 +170,14 @@ impl<A: Address> Attempts<A> {
         }
     }
 
+    /// Attempts are judged by another threshold from now on.
+    pub(super) fn set_threshold(&mut self, threshold: u32, shard: Shard) {
+        self.rules.threshold = threshold;
+        self.share = threshold / shard.count as u32;
+        let over = self.bounds.iter().enumerate().filter(|(_, bound)| **bound > self.share);
+        over.for_each(|(bucket, _)| self.rules.suspects.mark(bucket));
+    }
+
     /// Adds an attempt at these times, or an answer, or both.
     #[inline(always)]
     pub(super) fn note(

@@ -179,6 +179,12 @@ impl<P: Scanned> Analysis for ScanTable<P> {
         });
     }
 
+    fn adopt(&mut self, context: &Context, shard: Shard) {
+        let threshold = P::rules(context).threshold;
+        self.v4.set_threshold(threshold, shard);
+        self.v6.set_threshold(threshold, shard);
+    }
+
     fn on_tick(&mut self, _: u64) -> Option<Box<ScanFindings>> {
         let mut found = ScanFindings::default();
         found.v4_changes = self.v4.changes(&mut found.signals);
@@ -262,6 +268,12 @@ impl<P: Scanned> Merge<ScanTable<P>> for ScanMerger<P> {
             ignored: 0,
             of: PhantomData,
         }
+    }
+
+    fn adopt(&mut self, context: &Context) {
+        let threshold = P::rules(context).threshold;
+        self.v4.set_threshold(threshold);
+        self.v6.set_threshold(threshold);
     }
 
     fn merge(&mut self, found: Box<ScanFindings>) {

@@ -119,6 +119,11 @@ impl<A: Address> Sums<A> {
         Self { rules, sums: Aggregate::new(key), scans: BTreeMap::new() }
     }
 
+    /// Sums are judged by another threshold from now on.
+    pub(super) fn set_threshold(&mut self, threshold: u32) {
+        self.rules.threshold = threshold;
+    }
+
     pub(super) fn add(&mut self, changes: Changes<A>) {
         changes.into_iter().for_each(|change| self.sums.push(change));
     }

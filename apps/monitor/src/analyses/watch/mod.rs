@@ -298,6 +298,15 @@ impl Analysis for WatchTable {
         }
     }
 
+    fn adopt(&mut self, context: &Context, _: Shard) {
+        let Self { list, recent, networks, hits, full, .. } = self;
+        // What was looked up is of the list before.
+        recent.flush(|entry, second, packets| *full |= !hits.add(second, entry, packets));
+        *recent = Recent::new();
+        *list = context.watch.clone().unwrap_or_default();
+        *networks = list.count(EntryKind::Network) > 0;
+    }
+
     fn on_tick(&mut self, _: u64) -> Option<Box<WatchFindings>> {
         let sights: Vec<_> = self.sights.drain().collect();
         let hits = self.take_hits();
@@ -410,6 +419,11 @@ impl Merge<WatchTable> for WatchMerger {
 
     fn new(context: &Context) -> Self {
         Self::new(context.watch.clone().unwrap_or_default())
+    }
+
+    /// Entries keep their numbers in the next list.
+    fn adopt(&mut self, context: &Context) {
+        self.list = context.watch.clone().unwrap_or_default();
     }
 
     fn merge(&mut self, found: Box<WatchFindings>) {

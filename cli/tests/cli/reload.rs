@@ -1,0 +1,230 @@
+//! HUP with `--config`: a run takes up its changed configuration.
+
+use std::fs;
+use std::net::Shutdown;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ringtap_io::live::SendOptions;
+use ringtap_testkit::send_all;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::common::office;
+use crate::net::{Background, Net, NetCommands, Right, frames};
+
+/// Writes the configuration and requests a reload; returns the message with these words.
+fn reload(run: &mut Background, config: &Path, text: &str, words: &str) -> String {
+    fs::write(config, text).unwrap();
+    run.send(Signal::HUP);
+    run.wait_for(words)
+}
+
+/// The flow records of a file, or of its continuations.
+fn records(folder: &Path, name: &str) -> Vec<Value> {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_own =
+        |path: &std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(name);
+    let text = files.filter(is_own).map(|path| fs::read_to_string(path).unwrap());
+    let text = text.collect::<String>();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A collector that reads until it is dropped.
+struct Collector {
+    url: String,
+    socket: Arc<UnixDatagram>,
+    reader: JoinHandle<Vec<Vec<u8>>>,
+}
+
+impl Collector {
+    fn new(folder: &Path, name: &str) -> Self {
+        let path = folder.join(name);
+        let socket = Arc::new(UnixDatagram::bind(&path).unwrap());
+        let own = Arc::clone(&socket);
+        let reader = std::thread::spawn(move || {
+            let (mut all, mut bytes) = (Vec::new(), [0; 65_536]);
+            while let Ok(len @ 1..) = own.recv(&mut bytes) {
+                all.push(bytes[..len].to_vec());
+            }
+            all
+        });
+        Self { url: format!("ipfix+local://{}", path.display()), socket, reader }
+    }
+
+    /// All datagrams.
+    fn end(self) -> Vec<Vec<u8>> {
+        self.socket.shutdown(Shutdown::Both).unwrap();
+        self.reader.join().unwrap()
+    }
+}
+
+/// The sequence numbers of messages, and the number of those with templates.
+fn sequences(messages: &[Vec<u8>]) -> (Vec<u32>, usize) {
+    let (mut numbers, mut templates) = (Vec::new(), 0);
+    for message in messages {
+        assert_eq!(message[..2], [0, 10], "not IPFIX");
+        numbers.push(u32::from_be_bytes(message[8..12].try_into().unwrap()));
+        let set = u16::from_be_bytes(message[16..18].try_into().unwrap());
+        templates += usize::from(set == 2);
+    }
+    (numbers, templates)
+}
+
+fn number(value: &Value, path: &str) -> u64 {
+    value.pointer(path).and_then(Value::as_u64).unwrap_or(0)
+}
+
+#[test]
+fn outputs_lists_limits_and_the_filter_change_and_the_rest_stays() {
+    let Some(net) = Net::new(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let [config, watch, allow] = ["ringtap.toml", "watch", "allow"].map(|name| folder.join(name));
+    let collector = Collector::new(folder, "socket");
+    let stays = format!("export = [{:?}]\ninterval = \"60s\"\n", collector.url);
+    let with = |more: &str| format!("{stays}{more}");
+    fs::write(&watch, "192.0.2.77\n").unwrap();
+    fs::write(&allow, "10.9.9.9 *\n").unwrap();
+    let first = format!("write = [\"json:a.json\"]\nwatch = {watch:?}\n");
+    fs::write(&config, with(&first)).unwrap();
+    let mut command = net.ringtap(
+        Right,
+        &["monitor", "-i", "right", "--config", "ringtap.toml", "--report", "json"],
+    );
+    command.current_dir(folder);
+    let mut run = Background::start(command, "listening:");
+    let all = frames(&fs::read(office()).unwrap());
+    let mut parts = all.chunks(all.len().div_ceil(4));
+    let mut send = || send_all(&mut net.sender(&SendOptions::default()), parts.next().unwrap());
+    send();
+
+    // A file ends and another begins; the list has an address of the capture.
+    fs::write(&watch, "10.0.0.0/8 own\n192.168.0.0/16\n").unwrap();
+    let second = format!(
+        "write = [\"json:b.json\"]\nwatch = {watch:?}\nallow = {allow:?}\nscan-threshold = 7\n"
+    );
+    let line = reload(&mut run, &config, &with(&second), "ringtap.toml: changed:");
+    assert!(line.ends_with("changed: allow, scan-threshold, write"), "{line}");
+    send();
+
+    // Faults change nothing, and say where they are.
+    for (text, words) in [
+        ("write = [\"json:c.json\"]\nscan-threshold = x\n", "line 4"),
+        ("write = [\"json:c.json\"]\nwatch = \"missing\"\n", "watched entries in missing"),
+        ("write = [\"json:c.json\"]\nidle-timeout = \"5s\"\n", "idle-timeout needs a restart"),
+        ("write = [\"json:c.json\"]\n", "needs a restart"),
+        ("write = [\"json:c.json\"]\nexport = [\"ipfix-tcp://h\"]", "line 4"),
+        ("write = [\"json:/proc/c.json\"]\nwatch = \"watch\"\n", "/proc/c.json"),
+        ("events = [\"json:e.json\"]\nwatch = \"watch\"\n", "events"),
+    ] {
+        let line = reload(&mut run, &config, &with(text), "reload:");
+        let goes_on = line.ends_with("; the run goes on as before");
+        assert!(line.contains(words) && goes_on, "{text}: {line}");
+    }
+    assert!(!folder.join("c.json").exists());
+    send();
+
+    // Only packets of a filter are handled.
+    let third = format!("{second}filter = \"arp\"\n");
+    let line = reload(&mut run, &config, &with(&third), "ringtap.toml: changed:");
+    assert!(line.ends_with("changed: filter"), "{line}");
+    send();
+    let line = reload(&mut run, &config, &with(&third), "nothing has changed");
+    assert!(line.contains("lists were read again"), "{line}");
+
+    run.interrupt();
+    let (out, errors, code) = run.end();
+    assert_eq!(code, 0, "{errors}");
+    let report: Value = serde_json::from_slice(&out).unwrap();
+    let flows = number(&report, "/flows/records");
+    let ended = ["forced", "end_detected"];
+    let ended = ended.map(|name| number(&report, &format!("/flows/end_reasons/{name}")));
+    assert_eq!(ended.iter().sum::<u64>(), flows, "{}", report["flows"]);
+    assert_eq!(number(&report, "/reloads"), 3);
+    assert_eq!(report["ledger"]["residual"], 0, "{}", report["ledger"]);
+    assert_eq!(number(&report, "/ledger/stages/0/in"), all.len() as u64, "{}", report["ledger"]);
+    assert!(report["ledger"].to_string().contains("filtered"), "{}", report["ledger"]);
+    assert_eq!(report["plan"]["filter"], "arp");
+    assert_eq!(number(&report, "/plan/scan_threshold"), 7);
+    assert!(!report["watch"]["rows"].as_array().unwrap().is_empty(), "{}", report["watch"]);
+    let written = ["a.", "b."].map(|name| records(folder, name).len() as u64);
+    assert!(written[1] > 0 && written.iter().sum::<u64>() == flows, "{written:?} {flows}");
+    let outputs: Vec<_> = report["write"].as_array().unwrap().iter().collect();
+    assert_eq!(outputs.iter().map(|own| number(own, "/records")).sum::<u64>(), flows);
+    // The connection that stayed has one run of sequence numbers, and its templates once.
+    let (numbers, templates) = sequences(&collector.end());
+    assert!(numbers.is_sorted() && numbers[0] == 0, "{numbers:?}");
+    assert_eq!(number(&report["export"][0], "/sent/records"), flows);
+    assert!(templates <= 8, "{templates}");
+}
+
+#[test]
+fn a_collector_changes_at_full_rate_and_no_record_is_lost() {
+    let Some(net) = Net::new(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (reloads, pause_ms) =
+        if std::env::var_os("RINGTAP_FULL").is_some() { (100, 3_000) } else { (12, 300) };
+    let config = folder.join("ringtap.toml");
+    let collectors = ["one", "two", "three"].map(|name| Collector::new(folder, name));
+    let [one, two, three] = &collectors.each_ref().map(|own| own.url.clone());
+    fs::write(folder.join("watch0"), "10.0.0.1\n").unwrap();
+    fs::write(folder.join("watch1"), "10.0.0.0/8\nexample.org\n").unwrap();
+    let text = |turn: usize| {
+        let other = if turn % 4 < 2 { two } else { three };
+        let filter = if turn % 4 == 3 { "filter = \"not port 7\"\n" } else { "" };
+        format!(
+            "export = [{one:?}, {other:?}]\nwatch = \"watch{}\"\nscan-threshold = {}\n{filter}",
+            turn % 2,
+            20 + turn % 3
+        )
+    };
+    fs::write(&config, text(0)).unwrap();
+    let flags = ["monitor", "-i", "right", "--config", "ringtap.toml", "--report", "json"];
+    let flags = [&flags[..], &["--idle-timeout", "1s", "-w", "2"]].concat();
+    let mut command = net.ringtap(Right, &flags);
+    command.current_dir(folder);
+    let mut run = Background::start(command, "listening:");
+    let pid = run.child.id();
+    let all = frames(&fs::read(office()).unwrap());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut sender = net.sender(&SendOptions::default());
+            while !stop.load(Ordering::Relaxed) {
+                send_all(&mut sender, &all);
+            }
+        });
+        for turn in 1..=reloads {
+            std::thread::sleep(Duration::from_millis(pause_ms));
+            reload(&mut run, &config, &text(turn), "ringtap.toml: changed:");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(run.child.id(), pid);
+    run.interrupt();
+    let (out, errors, code) = run.end();
+    assert_eq!(code, 0, "{errors}");
+    let report: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(number(&report, "/reloads"), reloads as u64);
+    assert_eq!(report["ledger"]["residual"], 0, "{}", report["ledger"]);
+    let flows = number(&report, "/flows/records");
+    // The first collector got or lost each record; so did both others together.
+    let of = |url: &str| {
+        let export = report["export"].as_array().unwrap();
+        let own = export.iter().find(|own| own["collector"] == url).unwrap();
+        let lost = own["not_sent"].as_object().unwrap().values();
+        number(own, "/sent/records") + lost.map(|lost| number(lost, "/records")).sum::<u64>()
+    };
+    assert_eq!(of(one), flows);
+    assert_eq!(of(two) + of(three), flows);
+    // No sequence number of the collector that stays begins anew.
+    let [one, two, three] = collectors.map(|own| sequences(&own.end()));
+    assert!(one.0.is_sorted() && one.0[0] == 0, "{:?}", one.0);
+    assert!(one.1 < two.1 && one.1 < three.1, "templates: {} {} {}", one.1, two.1, three.1);
+}
