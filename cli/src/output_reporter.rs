@@ -19,7 +19,8 @@ const LOSSES: [Reason; 4] = [Reason::NoRoom, Reason::Failed, Reason::Refused, Re
 /// Compares the status of all outputs with the last report.
 pub(crate) struct OutputReporter {
     handle: Handle,
-    outputs: Vec<Reported>,
+    /// By name.
+    outputs: BTreeMap<String, Reported>,
     spaces: Spaces,
 }
 
@@ -49,8 +50,7 @@ pub(crate) enum Line {
 
 impl OutputReporter {
     pub(crate) fn new(handle: Handle) -> Self {
-        let outputs = handle.status().iter().map(|_| Reported::default()).collect();
-        Self { handle, outputs, spaces: Spaces::default() }
+        Self { handle, outputs: BTreeMap::new(), spaces: Spaces::default() }
     }
 
     pub(crate) fn status(&self) -> Vec<Status> {
@@ -61,8 +61,11 @@ impl OutputReporter {
     pub(crate) fn check(&mut self, elapsed: Duration) -> Vec<Line> {
         let status = self.handle.status();
         let mut lines = self.spaces.check(&status);
-        let all = status.iter().zip(&mut self.outputs);
-        lines.extend(all.filter_map(|(status, reported)| reported.check(status, elapsed)));
+        self.outputs.retain(|name, _| status.iter().any(|own| own.name == *name));
+        for own in &status {
+            let reported = self.outputs.entry(own.name.clone()).or_default();
+            lines.extend(reported.check(own, elapsed));
+        }
         lines
     }
 }

@@ -271,9 +271,14 @@ impl Changes {
         Ok(())
     }
 
-    /// The number of outputs for records and events, also of those that are ending.
-    pub(crate) fn running(&self) -> usize {
+    /// The outputs that run, also those that are ending.
+    pub(crate) fn running(&self) -> Vec<Output> {
         self.changer.running()
+    }
+
+    /// Forgets outputs that have ended.
+    pub(crate) fn reap(&self) {
+        self.changer.reap();
     }
 }
 

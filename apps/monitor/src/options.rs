@@ -435,7 +435,7 @@ impl AppOptions for Options {
         let trackers = if self.reloads || self.allow.is_some() { 2 } else { 1 };
         // The next lists, while these are used.
         let further = if self.reloads {
-            self.lists() + (memory.bytes / LISTS_PART).min(MOST_LIST_BYTES)
+            2 * self.lists() + (memory.bytes / LISTS_PART).min(MOST_LIST_BYTES)
         } else {
             0
         };

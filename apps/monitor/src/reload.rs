@@ -59,6 +59,7 @@ pub struct Reloads {
     number: AtomicU64,
 }
 
+#[derive(Clone)]
 struct Latest {
     setup: Arc<Setup>,
     /// Labels of all lists of names so far: the sums of applications have them until the end.
@@ -76,10 +77,14 @@ impl Latest {
             return Err(Refused::Analyses { before, now });
         }
         let mut options = options.clone();
-        if let (Some(now), Some(before)) = (&options.watch, &before.watch) {
-            options.watch = Some(Arc::new(now.after(before).ok_or(Refused::Entries)?));
+        let mut needed = before.lists() + options.lists();
+        if let (Some(now), Some(list)) = (&options.watch, &before.watch) {
+            // While both are joined, there are three of them.
+            needed += list.memory() + now.memory();
+            if needed <= before.list_bytes {
+                options.watch = Some(Arc::new(now.after(list).ok_or(Refused::Entries)?));
+            }
         }
-        let needed = before.lists() + options.lists();
         if needed > before.list_bytes {
             return Err(Refused::Lists { needed, room: before.list_bytes });
         }
@@ -109,12 +114,16 @@ impl Reloads {
         Some(latest.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    fn now(&self) -> Result<Latest, Refused> {
+        self.latest().map(|latest| latest.clone()).ok_or(Refused::NoRun)
+    }
+
     /// Checks whether these options can be those of later packets.
     ///
     /// # Errors
     /// [`Refused`].
     pub fn check(&self, options: &Options) -> Result<(), Refused> {
-        self.latest().ok_or(Refused::NoRun)?.next(options).map(drop)
+        self.now()?.next(options).map(drop)
     }
 
     /// Makes these options those of later packets: thresholds, limits, watched entries, rules for alerts, networks,
@@ -123,8 +132,11 @@ impl Reloads {
     /// # Errors
     /// [`Refused`].
     pub fn post(&self, options: &Options) -> Result<(), Refused> {
+        // Workers do not wait for it.
+        let next = self.now()?.next(options)?;
         let mut latest = self.latest().ok_or(Refused::NoRun)?;
-        (latest.setup, latest.labels) = latest.next(options)?;
+        (latest.setup, latest.labels) = next;
+        drop(latest);
         // Release: pairs with the Acquire in `since`.
         self.number.fetch_add(1, Ordering::Release);
         Ok(())

@@ -317,11 +317,12 @@ impl Running<'_> {
         let (control, duration) =
             (outputs.control(), args.inputs.duration.map(Duration::from_nanos));
         let reloads = Arc::<Reloads>::default();
-        let reload = plan.app.reloads.then(|| Reload {
+        let reload = args.config.clone().filter(|_| plan.app.reloads).map(|config| Reload {
+            config,
             plan: &plan,
             numbered,
-            existing: parsed.existing,
-            outputs: outputs.changes(file_rules(args, parsed.existing)),
+            // A file of this run is not replaced, whatever the flags.
+            outputs: outputs.changes(file_rules(args, Existing::Next)),
             reloads: Arc::clone(&reloads),
             console,
         });

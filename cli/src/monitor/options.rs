@@ -40,7 +40,7 @@ pub(crate) fn plan(
     keep_state: bool,
 ) -> anyhow::Result<Plan<ringtap_monitor::Options>> {
     let run_options = options(args, interfaces, outputs)?;
-    let monitor_options = app(args, outputs, keep_state)?;
+    let monitor_options = app(args, outputs, keep_state, anonymiser(args)?)?;
     Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)
 }
 
@@ -52,7 +52,10 @@ pub(super) fn next_plan(
 ) -> anyhow::Result<Plan<ringtap_monitor::Options>> {
     let (filter, sample) = (filter(args)?, args.sample.unwrap_or(1));
     let run_options = Options { filter, sample, ..plan.options.clone() };
-    Plan::new(run_options, app(args, outputs, false)?, &Machine::this()).map_err(Usage::of)
+    // Records of a run have one key.
+    let anonymiser = plan.app.enrichment.anonymiser.clone();
+    let monitor_options = app(args, outputs, false, anonymiser)?;
+    Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)
 }
 
 /// The monitor options of the flags, with the lists that they name.
@@ -60,16 +63,20 @@ fn app(
     args: &MonitorArgs,
     outputs: &[Output],
     keep_state: bool,
+    anonymiser: Option<Arc<Anonymiser>>,
 ) -> anyhow::Result<ringtap_monitor::Options> {
     Ok(ringtap_monitor::Options {
         watch: watch(args)?,
         allow: allow(args)?,
-        enrichment: enrichment(args)?,
+        enrichment: enrichment(args, anonymiser)?,
         state: identity(args, keep_state)?,
         events: outputs.iter().any(|output| output.items() == Items::Events),
         ..monitor_options(args, names(args.names.as_deref())?)
     })
 }
+
+/// Memory besides blocks for outputs that begin while a run goes on, at least: one for alerts.
+const LEAST_FURTHER_BYTES: u64 = 8 << 20;
 
 /// Settings of all outputs.
 pub(crate) fn settings(
@@ -161,8 +168,11 @@ fn options(
             // While one ends, its successor runs.
             if reloads(args) { 2 * outputs } else { outputs }
         },
-        output_fixed_bytes: outputs.iter().map(Output::fixed_bytes).sum::<u64>()
-            + store::fixed_bytes(args),
+        output_fixed_bytes: {
+            let outputs = outputs.iter().map(Output::fixed_bytes).sum::<u64>();
+            let further = if reloads(args) { outputs.max(LEAST_FURTHER_BYTES) } else { 0 };
+            outputs + further + store::fixed_bytes(args)
+        },
         input_bytes: if args.memory.is_some()
             && args.inputs.read.iter().any(|path| source::may_be_zstd(path))
         {
@@ -314,13 +324,19 @@ fn allow(args: &MonitorArgs) -> anyhow::Result<Option<Arc<AllowList>>> {
     Ok(Some(Arc::new(list)))
 }
 
+/// What replaces addresses and names.
+fn anonymiser(args: &MonitorArgs) -> anyhow::Result<Option<Arc<Anonymiser>>> {
+    let Some(path) = &args.anonymise else { return Ok(None) };
+    let named = || format!("reading the key in {}", path.display());
+    let key = read_key(path).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
+    Ok(Some(Arc::new(Anonymiser::new(&key))))
+}
+
 /// What is added to records and the report, and replaced in them.
-fn enrichment(args: &MonitorArgs) -> anyhow::Result<Enrichment> {
-    let anonymiser = args.anonymise.as_ref().map(|path| -> anyhow::Result<_> {
-        let named = || format!("reading the key in {}", path.display());
-        let key = read_key(path).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
-        Ok(Arc::new(Anonymiser::new(&key)))
-    });
+fn enrichment(
+    args: &MonitorArgs,
+    anonymiser: Option<Arc<Anonymiser>>,
+) -> anyhow::Result<Enrichment> {
     let networks = args.networks.as_ref().map(|path| -> anyhow::Result<_> {
         let named = || format!("reading the networks in {}", path.display());
         let list =
@@ -335,7 +351,7 @@ fn enrichment(args: &MonitorArgs) -> anyhow::Result<Enrichment> {
     Ok(Enrichment {
         networks: networks.transpose()?,
         geo: (!args.geo.is_empty()).then(|| Arc::new(geo)),
-        anonymiser: anonymiser.transpose()?,
+        anonymiser,
     })
 }
 

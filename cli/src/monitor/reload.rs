@@ -9,8 +9,10 @@
 //!
 //! Flags of the command line still have priority. Lists are read again also if their paths are the same.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context;
 use ringtap_engine::{Plan, Selection};
@@ -20,6 +22,7 @@ use ringtap_monitor::{Options, Reloads};
 use ringtap_program::atomic_file::Existing;
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::labelled;
+use ringtap_terminal::numbers::bytes;
 
 use super::source::WATCH;
 use super::{checks, options};
@@ -27,7 +30,7 @@ use crate::alerts;
 use crate::args::{Command, Given, MonitorArgs};
 use crate::config;
 use crate::console::Console;
-use crate::outputs::Changes;
+use crate::outputs::{self, Changes};
 
 /// Flags that change while a run goes on.
 pub(super) const CHANGING: [&str; 20] = [
@@ -60,11 +63,18 @@ const OF_COLLECTORS: [&str; 6] =
 /// Flags that decide which fields records have: files may change, and not whether there are any.
 const OF_FIELDS: [&str; 2] = ["geo", "networks"];
 
+/// Flags that a state has: they are those of the whole run.
+const OF_STATES: [&str; 4] = ["filter", "names", "sample", "words"];
+
+/// How often outputs that have ended are forgotten.
+const TURN: Duration = Duration::from_secs(1);
+
 /// What a reload needs of a run.
 pub(super) struct Reload<'a> {
+    /// The file.
+    pub(super) config: PathBuf,
     pub(super) plan: &'a Plan<Options>,
     pub(super) numbered: Vec<Interface>,
-    pub(super) existing: Existing,
     pub(super) outputs: Changes,
     pub(super) reloads: Arc<Reloads>,
     pub(super) console: &'a Console,
@@ -96,11 +106,18 @@ impl Requests {
         UntilDropped(self)
     }
 
-    /// Waits for a request. Returns false when the run is over.
-    fn wait(&self) -> bool {
+    /// Waits for a request, and calls `turn` meanwhile. Returns false when the run is over.
+    fn wait(&self, turn: impl Fn()) -> bool {
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         while !std::mem::take(&mut *wanted) {
-            wanted = self.change.wait(wanted).unwrap_or_else(PoisonError::into_inner);
+            let waited = self.change.wait_timeout(wanted, TURN);
+            let (now, is_late) = waited.unwrap_or_else(PoisonError::into_inner);
+            wanted = now;
+            if is_late.timed_out() {
+                drop(wanted);
+                turn();
+                wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+            }
         }
         !self.over.load(Ordering::Relaxed)
     }
@@ -120,8 +137,8 @@ impl Reload<'_> {
     /// Handles requests until the run is over.
     pub(super) fn attend(self, requests: &Requests, args: &MonitorArgs, outputs: &[Output]) {
         let mut current = Current { given: args.given.clone(), outputs: outputs.to_vec() };
-        let file = args.config.as_deref().unwrap_or("".as_ref()).display();
-        while requests.wait() {
+        let file = self.config.display();
+        while requests.wait(|| self.outputs.reap()) {
             let text = match self.reload(&mut current) {
                 Ok(changed) if changed.is_empty() => {
                     format!("{file}: nothing has changed; lists were read again")
@@ -142,23 +159,39 @@ impl Reload<'_> {
     /// # Errors
     /// Any fault; then nothing has changed.
     fn reload(&self, current: &mut Current) -> anyhow::Result<Vec<String>> {
+        // A pipe cannot be read again.
+        file_len(&self.config)?;
         let Some(Command::Monitor(args)) = config::parse(current.given.words())?.command else {
             return Err(Usage::of("not a configuration of monitor"));
         };
         let changed = current.given.differences(&args.given);
         for key in &changed {
             let is_of_fields = OF_FIELDS.contains(&&**key);
+            let is_of_state = self.plan.app.state.is_some() && OF_STATES.contains(&&**key);
+            let is_of_page = args.web.is_some() && matches!(&**key, "tls_cert" | "tls_key");
             if !CHANGING.contains(&&**key)
+                || is_of_state
+                || is_of_page
                 || is_of_fields && current.given.has(key) != args.given.has(key)
             {
                 return Err(Usage::of(format!("{} needs a restart", flag(key))));
             }
         }
+        let lists = [&args.watch, &args.allow, &args.networks, &args.names].into_iter().flatten();
+        let lists = lists.chain(&args.geo).map(|path| file_len(path));
+        let (bytes_of_lists, room) =
+            (lists.sum::<anyhow::Result<u64>>()?, self.plan.app.list_bytes);
+        if bytes_of_lists > room {
+            let [needed, room] = [bytes_of_lists, room].map(bytes);
+            return Err(Usage::of(format!(
+                "the lists have {needed}, and the run has room for {room}"
+            )));
+        }
         let outputs = checks::outputs(&args, None)?;
         let of_collectors = changed.iter().any(|key| OF_COLLECTORS.contains(&&**key));
         let stays = |output: &Output, others: &[Output]| {
-            others.contains(output)
-                && !(of_collectors && output.path().is_none() && output.items() == Items::Flows)
+            let is_collector = output.path().is_none() && output.items() == Items::Flows;
+            others.contains(output) && !(of_collectors && (is_collector || output.is_encrypted()))
         };
         let ending: Vec<_> =
             current.outputs.iter().filter(|own| !stays(own, &outputs)).cloned().collect();
@@ -166,10 +199,14 @@ impl Reload<'_> {
             outputs.iter().filter(|own| !stays(own, &current.outputs)).cloned().collect();
         self.check(&ending, &beginning)?;
         let is_ipfix_file = |output: &Output| matches!(output, Output::IpfixFile(_));
-        if changed.iter().any(|key| key == "sample") && outputs.iter().any(is_ipfix_file) {
-            return Err(Usage::of("sample needs a restart: a file of IPFIX has one sampling"));
+        let is_of_file = |key: &&String| matches!(&***key, "sample" | "observation_domain");
+        if let Some(key) = changed.iter().find(is_of_file)
+            && outputs.iter().any(is_ipfix_file)
+        {
+            let key = flag(key);
+            return Err(Usage::of(format!("{key} needs a restart: a file of IPFIX has one")));
         }
-        checks::roles(&args, &beginning)?.check(self.existing)?;
+        checks::roles(&args, &beginning)?.check(Existing::Next)?;
         let next = options::next_plan(&args, self.plan, &outputs)?;
         self.reloads.check(&next.app)?;
         let settings = options::settings(&args, self.plan, &self.numbered, &WATCH);
@@ -192,18 +229,46 @@ impl Reload<'_> {
         }) {
             return Err(Usage::of(format!("{output} needs a restart")));
         }
+        // A file with its name at once has marks of its own, and a pipe waits for its reader.
+        for output in beginning {
+            let path = outputs::written_path(output)?;
+            let is_other = path.is_some_and(|path| path.exists() && !path.is_file());
+            if is_other || output.is_open() && output.items() != Items::Alerts {
+                return Err(Usage::of(format!("{output} needs a restart")));
+            }
+        }
         let is_of_worker =
             |output: &&Output| matches!(output.items(), Items::Flows | Items::Events);
-        let new = beginning.iter().filter(is_of_worker).count();
-        let most = self.plan.options.outputs;
         let running = self.outputs.running();
-        if new > 0 && running + new > most {
+        let all = running.iter().chain(beginning);
+        let (count, fixed) =
+            (all.clone().filter(is_of_worker).count(), all.map(Output::fixed_bytes).sum::<u64>());
+        let run = &self.plan.options;
+        if !beginning.is_empty() && (count > run.outputs || fixed > run.output_fixed_bytes) {
             return Err(Usage::of(format!(
-                "no memory for {new} more outputs: {running} run or are ending, and the run has room for {most}"
+                "no memory for {} more outputs: {} run or are ending",
+                beginning.len(),
+                running.len()
             )));
         }
         Ok(())
     }
+}
+
+/// The length of a file.
+///
+/// # Errors
+/// It is none, or cannot be read.
+fn file_len(path: &Path) -> anyhow::Result<u64> {
+    let about = std::fs::metadata(path).map_err(Usage::of);
+    let about = about.with_context(|| format!("reading {}", path.display()))?;
+    if !about.is_file() {
+        return Err(Usage::of(format!(
+            "{}: not a file, so it cannot be read again",
+            path.display()
+        )));
+    }
+    Ok(about.len())
 }
 
 /// The name of a flag in a configuration.
@@ -225,7 +290,8 @@ mod tests {
         for id in CHANGING {
             assert!(monitor.get_arguments().any(|arg| arg.get_id() == id), "{id}");
         }
-        assert!(OF_COLLECTORS.iter().chain(&OF_FIELDS).all(|id| CHANGING.contains(id)));
+        let parts = OF_COLLECTORS.iter().chain(&OF_FIELDS).chain(&OF_STATES);
+        assert!(parts.copied().all(|id| CHANGING.contains(&id)));
         assert!(CHANGING.is_sorted());
     }
 
@@ -234,8 +300,8 @@ mod tests {
         let requests = Requests::default();
         requests.request();
         requests.request();
-        assert!(requests.wait());
+        assert!(requests.wait(|| {}));
         drop(requests.until_dropped());
-        assert!(!requests.wait());
+        assert!(!requests.wait(|| {}));
     }
 }

@@ -210,11 +210,11 @@ pub(super) fn begin(store: &Store, layout: &Layout) -> anyhow::Result<()> {
     store.begin().with_context(|| format!("opening the store {}", layout.root.display()))
 }
 
-/// The names of outputs in a manifest: the store's own have those of their folders.
-fn names(store: &Store, outputs: &[Output]) -> Vec<String> {
+/// The names of outputs in a manifest, and their own: the store's outputs have those of their folders.
+fn names(store: &Store, outputs: &[Output]) -> Vec<(String, String)> {
     let name = |output: &Output| match output.path().and_then(|path| store.kind_of(path)) {
-        Some(kind) => kind.to_string(),
-        None => output.to_string(),
+        Some(kind) => (kind.to_string(), output.to_string()),
+        None => (output.to_string(), output.to_string()),
     };
     outputs.iter().map(name).collect()
 }
@@ -238,7 +238,7 @@ pub(super) fn count(store: &Store, outputs: &[Output], console: &Arc<Console>) {
                 parts: totals.flow_parts,
             },
             clock_steps: WATCH.clock().0,
-            outputs: names.iter().cloned().zip(stats.outputs.iter().map(records)).collect(),
+            outputs: named(&names, &stats.outputs),
         }
     }));
 }
@@ -265,9 +265,18 @@ pub(super) fn end(
             parts: flows.and_then(|flows| flows.parts).unwrap_or(0),
         },
         clock_steps: outcome.run.clock.set,
-        outputs: names(store, outputs).into_iter().zip(all.iter().map(records)).collect(),
+        outputs: named(&names(store, outputs), all),
     };
     store.end(counts).context("ending the manifest of the store")
+}
+
+/// The counts of outputs, by their names in the manifest. Others may have begun and ended.
+fn named(names: &[(String, String)], all: &[Status]) -> BTreeMap<String, Records> {
+    let of = |(name, output): &(String, String)| {
+        let status = all.iter().find(|own| own.name == *output)?;
+        Some((name.clone(), records(status)))
+    };
+    names.iter().filter_map(of).collect()
 }
 
 fn records(status: &Status) -> Records {

@@ -109,7 +109,13 @@ struct Start {
 
 /// A handle for other threads: to watch, renew and interrupt the outputs.
 #[derive(Clone, Default)]
-pub struct Handle(Arc<RwLock<Vec<Arc<Shared>>>>);
+pub struct Handle(Arc<Watched>);
+
+#[derive(Default)]
+struct Watched {
+    all: RwLock<Vec<Arc<Shared>>>,
+    interrupted: AtomicBool,
+}
 
 /// The sinks of a worker that begin and end while it runs.
 struct Mail<I>(Arc<Letters<I>>);
@@ -428,23 +434,24 @@ impl Changer {
         deliver(&self.records, &leaving, records);
         deliver(&self.events, &leaving, events);
         self.alerts.extend(alerts);
-        all.reap(false);
         drop(all);
-        self.handle.update(&self.all);
+        self.reap();
         Ok(())
+    }
+
+    /// Forgets outputs that have ended.
+    pub fn reap(&self) {
+        self.all().reap(false);
+        self.handle.update(&self.all);
     }
 
     fn all(&self) -> MutexGuard<'_, Outputs> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of outputs for records and events that run, also those that are ending.
-    pub fn running(&self) -> usize {
-        let mut all = self.all();
-        all.reap(false);
-        let is_of_worker =
-            |one: &&Running| matches!(one.output.items(), Items::Flows | Items::Events);
-        all.running.iter().filter(is_of_worker).count()
+    /// The outputs that run, also those that are ending.
+    pub fn running(&self) -> Vec<Output> {
+        self.all().running.iter().map(|one| one.output.clone()).collect()
     }
 }
 
@@ -532,14 +539,19 @@ impl Drop for Exports {
 
 impl Handle {
     fn each(&self) -> Vec<Arc<Shared>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.all.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Watches the outputs that run now.
     fn update(&self, all: &Mutex<Outputs>) {
         let all = all.lock().unwrap_or_else(PoisonError::into_inner);
         let running = all.running.iter().map(|one| Arc::clone(&one.started.shared));
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = running.collect();
+        *self.0.all.write().unwrap_or_else(PoisonError::into_inner) = running.collect();
+        drop(all);
+        // One that began at the same time, or later.
+        if self.0.interrupted.load(Ordering::SeqCst) {
+            self.each().iter().for_each(|shared| shared.interrupt());
+        }
     }
 
     /// Returns true if there are no outputs.
@@ -554,6 +566,7 @@ impl Handle {
 
     /// The user wants to end the run: outputs that accept nothing are not waited for. Does not wait.
     pub fn interrupt(&self) {
+        self.0.interrupted.store(true, Ordering::SeqCst);
         self.each().iter().for_each(|shared| shared.interrupt());
     }
 

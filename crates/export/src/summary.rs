@@ -165,13 +165,12 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Adds what an output of the same name sent and lost before.
+    /// Adds what an output of the same name sent and lost before; whether it failed is of the last one.
     pub(crate) fn add(&mut self, before: Self) {
         self.sent += before.sent;
         for (reason, counts) in before.not_sent {
             *self.not_sent.entry(reason).or_default() += counts;
         }
-        self.failure = self.failure.take().or(before.failure);
     }
 
     /// Records not sent, for any reason.
