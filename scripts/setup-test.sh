@@ -2,8 +2,8 @@
 # Installs the external tools of the tests, as far as they are missing. If a tool cannot be
 # installed, the script prints its name, and tests that need it are skipped.
 #
-# With RINGTAP_FULL=1, as in `make test-all`, the script also fetches a broker of Kafka, and Spark with
-# its connector to Kafka, and fails if it cannot.
+# With RINGTAP_FULL=1, as in `make test-all`, the script also fetches a broker of Kafka, Spark with its
+# connector to Kafka, and chdb, and fails if it cannot.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/packages.sh
@@ -21,6 +21,7 @@ need strace strace
 need nfcapd nfdump
 need nfdump nfdump
 need nfacctd pmacct
+need softflowd softflowd
 need ipfixDump libfixbuf-tools
 need openssl openssl
 need gcc gcc libc6-dev
@@ -123,4 +124,10 @@ fi
 if [ "${RINGTAP_FULL:-}" = 1 ] && [ ! -e "$tools/python/with-spark-pandas" ]; then
     "$tools/python/bin/pip" install --quiet pyspark==4.0.0 'pandas<3'
     touch "$tools/python/with-spark-pandas"
+fi
+
+# chdb, the engine of ClickHouse, which is large.
+if [ "${RINGTAP_FULL:-}" = 1 ] && [ ! -e "$tools/venv/with-chdb" ]; then
+    "$tools/venv/bin/pip" install --quiet chdb
+    touch "$tools/venv/with-chdb"
 fi

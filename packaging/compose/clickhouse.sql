@@ -1,61 +1,80 @@
--- Flow records from the topic `flows`, as --export kafka://BROKER/flows sends them, in a table.
+-- Flow records and statistics of probes, as --export kafka://BROKER/flows sends them to the topic `flows`, in tables of ClickHouse.
+-- Flow records have the columns of Parquet files. The lines between `-- fields` and `-- end` are made from the table of fields:
+--   RINGTAP_WRITE=1 cargo test -p ringtap-export clickhouse
 CREATE DATABASE IF NOT EXISTS ringtap;
 
+-- What a record does not have is NULL. IPv4 addresses are ::ffff:192.0.2.1.
 CREATE TABLE ringtap.flows (
-    begin DateTime64(3),
-    end DateTime64(3),
-    probe LowCardinality(String),
-    source IPv6,
-    destination IPv6,
-    source_port UInt16,
-    destination_port UInt16,
-    protocol UInt8,
-    octets UInt64,
-    packets UInt64,
-    reverse_octets UInt64,
-    reverse_packets UInt64,
-    application LowCardinality(String),
-    server_name String,
-    community_id String
-) ENGINE = MergeTree PARTITION BY toDate(begin) ORDER BY begin TTL toDate(begin) + INTERVAL 30 DAY;
+-- fields: columns
+-- end
+    probe LowCardinality(String)
+) ENGINE = MergeTree PARTITION BY toDate(flowEndMilliseconds) ORDER BY flowEndMilliseconds
+    TTL toDate(flowEndMilliseconds) + INTERVAL 30 DAY;
 
--- Fields that a record does not have are 0 or empty; others are skipped.
+-- Each run, once a minute and at its end: packets, records and losses so far. The clock is ahead of the broker's by about
+-- clockOffsetMilliseconds, if the topic has message.timestamp.type=LogAppendTime.
+CREATE TABLE ringtap.probes (
+    time DateTime64(3, 'UTC'),
+    probe LowCardinality(String),
+    run String,
+    last Bool,
+    version LowCardinality(String),
+    settings LowCardinality(String),
+    packets UInt64,
+    ignoredPackets UInt64,
+    records UInt64,
+    sent UInt64,
+    lost Map(String, UInt64),
+    clockOffsetMilliseconds Int64
+) ENGINE = MergeTree ORDER BY (probe, time) TTL toDate(time) + INTERVAL 90 DAY;
+
 CREATE TABLE ringtap.messages (
-    flowStartMilliseconds UInt64,
-    flowEndMilliseconds UInt64,
+-- fields: messages
+-- end
     probe String,
-    sourceIPv4Address String,
-    destinationIPv4Address String,
-    sourceIPv6Address String,
-    destinationIPv6Address String,
-    sourceTransportPort UInt16,
-    destinationTransportPort UInt16,
-    protocolIdentifier UInt8,
-    octetDeltaCount UInt64,
-    packetDeltaCount UInt64,
-    reverseOctetDeltaCount UInt64,
-    reversePacketDeltaCount UInt64,
-    application String,
-    tlsServerName String,
-    communityId String
+    run Nullable(String),
+    time Nullable(UInt64),
+    last Nullable(Bool),
+    version Nullable(String),
+    settings Nullable(String),
+    packets Nullable(UInt64),
+    ignoredPackets Nullable(UInt64),
+    records Nullable(UInt64),
+    sent Nullable(UInt64),
+    lost Map(String, UInt64)
 ) ENGINE = Kafka SETTINGS kafka_broker_list = 'kafka:19092', kafka_topic_list = 'flows', kafka_group_name = 'clickhouse',
     kafka_format = 'JSONEachRow', input_format_skip_unknown_fields = 1;
 
--- IPv4 addresses are ::ffff:192.0.2.1.
-CREATE MATERIALIZED VIEW ringtap.reader TO ringtap.flows AS SELECT
-    fromUnixTimestamp64Milli(toInt64(flowStartMilliseconds)) AS begin,
-    fromUnixTimestamp64Milli(toInt64(flowEndMilliseconds)) AS end,
+CREATE MATERIALIZED VIEW ringtap.flows_reader TO ringtap.flows AS SELECT
+-- fields: values
+-- end
+    probe
+FROM ringtap.messages AS m WHERE m.run IS NULL;
+
+CREATE MATERIALIZED VIEW ringtap.probes_reader TO ringtap.probes AS SELECT
+    fromUnixTimestamp64Milli(toInt64(assumeNotNull(m.time)), 'UTC') AS time,
+    m.probe AS probe,
+    assumeNotNull(m.run) AS run,
+    assumeNotNull(m.last) AS last,
+    coalesce(m.version, '') AS version,
+    coalesce(m.settings, '') AS settings,
+    coalesce(m.packets, 0) AS packets,
+    coalesce(m.ignoredPackets, 0) AS ignoredPackets,
+    assumeNotNull(m.records) AS records,
+    assumeNotNull(m.sent) AS sent,
+    m.lost AS lost,
+    toInt64(assumeNotNull(m.time)) - toUnixTimestamp64Milli(coalesce(_timestamp_ms, fromUnixTimestamp64Milli(toInt64(assumeNotNull(m.time)))))
+        AS clockOffsetMilliseconds
+FROM ringtap.messages AS m WHERE m.run IS NOT NULL;
+
+-- The latest run of each probe. A run that says nothing for three minutes is silent.
+CREATE VIEW ringtap.health AS SELECT
     probe,
-    toIPv6(if(sourceIPv6Address = '', sourceIPv4Address, sourceIPv6Address)) AS source,
-    toIPv6(if(destinationIPv6Address = '', destinationIPv4Address, destinationIPv6Address)) AS destination,
-    sourceTransportPort AS source_port,
-    destinationTransportPort AS destination_port,
-    protocolIdentifier AS protocol,
-    octetDeltaCount AS octets,
-    packetDeltaCount AS packets,
-    reverseOctetDeltaCount AS reverse_octets,
-    reversePacketDeltaCount AS reverse_packets,
-    application,
-    tlsServerName AS server_name,
-    communityId AS community_id
-FROM ringtap.messages WHERE sourceIPv4Address != '' OR sourceIPv6Address != '';
+    argMax(version, time) AS version,
+    argMax(settings, time) AS settings,
+    max(time) AS latest,
+    argMax(clockOffsetMilliseconds, time) AS clockOffsetMilliseconds,
+    argMax(ignoredPackets, time) AS lostPackets,
+    argMax(arraySum(mapValues(lost)), time) AS lostRecords,
+    multiIf(argMax(last, time), 'ended', latest < now64(3) - INTERVAL 3 MINUTE, 'silent', lostPackets + lostRecords > 0, 'lossy', 'well') AS health
+FROM ringtap.probes GROUP BY probe;

@@ -94,6 +94,7 @@ pub(crate) fn settings(
         tls: Tls { authorities: args.tls_ca.clone(), identity },
         vlan_in_key: args.vlan_in_key,
         probe: Some(args.probe_name()),
+        settings_id: Some(ringtap_monitor::state::Settings::of(plan).id()),
         live: !interfaces.is_empty(),
         prompt: args.inputs.read.is_empty() || !args.inputs.read.iter().all(|path| path.is_file()),
         interfaces,

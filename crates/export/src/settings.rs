@@ -32,6 +32,8 @@ pub struct Settings {
     pub vlan_in_key: bool,
     /// The name of the probe, for messages of Kafka.
     pub probe: Option<String>,
+    /// Equal for runs whose records mean the same, for messages of Kafka.
+    pub settings_id: Option<String>,
     /// The interfaces of the flows, for records; empty for files.
     pub interfaces: Interfaces,
     /// The sampling of packets, if any.
@@ -59,6 +61,7 @@ impl Default for Settings {
             tls: Tls::default(),
             vlan_in_key: false,
             probe: None,
+            settings_id: None,
             interfaces: Interfaces::default(),
             sampling: None,
             meter: None,

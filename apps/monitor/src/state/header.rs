@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ringtap_engine::Plan;
 use ringtap_extract::Names;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use ringtap_state::Schema;
 
@@ -50,7 +51,7 @@ pub struct Settings {
 
 impl Settings {
     /// Returns the settings of a run.
-    pub(crate) fn of(plan: &Plan<Options>) -> Self {
+    pub fn of(plan: &Plan<Options>) -> Self {
         let (run, app) = (&plan.options, &plan.app);
         let named = app.metering.timeouts.named().into_iter();
         let owned = |names: Vec<&'static str>| names.into_iter().map(str::to_owned).collect();
@@ -70,6 +71,12 @@ impl Settings {
             timed: true,
             server_ports: true,
         }
+    }
+
+    /// 16 hexadecimal digits, equal for equal settings of one version of the program.
+    pub fn id(&self) -> String {
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        Sha256::digest(text)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Changes a run's options to these settings; the filter was applied when packets were read.

@@ -19,12 +19,18 @@
 //! | IPFIX | those with octets; the groups of `encode/template.rs` say where in records |
 //! | facts in IPFIX | those with an element, by protocol and length (`encode/facts.rs`) |
 //! | docs/OUTPUTS.md | all, in the order of the table; written by a test with `RINGTAP_WRITE=1` |
+//! | packaging/compose/clickhouse.sql | as in Parquet; written by a test, too |
+//! | mappings for Elastic, Loki and OpenTelemetry in packaging/ | chosen ones; a test checks their names |
 //! | EVE, Zeek, NetFlow v9, protobuf | their own, with values from here: `minimumTTL::of(&view)` |
 //!
 //! A new field is a member of the record, and a row; with octets, also a name in a group of IPFIX. Each output goes through the rows with a [`Visit`], so the code of a
 //! row is compiled into its loop; nothing is looked up for a record.
 
+#[cfg(test)]
+mod clickhouse;
 mod field;
+#[cfg(test)]
+mod mappings;
 mod parquet;
 mod presence;
 #[macro_use]

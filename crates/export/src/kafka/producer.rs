@@ -138,7 +138,7 @@ impl Producer {
 
     /// The name of the probe.
     pub(crate) fn probe(&self) -> Option<&str> {
-        self.access.probe()
+        self.access.probe().name.as_deref()
     }
 
     /// Sets the number of the run, for messages that contain it.
@@ -475,7 +475,8 @@ impl Producer {
     fn report(&mut self, last: bool, shared: &Shared) {
         self.reported = now();
         let Some(probe) = self.probe().map(str::to_owned) else { return };
-        let (headers, json) = statistics(&probe, &self.run, now_ms(), last, &shared.status());
+        let (about, status) = (self.access.probe(), shared.status());
+        let (headers, json) = statistics(about, &self.run, now_ms(), last, &status);
         let named = [("format", FORMAT), ("probe", probe.as_bytes())];
         let rest = headers.iter().map(|(name, text)| (*name, text.as_bytes()));
         let headers: Vec<_> = named.into_iter().chain(rest).collect();

@@ -26,6 +26,7 @@ use tokio::task::JoinSet;
 
 use super::message::{Outcome, ProducerId};
 use super::requests::{InitProducer, Produce};
+use super::statistics::Probe;
 use crate::settings::Settings;
 use crate::topic::{Compression, KafkaTopic, Login, Mechanism};
 
@@ -52,7 +53,7 @@ type Connection = Messenger<Box<dyn Stream>>;
 /// A topic, and all that is needed to connect.
 pub(crate) struct Access {
     topic: KafkaTopic,
-    probe: Option<String>,
+    probe: Probe,
     sasl: Option<SaslConfig>,
     #[cfg(feature = "tls")]
     tls: Option<Arc<rustls::ClientConfig>>,
@@ -74,7 +75,7 @@ impl Access {
         };
         Ok(Self {
             topic: topic.clone(),
-            probe: settings.probe.clone(),
+            probe: Probe::new(settings),
             sasl: topic.login.as_ref().map(sasl).transpose()?,
             #[cfg(feature = "tls")]
             tls,
@@ -86,15 +87,15 @@ impl Access {
         self.topic.compression
     }
 
-    /// The name of the probe.
-    pub(crate) fn probe(&self) -> Option<&str> {
-        self.probe.as_deref()
+    /// The probe.
+    pub(crate) fn probe(&self) -> &Probe {
+        &self.probe
     }
 
     /// The address that stands for this probe: its name, if that is one, or else the one from which this machine reaches
     /// a broker whose address is given.
     pub(crate) fn sampler(&self) -> Option<IpAddr> {
-        let named = self.probe.as_ref().and_then(|name| name.parse().ok());
+        let named = self.probe.name.as_ref().and_then(|name| name.parse().ok());
         let address = |broker: &String| broker.parse::<SocketAddr>().ok();
         named.or_else(|| {
             let broker = self.topic.brokers.iter().find_map(address)?;
