@@ -7,6 +7,7 @@
 
 mod alerts;
 mod args;
+mod cards;
 mod charts;
 mod check;
 mod config;
@@ -17,6 +18,7 @@ pub mod embedded;
 mod exit;
 mod filter;
 mod generate;
+mod helper;
 mod links;
 mod live;
 mod loads;
@@ -73,7 +75,8 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::RunForAlerts(args)) => alerts::run_helper(&args),
         Some(Command::AnswerForPage(args)) => query::helper::run(&args),
-        Some(Command::Doctor(args)) => doctor::run(args.output.report),
+        Some(Command::SetUpCards(args)) => cards::run_helper(&args),
+        Some(Command::Doctor(args)) => doctor::run(&args),
         Some(Command::Pages(pages)) => pages.run(definition()),
         Some(Command::Forward(words)) => Err(words.moved("ringtap-ndn forward")),
         Some(Command::Ndn(words)) => Err(words.moved("ringtap-ndn")),

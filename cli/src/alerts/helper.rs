@@ -4,13 +4,9 @@
 //! A program has [`RUN_TIME`], then it is killed. The helper ends with the run, and kills what still runs.
 
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -19,9 +15,9 @@ use ringtap_export::{MOST_RUNNING, Reply, Request};
 use ringtap_terminal::Usage;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, access};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::running::Running;
+use crate::helper;
 use ringtap_program::privileges;
 
 /// The name of the subcommand.
@@ -44,20 +40,12 @@ pub(crate) struct HelperArgs {
 pub(crate) fn start(program: &Path, user: Option<&str>) -> anyhow::Result<UnixStream> {
     let found = find(program)?;
     let context = || format!("starting a helper for exec:{}", program.display());
-    let (ours, its) = UnixStream::pair().with_context(context)?;
-    let output = OwnedFd::from(its.try_clone().with_context(context)?);
-    let mut command = Command::new("/proc/self/exe");
-    command.arg(NAME);
+    let mut command = helper::command(NAME);
     if let Some(user) = user {
         command.arg("--user").arg(user);
     }
-    // Not in the terminal's group: an interrupt of the run is none of its programs.
-    command.arg("--").arg(found).stdin(OwnedFd::from(its)).stdout(output).process_group(0);
-    for name in ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"] {
-        command.env_remove(name);
-    }
-    command.spawn().with_context(context)?;
-    Ok(ours)
+    command.arg("--").arg(found);
+    helper::start(command).with_context(context)
 }
 
 /// The path of a program, which is searched for in `PATH` if it is a name alone.
@@ -84,12 +72,8 @@ pub(crate) fn run(args: &HelperArgs) -> anyhow::Result<ExitCode> {
     if let Some(user) = &args.user {
         privileges::become_user(&privileges::user(user)?)?;
     }
-    // The run ends the helper by closing the connection, after it has handled its signals.
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
-    }
-    let stream = io::stdin().as_fd().try_clone_to_owned().context("the connection")?;
-    serve(&UnixStream::from(stream), &args.program, RUN_TIME).context("the connection")?;
+    let stream = helper::connection().context("the connection")?;
+    serve(&stream, &args.program, RUN_TIME).context("the connection")?;
     Ok(ExitCode::SUCCESS)
 }
 

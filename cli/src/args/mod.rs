@@ -89,6 +89,9 @@ pub(crate) enum Command {
     /// Answer questions of the page of 'monitor', which starts this itself
     #[command(hide = true, name = crate::query::helper::NAME)]
     AnswerForPage(crate::query::helper::HelperArgs),
+    /// Set up network cards until 'monitor' ends, which starts this itself
+    #[command(hide = true, name = crate::cards::HELPER_NAME)]
+    SetUpCards(crate::cards::HelperArgs),
     #[command(flatten)]
     Pages(Pages),
     /// A command of another program
@@ -160,6 +163,9 @@ pub(crate) struct MonitorArgs {
     /// Switch to this user once the interfaces are open; needs root
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), conflicts_with = "read", help_heading = "Source")]
     pub(crate) user: Option<String>,
+    /// Set up the network cards as 'ringtap doctor' advises, print each change, and undo all of them when the run has ended
+    #[arg(long, conflicts_with = "read", help_heading = "Source")]
+    pub(crate) setup_nic: bool,
     /// Do not use promiscuous mode: receive only frames for this host
     #[arg(long, conflicts_with = "read", help_heading = "Source")]
     pub(crate) no_promiscuous: bool,
@@ -435,6 +441,15 @@ fn skeletons() -> String {
 
 #[derive(Args)]
 pub(crate) struct DoctorArgs {
+    /// Show these interfaces, with advice [default: all, with advice for cards that are up]
+    #[arg(value_name = "IFACE", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) interfaces: Vec<String>,
+    /// Run the commands advised for these interfaces, and print those that undo them; a link may be down for seconds
+    #[arg(long, requires = "interfaces")]
+    pub(crate) apply: bool,
+    /// With --apply, only print the commands
+    #[arg(long, requires = "apply")]
+    pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) output: Output,
 }

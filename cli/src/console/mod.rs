@@ -35,12 +35,6 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A run that ends sooner shows no bar.
 const BAR_AFTER: Duration = Duration::from_millis(400);
 
-/// A symmetric key of the Toeplitz hash. It repeats every 16 bits, so both directions of a flow
-/// have the same hash (Woo and Park, *Scalable TCP Session Monitoring with Symmetric Receive-side
-/// Scaling*, 2012). Most cards need this length.
-const KEY: &str = "6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:\
-                   6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a:6d:5a";
-
 /// The console of a run. The merger reports alerts and intervals to it; the attendant thread shows
 /// progress.
 pub(crate) struct Console {
@@ -420,9 +414,8 @@ fn remedy(interface: &str, capture: Capture) -> String {
             "the device does not hash addresses alone: use one queue (--queues 1)".into()
         }
         Capture::Auto | Capture::AfPacket | Capture::AfXdp => format!(
-            "configure it to hash addresses alone, symmetrically: \
-             ethtool -X {interface} hfunc toeplitz hkey {KEY} and, for tcp4, udp4, tcp6 and udp6, \
-             ethtool -N {interface} rx-flow-hash udp4 sd; or give it one queue: ethtool -L {interface} combined 1"
+            "let it hash addresses alone, symmetrically: use --setup-nic, or the commands of 'ringtap doctor {interface}'; \
+             or give it one queue: ethtool -L {interface} combined 1"
         ),
     }
 }

@@ -8,6 +8,8 @@ use ringtap_engine::Machine;
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
+use crate::cards::{Card, Interface};
+
 const CPUS: &str = "/sys/devices/system/cpu";
 
 /// All facts.
@@ -79,6 +81,15 @@ pub(super) struct Nic {
     pub(super) numa_node: Option<u64>,
     /// The cores of that node, in the kernel's list syntax.
     pub(super) local_cores: Option<String>,
+    /// Its settings.
+    pub(super) card: Option<Card>,
+}
+
+impl Nic {
+    /// Whether it has a device, and is up.
+    pub(super) fn is_card_up(&self) -> bool {
+        self.driver.is_some() && self.state == "up"
+    }
 }
 
 /// `None` is unlimited.
@@ -197,8 +208,10 @@ fn interfaces() -> Vec<Nic> {
         let queues =
             |kind: &str| entries(path.join("queues")).iter().filter(|p| numbered(p, kind)).count();
         let driver = fs::read_link(path.join("device/driver")).ok();
+        let name = path.file_name()?.to_string_lossy().into_owned();
         Some(Nic {
-            name: path.file_name()?.to_string_lossy().into_owned(),
+            card: Interface::open(&name, None).ok().map(|interface| interface.card()),
+            name,
             state: read(path.join("operstate")).unwrap_or_else(|| "unknown".into()),
             driver: driver.and_then(|to| Some(to.file_name()?.to_string_lossy().into_owned())),
             rx_queues: queues("rx-"),

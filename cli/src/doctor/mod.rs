@@ -1,17 +1,18 @@
 //! `ringtap doctor`: prints this machine's resources, with advice.
 //!
-//! Invariant: it only reads. Unknown facts are omitted, never guessed.
+//! Invariant: it only reads, except with `--apply`. Unknown facts are omitted, never guessed.
 
 mod facts;
 
 use std::process::ExitCode;
 
 use anstyle::AnsiColor;
-use ringtap_base::text::shown;
+use ringtap_base::text::{shown, shown_lines};
 use ringtap_engine::{MOST_INTERFACES, Machine, Options, Plan};
 use serde::Serialize;
 
-use crate::args::Form;
+use crate::args::{DoctorArgs, Form};
+use crate::cards::{self, Advice, Card, Interface, Size, Step};
 use crate::text;
 use facts::{Facts, Nic};
 use ringtap_program::json::json;
@@ -27,16 +28,36 @@ struct Report {
     /// The threads of a run with default options.
     arrangement: String,
     advice: Vec<String>,
+    /// What would improve the settings of the network cards.
+    changes: Vec<Advice>,
 }
 
-pub(crate) fn run(form: Form) -> anyhow::Result<ExitCode> {
-    let facts = Facts::gather();
+pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+    let (form, names) = (args.output.report, &args.interfaces);
+    if args.apply {
+        let steps = cards::set_up(names, None, args.dry_run)?;
+        let page = match form {
+            Form::Text => steps_text(&steps),
+            Form::Json => json(&steps)?,
+        };
+        return console::print(&page).map(|()| ExitCode::SUCCESS);
+    }
+    let mut facts = Facts::gather();
+    let interfaces = match &names[..] {
+        [] => facts.interfaces.iter().filter(|nic| nic.is_card_up()).map(|nic| &nic.name).collect(),
+        names => names.iter().collect::<Vec<_>>(),
+    };
+    let changes = interfaces.into_iter().map(|name| Ok(Interface::open(name, None)?.advice()));
+    let changes = changes.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect();
+    if !names.is_empty() {
+        facts.interfaces.retain(|nic| names.contains(&nic.name));
+    }
     let plan = Plan::new(Options::default(), ringtap_monitor::Options::default(), &Machine::this())
         .map_err(Usage::of)?;
     let arrangement = format!("{}: {}", plan.arrangement.skeleton, text::seats(&plan));
-    let report = Report { advice: advice(&facts), facts, arrangement };
+    let report = Report { advice: advice(&facts), facts, arrangement, changes };
     let page = match form {
-        Form::Text => page(&report),
+        Form::Text => page(&report, !names.is_empty()),
         Form::Json => json(&report)?,
     };
     console::print(&page).map(|()| ExitCode::SUCCESS)
@@ -103,6 +124,16 @@ fn live_advice(facts: &Facts) -> Vec<String> {
         );
     }
     advice.extend(taps(&facts.interfaces));
+    for nic in &facts.interfaces {
+        let rules = nic.card.as_ref().and_then(|card| card.steering_rules).unwrap_or(0);
+        if rules > 0 {
+            let name = &nic.name;
+            advice.push(format!(
+                "{name} has {rules} rules that send frames to queues, whatever their hash: ethtool -n {name} lists \
+                 them, ethtool -N {name} delete N removes one"
+            ));
+        }
+    }
     if facts.cores.numa_nodes.is_some_and(|nodes| nodes > 1) {
         for nic in &facts.interfaces {
             if let (Some(node), Some(cores)) = (nic.numa_node, &nic.local_cores) {
@@ -119,7 +150,7 @@ fn live_advice(facts: &Facts) -> Vec<String> {
 
 /// Advice to read several network cards as one stream, if more than one is up.
 fn taps(interfaces: &[Nic]) -> Option<String> {
-    let cards = interfaces.iter().filter(|nic| nic.driver.is_some() && nic.state == "up");
+    let cards = interfaces.iter().filter(|nic| nic.is_card_up());
     let names: Vec<_> = cards.map(|nic| nic.name.as_str()).take(MOST_INTERFACES).collect();
     (names.len() > 1).then(|| {
         format!(
@@ -129,9 +160,9 @@ fn taps(interfaces: &[Nic]) -> Option<String> {
     })
 }
 
-/// The report as text.
-fn page(report: &Report) -> String {
-    let Report { facts, arrangement, advice } = report;
+/// The report as text; `all`: with the settings of interfaces without a device.
+fn page(report: &Report, all: bool) -> String {
+    let Report { facts, arrangement, advice, changes } = report;
     let mut page = String::new();
     let cores = &facts.cores;
     let mut table = Table::new(&[Lean::Left, Lean::Left]);
@@ -186,6 +217,17 @@ fn page(report: &Report) -> String {
     }
     section(&mut page, "Interfaces", &table);
 
+    for nic in facts.interfaces.iter().filter(|nic| all || nic.driver.is_some()) {
+        let mut table = Table::new(&[Lean::Left, Lean::Left]);
+        for (name, value) in nic.card.iter().flat_map(settings) {
+            table.row([name.to_owned(), value]);
+        }
+        let near = nic.numa_node.map(|node| format!("node {node}")).into_iter();
+        let near = near.chain(nic.local_cores.iter().map(|cores| format!("cores {cores}")));
+        table.row(["NUMA".to_owned(), near.collect::<Vec<_>>().join(", ")]);
+        section(&mut page, &format!("Card {}", shown(&nic.name)), &table);
+    }
+
     let mut table = Table::new(&[Lean::Left, Lean::Left]);
     let mut row = |name: &str, value: String| table.row([name.to_string(), value]);
     row("kernel", facts.kernel.clone());
@@ -210,13 +252,76 @@ fn page(report: &Report) -> String {
 
     let heading = bold(AnsiColor::Yellow);
     page += &format!("\n{heading}Advice{heading:#}\n");
-    if advice.is_empty() {
+    if advice.is_empty() && changes.is_empty() {
         page += "  none\n";
     }
     for line in advice {
         page += &format!("  - {}\n", shown(line));
     }
+    for Advice { interface, why, command, .. } in changes {
+        page += &format!("  - {}: {why}: {}\n", shown(interface), shown(command));
+    }
     page
+}
+
+/// The settings of a card that its driver reports.
+fn settings(card: &Card) -> Vec<(&'static str, String)> {
+    let size = |Size { now, most }: Size| {
+        format!("{} of {}", numbers::count(now.into()), numbers::count(most.into()))
+    };
+    let mut rows = Vec::new();
+    if let Some(driver) = &card.driver {
+        rows.push(("driver", driver.clone()));
+    }
+    if let Some(queues) = &card.queues {
+        let kinds = [("combined", queues.combined), ("rx", queues.rx), ("tx", queues.tx)];
+        let kinds = kinds.into_iter().filter(|kind| kind.1.most > 0);
+        let kinds: Vec<_> =
+            kinds.map(|(name, number)| format!("{name} {}", size(number))).collect();
+        rows.push(("queues", kinds.join(", ")));
+    }
+    if let Some(rings) = &card.rings {
+        rows.push(("rings", format!("rx {}, tx {} frames", size(rings.rx), size(rings.tx))));
+    }
+    if let Some(hash) = &card.hash {
+        let is = if hash.is_symmetric { "symmetric" } else { "not symmetric" };
+        let function = hash.function.unwrap_or("unknown");
+        let text =
+            format!("{function}, {is}, a table of {} over {} queues", hash.table, hash.queues);
+        rows.extend([("hash", text), ("key", hash.key.clone())]);
+    }
+    if !card.hash_fields.is_empty() {
+        let fields = card.hash_fields.iter().map(|(flow, fields)| format!("{flow} {fields}"));
+        rows.push(("hashed", fields.collect::<Vec<_>>().join(", ")));
+    }
+    let offloads = card.offloads.iter().map(|(name, offload)| {
+        let fixed = if offload.fixed { " (fixed)" } else { "" };
+        format!("{name} {}{fixed}", if offload.on { "on" } else { "off" })
+    });
+    rows.push(("offloads", offloads.collect::<Vec<_>>().join(", ")));
+    for interrupt in &card.interrupts {
+        let text = format!("{} {}: cores {}", interrupt.number, interrupt.name, interrupt.cores);
+        rows.push(("interrupt", text));
+    }
+    rows
+}
+
+/// Changes that were made, and how to undo them.
+fn steps_text(steps: &[Step]) -> String {
+    let mut text = String::new();
+    for Step { advice: Advice { why, command, .. }, error, .. } in steps {
+        let result = error.as_ref().map_or(String::new(), |error| format!("   {error}"));
+        text += &format!("{command}   # {why}{result}\n");
+    }
+    if text.is_empty() {
+        return "nothing to change\n".into();
+    }
+    let made = || steps.iter().rev().filter(|step| step.made);
+    if made().next().is_some() {
+        text += "\nTo undo:\n";
+    }
+    made().for_each(|step| text += &format!("{}\n", step.advice.undo));
+    shown_lines(&text)
 }
 
 fn section(page: &mut String, title: &str, table: &Table) {
@@ -244,6 +349,7 @@ mod tests {
             speed_mbps: None,
             numa_node: None,
             local_cores: None,
+            card: None,
         };
         let mut all =
             vec![nic("lo", "up", None), nic("e1", "up", Some("x")), nic("e2", "down", Some("x"))];

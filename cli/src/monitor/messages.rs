@@ -9,6 +9,7 @@ use ringtap_io::capture::{Notice, Severity};
 use ringtap_monitor::Outcome;
 use ringtap_terminal::console::{self, print_message};
 use ringtap_terminal::html::html;
+use ringtap_terminal::numbers::count;
 
 use crate::args::{MonitorArgs, ReportForm};
 use crate::{exit, source, text};
@@ -68,6 +69,21 @@ pub(super) fn print(
         return Ok(());
     }
     console::print(&report)
+}
+
+/// Whether both directions of address pairs arrived in one queue, of a live run with several.
+pub(super) fn queues(outcome: &Outcome) -> Option<String> {
+    if !outcome.plan.options.live || outcome.plan.arrangement.queues == 1 {
+        return None;
+    }
+    let found = match (outcome.run.pairs_checked, outcome.run.packets_split) {
+        (0, 0) => "no address pair of the sample was seen in both directions".to_owned(),
+        (pairs, 0) => {
+            format!("both directions of {} address pairs arrived in one queue each", count(pairs))
+        }
+        (_, split) => format!("{} packets arrived in another queue than their pair", count(split)),
+    };
+    Some(format!("queues: {found} (1 pair in 64 is checked)"))
 }
 
 /// The exit code; prints losses with `--fail-on-drop`.

@@ -41,9 +41,10 @@ use ringtap_terminal::Usage;
 use ringtap_terminal::console;
 
 use crate::args::{Capture, Command, MonitorArgs, ReportForm};
+use crate::cards::Setup;
 use crate::outputs::{self, Outputs};
 use crate::states::{self, States};
-use crate::{alerts, config, live, resume, signals, text};
+use crate::{alerts, cards, config, live, resume, signals, text};
 
 pub(crate) use checks::{outputs, roles};
 pub(crate) use options::{file_rules, names, plan, settings};
@@ -54,7 +55,10 @@ use source::{Source, WATCH};
 use views::Views;
 
 pub(crate) fn run(args: &MonitorArgs) -> anyhow::Result<ExitCode> {
-    let planned = Parsed::new(args)?.plan()?;
+    let parsed = Parsed::new(args)?;
+    // Until the end of the run, which it outlives. The number of queues is part of the plan.
+    let _cards = parsed.set_up_cards()?;
+    let planned = parsed.plan()?;
     if args.threads.dry_run {
         return planned.print();
     }
@@ -101,6 +105,28 @@ impl<'a> Parsed<'a> {
         let paths = paths.collect::<anyhow::Result<_>>()?;
         let layout = store::layout(args)?;
         Ok(Self { args, interfaces, outputs, paths, existing, layout })
+    }
+
+    /// Sets up the network cards, or prints what would be done.
+    fn set_up_cards(&self) -> anyhow::Result<Option<Setup>> {
+        let Self { args, interfaces, .. } = self;
+        if !args.setup_nic || interfaces.is_empty() {
+            return Ok(None);
+        }
+        if args.capture == Capture::Dpdk {
+            return Err(Usage::of(
+                "--setup-nic cannot be used with --capture dpdk, which sets up the card itself: omit --setup-nic",
+            ));
+        }
+        let one = args.sequential || args.resume.is_some();
+        let queues = args.threads.queues.or(one.then_some(1)).map(|queues| queues as u32);
+        if !args.threads.dry_run {
+            return Setup::start(interfaces, queues).map(Some);
+        }
+        for cards::Step { advice, .. } in cards::set_up(interfaces, queues, true)? {
+            console::note(&format!("would run: {}", advice.command));
+        }
+        Ok(None)
     }
 
     fn plan(self) -> anyhow::Result<Planned<'a>> {
@@ -368,6 +394,9 @@ impl Running<'_> {
             console.tick();
             messages::print_all(outputs::messages(&outcome.export));
             messages::print_all(outputs::messages(&outcome.write));
+            if let (Some(queues), false) = (messages::queues(&outcome), args.quiet) {
+                console::note(&queues);
+            }
             messages::print(args, &outcome, parsed.stdout_is_taken())?;
             saved.and(kept)?;
             Ok(messages::exit_code(args, &outcome))

@@ -1,14 +1,11 @@
 //! The process that answers the page's questions to the store. It starts before the run restricts itself, because that run
 //! may not start programs; it reads questions from a socket and nothing else, and ends with the run.
 
-use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -17,9 +14,9 @@ use ringtap_query::moment::Zone;
 use ringtap_query::{Format, Question, Script};
 use ringtap_terminal::console;
 use serde::{Deserialize, Serialize};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::{engine, sources, table};
+use crate::helper;
 use crate::web::Answer;
 
 /// The name of the subcommand.
@@ -69,20 +66,13 @@ pub(crate) fn start(store: &Path, probe: &str, user: Option<&str>) -> anyhow::Re
         console::note(&format!("the page shows nothing of the store: {missing}"));
     }
     let context = || format!("starting a process that reads the store {}", store.display());
-    let (ours, its) = UnixStream::pair().with_context(context)?;
-    let output = OwnedFd::from(its.try_clone().with_context(context)?);
-    let mut command = Command::new("/proc/self/exe");
-    command.arg(NAME).arg(format!("--probe={probe}"));
+    let mut command = helper::command(NAME);
+    command.arg(format!("--probe={probe}"));
     if let Some(user) = user {
         command.arg("--user").arg(user);
     }
-    // Not in the terminal's group: an interrupt of the run is none of this process.
-    command.arg("--").arg(store).stdin(OwnedFd::from(its)).stdout(output).process_group(0);
-    for name in ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"] {
-        command.env_remove(name);
-    }
-    command.spawn().with_context(context)?;
-    Ok(ours)
+    command.arg("--").arg(store);
+    helper::start(command).with_context(context)
 }
 
 /// The process.
@@ -93,12 +83,7 @@ pub(crate) fn run(args: &HelperArgs) -> anyhow::Result<ExitCode> {
     privileges::forbid_new();
     // Packets go first.
     let _ = rustix::process::nice(19);
-    // The run ends this process by closing the connection, after it has handled its signals.
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
-    }
-    let stream =
-        UnixStream::from(io::stdin().as_fd().try_clone_to_owned().context("the connection")?);
+    let stream = helper::connection().context("the connection")?;
     let mut output = stream.try_clone().context("the connection")?;
     for line in BufReader::new(stream).lines() {
         let reply = match answer(args, &line.context("the connection")?, output.as_fd()) {

@@ -13,7 +13,7 @@ use crate::common::{office, ringtap};
 const LINES: Lines = &[
     (
         "monitor | -r a.pcap --dry-run",
-        "interface capture cut rotate keep keep-size keep-free dpdk-args duration shed user no-promiscuous probe observation-domain template-refresh \
+        "interface capture cut rotate keep keep-size keep-free dpdk-args duration shed user setup-nic no-promiscuous probe observation-domain template-refresh \
          tls-ca tls-cert tls-key web-token tui",
     ),
     (
@@ -56,7 +56,8 @@ const LINES: Lines = &[
     ("generate | -i no-interface -r a.pcap", "write queue profile zipf size seed truth flows"),
     ("check | -i no-interface", ""),
     ("check-config no.toml |", ""),
-    ("doctor |", ""),
+    ("doctor |", "apply dry-run"),
+    ("doctor | no-interface --apply", ""),
 ];
 
 fn table() -> FlagTable {

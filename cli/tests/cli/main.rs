@@ -9,6 +9,7 @@ mod alerts;
 mod allow;
 mod anonymise;
 mod arrived;
+mod cards;
 mod check;
 mod clickhouse;
 mod common;

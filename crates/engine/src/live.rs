@@ -33,7 +33,7 @@ use crate::frames::{Frame, Frames, Slots};
 use crate::interfaces::{BurstCounts, InterfaceCounts};
 use crate::live_clock::{Clock, LiveClock, Now, Sets};
 use crate::packet_source::{ClockChanges, Closed, PacketSource};
-use crate::sharding::Sharding;
+use crate::sharding::{Seen, Sharding};
 use crate::source::Table;
 use crate::timeline::Turns;
 use crate::{AppOptions, Plan, Watch};
@@ -207,8 +207,16 @@ impl<'a> LiveFeed<'a> {
         if let Some(sharding) = &self.sharding {
             let outermost =
                 burst[taken..].iter().filter(|packet| !packet.flags.contains(Flags::INNER));
-            let split = outermost.filter(|packet| sharding.splits(packet, self.queue)).count();
-            self.watch.split.add(self.queue, split as u64);
+            let (mut split, mut checked) = (0, 0);
+            for packet in outermost {
+                match sharding.check(packet, self.queue) {
+                    Seen::Nothing => {}
+                    Seen::BothWays => checked += 1,
+                    Seen::Split => split += 1,
+                }
+            }
+            self.watch.split.add(self.queue, split);
+            self.watch.pairs_checked.add(self.queue, checked);
         }
         self.handed += handed as u64;
         self.watch.packets.add(self.queue, handed as u64);
@@ -332,6 +340,7 @@ impl PacketSource for LiveFeed<'_> {
         let mut closed = Closed::default();
         if let Some(first) = feeds.first() {
             closed.split = first.watch.split.get();
+            closed.pairs_checked = first.watch.pairs_checked.get();
             let lost = if first.lost.is_empty() { &first.receiver.lost() } else { &first.lost };
             closed.interfaces = InterfaceCounts::all(&first.receiver, lost, first.watch);
             let sets = first.sets.get();

@@ -66,6 +66,9 @@ pub struct Outcome<R> {
     /// Packets that arrived in another queue than earlier packets of the same address pair; one
     /// pair in 64 is checked.
     pub packets_split: u64,
+    /// Address pairs of which both directions arrived in one queue, of those checked. A pair may be
+    /// counted again after another one took its place in the table.
+    pub pairs_checked: u64,
     /// Irregularities of packet time.
     pub clock: ClockChanges,
     /// Diagnostics of the source.
@@ -80,7 +83,7 @@ impl<R> Outcome<R> {
     /// The same outcome with another report.
     pub fn with_report<T>(self, report: T) -> Outcome<T> {
         let Self { received, counts, ledger, performance, interfaces, packets_split, .. } = self;
-        let Self { clock, notices, interrupted, failure, .. } = self;
+        let Self { pairs_checked, clock, notices, interrupted, failure, .. } = self;
         Outcome {
             report,
             received,
@@ -89,6 +92,7 @@ impl<R> Outcome<R> {
             performance,
             interfaces,
             packets_split,
+            pairs_checked,
             clock,
             notices,
             interrupted,

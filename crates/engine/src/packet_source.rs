@@ -144,6 +144,8 @@ pub struct Closed {
     /// Interfaces: packets that arrived in another queue than earlier packets of the same address
     /// pair, among the pairs checked.
     pub split: u64,
+    /// Interfaces: address pairs of which both directions arrived in one queue, among the pairs checked.
+    pub pairs_checked: u64,
     /// Counters of each interface; empty for files.
     pub interfaces: Vec<InterfaceCounts>,
     /// Irregularities of packet time.

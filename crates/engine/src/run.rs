@@ -72,6 +72,7 @@ pub fn run_feeds<P: AppOptions, A: Application<Item = PacketRecord>>(
         counts: closed.counts,
         interfaces: closed.interfaces,
         packets_split: closed.split,
+        pairs_checked: closed.pairs_checked,
         clock: closed.clock,
         notices: closed.notices,
         interrupted: closed.interrupted,

@@ -31,6 +31,8 @@ pub struct Watch {
     pub shed: Gauge,
     /// Packets that arrived in another queue than earlier packets of the same address pair.
     pub split: Gauge,
+    /// Address pairs of which both directions arrived in one queue; one pair in 64 is checked.
+    pub pairs_checked: Gauge,
     /// Gauges of each interface.
     pub interfaces: InterfaceGauges,
     /// First fragments evicted so far for lack of room; their later fragments may lack ports.
@@ -64,6 +66,7 @@ impl Watch {
             dropped: Gauge::new(),
             shed: Gauge::new(),
             split: Gauge::new(),
+            pairs_checked: Gauge::new(),
             interfaces: InterfaceGauges::new(),
             fragments_forgotten: Gauge::new(),
             duplicates: Gauge::new(),

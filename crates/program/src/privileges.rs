@@ -81,13 +81,17 @@ pub fn drop_capabilities<'a>(
     Ok(())
 }
 
+/// Drops all capabilities of this thread, and of those that it starts, but `kept`.
+pub fn keep(kept: CapabilitySet) -> anyhow::Result<()> {
+    let Ok(before) = capabilities(None) else { return Ok(()) };
+    let kept = kept & before.permitted;
+    set_to(before, kept, kept)
+}
+
 /// Drops the capabilities of a thread that was started before the others dropped theirs. Returns true when it is done.
 pub fn follow() -> bool {
     let Some(&kept) = KEPT.get() else { return false };
-    if let Ok(before) = capabilities(None) {
-        let kept = kept & before.permitted;
-        let _ = set_to(before, kept, kept);
-    }
+    let _ = keep(kept);
     true
 }
 

@@ -58,6 +58,8 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     write: Vec<Written<'a>>,
     #[serde(skip_serializing_if = "is_zero")]
+    pairs_checked: u64,
+    #[serde(skip_serializing_if = "is_zero")]
     packets_ahead_of_time: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     gap: Option<Gap>,
@@ -184,6 +186,7 @@ impl Outcome {
             performance: run.performance,
             export: &self.export,
             write: self.write.iter().map(Written::of).collect(),
+            pairs_checked: run.pairs_checked,
             packets_ahead_of_time: run.clock.strays,
             gap: self.gap,
             reloads: self.reloads,

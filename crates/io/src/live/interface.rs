@@ -75,6 +75,12 @@ impl Interface {
         name.and_then(|name| sys::interface::takes_tags(&self.netlink, &name)).unwrap_or(false)
     }
 
+    /// Passes a request of ethtool(8) to the driver.
+    pub(crate) fn ethtool(&self, request: &mut [u8]) -> io::Result<()> {
+        let name = sys::interface::name(&self.netlink, self.link.index)?;
+        sys::interface::ethtool(&self.netlink, &name, request)
+    }
+
     /// Makes the network card timestamp all received frames.
     pub(crate) fn stamp_all(&self) -> io::Result<()> {
         let name = sys::interface::name(&self.netlink, self.link.index)?;

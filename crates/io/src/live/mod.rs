@@ -11,7 +11,8 @@
 //! and all fragments of a datagram. With AF_XDP and DPDK this requires that the network card distributes frames
 //! symmetrically. A [`MergedReceiver`] reads several interfaces as one stream. [`Counters`] count received and dropped
 //! frames. Diagnostics about an interface are [`Notice`]s; a [`LinkFollower`] reports its changes. [`Sender`] and
-//! [`LiveSender`] send. A [`Port`] receives and sends the frames of one EtherType.
+//! [`LiveSender`] send. A [`Port`] receives and sends the frames of one EtherType. [`Ethtool`] reads and changes settings
+//! of an interface's driver.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -43,6 +44,7 @@ mod description;
 mod dpdk;
 mod drain;
 mod error;
+mod ethtool;
 mod follower;
 mod frame;
 mod interface;
@@ -67,6 +69,7 @@ pub use counters::{Counters, Dropped};
 pub use description::{Description, Path};
 pub use drain::Drain;
 pub use error::OpenError;
+pub use ethtool::Ethtool;
 pub use follower::{LinkChanges, LinkFollower};
 pub use frame::Frame;
 pub use merged::MergedReceiver;

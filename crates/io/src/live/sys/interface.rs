@@ -32,6 +32,13 @@ struct Channels {
     combined: u32,
 }
 
+/// `ETH_SS_FEATURES`: the names of features; the room for them, more than any kernel has.
+const FEATURE_NAMES: u32 = 4;
+const FEATURES: usize = 256;
+
+/// `ETH_RXFH_INDIR_NO_CHANGE`: the request has no table.
+const NO_TABLE: u32 = u32::MAX;
+
 /// The current name of interface `index`; the error `ENODEV` means that it is gone.
 pub(crate) fn name(socket: &OwnedFd, index: u32) -> io::Result<[u8; libc::IFNAMSIZ]> {
     let mut request = request(&[0; libc::IFNAMSIZ]);
@@ -64,6 +71,46 @@ pub(crate) fn takes_tags(socket: &OwnedFd, name: &[u8; libc::IFNAMSIZ]) -> io::R
     request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut flags).cast();
     ioctl(socket, libc::SIOCETHTOOL, &mut request)?;
     Ok(flags.data & RECEIVE_VLAN != 0)
+}
+
+/// Passes a request to the driver, which writes its answer over it: a struct of `linux/ethtool.h`, which begins with
+/// its command. `EINVAL` if the command is not in the list of [`room`], or the request has no room for the answer.
+pub(crate) fn ethtool(
+    socket: &OwnedFd,
+    name: &[u8; libc::IFNAMSIZ],
+    answered: &mut [u8],
+) -> io::Result<()> {
+    if room(answered).is_none_or(|room| answered.len() < room) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut request = request(name);
+    request.ifr_ifru.ifru_data = answered.as_mut_ptr().cast();
+    ioctl(socket, libc::SIOCETHTOOL, &mut request)
+}
+
+/// The most bytes that the kernel reads or writes for a request; `None` for other commands.
+fn room(request: &[u8]) -> Option<usize> {
+    let word = |at| Some(u32::from_ne_bytes(request.get(at..at + 4)?.try_into().ok()?));
+    let array = |at, size: usize| Some(size.saturating_mul(word(at)? as usize));
+    Some(match word(0)? {
+        // ETHTOOL_GDRVINFO
+        0x03 => 196,
+        // ETHTOOL_GRINGPARAM, SRINGPARAM, GCHANNELS, SCHANNELS
+        0x10 | 0x11 | 0x3c | 0x3d => 36,
+        // ETHTOOL_GRXFH, SRXFH, GRXCLSRLCNT: struct ethtool_rxnfc
+        0x29 | 0x2a | 0x2e => 192,
+        // ETHTOOL_GSTRINGS
+        0x1b if word(4)? == FEATURE_NAMES => 12 + 32 * FEATURES,
+        // ETHTOOL_GFEATURES, SFEATURES
+        0x3a => array(4, 16)?.saturating_add(8),
+        0x3b => array(4, 8)?.saturating_add(8),
+        // ETHTOOL_GRSSH, SRSSH: a table and a key of the lengths in the request
+        0x46 | 0x47 => {
+            let table = if word(8)? == NO_TABLE { 0 } else { array(8, 4)? };
+            table.saturating_add(array(12, 1)?).saturating_add(24)
+        }
+        _ => return None,
+    })
 }
 
 /// Makes the hardware stamp every received frame.
