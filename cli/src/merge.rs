@@ -38,7 +38,6 @@ fn run_all(args: &MergeArgs) -> anyhow::Result<ExitCode> {
             ("--digest", args.digest),
             ("--scan-threshold", args.scan_threshold.is_some()),
             ("--udp-scan-threshold", args.udp_scan_threshold.is_some()),
-            ("--top", args.top.is_some()),
             ("--names", args.names.is_some()),
             ("--memory", args.memory.is_some()),
         ];

@@ -7,9 +7,10 @@
 //! | F1 | their harmonic mean |
 //! | ARE, AAE | mean over T of \|estimate − count\| / count, and of \|estimate − count\| |
 //!
+//! Truly heavy are the keys whose count reaches the threshold, with a limit of their number the first ones by count.
 //! Precision and recall of an empty set of keys are 1.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
 
 use ringtap_sketch::{Exact, Heavy, HeavyKeys};
 use serde::Serialize;
@@ -36,50 +37,51 @@ pub struct Accuracy {
     pub unchecked: u64,
 }
 
-/// Sums over both IP versions.
+/// Both IP versions, compared with the exact answer.
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
-    heavy: u64,
-    reported: u64,
-    right: u64,
-    relative: f64,
-    absolute: f64,
+    /// Keys that are heavy in truth: count, and difference of the estimate.
+    truth: Vec<(u64, u64)>,
     unchecked: u64,
 }
 
 impl Compared {
+    /// Adds the keys of one IP version from this weight on, at most `most`.
     pub(crate) fn add<K: PacketKey>(
         &mut self,
         structure: &Structure<K>,
         exact: &Exact<K>,
-        reported: &[Heavy<K>],
-        threshold: u64,
+        least: u64,
+        most: usize,
     ) {
-        let truth = exact.heavy(threshold);
-        let reported: BTreeSet<K> = reported.iter().map(|heavy| heavy.key).collect();
-        self.heavy += truth.len() as u64;
-        self.reported += reported.len() as u64;
         self.unchecked += exact.missed();
-        for Heavy { key, estimate: count } in &truth {
-            let off = structure.estimate(key).value.abs_diff(count.value) as f64;
-            self.right += u64::from(reported.contains(key));
-            self.relative += off / count.value as f64;
-            self.absolute += off;
-        }
+        let truth = exact.heaviest(least, most).into_iter();
+        self.truth.extend(truth.map(|Heavy { key, estimate: count }| {
+            (count.value, structure.estimate(&key).value.abs_diff(count.value))
+        }));
     }
 
-    pub(crate) fn accuracy(&self) -> Accuracy {
-        let of = |part: f64, whole: u64, none| if whole > 0 { part / whole as f64 } else { none };
-        let precision = of(self.right as f64, self.reported, 1.0);
-        let recall = of(self.right as f64, self.heavy, 1.0);
+    /// `reported` are the exact counts of the reported keys, of which there are at most `most`.
+    pub(crate) fn accuracy(mut self, reported: &[u64], least: u64, most: usize) -> Accuracy {
+        let truth = &mut self.truth;
+        truth.sort_by_key(|(count, _)| Reverse(*count));
+        truth.truncate(most);
+        // Of equal keys any may be reported.
+        let least = if truth.len() == most { truth.last().map_or(least, |(n, _)| *n) } else { least };
+        let right = reported.iter().filter(|count| **count >= least).count();
+        let of = |part: f64, whole: usize, none| if whole > 0 { part / whole as f64 } else { none };
+        let precision = of(right as f64, reported.len(), 1.0);
+        let recall = of(right as f64, truth.len(), 1.0);
         let sum = precision + recall;
+        let relative: f64 = truth.iter().map(|(count, off)| *off as f64 / *count as f64).sum();
+        let absolute: f64 = truth.iter().map(|(_, off)| *off as f64).sum();
         Accuracy {
             precision,
             recall,
             f1: if sum > 0.0 { 2.0 * precision * recall / sum } else { 0.0 },
-            are: of(self.relative, self.heavy, 0.0),
-            aae: of(self.absolute, self.heavy, 0.0),
-            heavy: self.heavy,
+            are: of(relative, truth.len(), 0.0),
+            aae: of(absolute, truth.len(), 0.0),
+            heavy: truth.len() as u64,
             unchecked: self.unchecked,
         }
     }

@@ -66,7 +66,10 @@ struct Head {
     structure: String,
     key: String,
     weight: String,
-    threshold: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    threshold: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    top: Option<usize>,
     measured: u64,
     no_address: u64,
     no_such_keys: u64,
@@ -84,6 +87,7 @@ impl<V: Keys> Findings<V> {
             key: settings.by.to_string(),
             weight: settings.weight.to_string(),
             threshold: settings.threshold,
+            top: settings.top,
             measured: packets.measured,
             no_address: packets.no_address,
             no_such_keys: packets.no_such_keys,
@@ -133,13 +137,15 @@ impl Image {
             by: head.key.parse::<CountBy>().map_err(damaged)?,
             weight: head.weight.parse::<Weight>().map_err(damaged)?,
             threshold: head.threshold,
+            top: head.top,
+            interval_ns: None,
             // The structures exist: no memory is allocated.
             memory_bytes: 0,
             check: false,
             distinct: false,
             seed: 0,
         };
-        if !(settings.threshold > 0.0 && settings.threshold <= 1.0) {
+        if head.threshold.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
             return Err(damaged("invalid threshold"));
         }
         let Head { measured, no_address, no_such_keys, .. } = head;
@@ -162,10 +168,10 @@ impl Image {
         Err(ImageError::Unlike { what: "key", own: by.to_string(), other: own.to_string() })
     }
 
-    /// The same measurement with another threshold.
+    /// The measurement with another choice of the keys listed.
     #[must_use]
-    pub fn with_threshold(mut self, threshold: f64) -> Self {
-        self.settings.threshold = threshold;
+    pub fn listing(mut self, threshold: Option<f64>, top: Option<usize>) -> Self {
+        (self.settings.threshold, self.settings.top) = (threshold, top);
         self
     }
 

@@ -54,8 +54,8 @@ impl FromStr for CountBy {
         match text.split_once(':') {
             None => match text {
                 "five-tuple" => Ok(Self::FiveTuple),
-                "source" => Ok(Self::Source),
-                "destination" => Ok(Self::Destination),
+                "source" | "src" => Ok(Self::Source),
+                "destination" | "dst" => Ok(Self::Destination),
                 "pair" => Ok(Self::Pair),
                 _ => Err(unknown()),
             },
@@ -275,6 +275,8 @@ mod tests {
         {
             assert_eq!(name.parse::<CountBy>().unwrap().to_string(), name);
         }
+        assert_eq!("src".parse(), Ok(CountBy::Source));
+        assert_eq!("dst".parse(), Ok(CountBy::Destination));
         for wrong in ["", "prefix", "prefix:129", "prefix:-1", "source:8", "tuple"] {
             assert!(
                 wrong.parse::<CountBy>().unwrap_err().to_string().contains("prefix:N"),

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!            ┌ separate ─ worker: keys ─▶ its own structure ─┐ merged at the end
-//!  packets ─▶┤                                               ├─▶ Findings ─▶ report
+//!  packets ─▶┤                     or of each interval       ├─▶ Findings ─▶ report
 //!            └ shared ─── worker: keys ─▶ the common one ────┘      └─▶ image ─▶ merged with other machines'
 //! ```
 //!
@@ -20,6 +20,7 @@ mod accuracy;
 mod common;
 mod findings;
 mod image;
+mod intervals;
 mod keys;
 mod merger;
 pub mod report;
@@ -36,11 +37,12 @@ use ringtap_wire::PacketRecord;
 
 pub use findings::{Findings, FrequentItemsError};
 pub use image::{Image, ImageError};
+pub use intervals::{Interval, OnInterval};
 pub use keys::{AddressKeys, CountBy, Keying, Keys, PacketKey, PairKeys, TupleKeys, UnknownKey};
 pub use merger::MeasureMerger;
 pub use report::Report;
 pub use settings::{Kind, Settings, SettingsError, State, Weight};
-pub use worker::{Found, MeasureWorker};
+pub use worker::{MeasureWorker, Part};
 
 use common::Both;
 
@@ -50,6 +52,8 @@ pub struct Measure<V: Keys> {
     now: fn() -> u64,
     /// The common structures, while a worker has them.
     common: Mutex<Weak<Both<V>>>,
+    /// For the merger.
+    on_interval: Mutex<Option<OnInterval>>,
 }
 
 impl<V: Keys> Measure<V> {
@@ -57,7 +61,14 @@ impl<V: Keys> Measure<V> {
     /// that stamps packets; it measures processing time and delay.
     pub fn new(settings: Settings, now: fn() -> u64) -> Result<Self, SettingsError> {
         settings.check()?;
-        Ok(Self { settings, now, common: Mutex::new(Weak::new()) })
+        let (common, on_interval) = (Mutex::new(Weak::new()), Mutex::new(None));
+        Ok(Self { settings, now, common, on_interval })
+    }
+
+    /// Calls `on_interval` for each interval, from the merger's thread.
+    #[must_use]
+    pub fn reporting(self, on_interval: Option<OnInterval>) -> Self {
+        Self { on_interval: Mutex::new(on_interval), ..self }
     }
 
     fn common(&self) -> Option<Arc<Both<V>>> {
@@ -75,7 +86,7 @@ impl<V: Keys> Measure<V> {
 impl<V: Keys> Application for Measure<V> {
     type Item = PacketRecord;
     type Message = ();
-    type Partial = Option<Box<Found<V>>>;
+    type Partial = Part<V>;
     type Report = Findings<V>;
     type Worker = MeasureWorker<V>;
     type Merger = MeasureMerger<V>;
@@ -92,6 +103,7 @@ impl<V: Keys> Application for Measure<V> {
     }
 
     fn merger(&self) -> MeasureMerger<V> {
-        MeasureMerger::new(&self.settings)
+        let mut on_interval = self.on_interval.lock().unwrap_or_else(PoisonError::into_inner);
+        MeasureMerger::new(&self.settings, on_interval.take())
     }
 }

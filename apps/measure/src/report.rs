@@ -1,9 +1,10 @@
 //! The report: heavy keys with their bounds, and how they were found.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use ringtap_base::Latency;
-use ringtap_sketch::{DistinctEstimate, Estimate, Exact, Heavy};
+use ringtap_sketch::{DistinctEstimate, Estimate, Exact, Heavy, Sketch, heaviest};
 use serde::Serialize;
 
 use crate::accuracy::{Accuracy, Compared};
@@ -17,15 +18,25 @@ use crate::worker::Side;
 pub struct Report {
     /// The total weight of the measured packets.
     pub total: u64,
-    /// The weight from which a key is heavy.
+    /// Share of the total from which keys are listed, if it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    /// Most keys listed, if they are limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top: Option<usize>,
+    /// The weight from which keys are listed: that of the threshold, or the estimate of the last of
+    /// `top` keys.
     pub heavy_from: u64,
-    /// Heaviest first, by estimate; equal ones by key.
+    /// Heaviest first, by estimate; equal ones by key, IPv4 first.
     pub heavy: Vec<Row>,
     /// The source of the keys in `heavy`.
     pub keys: KeysFrom,
     /// Why keys may be missing in `heavy`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
+    /// Weight of keys that found no room in a table; one that is not stored has at most this. Absent if 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost: u64,
     /// Number of distinct keys, if they were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distinct: Option<Count>,
@@ -36,6 +47,9 @@ pub struct Report {
     pub measured: u64,
     /// Packets not measured, by reason.
     pub not_measured: BTreeMap<&'static str, u64>,
+    /// Packets of another interval that were counted in this one; absent if 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub strays: u64,
     /// Time to make the keys of a packet and count them; absent if not timed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processing_ns_mean: Option<f64>,
@@ -44,6 +58,10 @@ pub struct Report {
     pub delay_ns: Option<Delay>,
     /// Memory of the structures of all workers.
     pub memory_bytes: u64,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// A heavy key.
@@ -108,26 +126,36 @@ impl<V: Keys> Findings<V> {
         let mut list = List::new(settings, total);
         list.add(v4);
         list.add(v6);
-        list.rows.sort_by(|a, b| b.estimate.cmp(&a.estimate).then_with(|| a.key.cmp(&b.key)));
+        let List { mut rows, search, lost, compared, least, .. } = list;
+        // Stable: both lists are in order.
+        rows.sort_by_key(|(row, _)| Reverse(row.estimate));
+        rows.truncate(settings.most());
+        let last = rows.last().filter(|_| rows.len() == settings.most());
+        let heavy_from = last.map_or(least, |(row, _)| row.estimate.max(least));
+        let (rows, counts): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
         let reasons = [("no_address", packets.no_address), ("ipv6", packets.no_such_keys)];
         let timed = packets.measured > 0 && packets.delay.count() > 0;
         Report {
             total,
-            heavy_from: list.heavy_from,
+            threshold: settings.threshold,
+            top: settings.top,
+            heavy_from,
             keys: match settings {
                 Settings { structure, .. } if structure.keeps_keys() => KeysFrom::Structure,
                 Settings { check: true, .. } => KeysFrom::Check,
                 _ => KeysFrom::Nowhere,
             },
-            heavy: list.rows,
-            search: list.search,
+            heavy: rows,
+            search,
+            lost,
             distinct: self.distinct().map(|DistinctEstimate { lower, value, upper }| {
                 let whole = |x: f64| x.round() as u64;
                 Count { value: whole(value), lower: whole(lower), upper: whole(upper) }
             }),
-            accuracy: settings.check.then(|| list.compared.accuracy()),
+            accuracy: settings.check.then(|| compared.accuracy(&counts, least, settings.most())),
             measured: packets.measured,
             not_measured: reasons.into_iter().filter(|(_, packets)| *packets > 0).collect(),
+            strays: packets.strays,
             processing_ns_mean: timed
                 .then(|| packets.processing_ns as f64 / packets.measured as f64),
             delay_ns: Delay::of(&packets.delay),
@@ -139,36 +167,41 @@ impl<V: Keys> Findings<V> {
 /// Heavy keys of both IP versions, for the report.
 struct List<'a> {
     settings: &'a Settings,
-    heavy_from: u64,
-    rows: Vec<Row>,
+    /// The weight of the threshold.
+    least: u64,
+    /// With the exact counts, 0 without a check.
+    rows: Vec<(Row, u64)>,
     search: Option<String>,
+    lost: u64,
     compared: Compared,
 }
 
 impl<'a> List<'a> {
     fn new(settings: &'a Settings, total: u64) -> Self {
-        let heavy_from = settings.heavy_from(total);
-        Self { settings, heavy_from, rows: Vec::new(), search: None, compared: Compared::default() }
+        let (rows, compared) = (Vec::new(), Compared::default());
+        Self { settings, least: settings.least_weight(total), rows, search: None, lost: 0, compared }
     }
 
     fn add<K: PacketKey>(&mut self, side: &Side<K>) {
         let Some(structure) = &side.structure else { return };
+        let (least, most) = (self.least, self.settings.most());
         let heavy = if self.settings.structure.keeps_keys() {
-            structure.heavy(self.heavy_from).unwrap_or_else(|error| {
-                self.search = Some(error.to_string());
-                Vec::new()
-            })
+            let (heavy, missing) = structure.heaviest(least, most);
+            self.search = missing.map(|error| error.to_string()).or(self.search.take());
+            heavy
         } else {
             let known = side.exact.iter().flat_map(Exact::iter);
-            let estimates = known.map(|(key, _)| Heavy { key, estimate: structure.estimate(&key) });
-            estimates.filter(|heavy| heavy.estimate.value >= self.heavy_from).collect()
+            let all = known.map(|(key, _)| Heavy { key, estimate: structure.estimate(&key) });
+            heaviest(all, least, most)
         };
+        self.lost = self.lost.saturating_add(structure.lost());
         if let Some(exact) = &side.exact {
-            self.compared.add(structure, exact, &heavy, self.heavy_from);
+            self.compared.add(structure, exact, least, most);
         }
         self.rows.extend(heavy.iter().map(|Heavy { key, estimate }| {
             let &Estimate { lower, value, upper, .. } = estimate;
-            Row { key: key.text(self.settings.by), estimate: value, lower, upper }
+            let count = side.exact.as_ref().map_or(0, |exact| exact.estimate(key).value);
+            (Row { key: key.text(self.settings.by), estimate: value, lower, upper }, count)
         }));
     }
 }

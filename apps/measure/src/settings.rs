@@ -21,8 +21,16 @@ pub struct Settings {
     /// The weight of a packet.
     #[serde(serialize_with = "display")]
     pub weight: Weight,
-    /// Share of the total weight from which a key is heavy; above 0, at most 1.
-    pub threshold: f64,
+    /// Share of the total weight from which a key is listed, above 0 and at most 1; `None`: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    /// Most keys listed, those with the largest estimates; `None`: all from the threshold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top: Option<usize>,
+    /// Length of the intervals of packet time, each with its own structures, nanoseconds; `None`:
+    /// the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval_ns: Option<u64>,
     /// Memory of one structure of one IP version; for separate ones, of each worker.
     pub memory_bytes: u64,
     /// Whether to compute the exact answer, too.
@@ -35,14 +43,15 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// The threshold is the paper's.
     fn default() -> Self {
         Self {
             structure: Kind::Mg,
             state: State::Separate,
             by: CountBy::FiveTuple,
             weight: Weight::Packets,
-            threshold: 0.0001,
+            threshold: None,
+            top: Some(Self::TOP),
+            interval_ns: None,
             memory_bytes: 1 << 20,
             check: false,
             distinct: false,
@@ -123,6 +132,12 @@ pub enum SettingsError {
     /// `rs-modular` needs keys of one IPv4 address.
     #[error("rs-modular needs single IPv4 addresses or prefixes as keys, not {0}")]
     OneAddress(CountBy),
+    /// Workers reach the end of an interval at different times.
+    #[error("intervals need a structure for each worker: use --state separate with --interval")]
+    SharedIntervals,
+    /// The interval is too short.
+    #[error("invalid interval of {0} ns: use 1ms or more")]
+    Interval(u64),
     /// The threshold is out of range.
     #[error("invalid threshold {0}: use a share of the total, above 0 and at most 1")]
     Threshold(f64),
@@ -147,17 +162,33 @@ pub enum SettingsError {
 }
 
 impl Settings {
+    /// Keys listed without a threshold.
+    pub const TOP: usize = 10;
+    /// The shortest interval, nanoseconds.
+    pub const LEAST_INTERVAL_NS: u64 = 1_000_000;
+
+    /// Structures of each IP version that a worker has at a time: with intervals the open one, and
+    /// those that wait to be merged.
+    pub const fn structures(&self) -> u64 {
+        if self.interval_ns.is_some() { 3 } else { 1 }
+    }
+
     /// Default memory of a structure: 1 MiB of sketch holds every heavy key of a link; every key
     /// needs more.
-    pub fn default_bytes(structure: Kind, machine_bytes: u64) -> u64 {
-        match structure {
-            Kind::Exact => (256 << 20).min(machine_bytes / 4),
+    pub fn default_bytes(&self, machine_bytes: u64) -> u64 {
+        match self.structure {
+            Kind::Exact => (256 << 20).min(machine_bytes / 4 / self.structures()),
             _ => 1 << 20,
         }
     }
 
-    /// The weight from which a key is heavy.
-    pub fn heavy_from(&self, total: u64) -> u64 {
-        ((self.threshold * total as f64).ceil() as u64).max(1)
+    /// The weight of the threshold; 1 without one.
+    pub fn least_weight(&self, total: u64) -> u64 {
+        self.threshold.map_or(1, |share| ((share * total as f64).ceil() as u64).max(1))
+    }
+
+    /// Most keys listed.
+    pub fn most(&self) -> usize {
+        self.top.unwrap_or(usize::MAX)
     }
 }

@@ -35,8 +35,16 @@ impl Settings {
         {
             return Err(SettingsError::OneAddress(self.by));
         }
-        if !(self.threshold > 0.0 && self.threshold <= 1.0) {
-            return Err(SettingsError::Threshold(self.threshold));
+        if let Some(share) = self.threshold.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
+            return Err(SettingsError::Threshold(share));
+        }
+        if let Some(ns) = self.interval_ns {
+            if self.state == State::Shared {
+                return Err(SettingsError::SharedIntervals);
+            }
+            if ns < Self::LEAST_INTERVAL_NS {
+                return Err(SettingsError::Interval(ns));
+            }
         }
         crate::with_keys!(self.by, V => {
             size::<<V as Keys>::V4>(self)?;

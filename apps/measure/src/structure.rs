@@ -121,25 +121,45 @@ impl<K: Key> Structure<K> {
         })
     }
 
-    /// Its heavy keys, heaviest first; none if it stores no keys.
-    pub(crate) fn heavy(&self, threshold: u64) -> Result<Vec<Heavy<K>>, SearchBudgetExceeded> {
-        Ok(match self {
+    /// Its keys from the threshold, heaviest first, at most `most`; none if it stores no keys. With
+    /// the error, keys may be missing.
+    pub(crate) fn heaviest(
+        &self,
+        threshold: u64,
+        most: usize,
+    ) -> (Vec<Heavy<K>>, Option<SearchBudgetExceeded>) {
+        let found = match self {
             Self::Cms(_) | Self::CmsCu(_) => Vec::new(),
-            Self::CmsKeys(sketch) => sketch.heavy(threshold),
-            Self::Sht(sketch) => sketch.heavy(threshold),
-            Self::Mv(sketch) => sketch.heavy(threshold),
-            Self::Mg(sketch) => sketch.heavy(threshold),
-            Self::Ss(sketch) => sketch.heavy(threshold),
-            Self::Exact(sketch) => sketch.heavy(threshold),
-            Self::Rs(sketch) => sketch.recover(threshold, SET_STEPS)?,
+            Self::CmsKeys(sketch) => sketch.heaviest(threshold, most),
+            Self::Sht(sketch) => sketch.heaviest(threshold, most),
+            Self::Mv(sketch) => sketch.heaviest(threshold, most),
+            Self::Mg(sketch) => sketch.heaviest(threshold, most),
+            Self::Ss(sketch) => sketch.heaviest(threshold, most),
+            Self::Exact(sketch) => sketch.heaviest(threshold, most),
+            Self::Rs(sketch) => {
+                let recover = |threshold| sketch.recover(threshold, SET_STEPS);
+                return search(recover, sketch.total(), threshold, most);
+            }
             Self::RsModular(sketch) => {
                 let own = |heavy: Heavy<[u8; 4]>| {
                     let key = K::from_bytes(&heavy.key)?;
                     Some(Heavy { key, estimate: heavy.estimate })
                 };
-                sketch.recover(threshold, MODULAR_STEPS)?.into_iter().filter_map(own).collect()
+                let recover = |threshold| sketch.recover(threshold, MODULAR_STEPS);
+                let (found, missing) = search(recover, sketch.total(), threshold, most);
+                return (found.into_iter().filter_map(own).collect(), missing);
             }
-        })
+        };
+        (found, None)
+    }
+
+    /// The weight of keys without room.
+    pub(crate) fn lost(&self) -> u64 {
+        match self {
+            Self::Sht(table) => table.lost(),
+            Self::Exact(table) => table.missed(),
+            _ => 0,
+        }
     }
 
     pub(crate) fn total(&self) -> u64 {
@@ -170,5 +190,28 @@ impl<K: Key> Structure<K> {
             Kind::Ss => Self::Ss(SpaceSaving::from_bytes(bytes)?),
             Kind::Exact => Self::Exact(Exact::from_bytes(bytes)?),
         })
+    }
+}
+
+/// Searches for the `most` heaviest keys from `least` on. A search by a low weight exceeds its
+/// budget, so the weight is halved until there are enough.
+fn search<K>(
+    recover: impl Fn(u64) -> Result<Vec<Heavy<K>>, SearchBudgetExceeded>,
+    total: u64,
+    least: u64,
+    most: usize,
+) -> (Vec<Heavy<K>>, Option<SearchBudgetExceeded>) {
+    let mut weight = if most == usize::MAX { least } else { (total / 2).max(least) };
+    let mut found = Vec::new();
+    loop {
+        match recover(weight) {
+            Err(error) => return (found, Some(error)),
+            Ok(keys) => found = keys,
+        }
+        if found.len() >= most || weight <= least {
+            found.truncate(most);
+            return (found, None);
+        }
+        weight = (weight / 2).max(least);
     }
 }

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A structure is allocated at the first packet of its IP version; after that nothing is allocated
-//! (except by structures that grow).
+//! (except by structures that grow). With intervals each has its own structures, which are handed over at the mark that
+//! ends it, and nothing is timed.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,6 +18,7 @@ use ringtap_stage::{Attachments, Mark, Outbox, Worker};
 use ringtap_wire::{Flags, PacketRecord};
 
 use crate::common::{Both, Common};
+use crate::intervals::Intervals;
 use crate::keys::{Keying, Keys, PacketKey};
 use crate::settings::{Settings, Weight};
 use crate::structure::Structure;
@@ -32,13 +34,30 @@ pub struct MeasureWorker<V: Keys> {
     now: fn() -> u64,
     keying: Keying,
     common: Option<Arc<Both<V>>>,
+    /// `None`: the whole run is one.
+    intervals: Option<Box<Intervals>>,
     found: Found<V>,
     v4: Vec<(V::V4, u64)>,
     v6: Vec<(V::V6, u64)>,
 }
 
-/// A worker's result.
-pub struct Found<V: Keys> {
+/// What a worker hands over at a mark.
+pub struct Part<V: Keys> {
+    /// Its results by interval, ascending; the run is interval 0.
+    pub(crate) shares: Vec<(u64, Share<V>)>,
+    /// The number of its interval after the mark.
+    pub(crate) current: Option<u64>,
+}
+
+/// A worker's share of an interval.
+pub(crate) enum Share<V: Keys> {
+    Found(Found<V>),
+    /// Few packets, of an interval that time passed at once: so a worker needs no memory for the structures of several.
+    Packets(Vec<PacketRecord>),
+}
+
+/// A worker's result, of an interval or of the run.
+pub(crate) struct Found<V: Keys> {
     pub(crate) common: Option<Arc<Both<V>>>,
     pub(crate) v4: Side<V::V4>,
     pub(crate) v6: Side<V::V6>,
@@ -53,6 +72,8 @@ pub(crate) struct PacketCounts {
     pub(crate) no_address: u64,
     /// IPv6 packets, in a structure without such keys.
     pub(crate) no_such_keys: u64,
+    /// Packets of another interval.
+    pub(crate) strays: u64,
     pub(crate) processing_ns: u64,
     pub(crate) delay: Latency,
 }
@@ -62,8 +83,14 @@ impl PacketCounts {
         self.measured += other.measured;
         self.no_address += other.no_address;
         self.no_such_keys += other.no_such_keys;
+        self.strays += other.strays;
         self.processing_ns += other.processing_ns;
         self.delay.merge(&other.delay);
+    }
+
+    /// All packets.
+    pub(crate) fn all(&self) -> u64 {
+        self.measured + self.no_address + self.no_such_keys
     }
 }
 
@@ -119,6 +146,7 @@ impl<V: Keys> MeasureWorker<V> {
             now,
             keying: Keying::new(settings.by),
             common,
+            intervals: settings.interval_ns.map(|ns| Box::new(Intervals::new(ns))),
             found: Found::new(),
             v4: Vec::new(),
             v6: Vec::new(),
@@ -126,7 +154,7 @@ impl<V: Keys> MeasureWorker<V> {
     }
 
     /// Makes the keys of a burst.
-    fn sort(&mut self, burst: &[PacketRecord]) {
+    fn sort<'a>(&mut self, burst: impl IntoIterator<Item = &'a PacketRecord>) {
         self.v4.clear();
         self.v6.clear();
         let (keying, octets) = (&self.keying, self.settings.weight == Weight::Octets);
@@ -148,38 +176,104 @@ impl<V: Keys> MeasureWorker<V> {
         }
         packets.measured += (self.v4.len() + self.v6.len()) as u64;
     }
+
+    /// Counts the keys.
+    fn count(&mut self) {
+        let (common, settings) = (self.common.as_deref(), &self.settings);
+        self.found.v4.count(&self.v4, settings, common.map(|both| &both.v4));
+        self.found.v6.count(&self.v6, settings, common.map(|both| &both.v6));
+    }
+
+    /// Counts them in the exact answer and the distinct keys, if requested.
+    fn check(&mut self) {
+        self.found.v4.check(&self.v4, &self.settings);
+        self.found.v6.check(&self.v6, &self.settings);
+    }
+
+    /// Counts packets without timing.
+    fn add<'a>(&mut self, packets: impl IntoIterator<Item = &'a PacketRecord>) {
+        self.sort(packets);
+        self.count();
+        self.check();
+    }
+
+    fn take(&mut self) -> Found<V> {
+        std::mem::replace(&mut self.found, Found::new())
+    }
+
+    /// The result of these packets alone.
+    pub(crate) fn count_all(settings: &Settings, packets: &[PacketRecord]) -> Found<V> {
+        let mut counter = Self::new(settings, || 0, None);
+        counter.add(packets);
+        counter.found
+    }
+
+    /// At a mark: hands over the intervals that end there.
+    fn pass(&mut self, intervals: &mut Intervals, mark: &Mark) -> Vec<(u64, Share<V>)> {
+        let now = intervals.number(mark.time_ns());
+        let (current, is_end) = (intervals.current, matches!(mark, Mark::End { .. }));
+        if current == Some(now) && !is_end {
+            return Vec::new();
+        }
+        // Before the first mark only packets without a time were counted.
+        let found = (current.is_some() || is_end).then(|| self.take());
+        let mut shares: Vec<_> = found.map(|found| (current.unwrap_or(now), Share::Found(found))).into_iter().collect();
+        for (number, packets) in intervals.waited(if is_end { u64::MAX } else { now }) {
+            if number == now && !is_end {
+                self.add(&packets);
+            } else {
+                shares.push((number, Share::Packets(packets)));
+            }
+        }
+        intervals.begin(now);
+        shares
+    }
 }
 
 impl<V: Keys> Found<V> {
     pub(crate) fn new() -> Self {
-        Self { common: None, v4: Side::new(), v6: Side::new(), packets: PacketCounts::default() }
+        let packets = PacketCounts::default();
+        Self { common: None, v4: Side::new(), v6: Side::new(), packets }
     }
 }
 
 impl<V: Keys> Worker for MeasureWorker<V> {
     type Item = PacketRecord;
     type Message = ();
-    type Partial = Option<Box<Found<V>>>;
+    type Partial = Part<V>;
 
     fn on_burst(&mut self, burst: &[PacketRecord], _: &Attachments, _outbox: &mut impl Outbox<()>) {
+        if let Some(mut intervals) = self.intervals.take() {
+            let mut strays = 0;
+            self.add(burst.iter().filter(|packet| intervals.takes(packet, &mut strays)));
+            self.found.packets.strays += strays;
+            self.intervals = Some(intervals);
+            return;
+        }
         let begin = (self.now)();
         self.sort(burst);
-        let (common, settings) = (self.common.as_deref(), &self.settings);
-        self.found.v4.count(&self.v4, settings, common.map(|both| &both.v4));
-        self.found.v6.count(&self.v6, settings, common.map(|both| &both.v6));
+        self.count();
         let end = (self.now)();
         let packets = &mut self.found.packets;
         packets.processing_ns += end.saturating_sub(begin);
         burst.iter().for_each(|packet| packets.delay.add(end.saturating_sub(packet.ts_ns)));
-        self.found.v4.check(&self.v4, settings);
-        self.found.v6.check(&self.v6, settings);
+        self.check();
     }
 
     fn on_mark(&mut self, mark: &Mark, _outbox: &mut impl Outbox<()>) -> Option<Self::Partial> {
-        let Mark::End { .. } = mark else { return Some(None) };
-        let mut found = std::mem::replace(&mut self.found, Found::new());
-        // The last owner makes it separate.
-        found.common = self.common.take();
-        Some(Some(Box::new(found)))
+        if let Some(mut intervals) = self.intervals.take() {
+            let shares = self.pass(&mut intervals, mark);
+            let current = intervals.current;
+            self.intervals = Some(intervals);
+            return Some(Part { shares, current });
+        }
+        let mut shares = Vec::new();
+        if let Mark::End { .. } = mark {
+            let mut found = self.take();
+            // The last owner makes it separate.
+            found.common = self.common.take();
+            shares.push((0, Share::Found(found)));
+        }
+        Some(Part { shares, current: None })
     }
 }

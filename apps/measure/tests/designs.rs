@@ -100,7 +100,9 @@ fn settings(structure: Kind, by: CountBy) -> Settings {
         state: State::Separate,
         by,
         weight: Weight::Packets,
-        threshold: 0.01,
+        threshold: Some(0.01),
+        top: None,
+        interval_ns: None,
         memory_bytes: 1 << 20,
         check: true,
         // A HyperLogLog depends on the order.
@@ -226,6 +228,59 @@ fn bounds_hold_for_every_structure_and_heavy_keys_are_found() {
     }
 }
 
+/// No fixed threshold hides keys: those with the largest estimates are listed, and of equal ones the first.
+#[test]
+fn the_top_keys_are_those_with_the_largest_estimates() {
+    let of = |kind, threshold, top| Settings {
+        threshold,
+        top,
+        ..settings(kind, CountBy::Source)
+    };
+    let report = |settings| measure::<AddressKeys>(Skeleton::MultiQueue, settings, 3).report();
+    let mut truth: Vec<u64> = truth(&settings(Kind::Exact, CountBy::Source)).into_values().collect();
+    truth.sort_unstable_by(|a, b| b.cmp(a));
+    let total: u64 = truth.iter().sum();
+    let all = report(of(Kind::Exact, None, None));
+    assert_eq!((all.heavy.len(), all.heavy_from), (truth.len(), 1));
+    for top in [0, 1, 7, 400, 100_000] {
+        let report = report(of(Kind::Exact, None, Some(top)));
+        let expected: Vec<_> = truth.iter().take(top).copied().collect();
+        let found: Vec<_> = report.heavy.iter().map(|row| row.estimate).collect();
+        assert_eq!(found, expected);
+        assert_eq!(report.heavy, all.heavy[..found.len()], "longer lists begin with shorter ones");
+        let last = expected.last().copied().filter(|_| expected.len() == top);
+        assert_eq!(report.heavy_from, last.unwrap_or(1));
+        assert_eq!((report.top, report.accuracy.unwrap().f1), (Some(top), 1.0));
+    }
+    // Both limits hold.
+    let least = (0.01 * total as f64).ceil() as u64;
+    let heavy = truth.iter().filter(|count| **count >= least).count();
+    assert_eq!(report(of(Kind::Exact, Some(0.01), Some(heavy + 5))).heavy.len(), heavy);
+    assert_eq!(report(of(Kind::Exact, Some(0.01), Some(heavy + 5))).heavy_from, least);
+    assert_eq!(report(of(Kind::Exact, Some(0.01), Some(heavy - 1))).heavy.len(), heavy - 1);
+    for kind in Kind::ALL {
+        let report = report(of(kind, None, Some(7)));
+        let accuracy = report.accuracy.unwrap();
+        assert_eq!((report.heavy.len(), accuracy.heavy), (7, 7), "{kind}: {report:?}");
+        assert!(accuracy.f1 > 0.85 && report.search.is_none(), "{kind}: {accuracy:?}");
+        assert!(report.heavy.is_sorted_by(|a, b| a.estimate >= b.estimate), "{kind}");
+        assert_eq!(report.heavy_from, report.heavy[6].estimate, "{kind}");
+    }
+}
+
+#[test]
+fn keys_without_room_in_a_table_are_counted() {
+    for kind in [Kind::Exact, Kind::Sht] {
+        let settings = Settings { memory_bytes: 1024, ..settings(kind, CountBy::FiveTuple) };
+        let report = measure::<TupleKeys>(Skeleton::Reference, settings, 1).report();
+        assert!(report.lost > 0, "{kind}: {report:?}");
+        let settings = Settings { threshold: None, ..settings };
+        let all = measure::<TupleKeys>(Skeleton::Reference, settings, 1).report();
+        let stored: u64 = all.heavy.iter().map(|row| row.lower).sum();
+        assert_eq!(stored + all.lost, all.total, "{kind}");
+    }
+}
+
 #[test]
 fn images_of_machines_merge_and_damaged_ones_are_refused() {
     let settings = Settings { distinct: true, ..settings(Kind::Mg, CountBy::Source) };
@@ -236,6 +291,11 @@ fn images_of_machines_merge_and_damaged_ones_are_refused() {
         measure::<AddressKeys>(Skeleton::Reference, Settings { distinct: false, ..settings }, 1);
     let again = Image::read(&plain.to_bytes()).unwrap().findings::<AddressKeys>().unwrap();
     assert!(again.to_bytes() == plain.to_bytes());
+    let of_top = Image::read(&image).unwrap().listing(None, Some(3));
+    let of_top = of_top.findings::<AddressKeys>().unwrap();
+    assert_eq!((of_top.report().heavy.len(), of_top.report().top), (3, Some(3)));
+    let again = Image::read(&of_top.to_bytes()).unwrap().findings::<AddressKeys>().unwrap();
+    assert_eq!(again.report().heavy, of_top.report().heavy);
     let mut twice = read();
     twice.merge(read()).unwrap();
     assert_eq!(twice.total(), 2 * whole.total());
@@ -292,8 +352,13 @@ fn invalid_settings_are_errors() {
     };
     assert!(error(|s| s.state = State::Shared).contains("use cms, sht or rs"));
     assert!(error(|s| s.structure = Kind::RsModular).contains("single IPv4 addresses"));
-    assert!(error(|s| s.threshold = 0.0).contains("above 0"));
-    assert!(error(|s| s.threshold = f64::NAN).contains("above 0"));
+    assert!(error(|s| s.threshold = Some(0.0)).contains("above 0"));
+    assert!(error(|s| s.threshold = Some(f64::NAN)).contains("above 0"));
+    assert!(error(|s| s.interval_ns = Some(999_999)).contains("use 1ms or more"));
+    assert!(
+        error(|s| (s.structure, s.state, s.interval_ns) = (Kind::Cms, State::Shared, Some(1 << 30)))
+            .contains("use --state separate")
+    );
     assert!(error(|s| s.memory_bytes = 7).contains("invalid memory 7 for mg: use at least"));
     assert!(error(|s| (s.structure, s.memory_bytes) = (Kind::Cms, u64::MAX)).contains("use less"));
     for kind in Kind::ALL {

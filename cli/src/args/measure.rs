@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 use ringtap_measure::run::Design;
 use ringtap_measure::{CountBy, Kind, State, Weight};
+use ringtap_monitor::TOP_MOST;
 
-use super::{Capture, Form, Inputs, Threads};
+use super::{Capture, Inputs, Threads};
 use crate::units;
 
 /// The most workers of any design.
@@ -54,20 +55,30 @@ pub(crate) struct MeasureArgs {
     )]
     pub(crate) capture: Capture,
 
-    /// Count by this key: five-tuple, source, destination, pair, prefix:N (of the source) or
-    /// destination-prefix:N [default: five-tuple]
+    /// Count by this key: five-tuple, source (src), destination (dst), pair, prefix:N (of the
+    /// source) or destination-prefix:N [default: five-tuple]
     #[arg(long, value_name = "KEY", help_heading = "Measurement")]
     pub(crate) key: Option<CountBy>,
     /// Weight of a packet: packets (1) or octets (of its IP packet) [default: packets]
     #[arg(long, value_name = "WEIGHT", help_heading = "Measurement")]
     pub(crate) weight: Option<Weight>,
-    /// Report keys with at least this share of the total as heavy [default: 0.0001]
+    /// List this many keys, those with the largest estimates [default: 10; all of them with
+    /// --threshold]
+    #[arg(long, value_name = "N", value_parser = units::number_in(0..=TOP_MOST), help_heading = "Measurement")]
+    pub(crate) top: Option<usize>,
+    /// List only keys with at least this share of the total [default: any key of the --top]
     #[arg(long, value_name = "SHARE", value_parser = units::share, help_heading = "Measurement")]
     pub(crate) threshold: Option<f64>,
+    /// Measure each interval of this length in packet time by itself, and print it when it ends; the
+    /// first begins at a multiple of the length since 1970 [default: the whole run]
+    #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns,
+        conflicts_with_all = ["profile", "rate", "packets", "advise", "write"], help_heading = "Measurement")]
+    pub(crate) interval: Option<u64>,
     /// Use this structure (see below) [default: mg]
     #[arg(long, value_name = "NAME", help_heading = "Measurement")]
     pub(crate) structure: Option<Kind>,
-    /// Memory of one structure, for each IP version [default: 1M; for exact 256M]
+    /// Memory of one structure, for each IP version and worker; with --interval there are up to
+    /// three [default: 1M; for exact 256M]
     #[arg(long, value_name = "SIZE", value_parser = units::positive_bytes, help_heading = "Measurement")]
     pub(crate) memory: Option<u64>,
     /// Also compute the exact answer, and report the structure's error
@@ -98,7 +109,8 @@ pub(crate) struct MeasureArgs {
     #[arg(long, conflicts_with_all = ["check", "write", "dry_run", "rate"], help_heading = "Design")]
     pub(crate) advise: bool,
 
-    /// Print the report as text or json
+    /// Print the report as text, json or csv (the keys); with --interval json is a line and csv are
+    /// rows for each interval
     #[arg(
         long,
         value_name = "FORMAT",
@@ -106,7 +118,7 @@ pub(crate) struct MeasureArgs {
         hide_possible_values = true,
         help_heading = "Output"
     )]
-    pub(crate) report: Form,
+    pub(crate) report: MeasureForm,
     /// Write the measurement: sketch:PATH for 'ringtap merge'; for Apache DataSketches, apache:PATH
     /// (frequent items; needs mg) and hll:PATH (distinct keys)
     #[arg(long, value_name = "FORMAT:PATH", help_heading = "Output")]
@@ -118,6 +130,17 @@ pub(crate) struct MeasureArgs {
     /// Exit with 3 if packets were dropped
     #[arg(long, help_heading = "Output")]
     pub(crate) fail_on_drop: bool,
+}
+
+/// How a measurement is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MeasureForm {
+    /// For people.
+    Text,
+    /// For programs: a document, or a line for each interval.
+    Json,
+    /// The keys alone.
+    Csv,
 }
 
 /// An output of a measurement, `FORMAT:PATH`.

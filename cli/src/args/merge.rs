@@ -29,6 +29,10 @@ pub(crate) struct MergeArgs {
     /// The report on stdout: text, json or html [default: text; none with --state]
     #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
     pub(crate) report: Option<ReportForm>,
+    /// Show this many rows in each list, or list this many keys [default: 10; of measurements as the
+    /// first file]
+    #[arg(long, value_name = "N", value_parser = units::number_in(0..=TOP_MOST))]
+    pub(crate) top: Option<usize>,
 
     /// Write the merged state to this file
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, help_heading = "States")]
@@ -42,9 +46,6 @@ pub(crate) struct MergeArgs {
     /// Report a source as a UDP scanner above this number of failed attempts, less the answered ones [default: 20]
     #[arg(long, value_name = "N", value_parser = units::number_in(0..=u32::MAX), help_heading = "States")]
     pub(crate) udp_scan_threshold: Option<u32>,
-    /// Show this many rows in each list [default: 10]
-    #[arg(long, value_name = "N", value_parser = units::number_in(0..=TOP_MOST), help_heading = "States")]
-    pub(crate) top: Option<usize>,
     /// Label applications by the names in this file, the same as when the states were made
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "States")]
     pub(crate) names: Option<PathBuf>,
@@ -52,7 +53,8 @@ pub(crate) struct MergeArgs {
     #[arg(long, value_name = "SIZE", value_parser = units::positive_bytes, help_heading = "States")]
     pub(crate) memory: Option<u64>,
 
-    /// Report keys with at least this share of the total as heavy [default: that of the first file]
+    /// List only keys with at least this share of the total, all of them without --top [default: as
+    /// the first file]
     #[arg(long, value_name = "SHARE", value_parser = units::share, help_heading = "Measurements")]
     pub(crate) threshold: Option<f64>,
     /// Write the merged measurement, in the forms of 'ringtap measure --write'

@@ -33,7 +33,7 @@ pub(crate) use filter::{CtlAction, CtlArgs, FilterAction, FilterArgs, Sending, T
 pub(crate) use generate::{GenerateArgs, SendMethod};
 pub(crate) use given::Given;
 pub(crate) use inputs::Inputs;
-pub(crate) use measure::{MeasureArgs, SketchFile, SketchForm};
+pub(crate) use measure::{MeasureArgs, MeasureForm, SketchFile, SketchForm};
 pub(crate) use merge::MergeArgs;
 pub(crate) use query::{QueryArgs, Rows};
 pub(crate) use ringtap_terminal::{Form, Output, ReportForm};

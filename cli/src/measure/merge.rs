@@ -32,8 +32,9 @@ pub(crate) fn run(args: &MergeArgs, watch: &'static Watch) -> anyhow::Result<Exi
     let claimed = write::claim(&args.write, existing)?;
     let mut images =
         args.files.iter().map(|path| read(path, watch)).collect::<anyhow::Result<Vec<_>>>()?;
-    if let Some(threshold) = args.threshold {
-        images = images.into_iter().map(|image| image.with_threshold(threshold)).collect();
+    if args.threshold.is_some() || args.top.is_some() {
+        let listing = |image: Image| image.listing(args.threshold, args.top);
+        images = images.into_iter().map(listing).collect();
     }
     let merged = merge(&images).context("merging")?;
     console::print_plain(&match args.report.unwrap_or(ReportForm::Text) {

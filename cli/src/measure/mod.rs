@@ -1,5 +1,7 @@
 //! `ringtap measure` and `ringtap merge`: read flags, make a plan, run it and print the report.
 
+mod csv;
+mod intervals;
 mod merge;
 mod text;
 mod write;
@@ -12,14 +14,14 @@ use anyhow::Context;
 use ringtap_engine::{INTERRUPTED, Machine, Plan, Watch};
 use ringtap_io::capture::{Notice, Severity};
 use ringtap_io::live::required_queues;
-use ringtap_measure::Settings;
+use ringtap_measure::{OnInterval, Settings};
 use ringtap_measure::run::{
     self as measuring, Design, Fixed, MeasureOutcome, Options, Sample, SampleBuilder, advise,
     run_files, run_interface, run_sample,
 };
 use ringtap_traffic::{Generator, Profile};
 
-use crate::args::{Capture, Form, MeasureArgs};
+use crate::args::{Capture, MeasureArgs, MeasureForm};
 use crate::{exit, generate, live, signals, source};
 use ringtap_program::atomic_file::Existing;
 use ringtap_program::json::json;
@@ -29,12 +31,15 @@ use ringtap_program::{privileges, sandbox};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, note, print_message};
 
+use intervals::Printer;
+
 pub(crate) use merge::run as merge;
 
 static WATCH: Watch = Watch::new();
 
 pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
     live::only("-i", &args.interface, "measure reads one interface")?;
+    check_form(args)?;
     let (run_options, machine) = (run_options(args)?, Machine::this());
     let options = measure_options(args, &machine);
     let plan = measuring::plan(run_options.clone(), options, &machine).map_err(Usage::of)?;
@@ -51,8 +56,8 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
     roles.reads("--profile", profile).check(existing)?;
     if args.threads.dry_run {
         let plan = match args.report {
-            Form::Text => text::plan(&plan),
-            Form::Json => json(&plan)?,
+            MeasureForm::Json => json(&plan)?,
+            _ => text::plan(&plan),
         };
         return console::print_plain(&plan).map(|()| ExitCode::SUCCESS);
     }
@@ -72,25 +77,60 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
             let advice = advice(args, &run_options, &options, &machine);
             return signals::or_interrupted(WATCH.stopped(), advice);
         }
-        let outcome = measure(args, &plan)?;
-        print_notices(&outcome.run.notices);
-        if outcome.run.interrupted {
-            print_message("warning", INTERRUPTED);
+        let printer = Printer::begin(args, &plan)?;
+        let outcome = measure(args, &plan, printer.as_ref().map(Printer::on_interval))?;
+        if printer.as_ref().is_some_and(Printer::is_closed) {
+            return Ok(ExitCode::SUCCESS);
         }
-        if let Some(failure) = &outcome.run.failure {
-            print_message("error", failure);
+        print_messages(&outcome);
+        match printer {
+            Some(printer) => printer.end(&outcome)?,
+            None => console::print_plain(&match args.report {
+                MeasureForm::Text => text::report(&outcome),
+                MeasureForm::Json => outcome.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
+                MeasureForm::Csv => {
+                    intervals::warn_lost(&outcome.merged.report);
+                    intervals::warn_dropped(&outcome);
+                    csv::header(false) + &csv::rows(None, &outcome.merged.report)
+                }
+            })?,
         }
-        console::print_plain(&match args.report {
-            Form::Text => text::report(&outcome),
-            Form::Json => outcome.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
-        })?;
         write::write(&args.write, claimed, &outcome.merged)?;
         Ok(exit_code(args, &outcome))
     })
     .context("handling signals")?
 }
 
-fn measure(args: &MeasureArgs, plan: &Plan<Options>) -> anyhow::Result<MeasureOutcome> {
+/// Refuses flags whose results a CSV file does not have.
+fn check_form(args: &MeasureArgs) -> anyhow::Result<()> {
+    let without = [
+        ("--check", args.check),
+        ("--distinct", args.distinct),
+        ("--advise", args.advise),
+        ("--dry-run", args.threads.dry_run),
+    ];
+    let found = without.into_iter().find(|(_, given)| *given && args.report == MeasureForm::Csv);
+    found.map_or(Ok(()), |(flag, _)| {
+        Err(Usage::of(format!("{flag} cannot be used with --report csv, which has keys only: use text or json")))
+    })
+}
+
+/// Prints diagnostics of a finished run.
+fn print_messages(outcome: &MeasureOutcome) {
+    print_notices(&outcome.run.notices);
+    if outcome.run.interrupted {
+        print_message("warning", INTERRUPTED);
+    }
+    if let Some(failure) = &outcome.run.failure {
+        print_message("error", failure);
+    }
+}
+
+fn measure(
+    args: &MeasureArgs,
+    plan: &Plan<Options>,
+    on_interval: Option<OnInterval>,
+) -> anyhow::Result<MeasureOutcome> {
     if let Some(interface) = args.interface.first() {
         let options = ringtap_io::live::Options {
             queues: Some(plan.arrangement.queues as u16),
@@ -104,10 +144,11 @@ fn measure(args: &MeasureArgs, plan: &Plan<Options>) -> anyhow::Result<MeasureOu
             privileges::drop_capabilities(CapabilitySet::empty(), [], outputs)?;
         }
         live::announce(&receivers);
-        return Ok(run_interface(plan, receivers, &WATCH)?);
+        return Ok(run_interface(plan, receivers, &WATCH, on_interval)?);
     }
     if args.profile.is_none() && args.rate.is_none() {
-        return Ok(run_files(plan, source::files(&args.inputs.read, &WATCH)?, &WATCH)?);
+        let files = source::files(&args.inputs.read, &WATCH)?;
+        return Ok(run_files(plan, files, &WATCH, on_interval)?);
     }
     let mut sample = sample(args, plan.options.seed)?;
     let packets = args.packets.unwrap_or(sample.len());
@@ -138,8 +179,8 @@ fn advice(
     };
     let advice = advise(run_options, options, fixed, machine, &sample, &WATCH)?;
     console::print_plain(&match args.report {
-        Form::Text => text::advice(&advice, sample.len()),
-        Form::Json => json(&advice)?,
+        MeasureForm::Json => json(&advice)?,
+        _ => text::advice(&advice, sample.len()),
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -158,17 +199,22 @@ fn sample(args: &MeasureArgs, seed: u64) -> anyhow::Result<Sample> {
                 break;
             }
         }
-        return Ok(sample.finish());
+        return Ok(noted(sample.finish()));
     }
     let run_options = ringtap_engine::Options { seed, ..ringtap_engine::Options::default() };
     let settings = Settings::default();
     let options = Options { design: Design::Sequential, rate: None, settings };
     let alone = measuring::plan(run_options, options, &Machine::this()).map_err(Usage::of)?;
     let sample = Sample::read(&alone, source::files(&args.inputs.read, &WATCH)?, &WATCH);
+    Ok(noted(sample))
+}
+
+/// The sample; prints whether it is cut.
+fn noted(sample: Sample) -> Sample {
     if sample.cut {
         note(&format!("the sample is the first {} packets", sample.len()));
     }
-    Ok(sample)
+    sample
 }
 
 /// Prints the notices of the input.
@@ -223,20 +269,21 @@ fn run_options(args: &MeasureArgs) -> anyhow::Result<ringtap_engine::Options> {
 fn measure_options(args: &MeasureArgs, machine: &Machine) -> Options {
     let defaults = Settings::default();
     let structure = args.structure.unwrap_or(defaults.structure);
-    let default_bytes = Settings::default_bytes(structure, machine.memory_bytes);
+    let settings = Settings { structure, interval_ns: args.interval, ..defaults };
+    let default_bytes = settings.default_bytes(machine.memory_bytes);
     Options {
         design: args.design.unwrap_or(Design::Rss),
         rate: args.rate,
         settings: Settings {
-            structure,
             state: args.state.unwrap_or(defaults.state),
             by: args.key.unwrap_or(defaults.by),
             weight: args.weight.unwrap_or(defaults.weight),
-            threshold: args.threshold.unwrap_or(defaults.threshold),
+            threshold: args.threshold,
+            top: args.top.or(defaults.top.filter(|_| args.threshold.is_none())),
             memory_bytes: args.memory.unwrap_or(default_bytes),
             check: args.check,
             distinct: args.distinct || write::needs_distinct(&args.write),
-            seed: defaults.seed,
+            ..settings
         },
     }
 }

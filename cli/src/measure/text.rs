@@ -1,7 +1,7 @@
 //! Plan, report and recommendation of `ringtap measure` as text.
 
 use ringtap_engine::{INTERRUPTED, Plan};
-use ringtap_measure::Report as MeasureReport;
+use ringtap_measure::{Interval, Report as MeasureReport};
 use ringtap_measure::report::KeysFrom;
 use ringtap_measure::run::{Advice, MeasureOutcome, Merged, Options, Tried};
 
@@ -10,7 +10,7 @@ use ringtap_terminal::table::{Lean, Table};
 
 use Lean::{Left, Right};
 
-/// Most heavy keys in the text; JSON has all.
+/// Most heavy keys in the text without a number of them.
 const ROWS: usize = 20;
 
 /// The plan.
@@ -19,13 +19,14 @@ pub(super) fn plan(plan: &Plan<Options>) -> String {
     let Options { design, settings, rate } = app;
     let mut text = format!("measure {}\n", options.source.join(", "));
     text += &format!(
-        "  {design}, {}, {} of {}; {} by {}, heavy from {} of all\n",
+        "  {design}, {}, {} of {}; {} by {}, {}{}\n",
         settings.state,
         settings.structure,
         bytes(settings.memory_bytes),
         settings.weight,
         settings.by,
-        settings.threshold
+        listed(settings.threshold, settings.top),
+        settings.interval_ns.map_or_else(String::new, |ns| format!(", every {} s", ns as f64 / 1e9))
     );
     text += &format!("  {}: {}", arrangement.skeleton, crate::text::seats(plan));
     text += &format!("; ring {} {}/{}", options.ring, options.ring_capacity, options.ring_batch);
@@ -35,13 +36,30 @@ pub(super) fn plan(plan: &Plan<Options>) -> String {
     text + &format!("; seed {}\n", options.seed)
 }
 
+/// The keys that are listed.
+fn listed(threshold: Option<f64>, top: Option<usize>) -> String {
+    let top = top.map(|top| format!("top {}", count(top as u64)));
+    let share = threshold.map(|share| format!("from {share} of all"));
+    [top, share].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
 /// The report.
 pub(super) fn report(outcome: &MeasureOutcome) -> String {
+    let answer = answer(&outcome.merged.report);
+    format!("{}\n{}{answer}", plan(&outcome.plan), run(outcome))
+}
+
+/// A finished interval.
+pub(super) fn interval(interval: &Interval) -> String {
+    format!("\n{} to {}\n{}", interval.start, interval.end, answer(&interval.report))
+}
+
+/// The packets of a run, and its speed.
+pub(super) fn run(outcome: &MeasureOutcome) -> String {
     let report = &outcome.merged.report;
-    let mut text = plan(&outcome.plan);
     let performance = &outcome.run.performance;
-    text += &format!(
-        "\n{} received, {} dropped ({:.4}), {} packets/s\n",
+    let mut text = format!(
+        "{} received, {} dropped ({:.4}), {} packets/s\n",
         of(outcome.run.received, "packet"),
         count(outcome.run.ledger.dropped().values().sum()),
         outcome.packet_drop_rate(),
@@ -61,7 +79,7 @@ pub(super) fn report(outcome: &MeasureOutcome) -> String {
             count(delay.p999)
         );
     }
-    text + &answer(report)
+    text
 }
 
 /// A merged measurement.
@@ -79,6 +97,12 @@ fn answer(report: &MeasureReport) -> String {
     );
     for (reason, packets) in &report.not_measured {
         text += &format!("not measured: {} ({reason})\n", count(*packets));
+    }
+    if report.strays > 0 {
+        text += &format!("of another interval: {}\n", of(report.strays, "packet"));
+    }
+    if report.lost > 0 {
+        text += &format!("without room in the table: weight {}\n", count(report.lost));
     }
     if let Some(distinct) = report.distinct {
         let [value, lower, upper] = [distinct.value, distinct.lower, distinct.upper].map(count);
@@ -112,19 +136,19 @@ fn heavy(report: &MeasureReport) -> String {
     if let Some(search) = &report.search {
         text += &format!("Some keys are missing: {search}.\n");
     }
-    text += &format!(
-        "\nHeavy keys: {}, of {} or more\n",
-        count(report.heavy.len() as u64),
-        count(report.heavy_from)
-    );
+    let (keys, from) = (count(report.heavy.len() as u64), count(report.heavy_from));
+    let listed = listed(report.threshold, report.top);
+    text += &format!("\nHeavy keys: {keys} of {from} or more, {listed}\n");
     let mut table = Table::new(&[Left, Right, Right, Right]);
     table.row(["key", "estimate", "at least", "at most"]);
-    for row in report.heavy.iter().take(ROWS) {
+    let shown = report.top.unwrap_or(ROWS);
+    for row in report.heavy.iter().take(shown) {
         table.row([row.key.clone(), count(row.estimate), count(row.lower), count(row.upper)]);
     }
     table.lines().for_each(|line| text += &(line + "\n"));
-    if report.heavy.len() > ROWS {
-        text += &format!("  … and {} more (--report json has all)\n", report.heavy.len() - ROWS);
+    if report.heavy.len() > shown {
+        let more = report.heavy.len() - shown;
+        text += &format!("  … and {more} more (--top {} shows all)\n", report.heavy.len());
     }
     text
 }

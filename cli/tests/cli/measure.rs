@@ -23,7 +23,7 @@ fn measured_of(file: &Path, flags: &str) -> Value {
 
 #[test]
 fn every_design_runs_and_its_residual_is_zero() {
-    let exact = measured("--structure exact --design sequential --threshold 0.01");
+    let exact = measured("--structure exact --design sequential");
     for design in ["sync", "async", "rss"] {
         for state in ["separate", "shared"] {
             for structure in ["cms", "sht", "rs"] {
@@ -62,8 +62,9 @@ fn heavy_keys_equal_the_top_talkers_of_the_monitor() {
     let monitor: Value = serde_json::from_str(&report).unwrap();
     let talkers = monitor["talkers"]["by_octets"]["source"].as_array().unwrap();
     for structure in ["mg", "mv", "cms-keys", "exact"] {
-        let report =
-            measured(&format!("--key source --weight octets --structure {structure} -w 2"));
+        let flags = format!("--key source --weight octets --structure {structure} -w 2 --top 5");
+        let report = measured(&flags);
+        assert_eq!(report["heavy"].as_array().unwrap().len(), 5);
         let (found, ip) = (report["heavy"].as_array().unwrap(), &monitor["octets"]["ip"]);
         assert_eq!(&report["total"], ip, "{structure}");
         let octets = |row: &Value| row["octets"].as_u64().unwrap();
@@ -92,6 +93,16 @@ fn two_measurements_merge_into_one() {
     {
         assert_eq!(row["key"], half["key"]);
         assert_eq!(row["estimate"].as_u64(), half["estimate"].as_u64().map(|count| 2 * count));
+    }
+    // Without a choice the keys are those of the first file.
+    assert_eq!((&both["top"], both["heavy"].as_array().unwrap().len()), (&10.into(), 10));
+    for (flags, listed) in [("--top 3", 3), ("--threshold 0.3", 2), ("--threshold 0.3 --top 1", 1)] {
+        let mut command = ringtap();
+        command.args(["merge", "--report", "json"]).args(flags.split(' '));
+        let (text, errors, code) = output_of(command.args([path("a"), path("b")]));
+        assert_eq!(code, 0, "{errors}");
+        let report: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(report["heavy"].as_array().unwrap().len(), listed, "{flags}: {report}");
     }
     // A merged measurement can be merged again. A measurement by another key, a capture and a
     // missing file are errors.
@@ -187,6 +198,18 @@ fn invalid_flags_are_usage_errors() {
         ("--structure cms --write apache:x", "use --structure mg"),
         ("--write x", "sketch:PATH"),
         ("--design fast", ": use sync, async, rss"),
+        ("--top -1", "--top"),
+        ("--top 100001", "use 0 to 100000"),
+        ("--interval 0", "--interval"),
+        ("--interval 5x", "use 30, 30s, 500ms or 1h30m"),
+        ("--interval 60s --rate 9", "cannot be used with"),
+        ("--interval 60s --packets 9", "cannot be used with"),
+        ("--interval 60s --write sketch:x", "cannot be used with"),
+        ("--interval 60s --structure cms --state shared", "--state separate"),
+        ("--interval 60s --structure exact --memory 40G", "use less --memory"),
+        ("--report html", "possible values: text, json, csv"),
+        ("--report csv --check", "use text or json"),
+        ("--report csv --distinct", "use text or json"),
     ] {
         let mut command = ringtap();
         command.args(["measure", "-r"]).arg(office()).args(flags.split_whitespace());
@@ -206,6 +229,123 @@ fn advise_recommends_one_of_the_designs_tried() {
         report["recommended"].as_u64().unwrap() < 6
             && !report["reasons"].as_array().unwrap().is_empty()
     );
+}
+
+/// With so little memory sht lacks most keys, though it has the heaviest.
+#[test]
+fn sht_is_not_advised_where_it_lacks_keys() {
+    let flags = "--advise --design rss --state separate -w 1 --memory 4K";
+    let report = measured(flags);
+    let tried = report["tried"].as_array().unwrap();
+    let sht = tried.iter().find(|one| one["structure"] == "sht").unwrap();
+    assert!(sht["listed"].as_f64().unwrap() < 0.5, "{sht}");
+    let recommended = &tried[report["recommended"].as_u64().unwrap() as usize];
+    assert_ne!(recommended["structure"], "sht", "{report}");
+}
+
+/// Runs `measure -r office.pcap` with `flags` and returns stdout.
+fn printed(flags: &str) -> String {
+    let mut command = ringtap();
+    command.args(["measure", "--seed", "5", "-r"]).arg(office()).args(flags.split_whitespace());
+    let (out, errors, code) = output_of(&mut command);
+    assert_eq!((code, errors.as_str()), (0, ""), "{flags}");
+    out
+}
+
+#[test]
+fn intervals_are_lines_of_json_with_the_numbers_of_the_monitor() {
+    let mut command = ringtap();
+    command.args(["monitor", "--report", "json", "--interval", "60s", "-r"]).arg(office());
+    let monitor: Value = serde_json::from_str(&output_of(&mut command).0).unwrap();
+    let rows = monitor["intervals"].as_array().unwrap();
+    assert!(rows.len() > 5, "{}", rows.len());
+    let key = "--key src --weight octets --top 3 --interval 60s";
+    let mut reports = Vec::new();
+    for design in ["sequential", "sync -w 3", "async -w 2", "rss -w 4"] {
+        let flags = format!("{key} --report json --structure exact --design {design}");
+        let lines: Vec<Value> = printed(&flags)
+            .lines()
+            .map(|line| {
+                let mut line: Value = serde_json::from_str(line).unwrap();
+                line.as_object_mut().unwrap().remove("memory_bytes").unwrap();
+                line
+            })
+            .collect();
+        assert_eq!(lines.len(), rows.len(), "{design}");
+        for (line, row) in lines.iter().zip(rows) {
+            assert_eq!([&line["start"], &line["end"]], [&row["start"], &row["end"]]);
+            assert_eq!(line["total"], row["octets"]["ip"], "{line}, {row}");
+            let heavy = line["heavy"].as_array().unwrap();
+            assert!((1..=3).contains(&heavy.len()), "{line}");
+            assert!(heavy.iter().all(|key| key["lower"] == key["upper"]), "{line}");
+        }
+        reports.push(lines);
+    }
+    assert!(reports.iter().all(|lines| *lines == reports[0]));
+}
+
+#[test]
+fn csv_has_a_row_for_each_key_and_interval() {
+    let flags = "--key source --top 4 --interval 60s --structure exact --report";
+    let json = printed(&format!("{flags} json"));
+    let mut expected = String::from("start,end,key,estimate,lower,upper,total\n");
+    for line in json.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        for row in line["heavy"].as_array().unwrap() {
+            let numbers = [&row["estimate"], &row["lower"], &row["upper"], &line["total"]];
+            let numbers = numbers.map(ToString::to_string).join(",");
+            let [start, end] = [&line["start"], &line["end"]].map(text);
+            expected += &format!("{start},{end},{},{numbers}\n", text(&row["key"]));
+        }
+    }
+    assert_eq!(printed(&format!("{flags} csv")), expected);
+    // The whole run has no times.
+    let whole = printed("--key five-tuple --top 2 --report csv");
+    let lines: Vec<_> = whole.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (3, "key,estimate,lower,upper,total"), "{whole}");
+    assert!(lines.iter().all(|line| line.split(',').count() == 5), "{whole}");
+    // A table that is too small is a warning.
+    let mut command = ringtap();
+    command.args(["measure", "--structure", "exact", "--memory", "1K", "--report", "csv"]);
+    let (_, errors, code) = output_of(command.arg("-r").arg(office()));
+    assert!(code == 0 && errors.contains("raise --memory"), "{errors}");
+}
+
+#[test]
+fn the_text_says_which_keys_are_listed() {
+    for (flags, words) in [
+        ("", "Heavy keys: 10 of"),
+        ("--top 12", "or more, top 12\n"),
+        ("--threshold 0.01", "or more, from 0.01 of all\n"),
+        ("--top 2 --threshold 0.01", "or more, top 2 from 0.01 of all\n"),
+        ("--threshold 0.0001", "shows all)"),
+        ("--top 0", "Heavy keys: 0 of 1 or more, top 0\n"),
+    ] {
+        let text = printed(flags);
+        assert!(text.contains(words), "{flags}: {text}");
+    }
+    let rows = |text: &str| text.lines().filter(|line| line.contains(" > ")).count();
+    assert_eq!(rows(&printed("--top 30")), 30);
+    let text = printed("--interval 60s --top 2");
+    assert!(text.contains("packets by five-tuple, top 2, every 60 s\n"), "{text}");
+    let intervals = text.matches("Heavy keys: 2 of").count();
+    assert!(intervals > 5 && text.matches(":00.000000000Z to ").count() == intervals, "{text}");
+    assert!(text.trim_end().lines().last().unwrap().contains("8,192 packets received"), "{text}");
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_run_and_a_full_disk_is_an_error() {
+    let run = |to: &str| {
+        let script = format!("\"$0\" measure -r \"$1\" --interval 10ms --top 1000 --report json {to}");
+        let mut command = assert_cmd::Command::new("bash");
+        command.args(["-o", "pipefail", "-c", &script, env!("CARGO_BIN_EXE_ringtap")]);
+        output_of(command.arg(office()))
+    };
+    let (out, errors, code) = run("| head -n 1");
+    assert_eq!((out.lines().count(), errors.as_str(), code), (1, "", 0));
+    let (_, errors, code) = run("> /dev/full");
+    assert!(code == 1 && errors.contains("writing to stdout: No space left"), "{errors}");
 }
 
 #[test]

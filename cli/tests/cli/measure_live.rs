@@ -1,5 +1,7 @@
 //! Tests of `measure -i` over a veth pair.
 
+use std::io::{BufRead, BufReader};
+
 use ringtap_io::live::{Method, SendOptions};
 use serde_json::Value;
 
@@ -50,5 +52,36 @@ fn every_design_counts_all_packets_of_an_interface() {
             // The delay since the kernel's time stamp is above zero and below the duration.
             assert!(delay > 0.0 && delay < 30e9, "{delay}");
         }
+    }
+}
+
+/// An interval is printed while the run goes on.
+#[test]
+fn intervals_of_an_interface_are_printed_at_their_end() {
+    for threads in [&["--design", "sequential"][..], &["--queues", "2"]] {
+        let Some(net) = Net::new(2) else { return };
+        let flags = ["measure", "-i", "right", "--interval", "1s", "--report", "json", "--top", "7"];
+        let flags = [&flags[..], &["--structure", "exact"], threads].concat();
+        let mut measuring = Background::start(net.ringtap(Right, &flags), "listening: ");
+        let mut lines = BufReader::new(measuring.child.stdout.take().unwrap()).lines();
+        let options = SendOptions { method: Method::Packet, ..SendOptions::default() };
+        let mut sender = net.sender(&options);
+        let (mut packets, mut intervals) = (0, Vec::new());
+        let mut count = |line: String| {
+            let line: Value = serde_json::from_str(&line).unwrap();
+            packets += line["measured"].as_u64().unwrap();
+            assert_eq!(line["dropped_so_far"], 0);
+            assert!(line["heavy"].as_array().unwrap().len() <= 7);
+            intervals.push(line["start"].as_str().unwrap().to_owned());
+        };
+        for _ in 0..2 {
+            send_all(&mut sender, &datagrams(50));
+            count(lines.next().unwrap().unwrap());
+        }
+        measuring.interrupt();
+        lines.for_each(|line| count(line.unwrap()));
+        let (_, errors, code) = measuring.end();
+        assert_eq!((code, packets), (0, 100), "{errors}");
+        assert!(intervals.is_sorted_by(|a, b| a < b), "{intervals:?}");
     }
 }

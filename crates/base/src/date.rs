@@ -1,5 +1,20 @@
-//! Days as calendar dates. The year begins in March here, so a leap day is the last of its year and
+//! Days as calendar dates, and times as text. The year begins in March here, so a leap day is the last of its year and
 //! month lengths follow one formula.
+
+use std::fmt;
+
+/// Nanoseconds since 1970, printed in the form of RFC 3339: `2026-11-27T10:00:00.000000000Z`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rfc3339(pub u64);
+
+impl fmt::Display for Rfc3339 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seconds, ns) = (self.0 / 1_000_000_000, self.0 % 1_000_000_000);
+        let (year, month, day) = civil(seconds / 86_400);
+        let [hour, minute, second] = [seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60];
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ns:09}Z")
+    }
+}
 
 /// Year, month and day of the nth day after 1970-01-01 in the Gregorian calendar; years have four digits until 2554,
 /// where nanoseconds in 64 bits end.
@@ -28,6 +43,14 @@ pub fn day_of(year: u32, month: u32, day: u32) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_the_form_of_rfc_3339() {
+        assert_eq!(Rfc3339(0).to_string(), "1970-01-01T00:00:00.000000000Z");
+        let time = Rfc3339(1_709_251_199_000_000_042);
+        assert_eq!(time.to_string(), "2024-02-29T23:59:59.000000042Z");
+        assert_eq!(Rfc3339(u64::MAX).to_string(), "2554-07-21T23:34:33.709551615Z");
+    }
 
     /// Every day there is follows the one before it.
     #[test]

@@ -34,7 +34,7 @@ pub use allocator::{Allocator, allocations};
 pub use choices::UnknownChoice;
 pub use clock::{Clock, now_ns, steady_ns};
 pub use counter::Counter;
-pub use date::{civil, day_of};
+pub use date::{Rfc3339, civil, day_of};
 pub use divisors::{greatest_divisor, least_multiple};
 pub use latency::Latency;
 pub use ledger::{Ledger, Stage};

@@ -35,6 +35,11 @@ pub trait AppOptions: Clone + Serialize {
     /// Distance between marks in packet time, nanoseconds.
     fn tick_ns(&self) -> u64;
 
+    /// Whether a mark precedes the first packet of files, too.
+    fn begins_with_mark(&self) -> bool {
+        false
+    }
+
     /// Distance between marks on interfaces, nanoseconds.
     fn live_tick_ns(&self) -> u64 {
         self.tick_ns()

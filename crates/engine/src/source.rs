@@ -139,8 +139,10 @@ struct Reader<'a> {
 }
 
 /// The state of marks.
-struct Ticks {
+pub(crate) struct Ticks {
     tick_ns: u64,
+    /// Whether a mark precedes the first packet, too.
+    begins_with_mark: bool,
     timeline: Timeline,
     /// Time at which the next mark is due; `None` before the first packet.
     due_ns: Option<u64>,
@@ -154,8 +156,7 @@ impl<'a> Source<'a> {
         files: Files,
         key: HashKey,
         shards: ShardMap,
-        tick_ns: u64,
-        window_ns: Option<u64>,
+        ticks: Ticks,
         watch: &'a Watch,
     ) -> (Self, Vec<Inbox>) {
         let queues = shards.queues();
@@ -174,7 +175,7 @@ impl<'a> Source<'a> {
             watch,
             key,
             shards,
-            ticks: Ticks::new(tick_ns.max(1), window_ns),
+            ticks,
             loads: (0..count).map(|_| Arc::new(load())).collect(),
             outlets,
             ended: false,
@@ -284,10 +285,12 @@ impl Table {
 }
 
 impl Ticks {
-    fn new(tick_ns: u64, window_ns: Option<u64>) -> Self {
+    /// Marks `tick_ns` apart; `window_ns` is the window of duplicates.
+    pub(crate) fn new(tick_ns: u64, begins_with_mark: bool, window_ns: Option<u64>) -> Self {
+        let tick_ns = tick_ns.max(1);
         let timeline = Timeline::new(tick_ns);
         let turns = Table::turns(window_ns);
-        Self { tick_ns, timeline, due_ns: None, number: 0, turns }
+        Self { tick_ns, begins_with_mark, timeline, due_ns: None, number: 0, turns }
     }
 
     /// Handles a packet; returns the marks and turns before it.
@@ -297,7 +300,12 @@ impl Ticks {
         let mut turns = [None; 2];
         if let Some(now_ns) = self.timeline.now_ns() {
             let tick_ns = self.tick_ns;
-            let due_ns = *self.due_ns.get_or_insert_with(|| Self::due_after(now_ns, tick_ns));
+            let due_ns = match self.due_ns {
+                Some(due_ns) => due_ns,
+                None if self.begins_with_mark => now_ns,
+                None => Self::due_after(now_ns, tick_ns),
+            };
+            self.due_ns = Some(due_ns);
             if let Moved::Back { from_ns } = moved {
                 marks =
                     [Some(self.mark_at(from_ns)), Some(self.mark_at(now_ns / tick_ns * tick_ns))];
@@ -367,5 +375,29 @@ impl Ticks {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_precedes_the_first_packet_if_an_application_needs_one() {
+        const SECOND: u64 = 1_000_000_000;
+        let times = [54, 59, 61].map(|tenths| tenths * SECOND / 10);
+        let marks = |begins_with_mark| {
+            let mut ticks = Ticks::new(SECOND, begins_with_mark, None);
+            let mut marks = Vec::new();
+            for (at, ts_ns) in times.into_iter().enumerate() {
+                marks.extend(ticks.before(ts_ns).map(|sign| match sign {
+                    Sign::Mark(Mark::Tick { number, time_ns }) => (at, number, time_ns / SECOND),
+                    other => panic!("{other:?}"),
+                }));
+            }
+            marks
+        };
+        assert_eq!(marks(false), [(2, 0, 6)]);
+        assert_eq!(marks(true), [(0, 0, 5), (2, 1, 6)]);
     }
 }

@@ -13,7 +13,7 @@
 
 use crate::{
     conservative::ConservativeCountMin,
-    face::{Estimate, Heavy, HeavyKeys, InvalidSize, Mismatch, Sketch, ordered},
+    face::{Estimate, Heavy, HeavyKeys, InvalidSize, Mismatch, Sketch, heaviest},
     grid::{Grid, Shape},
     hash::Hasher,
     image::{ImageError, ImageKind, Reader, Writer},
@@ -171,9 +171,9 @@ impl<K: Key> Sketch for CandidateCountMin<K> {
 }
 
 impl<K: Key> HeavyKeys for CandidateCountMin<K> {
-    fn heavy(&self, threshold: u64) -> Vec<Heavy<K>> {
+    fn heaviest(&self, threshold: u64, most: usize) -> Vec<Heavy<K>> {
         let heavy =
             self.slots().map(|&Slot { key, .. }| Heavy { key, estimate: self.estimate(&key) });
-        ordered(heavy.filter(|heavy| heavy.estimate.value >= threshold).collect())
+        heaviest(heavy, threshold, most)
     }
 }

@@ -5,7 +5,7 @@
 //! count is exact even if others were missed.
 
 use crate::{
-    face::{Estimate, Heavy, HeavyKeys, InvalidSize, Mismatch, Sketch, ordered},
+    face::{Estimate, Heavy, HeavyKeys, InvalidSize, Mismatch, Sketch, heaviest},
     image::{ImageError, ImageKind, Reader, Writer},
     key::{Item, Key},
     table::{Slot, Table},
@@ -180,12 +180,9 @@ impl<K: Key> Sketch for Exact<K> {
 }
 
 impl<K: Key> HeavyKeys for Exact<K> {
-    fn heavy(&self, threshold: u64) -> Vec<Heavy<K>> {
-        let heavy = self.table.iter().filter(|slot| slot.count >= threshold);
-        ordered(
-            heavy
-                .map(|Slot { key, count }| Heavy { key, estimate: self.of_count(count) })
-                .collect(),
-        )
+    fn heaviest(&self, threshold: u64, most: usize) -> Vec<Heavy<K>> {
+        let all = self.table.iter();
+        let all = all.map(|Slot { key, count }| Heavy { key, estimate: self.of_count(count) });
+        heaviest(all, threshold, most)
     }
 }

@@ -47,8 +47,14 @@ pub trait Sketch: Sized {
 
 /// A sketch that stores keys, so that heavy ones can be listed.
 pub trait HeavyKeys: Sketch {
-    /// The stored keys whose estimate reaches the threshold, heaviest first, equal ones by key.
-    fn heavy(&self, threshold: u64) -> Vec<Heavy<Self::Key>>;
+    /// The stored keys whose estimate reaches the threshold, heaviest first, equal ones by key; the first `most` of them.
+    /// Memory is for a few times `most` keys, not for all.
+    fn heaviest(&self, threshold: u64, most: usize) -> Vec<Heavy<Self::Key>>;
+
+    /// All stored keys whose estimate reaches the threshold, in the order of [`heaviest`](Self::heaviest).
+    fn heavy(&self, threshold: u64) -> Vec<Heavy<Self::Key>> {
+        self.heaviest(threshold, usize::MAX)
+    }
 }
 
 /// A sketch whose state is a sum over its stream, so that a part can be subtracted.
@@ -92,10 +98,37 @@ pub struct Heavy<K> {
     pub estimate: Estimate,
 }
 
-/// Sorts heavy keys: heaviest first, equal ones by key.
-pub(crate) fn ordered<K: Key>(mut heavy: Vec<Heavy<K>>) -> Vec<Heavy<K>> {
-    heavy.sort_unstable_by(|a, b| b.estimate.value.cmp(&a.estimate.value).then(a.key.cmp(&b.key)));
-    heavy
+/// Keys collected before those behind the first ones are removed.
+const COLLECTED: usize = 512;
+
+/// The keys whose estimate reaches the threshold, heaviest first, equal ones by key; the first `most` of them.
+pub fn heaviest<K: Key>(
+    all: impl Iterator<Item = Heavy<K>>,
+    threshold: u64,
+    most: usize,
+) -> Vec<Heavy<K>> {
+    let order = |a: &Heavy<K>, b: &Heavy<K>| {
+        b.estimate.value.cmp(&a.estimate.value).then_with(|| a.key.cmp(&b.key))
+    };
+    let (mut kept, mut least) = (Vec::new(), threshold);
+    if most == 0 {
+        return kept;
+    }
+    let room = most.saturating_mul(2).max(COLLECTED);
+    for heavy in all {
+        if heavy.estimate.value < least {
+            continue;
+        }
+        kept.push(heavy);
+        if kept.len() >= room {
+            let (_, last, _) = kept.select_nth_unstable_by(most - 1, order);
+            least = last.estimate.value;
+            kept.truncate(most);
+        }
+    }
+    kept.sort_unstable_by(order);
+    kept.truncate(most);
+    kept
 }
 
 /// Two sketches that cannot be merged.

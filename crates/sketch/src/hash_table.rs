@@ -13,7 +13,7 @@
 //! parts do not equal the table of the whole.
 
 use crate::{
-    face::{Estimate, Heavy, HeavyKeys, InvalidSize, Mismatch, Sketch, ordered},
+    face::{Estimate, Heavy, HeavyKeys, InvalidSize, Mismatch, Sketch, heaviest},
     grid::AHEAD,
     hash::{Hash, Hasher, word},
     image::{self, ImageError, ImageKind, Reader, Writer},
@@ -223,11 +223,9 @@ impl<K: Key> Sketch for HashTable<K> {
 }
 
 impl<K: Key> HeavyKeys for HashTable<K> {
-    fn heavy(&self, threshold: u64) -> Vec<Heavy<K>> {
-        let kept = self.slots.iter().filter(|slot| slot.count > 0 && slot.count >= threshold);
-        ordered(
-            kept.map(|slot| Heavy { key: slot.key, estimate: self.of_slot(slot, &slot.key) })
-                .collect(),
-        )
+    fn heaviest(&self, threshold: u64, most: usize) -> Vec<Heavy<K>> {
+        let kept = self.slots.iter().filter(|slot| slot.count > 0);
+        let all = kept.map(|slot| Heavy { key: slot.key, estimate: self.of_slot(slot, &slot.key) });
+        heaviest(all, threshold, most)
     }
 }

@@ -57,7 +57,9 @@ pub use count_min::CountMin;
 #[cfg(feature = "distinct")]
 pub use distinct::{Distinct, DistinctEstimate};
 pub use exact::Exact;
-pub use face::{Estimate, Heavy, HeavyKeys, InvalidSize, Linear, Mismatch, Sketch, SubtractError};
+pub use face::{
+    Estimate, Heavy, HeavyKeys, InvalidSize, Linear, Mismatch, Sketch, SubtractError, heaviest,
+};
 pub use grid::{Cell, Shape};
 pub use hash_table::{Collision, HashTable};
 pub use hierarchy::{HeavyPrefix, Hierarchy, Parent};

@@ -14,7 +14,7 @@
 //! from at least half of the counters, so offset ≤ 2 × (total − Σ counts) / counters, also after merges.
 
 use crate::{
-    face::{Estimate, Heavy, HeavyKeys, InvalidSize, Mismatch, Sketch, ordered},
+    face::{Estimate, Heavy, HeavyKeys, InvalidSize, Mismatch, Sketch, heaviest},
     hash::Hash,
     image::{ImageError, ImageKind, Reader, Writer},
     key::{Item, Key},
@@ -198,11 +198,11 @@ impl<K: Key> Sketch for MisraGries<K> {
 
 impl<K: Key> HeavyKeys for MisraGries<K> {
     /// No key whose count reaches a threshold above [`MisraGries::error`] is missing.
-    fn heavy(&self, threshold: u64) -> Vec<Heavy<K>> {
+    fn heaviest(&self, threshold: u64, most: usize) -> Vec<Heavy<K>> {
         let all = self
             .table
             .iter()
             .map(|slot| Heavy { key: slot.key, estimate: self.of_count(slot.count) });
-        ordered(all.filter(|heavy| heavy.estimate.value >= threshold).collect())
+        heaviest(all, threshold, most)
     }
 }

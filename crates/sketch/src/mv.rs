@@ -15,7 +15,7 @@
 //! keeps the bounds, but among light keys the candidate depends on the order.
 
 use crate::{
-    face::{Estimate, Heavy, HeavyKeys, Mismatch, Sketch, ordered},
+    face::{Estimate, Heavy, HeavyKeys, Mismatch, Sketch, heaviest},
     grid::{AHEAD, Shape, with_rows},
     hash::{Hasher, word},
     image::{self, ImageError, ImageKind, Reader, Writer},
@@ -179,12 +179,12 @@ impl<K: Key> Sketch for MvSketch<K> {
 }
 
 impl<K: Key> HeavyKeys for MvSketch<K> {
-    fn heavy(&self, threshold: u64) -> Vec<Heavy<K>> {
+    fn heaviest(&self, threshold: u64, most: usize) -> Vec<Heavy<K>> {
         let leading = self.votes.iter().filter(|vote| vote.total > 0 && vote.total >= threshold);
         let mut keys: Vec<K> = leading.map(|vote| vote.key).collect();
         keys.sort_unstable();
         keys.dedup();
         let all = keys.into_iter().map(|key| Heavy { key, estimate: self.estimate(&key) });
-        ordered(all.filter(|heavy| heavy.estimate.value >= threshold).collect())
+        heaviest(all, threshold, most)
     }
 }

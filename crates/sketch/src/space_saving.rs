@@ -18,7 +18,7 @@
 //! other key; certain, also after merges. Without merges the counts of a bucket add up to its weight.
 
 use crate::{
-    face::{Estimate, Heavy, HeavyKeys, InvalidSize, Mismatch, Sketch, ordered},
+    face::{Estimate, Heavy, HeavyKeys, InvalidSize, Mismatch, Sketch, heaviest},
     grid::AHEAD,
     hash::{Hash, Hasher, word},
     image::{self, ImageError, ImageKind, Reader, Writer},
@@ -309,9 +309,9 @@ impl<K: Key> Sketch for SpaceSaving<K> {
 }
 
 impl<K: Key> HeavyKeys for SpaceSaving<K> {
-    fn heavy(&self, threshold: u64) -> Vec<Heavy<K>> {
+    fn heaviest(&self, threshold: u64, most: usize) -> Vec<Heavy<K>> {
         let kept = (0..self.tags.len()).flat_map(|bucket| self.kept(bucket));
         let all = kept.map(|kept| Heavy { key: kept.key, estimate: self.of_kept(kept) });
-        ordered(all.filter(|heavy| heavy.estimate.value >= threshold).collect())
+        heaviest(all, threshold, most)
     }
 }

@@ -15,6 +15,9 @@ use crate::{Kind, Settings, State};
 const ROUNDS: usize = 5;
 /// Packets of a run: at most a tenth of a second for most designs.
 const PACKETS: u64 = 500_000;
+/// The share of all keys that `sht` must list to be recommended: it keeps the first key of a slot, so where it lacks many
+/// keys, a heavy one that comes later is among them.
+const LISTED_LEAST: f64 = 0.9;
 
 /// A design that was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -36,6 +39,9 @@ pub struct Tried {
     pub memory_bytes: u64,
     /// F1 against the exact answer, in a run that is not timed.
     pub f1: f64,
+    /// Of `sht`: the share of all keys of the sample that it lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listed: Option<f64>,
 }
 
 /// The recommendation, with reasons.
@@ -106,9 +112,18 @@ pub fn advise(
     let mut tried = Vec::new();
     for mut trial in trials {
         trial.plan.app.settings.check = true;
-        let checked = run_sample(&trial.plan, sample, sample.len(), watch)?;
-        let f1 = checked.merged.report.accuracy.map_or(0.0, |accuracy| accuracy.f1);
         let Options { design, settings, .. } = trial.plan.app;
+        let mut check = |threshold, top| {
+            let settings = &mut trial.plan.app.settings;
+            (settings.threshold, settings.top) = (threshold, top);
+            let checked = run_sample(&trial.plan, sample, sample.len(), watch)?;
+            Ok::<_, RunError>(checked.merged.report.accuracy)
+        };
+        let f1 = check(settings.threshold, settings.top)?.map_or(0.0, |accuracy| accuracy.f1);
+        let listed = match settings.structure {
+            Kind::Sht => check(None, None)?.map(|accuracy| accuracy.recall),
+            _ => None,
+        };
         tried.push(Tried {
             design,
             state: settings.state,
@@ -117,10 +132,11 @@ pub fn advise(
             processing_ns_mean: median(&mut trial.times),
             memory_bytes: trial.memory_bytes,
             f1,
+            listed,
         });
     }
     tried.sort_by_key(|one| std::cmp::Reverse(one.packets_per_second));
-    Ok(recommend(tried))
+    Ok(recommend(tried, sample.cut))
 }
 
 struct Trial {
@@ -172,21 +188,38 @@ fn plans(
 }
 
 /// The fastest design that lists heavy keys and finds nearly all; then the paper's ratios, by our
-/// figures.
-fn recommend(tried: Vec<Tried>) -> Advice {
-    let best_f1 =
-        tried.iter().filter(|one| one.structure.keeps_keys()).map(|one| one.f1).fold(0.0, f64::max);
-    let good = |one: &Tried| one.structure.keeps_keys() && one.f1 >= best_f1 - 0.02;
-    let recommended = tried.iter().position(good).unwrap_or(0);
+/// figures. `cut`: the sample is not all of the traffic.
+fn recommend(tried: Vec<Tried>, cut: bool) -> Advice {
+    // Further traffic has further keys.
+    let lacks_keys = |one: &Tried| one.listed.is_some_and(|share| cut || share < LISTED_LEAST);
+    let lists = |one: &&Tried| one.structure.keeps_keys() && !lacks_keys(one);
+    let best_f1 = tried.iter().filter(lists).map(|one| one.f1).fold(0.0, f64::max);
+    let good = |one: &Tried| lists(&one) && one.f1 >= best_f1 - 0.02;
+    let found = tried.iter().position(good);
+    let recommended = found.unwrap_or(0);
     let one = &tried[recommended];
+    let among = match found {
+        Some(_) => {
+            format!("those that list heavy keys with an F1 within 0.02 of the best ({best_f1:.3})")
+        }
+        None => "those tried, of which none lists heavy keys reliably".into(),
+    };
     let mut reasons = vec![format!(
-        "{}-{}-{} is the fastest of those that list heavy keys with an F1 within 0.02 of the best ({:.3}): {:.1} M packets/s",
+        "{}-{}-{} is the fastest of {among}: {:.1} M packets/s",
         one.design,
         one.state,
         one.structure,
-        best_f1,
         one.packets_per_second as f64 / 1e6
     )];
+    if let Some(faster) = tried[..=recommended].iter().find(|one| lacks_keys(one)) {
+        let of = if cut { "the first part of this traffic" } else { "this traffic" };
+        reasons.push(format!(
+            "{}-{}-sht lists {:.0} % of the keys of {of}: it keeps the first key of a slot and loses the others",
+            faster.design,
+            faster.state,
+            faster.listed.unwrap_or(0.0) * 100.0
+        ));
+    }
     let with = |design: Design, state: State| {
         let same = |other: &&Tried| {
             (other.design, other.state, other.structure) == (design, state, one.structure)
@@ -228,4 +261,53 @@ fn recommend(tried: Vec<Tried>) -> Advice {
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A trial with this speed, F1 and share of listed keys.
+    fn tried(structure: Kind, packets_per_second: u64, f1: f64, listed: Option<f64>) -> Tried {
+        Tried {
+            design: Design::Rss,
+            state: State::Separate,
+            structure,
+            packets_per_second,
+            processing_ns_mean: 1.0,
+            memory_bytes: 1,
+            f1,
+            listed,
+        }
+    }
+
+    fn recommended(tried: Vec<Tried>, cut: bool) -> (Kind, String) {
+        let advice = recommend(tried, cut);
+        (advice.tried[advice.recommended].structure, advice.reasons.join("\n"))
+    }
+
+    #[test]
+    fn sht_is_recommended_only_if_it_lists_nearly_all_keys_of_all_traffic() {
+        let all = |listed| {
+            vec![
+                tried(Kind::Cms, 9, 1.0, None),
+                tried(Kind::Sht, 8, 1.0, Some(listed)),
+                tried(Kind::Mv, 7, 0.9, None),
+                tried(Kind::Mg, 6, 0.99, None),
+            ]
+        };
+        let (structure, reasons) = recommended(all(1.0), false);
+        assert!(structure == Kind::Sht && !reasons.contains("lists"), "{reasons}");
+        let (structure, reasons) = recommended(all(0.5), false);
+        assert_eq!(structure, Kind::Mg);
+        assert!(reasons.contains("sht lists 50 % of the keys of this traffic"), "{reasons}");
+        // Further traffic has further keys.
+        let (structure, reasons) = recommended(all(1.0), true);
+        assert_eq!(structure, Kind::Mg);
+        assert!(reasons.contains("the first part of this traffic"), "{reasons}");
+        // It was requested.
+        let (structure, reasons) = recommended(vec![tried(Kind::Sht, 8, 1.0, Some(0.5))], false);
+        assert!(structure == Kind::Sht && reasons.contains("lists 50 %"), "{reasons}");
+        assert!(reasons.contains("none lists heavy keys reliably"), "{reasons}");
+    }
 }

@@ -13,26 +13,31 @@ use super::options::Options;
 use super::sample::SampleFeed;
 use super::stamped::Stamped;
 use super::{MeasureOutcome, Merged, Sample};
-use crate::{Findings, Image, ImageError, Keys, Measure, with_keys};
+use crate::{Findings, Image, ImageError, Keys, Measure, OnInterval, with_keys};
 
-/// Measures files at full speed.
+/// Measures files at full speed. With intervals `on_interval` receives each.
 pub fn run_files(
     plan: &Plan<Options>,
     files: Files,
     watch: &Watch,
+    on_interval: Option<OnInterval>,
 ) -> Result<MeasureOutcome, RunError> {
     let feeds = PacketFeed::all(plan, &Arc::new(Paths::new()), files, watch);
-    run(plan, feeds.into_iter().map(Stamped).collect())
+    if plan.app.settings.interval_ns.is_some() {
+        return run(plan, feeds, on_interval);
+    }
+    run(plan, feeds.into_iter().map(Stamped).collect(), None)
 }
 
 /// Measures an open interface, until `watch` requests a stop. There is a receiver for each of the
-/// plan's queues.
+/// plan's queues. With intervals `on_interval` receives each.
 pub fn run_interface(
     plan: &Plan<Options>,
     receivers: Vec<Receiver>,
     watch: &Watch,
+    on_interval: Option<OnInterval>,
 ) -> Result<MeasureOutcome, RunError> {
-    run(plan, live_feeds(plan, &Arc::new(Paths::new()), receivers, watch))
+    run(plan, live_feeds(plan, &Arc::new(Paths::new()), receivers, watch), on_interval)
 }
 
 /// Measures `packets` packets of a repeated sample, at the plan's rate if it has one.
@@ -42,7 +47,7 @@ pub fn run_sample(
     packets: u64,
     watch: &Watch,
 ) -> Result<MeasureOutcome, RunError> {
-    run(plan, SampleFeed::all(sample, &plan.shards(), plan.app.rate, packets, watch))
+    run(plan, SampleFeed::all(sample, &plan.shards(), plan.app.rate, packets, watch), None)
 }
 
 /// Merges measurements of the same kind, in this order.
@@ -63,21 +68,23 @@ pub fn merge(images: &[Image]) -> Result<Merged, ImageError> {
     })
 }
 
-fn run(plan: &Plan<Options>, feeds: Vec<impl PacketSource>) -> Result<MeasureOutcome, RunError> {
-    with_keys!(plan.app.settings.by, V => run_keyed::<V>(plan, feeds))
+fn run(
+    plan: &Plan<Options>,
+    feeds: Vec<impl PacketSource>,
+    on_interval: Option<OnInterval>,
+) -> Result<MeasureOutcome, RunError> {
+    with_keys!(plan.app.settings.by, V => run_keyed::<V>(plan, feeds, on_interval))
 }
 
 fn run_keyed<V: Keys>(
     plan: &Plan<Options>,
     feeds: Vec<impl PacketSource>,
+    on_interval: Option<OnInterval>,
 ) -> Result<MeasureOutcome, RunError> {
     let settings = plan.app.settings;
     let app = Measure::<V>::new(settings, now_ns).expect("the plan has checked the settings");
-    let counted = |findings: &Findings<V>| {
-        let report = findings.report();
-        report.measured + report.not_measured.values().sum::<u64>()
-    };
-    let run = run_feeds(plan, &app, counted, feeds)?;
+    let app = app.reporting(on_interval);
+    let run = run_feeds(plan, &app, |findings: &Findings<V>| findings.packets.all(), feeds)?;
     let merged = Merged::of(&run.report);
     Ok(MeasureOutcome { plan: plan.clone(), run: run.with_report(()), merged })
 }

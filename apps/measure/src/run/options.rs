@@ -1,6 +1,7 @@
 //! Options of a measurement.
 
 use ringtap_engine::{AppOptions, Machine, Memory, Plan, PlanError, display};
+use ringtap_skeleton::MARKS_AHEAD;
 use ringtap_wire::Tunnels;
 use serde::Serialize;
 use thiserror::Error;
@@ -12,8 +13,12 @@ use crate::{Settings, SettingsError, State};
 const MOST_RATE: u64 = 10_000_000_000;
 /// Memory of each worker besides its lane and its structures, bytes.
 const WORKER_BYTES: u64 = 2 << 20;
-/// Marks are not used here; the distance is the monitor's.
+/// The longest distance of marks, that of the monitor.
 const TICK_NS: u64 = 15_000_000_000;
+/// The shortest distance of marks on interfaces.
+const SECOND_NS: u64 = 1_000_000_000;
+/// Most numbers that are tried to divide an interval.
+const TRIED_MOST: u64 = 10_000;
 
 /// The options of a measurement.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -40,8 +45,14 @@ pub enum MeasureError {
     /// Queues and workers of [`Design::Rss`] must be equal.
     #[error("rss has one worker a queue: use --queues or --workers, or equal numbers")]
     WorkersOfRss,
+    /// Packets of a sample have no packet time.
+    #[error("--interval needs packet times: use -r or -i, without --rate")]
+    IntervalOfSample,
+    /// The interval is too short for an interface.
+    #[error("invalid interval of {0} ns for an interface: use 1s or more")]
+    LiveInterval(u64),
     /// Number of structures, and bytes of each.
-    #[error("{0} structures of {1} bytes exceed the machine's memory")]
+    #[error("{0} structures of {1} bytes exceed the machine's memory: use less --memory")]
     Memory(u64, u64),
     /// The rate is out of range.
     #[error("invalid rate {0}: use 1 to {MOST_RATE} packets a second")]
@@ -72,15 +83,29 @@ pub fn plan(
     if let Some(rate) = options.rate.filter(|rate| !(1..=MOST_RATE).contains(rate)) {
         return Err(MeasureError::Rate(rate));
     }
+    if let Some(interval_ns) = options.settings.interval_ns {
+        if options.rate.is_some() {
+            return Err(MeasureError::IntervalOfSample);
+        }
+        if run.live && interval_ns < SECOND_NS {
+            return Err(MeasureError::LiveInterval(interval_ns));
+        }
+    }
     let plan = Plan::new(run, options, machine)?;
-    // One for each IP version.
+    // For each IP version.
     let shared = options.settings.state == State::Shared;
-    let structures = 2 * if shared { 1 } else { plan.arrangement.workers as u64 };
+    let owners = if shared { 1 } else { plan.arrangement.workers as u64 };
+    let structures = 2 * owners * options.settings.structures();
     let each = options.settings.memory_bytes;
     if structures.saturating_mul(each) > machine.memory_bytes {
         return Err(MeasureError::Memory(structures, each));
     }
     Ok(plan)
+}
+
+/// An interval divided by this number; the whole without one.
+fn part_of(interval_ns: u64, parts: Option<u64>) -> u64 {
+    interval_ns / parts.unwrap_or(1).max(1)
 }
 
 impl AppOptions for Options {
@@ -94,11 +119,58 @@ impl AppOptions for Options {
         WORKER_BYTES
     }
 
+    /// Queues are at most 64 marks apart, so those of files are at most an interval apart.
     fn tick_ns(&self) -> u64 {
-        TICK_NS
+        let Some(interval_ns) = self.settings.interval_ns else { return TICK_NS };
+        let least = MARKS_AHEAD.max(interval_ns.div_ceil(TICK_NS));
+        let mut parts = least..=least + TRIED_MOST;
+        part_of(interval_ns, parts.find(|parts| interval_ns.is_multiple_of(*parts)))
+    }
+
+    fn begins_with_mark(&self) -> bool {
+        self.settings.interval_ns.is_some()
+    }
+
+    fn live_tick_ns(&self) -> u64 {
+        let Some(interval_ns) = self.settings.interval_ns else { return TICK_NS };
+        let most = interval_ns / SECOND_NS;
+        let mut parts = (most.saturating_sub(TRIED_MOST)..=most).rev();
+        part_of(interval_ns, parts.find(|parts| interval_ns.is_multiple_of(*parts)))
     }
 
     fn settle(&mut self, _: &Memory) -> Result<(), PlanError> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_end_at_marks_that_are_as_close_as_needed() {
+        const MILLISECOND: u64 = 1_000_000;
+        let of = |interval_ns| {
+            let settings = Settings { interval_ns: Some(interval_ns), ..Settings::default() };
+            Options { design: Design::Rss, rate: None, settings }
+        };
+        for ms in (1..3_000).chain([15_000, 17_000, 60_000, 3_600_000, 86_400_000, 604_800_000]) {
+            let (interval_ns, options) = (ms * MILLISECOND, of(ms * MILLISECOND));
+            let tick_ns = options.tick_ns();
+            assert!(interval_ns.is_multiple_of(tick_ns) && tick_ns <= TICK_NS, "{ms}");
+            assert!(interval_ns / tick_ns >= MARKS_AHEAD, "{ms}: queues may be intervals apart");
+            if ms >= 1_000 {
+                let live_ns = options.live_tick_ns();
+                assert!(interval_ns.is_multiple_of(live_ns) && live_ns >= SECOND_NS, "{ms}");
+                assert!(live_ns <= interval_ns);
+            }
+        }
+        assert_eq!(of(60 * SECOND_NS).live_tick_ns(), SECOND_NS);
+        // A prime number, and the longest interval.
+        for interval_ns in [1_000_000_007, u64::MAX] {
+            let options = of(interval_ns);
+            assert!(interval_ns.is_multiple_of(options.tick_ns()));
+            assert!(interval_ns.is_multiple_of(options.live_tick_ns()));
+        }
     }
 }

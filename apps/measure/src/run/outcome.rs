@@ -7,7 +7,7 @@ use ringtap_engine::{LedgerReport, Outcome, Performance, Plan};
 use serde::Serialize;
 
 use super::options::Options;
-use crate::{Findings, FrequentItemsError, Keys, Report};
+use crate::{Findings, FrequentItemsError, Interval, Keys, Report};
 
 /// The merged structures of all workers: the report, and the forms in which it can be written.
 #[derive(Clone, Debug)]
@@ -34,7 +34,24 @@ impl Merged {
     }
 }
 
-/// The result of a finished measurement.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    interval: &'a Interval,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dropped_so_far: Option<u64>,
+}
+
+impl Interval {
+    /// The interval as one line of JSON; of an interface with the packets dropped since the begin
+    /// of the run.
+    pub fn to_json(&self, dropped_so_far: Option<u64>) -> serde_json::Result<String> {
+        serde_json::to_string(&Line { interval: self, dropped_so_far })
+    }
+}
+
+/// The result of a finished measurement. With intervals its report has no keys, only the sum of
+/// their packets.
 #[derive(Debug)]
 pub struct MeasureOutcome {
     /// The plan.

@@ -47,13 +47,15 @@ pub struct Sample {
 pub struct SampleBuilder {
     decoder: Decoder,
     packets: Vec<PacketRecord>,
+    /// Whether a frame found no room.
+    cut: bool,
 }
 
 impl SampleBuilder {
     /// An empty sample. `seed` must be the plan's, so that both hash alike.
     pub fn new(seed: u64) -> Self {
         let decoder = Decoder::new(HashKey::from_seed(seed), Arc::new(Paths::new()));
-        Self { decoder: decoder.with_tunnels(Tunnels::Outer), packets: Vec::new() }
+        Self { decoder: decoder.with_tunnels(Tunnels::Outer), packets: Vec::new(), cut: false }
     }
 
     /// Adds an Ethernet frame; false if there is no room for more.
@@ -64,12 +66,14 @@ impl SampleBuilder {
             self.decoder.decode(LinkType::ETHERNET, ts_ns, frame, original_len, &mut packet);
             self.packets.push(packet);
         }
+        self.cut |= !room;
         room
     }
 
     /// The sample of all frames added.
     pub fn finish(self) -> Sample {
-        Sample { packets: self.packets.into(), notices: Vec::new(), cut: false, interrupted: false }
+        let Self { packets, cut, .. } = self;
+        Sample { packets: packets.into(), notices: Vec::new(), cut, interrupted: false }
     }
 }
 

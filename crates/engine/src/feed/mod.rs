@@ -15,7 +15,7 @@ use ringtap_wire::{Decoder, PacketRecord, Paths};
 
 use crate::frames::{Frame, Frames, Slots};
 use crate::packet_source::{ClockChanges, Closed, FeedCounts, PacketSource};
-use crate::source::{Asked, Inbox, List, SHARED, Sign, SortedChunk, Source};
+use crate::source::{Asked, Inbox, List, SHARED, Sign, SortedChunk, Source, Ticks};
 use crate::timeline::Timeline;
 use crate::{AppOptions, Plan, Watch};
 
@@ -47,10 +47,9 @@ impl<'a> PacketFeed<'a> {
         watch: &'a Watch,
     ) -> Vec<Self> {
         let shards = plan.shards();
-        let tick_ns = plan.app.tick_ns();
-        let window_ns = plan.options.dedup_ns;
-        let (source, inboxes) =
-            Source::new(files, plan.hash_key(), shards.clone(), tick_ns, window_ns, watch);
+        let app = &plan.app;
+        let ticks = Ticks::new(app.tick_ns(), app.begins_with_mark(), plan.options.dedup_ns);
+        let (source, inboxes) = Source::new(files, plan.hash_key(), shards.clone(), ticks, watch);
         let decoder = |queue| {
             let (datagrams, regions) = plan.fragments(queue);
             Decoder::new(plan.hash_key(), Arc::clone(paths))

@@ -23,7 +23,7 @@ use ringtap_base::SplitMix;
 use super::{Budget, SearchBudgetExceeded};
 use crate::{
     count_min::CountMin,
-    face::{Estimate, Heavy, Linear, Mismatch, Sketch, SubtractError, ordered},
+    face::{Estimate, Heavy, Linear, Mismatch, Sketch, SubtractError, heaviest},
     grid::{Grid, Shape},
     image::{ImageError, ImageKind, Reader, Writer},
     key::Item,
@@ -108,7 +108,7 @@ impl ReversibleModular {
         }
         let keys = prefixes.into_iter().map(|(mangled, _)| self.mangle.undo(mangled).to_le_bytes());
         let heavy = keys.map(|key| Heavy { key, estimate: self.estimate(&key) });
-        Ok(ordered(heavy.filter(|heavy| heavy.estimate.value >= threshold).collect()))
+        Ok(heaviest(heavy, threshold, usize::MAX))
     }
 }
 

@@ -21,7 +21,7 @@
 
 use super::{Budget, SearchBudgetExceeded};
 use crate::{
-    face::{Estimate, Heavy, Mismatch, Sketch, ordered},
+    face::{Estimate, Heavy, Mismatch, Sketch, heaviest},
     grid::{Grid, Shape},
     image::{ImageError, ImageKind, Reader, Writer},
     key::{Item, Key},
@@ -88,7 +88,7 @@ impl<K: Key> Reversible<K> {
         for &entry in &rows[0] {
             search.extend(entry, &mut vec![0; K::BYTES], 0, &rows[1..])?;
         }
-        Ok(ordered(search.found))
+        Ok(heaviest(search.found.into_iter(), threshold, usize::MAX))
     }
 }
 

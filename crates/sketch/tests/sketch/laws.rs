@@ -57,6 +57,9 @@ fn hold_heavy<S: HeavyKeys<Key = Tuple>>(sketch: &S, threshold: u64) {
         let rank = |heavy: &Heavy<Tuple>| (std::cmp::Reverse(heavy.estimate.value), heavy.key);
         assert!(rank(&pair[0]) < rank(&pair[1]));
     }
+    for most in [0, 1, heavy.len() / 2, heavy.len(), usize::MAX] {
+        assert_eq!(sketch.heaviest(threshold, most), heavy[..most.min(heavy.len())]);
+    }
     for Heavy { key, estimate } in heavy {
         assert!(estimate.value >= threshold);
         assert_eq!(estimate, sketch.estimate(&key));
