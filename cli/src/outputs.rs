@@ -276,7 +276,7 @@ impl Changes {
         self.changer.running()
     }
 
-    /// Forgets outputs that have ended.
+    /// Removes outputs that have ended from the list.
     pub(crate) fn reap(&self) {
         self.changer.reap();
     }

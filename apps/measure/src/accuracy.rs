@@ -67,7 +67,8 @@ impl Compared {
         truth.sort_by_key(|(count, _)| Reverse(*count));
         truth.truncate(most);
         // Of equal keys any may be reported.
-        let least = if truth.len() == most { truth.last().map_or(least, |(n, _)| *n) } else { least };
+        let least =
+            if truth.len() == most { truth.last().map_or(least, |(n, _)| *n) } else { least };
         let right = reported.iter().filter(|count| **count >= least).count();
         let of = |part: f64, whole: usize, none| if whole > 0 { part / whole as f64 } else { none };
         let precision = of(right as f64, reported.len(), 1.0);

@@ -16,40 +16,10 @@
 
 use std::ops::Range;
 
-use ringtap_base::Rfc3339;
-use ringtap_engine::display;
 use ringtap_wire::PacketRecord;
-use serde::Serialize;
-
-use crate::Report;
 
 /// Most packets that wait: 1 MiB.
 const WAITING_MOST: usize = 1 << 14;
-
-/// A finished interval.
-#[derive(Clone, Debug, Serialize)]
-pub struct Interval {
-    /// Its first time: a multiple of its length since 1970.
-    #[serde(serialize_with = "display")]
-    pub start: Rfc3339,
-    /// Its end, which is not in it.
-    #[serde(serialize_with = "display")]
-    pub end: Rfc3339,
-    /// The keys and numbers of its packets.
-    #[serde(flatten)]
-    pub report: Report,
-}
-
-impl Interval {
-    pub(crate) fn new(number: u64, length_ns: u64, report: Report) -> Self {
-        let start_ns = number.saturating_mul(length_ns);
-        let end = Rfc3339(start_ns.saturating_add(length_ns));
-        Self { start: Rfc3339(start_ns), end, report }
-    }
-}
-
-/// Receives an interval once all workers have passed it. Intervals without packets are left out.
-pub type OnInterval = Box<dyn FnMut(&Interval) + Send>;
 
 /// The place of a worker among the intervals.
 pub(crate) struct Intervals {
@@ -108,7 +78,8 @@ impl Intervals {
         waiting.sort_by_key(|packet| self.number(packet.ts_ns));
         let due = waiting.partition_point(|packet| self.number(packet.ts_ns) <= upto);
         self.waiting = waiting.split_off(due);
-        let same = |a: &PacketRecord, b: &PacketRecord| self.number(a.ts_ns) == self.number(b.ts_ns);
+        let same =
+            |a: &PacketRecord, b: &PacketRecord| self.number(a.ts_ns) == self.number(b.ts_ns);
         let groups = waiting.chunk_by(same);
         groups.map(|group| (self.number(group[0].ts_ns), group.to_vec())).collect()
     }

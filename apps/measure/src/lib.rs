@@ -37,10 +37,9 @@ use ringtap_wire::PacketRecord;
 
 pub use findings::{Findings, FrequentItemsError};
 pub use image::{Image, ImageError};
-pub use intervals::{Interval, OnInterval};
 pub use keys::{AddressKeys, CountBy, Keying, Keys, PacketKey, PairKeys, TupleKeys, UnknownKey};
 pub use merger::MeasureMerger;
-pub use report::Report;
+pub use report::{Interval, OnInterval, Report};
 pub use settings::{Kind, Settings, SettingsError, State, Weight};
 pub use worker::{MeasureWorker, Part};
 

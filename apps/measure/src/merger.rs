@@ -13,8 +13,8 @@ use std::sync::Arc;
 use ringtap_stage::{Mark, Merger, Shard};
 
 use crate::findings::Findings;
-use crate::intervals::{Interval, OnInterval};
 use crate::keys::{Keys, PacketKey};
+use crate::report::{Interval, OnInterval};
 use crate::settings::Settings;
 use crate::worker::{Found, MeasureWorker, PacketCounts, Part, Share, Side};
 
@@ -62,7 +62,7 @@ impl<V: Keys> MeasureMerger<V> {
         shares.sort_by_key(|(interval, _)| *interval);
         for (interval, share) in shares {
             let found = match share {
-                Share::Found(found) => found,
+                Share::Found(found) => *found,
                 Share::Packets(packets) => MeasureWorker::count_all(&self.settings, &packets),
             };
             self.add(interval, found);
@@ -120,7 +120,9 @@ impl<V: Keys> Merger for MeasureMerger<V> {
         self.workers[shard.index].mark = number.saturating_add(1);
         let passed = self.workers.iter().map(|worker| worker.mark).min().unwrap_or(0);
         // The parts of the end are merged at the end.
-        while let Some((&(mark, _), _)) = self.waiting.first_key_value().filter(|(key, _)| key.0 < passed) {
+        while let Some((&(mark, _), _)) =
+            self.waiting.first_key_value().filter(|(key, _)| key.0 < passed)
+        {
             let later = self.waiting.split_off(&(mark + 1, 0));
             let mut shares = Vec::new();
             for ((_, shard), part) in std::mem::replace(&mut self.waiting, later) {

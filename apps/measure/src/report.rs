@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use ringtap_base::Latency;
+use ringtap_base::{Latency, Rfc3339};
+use ringtap_engine::display;
 use ringtap_sketch::{DistinctEstimate, Estimate, Exact, Heavy, Sketch, heaviest};
 use serde::Serialize;
 
@@ -63,6 +64,31 @@ pub struct Report {
 fn is_zero(n: &u64) -> bool {
     *n == 0
 }
+
+/// A finished interval.
+#[derive(Clone, Debug, Serialize)]
+pub struct Interval {
+    /// Its first time: a multiple of its length since 1970.
+    #[serde(serialize_with = "display")]
+    pub start: Rfc3339,
+    /// Its end, which is not in it.
+    #[serde(serialize_with = "display")]
+    pub end: Rfc3339,
+    /// The keys and numbers of its packets.
+    #[serde(flatten)]
+    pub report: Report,
+}
+
+impl Interval {
+    pub(crate) fn new(number: u64, length_ns: u64, report: Report) -> Self {
+        let start_ns = number.saturating_mul(length_ns);
+        let end = Rfc3339(start_ns.saturating_add(length_ns));
+        Self { start: Rfc3339(start_ns), end, report }
+    }
+}
+
+/// Receives an interval once all workers have passed it. Intervals without packets are left out.
+pub type OnInterval = Box<dyn FnMut(&Interval) + Send>;
 
 /// A heavy key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -179,7 +205,14 @@ struct List<'a> {
 impl<'a> List<'a> {
     fn new(settings: &'a Settings, total: u64) -> Self {
         let (rows, compared) = (Vec::new(), Compared::default());
-        Self { settings, least: settings.least_weight(total), rows, search: None, lost: 0, compared }
+        Self {
+            settings,
+            least: settings.least_weight(total),
+            rows,
+            search: None,
+            lost: 0,
+            compared,
+        }
     }
 
     fn add<K: PacketKey>(&mut self, side: &Side<K>) {

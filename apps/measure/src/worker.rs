@@ -51,7 +51,7 @@ pub struct Part<V: Keys> {
 
 /// A worker's share of an interval.
 pub(crate) enum Share<V: Keys> {
-    Found(Found<V>),
+    Found(Box<Found<V>>),
     /// Few packets, of an interval that time passed at once: so a worker needs no memory for the structures of several.
     Packets(Vec<PacketRecord>),
 }
@@ -217,7 +217,10 @@ impl<V: Keys> MeasureWorker<V> {
         }
         // Before the first mark only packets without a time were counted.
         let found = (current.is_some() || is_end).then(|| self.take());
-        let mut shares: Vec<_> = found.map(|found| (current.unwrap_or(now), Share::Found(found))).into_iter().collect();
+        let mut shares: Vec<_> = found
+            .map(|found| (current.unwrap_or(now), Share::Found(Box::new(found))))
+            .into_iter()
+            .collect();
         for (number, packets) in intervals.waited(if is_end { u64::MAX } else { now }) {
             if number == now && !is_end {
                 self.add(&packets);
@@ -272,7 +275,7 @@ impl<V: Keys> Worker for MeasureWorker<V> {
             let mut found = self.take();
             // The last owner makes it separate.
             found.common = self.common.take();
-            shares.push((0, Share::Found(found)));
+            shares.push((0, Share::Found(Box::new(found))));
         }
         Some(Part { shares, current: None })
     }

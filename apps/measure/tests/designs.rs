@@ -231,13 +231,10 @@ fn bounds_hold_for_every_structure_and_heavy_keys_are_found() {
 /// No fixed threshold hides keys: those with the largest estimates are listed, and of equal ones the first.
 #[test]
 fn the_top_keys_are_those_with_the_largest_estimates() {
-    let of = |kind, threshold, top| Settings {
-        threshold,
-        top,
-        ..settings(kind, CountBy::Source)
-    };
+    let of = |kind, threshold, top| Settings { threshold, top, ..settings(kind, CountBy::Source) };
     let report = |settings| measure::<AddressKeys>(Skeleton::MultiQueue, settings, 3).report();
-    let mut truth: Vec<u64> = truth(&settings(Kind::Exact, CountBy::Source)).into_values().collect();
+    let mut truth: Vec<u64> =
+        truth(&settings(Kind::Exact, CountBy::Source)).into_values().collect();
     truth.sort_unstable_by(|a, b| b.cmp(a));
     let total: u64 = truth.iter().sum();
     let all = report(of(Kind::Exact, None, None));

@@ -1,5 +1,9 @@
 //! Intervals of packet time: equal for every arrangement, and to exact counts.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may panic, and says what it skips"
+)]
 
 use std::collections::BTreeMap;
 use std::io::Cursor;

@@ -4,14 +4,17 @@ use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
-use ringtap_engine::Plan;
+use ringtap_engine::{Plan, Watch};
 use ringtap_measure::run::{MeasureOutcome, Options};
 use ringtap_measure::{Interval, OnInterval, Report};
 use ringtap_terminal::console::print_message;
 use ringtap_terminal::numbers::count;
 
-use super::{WATCH, csv, text};
+use super::{csv, text};
 use crate::args::{MeasureArgs, MeasureForm};
+
+/// What threads of the run share.
+pub(super) static WATCH: Watch = Watch::new();
 
 /// Prints intervals in one form.
 pub(super) struct Printer {
@@ -23,10 +26,7 @@ pub(super) struct Printer {
 
 impl Printer {
     /// Prints what precedes the first interval; `None` without intervals.
-    pub(super) fn begin(
-        args: &MeasureArgs,
-        plan: &Plan<Options>,
-    ) -> anyhow::Result<Option<Self>> {
+    pub(super) fn begin(args: &MeasureArgs, plan: &Plan<Options>) -> anyhow::Result<Option<Self>> {
         if args.interval.is_none() {
             return Ok(None);
         }
@@ -107,7 +107,10 @@ pub(super) fn warn_lost(report: &Report) -> bool {
     let lost = report.lost;
     if lost > 0 {
         let lost = count(lost);
-        print_message("warning", &format!("keys without room in the table, of weight {lost} together: raise --memory"));
+        print_message(
+            "warning",
+            &format!("keys without room in the table, of weight {lost} together: raise --memory"),
+        );
     }
     lost > 0
 }

@@ -11,14 +11,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringtap_engine::{INTERRUPTED, Machine, Plan, Watch};
+use ringtap_engine::{INTERRUPTED, Machine, Plan};
 use ringtap_io::capture::{Notice, Severity};
 use ringtap_io::live::required_queues;
-use ringtap_measure::{OnInterval, Settings};
 use ringtap_measure::run::{
     self as measuring, Design, Fixed, MeasureOutcome, Options, Sample, SampleBuilder, advise,
     run_files, run_interface, run_sample,
 };
+use ringtap_measure::{OnInterval, Settings};
 use ringtap_traffic::{Generator, Profile};
 
 use crate::args::{Capture, MeasureArgs, MeasureForm};
@@ -31,11 +31,9 @@ use ringtap_program::{privileges, sandbox};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, note, print_message};
 
-use intervals::Printer;
+use intervals::{Printer, WATCH};
 
 pub(crate) use merge::run as merge;
-
-static WATCH: Watch = Watch::new();
 
 pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
     live::only("-i", &args.interface, "measure reads one interface")?;
@@ -111,7 +109,9 @@ fn check_form(args: &MeasureArgs) -> anyhow::Result<()> {
     ];
     let found = without.into_iter().find(|(_, given)| *given && args.report == MeasureForm::Csv);
     found.map_or(Ok(()), |(flag, _)| {
-        Err(Usage::of(format!("{flag} cannot be used with --report csv, which has keys only: use text or json")))
+        Err(Usage::of(format!(
+            "{flag} cannot be used with --report csv, which has keys only: use text or json"
+        )))
     })
 }
 

@@ -1,9 +1,9 @@
 //! Plan, report and recommendation of `ringtap measure` as text.
 
 use ringtap_engine::{INTERRUPTED, Plan};
-use ringtap_measure::{Interval, Report as MeasureReport};
 use ringtap_measure::report::KeysFrom;
 use ringtap_measure::run::{Advice, MeasureOutcome, Merged, Options, Tried};
+use ringtap_measure::{Interval, Report as MeasureReport};
 
 use ringtap_terminal::numbers::{bytes, count, of, rate};
 use ringtap_terminal::table::{Lean, Table};
@@ -26,7 +26,9 @@ pub(super) fn plan(plan: &Plan<Options>) -> String {
         settings.weight,
         settings.by,
         listed(settings.threshold, settings.top),
-        settings.interval_ns.map_or_else(String::new, |ns| format!(", every {} s", ns as f64 / 1e9))
+        settings
+            .interval_ns
+            .map_or_else(String::new, |ns| format!(", every {} s", ns as f64 / 1e9))
     );
     text += &format!("  {}: {}", arrangement.skeleton, crate::text::seats(plan));
     text += &format!("; ring {} {}/{}", options.ring, options.ring_capacity, options.ring_batch);

@@ -66,7 +66,7 @@ const OF_FIELDS: [&str; 2] = ["geo", "networks"];
 /// Flags that a state has: they are those of the whole run.
 const OF_STATES: [&str; 4] = ["filter", "names", "sample", "words"];
 
-/// How often outputs that have ended are forgotten.
+/// How often outputs that have ended are removed from the list.
 const TURN: Duration = Duration::from_secs(1);
 
 /// What a reload needs of a run.

@@ -39,7 +39,10 @@ const LINES: Lines = &[
         "interface output both-ways capture send duration control queues",
     ),
     ("filter ctl | no-socket list", ""),
-    ("measure | -r a.pcap --rate 9 --dry-run", "interface profile duration capture advise interval"),
+    (
+        "measure | -r a.pcap --rate 9 --dry-run",
+        "interface profile duration capture advise interval",
+    ),
     ("measure | --profile mix --dry-run", "read interface duration capture advise interval"),
     ("measure | -r a.pcap --interval 60s --dry-run", "profile rate packets advise write"),
     ("measure | -r a.pcap --report csv", "check distinct advise dry-run"),

@@ -96,7 +96,8 @@ fn two_measurements_merge_into_one() {
     }
     // Without a choice the keys are those of the first file.
     assert_eq!((&both["top"], both["heavy"].as_array().unwrap().len()), (&10.into(), 10));
-    for (flags, listed) in [("--top 3", 3), ("--threshold 0.3", 2), ("--threshold 0.3 --top 1", 1)] {
+    for (flags, listed) in [("--top 3", 3), ("--threshold 0.3", 2), ("--threshold 0.3 --top 1", 1)]
+    {
         let mut command = ringtap();
         command.args(["merge", "--report", "json"]).args(flags.split(' '));
         let (text, errors, code) = output_of(command.args([path("a"), path("b")]));
@@ -337,7 +338,8 @@ fn the_text_says_which_keys_are_listed() {
 #[test]
 fn a_reader_that_leaves_ends_the_run_and_a_full_disk_is_an_error() {
     let run = |to: &str| {
-        let script = format!("\"$0\" measure -r \"$1\" --interval 10ms --top 1000 --report json {to}");
+        let script =
+            format!("\"$0\" measure -r \"$1\" --interval 10ms --top 1000 --report json {to}");
         let mut command = assert_cmd::Command::new("bash");
         command.args(["-o", "pipefail", "-c", &script, env!("CARGO_BIN_EXE_ringtap")]);
         output_of(command.arg(office()))

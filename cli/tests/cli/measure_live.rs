@@ -60,7 +60,8 @@ fn every_design_counts_all_packets_of_an_interface() {
 fn intervals_of_an_interface_are_printed_at_their_end() {
     for threads in [&["--design", "sequential"][..], &["--queues", "2"]] {
         let Some(net) = Net::new(2) else { return };
-        let flags = ["measure", "-i", "right", "--interval", "1s", "--report", "json", "--top", "7"];
+        let flags =
+            ["measure", "-i", "right", "--interval", "1s", "--report", "json", "--top", "7"];
         let flags = [&flags[..], &["--structure", "exact"], threads].concat();
         let mut measuring = Background::start(net.ringtap(Right, &flags), "listening: ");
         let mut lines = BufReader::new(measuring.child.stdout.take().unwrap()).lines();

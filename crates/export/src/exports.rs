@@ -439,7 +439,7 @@ impl Changer {
         Ok(())
     }
 
-    /// Forgets outputs that have ended.
+    /// Removes outputs that have ended from the list.
     pub fn reap(&self) {
         self.all().reap(false);
         self.handle.update(&self.all);

@@ -81,7 +81,8 @@ fn the_tables_of_clickhouse_have_these_columns() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/compose/clickhouse.sql");
     let page = std::fs::read_to_string(&path).unwrap();
     let mut made = page.clone();
-    let kinds: [(&str, fn(&mut String, &Field)); 3] =
+    type Line = fn(&mut String, &Field);
+    let kinds: [(&str, Line); 3] =
         [("columns", columns_of_flows), ("messages", columns_of_messages), ("values", values)];
     for (kind, line) in kinds {
         let head = format!("-- fields: {kind}\n");

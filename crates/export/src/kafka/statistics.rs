@@ -127,7 +127,7 @@ mod tests {
             "packets": 9, "ignoredPackets": 2,
         });
         assert_eq!(value(&settings), expected);
-        let unknown = value(&Settings { meter: None, settings_id: None, ..settings });
+        let unknown = value(&Settings { meter: None, settings_id: None, ..settings.clone() });
         assert!(unknown.get("packets").is_none() && unknown.get("settings").is_none(), "{unknown}");
     }
 }
