@@ -115,7 +115,7 @@ fn outputs_lists_limits_and_the_filter_change_and_the_rest_stays() {
     // Faults change nothing, and say where they are.
     for (text, words) in [
         ("write = [\"json:c.json\"]\nscan-threshold = x\n", "line 4"),
-        ("write = [\"json:c.json\"]\nwatch = \"missing\"\n", "watched entries in missing"),
+        ("write = [\"json:c.json\"]\nwatch = \"missing\"\n", "reading missing"),
         ("write = [\"json:c.json\"]\nidle-timeout = \"5s\"\n", "idle-timeout needs a restart"),
         ("write = [\"json:c.json\"]\n", "needs a restart"),
         ("write = [\"json:c.json\"]\nexport = [\"ipfix-tcp://h\"]", "line 4"),

@@ -227,7 +227,9 @@ fn every_key_of_the_sample_configuration_is_a_flag() {
         let mut command = ringtap();
         command.args(["monitor", "-i", "lo", "--dry-run", "--config"]).arg(&file);
         let (plan, errors, code) = output_of(command.current_dir(folder.path()));
-        assert_eq!((errors.as_str(), code), ("", 0), "{}", file.display());
+        // Of --setup-nic, if the machine's loopback is not set up as it wants.
+        let other = errors.lines().find(|line| !line.starts_with("would run: "));
+        assert_eq!((other, code), (None, 0), "{}", file.display());
         assert!(plan.contains("lo by AF_PACKET"), "{}: {plan}", file.display());
     }
 }
