@@ -443,9 +443,25 @@ fn run(page: &mut Page, outcome: &Outcome) {
         page.line(&format!("sampled {}", sample(outcome.plan.options.sample)));
     }
     arrangement(page, &outcome.plan);
+    queues(outcome).iter().for_each(|line| page.line(line));
     if let Some(digest) = &outcome.digest {
         page.last(format!("digest {digest}"));
     }
+}
+
+/// Whether both directions of address pairs arrived in one queue, of a live run with several.
+fn queues(outcome: &Outcome) -> Option<String> {
+    if !outcome.plan.options.live || outcome.plan.arrangement.queues == 1 {
+        return None;
+    }
+    let found = match (outcome.run.pairs_checked, outcome.run.packets_split) {
+        (0, 0) => "no address pair of the sample was seen in both directions".to_owned(),
+        (pairs, 0) => {
+            format!("both directions of {} address pairs arrived in one queue each", count(pairs))
+        }
+        (_, split) => format!("{} packets arrived in another queue than their pair", count(split)),
+    };
+    Some(format!("queues: {found} (1 pair in 64 is checked)"))
 }
 
 fn arrangement(page: &mut Page, plan: &Plan<Options>) {

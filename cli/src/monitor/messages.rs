@@ -71,21 +71,6 @@ pub(super) fn print(
     console::print(&report)
 }
 
-/// Whether both directions of address pairs arrived in one queue, of a live run with several.
-pub(super) fn queues(outcome: &Outcome) -> Option<String> {
-    if !outcome.plan.options.live || outcome.plan.arrangement.queues == 1 {
-        return None;
-    }
-    let found = match (outcome.run.pairs_checked, outcome.run.packets_split) {
-        (0, 0) => "no address pair of the sample was seen in both directions".to_owned(),
-        (pairs, 0) => {
-            format!("both directions of {} address pairs arrived in one queue each", count(pairs))
-        }
-        (_, split) => format!("{} packets arrived in another queue than their pair", count(split)),
-    };
-    Some(format!("queues: {found} (1 pair in 64 is checked)"))
-}
-
 /// The exit code; prints losses with `--fail-on-drop`.
 pub(super) fn exit_code(args: &MonitorArgs, outcome: &Outcome) -> ExitCode {
     let (failed, interrupted) = (has_failed(outcome), outcome.run.interrupted);

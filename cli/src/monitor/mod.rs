@@ -394,9 +394,6 @@ impl Running<'_> {
             console.tick();
             messages::print_all(outputs::messages(&outcome.export));
             messages::print_all(outputs::messages(&outcome.write));
-            if let (Some(queues), false) = (messages::queues(&outcome), args.quiet) {
-                console::note(&queues);
-            }
             messages::print(args, &outcome, parsed.stdout_is_taken())?;
             saved.and(kept)?;
             Ok(messages::exit_code(args, &outcome))

@@ -86,13 +86,14 @@ fn a_run_sets_up_the_card_and_undoes_it_at_its_end() {
     {
         let Some(net) = Net::new(2) else { return };
         let before = features(&net);
-        let monitor = monitor(&net, flags);
+        let monitor = monitor(&net, &[flags, &["--report", "text"]].concat());
         assert_eq!(turned_off(&net, &before) & RXVLAN, RXVLAN);
         monitor.interrupt();
-        let (_, errors, code) = monitor.end();
+        let (report, errors, code) = monitor.end();
         assert_eq!(code, 0, "{errors}");
         assert!(errors.contains("right: undone: ethtool -K right rxvlan on"), "{errors}");
-        assert!(errors.contains("queues: no address pair of the sample"), "{errors}");
+        let report = String::from_utf8(report).unwrap();
+        assert!(report.contains("queues: no address pair of the sample"), "{report}");
         assert!(!errors.contains("warning"), "{errors}");
         assert_eq!(features(&net), before, "{flags:?}");
     }
