@@ -28,7 +28,8 @@ def statements(path):
 for statement in statements(sql):
     # The reader has a column with the broker's time, here a second before the probe's.
     statement = re.sub(r"\)\s*ENGINE = Kafka.*", ", _timestamp_ms Nullable(DateTime64(3))) ENGINE = Null", statement, flags=re.S)
-    database.query(statement)
+    # Records of captures are old.
+    database.query(re.sub(r"\s+TTL .*", "", statement))
 
 records = open(lines, encoding="utf-8").read()
 now = query("SELECT toUnixTimestamp64Milli(now64(3)) AS now")[0]["now"]

@@ -49,7 +49,7 @@ fn records_of_a_topic_and_of_parquet_are_the_same_rows_and_have_the_sums_of_the_
             "--write",
             outputs[1],
             "--top",
-            "1000000",
+            "100000",
             "--analyses",
             "all,tcp",
         ];

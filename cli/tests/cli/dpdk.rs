@@ -81,7 +81,8 @@ fn timeless(mut report: Value) -> Value {
         }
     }
     let map = report.as_object_mut().unwrap();
-    for own in ["plan", "performance", "digest", "intervals", "interfaces", "ledger", "notices"] {
+    let arranged = ["plan", "performance", "interfaces", "ledger", "pairs_checked"];
+    for own in arranged.into_iter().chain(["digest", "intervals", "notices"]) {
         map.remove(own);
     }
     strip(&mut report);
