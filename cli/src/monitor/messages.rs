@@ -9,7 +9,6 @@ use ringtap_io::capture::{Notice, Severity};
 use ringtap_monitor::Outcome;
 use ringtap_terminal::console::{self, print_message};
 use ringtap_terminal::html::html;
-use ringtap_terminal::numbers::count;
 
 use crate::args::{MonitorArgs, ReportForm};
 use crate::{exit, source, text};
