@@ -148,7 +148,7 @@ macro_rules! analyses {
 
             pub(crate) fn adopt(&mut self, context: &Context, shard: Shard) {
                 $(if let Some(own) = &mut self.$name {
-                    own.adopt(context, shard);
+                    Analysis::adopt(own, context, shard);
                 })*
             }
 
