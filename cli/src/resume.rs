@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, ensure};
+use ringtap_base::now_ns;
 use ringtap_engine::Plan;
 use ringtap_flow::Sinks;
 use ringtap_monitor::resume::{Counters, Gap, Keeper, Resumed};
 use ringtap_monitor::{Options, Outcome};
 use ringtap_program::atomic_file::{AtomicFile, Existing};
-use ringtap_query::moment;
 
 /// Reads a file from its begin, whatever others read.
 struct From(Arc<File>, u64);
@@ -39,7 +39,7 @@ pub(crate) fn read(path: &Path, plan: &Plan<Options>) -> anyhow::Result<Option<R
 
 /// What passed between the runs, for a run that begins to read now.
 pub(crate) fn gap(resumed: &Resumed, plan: &Plan<Options>, interfaces: &[String]) -> Option<Gap> {
-    let time_ns = u64::try_from(moment::now()).unwrap_or(0) * 1_000_000;
+    let time_ns = now_ns();
     resumed.gap(time_ns, &counters(interfaces), plan.app.interval_ns.unwrap_or(0))
 }
 

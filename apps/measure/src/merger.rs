@@ -1,9 +1,11 @@
 //! The merger: joins the structures of all workers, of the run or of each interval.
 //!
 //! ```text
-//!  worker 0 ─ parts at marks ─▶ wait until all workers   ─▶ the open ─▶ no worker is in it ─▶ OnInterval
-//!  worker 1 ─ parts at marks ─▶ have passed their mark      interval    any more
+//!  worker 0 ─ parts at marks ─▶ wait until all workers   ─▶ wait until no worker is in ─▶ merged ─▶ OnInterval
+//!  worker 1 ─ parts at marks ─▶ have passed their mark      their interval or before
 //! ```
+//!
+//! Queues of an interface may skip marks, and so hand over an interval at a later mark than others do.
 //!
 //! Invariant: parts are merged in the order of their marks and shards, not of arrival, so equal parts give equal answers.
 
@@ -27,7 +29,9 @@ pub struct MeasureMerger<V: Keys> {
     /// Parts of marks that not all workers have passed, by mark and shard.
     waiting: BTreeMap<(u64, usize), Part<V>>,
     workers: Vec<Progress>,
-    /// The run; or an interval, with its number.
+    /// Shares of marks that all workers have passed, in that order, and of intervals that some have not.
+    shares: Vec<(u64, Share<V>)>,
+    /// The run; or an interval while it is merged, with its number.
     open: Option<(u64, Findings<V>)>,
     /// Sums over the closed intervals.
     packets: PacketCounts,
@@ -38,8 +42,6 @@ pub struct MeasureMerger<V: Keys> {
 struct Progress {
     /// The mark after the last one that it passed.
     mark: u64,
-    /// Whether all have passed a mark of it.
-    has_begun: bool,
     /// Its interval after the marks that all have passed.
     current: Option<u64>,
 }
@@ -51,16 +53,19 @@ impl<V: Keys> MeasureMerger<V> {
             on_interval,
             waiting: BTreeMap::new(),
             workers: Vec::new(),
+            shares: Vec::new(),
             open: None,
             packets: PacketCounts::default(),
         }
     }
 
-    /// Merges shares of intervals, ascending.
-    fn add_all(&mut self, mut shares: Vec<(u64, Share<V>)>) {
-        // Stable: in the order of the shards.
-        shares.sort_by_key(|(interval, _)| *interval);
-        for (interval, share) in shares {
+    /// Merges the shares of intervals before this one, ascending; `None`: all.
+    fn merge_before(&mut self, interval: Option<u64>) {
+        // Stable: in the order of marks and shards.
+        self.shares.sort_by_key(|(interval, _)| *interval);
+        let is_due = |(own, _): &(u64, _)| interval.is_none_or(|interval| *own < interval);
+        let later = self.shares.split_off(self.shares.partition_point(is_due));
+        for (interval, share) in std::mem::replace(&mut self.shares, later) {
             let found = match share {
                 Share::Found(found) => *found,
                 Share::Packets(packets) => MeasureWorker::count_all(&self.settings, &packets),
@@ -124,25 +129,26 @@ impl<V: Keys> Merger for MeasureMerger<V> {
             self.waiting.first_key_value().filter(|(key, _)| key.0 < passed)
         {
             let later = self.waiting.split_off(&(mark + 1, 0));
-            let mut shares = Vec::new();
+            let mut is_back = false;
             for ((_, shard), part) in std::mem::replace(&mut self.waiting, later) {
                 let worker = &mut self.workers[shard];
-                (worker.has_begun, worker.current) = (true, part.current);
-                shares.extend(part.shares);
+                is_back |= part.current < worker.current;
+                worker.current = part.current;
+                self.shares.extend(part.shares);
             }
-            self.add_all(shares);
-        }
-        // Queues of an interface may skip marks, and so intervals.
-        if let Some((open, _)) = &self.open
-            && self.workers.iter().all(|worker| worker.has_begun && worker.current != Some(*open))
-        {
-            self.close();
+            // After a clock was set back, intervals before it end, and begin again when their time comes.
+            let least = self.workers.iter().map(|worker| worker.current).min().flatten();
+            if is_back || least.is_some() {
+                self.merge_before(least.filter(|_| !is_back));
+                self.close();
+            }
         }
     }
 
     fn finish(mut self) -> Findings<V> {
         let parts = std::mem::take(&mut self.waiting).into_values();
-        self.add_all(parts.flat_map(|part| part.shares).collect());
+        self.shares.extend(parts.flat_map(|part| part.shares));
+        self.merge_before(None);
         let run = || Findings::new(&self.settings);
         if self.settings.interval_ns.is_none() {
             return self.open.map_or_else(run, |(_, findings)| findings);
@@ -154,4 +160,58 @@ impl<V: Keys> Merger for MeasureMerger<V> {
 
 fn held<K: PacketKey>(side: &Side<K>) -> usize {
     side.structure.as_ref().map_or(0, |structure| structure.memory_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use ringtap_wire::{Flags, PacketRecord};
+
+    use super::*;
+    use crate::AddressKeys;
+    use crate::{CountBy, Kind, State, Weight};
+
+    /// Shares of these intervals, each of a packet, and the interval after the mark.
+    fn part(intervals: &[u64], current: u64) -> Part<AddressKeys> {
+        let packet = PacketRecord { flags: Flags::IPV4, ts_ns: 1, ..PacketRecord::EMPTY };
+        let shares = intervals.iter().map(|&own| (own, Share::Packets(vec![packet])));
+        Part { shares: shares.collect(), current: Some(current) }
+    }
+
+    #[test]
+    fn a_queue_that_skips_marks_divides_no_interval() {
+        let settings = Settings {
+            structure: Kind::Exact,
+            state: State::Separate,
+            by: CountBy::Source,
+            weight: Weight::Packets,
+            threshold: None,
+            top: Some(1),
+            interval_ns: Some(1),
+            memory_bytes: 1 << 16,
+            check: false,
+            distinct: false,
+            seed: 0,
+        };
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let own = Arc::clone(&seen);
+        let on_interval: OnInterval = Box::new(move |interval| {
+            own.lock().unwrap().push((interval.start.0, interval.report.measured));
+        });
+        let mut merger = MeasureMerger::new(&settings, Some(on_interval));
+        let mut at = |index, number, part| {
+            let mark = Mark::Tick { number, time_ns: number };
+            merger.on_partial(Shard { index, count: 2 }, &mark, part);
+        };
+        at(0, 10, part(&[], 10));
+        at(1, 10, part(&[], 10));
+        (11..=13).for_each(|number| at(0, number, part(&[number - 1], number)));
+        at(1, 13, part(&[10, 12], 13));
+        assert_eq!(*seen.lock().unwrap(), [(10, 2), (11, 1), (12, 2)]);
+        // The clock is set back: what was open ends, and comes again.
+        [0, 1].into_iter().for_each(|shard| at(shard, 14, part(&[13], 5)));
+        [0, 1].into_iter().for_each(|shard| at(shard, 15, part(&[5], 6)));
+        assert_eq!(seen.lock().unwrap()[3..], [(13, 2), (5, 2)]);
+    }
 }

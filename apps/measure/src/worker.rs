@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A structure is allocated at the first packet of its IP version; after that nothing is allocated
-//! (except by structures that grow). With intervals each has its own structures, which are handed over at the mark that
-//! ends it, and nothing is timed.
+//! (except by structures that grow). With intervals each has its own structures, allocated and grown anew, which are
+//! handed over at the mark that ends it, and nothing is timed.
 
 use std::sync::{Arc, OnceLock};
 

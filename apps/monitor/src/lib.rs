@@ -58,7 +58,7 @@ pub use merger::MonitorMerger;
 pub use options::{Options, PAGE_NS, Setup, TOP_MOST};
 pub use outputs::{EndedInterval, OnAlert, OnInterval, OnTotals, Outputs, Receivers};
 pub use partial::Partial;
-pub use reload::{Refused, Reloads};
+pub use reload::{Next, Refused, Reloads};
 pub use report::Report;
 pub use run::{LOSSES, Loss, Outcome, SoFar, losses_so_far, run, run_app, run_live};
 pub use series::{Series, Step};

@@ -435,7 +435,9 @@ impl AppOptions for Options {
         let trackers = if self.reloads || self.allow.is_some() { 2 } else { 1 };
         // The next lists, while these are used.
         let further = if self.reloads {
-            2 * self.lists() + (memory.bytes / LISTS_PART).min(MOST_LIST_BYTES)
+            // While entries of a watch list are joined with those before, there are three of it.
+            let watch = self.watch.as_ref().map_or(0, |list| list.memory());
+            2 * self.lists() + 3 * watch + (memory.bytes / LISTS_PART).min(MOST_LIST_BYTES)
         } else {
             0
         };

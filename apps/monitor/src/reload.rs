@@ -59,6 +59,12 @@ pub struct Reloads {
     number: AtomicU64,
 }
 
+/// Options that were checked.
+pub struct Next {
+    setup: Arc<Setup>,
+    labels: BTreeSet<String>,
+}
+
 #[derive(Clone)]
 struct Latest {
     setup: Arc<Setup>,
@@ -69,7 +75,7 @@ struct Latest {
 
 impl Latest {
     /// The setup with these options, and the labels so far.
-    fn next(&self, options: &Options) -> Result<(Arc<Setup>, BTreeSet<String>), Refused> {
+    fn next(&self, options: &Options) -> Result<Next, Refused> {
         let before = &self.setup.options;
         if options.analyses != before.analyses {
             let text = |analyses: Analyses| analyses.names().join(",");
@@ -79,10 +85,14 @@ impl Latest {
         let mut options = options.clone();
         let mut needed = before.lists() + options.lists();
         if let (Some(now), Some(list)) = (&options.watch, &before.watch) {
-            // While both are joined, there are three of them.
-            needed += list.memory() + now.memory();
-            if needed <= before.list_bytes {
-                options.watch = Some(Arc::new(now.after(list).ok_or(Refused::Entries)?));
+            if now.is_like(list) {
+                options.watch = Some(Arc::clone(list));
+            } else {
+                // While both are joined, there are three of them.
+                needed += list.memory() + now.memory();
+                if needed <= before.list_bytes {
+                    options.watch = Some(Arc::new(now.after(list).ok_or(Refused::Entries)?));
+                }
             }
         }
         if needed > before.list_bytes {
@@ -93,7 +103,7 @@ impl Latest {
         if labels.len() > self.most_labels {
             return Err(Refused::Labels(labels.len()));
         }
-        Ok((Arc::new(self.setup.with(options)), labels))
+        Ok(Next { setup: Arc::new(self.setup.with(options)), labels })
     }
 }
 
@@ -114,32 +124,29 @@ impl Reloads {
         Some(latest.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn now(&self) -> Result<Latest, Refused> {
-        self.latest().map(|latest| latest.clone()).ok_or(Refused::NoRun)
-    }
-
-    /// Checks whether these options can be those of later packets.
+    /// Checks whether these options can be those of later packets: thresholds, limits, watched entries, rules for alerts,
+    /// networks, databases, names. Others of them are ignored.
     ///
     /// # Errors
     /// [`Refused`].
-    pub fn check(&self, options: &Options) -> Result<(), Refused> {
-        self.now()?.next(options).map(drop)
-    }
-
-    /// Makes these options those of later packets: thresholds, limits, watched entries, rules for alerts, networks,
-    /// databases, names. Others of them are ignored.
-    ///
-    /// # Errors
-    /// [`Refused`].
-    pub fn post(&self, options: &Options) -> Result<(), Refused> {
+    pub fn check(&self, options: &Options) -> Result<Next, Refused> {
         // Workers do not wait for it.
-        let next = self.now()?.next(options)?;
-        let mut latest = self.latest().ok_or(Refused::NoRun)?;
-        (latest.setup, latest.labels) = next;
-        drop(latest);
-        // Release: pairs with the Acquire in `since`.
-        self.number.fetch_add(1, Ordering::Release);
-        Ok(())
+        let now = self.latest().map(|latest| latest.clone()).ok_or(Refused::NoRun)?;
+        now.next(options)
+    }
+
+    /// Makes checked options those of later packets.
+    pub fn post(&self, next: Next) {
+        if let Some(mut latest) = self.latest() {
+            (latest.setup, latest.labels) = (next.setup, next.labels);
+            // Release: pairs with the Acquire in `since`.
+            self.number.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Whether the run has begun.
+    pub fn has_begun(&self) -> bool {
+        self.latest.get().is_some()
     }
 
     /// The latest setup, unless it is the one of this number, which is updated.
@@ -225,13 +232,14 @@ mod tests {
     fn settings_are_taken_up_once_and_refused_whole() {
         let first = plan(watching("example.org\n10.0.0.0/8"));
         let reloads = Reloads::default();
-        assert_eq!(reloads.post(&first.app), Err(Refused::NoRun));
+        let post = |options: &Options| reloads.check(options).map(|next| reloads.post(next));
+        assert_eq!(post(&first.app), Err(Refused::NoRun));
         reloads.begin(&Setup::of(&first, &Arc::new(Paths::new())));
         let mut seen = 0;
         assert!(reloads.since(&mut seen).is_none());
 
         let next = Options { scan_threshold: 7, ..watching("10.0.0.0/8 own\nexample.com") };
-        reloads.post(&plan(next).app).unwrap();
+        post(&plan(next).app).unwrap();
         let setup = reloads.since(&mut seen).unwrap();
         assert!(reloads.since(&mut seen).is_none());
         assert_eq!((setup.context.scan_threshold, setup.options.scan_threshold), (7, 7));
@@ -245,7 +253,7 @@ mod tests {
         assert_eq!(list.count(EntryKind::Name), 1);
 
         // Without the list its analysis would not run.
-        let refused = reloads.post(&plan(Options::default()).app).unwrap_err().to_string();
+        let refused = post(&plan(Options::default()).app).unwrap_err().to_string();
         assert!(refused.contains("watch,") || refused.contains("watch "), "{refused}");
         let names: String = (0..1 << 19).map(|n| format!("n{n}.example.org\n")).collect();
         let large = Options { scan_threshold: 9, ..watching(&names) };
@@ -253,7 +261,30 @@ mod tests {
             app: Options { analyses: first.app.analyses, ..large },
             ..plan(watching("a.example"))
         };
-        assert!(matches!(reloads.post(&large.app), Err(Refused::Lists { .. })));
+        assert!(matches!(post(&large.app), Err(Refused::Lists { .. })));
         assert_eq!((reloads.count(), reloads.options().unwrap().scan_threshold), (1, 7));
+    }
+
+    /// Its room is a multiple of its own size, and more.
+    #[test]
+    fn a_large_list_that_is_read_again_has_room_and_so_has_another_one() {
+        let names =
+            |zone: &str| -> String { (0..1 << 19).map(|n| format!("n{n}.{zone}\n")).collect() };
+        let one = names("example.org");
+        let first = plan(watching(&one));
+        let reloads = Reloads::default();
+        reloads.begin(&Setup::of(&first, &Arc::new(Paths::new())));
+        let before = reloads.options().unwrap().watch.unwrap();
+        for _ in 0..2 {
+            reloads.post(reloads.check(&watching_all(&first, &one)).unwrap());
+            assert!(Arc::ptr_eq(&before, &reloads.options().unwrap().watch.unwrap()));
+        }
+        let other = reloads.check(&watching_all(&first, &names("example.com"))).unwrap();
+        assert!(other.setup.options.watch.as_ref().unwrap().memory() > before.memory());
+    }
+
+    /// The options of a plan with another list.
+    fn watching_all(plan: &Plan<Options>, text: &str) -> Options {
+        Options { watch: watching(text).watch, ..plan.app.clone() }
     }
 }

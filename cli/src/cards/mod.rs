@@ -14,6 +14,7 @@ use std::fs;
 
 use ringtap_engine::Machine;
 use ringtap_io::live::Ethtool;
+use ringtap_terminal::units;
 use rustix::thread::{CapabilitySet, capabilities};
 use serde::Serialize;
 
@@ -42,14 +43,15 @@ pub(crate) struct Step {
 }
 
 impl Interface {
-    /// The interface called `name`, which should have so many queues, or one for each usable core near it.
+    /// The interface called `name`. It should have this number of queues; `None`: one for each usable core near it.
     ///
     /// # Errors
     /// No interface has this name.
     pub(crate) fn open(name: &str, queues: Option<u32>) -> anyhow::Result<Self> {
         let driver = Box::new(Ethtool::open(name)?);
         let near = fs::read_to_string(format!("/sys/class/net/{name}/device/local_cpulist"));
-        let near = near.map(|list| cores(&list)).unwrap_or_default();
+        let near = near.ok().and_then(|list| units::cores(list.trim()).ok());
+        let near = near.map_or_else(Vec::new, |list| list.0);
         let Machine { cores, allowed_cores, .. } = Machine::this();
         let usable = if allowed_cores.is_empty() { (0..cores).collect() } else { allowed_cores };
         let both: Vec<_> = usable.iter().copied().filter(|core| near.contains(core)).collect();
@@ -141,13 +143,4 @@ fn check_rights() -> anyhow::Result<()> {
          cap_net_raw,cap_net_admin,cap_bpf+ep $(command -v ringtap)"
     );
     Ok(())
-}
-
-/// The cores in a list of the kernel, such as `0-3,8`.
-fn cores(list: &str) -> Vec<usize> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
-    };
-    list.split(',').filter_map(range).flatten().collect()
 }

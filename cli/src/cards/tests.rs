@@ -8,7 +8,7 @@ use std::io;
 use std::rc::Rc;
 
 use super::card::*;
-use super::{Interface, Wanted, cores};
+use super::{Interface, Wanted, units};
 
 /// A command, and the kind of packets for those that have one.
 type Key = (u32, u32);
@@ -287,6 +287,6 @@ fn interrupts_of_queues_get_near_cores_of_their_own() {
     assert_eq!(advised(&["3", "2", "3"]), [], "in any order");
     assert_eq!(advised(&["3", "3"]).len(), 1);
     assert_eq!(advised(&["0-3"]), [], "one queue");
-    assert_eq!(cores("0-2,8"), [0, 1, 2, 8]);
-    assert!(cores("").is_empty());
+    assert_eq!(units::cores("0-2,8").unwrap().0, [0, 1, 2, 8]);
+    assert!(units::cores("").is_err());
 }

@@ -387,7 +387,7 @@ impl Console {
     }
 
     /// Prints a warning, if warnings are enabled.
-    fn warn(&self, text: &str) {
+    pub(crate) fn warn(&self, text: &str) {
         if is_wanted(Level::Warning) {
             self.print_line(&labelled("warning", text));
         }

@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
+use ringtap_base::text::shown_lines;
 use ringtap_engine::{Plan, Watch};
 use ringtap_measure::run::{MeasureOutcome, Options};
 use ringtap_measure::{Interval, OnInterval, Report};
@@ -72,7 +73,7 @@ impl Printer {
             return;
         }
         let mut out = io::stdout().lock();
-        if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        if let Err(error) = out.write_all(shown_lines(text).as_bytes()).and_then(|()| out.flush()) {
             let _ = self.failure.set(error);
             WATCH.stop();
         }

@@ -217,8 +217,7 @@ impl<'a> Planned<'a> {
             plan,
             created,
             user,
-            page,
-            metrics,
+            served: (page, metrics),
             numbered,
             prepared,
             source,
@@ -234,8 +233,8 @@ struct Opened<'a> {
     /// The folders of the store that are removed again if the run does not start.
     created: Option<Created>,
     user: Option<User>,
-    page: Option<Page>,
-    metrics: Option<Listening>,
+    /// The page and the metrics.
+    served: (Option<Page>, Option<Listening>),
     /// The interfaces, for records.
     numbered: Vec<Interface>,
     prepared: Prepared,
@@ -270,18 +269,8 @@ impl<'a> Confined<'a> {
     /// Opens the files of outputs, and starts the threads besides those of the plan.
     fn start(self) -> anyhow::Result<Running<'a>> {
         // The first is dropped last, after everything in the folders.
-        let Opened {
-            created,
-            parsed,
-            plan,
-            user,
-            page,
-            metrics,
-            numbered,
-            prepared,
-            source,
-            resumed,
-        } = self.0;
+        let Opened { created, parsed, plan, user, served, numbered, prepared, source, resumed } =
+            self.0;
         let Parsed { args, interfaces, outputs: named, existing, layout, .. } = &parsed;
         let workers = plan.arrangement.workers;
         let rules = file_rules(args, *existing);
@@ -295,8 +284,7 @@ impl<'a> Confined<'a> {
         };
         let extent = source.extent(interfaces, args.capture);
         let handle = outputs.control().handle().clone();
-        let views =
-            Views::open(args, &plan, interfaces, extent, handle, (page, metrics), &mut sinks)?;
+        let views = Views::open(args, &plan, interfaces, extent, handle, served, &mut sinks)?;
         if let Some((store, layout)) = store.as_ref().zip(layout.as_ref()) {
             store::count(store, named, &views.console);
             store::begin(store, layout)?;

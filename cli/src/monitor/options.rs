@@ -54,8 +54,11 @@ pub(super) fn next_plan(
     let run_options = Options { filter, sample, ..plan.options.clone() };
     // Records of a run have one key.
     let anonymiser = plan.app.enrichment.anonymiser.clone();
-    let monitor_options = app(args, outputs, false, anonymiser)?;
-    Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)
+    // The room for a further reload is that of the run.
+    let monitor_options =
+        ringtap_monitor::Options { reloads: false, ..app(args, outputs, false, anonymiser)? };
+    let next = Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)?;
+    Ok(Plan { buffers: plan.buffers.clone(), ..next })
 }
 
 /// The monitor options of the flags, with the lists that they name.

@@ -21,7 +21,6 @@ use ringtap_export::{Items, Output, Prepared};
 use ringtap_monitor::{Options, Reloads};
 use ringtap_program::atomic_file::Existing;
 use ringtap_terminal::Usage;
-use ringtap_terminal::console::labelled;
 use ringtap_terminal::numbers::bytes;
 
 use super::source::WATCH;
@@ -139,6 +138,10 @@ impl Reload<'_> {
         let mut current = Current { given: args.given.clone(), outputs: outputs.to_vec() };
         let file = self.config.display();
         while requests.wait(|| self.outputs.reap()) {
+            // A request may come before the run begins.
+            while !self.reloads.has_begun() && !requests.over.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
             let text = match self.reload(&mut current) {
                 Ok(changed) if changed.is_empty() => {
                     format!("{file}: nothing has changed; lists were read again")
@@ -146,7 +149,7 @@ impl Reload<'_> {
                 Ok(changed) => format!("{file}: changed: {}", changed.join(", ")),
                 Err(error) => {
                     let text = format!("reload: {error:#}; the run goes on as before");
-                    self.console.print_line(&labelled("warning", &text));
+                    self.console.warn(&text);
                     continue;
                 }
             };
@@ -208,12 +211,11 @@ impl Reload<'_> {
         }
         checks::roles(&args, &beginning)?.check(Existing::Next)?;
         let next = options::next_plan(&args, self.plan, &outputs)?;
-        self.reloads.check(&next.app)?;
-        let settings = options::settings(&args, self.plan, &self.numbered, &WATCH);
+        let checked = self.reloads.check(&next.app)?;
+        let settings = options::settings(&args, &next, &self.numbered, &WATCH);
         let prepared = Prepared::new(&beginning, settings)?;
         self.outputs.change(&ending, &beginning, &args.export, prepared)?;
-        // It was checked, and no other thread posts.
-        self.reloads.post(&next.app).context("unexpected")?;
+        self.reloads.post(checked);
         let Plan { options: ringtap_engine::Options { filter, sample, .. }, .. } = next;
         WATCH.select(Selection { filter, sample });
         self.console.set_prints_alerts(alerts::are_printed(&args.alert_to));

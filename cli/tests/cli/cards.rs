@@ -82,7 +82,7 @@ fn monitor(net: &Net, flags: &[&str]) -> Background {
 #[test]
 fn a_run_sets_up_the_card_and_undoes_it_at_its_end() {
     for flags in
-        [&["--queues", "2"][..], &["--queues", "2", "--capture", "af-xdp", "--user", "nobody"]]
+        [&["--queues", "2"][..], &["--queues", "2", "--capture", "af-xdp", "--user", "daemon"]]
     {
         let Some(net) = Net::new(2) else { return };
         let before = features(&net);

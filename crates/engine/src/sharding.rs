@@ -4,7 +4,7 @@
 //! One address pair in 64 is checked, chosen by its hash, in a table that all queues share: the
 //! last queue of the pair, its hash, and the directions seen in that queue. Pairs with the same slot
 //! replace each other, so a split may go unnoticed for a while, and a pair may be counted again; a
-//! false report has a chance of one in 2^24.
+//! false report has a chance of one in 2^14 at each replacement, because 18 of the 32 bits of the hash choose pair and slot.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -11,7 +11,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -50,6 +50,8 @@ pub struct WatchList {
     networks: Prefixes,
     /// By [`EntryKind`], in order.
     counts: [usize; 3],
+    /// A hash of the entries and labels that were read.
+    read: u64,
 }
 
 impl fmt::Debug for WatchList {
@@ -69,6 +71,7 @@ impl Default for WatchList {
             table: HashTable::new(),
             networks: Prefixes::new(std::iter::empty()),
             counts: [0; 3],
+            read: 0,
         }
     }
 }
@@ -129,9 +132,17 @@ impl WatchList {
         own.texts.shrink_to_fit();
         own.ends.shrink_to_fit();
         own.labels.shrink_to_fit();
+        let mut hasher = DefaultHasher::new();
+        (&own.texts, &own.ends, &own.labels, &own.label_texts).hash(&mut hasher);
+        own.read = hasher.finish();
         // Of equal networks the last one counts there.
         own.networks = Prefixes::new(networks.into_iter().rev());
         Ok(own)
+    }
+
+    /// Whether the same entries and labels were read.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.read == other.read
     }
 
     /// The list as the successor of another one: entries of the other keep their numbers and texts, also those that are
@@ -172,7 +183,10 @@ impl WatchList {
                 Err(_) => own.insert(text, number),
             }
         }
-        own.counts = self.counts;
+        own.texts.shrink_to_fit();
+        own.ends.shrink_to_fit();
+        own.labels.shrink_to_fit();
+        (own.counts, own.read) = (self.counts, self.read);
         own.networks = Prefixes::new(networks.into_iter());
         (own.ends.len() <= ENTRIES_MAX).then_some(own)
     }
@@ -384,6 +398,7 @@ mod tests {
         assert_eq!((new as usize, both.label(new)), (first.ends.len(), "b"));
         assert_eq!(both.label(address(&both).unwrap()), "d");
         assert_eq!(both.count(EntryKind::Name), 2);
+        assert!(both.is_like(&next) && !both.is_like(&first));
         let again = first.after(&both).unwrap();
         assert_eq!((again.ends.len(), name(&again, "example.org")), (both.ends.len(), Some(0)));
     }

@@ -429,6 +429,10 @@ impl Changer {
                 leaving.push(one.number);
                 self.alerts.remove(one.number);
                 one.started.shared.end();
+                // A full disk is not waited for longer than a collector.
+                if one.output.path().is_some() {
+                    one.started.shared.interrupt();
+                }
             }
         }
         deliver(&self.records, &leaving, records);

@@ -48,7 +48,7 @@ pub trait Sketch: Sized {
 /// A sketch that stores keys, so that heavy ones can be listed.
 pub trait HeavyKeys: Sketch {
     /// The stored keys whose estimate reaches the threshold, heaviest first, equal ones by key; the first `most` of them.
-    /// Memory is for a few times `most` keys, not for all.
+    /// Memory is for a few times `most` keys, not for all; `MvSketch` has all of them once.
     fn heaviest(&self, threshold: u64, most: usize) -> Vec<Heavy<Self::Key>>;
 
     /// All stored keys whose estimate reaches the threshold, in the order of [`heaviest`](Self::heaviest).

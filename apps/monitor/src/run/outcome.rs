@@ -31,7 +31,7 @@ pub struct Outcome {
     pub packets_without_path: u64,
     /// What passed before the run, if it continues flows of another one; outside the digest.
     pub gap: Option<Gap>,
-    /// How often other settings were taken up; outside the digest.
+    /// How often the configuration was taken up; outside the digest.
     pub reloads: u64,
     /// `sha256:…` over the canonical report and all flow records, if requested.
     pub digest: Option<String>,
