@@ -53,10 +53,16 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// Stops a run from another thread.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Stop {
     watch: Arc<Watch>,
     outputs: Arc<OnceLock<Control>>,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { watch: Watch::shared(), outputs: Arc::default() }
+    }
 }
 
 impl Stop {

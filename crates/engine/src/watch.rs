@@ -58,6 +58,13 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// As [`Watch::new`], on the heap. The counters take half a megabyte, and without optimisation their copies on the
+    /// caller's stack would be several of that.
+    #[inline(never)]
+    pub fn shared() -> Arc<Self> {
+        Arc::new(Self::new())
+    }
+
     /// All counters zero.
     pub const fn new() -> Self {
         Self {
