@@ -3,10 +3,10 @@
 use ringtap_sketch::{Distinct, DistinctEstimate, Exact, FrequentItems, Mismatch, Sketch};
 use thiserror::Error;
 
+use crate::counts::{PacketCounts, Side};
 use crate::keys::{Keys, PacketKey};
 use crate::settings::{Kind, Settings};
 use crate::structure::Structure;
-use crate::worker::{PacketCounts, Side};
 
 /// The counts of one worker, or the sum of several.
 #[derive(Debug)]
@@ -42,6 +42,11 @@ impl<V: Keys> Findings<V> {
         self.packets.add(&other.packets);
         self.memory_bytes += other.memory_bytes;
         Ok(())
+    }
+
+    /// Memory of the structures.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.v4.memory_bytes() + self.v6.memory_bytes()
     }
 
     /// The total weight.

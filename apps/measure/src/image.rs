@@ -12,11 +12,11 @@ use ringtap_sketch::{Distinct, Mismatch};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::counts::{PacketCounts, Side};
 use crate::findings::Findings;
 use crate::keys::{CountBy, Keys, PacketKey};
 use crate::settings::{Kind, Settings, State, Weight};
 use crate::structure::Structure;
-use crate::worker::{PacketCounts, Side};
 
 const VERSION: u32 = 1;
 /// The longest first line.
@@ -96,7 +96,7 @@ impl<V: Keys> Findings<V> {
         // Strings and numbers only: JSON can hold all of them.
         let mut bytes = serde_json::to_vec(&head).unwrap_or_default();
         bytes.push(b'\n');
-        bytes.extend(parts.concat());
+        parts.iter().for_each(|part| bytes.extend(part));
         bytes
     }
 }
@@ -183,9 +183,7 @@ impl Image {
         findings.v4 = side(kind, v4, distinct4)?;
         findings.v6 = side(kind, v6, distinct6)?;
         findings.packets = self.packets.clone();
-        let held = |bytes: Option<usize>| bytes.unwrap_or(0);
-        findings.memory_bytes = held(findings.v4.structure.as_ref().map(Structure::memory_bytes))
-            + held(findings.v6.structure.as_ref().map(Structure::memory_bytes));
+        findings.memory_bytes = findings.held_bytes();
         Ok(findings)
     }
 }

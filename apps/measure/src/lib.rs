@@ -18,6 +18,8 @@
 
 mod accuracy;
 mod common;
+mod counter;
+mod counts;
 mod findings;
 mod image;
 mod intervals;

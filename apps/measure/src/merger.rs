@@ -14,11 +14,14 @@ use std::sync::Arc;
 
 use ringtap_stage::{Mark, Merger, Shard};
 
+use crate::common::{Both, Common};
+use crate::counter::Counter;
+use crate::counts::PacketCounts;
 use crate::findings::Findings;
-use crate::keys::{Keys, PacketKey};
+use crate::keys::Keys;
 use crate::report::{Interval, OnInterval};
 use crate::settings::Settings;
-use crate::worker::{Found, MeasureWorker, PacketCounts, Part, Share, Side};
+use crate::worker::{Part, Share};
 
 const ALIKE: &str = "all parts of a run have the same settings";
 
@@ -26,6 +29,8 @@ const ALIKE: &str = "all parts of a run have the same settings";
 pub struct MeasureMerger<V: Keys> {
     settings: Settings,
     on_interval: Option<OnInterval>,
+    /// Counts packets that were handed over.
+    counter: Counter<V>,
     /// Parts of marks that not all workers have passed, by mark and shard.
     waiting: BTreeMap<(u64, usize), Part<V>>,
     workers: Vec<Progress>,
@@ -51,6 +56,7 @@ impl<V: Keys> MeasureMerger<V> {
         Self {
             settings: *settings,
             on_interval,
+            counter: Counter::new(settings),
             waiting: BTreeMap::new(),
             workers: Vec::new(),
             shares: Vec::new(),
@@ -66,33 +72,24 @@ impl<V: Keys> MeasureMerger<V> {
         let is_due = |(own, _): &(u64, _)| interval.is_none_or(|interval| *own < interval);
         let later = self.shares.split_off(self.shares.partition_point(is_due));
         for (interval, share) in std::mem::replace(&mut self.shares, later) {
-            let found = match share {
-                Share::Found(found) => *found,
-                Share::Packets(packets) => MeasureWorker::count_all(&self.settings, &packets),
-            };
-            self.add(interval, found);
+            self.add(interval, share);
         }
     }
 
-    /// Merges a result. One of another interval closes the open one.
-    fn add(&mut self, interval: u64, mut found: Found<V>) {
+    /// Adds a share. One of another interval closes the open one.
+    fn add(&mut self, interval: u64, share: Share<V>) {
         if self.open.as_ref().is_some_and(|(number, _)| *number != interval) {
             self.close();
         }
         let empty = || (interval, Findings::new(&self.settings));
         let (_, findings) = self.open.get_or_insert_with(empty);
-        findings.packets.add(&found.packets);
-        let (v4, v6) = (held(&found.v4), held(&found.v6));
-        findings.memory_bytes += v4 + v6;
-        findings.v4.merge(found.v4).expect(ALIKE);
-        findings.v6.merge(found.v6).expect(ALIKE);
-        // Only the last worker has the last reference.
-        if let Some(both) = found.common.take().and_then(Arc::into_inner) {
-            let (v4, v6) = (both.v4.into_inner(), both.v6.into_inner());
-            findings.memory_bytes += v4.as_ref().map_or(0, |common| common.memory_bytes())
-                + v6.as_ref().map_or(0, |common| common.memory_bytes());
-            findings.v4.structure = v4.map(|common| common.into_separate());
-            findings.v6.structure = v6.map(|common| common.into_separate());
+        match share {
+            Share::Found(found) => findings.join(*found).expect(ALIKE),
+            Share::Packets(packets) => {
+                let before = findings.held_bytes();
+                self.counter.add(&packets, findings);
+                findings.memory_bytes += findings.held_bytes() - before;
+            }
         }
     }
 
@@ -146,20 +143,28 @@ impl<V: Keys> Merger for MeasureMerger<V> {
     }
 
     fn finish(mut self) -> Findings<V> {
-        let parts = std::mem::take(&mut self.waiting).into_values();
-        self.shares.extend(parts.flat_map(|part| part.shares));
-        self.merge_before(None);
-        let run = || Findings::new(&self.settings);
-        if self.settings.interval_ns.is_none() {
-            return self.open.map_or_else(run, |(_, findings)| findings);
+        let mut common = None;
+        for part in std::mem::take(&mut self.waiting).into_values() {
+            self.shares.extend(part.shares);
+            // Only the last worker has the last reference.
+            common = common.or(part.common.and_then(Arc::into_inner));
         }
-        self.close();
-        Findings { packets: self.packets, ..Findings::new(&self.settings) }
+        self.merge_before(None);
+        let empty = Findings::new(&self.settings);
+        if self.settings.interval_ns.is_some() {
+            self.close();
+            return Findings { packets: self.packets, ..empty };
+        }
+        let mut run = self.open.map_or(empty, |(_, findings)| findings);
+        if let Some(Both { v4, v6 }) = common {
+            let (v4, v6) = (v4.into_inner(), v6.into_inner());
+            run.memory_bytes = v4.as_ref().map_or(0, Common::memory_bytes)
+                + v6.as_ref().map_or(0, Common::memory_bytes);
+            run.v4.structure = v4.map(Common::into_separate);
+            run.v6.structure = v6.map(Common::into_separate);
+        }
+        run
     }
-}
-
-fn held<K: PacketKey>(side: &Side<K>) -> usize {
-    side.structure.as_ref().map_or(0, |structure| structure.memory_bytes())
 }
 
 #[cfg(test)]
@@ -176,7 +181,7 @@ mod tests {
     fn part(intervals: &[u64], current: u64) -> Part<AddressKeys> {
         let packet = PacketRecord { flags: Flags::IPV4, ts_ns: 1, ..PacketRecord::EMPTY };
         let shares = intervals.iter().map(|&own| (own, Share::Packets(vec![packet])));
-        Part { shares: shares.collect(), current: Some(current) }
+        Part { shares: shares.collect(), current: Some(current), common: None }
     }
 
     #[test]

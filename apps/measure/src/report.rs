@@ -9,10 +9,10 @@ use ringtap_sketch::{DistinctEstimate, Estimate, Exact, Heavy, Sketch, heaviest}
 use serde::Serialize;
 
 use crate::accuracy::{Accuracy, Compared};
+use crate::counts::Side;
 use crate::findings::Findings;
 use crate::keys::{Keys, PacketKey};
 use crate::settings::Settings;
-use crate::worker::Side;
 
 /// The report of a measurement.
 #[derive(Clone, Debug, Serialize)]
@@ -160,7 +160,7 @@ impl<V: Keys> Findings<V> {
         let heavy_from = last.map_or(least, |(row, _)| row.estimate.max(least));
         let (rows, counts): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
         let reasons = [("no_address", packets.no_address), ("ipv6", packets.no_such_keys)];
-        let timed = packets.measured > 0 && packets.delay.count() > 0;
+        let timed = packets.delay.as_ref().filter(|_| packets.measured > 0);
         Report {
             total,
             threshold: settings.threshold,
@@ -183,8 +183,8 @@ impl<V: Keys> Findings<V> {
             not_measured: reasons.into_iter().filter(|(_, packets)| *packets > 0).collect(),
             strays: packets.strays,
             processing_ns_mean: timed
-                .then(|| packets.processing_ns as f64 / packets.measured as f64),
-            delay_ns: Delay::of(&packets.delay),
+                .map(|_| packets.processing_ns as f64 / packets.measured as f64),
+            delay_ns: packets.delay.as_ref().and_then(Delay::of),
             memory_bytes: self.memory_bytes as u64,
         }
     }
