@@ -45,12 +45,12 @@ pub(super) fn write(
         let none =
             || Usage::of("no distinct keys were counted: use --distinct, with at least one packet");
         let bytes = match output.form {
-            SketchForm::Sketch => &merged.image,
-            SketchForm::Apache => merged.frequent_items.as_ref().map_err(Usage::of)?,
-            SketchForm::Hll => merged.distinct.as_ref().ok_or_else(none)?,
+            SketchForm::Sketch => merged.image(),
+            SketchForm::Apache => merged.frequent_items().map_err(Usage::of)?,
+            SketchForm::Hll => merged.distinct().ok_or_else(none)?,
         };
         let mut out = file.begin().with_context(doing)?;
-        out.write_all(bytes).and_then(|()| out.flush()).with_context(doing)?;
+        out.write_all(&bytes).and_then(|()| out.flush()).with_context(doing)?;
         drop(out);
         file.finish().with_context(doing).map(drop)
     })

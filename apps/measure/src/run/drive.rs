@@ -64,7 +64,7 @@ pub fn merge(images: &[Image]) -> Result<Merged, ImageError> {
                 None => all = Some(findings),
             }
         }
-        all.map(|all| Merged::of(&all)).ok_or(ImageError::NotAMeasurement)
+        all.map(Merged::of).ok_or(ImageError::NotAMeasurement)
     })
 }
 
@@ -84,7 +84,7 @@ fn run_keyed<V: Keys>(
     let settings = plan.app.settings;
     let app = Measure::<V>::new(settings, now_ns).expect("the plan has checked the settings");
     let app = app.reporting(on_interval);
-    let run = run_feeds(plan, &app, |findings: &Findings<V>| findings.packets.all(), feeds)?;
-    let merged = Merged::of(&run.report);
+    let mut run = run_feeds(plan, &app, |findings: &Findings<V>| findings.packets.all(), feeds)?;
+    let merged = Merged::of(std::mem::replace(&mut run.report, Findings::new(&settings)));
     Ok(MeasureOutcome { plan: plan.clone(), run: run.with_report(()), merged })
 }

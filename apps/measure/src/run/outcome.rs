@@ -1,6 +1,7 @@
 //! The result of a measurement, as JSON.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use ringtap_base::text::json_document;
 use ringtap_engine::{LedgerReport, Outcome, Performance, Plan};
@@ -9,28 +10,57 @@ use serde::Serialize;
 use super::options::Options;
 use crate::{Findings, FrequentItemsError, Interval, Keys, Report};
 
-/// The merged structures of all workers: the report, and the forms in which it can be written.
-#[derive(Clone, Debug)]
+/// The merged structures of all workers, and their report.
+#[derive(Debug)]
 pub struct Merged {
     /// The report.
     pub report: Report,
-    /// The measurement as bytes, for merging with those of other machines.
-    pub image: Vec<u8>,
-    /// The frequent items in the form of Apache DataSketches, if the structure is mg.
-    pub frequent_items: Result<Vec<u8>, FrequentItemsError>,
-    /// The HyperLogLog of distinct keys in the form of Apache DataSketches, if they were counted
-    /// and there were any.
-    pub distinct: Option<Vec<u8>>,
+    forms: Box<dyn Forms>,
+}
+
+/// The forms in which structures can be written, made on request: each takes as much memory as the structures.
+trait Forms: Debug + Send {
+    fn image(&self) -> Vec<u8>;
+    fn frequent_items(&self) -> Result<Vec<u8>, FrequentItemsError>;
+    fn distinct(&self) -> Option<Vec<u8>>;
+}
+
+impl<V: Keys> Forms for Findings<V> {
+    fn image(&self) -> Vec<u8> {
+        self.to_bytes()
+    }
+
+    fn frequent_items(&self) -> Result<Vec<u8>, FrequentItemsError> {
+        Findings::frequent_items(self)
+    }
+
+    fn distinct(&self) -> Option<Vec<u8>> {
+        self.distinct_to_apache()
+    }
 }
 
 impl Merged {
-    pub(super) fn of<V: Keys>(findings: &Findings<V>) -> Self {
-        Self {
-            report: findings.report(),
-            image: findings.to_bytes(),
-            frequent_items: findings.frequent_items(),
-            distinct: findings.distinct_to_apache(),
-        }
+    pub(super) fn of<V: Keys>(findings: Findings<V>) -> Self {
+        Self { report: findings.report(), forms: Box::new(findings) }
+    }
+
+    /// The measurement as bytes, for merging with those of other machines.
+    pub fn image(&self) -> Vec<u8> {
+        self.forms.image()
+    }
+
+    /// The frequent items in the form of Apache DataSketches.
+    ///
+    /// # Errors
+    /// If the structure is not mg.
+    pub fn frequent_items(&self) -> Result<Vec<u8>, FrequentItemsError> {
+        self.forms.frequent_items()
+    }
+
+    /// The HyperLogLog of distinct keys in the form of Apache DataSketches, if they were counted
+    /// and there were any.
+    pub fn distinct(&self) -> Option<Vec<u8>> {
+        self.forms.distinct()
     }
 }
 
