@@ -61,31 +61,32 @@ impl Interface {
         Ok(Self { name: name.to_owned(), driver, interrupts, wanted })
     }
 
-    /// Its state.
-    pub(crate) fn card(&self) -> Card {
-        Card::read(&*self.driver, (self.interrupts)(&self.name))
+    /// Its state, and what would improve it.
+    pub(crate) fn read(&self) -> (Card, Vec<Advice>) {
+        let (card, changes) = self.examine();
+        (card, changes.iter().map(|change| change.of(&self.name)).collect())
     }
 
-    /// What would improve it.
-    pub(crate) fn advice(&self) -> Vec<Advice> {
-        self.changes().iter().map(|change| change.of(&self.name)).collect()
-    }
-
-    fn changes(&self) -> Vec<Change> {
-        changes(&self.card(), &self.wanted)
+    fn examine(&self) -> (Card, Vec<Change>) {
+        let card = Card::read(&*self.driver, (self.interrupts)(&self.name));
+        let changes = changes(&card, &self.wanted);
+        (card, changes)
     }
 
     /// Makes all changes, in turn: one may lead to others, such as those of new queues. Passes each to `report`; returns
     /// those that were made.
     fn apply(&self, mut report: impl FnMut(Step)) -> Vec<Change> {
         let (mut made, mut tried) = (Vec::new(), Vec::<Setting>::new());
-        while let Some(change) = self.changes().into_iter().find(|one| !tried.contains(&one.to)) {
+        let (_, mut left) = self.examine();
+        while let Some(change) = left.iter().find(|one| !tried.contains(&one.to)).cloned() {
             tried.push(change.to.clone());
             let result = change.to.set(&*self.driver);
-            let has_effect = || self.changes().iter().all(|other| other.to != change.to);
+            (_, left) = self.examine();
             let error = match &result {
                 Err(error) => Some(format!("refused: {error}{}", change.to.if_refused())),
-                Ok(()) if !has_effect() => Some("accepted without effect".to_owned()),
+                Ok(()) if left.iter().any(|other| other.to == change.to) => {
+                    Some("accepted without effect".to_owned())
+                }
                 Ok(()) => None,
             };
             report(Step { advice: change.of(&self.name), made: result.is_ok(), error });
@@ -122,7 +123,7 @@ pub(crate) fn set_up(
     }
     for interface in interfaces {
         if dry_run {
-            let advice = interface.advice().into_iter();
+            let advice = interface.read().1.into_iter();
             steps.extend(advice.map(|advice| Step { advice, made: false, error: None }));
         } else {
             interface.apply(|step| steps.push(step));

@@ -139,7 +139,7 @@ const VETH: &str = include_str!("recorded/veth.txt");
 
 /// The commands advised for a driver's card.
 fn advised(recorded: &str, queues: u32) -> Vec<String> {
-    let advice = Recorded::new(recorded).interface(queues, 4).advice();
+    let advice = Recorded::new(recorded).interface(queues, 4).read().1;
     advice.into_iter().map(|advice| advice.command).collect()
 }
 
@@ -218,7 +218,7 @@ fn hashes_are_symmetric_by_key_function_or_transformation() {
     assert!(!is_symmetric(&MLX5.replace("= 0 128 40 1 ", "= 0 128 40 4 ")), "a CRC");
     assert!(is_symmetric(&MLX5.replace("= 0 128 40 1 ", "= 0 128 40 0x101 ")), "symmetric-xor");
     let crc = MLX5.replace("= 0 128 40 1 ", "= 0 128 40 4 ");
-    let advice = Recorded::new(&crc).interface(8, 4).advice();
+    let advice = Recorded::new(&crc).interface(8, 4).read().1;
     let hash = advice.iter().find(|advice| advice.command.contains(" -X ")).unwrap();
     let key = symmetric(40);
     assert_eq!(hash.command, format!("ethtool -X eth0 hfunc toeplitz hkey {key}"));
@@ -238,7 +238,7 @@ fn changes_are_made_and_undone() {
         let interface = driver.interface(3, 4);
         let mut refused = Vec::new();
         let made = interface.apply(|step| refused.extend(step.error.map(|_| step.advice.command)));
-        let left: Vec<_> = interface.advice().into_iter().map(|advice| advice.command).collect();
+        let left: Vec<_> = interface.read().1.into_iter().map(|advice| advice.command).collect();
         assert_eq!(left, refused, "what the driver refuses is said, and the rest is done");
         assert_eq!(refused.len(), if recorded == IXGBE { 2 } else { 0 }, "{refused:?}");
         assert!(!made.is_empty() && *driver.answers.borrow() != before);

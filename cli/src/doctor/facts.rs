@@ -8,7 +8,7 @@ use ringtap_engine::Machine;
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
-use crate::cards::{Card, Interface};
+use crate::cards::{Advice, Card, Interface};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -83,6 +83,9 @@ pub(super) struct Nic {
     pub(super) local_cores: Option<String>,
     /// Its settings.
     pub(super) card: Option<Card>,
+    /// What would improve them.
+    #[serde(skip)]
+    pub(super) changes: Vec<Advice>,
 }
 
 impl Nic {
@@ -209,8 +212,10 @@ fn interfaces() -> Vec<Nic> {
             |kind: &str| entries(path.join("queues")).iter().filter(|p| numbered(p, kind)).count();
         let driver = fs::read_link(path.join("device/driver")).ok();
         let name = path.file_name()?.to_string_lossy().into_owned();
+        let (card, changes) = Interface::open(&name, None).ok().map(|one| one.read()).unzip();
         Some(Nic {
-            card: Interface::open(&name, None).ok().map(|interface| interface.card()),
+            card,
+            changes: changes.unwrap_or_default(),
             name,
             state: read(path.join("operstate")).unwrap_or_else(|| "unknown".into()),
             driver: driver.and_then(|to| Some(to.file_name()?.to_string_lossy().into_owned())),

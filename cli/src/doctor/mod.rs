@@ -43,15 +43,14 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         return console::print(&page).map(|()| ExitCode::SUCCESS);
     }
     let mut facts = Facts::gather();
-    let interfaces = match &names[..] {
-        [] => facts.interfaces.iter().filter(|nic| nic.is_card_up()).map(|nic| &nic.name).collect(),
-        names => names.iter().collect::<Vec<_>>(),
-    };
-    let changes = interfaces.into_iter().map(|name| Ok(Interface::open(name, None)?.advice()));
-    let changes = changes.collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect();
     if !names.is_empty() {
+        // An unknown name is an error.
+        names.iter().try_for_each(|name| Interface::open(name, None).map(drop))?;
         facts.interfaces.retain(|nic| names.contains(&nic.name));
     }
+    let of_interest =
+        facts.interfaces.iter_mut().filter(|nic| !names.is_empty() || nic.is_card_up());
+    let changes = of_interest.flat_map(|nic| std::mem::take(&mut nic.changes)).collect();
     let plan = Plan::new(Options::default(), ringtap_monitor::Options::default(), &Machine::this())
         .map_err(Usage::of)?;
     let arrangement = format!("{}: {}", plan.arrangement.skeleton, text::seats(&plan));
@@ -164,91 +163,68 @@ fn taps(interfaces: &[Nic]) -> Option<String> {
 fn page(report: &Report, all: bool) -> String {
     let Report { facts, arrangement, advice, changes } = report;
     let mut page = String::new();
+    let row = |name: &str, value: String| [name.to_owned(), value];
+    let number = |number: usize| number.to_string();
     let cores = &facts.cores;
-    let mut table = Table::new(&[Lean::Left, Lean::Left]);
-    let mut row = |name: &str, value: String| table.row([name.to_string(), value]);
-    if let Some(model) = &cores.model {
-        row("processor", model.clone());
-    }
-    row("usable", format!("{} of {} online", cores.usable, cores.online));
-    for (name, what) in [("packages", cores.packages), ("NUMA nodes", cores.numa_nodes)] {
-        if let Some(number) = what {
-            row(name, number.to_string());
-        }
-    }
-    if !cores.siblings.is_empty() {
-        let groups = cores.siblings.join(" | ");
-        row("siblings", groups);
-    }
-    for cache in &cores.caches {
+    let siblings = (!cores.siblings.is_empty()).then(|| cores.siblings.join(" | "));
+    let rows = [
+        ("processor", cores.model.clone()),
+        ("usable", Some(format!("{} of {} online", cores.usable, cores.online))),
+        ("packages", cores.packages.map(number)),
+        ("NUMA nodes", cores.numa_nodes.map(number)),
+        ("siblings", siblings),
+    ];
+    let caches = cores.caches.iter().map(|cache| {
         let name = format!("L{} {}", cache.level, cache.kind.to_lowercase());
-        row(&name, format!("{}, shared by {}", cache.size, cache.shared_by));
-    }
-    row("by default", arrangement.clone());
-    section(&mut page, "Cores", &table);
+        [name, format!("{}, shared by {}", cache.size, cache.shared_by)]
+    });
+    let last = row("by default", arrangement.clone());
+    section(&mut page, "Cores", known(rows).chain(caches).chain([last]));
 
     let memory = &facts.memory;
-    let mut table = Table::new(&[Lean::Left, Lean::Left]);
-    let mut row = |name: &str, value: String| table.row([name.to_string(), value]);
-    for (name, size) in [("total", memory.total_bytes), ("available", memory.available_bytes)] {
-        if let Some(size) = size {
-            row(name, numbers::bytes(size));
-        }
-    }
-    for pages in &memory.hugepages {
+    let sizes = [("total", memory.total_bytes), ("available", memory.available_bytes)];
+    let sizes = sizes.map(|(name, size)| (name, size.map(numbers::bytes)));
+    let huge = memory.hugepages.iter().map(|pages| {
         let (free, total) = (numbers::count(pages.free), numbers::count(pages.total));
-        row("huge pages", format!("{free} of {total} free, {} each", numbers::bytes(pages.bytes)));
-    }
-    if let Some(mode) = &memory.transparent_hugepages {
-        row("transparent", mode.clone());
-    }
-    section(&mut page, "Memory", &table);
+        row("huge pages", format!("{free} of {total} free, {} each", numbers::bytes(pages.bytes)))
+    });
+    let transparent = known([("transparent", memory.transparent_hugepages.clone())]);
+    section(&mut page, "Memory", known(sizes).chain(huge).chain(transparent));
 
-    let mut table = Table::new(&[Lean::Left, Lean::Left, Lean::Left, Lean::Left, Lean::Left]);
-    for nic in &facts.interfaces {
-        table.row([
+    let nic = |nic: &Nic| {
+        let speed = nic.speed_mbps.map(|speed| format!("{} Mbit/s", numbers::count(speed)));
+        [
             nic.name.clone(),
             nic.state.clone(),
             nic.driver.clone().unwrap_or_else(|| "virtual".into()),
             format!("{} rx, {} tx queues", nic.rx_queues, nic.tx_queues),
-            nic.speed_mbps
-                .map_or(String::new(), |speed| format!("{} Mbit/s", numbers::count(speed))),
-        ]);
-    }
-    section(&mut page, "Interfaces", &table);
+            speed.unwrap_or_default(),
+        ]
+    };
+    section(&mut page, "Interfaces", facts.interfaces.iter().map(nic));
 
     for nic in facts.interfaces.iter().filter(|nic| all || nic.driver.is_some()) {
-        let mut table = Table::new(&[Lean::Left, Lean::Left]);
-        for (name, value) in nic.card.iter().flat_map(settings) {
-            table.row([name.to_owned(), value]);
-        }
         let near = nic.numa_node.map(|node| format!("node {node}")).into_iter();
         let near = near.chain(nic.local_cores.iter().map(|cores| format!("cores {cores}")));
-        table.row(["NUMA".to_owned(), near.collect::<Vec<_>>().join(", ")]);
-        section(&mut page, &format!("Card {}", shown(&nic.name)), &table);
+        let near = row("NUMA", near.collect::<Vec<_>>().join(", "));
+        let settings = nic.card.iter().flat_map(settings).map(|(name, value)| row(name, value));
+        section(&mut page, &format!("Card {}", shown(&nic.name)), settings.chain([near]));
     }
 
-    let mut table = Table::new(&[Lean::Left, Lean::Left]);
-    let mut row = |name: &str, value: String| table.row([name.to_string(), value]);
-    row("kernel", facts.kernel.clone());
-    if let Some(clock) = &facts.clock_source {
-        row("clock", clock.clone());
-    }
-    let yes = |is: bool| if is { "yes" } else { "no" }.to_string();
-    for (name, is) in [("BPF compiled", facts.bpf_jit), ("landlock", facts.landlock)] {
-        if let Some(is) = is {
-            row(name, yes(is));
-        }
-    }
-    let limit = |limit: Option<u64>| limit.map_or("unlimited".into(), numbers::count);
-    let locked = facts.limits.locked_memory_bytes;
-    row("locked memory", locked.map_or("unlimited".into(), numbers::bytes));
-    row("open files", limit(facts.limits.open_files));
-    let held: Vec<_> =
-        facts.capabilities.iter().filter(|(_, held)| **held).map(|(name, _)| *name).collect();
-    let held = if held.is_empty() { "none".into() } else { held.join(", ") };
-    row("capabilities", held);
-    section(&mut page, "System", &table);
+    let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
+    let or_unlimited = |limit: Option<String>| limit.or_else(|| Some("unlimited".into()));
+    let held = facts.capabilities.iter().filter(|(_, held)| **held).map(|(name, _)| *name);
+    let held = Some(held.collect::<Vec<_>>().join(", ")).filter(|held| !held.is_empty());
+    let rows = [
+        ("kernel", Some(facts.kernel.clone())),
+        ("clock", facts.clock_source.clone()),
+        ("BPF compiled", facts.bpf_jit.map(yes)),
+        ("landlock", facts.landlock.map(yes)),
+        ("locked memory", or_unlimited(facts.limits.locked_memory_bytes.map(numbers::bytes))),
+        ("open files", or_unlimited(facts.limits.open_files.map(numbers::count))),
+        ("capabilities", held.or_else(|| Some("none".into()))),
+    ];
+    section(&mut page, "System", known(rows));
 
     let heading = bold(AnsiColor::Yellow);
     page += &format!("\n{heading}Advice{heading:#}\n");
@@ -324,14 +300,22 @@ fn steps_text(steps: &[Step]) -> String {
     shown_lines(&text)
 }
 
-fn section(page: &mut String, title: &str, table: &Table) {
+/// The rows whose values are known.
+fn known<const N: usize>(rows: [(&str, Option<String>); N]) -> impl Iterator<Item = [String; 2]> {
+    rows.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?]))
+}
+
+fn section<const N: usize>(
+    page: &mut String,
+    title: &str,
+    rows: impl IntoIterator<Item = [String; N]>,
+) {
+    let mut table = Table::new(&[Lean::Left; N]);
+    rows.into_iter().for_each(|row| table.row(row));
     let heading = bold(AnsiColor::Cyan);
     let gap = if page.is_empty() { "" } else { "\n" };
     *page += &format!("{gap}{heading}{title}{heading:#}\n");
-    for line in table.lines() {
-        *page += &line;
-        page.push('\n');
-    }
+    table.lines().for_each(|line| *page += &(line + "\n"));
 }
 
 #[cfg(test)]
@@ -350,6 +334,7 @@ mod tests {
             numa_node: None,
             local_cores: None,
             card: None,
+            changes: Vec::new(),
         };
         let mut all =
             vec![nic("lo", "up", None), nic("e1", "up", Some("x")), nic("e2", "down", Some("x"))];
