@@ -109,7 +109,7 @@ impl Row {
             ..ringtap_engine::Options::default()
         };
         let settings = Settings { state, structure, ..Settings::default() };
-        let options = Options { design, rate: Some(rate), settings };
+        let options = Options { design, rate: Some(rate), memory_bytes: None, settings };
         // A thread for the master and for each worker, so that workers of shared structures run at
         // the same time.
         let machine = Machine { cores: WORKERS + 1, ..Machine::this() };

@@ -136,7 +136,7 @@ pub enum SettingsError {
     #[error("intervals need a structure for each worker: use --state separate with --interval")]
     SharedIntervals,
     /// The interval is too short.
-    #[error("invalid interval of {0} ns: use 1ms or more")]
+    #[error("invalid interval of {} ms: use 1ms or more", milliseconds(.0))]
     Interval(u64),
     /// The threshold is out of range.
     #[error("invalid threshold {0}: use a share of the total, above 0 and at most 1")]
@@ -161,23 +161,21 @@ pub enum SettingsError {
     },
 }
 
+fn milliseconds(ns: &u64) -> f64 {
+    *ns as f64 / 1e6
+}
+
 impl Settings {
     /// Keys listed without a threshold.
     pub const TOP: usize = 10;
     /// The shortest interval, nanoseconds.
     pub const LEAST_INTERVAL_NS: u64 = 1_000_000;
 
-    /// Structures of each IP version that a worker has at a time: with intervals the open one, and
-    /// those that wait to be merged.
-    pub const fn structures(&self) -> u64 {
-        if self.interval_ns.is_some() { 3 } else { 1 }
-    }
-
     /// Default memory of a structure: 1 MiB of sketch holds every heavy key of a link; every key
-    /// needs more.
-    pub fn default_bytes(&self, machine_bytes: u64) -> u64 {
+    /// needs more. `share_bytes` is its share of the machine's memory.
+    pub(crate) fn default_bytes(&self, share_bytes: u64) -> u64 {
         match self.structure {
-            Kind::Exact => (256 << 20).min(machine_bytes / 4 / self.structures()),
+            Kind::Exact => (256 << 20).min(share_bytes / 4),
             _ => 1 << 20,
         }
     }

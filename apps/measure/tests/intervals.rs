@@ -44,7 +44,8 @@ fn settings(interval_ns: u64) -> Settings {
 
 fn planned(settings: Settings, design: Design, workers: Option<usize>) -> Plan<Options> {
     let run = ringtap_engine::Options { workers, seed: 5, ..ringtap_engine::Options::default() };
-    plan(run, Options { design, rate: None, settings }, &Machine::this()).unwrap()
+    let memory_bytes = Some(settings.memory_bytes);
+    plan(run, Options { design, rate: None, memory_bytes, settings }, &Machine::this()).unwrap()
 }
 
 /// The intervals in the order in which they ended.

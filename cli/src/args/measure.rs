@@ -78,7 +78,7 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "NAME", help_heading = "Measurement")]
     pub(crate) structure: Option<Kind>,
     /// Memory of one structure, for each IP version and worker; with --interval there are up to
-    /// three [default: 1M; for exact 256M]
+    /// three [default: 1M; for exact 256M, together at most a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = units::positive_bytes, help_heading = "Measurement")]
     pub(crate) memory: Option<u64>,
     /// Also compute the exact answer, and report the structure's error

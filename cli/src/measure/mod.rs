@@ -39,7 +39,7 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
     live::only("-i", &args.interface, "measure reads one interface")?;
     check_form(args)?;
     let (run_options, machine) = (run_options(args)?, Machine::this());
-    let options = measure_options(args, &machine);
+    let options = measure_options(args);
     let plan = measuring::plan(run_options.clone(), options, &machine).map_err(Usage::of)?;
     if args.packets.is_some() && args.profile.is_none() && args.rate.is_none() && !args.advise {
         return Err(Usage::of("--packets with a capture needs --rate"));
@@ -203,7 +203,7 @@ fn sample(args: &MeasureArgs, seed: u64) -> anyhow::Result<Sample> {
     }
     let run_options = ringtap_engine::Options { seed, ..ringtap_engine::Options::default() };
     let settings = Settings::default();
-    let options = Options { design: Design::Sequential, rate: None, settings };
+    let options = Options { design: Design::Sequential, rate: None, memory_bytes: None, settings };
     let alone = measuring::plan(run_options, options, &Machine::this()).map_err(Usage::of)?;
     let sample = Sample::read(&alone, source::files(&args.inputs.read, &WATCH)?, &WATCH);
     Ok(noted(sample))
@@ -266,24 +266,23 @@ fn run_options(args: &MeasureArgs) -> anyhow::Result<ringtap_engine::Options> {
 }
 
 /// The measurement options of the flags.
-fn measure_options(args: &MeasureArgs, machine: &Machine) -> Options {
+fn measure_options(args: &MeasureArgs) -> Options {
     let defaults = Settings::default();
-    let structure = args.structure.unwrap_or(defaults.structure);
-    let settings = Settings { structure, interval_ns: args.interval, ..defaults };
-    let default_bytes = settings.default_bytes(machine.memory_bytes);
     Options {
         design: args.design.unwrap_or(Design::Rss),
         rate: args.rate,
+        memory_bytes: args.memory,
         settings: Settings {
+            structure: args.structure.unwrap_or(defaults.structure),
             state: args.state.unwrap_or(defaults.state),
             by: args.key.unwrap_or(defaults.by),
             weight: args.weight.unwrap_or(defaults.weight),
             threshold: args.threshold,
             top: args.top.or(defaults.top.filter(|_| args.threshold.is_none())),
-            memory_bytes: args.memory.unwrap_or(default_bytes),
+            interval_ns: args.interval,
             check: args.check,
             distinct: args.distinct || write::needs_distinct(&args.write),
-            ..settings
+            ..defaults
         },
     }
 }

@@ -16,13 +16,11 @@ const ROWS: usize = 20;
 /// The plan.
 pub(super) fn plan(plan: &Plan<Options>) -> String {
     let Plan { options, arrangement, app, .. } = plan;
-    let Options { design, settings, rate } = app;
+    let Options { design, settings, rate, .. } = app;
+    let (structures, each) = (app.structures(arrangement.workers), settings.memory_bytes);
     let mut text = format!("measure {}\n", options.source.join(", "));
     text += &format!(
-        "  {design}, {}, {} of {}; {} by {}, {}{}\n",
-        settings.state,
-        settings.structure,
-        bytes(settings.memory_bytes),
+        "  {} by {}, {}{}\n",
         settings.weight,
         settings.by,
         listed(settings.threshold, settings.top),
@@ -30,8 +28,15 @@ pub(super) fn plan(plan: &Plan<Options>) -> String {
             .interval_ns
             .map_or_else(String::new, |ns| format!(", every {} s", ns as f64 / 1e9))
     );
-    text += &format!("  {}: {}", arrangement.skeleton, crate::text::seats(plan));
-    text += &format!("; ring {} {}/{}", options.ring, options.ring_capacity, options.ring_batch);
+    text += &format!(
+        "  {design}, {}, {} of {}, up to {structures} ({})\n",
+        settings.state,
+        settings.structure,
+        bytes(each),
+        bytes(structures * each)
+    );
+    text += &format!("  {}: {}\n", arrangement.skeleton, crate::text::seats(plan));
+    text += &format!("  ring {} {}/{}", options.ring, options.ring_capacity, options.ring_batch);
     if let Some(rate) = rate {
         text += &format!("; {} packets/s offered", count(*rate));
     }

@@ -211,6 +211,7 @@ fn invalid_flags_are_usage_errors() {
         ("--report html", "possible values: text, json, csv"),
         ("--report csv --check", "use text or json"),
         ("--report csv --distinct", "use text or json"),
+        ("--interval 0.5ms", "invalid interval of 0.5 ms: use 1ms or more"),
     ] {
         let mut command = ringtap();
         command.args(["measure", "-r"]).arg(office()).args(flags.split_whitespace());
@@ -356,6 +357,7 @@ fn a_dry_run_prints_the_plan_and_reads_nothing() {
     command.args(["measure", "--dry-run", "--seed", "3", "-w", "2", "-r", "nowhere.pcap"]);
     let (text, errors, code) = output_of(&mut command);
     assert_eq!((code, errors.as_str()), (0, ""));
-    assert!(text.contains("rss, separate, mg of 1.00 MiB; packets by five-tuple"), "{text}");
+    assert!(text.contains("packets by five-tuple, top 10\n"), "{text}");
+    assert!(text.contains("rss, separate, mg of 1.00 MiB, up to 4 (4.00 MiB)\n"), "{text}");
     assert!(text.contains("multi-queue: queue 0"), "{text}");
 }

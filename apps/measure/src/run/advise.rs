@@ -179,7 +179,8 @@ fn plans(
                 if design != Design::Rss {
                     run.queues = None;
                 }
-                let plan = plan(run, Options { design, rate: None, settings }, machine)?;
+                let plan =
+                    plan(run, Options { design, rate: None, settings, ..*options }, machine)?;
                 trials.push(Trial { plan, rates: Vec::new(), times: Vec::new(), memory_bytes: 0 });
             }
         }

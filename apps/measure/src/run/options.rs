@@ -28,7 +28,10 @@ pub struct Options {
     pub design: Design,
     /// Offered packets a second; a full queue drops them.
     pub rate: Option<u64>,
-    /// What is counted.
+    /// Memory of one structure; `None`: [`plan`] chooses it.
+    #[serde(skip)]
+    pub memory_bytes: Option<u64>,
+    /// What is counted; [`plan`] sets its memory and seed.
     #[serde(flatten)]
     pub settings: Settings,
 }
@@ -49,10 +52,10 @@ pub enum MeasureError {
     #[error("--interval needs packet times: use -r or -i, without --rate")]
     IntervalOfSample,
     /// The interval is too short for an interface.
-    #[error("invalid interval of {0} ns for an interface: use 1s or more")]
+    #[error("invalid interval of {} s for an interface: use 1s or more", seconds(.0))]
     LiveInterval(u64),
-    /// Number of structures, and bytes of each.
-    #[error("{0} structures of {1} bytes exceed the machine's memory: use less --memory")]
+    /// Number of structures, and the most MiB of each.
+    #[error("{0} structures exceed the machine's memory: use less --memory, at most {1}M")]
     Memory(u64, u64),
     /// The rate is out of range.
     #[error("invalid rate {0}: use 1 to {MOST_RATE} packets a second")]
@@ -79,7 +82,6 @@ pub fn plan(
         run.queues = run.queues.or(workers);
     }
     options.settings.seed = run.seed;
-    options.settings.check()?;
     if let Some(rate) = options.rate.filter(|rate| !(1..=MOST_RATE).contains(rate)) {
         return Err(MeasureError::Rate(rate));
     }
@@ -91,16 +93,30 @@ pub fn plan(
             return Err(MeasureError::LiveInterval(interval_ns));
         }
     }
-    let plan = Plan::new(run, options, machine)?;
-    // For each IP version.
-    let shared = options.settings.state == State::Shared;
-    let owners = if shared { 1 } else { plan.arrangement.workers as u64 };
-    let structures = 2 * owners * options.settings.structures();
-    let each = options.settings.memory_bytes;
-    if structures.saturating_mul(each) > machine.memory_bytes {
-        return Err(MeasureError::Memory(structures, each));
+    let given = options.memory_bytes;
+    let mut plan = Plan::new(run, options, machine)?;
+    let structures = plan.app.structures(plan.arrangement.workers);
+    let share = machine.memory_bytes / structures;
+    let settings = &mut plan.app.settings;
+    settings.memory_bytes = given.unwrap_or_else(|| settings.default_bytes(share));
+    settings.check()?;
+    if settings.memory_bytes > share {
+        return Err(MeasureError::Memory(structures, share >> 20));
     }
     Ok(plan)
+}
+
+impl Options {
+    /// The most structures that exist at a time: one for each IP version and owner. With intervals there are three: the open
+    /// one, and those that wait to be merged.
+    pub fn structures(&self, workers: usize) -> u64 {
+        let owners = if self.settings.state == State::Shared { 1 } else { workers as u64 };
+        2 * owners * if self.settings.interval_ns.is_some() { 3 } else { 1 }
+    }
+}
+
+fn seconds(ns: &u64) -> f64 {
+    *ns as f64 / 1e9
 }
 
 /// An interval divided by this number; the whole without one.
@@ -146,13 +162,52 @@ impl AppOptions for Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Kind;
+
+    #[test]
+    fn all_structures_of_a_plan_fit_the_machine() {
+        let planned = |cores: usize, gib: u64, memory_bytes, settings: Settings| {
+            let allowed_cores = (0..cores).collect();
+            let machine = Machine { cores, allowed_cores, memory_bytes: gib << 30 };
+            let options = Options { design: Design::Rss, rate: None, memory_bytes, settings };
+            plan(ringtap_engine::Options::default(), options, &machine)
+        };
+        for (cores, gib) in (1..=64).flat_map(|cores| [1, 2, 16, 512].map(|gib| (cores, gib))) {
+            for (structure, interval_ns) in Kind::ALL
+                .into_iter()
+                .flat_map(|kind| [None, Some(60 * SECOND_NS)].map(|ns| (kind, ns)))
+            {
+                let by = crate::CountBy::Source;
+                let settings = Settings { structure, by, interval_ns, ..Settings::default() };
+                let plan = planned(cores, gib, None, settings).unwrap();
+                let workers = plan.arrangement.workers;
+                let structures = plan.app.structures(workers);
+                let each = if interval_ns.is_some() { 3 } else { 1 };
+                assert_eq!(structures, 2 * each * workers as u64);
+                let bytes = plan.app.settings.memory_bytes;
+                assert!(4 * structures * bytes <= gib << 30 || structure != Kind::Exact);
+                assert!(structures * bytes <= gib << 30, "{structure}, {cores} cores, {gib} GiB");
+                assert!(
+                    bytes <= 256 << 20
+                        && (gib < 512 || structure != Kind::Exact || bytes == 256 << 20)
+                );
+            }
+        }
+        let exact = Settings { structure: Kind::Exact, ..Settings::default() };
+        let refused = planned(2, 8, Some(3 << 30), exact).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "4 structures exceed the machine's memory: use less --memory, at most 2048M"
+        );
+        assert!(planned(2, 8, Some(2 << 30), exact).is_ok());
+    }
 
     #[test]
     fn intervals_end_at_marks_that_are_as_close_as_needed() {
         const MILLISECOND: u64 = 1_000_000;
         let of = |interval_ns| {
             let settings = Settings { interval_ns: Some(interval_ns), ..Settings::default() };
-            Options { design: Design::Rss, rate: None, settings }
+            Options { design: Design::Rss, rate: None, memory_bytes: None, settings }
         };
         for ms in (1..3_000).chain([15_000, 17_000, 60_000, 3_600_000, 86_400_000, 604_800_000]) {
             let (interval_ns, options) = (ms * MILLISECOND, of(ms * MILLISECOND));
