@@ -101,6 +101,13 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
 
 /// Refuses flags whose results a CSV file does not have.
 fn check_form(args: &MeasureArgs) -> anyhow::Result<()> {
+    if let Some(kind) = args.structure.filter(|kind| !kind.keeps_keys())
+        && args.report == MeasureForm::Csv
+    {
+        return Err(Usage::of(format!(
+            "{kind} stores no keys, and --report csv has keys only: use another --structure"
+        )));
+    }
     let without = [
         ("--check", args.check),
         ("--distinct", args.distinct),

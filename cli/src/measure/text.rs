@@ -66,10 +66,10 @@ pub(super) fn run(outcome: &MeasureOutcome) -> String {
     let report = &outcome.merged.report;
     let performance = &outcome.run.performance;
     let mut text = format!(
-        "{} received, {} dropped ({:.4}), {} packets/s\n",
+        "{} received, {} dropped ({:.2} %), {} packets/s\n",
         of(outcome.run.received, "packet"),
         count(outcome.run.ledger.dropped().values().sum()),
-        outcome.packet_drop_rate(),
+        100.0 * outcome.packet_drop_rate(),
         rate(performance.packets_per_second as f64)
     );
     if outcome.run.interrupted {
@@ -80,7 +80,8 @@ pub(super) fn run(outcome: &MeasureOutcome) -> String {
     }
     if let (Some(processing), Some(delay)) = (report.processing_ns_mean, report.delay_ns) {
         text += &format!(
-            "processing {processing:.1} ns per packet; delay p50 {} ns, p99 {} ns, p999 {} ns\n",
+            "processing {processing:.1} ns per packet\n\
+             delay p50 {} ns, p99 {} ns, p999 {} ns\n",
             count(delay.p50),
             count(delay.p99),
             count(delay.p999)
@@ -97,7 +98,7 @@ pub(super) fn merged(merged: &Merged, machines: usize) -> String {
 /// The result of a measurement.
 fn answer(report: &MeasureReport) -> String {
     let mut text = format!(
-        "{} measured, total {}, in {}\n",
+        "{} measured, total {}, {} of memory\n",
         of(report.measured, "packet"),
         count(report.total),
         bytes(report.memory_bytes)
@@ -117,7 +118,8 @@ fn answer(report: &MeasureReport) -> String {
     }
     if let Some(accuracy) = report.accuracy {
         text += &format!(
-            "against the exact answer: precision {:.4}, recall {:.4}, F1 {:.4}, ARE {:.6}, AAE {:.2}\n",
+            "against the exact answer: precision {:.4}, recall {:.4}, F1 {:.4}\n\
+             average error: relative (ARE) {:.6}, absolute (AAE) {:.2}\n",
             accuracy.precision, accuracy.recall, accuracy.f1, accuracy.are, accuracy.aae
         );
         if accuracy.unchecked > 0 {
@@ -145,7 +147,7 @@ fn heavy(report: &MeasureReport) -> String {
     }
     let (keys, from) = (count(report.heavy.len() as u64), count(report.heavy_from));
     let listed = listed(report.threshold, report.top);
-    text += &format!("\nHeavy keys: {keys} of {from} or more, {listed}\n");
+    text += &format!("\nHeavy keys: {keys}, each {from} or more ({listed})\n");
     let mut table = Table::new(&[Left, Right, Right, Right]);
     table.row(["key", "estimate", "at least", "at most"]);
     let shown = report.top.unwrap_or(ROWS);

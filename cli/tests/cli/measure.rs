@@ -211,6 +211,7 @@ fn invalid_flags_are_usage_errors() {
         ("--report html", "possible values: text, json, csv"),
         ("--report csv --check", "use text or json"),
         ("--report csv --distinct", "use text or json"),
+        ("--report csv --structure cms", "cms stores no keys"),
         ("--interval 0.5ms", "invalid interval of 0.5 ms: use 1ms or more"),
     ] {
         let mut command = ringtap();
@@ -317,12 +318,12 @@ fn csv_has_a_row_for_each_key_and_interval() {
 #[test]
 fn the_text_says_which_keys_are_listed() {
     for (flags, words) in [
-        ("", "Heavy keys: 10 of"),
-        ("--top 12", "or more, top 12\n"),
-        ("--threshold 0.01", "or more, from 0.01 of all\n"),
-        ("--top 2 --threshold 0.01", "or more, top 2 from 0.01 of all\n"),
+        ("", "Heavy keys: 10, each "),
+        ("--top 12", "or more (top 12)\n"),
+        ("--threshold 0.01", "or more (from 0.01 of all)\n"),
+        ("--top 2 --threshold 0.01", "or more (top 2 from 0.01 of all)\n"),
         ("--threshold 0.0001", "shows all)"),
-        ("--top 0", "Heavy keys: 0 of 1 or more, top 0\n"),
+        ("--top 0", "Heavy keys: 0, each 1 or more (top 0)\n"),
     ] {
         let text = printed(flags);
         assert!(text.contains(words), "{flags}: {text}");
@@ -331,7 +332,7 @@ fn the_text_says_which_keys_are_listed() {
     assert_eq!(rows(&printed("--top 30")), 30);
     let text = printed("--interval 1s --top 2");
     assert!(text.contains("packets by five-tuple, top 2, every 1 s\n"), "{text}");
-    let intervals = text.matches("Heavy keys: 2 of").count();
+    let intervals = text.matches("Heavy keys: 2, each ").count();
     assert!(intervals > 5 && text.matches(".000000000Z to ").count() == intervals, "{text}");
     assert!(text.trim_end().lines().last().unwrap().contains("8,192 packets received"), "{text}");
 }
