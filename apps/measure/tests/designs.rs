@@ -340,6 +340,93 @@ fn images_of_machines_merge_and_damaged_ones_are_refused() {
     }
 }
 
+/// The source of a packet: seven of eight occur once, the others are [`heavy`].
+fn source_of(number: u64) -> u32 {
+    if number.is_multiple_of(8) { heavy(number / 8) } else { 0x0a00_0000 + number as u32 }
+}
+
+/// One of sixteen sources; of 136 packets the first one has sixteen, the second one fifteen.
+fn heavy(number: u64) -> u32 {
+    let mut place = number * 59 % 136;
+    let own = (0..16).find(|source| {
+        let is_own = place < 16 - source;
+        place = place.wrapping_sub(16 - source);
+        is_own
+    });
+    0x0100_0000 + own.unwrap() as u32
+}
+
+/// The packets of one queue, made when they are read.
+struct Flood<'a> {
+    next: u64,
+    packets: u64,
+    queue: usize,
+    shards: &'a ShardMap,
+}
+
+impl Feed for Flood<'_> {
+    type Item = PacketRecord;
+
+    fn next(&mut self, burst: &mut Burst<PacketRecord>) -> Fed {
+        if self.next == self.packets {
+            return Fed::Mark(Mark::End { time_ns: 1 });
+        }
+        while self.next < self.packets && burst.len() < burst.capacity() {
+            let source = source_of(self.next);
+            self.next += 1;
+            let pair_hash = source.wrapping_mul(0x9e37_79b9);
+            if self.shards.queue(pair_hash) == self.queue {
+                let mut packet =
+                    PacketRecord { flags: Flags::IPV4, pair_hash, ..PacketRecord::EMPTY };
+                packet.src[..4].copy_from_slice(&source.to_be_bytes());
+                burst.push(packet);
+            }
+        }
+        Fed::Items
+    }
+}
+
+/// Ten million keys with RINGTAP_FULL=1, otherwise 200,000.
+#[test]
+fn heavy_keys_among_millions_are_found_in_bounded_memory() {
+    let is_full = std::env::var_os("RINGTAP_FULL").is_some_and(|value| value == "1");
+    let keys: u64 = if is_full { 10_000_000 } else { 200_000 };
+    let (packets, memory_bytes) = (keys / 7 * 8, keys / 10);
+    let mut truth = BTreeMap::<_, u64>::new();
+    for number in 0..packets / 8 {
+        *truth.entry(std::net::Ipv4Addr::from(heavy(number)).to_string()).or_default() += 1;
+    }
+    for kind in Kind::ALL {
+        let memory_bytes = if kind == Kind::RsModular { 1 << 20 } else { memory_bytes };
+        let listing = Settings {
+            threshold: None,
+            top: Some(10),
+            check: false,
+            ..settings(kind, CountBy::Source)
+        };
+        let app = Measure::<AddressKeys>::new(Settings { memory_bytes, ..listing }, || 0).unwrap();
+        let options = options(Skeleton::MultiQueue, 3);
+        let feeds = (0..3).map(|queue| Flood { next: 0, packets, queue, shards: &options.shards });
+        let found = run(Skeleton::MultiQueue, &app, feeds.collect(), &options).unwrap().report;
+        let report = found.report();
+        assert_eq!((report.measured, report.total), (packets, packets), "{kind}");
+        assert!(report.memory_bytes <= 3 * memory_bytes, "{kind}: {}", report.memory_bytes);
+        assert_eq!(report.lost > 0, matches!(kind, Kind::Exact | Kind::Sht), "{kind}");
+        for row in &report.heavy {
+            let count = truth.get(&row.key).copied().unwrap_or(1);
+            assert!((row.lower..=row.upper).contains(&count), "{kind}: {row:?}, {count}");
+        }
+        if !kind.keeps_keys() || report.search.is_some() {
+            continue;
+        }
+        // Above this weight a key is listed.
+        let bound = report.heavy_from.max(report.lost);
+        for (key, count) in truth.iter().filter(|(_, count)| **count > bound) {
+            assert!(report.heavy.iter().any(|row| row.key == *key), "{kind}: {key}, {count}");
+        }
+    }
+}
+
 #[test]
 fn invalid_settings_are_errors() {
     let error = |change: fn(&mut Settings)| {

@@ -5,7 +5,7 @@
     reason = "a test may panic, and says what it skips"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -147,6 +147,37 @@ fn a_clock_that_steps_back_begins_an_interval_again() {
     let expected = [(3_600, 1, 0), (3_610, 32, 31), (3_500, 9, 0)];
     assert_eq!(of_seconds(&again)[..3], expected);
     assert_eq!(of_seconds(&again)[3], (3_600, 1, 0), "the interval occurs twice");
+}
+
+/// Steps forwards and back, by seconds and by hours, at any place.
+#[test]
+fn clocks_that_step_at_random_give_equal_intervals_that_have_each_packet_once() {
+    let (mut has_strays, mut has_twice) = (false, false);
+    for seed in 0..20_u64 {
+        let mut random = seed;
+        let mut next = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) % below
+        };
+        let mut now = 500_000;
+        let seconds: Vec<_> = (0..400)
+            .map(|_| {
+                now = match next(40) {
+                    0 => now + next(7_200),
+                    1 => now.saturating_sub(next(7_200)),
+                    2..6 => now.saturating_sub(next(15)),
+                    _ => now + next(3),
+                };
+                now
+            })
+            .collect();
+        let found = of_seconds(&seconds);
+        assert_eq!(found.iter().map(|(_, packets, _)| packets).sum::<u64>(), 400, "{seed}");
+        has_strays |= found.iter().any(|(.., strays)| *strays > 0);
+        let starts: BTreeSet<_> = found.iter().map(|(start, ..)| start).collect();
+        has_twice |= starts.len() < found.len();
+    }
+    assert!(has_strays && has_twice);
 }
 
 /// Many intervals while a queue has no packets at all.

@@ -86,6 +86,41 @@ fn a_flood_with_all_analyses_stays_within_the_memory() {
     flood(Path::new("flood"), 256, &["-w", "2"]);
 }
 
+/// Ten million keys with RINGTAP_FULL=1, otherwise 300,000.
+#[test]
+fn measurements_of_many_keys_stay_within_their_memory() {
+    let is_full = std::env::var_os("RINGTAP_FULL").is_some_and(|value| value == "1");
+    let packets = if is_full { "10M" } else { "300k" };
+    for structure in ["cms", "cms-cu", "cms-keys", "sht", "rs", "mv", "mg", "ss", "exact"] {
+        let mut source = Command::new(RINGTAP)
+            .args(["generate", "-w", "-", "--packets", packets, "--profile", "flood"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let flags = ["measure", "-r", "-", "--report", "json", "-w", "2", "--memory", "4M"];
+        let mut measuring = Command::new(RINGTAP);
+        measuring.args(flags).args(["--structure", structure]);
+        let output = measuring.stdin(source.stdout.take().unwrap()).output().unwrap();
+        assert!(source.wait().unwrap().success() && output.status.success(), "{structure}");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let number = |path: &str| report.pointer(path).map_or(0, |number| number.as_u64().unwrap());
+        assert_eq!(
+            (number("/total"), number("/ledger/residual")),
+            (number("/packets/received"), 0)
+        );
+        // Each of two workers has a structure, and the result has an image.
+        let (bytes, peak) = (number("/memory_bytes"), number("/performance/peak_rss_bytes"));
+        assert!(bytes <= 8 << 20 && peak <= 44 << 20, "{structure}: {bytes}, {peak}");
+        // All keys have a packet.
+        let is_table = ["exact", "sht"].contains(&structure);
+        assert_eq!(number("/lost") > 0, is_table, "{structure}");
+        for row in report["heavy"].as_array().unwrap() {
+            assert!(row["lower"].as_u64() <= Some(1) && row["upper"].as_u64() >= Some(1), "{row}");
+        }
+    }
+}
+
 /// Writes a capture of `packets` frames, `step_us` microseconds apart, with `protocols` IP protocol
 /// numbers in turn.
 fn in_intervals(path: &Path, packets: u32, step_us: u64, protocols: u8) {
