@@ -18,8 +18,8 @@ const WORKERS_MOST: usize = 512;
 const AFTER: &str = "\
 Structures: cms, cms-cu (counters without keys: heavy keys need --check), cms-keys, sht, rs,
 rs-modular (single IPv4 addresses), mv, mg, ss, exact. With --state shared: cms, sht, rs.
-Exit codes: 0 success; 1 reading or writing failed; 2 usage error; 3 packets were dropped, with
---fail-on-drop; 130 interrupted before the end of the captures, or twice. Signals: INT and TERM stop reading and print the report.";
+Exit codes: 0 success; 1 reading or writing failed; 2 usage error; 3 packets or intervals were lost,
+with --fail-on-drop; 130 interrupted before the end of the captures, or twice. Signals: INT and TERM stop reading and print the report.";
 
 #[derive(Args)]
 #[command(after_help = AFTER)]
@@ -127,7 +127,7 @@ pub(crate) struct MeasureArgs {
     /// heavy.1.sketch]
     #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
-    /// Exit with 3 if packets were dropped
+    /// Exit with 3 if packets were dropped, or intervals not printed
     #[arg(long, help_heading = "Output")]
     pub(crate) fail_on_drop: bool,
 }

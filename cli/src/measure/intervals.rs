@@ -1,7 +1,7 @@
 //! Prints the intervals of a measurement as they end. A closed stdout ends the run.
 
-use std::io::{self, ErrorKind, Write};
-use std::sync::{Arc, OnceLock};
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
 
 use anyhow::Context;
 use ringtap_base::text::shown_lines;
@@ -11,6 +11,7 @@ use ringtap_measure::{Interval, OnInterval, Report};
 use ringtap_terminal::console::print_message;
 use ringtap_terminal::numbers::count;
 
+use super::queue::Queue;
 use super::{csv, text};
 use crate::args::{MeasureArgs, MeasureForm};
 
@@ -18,41 +19,44 @@ use crate::args::{MeasureArgs, MeasureForm};
 pub(super) static WATCH: Watch = Watch::new();
 
 /// Prints intervals in one form.
+#[derive(Clone)]
 pub(super) struct Printer {
     form: MeasureForm,
     is_live: bool,
-    /// Why stdout takes no more.
-    failure: Arc<OnceLock<io::Error>>,
+    queue: Arc<Queue>,
 }
 
 impl Printer {
     /// Prints what precedes the first interval; `None` without intervals.
+    ///
+    /// # Errors
+    /// The thread that writes cannot be started.
     pub(super) fn begin(args: &MeasureArgs, plan: &Plan<Options>) -> anyhow::Result<Option<Self>> {
         if args.interval.is_none() {
             return Ok(None);
         }
-        let own = Self {
-            form: args.report,
-            is_live: !args.interface.is_empty(),
-            failure: Arc::default(),
-        };
-        own.print(&match own.form {
-            MeasureForm::Text => text::plan(plan),
-            MeasureForm::Json => String::new(),
-            MeasureForm::Csv => csv::header(true),
-        });
+        let (form, is_live) = (args.report, plan.options.live);
+        let queue = Queue::start(io::stdout(), is_live, &WATCH).context("a thread")?;
+        let own = Self { form, is_live, queue };
+        own.print(
+            match own.form {
+                MeasureForm::Text => text::plan(plan),
+                MeasureForm::Json => String::new(),
+                MeasureForm::Csv => csv::header(true),
+            },
+            false,
+        );
         Ok(Some(own))
     }
 
     /// Prints each interval at its end.
     pub(super) fn on_interval(&self) -> OnInterval {
-        let own = Self { failure: Arc::clone(&self.failure), ..*self };
-        let mut has_warned = false;
+        let (own, mut has_warned) = (self.clone(), false);
         Box::new(move |interval| {
             if own.form == MeasureForm::Csv && !has_warned {
                 has_warned = warn_lost(&interval.report);
             }
-            own.print(&own.text(interval));
+            own.print(own.text(interval), true);
         })
     }
 
@@ -68,38 +72,23 @@ impl Printer {
         }
     }
 
-    fn print(&self, text: &str) {
-        if self.failure.get().is_some() {
-            return;
-        }
-        let mut out = io::stdout().lock();
-        if let Err(error) = out.write_all(shown_lines(text).as_bytes()).and_then(|()| out.flush()) {
-            let _ = self.failure.set(error);
-            WATCH.stop();
-        }
+    fn print(&self, text: String, is_interval: bool) {
+        self.queue.put(shown_lines(&text), is_interval);
     }
 
-    /// Whether the reader of stdout has gone.
-    pub(super) fn is_closed(&self) -> bool {
-        self.failure.get().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
-    }
-
-    /// Prints what follows the last interval.
-    pub(super) fn end(self, outcome: &MeasureOutcome) -> anyhow::Result<()> {
-        match self.form {
-            MeasureForm::Text => self.print(&format!("\n{}", text::run(outcome))),
-            _ => warn_dropped(outcome),
+    /// Prints what follows the last interval. Returns the number of intervals that stdout has not taken, or `None` if its
+    /// reader has gone.
+    ///
+    /// # Errors
+    /// Writing to stdout failed.
+    pub(super) fn end(self, outcome: &MeasureOutcome) -> anyhow::Result<Option<u64>> {
+        if self.form == MeasureForm::Text {
+            self.print(format!("\n{}", text::run(outcome)), false);
         }
-        let failure = Arc::into_inner(self.failure).and_then(OnceLock::into_inner);
-        failure.map_or(Ok(()), Err).context("writing to stdout")
-    }
-}
-
-/// Prints that packets were dropped, where no report has it.
-pub(super) fn warn_dropped(outcome: &MeasureOutcome) {
-    let dropped = outcome.run.dropped();
-    if dropped > 0 {
-        print_message("warning", &format!("packets dropped: {}", count(dropped)));
+        match self.queue.end() {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(None),
+            result => result.map(Some).context("writing to stdout"),
+        }
     }
 }
 

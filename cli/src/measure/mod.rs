@@ -3,6 +3,7 @@
 mod csv;
 mod intervals;
 mod merge;
+mod queue;
 mod text;
 mod write;
 
@@ -12,8 +13,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ringtap_engine::{INTERRUPTED, Machine, Plan};
-use ringtap_io::capture::{Notice, Severity};
-use ringtap_io::live::required_queues;
+use ringtap_io::capture::{Files, Notice, Severity};
+use ringtap_io::live::{Receiver, required_queues};
 use ringtap_measure::run::{
     self as measuring, Design, Fixed, MeasureOutcome, Options, Sample, SampleBuilder, advise,
     run_files, run_interface, run_sample,
@@ -30,6 +31,7 @@ use ringtap_program::roles::Roles;
 use ringtap_program::{privileges, sandbox};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, note, print_message};
+use ringtap_terminal::numbers::count;
 
 use intervals::{Printer, WATCH};
 
@@ -75,26 +77,31 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
             let advice = advice(args, &run_options, &options, &machine);
             return signals::or_interrupted(WATCH.stopped(), advice);
         }
+        let source = open(args, &plan)?;
+        // The thread that prints gets the rights that are left.
         let printer = Printer::begin(args, &plan)?;
-        let outcome = measure(args, &plan, printer.as_ref().map(Printer::on_interval))?;
-        if printer.as_ref().is_some_and(Printer::is_closed) {
-            return Ok(ExitCode::SUCCESS);
-        }
-        print_messages(&outcome);
-        match printer {
-            Some(printer) => printer.end(&outcome)?,
-            None => console::print_plain(&match args.report {
+        let outcome = measure(args, &plan, source, printer.as_ref().map(Printer::on_interval))?;
+        let unprinted = match printer {
+            // A closed stdout has ended the run: there is nothing to print.
+            Some(printer) => match printer.end(&outcome)? {
+                Some(unprinted) => unprinted,
+                None => return Ok(ExitCode::SUCCESS),
+            },
+            None => 0,
+        };
+        print_messages(args, &outcome);
+        if args.interval.is_none() {
+            console::print_plain(&match args.report {
                 MeasureForm::Text => text::report(&outcome),
                 MeasureForm::Json => outcome.to_json(env!("CARGO_PKG_VERSION"))? + "\n",
                 MeasureForm::Csv => {
                     intervals::warn_lost(&outcome.merged.report);
-                    intervals::warn_dropped(&outcome);
                     csv::header(false) + &csv::rows(None, &outcome.merged.report)
                 }
-            })?,
+            })?;
         }
         write::write(&args.write, claimed, &outcome.merged)?;
-        Ok(exit_code(args, &outcome))
+        Ok(exit_code(args, &outcome, unprinted))
     })
     .context("handling signals")?
 }
@@ -123,7 +130,7 @@ fn check_form(args: &MeasureArgs) -> anyhow::Result<()> {
 }
 
 /// Prints diagnostics of a finished run.
-fn print_messages(outcome: &MeasureOutcome) {
+fn print_messages(args: &MeasureArgs, outcome: &MeasureOutcome) {
     print_notices(&outcome.run.notices);
     if outcome.run.interrupted {
         print_message("warning", INTERRUPTED);
@@ -131,13 +138,26 @@ fn print_messages(outcome: &MeasureOutcome) {
     if let Some(failure) = &outcome.run.failure {
         print_message("error", failure);
     }
+    let dropped = outcome.run.dropped();
+    let has_report = match args.report {
+        MeasureForm::Text => true,
+        MeasureForm::Json => args.interval.is_none(),
+        MeasureForm::Csv => false,
+    };
+    if dropped > 0 && !has_report {
+        print_message("warning", &format!("packets dropped: {}", count(dropped)));
+    }
 }
 
-fn measure(
-    args: &MeasureArgs,
-    plan: &Plan<Options>,
-    on_interval: Option<OnInterval>,
-) -> anyhow::Result<MeasureOutcome> {
+/// Where packets come from, opened.
+enum Source {
+    Interface(Vec<Receiver>),
+    Files(Files),
+    Sample(Sample),
+}
+
+/// Opens the source, and gives up the rights that only this needs.
+fn open(args: &MeasureArgs, plan: &Plan<Options>) -> anyhow::Result<Source> {
     if let Some(interface) = args.interface.first() {
         let options = ringtap_io::live::Options {
             queues: Some(plan.arrangement.queues as u16),
@@ -151,18 +171,31 @@ fn measure(
             privileges::drop_capabilities(CapabilitySet::empty(), [], outputs)?;
         }
         live::announce(&receivers);
-        return Ok(run_interface(plan, receivers, &WATCH, on_interval)?);
+        return Ok(Source::Interface(receivers));
     }
     if args.profile.is_none() && args.rate.is_none() {
-        let files = source::files(&args.inputs.read, &WATCH)?;
-        return Ok(run_files(plan, files, &WATCH, on_interval)?);
+        return Ok(Source::Files(source::files(&args.inputs.read, &WATCH)?));
     }
-    let mut sample = sample(args, plan.options.seed)?;
-    let packets = args.packets.unwrap_or(sample.len());
-    let mut outcome = run_sample(plan, &sample, packets, &WATCH)?;
-    outcome.run.notices = std::mem::take(&mut sample.notices);
-    outcome.run.interrupted |= sample.interrupted;
-    Ok(outcome)
+    sample(args, plan.options.seed).map(Source::Sample)
+}
+
+fn measure(
+    args: &MeasureArgs,
+    plan: &Plan<Options>,
+    source: Source,
+    on_interval: Option<OnInterval>,
+) -> anyhow::Result<MeasureOutcome> {
+    Ok(match source {
+        Source::Interface(receivers) => run_interface(plan, receivers, &WATCH, on_interval)?,
+        Source::Files(files) => run_files(plan, files, &WATCH, on_interval)?,
+        Source::Sample(sample) => {
+            let packets = args.packets.unwrap_or(sample.len());
+            let mut outcome = run_sample(plan, &sample, packets, &WATCH)?;
+            outcome.run.notices = sample.notices;
+            outcome.run.interrupted |= sample.interrupted;
+            outcome
+        }
+    })
 }
 
 /// Measures the designs on a sample of the source, and prints a recommendation.
@@ -232,13 +265,17 @@ fn print_notices(notices: &[Notice]) {
     }
 }
 
-/// The exit code; prints drops with `--fail-on-drop`.
-fn exit_code(args: &MeasureArgs, outcome: &MeasureOutcome) -> ExitCode {
+/// The exit code; prints losses.
+fn exit_code(args: &MeasureArgs, outcome: &MeasureOutcome, unprinted: u64) -> ExitCode {
     let is_error = |notice: &Notice| notice.severity == Severity::Error && !source::is_stop(notice);
     let failed = outcome.run.failure.is_some() || outcome.run.notices.iter().any(is_error);
     let dropped = outcome.run.dropped();
-    let lost = args.fail_on_drop && dropped > 0;
-    if lost && !failed && !outcome.run.interrupted {
+    if unprinted > 0 {
+        let text = "intervals not printed, because stdout was not read";
+        print_message("warning", &format!("{text}: {}", count(unprinted)));
+    }
+    let lost = args.fail_on_drop && dropped + unprinted > 0;
+    if lost && dropped > 0 && !failed && !outcome.run.interrupted {
         print_message("error", &format!("packets dropped: {dropped}"));
     }
     exit::code(failed, outcome.run.interrupted, lost)

@@ -339,17 +339,40 @@ fn the_text_says_which_keys_are_listed() {
 
 #[test]
 fn a_reader_that_leaves_ends_the_run_and_a_full_disk_is_an_error() {
-    let run = |to: &str| {
-        let script =
-            format!("\"$0\" measure -r \"$1\" --interval 10ms --top 1000 --report json {to}");
+    let run = |flags: &str, to: &str| {
+        let script = format!("\"$0\" measure -r \"$1\" {flags} {to}");
         let mut command = assert_cmd::Command::new("bash");
         command.args(["-o", "pipefail", "-c", &script, env!("CARGO_BIN_EXE_ringtap")]);
         output_of(command.arg(office()))
     };
-    let (out, errors, code) = run("| head -n 1");
+    let short = "--interval 10ms --top 1000 --report json";
+    let (out, errors, code) = run(short, "| head -n 1");
     assert_eq!((out.lines().count(), errors.as_str(), code), (1, "", 0));
-    let (_, errors, code) = run("> /dev/full");
+    // Also where only the end finds no reader.
+    let (out, errors, code) = run("--interval 1h", "| true");
+    assert_eq!((out.as_str(), errors.as_str(), code), ("", "", 0));
+    let (_, errors, code) = run(short, "> /dev/full");
     assert!(code == 1 && errors.contains("writing to stdout: No space left"), "{errors}");
+}
+
+/// Each command of the page with its output, in which `…` stands for more.
+#[test]
+fn the_output_that_the_page_shows_is_printed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let page = std::fs::read_to_string(root.join("docs/SKETCHES.md")).unwrap();
+    let block = page.split("```").find(|block| block.contains("\nHeavy keys: ")).unwrap();
+    let mut count = 0;
+    for shown in block.split("ringtap measure -r trace.pcap ").skip(1) {
+        let (flags, output) = shown.split_once('\n').unwrap();
+        let printed = printed(flags);
+        let mut rest = &printed[..];
+        for part in output.trim_end().split('…') {
+            let (_, after) = rest.split_once(part).unwrap_or_else(|| panic!("{part}: {printed}"));
+            rest = after;
+        }
+        count += 1;
+    }
+    assert_eq!(count, 3);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Tests of `measure -i` over a veth pair.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 
 use ringtap_io::live::{Method, SendOptions};
 use serde_json::Value;
 
 use crate::live::datagrams;
 use crate::net::{Background, Net, NetCommands, Right};
-use ringtap_testkit::send_all;
+use ringtap_testkit::{send_all, soon};
+use rustix::io::ioctl_fionread;
 
 #[test]
 fn every_design_counts_all_packets_of_an_interface() {
@@ -84,5 +85,40 @@ fn intervals_of_an_interface_are_printed_at_their_end() {
         let (_, errors, code) = measuring.end();
         assert_eq!((code, packets), (0, 100), "{errors}");
         assert!(intervals.is_sorted_by(|a, b| a < b), "{intervals:?}");
+    }
+}
+
+/// Packets are read on while stdout is full, and the run ends. What a late reader did not get is counted.
+#[test]
+fn a_reader_that_stops_holds_no_packets() {
+    for continues in [true, false] {
+        let Some(net) = Net::new(1) else { return };
+        let flags = ["measure", "-i", "right", "--interval", "1s", "--report", "json"];
+        let flags = [&flags[..], &["--structure", "exact", "--top", "100000"]].concat();
+        let mut measuring = Background::start(net.ringtap(Right, &flags), "listening: ");
+        let mut stdout = measuring.child.stdout.take().unwrap();
+        let options = SendOptions { method: Method::Packet, ..SendOptions::default() };
+        let mut sender = net.sender(&options);
+        send_all(&mut sender, &datagrams(2_000));
+        let is_full = || ioctl_fionread(&stdout).unwrap() >= 1 << 16;
+        assert!((0..10).any(|_| soon(is_full)), "two thousand keys fill a pipe");
+        send_all(&mut sender, &datagrams(2_000));
+        measuring.interrupt();
+        let mut text = String::new();
+        if continues {
+            stdout.read_to_string(&mut text).unwrap();
+        }
+        let (_, errors, code) = measuring.end();
+        assert_eq!(code, 0, "{errors}");
+        assert_eq!(
+            errors.contains("intervals not printed, because stdout was not read: "),
+            !continues,
+            "{errors}"
+        );
+        if continues {
+            let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            let packets = lines.map(|line| line["measured"].as_u64().unwrap());
+            assert_eq!(packets.sum::<u64>(), 4_000, "{errors}");
+        }
     }
 }
