@@ -152,7 +152,7 @@ fn print_messages(args: &MeasureArgs, outcome: &MeasureOutcome) {
 /// Where packets come from, opened.
 enum Source {
     Interface(Vec<Receiver>),
-    Files(Files),
+    Files(Box<Files>),
     Sample(Sample),
 }
 
@@ -174,7 +174,8 @@ fn open(args: &MeasureArgs, plan: &Plan<Options>) -> anyhow::Result<Source> {
         return Ok(Source::Interface(receivers));
     }
     if args.profile.is_none() && args.rate.is_none() {
-        return Ok(Source::Files(source::files(&args.inputs.read, &WATCH)?));
+        let files = source::files(&args.inputs.read, &WATCH)?;
+        return Ok(Source::Files(Box::new(files)));
     }
     sample(args, plan.options.seed).map(Source::Sample)
 }
@@ -187,7 +188,7 @@ fn measure(
 ) -> anyhow::Result<MeasureOutcome> {
     Ok(match source {
         Source::Interface(receivers) => run_interface(plan, receivers, &WATCH, on_interval)?,
-        Source::Files(files) => run_files(plan, files, &WATCH, on_interval)?,
+        Source::Files(files) => run_files(plan, *files, &WATCH, on_interval)?,
         Source::Sample(sample) => {
             let packets = args.packets.unwrap_or(sample.len());
             let mut outcome = run_sample(plan, &sample, packets, &WATCH)?;

@@ -161,8 +161,10 @@ mod tests {
 
     use super::*;
 
+    type Written = Arc<Mutex<Vec<u8>>>;
+
     /// Takes a piece only when it may.
-    struct Slow(Receiver<()>, Arc<Mutex<Vec<u8>>>);
+    struct Slow(Receiver<()>, Written);
 
     impl Write for Slow {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -176,7 +178,7 @@ mod tests {
         }
     }
 
-    fn started(is_live: bool) -> (Arc<Queue>, SyncSender<()>, Arc<Mutex<Vec<u8>>>, &'static Watch) {
+    fn started(is_live: bool) -> (Arc<Queue>, SyncSender<()>, Written, &'static Watch) {
         let watch: &'static Watch = Box::leak(Box::<Watch>::default());
         let ((may, waits), written) = (sync_channel(1 << 12), Arc::default());
         let queue = Queue::start(Slow(waits, Arc::clone(&written)), is_live, watch).unwrap();
