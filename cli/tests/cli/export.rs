@@ -134,9 +134,9 @@ impl Drop for Collector {
 }
 
 /// Counts of flows, packets and octets.
-type Totals = [u64; 3];
+pub(crate) type Totals = [u64; 3];
 
-fn totals(counts: &Value) -> Totals {
+pub(crate) fn totals(counts: &Value) -> Totals {
     ["records", "packets", "octets"].map(|name| counts[name].as_u64().unwrap())
 }
 
@@ -178,7 +178,7 @@ fn check_totals(report: &Value, export: &Value) {
 }
 
 /// The totals of nfdump for the files of nfcapd, and its count of sequence failures.
-fn nfdump(folder: &Path) -> (Totals, u64) {
+pub(crate) fn nfdump(folder: &Path) -> (Totals, u64) {
     let output = Command::new("nfdump").arg("-I").arg("-R").arg(folder).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let number = |name: &str| -> u64 {
@@ -375,7 +375,7 @@ fn ipfix_dump_counts_every_record_and_uniflows_have_no_reverse_elements() {
 }
 
 /// The values of `fields` that tshark prints for each message of a file.
-fn tshark(file: &Path, fields: &[&str]) -> Vec<Vec<String>> {
+pub(crate) fn tshark(file: &Path, fields: &[&str]) -> Vec<Vec<String>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).args(["-T", "fields", "-E", "separator=;"]);
     let output = command.args(fields.iter().flat_map(|field| ["-e", field])).output().unwrap();

@@ -1,9 +1,10 @@
 //! HUP with `--config`: a run takes up its changed configuration.
 
 use std::fs;
-use std::net::Shutdown;
+use std::net::{Shutdown, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -14,7 +15,8 @@ use ringtap_testkit::send_all;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::office;
+use crate::common::{have, office};
+use crate::export;
 use crate::net::{Background, Net, NetCommands, Right, frames};
 
 /// Writes the configuration and requests a reload; returns the message with these words.
@@ -73,6 +75,61 @@ fn sequences(messages: &[Vec<u8>]) -> (Vec<u32>, usize) {
         templates += usize::from(set == 2);
     }
     (numbers, templates)
+}
+
+/// Checks that tshark and nfcapd read from the messages of a collector what was sent, without a gap.
+fn agrees(folder: &Path, messages: &[Vec<u8>], sent: &Value) {
+    let expected = export::totals(&sent["sent"]);
+    if have("tshark") {
+        let file = folder.join("received.ipfix");
+        fs::write(&file, messages.concat()).unwrap();
+        // The second: gaps of sequence numbers, too.
+        let fields = [
+            "_ws.malformed",
+            "_ws.expert",
+            "cflow.no_template_found",
+            "cflow.packets",
+            "cflow.octets",
+        ];
+        let rows = export::tshark(&file, &fields);
+        assert_eq!(rows.len(), messages.len());
+        let mut sums = [0; 2];
+        for row in &rows {
+            assert_eq!(row[..3], ["", "", ""]);
+            for (sum, cells) in sums.iter_mut().zip(&row[3..]) {
+                let numbers = cells.split(',').filter(|cell| !cell.is_empty());
+                *sum += numbers.map(|cell| cell.parse::<u64>().unwrap()).sum::<u64>();
+            }
+        }
+        assert_eq!(sums, expected[1..]);
+    }
+    if have("nfcapd") && have("nfdump") {
+        let (flows, port) = (folder.join("nfcapd"), export::free_port());
+        fs::create_dir(&flows).unwrap();
+        let mut command = Command::new("nfcapd");
+        command.args([
+            "-b",
+            "127.0.0.1",
+            "-B",
+            "8000000",
+            "-t",
+            "86400",
+            "-p",
+            &port.to_string(),
+            "-w",
+        ]);
+        let collector = export::Collector::start(command.arg(&flows), port);
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for (at, message) in messages.iter().enumerate() {
+            socket.send_to(message, ("127.0.0.1", port)).unwrap();
+            // Fewer than its buffer holds.
+            if at % 64 == 0 {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        collector.end(port);
+        assert_eq!(export::nfdump(&flows), (expected, 0));
+    }
 }
 
 fn number(value: &Value, path: &str) -> u64 {
@@ -157,7 +214,9 @@ fn outputs_lists_limits_and_the_filter_change_and_the_rest_stays() {
     let outputs: Vec<_> = report["write"].as_array().unwrap().iter().collect();
     assert_eq!(outputs.iter().map(|own| number(own, "/records")).sum::<u64>(), flows);
     // The connection that stayed has one run of sequence numbers, and its templates once.
-    let (numbers, templates) = sequences(&collector.end());
+    let messages = collector.end();
+    agrees(folder, &messages, &report["export"][0]);
+    let (numbers, templates) = sequences(&messages);
     assert!(numbers.is_sorted() && numbers[0] == 0, "{numbers:?}");
     assert_eq!(number(&report["export"][0], "/sent/records"), flows);
     assert!(templates <= 8, "{templates}");
@@ -224,7 +283,10 @@ fn a_collector_changes_at_full_rate_and_no_record_is_lost() {
     assert_eq!(of(one), flows);
     assert_eq!(of(two) + of(three), flows);
     // No sequence number of the collector that stays begins anew.
-    let [one, two, three] = collectors.map(|own| sequences(&own.end()));
+    let messages = collectors.map(Collector::end);
+    let export = report["export"].as_array().unwrap();
+    agrees(folder, &messages[0], export.iter().find(|own| own["collector"] == **one).unwrap());
+    let [one, two, three] = messages.each_ref().map(|own| sequences(own));
     assert!(one.0.is_sorted() && one.0[0] == 0, "{:?}", one.0);
     assert!(one.1 < two.1 && one.1 < three.1, "templates: {} {} {}", one.1, two.1, three.1);
 }
