@@ -16,6 +16,7 @@ mod doctor;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 mod exit;
+mod extract;
 mod filter;
 mod generate;
 mod helper;
@@ -72,6 +73,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Some(Command::CheckConfig(args)) => monitor::check_config(&args.file),
         Some(Command::Merge(args)) => merge::run(&args),
         Some(Command::Query(args)) => query::run(&args),
+        Some(Command::Extract(args)) => extract::run(&args),
         Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::RunForAlerts(args)) => alerts::run_helper(&args),
         Some(Command::AnswerForPage(args)) => query::helper::run(&args),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ringtap_export::Refresh;
+use ringtap_export::formats::CommunityId;
 use ringtap_flow::Timeouts;
 use ringtap_monitor::{ChangeLimits, Limits};
 use ringtap_store::KeepFree;
@@ -38,6 +39,16 @@ pub(crate) fn line_hash(text: &str) -> Result<String, String> {
     } else {
         Err("use the 64 hexadecimal digits that 'ringtap verify' prints as the last line".into())
     }
+}
+
+/// A Community ID.
+pub(crate) fn community_id(text: &str) -> Result<CommunityId, String> {
+    let error = || {
+        format!(
+            "invalid Community ID {text:?}: use 1: and 28 characters, as in the field communityId"
+        )
+    };
+    CommunityId::parse(text).ok_or_else(error)
 }
 
 /// What stays free on a file system: a share in percent, or bytes.

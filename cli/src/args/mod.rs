@@ -2,6 +2,7 @@
 
 mod capture;
 mod check;
+mod extract;
 mod filter;
 mod generate;
 mod given;
@@ -29,6 +30,7 @@ use ringtap_wire::Tunnels;
 
 pub(crate) use capture::Capture;
 pub(crate) use check::CheckArgs;
+pub(crate) use extract::ExtractArgs;
 pub(crate) use filter::{CtlAction, CtlArgs, FilterAction, FilterArgs, Sending, Target};
 pub(crate) use generate::{GenerateArgs, SendMethod};
 pub(crate) use given::Given;
@@ -77,6 +79,8 @@ pub(crate) enum Command {
     Merge(MergeArgs),
     /// Ask stored flow records: who, how much, with whom, when
     Query(QueryArgs),
+    /// Write the packets of chosen flows of captures to a file
+    Extract(ExtractArgs),
     /// Find what is missing in a store, or in what arrived elsewhere
     Verify(VerifyArgs),
     /// Check a configuration of 'monitor'

@@ -50,6 +50,7 @@ const LINES: Lines = &[
     ("measure | -i lo --dry-run", "read profile rate packets advise"),
     ("merge | no.state", ""),
     ("verify | no-store", ""),
+    ("extract | a.pcap --flow 1:LQU9qZlK+B5F3KDmev6m5PMibrg= -w /dev/null", ""),
     ("query | no-store top hosts", "sql with"),
     ("query | no-store --sql select", "explain limit"),
     (

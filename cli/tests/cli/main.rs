@@ -21,6 +21,7 @@ mod events;
 mod export;
 mod export_facts;
 mod expressions;
+mod extract;
 mod filter;
 mod filter_live;
 mod filter_offload;

@@ -4,7 +4,7 @@ use crate::common::{have, office, output_of, ringtap};
 use ringtap_testkit::printed_commands;
 
 /// The commands that the help lists.
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 11] = [
     "monitor",
     "filter",
     "generate",
@@ -12,6 +12,7 @@ const COMMANDS: [&str; 10] = [
     "measure",
     "merge",
     "query",
+    "extract",
     "verify",
     "doctor",
     "check-config",

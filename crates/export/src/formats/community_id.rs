@@ -60,6 +60,19 @@ impl CommunityId {
         Self(text)
     }
 
+    /// The id of a packet by its key, and for ICMP its type and code, `type << 8 | code`.
+    pub fn of_key(key: FlowKey, icmp_type_code: u16) -> Self {
+        Self::of(&FlowRecord { icmp_type_code, ..FlowRecord::new(key) })
+    }
+
+    /// The id of these characters, if it is one: `1:` and the base64 of 20 bytes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix("1:")?;
+        let hash = STANDARD.decode(digits).ok()?;
+        let text = text.as_bytes().try_into().ok()?;
+        (hash.len() == 20).then_some(Self(text))
+    }
+
     /// The id of the event's flow.
     pub(crate) fn of_event(event: &Event) -> Self {
         Self::of(&FlowRecord::new(event.key))

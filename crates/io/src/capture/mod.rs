@@ -24,6 +24,7 @@ mod notice;
 mod pcap;
 mod pcapng;
 mod writer;
+mod writer_ng;
 
 pub use chunk::{Chunk, Place};
 pub use files::{Files, Input, Position};
@@ -32,3 +33,4 @@ pub use frame::{Frame, MAX_CAPTURED_LEN};
 pub use fuzz::{fuzz_pcap, fuzz_pcapng};
 pub use notice::{Notice, NoticeKind, Severity};
 pub use writer::PcapWriter;
+pub use writer_ng::PcapngWriter;

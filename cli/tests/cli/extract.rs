@@ -1,0 +1,120 @@
+//! `ringtap extract`: the packets of chosen flows.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::common::{captures, have, office, output_of, ringtap};
+
+/// The records of a capture: Community ID and packets of both directions.
+fn flows(folder: &Path, capture: &Path) -> Vec<(String, u64)> {
+    let records = folder.join("records.json");
+    let mut command = ringtap();
+    command
+        .args(["monitor", "-q", "--force", "--write"])
+        .arg(format!("json:{}", records.display()));
+    let (_, errors, code) = output_of(command.arg("-r").arg(capture));
+    assert_eq!(code, 0, "{errors}");
+    let text = fs::read_to_string(records).unwrap();
+    let record = |line: &str| {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let count = |name: &str| record[name].as_u64().unwrap_or(0);
+        let packets = count("packetDeltaCount") + count("reversePacketDeltaCount");
+        (record["communityId"].as_str().unwrap().to_owned(), packets)
+    };
+    text.lines().map(record).collect()
+}
+
+#[test]
+fn the_packets_of_a_flow_are_those_of_its_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for capture in captures() {
+        let all = flows(folder, &capture);
+        let mut ids: Vec<_> = all.iter().map(|(id, _)| id.clone()).collect();
+        ids.sort();
+        ids.dedup();
+        if ids.is_empty() {
+            continue;
+        }
+        // Some of them, and together.
+        let some: Vec<_> = ids.iter().step_by(ids.len() / 3 + 1).cloned().collect();
+        let out = folder.join("flows.pcapng");
+        let mut command = ringtap();
+        command.arg("extract").arg(&capture).args(["--force", "--flow", &some.join(","), "-w"]);
+        let (_, errors, code) = output_of(command.arg(&out));
+        assert!(code <= 1, "{}: {errors}", capture.display());
+        let of = |all: &[(String, u64)]| -> u64 {
+            all.iter().filter(|(id, _)| some.contains(id)).map(|(_, packets)| packets).sum()
+        };
+        let (expected, seen) = (of(&all), of(&flows(folder, &out)));
+        // A flow of ICMP has the id of its first message. Fragments before their first one are in no flow with ports.
+        let name = capture.file_name().unwrap().to_str().unwrap();
+        assert!(seen <= expected, "{name}: {seen} of {expected}");
+        println!("{name}: {seen} of {expected} packets");
+        if capture == office() {
+            assert_eq!(seen, expected);
+        }
+    }
+}
+
+#[test]
+fn tshark_reads_the_packets_with_their_comments() {
+    if !have("tshark") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let all = flows(folder, &office());
+    let [(one, packets), (other, more)] = [&all[0], &all[all.len() / 2]];
+    let out = folder.join("flows.pcapng");
+    let mut command = ringtap();
+    command.arg("extract").arg(office()).args(["--flow", one, "--flow", other, "-w"]);
+    let (_, errors, code) = output_of(command.arg(&out));
+    assert_eq!((code, errors.lines().count()), (0, 1), "{errors}");
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(&out).args([
+        "-T",
+        "fields",
+        "-e",
+        "frame.comment",
+        "-e",
+        "_ws.malformed",
+    ]);
+    let rows = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let of = |id: &str| rows.lines().filter(|row| row.trim() == id).count() as u64;
+    let expected = |id: &str| all.iter().filter(|(own, _)| own == id).map(|(_, count)| count).sum();
+    let sums: [u64; 2] = [expected(one), expected(other)];
+    assert_eq!([of(one), of(other)], sums, "{packets} {more} {rows}");
+    assert_eq!(rows.lines().count() as u64, sums.iter().sum::<u64>());
+    // A file that exists stays.
+    let before = fs::read(&out).unwrap();
+    let mut command = ringtap();
+    command.arg("extract").arg(office()).args(["--flow", one, "-w"]);
+    let (_, errors, code) = output_of(command.arg(&out));
+    assert!(code == 2 && errors.contains("--force"), "{errors}");
+    assert_eq!(fs::read(&out).unwrap(), before);
+}
+
+#[test]
+fn faults_have_a_remedy() {
+    let id = "1:LQU9qZlK+B5F3KDmev6m5PMibrg=";
+    for (flags, words) in [
+        (&["--flow", "1:x", "-w", "-"][..], "use 1: and 28 characters"),
+        (&["--flow", id], "--write"),
+        (&["-w", "-"], "--flow"),
+    ] {
+        let (_, errors, code) = output_of(ringtap().arg("extract").arg(office()).args(flags));
+        assert!(code == 2 && errors.contains(words), "{flags:?}: {errors}");
+    }
+    let (_, errors, code) =
+        output_of(ringtap().args(["extract", "missing.pcap", "--flow", id, "-w", "-"]));
+    assert!(code == 1 && errors.contains("missing.pcap"), "{errors}");
+    // No packet: a file without packets, and the numbers.
+    let (out, errors, code) =
+        output_of(ringtap().arg("extract").arg(office()).args(["--flow", id, "-w", "/dev/null"]));
+    assert_eq!((out.as_str(), code), ("", 0));
+    assert!(errors.contains("wrote 0 of "), "{errors}");
+}
