@@ -13,11 +13,11 @@ use anyhow::Context;
 use ringtap_engine::Watch;
 use ringtap_export::formats::CommunityId;
 use ringtap_flow::FlowKey;
-use ringtap_io::capture::{Frame, Notice, PcapngWriter, Severity};
+use ringtap_io::capture::{Frame, PcapngWriter};
 use ringtap_program::atomic_file::{AtomicFile, Existing};
 use ringtap_program::roles::Roles;
 use ringtap_program::{privileges, sandbox};
-use ringtap_terminal::console::{self, print_message};
+use ringtap_terminal::console;
 use ringtap_terminal::numbers::{count, of};
 use ringtap_wire::{Decoded, Decoder, HashKey, PacketRecord, Paths};
 
@@ -29,8 +29,8 @@ static WATCH: Watch = Watch::new();
 /// Frames that are read at once.
 const BURST: usize = 256;
 
-/// Flows whose ids are known; more of them are computed again.
-const KNOWN_MOST: usize = 1 << 20;
+/// Flows whose ids are known, in about 8 MB; those of more are computed again.
+const KNOWN_MOST: usize = 1 << 16;
 
 pub(crate) fn run(args: &ExtractArgs) -> anyhow::Result<ExitCode> {
     source::check(&args.files)?;
@@ -58,11 +58,12 @@ fn write(args: &ExtractArgs, existing: Existing) -> anyhow::Result<ExitCode> {
     let (mut read, mut written, mut failed) = (0_u64, 0_u64, None);
     while failed.is_none() && !WATCH.stopped() {
         let count = files.burst(BURST, |frame| {
-            let Some(id) = chosen.of(&frame) else { return };
+            // After a failure the rest of the burst is not written.
+            let Some(id) = chosen.of(&frame).filter(|_| failed.is_none()) else { return };
             // With one flow the section says it.
             let comment = if args.flow.len() > 1 { id.to_string() } else { String::new() };
             written += 1;
-            failed = failed.take().or(out.write(&frame, &comment).err());
+            failed = out.write(&frame, &comment).err();
         });
         read += count as u64;
         if count == 0 {
@@ -79,14 +80,9 @@ fn write(args: &ExtractArgs, existing: Existing) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     file.finish().with_context(doing)?;
-    let is_error = |notice: &Notice| notice.severity == Severity::Error;
-    let notices = files.take_notices();
-    for notice in &notices {
-        let kind = if is_error(notice) { "error" } else { "warning" };
-        print_message(kind, &notice.to_string());
-    }
+    let has_errors = source::print_notices(&files.take_notices());
     console::note(&format!("wrote {} of {}", count(written), of(read, "packet")));
-    Ok(if notices.iter().any(is_error) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if has_errors { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Which packets are chosen.

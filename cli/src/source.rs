@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use ringtap_engine::Watch;
 use ringtap_io::capture::{Files, Input, Notice, NoticeKind, Severity};
+use ringtap_terminal::console::print_message;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
 
@@ -105,6 +106,17 @@ pub(crate) fn reader(paths: &[PathBuf], watch: impl Shared) -> Files {
         Some(Err(_)) | None => Files::new(vec![Input::from(path.clone())]),
     };
     paths.iter().map(file).fold(Files::new(Vec::new()), Files::chain)
+}
+
+/// Prints notices. Returns whether one of them is an error.
+pub(crate) fn print_notices<'a>(notices: impl IntoIterator<Item = &'a Notice>) -> bool {
+    let mut has_errors = false;
+    for notice in notices {
+        let is_error = notice.severity == Severity::Error;
+        print_message(if is_error { "error" } else { "warning" }, &notice.to_string());
+        has_errors |= is_error;
+    }
+    has_errors
 }
 
 /// Whether the notice only reports a requested stop.

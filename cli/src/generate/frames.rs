@@ -1,11 +1,10 @@
 //! Sources of frames to send, and batches of frames.
 
-use ringtap_io::capture::Severity;
 use ringtap_traffic::Generator;
 
 use super::replay::Replay;
 use super::source_frame::SourceFrame;
-use ringtap_terminal::console::print_message;
+use crate::source;
 
 /// The source of frames.
 pub(super) enum Frames {
@@ -28,13 +27,7 @@ impl Frames {
     /// Prints the notices of the captures; returns whether all were read completely.
     pub(super) fn print_notices(&mut self) -> bool {
         let Self::Capture(replay) = self else { return true };
-        let mut complete = true;
-        for notice in replay.take_notices() {
-            let error = notice.severity == Severity::Error;
-            print_message(if error { "error" } else { "warning" }, &notice.to_string());
-            complete &= !error;
-        }
-        complete
+        !source::print_notices(&replay.take_notices())
     }
 
     /// Number of skipped frames that are not Ethernet.

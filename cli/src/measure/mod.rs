@@ -131,7 +131,7 @@ fn check_form(args: &MeasureArgs) -> anyhow::Result<()> {
 
 /// Prints diagnostics of a finished run.
 fn print_messages(args: &MeasureArgs, outcome: &MeasureOutcome) {
-    print_notices(&outcome.run.notices);
+    source::print_notices(outcome.run.notices.iter().filter(|notice| !source::is_stop(notice)));
     if outcome.run.interrupted {
         print_message("warning", INTERRUPTED);
     }
@@ -212,7 +212,7 @@ fn advice(
         ));
     }
     let sample = sample(args, run_options.seed)?;
-    print_notices(&sample.notices);
+    source::print_notices(sample.notices.iter().filter(|notice| !source::is_stop(notice)));
     let fixed = Fixed {
         design: args.design.is_some(),
         state: args.state.is_some(),
@@ -256,14 +256,6 @@ fn noted(sample: Sample) -> Sample {
         note(&format!("the sample is the first {} packets", sample.len()));
     }
     sample
-}
-
-/// Prints the notices of the input.
-fn print_notices(notices: &[Notice]) {
-    for notice in notices.iter().filter(|notice| !source::is_stop(notice)) {
-        let kind = if notice.severity == Severity::Error { "error" } else { "warning" };
-        print_message(kind, &notice.to_string());
-    }
 }
 
 /// The exit code; prints losses.
