@@ -322,7 +322,8 @@ fn the_commands_shown_run() {
             let errors = String::from_utf8_lossy(&output.stderr);
             // `head` closes the pipe early, which ends the command.
             let left = run.ends_with("| head");
-            assert!(output.status.success() || left, "{line}: {errors}");
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() || left, "{line}: {errors}{text}");
             ran += 1;
             continue;
         };
