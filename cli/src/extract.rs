@@ -1,28 +1,35 @@
 //! `ringtap extract`: the packets of chosen flows, from captures to a capture.
 //!
 //! ```text
-//! frame ─▶ Decoder ─▶ packet, and the packet in its tunnel ─▶ key known? ─▶ Community ID ─▶ chosen? ─▶ pcapng
+//! with --where: files ─▶ a run of the monitor ─▶ records ─▶ selected? ─▶ keys and times
+//!
+//! frame ─▶ Decoder ─▶ packet, and the packet in its tunnel ─▶ key, Community ID ─▶ chosen? ─▶ pcapng
 //! ```
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::io::BufWriter;
+use std::ops::RangeInclusive;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
+use clap::Parser;
 use ringtap_engine::Watch;
 use ringtap_export::formats::CommunityId;
-use ringtap_flow::FlowKey;
+use ringtap_flow::{FlowKey, FlowRecord, RecordSink, Sinks};
 use ringtap_io::capture::{Frame, PcapngWriter};
 use ringtap_program::atomic_file::{AtomicFile, Existing};
 use ringtap_program::roles::Roles;
 use ringtap_program::{privileges, sandbox};
-use ringtap_terminal::console;
+use ringtap_query::Matcher;
+use ringtap_terminal::Usage;
+use ringtap_terminal::console::{self, print_message};
 use ringtap_terminal::numbers::{count, of};
 use ringtap_wire::{Decoded, Decoder, HashKey, PacketRecord, Paths};
 
-use crate::args::ExtractArgs;
-use crate::{signals, source};
+use crate::args::{Cli, Command, ExtractArgs};
+use crate::{monitor, signals, source};
 
 static WATCH: Watch = Watch::new();
 
@@ -32,28 +39,126 @@ const BURST: usize = 256;
 /// Flows whose ids are known, in about 8 MB; those of more are computed again.
 const KNOWN_MOST: usize = 1 << 16;
 
+/// Flows that an expression may select, in about 100 MB.
+const SELECTED_MOST: usize = 1_000_000;
+
 pub(crate) fn run(args: &ExtractArgs) -> anyhow::Result<ExitCode> {
     source::check(&args.files)?;
+    if args.filter.is_some() && !args.files.iter().all(|path| path.is_file()) {
+        return Err(Usage::of("--where reads twice: use files, no pipes"));
+    }
     let existing = Existing::of(args.force, false);
     let mut roles = Roles::default();
     roles.reads("the input", &args.files);
     roles.writes("--write", Some(&args.write)).check(existing)?;
     sandbox::enter([args.write.as_path()].into_iter(), false)?;
     privileges::forbid_new();
-    let result =
-        signals::stoppable(&WATCH, || write(args, existing)).context("handling signals")?;
-    signals::or_interrupted(WATCH.stopped(), result)
+    let result = signals::stoppable(&WATCH, || {
+        let flows = match &args.filter {
+            Some(filter) => selected(args, &filter.matcher)?,
+            None => Flows::default(),
+        };
+        if WATCH.stopped() { Ok(ExitCode::SUCCESS) } else { write(args, flows, existing) }
+    });
+    signals::or_interrupted(WATCH.stopped(), result.context("handling signals")?)
+}
+
+/// Flows that an expression selects, by their keys, with the lower end first.
+type Flows = HashMap<FlowKey, Times>;
+
+/// When a key belongs to chosen flows.
+struct Times {
+    /// The id of its first record. ICMP has one for each message.
+    id: CommunityId,
+    /// From first to last packets, nanoseconds since 1970; in order and apart.
+    spans: Vec<RangeInclusive<u64>>,
+}
+
+/// What the workers have selected.
+#[derive(Default)]
+struct Selection {
+    flows: Flows,
+    count: usize,
+}
+
+/// Takes the records of a worker.
+struct Selecting {
+    filter: Matcher,
+    selection: Arc<Mutex<Selection>>,
+}
+
+impl RecordSink for Selecting {
+    fn take(&mut self, record: &FlowRecord) {
+        if !self.filter.matches(record) {
+            return;
+        }
+        let mut selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner);
+        selection.count += 1;
+        if selection.count > SELECTED_MOST {
+            WATCH.stop();
+            return;
+        }
+        let new = || Times { id: CommunityId::of(record), spans: Vec::new() };
+        let times = selection.flows.entry(lower_first(record.key)).or_insert_with(new);
+        times.spans.push(record.first_ns..=record.last_ns);
+    }
+}
+
+/// The flows of the files that the expression selects.
+fn selected(args: &ExtractArgs, filter: &Matcher) -> anyhow::Result<Flows> {
+    let words = ["ringtap", "monitor", "--idle-timeout=15m", "--active-timeout=0"];
+    let words = words.map(OsString::from).into_iter();
+    let files =
+        args.files.iter().map(|file| [OsStr::new("--read="), file.as_ref()].into_iter().collect());
+    let Some(Command::Monitor(flags)) = Cli::try_parse_from(words.chain(files))?.command else {
+        return Err(Usage::of("no command"));
+    };
+    let plan = monitor::plan(&flags, &[], &[], false)?;
+    let selection = Arc::<Mutex<Selection>>::default();
+    let sink = |_| {
+        let (filter, selection) = (filter.clone(), Arc::clone(&selection));
+        let records: Box<dyn RecordSink> = Box::new(Selecting { filter, selection });
+        Sinks { records: Some(records), ..Sinks::default() }
+    };
+    let sinks = (0..plan.arrangement.workers).map(sink).collect();
+    let outputs = ringtap_monitor::Outputs { sinks, ..ringtap_monitor::Outputs::default() };
+    let mut outcome =
+        ringtap_monitor::run(&plan, source::reader(&args.files, &WATCH), outputs, &WATCH)?;
+    let Selection { mut flows, count } =
+        std::mem::take(&mut *selection.lock().unwrap_or_else(PoisonError::into_inner));
+    if count > SELECTED_MOST {
+        anyhow::bail!("--where selects more than {SELECTED_MOST} flows: narrow the expression");
+    }
+    flows.values_mut().for_each(|times| join(&mut times.spans));
+    // Those of the files are printed when the packets are read.
+    outcome.run.notices.clear();
+    for (kind, text) in monitor::messages::messages(&mut outcome) {
+        print_message(kind, &text);
+    }
+    console::note(&of(count as u64, "flow").to_string());
+    Ok(flows)
+}
+
+/// Sorts times, and joins those that overlap.
+fn join(times: &mut Vec<RangeInclusive<u64>>) {
+    times.sort_unstable_by_key(|own| *own.start());
+    times.dedup_by(|next, own| {
+        let overlaps = next.start() <= own.end();
+        if overlaps {
+            *own = *own.start()..=*own.end().max(next.end());
+        }
+        overlaps
+    });
 }
 
 /// Writes the chosen packets.
-fn write(args: &ExtractArgs, existing: Existing) -> anyhow::Result<ExitCode> {
+fn write(args: &ExtractArgs, flows: Flows, existing: Existing) -> anyhow::Result<ExitCode> {
     let doing = || format!("writing {}", args.write.display());
     let mut file = AtomicFile::claim(args.write.clone(), existing).with_context(doing)?;
     let out = BufWriter::new(file.begin().with_context(doing)?);
-    let mut chosen = Chosen::new(&args.flow);
-    let ids: Vec<_> = args.flow.iter().map(CommunityId::to_string).collect();
-    let mut out = PcapngWriter::new(out, &format!("ringtap extract --flow {}", ids.join(",")))
-        .with_context(doing)?;
+    let has_comments = args.flow.len() + flows.len() > 1;
+    let mut chosen = Chosen::new(&args.flow, flows);
+    let mut out = PcapngWriter::new(out, &title(args)).with_context(doing)?;
     let mut files = source::reader(&args.files, &WATCH);
     let (mut read, mut written, mut failed) = (0_u64, 0_u64, None);
     while failed.is_none() && !WATCH.stopped() {
@@ -61,7 +166,7 @@ fn write(args: &ExtractArgs, existing: Existing) -> anyhow::Result<ExitCode> {
             // After a failure the rest of the burst is not written.
             let Some(id) = chosen.of(&frame).filter(|_| failed.is_none()) else { return };
             // With one flow the section says it.
-            let comment = if args.flow.len() > 1 { id.to_string() } else { String::new() };
+            let comment = if has_comments { id.to_string() } else { String::new() };
             written += 1;
             failed = out.write(&frame, &comment).err();
         });
@@ -85,19 +190,36 @@ fn write(args: &ExtractArgs, existing: Existing) -> anyhow::Result<ExitCode> {
     Ok(if has_errors { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// What the section says of its packets.
+fn title(args: &ExtractArgs) -> String {
+    let ids: Vec<_> = args.flow.iter().map(CommunityId::to_string).collect();
+    match &args.filter {
+        Some(filter) => format!("ringtap extract --where '{}'", filter.text),
+        None => format!("ringtap extract --flow {}", ids.join(",")),
+    }
+}
+
+/// The key in that direction whose source is the lower end.
+fn lower_first(key: FlowKey) -> FlowKey {
+    let turned = key.reversed();
+    if (turned.src, turned.src_port) < (key.src, key.src_port) { turned } else { key }
+}
+
 /// Which packets are chosen.
 struct Chosen {
     decoder: Decoder,
     ids: HashSet<[u8; CommunityId::LEN]>,
+    flows: Flows,
     /// The id of each key, if it is chosen. ICMP is not in it, because its id depends on the message.
     known: HashMap<FlowKey, Option<CommunityId>>,
 }
 
 impl Chosen {
-    fn new(ids: &[CommunityId]) -> Self {
+    fn new(ids: &[CommunityId], flows: Flows) -> Self {
         Self {
             decoder: Decoder::new(HashKey::from_seed(0), Arc::new(Paths::default())),
             ids: ids.iter().map(|id| *id.as_bytes()).collect(),
+            flows,
             known: HashMap::new(),
         }
     }
@@ -116,6 +238,18 @@ impl Chosen {
 
     fn of_packet(&mut self, packet: &PacketRecord) -> Option<CommunityId> {
         let key = FlowKey::of(packet);
+        if self.ids.is_empty() { self.selected(key, packet.ts_ns) } else { self.named(key, packet) }
+    }
+
+    /// The flow if an expression selects it.
+    fn selected(&self, key: FlowKey, ts_ns: u64) -> Option<CommunityId> {
+        let Times { id, spans } = self.flows.get(&lower_first(key))?;
+        let begun = spans.partition_point(|span| *span.start() <= ts_ns);
+        (begun > 0 && ts_ns <= *spans[begun - 1].end()).then_some(*id)
+    }
+
+    /// The flow if its id is given.
+    fn named(&mut self, key: FlowKey, packet: &PacketRecord) -> Option<CommunityId> {
         let is_icmp = matches!(packet.protocol, 1 | 58);
         if let Some(known) = self.known.get(&key) {
             return *known;

@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::common::{captures, have, office, output_of, ringtap};
+use crate::formats::tool;
 
 /// The records of a capture: Community ID and packets of both directions.
 fn flows(folder: &Path, capture: &Path) -> Vec<(String, u64)> {
@@ -98,6 +99,77 @@ fn tshark_reads_the_packets_with_their_comments() {
     assert_eq!(fs::read(&out).unwrap(), before);
 }
 
+/// The packets of flows that an expression selects are those of the records that SQL selects with the same expression.
+#[test]
+fn an_expression_selects_the_flows_that_a_query_selects() {
+    let Some(engine) = tool("venv/bin/duckdb") else { return };
+    let engine = fs::canonicalize(engine).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut command = ringtap();
+    command.current_dir(folder).args(["monitor", "-q", "--store", "s", "-r"]).arg(office());
+    command.args(["--idle-timeout", "15m", "--active-timeout", "0"]);
+    let (_, errors, code) = output_of(&mut command);
+    assert_eq!(code, 0, "{errors}");
+    let (mut some, mut none) = (0, 0);
+    for filter in EXPRESSIONS {
+        let mut command = ringtap();
+        command.current_dir(folder).env("RINGTAP_DUCKDB", &engine);
+        command.args([
+            "query",
+            "s",
+            &format!("flows where {filter}"),
+            "--limit",
+            "1000000",
+            "--output",
+            "json",
+        ]);
+        let (rows, errors, code) = output_of(&mut command);
+        assert_eq!(code, 0, "{filter}: {errors}");
+        let number = |row: &Value, name: &str| row[name].as_u64().unwrap_or(0);
+        let packets: u64 = rows
+            .lines()
+            .map(|line| {
+                let row: Value = serde_json::from_str(line).unwrap();
+                number(&row, "packetDeltaCount") + number(&row, "reversePacketDeltaCount")
+            })
+            .sum();
+        let out = folder.join("flows.pcapng");
+        let mut command = ringtap();
+        command.arg("extract").arg(office()).args(["--force", "--where", filter, "-w"]).arg(&out);
+        let (_, errors, code) = output_of(&mut command);
+        assert_eq!(code, 0, "{filter}: {errors}");
+        let written = format!("wrote {packets} of ");
+        assert!(errors.replace(',', "").contains(&written), "{filter}: {packets}: {errors}");
+        if packets > 0 { some += 1 } else { none += 1 }
+    }
+    // Expressions that select nothing prove little.
+    assert!(some > 3 * none, "{some} {none}");
+}
+
+const EXPRESSIONS: [&str; 20] = [
+    "tcp",
+    "tcp port 443",
+    "not tcp",
+    "udp and (dst port 53 or src portrange 1000-60000)",
+    "net 10.0.0.0/8 or net 192.168.0.0/16",
+    "src net 0.0.0.0/0",
+    "ip6",
+    "octets >= 10k",
+    "packets < 4 and not udp",
+    "duration > 1s",
+    "name ~ \"[.]com$\"",
+    "name !~ e",
+    "app = dns",
+    "app != DNS",
+    "minimumTTL < 64",
+    "failed or refused",
+    "tlsServerName > m",
+    "rcode 3 or status >= 400",
+    "mac = 00:00:00:00:00:00",
+    "flowStartMilliseconds > 1971-01-01T00:00:00Z",
+];
+
 #[test]
 fn faults_have_a_remedy() {
     let id = "1:LQU9qZlK+B5F3KDmev6m5PMibrg=";
@@ -105,6 +177,9 @@ fn faults_have_a_remedy() {
         (&["--flow", "1:x", "-w", "-"][..], "use 1: and 28 characters"),
         (&["--flow", id], "--write"),
         (&["-w", "-"], "--flow"),
+        (&["--where", "tcp", "--flow", id, "-w", "-"], "cannot be used with"),
+        (&["--where", "tcp prot 80", "-w", "-"], "expected"),
+        (&["--where", "name ~ '('", "-w", "-"], "invalid pattern"),
     ] {
         let (_, errors, code) = output_of(ringtap().arg("extract").arg(office()).args(flags));
         assert!(code == 2 && errors.contains(words), "{flags:?}: {errors}");

@@ -50,7 +50,8 @@ const LINES: Lines = &[
     ("measure | -i lo --dry-run", "read profile rate packets advise"),
     ("merge | no.state", ""),
     ("verify | no-store", ""),
-    ("extract | a.pcap --flow 1:LQU9qZlK+B5F3KDmev6m5PMibrg= -w /dev/null", ""),
+    ("extract | a.pcap --flow 1:LQU9qZlK+B5F3KDmev6m5PMibrg= -w /dev/null", "where"),
+    ("extract | a.pcap --where tcp -w /dev/null", "flow"),
     ("query | no-store top hosts", "sql with"),
     ("query | no-store --sql select", "explain limit"),
     (

@@ -88,7 +88,7 @@ pub use cut::Cut;
 pub use event_file::EventOutput;
 pub use events::{EventFormat, UnknownEventFormat};
 pub use exports::{ChangeError, Changer, Exports, Handle, Prepared, StartError};
-pub use fields::{Column, ColumnType, parquet_columns};
+pub use fields::{Cell, Cells, Column, ColumnType, Reader, parquet_columns};
 pub use file::{FileOutput, InvalidFile};
 pub use ipfix_file::IpfixFile;
 pub use metered::{Meter, Metered};

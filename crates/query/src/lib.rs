@@ -4,6 +4,7 @@
 //! "top hosts where tcp port 443" ─▶ Question ─▶ SQL over flows, events, alerts ─┐
 //! --sql TEXT ───────────────────────────────────────────────────────────────────┴▶ Script ─▶ duckdb ─▶ rows
 //! files of the store in the time ─▶ tables of DuckDB ───────────────────────────────┘
+//! "tcp port 443" ─▶ Filter ─▶ Matcher ─▶ the same of a record of the run
 //! ```
 //!
 //! Invariants: the SQL of a user reaches the engine as data, and it may be a query alone; the engine reads nothing but the files
@@ -17,7 +18,7 @@ mod script;
 mod sql;
 mod text;
 
-pub use filter::Filter;
+pub use filter::{Filter, Matcher};
 pub use question::Question;
 pub use script::{Format, Limits, Script, Source, Unusable};
 pub use text::Misunderstood;

@@ -33,6 +33,7 @@ mod field;
 mod mappings;
 mod parquet;
 mod presence;
+mod reader;
 #[macro_use]
 mod table;
 #[cfg(test)]
@@ -49,6 +50,7 @@ pub(crate) use field::{Element, Field, Form, REVERSE, Shape, Type, VARIABLE};
 pub use parquet::{Column, ColumnType, parquet_columns};
 pub(crate) use presence::Presence;
 pub use presence::{Columns, Origins};
+pub use reader::{Cell, Cells, Reader};
 use table::{Numbered, Numbers};
 pub(crate) use table::{Row, Visit};
 use value::Reads as _;

@@ -73,6 +73,10 @@ macro_rules! fields {
         /// All fields, in the order of the table.
         pub(crate) static FIELDS: [Field; COUNT] = [$($name::FIELD),+];
 
+        /// The value of each field in a record, if it has one.
+        pub(crate) static READS: [for<'a> fn(&View<'a>) -> Option<Value<'a>>; COUNT] =
+            [$(<$name as Row>::of),+];
+
         /// Visits all rows in the order of the table.
         #[inline(always)]
         pub(crate) fn visit(visit: &mut impl Visit) {

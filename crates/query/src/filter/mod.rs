@@ -8,6 +8,7 @@
 //! Every test is true or false: a record without the field fails the test, and so passes its `not`.
 
 mod columns;
+mod matcher;
 mod parse;
 mod sql;
 #[cfg(test)]
@@ -16,7 +17,8 @@ mod tests;
 use std::net::IpAddr;
 
 use crate::text::{Misunderstood, Words};
-pub use columns::Column;
+pub use columns::{Column, Source};
+pub use matcher::{InvalidPattern, Matcher};
 
 /// A filter.
 #[derive(Clone, Debug, PartialEq, Eq)]

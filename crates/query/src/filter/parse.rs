@@ -6,7 +6,7 @@ use ringtap_export::ColumnType;
 use ringtap_terminal::units;
 
 use super::columns::{known, like};
-use super::{Column, Comparison, End, Filter, Test, Value};
+use super::{Column, Comparison, End, Filter, Source, Test, Value};
 use crate::moment::{self, Zone};
 use crate::text::{Is, Misunderstood, Words};
 
@@ -224,7 +224,7 @@ fn comparison(words: &mut Words<'_>, columns: Vec<Column>) -> Read<Filter> {
         ColumnType::Time => moment::parse(&text, moment::now(), Zone::Utc)
             .map(|at| Value::Number(at as u64))
             .map_err(|error| error.to_string()),
-        ColumnType::Number if first.is_duration => {
+        ColumnType::Number if first.source == Source::Duration => {
             units::duration_ns(&text).map(|ns| Value::Number(ns / 1_000_000))
         }
         ColumnType::Number => units::count(&text).map(Value::Number),

@@ -1,10 +1,11 @@
 //! Filters in SQL, as conditions on rows of the table `flows`.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use ringtap_export::ColumnType;
 
-use super::{Column, Comparison, End, Filter, Test, Value};
+use super::{Column, Comparison, End, Filter, Source, Test, Value};
 use crate::sql::literal;
 
 impl Filter {
@@ -82,6 +83,18 @@ fn within(own: &str, address: IpAddr, bits: u8) -> String {
     }
 }
 
+impl Source {
+    fn sql(self) -> Cow<'static, str> {
+        match self {
+            Self::Column(name) => name.into(),
+            Self::Sum([one, other]) => format!("({one} + coalesce({other}, 0))").into(),
+            Self::Duration => {
+                "(epoch_ms(flowEndMilliseconds) - epoch_ms(flowStartMilliseconds))".into()
+            }
+        }
+    }
+}
+
 /// A test of one column, which is never null.
 fn compared(column: &Column, comparison: Comparison, value: &Value) -> String {
     let test = |own: &str| match value {
@@ -101,11 +114,11 @@ fn compared(column: &Column, comparison: Comparison, value: &Value) -> String {
     if column.is_list {
         format!(
             "coalesce(len(list_filter({}, lambda value: {})) > 0, false)",
-            column.sql,
+            column.source.sql(),
             test("value")
         )
     } else {
-        format!("coalesce({}, false)", test(column.sql))
+        format!("coalesce({}, false)", test(&column.source.sql()))
     }
 }
 

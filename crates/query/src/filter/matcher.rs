@@ -1,0 +1,218 @@
+//! Filters over the records of a run, with the results that their SQL has over stored ones.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use regex_lite::{Regex, RegexBuilder};
+use ringtap_export::{Cell, Cells, Reader};
+use ringtap_flow::{FlowRecord, IpVersion};
+
+use super::{Column, Comparison, End, Filter, Source, Test, Value};
+
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const TCP: u8 = 6;
+
+const PORTS: [&str; 2] = ["sourceTransportPort", "destinationTransportPort"];
+
+/// Most memory of a compiled pattern, bytes.
+const PATTERN_MOST: usize = 1 << 20;
+
+/// A regular expression that cannot be compiled.
+#[derive(Debug, thiserror::Error)]
+#[error("invalid pattern {text:?}: {why}")]
+pub struct InvalidPattern {
+    text: String,
+    why: String,
+}
+
+/// A compiled [`Filter`].
+#[derive(Clone, Debug)]
+pub struct Matcher(Node);
+
+#[derive(Clone, Debug)]
+enum Node {
+    And(Vec<Node>),
+    Or(Vec<Node>),
+    Not(Box<Node>),
+    /// The bits of the mask are these; an address is laid out as in [`FlowKey::src`](ringtap_flow::FlowKey::src).
+    Address {
+        end: End,
+        version: IpVersion,
+        network: u128,
+        mask: u128,
+    },
+    Port(End, [Reader; 2], RangeInclusive<u64>),
+    Protocol(u8),
+    Version(u8),
+    Failed,
+    Refused,
+    Number(Vec<Read>, Comparison, u64),
+    /// In small letters.
+    Text(Vec<Read>, Comparison, String),
+    Pattern(Vec<Read>, Regex),
+}
+
+/// Reads a [`Source`].
+#[derive(Clone, Copy, Debug)]
+enum Read {
+    Column(Reader),
+    Sum([Reader; 2]),
+    Duration,
+}
+
+impl Matcher {
+    /// Compiles a filter.
+    ///
+    /// # Errors
+    /// A regular expression is invalid, or too large.
+    pub fn new(filter: &Filter) -> Result<Self, InvalidPattern> {
+        Node::new(filter).map(Self)
+    }
+
+    /// Whether the filter selects the record.
+    pub fn matches(&self, record: &FlowRecord) -> bool {
+        Cells::with(record, |cells| self.0.holds(record, cells))
+    }
+}
+
+impl Node {
+    fn new(filter: &Filter) -> Result<Self, InvalidPattern> {
+        let all = |all: &[Filter]| all.iter().map(Self::new).collect::<Result<Vec<_>, _>>();
+        Ok(match filter {
+            Filter::And(inner) => Self::And(all(inner)?),
+            Filter::Or(inner) => Self::Or(all(inner)?),
+            Filter::Not(inner) => Self::Not(Box::new(Self::new(inner)?)),
+            Filter::Test(test) => Self::of_test(test)?,
+        })
+    }
+
+    fn of_test(test: &Test) -> Result<Self, InvalidPattern> {
+        Ok(match test {
+            Test::Address(end, address, bits) => {
+                let (version, address) = match address {
+                    IpAddr::V4(address) => (IpVersion::V4, u128::from(u32::from(*address)) << 96),
+                    IpAddr::V6(address) => (IpVersion::V6, u128::from(*address)),
+                };
+                let mask = !u128::MAX.checked_shr(u32::from(*bits)).unwrap_or(0);
+                Self::Address { end: *end, version, network: address & mask, mask }
+            }
+            Test::Port(end, low, high) => {
+                let readers = PORTS.map(Reader::of);
+                let [Some(source), Some(destination)] = readers else {
+                    return Ok(Self::Or(Vec::new()));
+                };
+                Self::Port(*end, [source, destination], (*low).into()..=(*high).into())
+            }
+            Test::Protocol(number) => Self::Protocol(*number),
+            Test::Version(version) => Self::Version(*version),
+            Test::Failed => Self::Failed,
+            Test::Refused => Self::Refused,
+            Test::Field(columns, comparison, value) => {
+                let reads = columns.iter().filter_map(Read::of).collect();
+                match value {
+                    Value::Number(number) => Self::Number(reads, *comparison, *number),
+                    Value::Text(text) if *comparison == Comparison::Matches => {
+                        let pattern = RegexBuilder::new(text)
+                            .case_insensitive(true)
+                            .size_limit(PATTERN_MOST)
+                            .build();
+                        let wrong = |error: regex_lite::Error| InvalidPattern {
+                            text: text.clone(),
+                            why: error.to_string(),
+                        };
+                        Self::Pattern(reads, pattern.map_err(wrong)?)
+                    }
+                    Value::Text(text) => Self::Text(reads, *comparison, text.to_lowercase()),
+                }
+            }
+        })
+    }
+
+    fn holds(&self, record: &FlowRecord, cells: &Cells<'_>) -> bool {
+        let key = &record.key;
+        match self {
+            Self::And(all) => all.iter().all(|own| own.holds(record, cells)),
+            Self::Or(all) => all.iter().any(|own| own.holds(record, cells)),
+            Self::Not(inner) => !inner.holds(record, cells),
+            Self::Address { end, version, network, mask } => {
+                let own = |end| u128::from_be_bytes(if end == 0 { key.src } else { key.dst });
+                key.version == *version && end.any(|end| own(end) & mask == *network)
+            }
+            Self::Port(end, readers, ports) => {
+                end.any(|end| readers[end].number(cells).is_some_and(|port| ports.contains(&port)))
+            }
+            Self::Protocol(number) => key.protocol == *number,
+            Self::Version(version) => key.version as u8 == *version,
+            Self::Failed => has_syn(record) && record.packets[1] == 0,
+            Self::Refused => has_syn(record) && record.tcp_flags[1] & (SYN | RST) == RST,
+            Self::Number(reads, comparison, number) => reads
+                .iter()
+                .any(|read| read.any(record, cells, |cell| matches!(cell, Cell::Number(own) if comparison.holds(&own, number)))),
+            Self::Text(reads, comparison, text) => reads.iter().any(|read| {
+                read.any(record, cells, |cell| {
+                    matches!(cell, Cell::Text(own) if comparison.holds(own.to_lowercase().as_str(), text.as_str()))
+                })
+            }),
+            Self::Pattern(reads, pattern) => reads.iter().any(|read| {
+                read.any(record, cells, |cell| matches!(cell, Cell::Text(own) if pattern.is_match(&own)))
+            }),
+        }
+    }
+}
+
+impl End {
+    /// Whether one of its ends passes the test: 0 is the source.
+    fn any(self, test: impl Fn(usize) -> bool) -> bool {
+        match self {
+            Self::Source => test(0),
+            Self::Destination => test(1),
+            Self::Either => test(0) || test(1),
+        }
+    }
+}
+
+impl Comparison {
+    fn holds<T: PartialOrd + ?Sized>(self, own: &T, other: &T) -> bool {
+        match self {
+            Self::Equal | Self::Matches => own == other,
+            Self::Below => own < other,
+            Self::AtMost => own <= other,
+            Self::Above => own > other,
+            Self::AtLeast => own >= other,
+        }
+    }
+}
+
+impl Read {
+    fn of(column: &Column) -> Option<Self> {
+        Some(match column.source {
+            Source::Column(name) => Self::Column(Reader::of(name)?),
+            Source::Sum([one, other]) => Self::Sum([Reader::of(one)?, Reader::of(other)?]),
+            Source::Duration => Self::Duration,
+        })
+    }
+
+    /// Whether a value passes the test.
+    fn any(
+        self,
+        record: &FlowRecord,
+        cells: &Cells<'_>,
+        mut test: impl FnMut(Cell<'_>) -> bool,
+    ) -> bool {
+        match self {
+            Self::Column(reader) => reader.any(cells, test),
+            Self::Sum(readers) => {
+                let own = |reader: Reader| reader.number(cells).unwrap_or(0);
+                test(Cell::Number(readers.map(own).iter().sum()))
+            }
+            Self::Duration => {
+                test(Cell::Number(record.last_ns / 1_000_000 - record.first_ns / 1_000_000))
+            }
+        }
+    }
+}
+
+fn has_syn(record: &FlowRecord) -> bool {
+    record.key.protocol == TCP && record.tcp_flags[0] & SYN != 0
+}
