@@ -6,8 +6,12 @@
 //! workers = 3
 //! idle-timeout = "15s"
 //! digest = true
+//! export = ["ipfix+tcp://${COLLECTOR}"]
 //! ```
+//!
+//! Strings may refer to values elsewhere ([`secrets`]).
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -18,6 +22,8 @@ use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 use toml::{Table, Value};
 
 use crate::args::{Cli, Command, Given};
+use crate::secrets;
+use ringtap_base::without_secrets;
 use ringtap_program::config::toml_error;
 use ringtap_terminal::Usage;
 
@@ -39,15 +45,23 @@ pub(crate) fn parse(words: &[OsString]) -> anyhow::Result<Cli> {
     let text = std::fs::read_to_string(path)
         .map_err(Usage::of)
         .with_context(|| format!("reading the configuration {}", path.display()))?;
-    let flags = flags(path, &text, name, given)?;
+    let (flags, referring) = flags(path, &text, name, given)?;
     let before = [words[0].clone(), name.into()].into_iter().chain(flags);
     // Parsed alone first, so that an error is attributed to the file.
     if let Err(error) = Cli::command().try_get_matches_from(before.clone()) {
         let message = error.render().to_string();
         let first = message.lines().next().unwrap_or_default();
         let first = first.strip_prefix("error: ").unwrap_or(first);
-        let line = invalid_key(&error).and_then(|key| line_of(&text, &key)).unwrap_or_default();
-        return Err(Usage::of(format!("the configuration {}: {line}{first}", path.display())));
+        let key = invalid_key(&error);
+        let line = key.as_ref().and_then(|key| line_of(&text, key)).unwrap_or_default();
+        // The message of the parser may have parts of a value.
+        let what = match key.filter(|key| referring.contains(key)) {
+            Some(key) => {
+                format!("invalid {key}: its value is invalid after its ${{…}} are replaced")
+            }
+            None => without_secrets(first).into_owned(),
+        };
+        return Err(Usage::of(format!("the configuration {}: {line}{what}", path.display())));
     }
     let all = before.chain(words.iter().skip(2).cloned());
     let matches = Cli::command().try_get_matches_from(all)?;
@@ -79,9 +93,14 @@ fn line_of(text: &str, key: &str) -> Option<String> {
     text.lines().position(is_key).map(|at| format!("line {}: ", at + 1))
 }
 
-/// The file's keys as flags of the subcommand `name`. Lists that the command line also gives are
-/// omitted.
-fn flags(path: &Path, text: &str, name: &str, given: &ArgMatches) -> anyhow::Result<Vec<OsString>> {
+/// The file's keys as flags of the subcommand `name`, and those of them that refer to values elsewhere. Lists that the
+/// command line also gives are omitted.
+fn flags(
+    path: &Path,
+    text: &str,
+    name: &str,
+    given: &ArgMatches,
+) -> anyhow::Result<(Vec<OsString>, BTreeSet<String>)> {
     let shown = path.display();
     let wrong = |what: String| Usage::of(format!("the configuration {shown}: {what}"));
     let table: Table = toml::from_str(text).map_err(|error| wrong(toml_error(&error, text)))?;
@@ -92,10 +111,11 @@ fn flags(path: &Path, text: &str, name: &str, given: &ArgMatches) -> anyhow::Res
         with_long.filter_map(|arg| Some((arg.get_long()?, arg)))
     };
 
-    let mut flags = Vec::new();
-    for (key, value) in &table {
+    let (mut flags, mut referring) = (Vec::new(), BTreeSet::new());
+    for (key, mut value) in table {
+        let key = key.as_str();
         let line = || line_of(text, key).unwrap_or_default();
-        let Some((_, arg)) = known().find(|(long, _)| long == key) else {
+        let Some((_, arg)) = known().find(|(long, _)| *long == key) else {
             let keys: Vec<_> = known().map(|(long, _)| long).collect();
             return Err(wrong(format!("{}unknown key {key:?}: use {}", line(), keys.join(", "))));
         };
@@ -108,9 +128,30 @@ fn flags(path: &Path, text: &str, name: &str, given: &ArgMatches) -> anyhow::Res
         if collects && given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
             continue;
         }
-        flags.extend(words(key, arg, value).map_err(|what| wrong(line() + &what))?);
+        match replace(&mut value) {
+            Ok(true) => drop(referring.insert(key.to_owned())),
+            Ok(false) => {}
+            Err(what) => return Err(wrong(format!("{}{key}: {what}", line()))),
+        }
+        flags.extend(words(key, arg, &value).map_err(|what| wrong(line() + &what))?);
     }
-    Ok(flags)
+    Ok((flags, referring))
+}
+
+/// Replaces the references in a value; returns whether it has some.
+fn replace(value: &mut Value) -> Result<bool, String> {
+    match value {
+        Value::String(text) => {
+            let replaced = secrets::replaced(text)?;
+            let has_some = replaced.is_some();
+            *text = replaced.unwrap_or_else(|| std::mem::take(text));
+            Ok(has_some)
+        }
+        Value::Array(values) => {
+            values.iter_mut().try_fold(false, |has_some, one| Ok(replace(one)? | has_some))
+        }
+        _ => Ok(false),
+    }
 }
 
 /// The flag `arg`, named `key`, as words of a command line: none for `false`, several for a list.

@@ -36,6 +36,7 @@ mod screen;
 #[cfg(not(feature = "tui"))]
 #[path = "no_screen.rs"]
 mod screen;
+mod secrets;
 mod signals;
 mod source;
 mod states;

@@ -1,6 +1,6 @@
 //! The outputs of a run for flow records, events and states: files and collectors.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,8 @@ use crate::alerts::find_program;
 use ringtap_program::atomic_file::Part;
 use ringtap_program::leftovers;
 use ringtap_store::{
-    AppendedFile, FileNames, FileRules, FreeSpace, OpenFile, RecordFile, Store as Stored, StoreFile,
+    AppendedFile, FileNames, FileRules, FreeSpace, OpenFile, OutputFiles, RecordFile,
+    Store as Stored, StoreFile, Trace,
 };
 use ringtap_terminal::Usage;
 use ringtap_terminal::numbers::count;
@@ -80,12 +81,17 @@ pub(crate) struct Outputs {
     /// The names of those of `--export`.
     collectors: Names,
     parts: Parts,
+    traces: Traces,
+    space: Arc<FreeSpace>,
 }
 
 type Names = Arc<Mutex<HashSet<String>>>;
 
 /// Files that are written under a temporary name.
 type Parts = Arc<Mutex<Vec<Part>>>;
+
+/// What files of alerts leave if they are empty, by the path of the output.
+type Traces = Arc<Mutex<HashMap<PathBuf, Trace>>>;
 
 /// The effects of signals on outputs. No call waits.
 #[derive(Clone)]
@@ -99,7 +105,16 @@ pub(crate) struct Changes {
     changer: Changer,
     collectors: Names,
     parts: Parts,
+    traces: Traces,
+    space: Arc<FreeSpace>,
     rules: FileRules,
+}
+
+/// What was opened for outputs.
+#[derive(Default)]
+struct OpenFiles {
+    parts: Vec<Part>,
+    traces: HashMap<PathBuf, Trace>,
 }
 
 /// Opens the files of outputs.
@@ -107,7 +122,9 @@ struct Files<'a> {
     named: &'a [Output],
     rules: FileRules,
     store: Option<&'a Arc<Stored>>,
-    space: Arc<FreeSpace>,
+    space: &'a Arc<FreeSpace>,
+    /// The files of these outputs, for the space.
+    own: Vec<Arc<OutputFiles>>,
 }
 
 impl<'a> Files<'a> {
@@ -116,6 +133,7 @@ impl<'a> Files<'a> {
         named: &'a [Output],
         rules: FileRules,
         store: Option<&'a Arc<Stored>>,
+        space: &'a Arc<FreeSpace>,
     ) -> anyhow::Result<Self> {
         let stored = |path: &Path| store.and_then(|store| Some((store, store.kind_of(path)?)));
         for output in named {
@@ -142,32 +160,34 @@ impl<'a> Files<'a> {
             let has_old = output.items() != Items::Alerts || names.are_several();
             files.push((names, has_old, None));
         }
-        let space = Arc::new(FreeSpace::new(rules.keep_free, files));
-        Ok(Self { named, rules, store, space })
+        let own = space.add(files);
+        Ok(Self { named, rules, store, space, own })
     }
 
-    fn open(&self, path: &Path, parts: &mut Vec<Part>) -> io::Result<Box<dyn Store>> {
-        let Self { named, rules, space, .. } = self;
+    fn open(&self, path: &Path, opened: &mut OpenFiles) -> io::Result<Box<dyn Store>> {
+        let Self { named, rules, space, own, .. } = self;
         let stored = self.store.and_then(|store| Some((store, store.kind_of(path)?)));
         if let Some((store, kind)) = stored {
             let names = store.file_names(kind)?;
             let file = StoreFile::open(Arc::clone(store), kind)?;
-            return Ok(space.watch(names.path(), Box::new(file)));
+            return Ok(space.watch(own, names.path(), Box::new(file)));
         }
         let names = FileNames::new(path, rules.rotate_ns).map_err(io::Error::other)?;
         let path_given = names.path().to_owned();
         let is_here = |output: &&Output| output.path() == Some(path);
         let is_of_alerts = |output: &Output| output.items() == Items::Alerts;
         let store: Box<dyn Store> = if named.iter().filter(is_here).any(is_of_alerts) {
-            Box::new(AppendedFile::open(names, rules.keep)?)
+            let file = AppendedFile::open(names, rules.keep)?;
+            opened.traces.insert(path.to_owned(), file.trace());
+            Box::new(file)
         } else if named.iter().filter(is_here).any(Output::is_open) {
             Box::new(OpenFile::open(names, rules.keep)?)
         } else {
             let file = RecordFile::open(names, *rules)?;
-            parts.push(file.part());
+            opened.parts.push(file.part());
             Box::new(file)
         };
-        Ok(space.watch(&path_given, store))
+        Ok(space.watch(own, &path_given, store))
     }
 }
 
@@ -181,11 +201,16 @@ impl Outputs {
         rules: FileRules,
         store: Option<&Arc<Stored>>,
     ) -> anyhow::Result<(Self, Vec<Sinks>)> {
-        let (files, mut parts) = (Files::new(named, rules, store)?, Vec::new());
-        let (sinks, exports) = prepared.start(workers, |path| files.open(path, &mut parts))?;
+        let space = Arc::new(FreeSpace::new(rules.keep_free));
+        let files = Files::new(named, rules, store, &space)?;
+        let mut opened = OpenFiles::default();
+        let (sinks, exports) = prepared.start(workers, |path| files.open(path, &mut opened))?;
+        drop(files);
         let collectors = collectors.iter().map(Output::to_string).collect();
-        let (collectors, parts) = (Arc::new(Mutex::new(collectors)), Arc::new(Mutex::new(parts)));
-        Ok((Self { exports, collectors, parts }, sinks))
+        let collectors = Arc::new(Mutex::new(collectors));
+        let OpenFiles { parts, traces } = opened;
+        let (parts, traces) = (Arc::new(Mutex::new(parts)), Arc::new(Mutex::new(traces)));
+        Ok((Self { exports, collectors, parts, traces, space }, sinks))
     }
 
     /// For changing them; it must be dropped before they end.
@@ -194,6 +219,8 @@ impl Outputs {
             changer: self.exports.changer(),
             collectors: Arc::clone(&self.collectors),
             parts: Arc::clone(&self.parts),
+            traces: Arc::clone(&self.traces),
+            space: Arc::clone(&self.space),
             rules,
         }
     }
@@ -261,13 +288,32 @@ impl Changes {
         collectors: &[Output],
         prepared: Prepared,
     ) -> anyhow::Result<()> {
-        let (files, mut parts) = (Files::new(named, self.rules, None)?, Vec::new());
-        self.changer.change(ending, prepared, |path| files.open(path, &mut parts))?;
+        let files = Files::new(named, self.rules, None, &self.space)?;
+        let mut opened = OpenFiles::default();
+        let mut traces = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
+        let paths = ending.iter().filter_map(Output::path);
+        let leaving: Vec<_> = paths.filter_map(|path| traces.remove_entry(path)).collect();
+        leaving.iter().for_each(|(_, trace)| trace.remove_empty(true));
+        let changed = self.changer.change(ending, prepared, |path| {
+            let store = files.open(path, &mut opened)?;
+            // Unless all can be opened.
+            opened.traces.values().for_each(|trace| trace.remove_empty(true));
+            Ok(store)
+        });
+        if let Err(error) = changed {
+            leaving.iter().for_each(|(_, trace)| trace.remove_empty(false));
+            traces.extend(leaving);
+            self.space.take_back(&files.own);
+            return Err(error.into());
+        }
+        opened.traces.values().for_each(|trace| trace.remove_empty(false));
+        traces.extend(opened.traces);
+        drop(traces);
         let names = collectors.iter().map(Output::to_string);
         self.collectors.lock().unwrap_or_else(PoisonError::into_inner).extend(names);
         let mut all = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(Part::is_open);
-        all.extend(parts);
+        all.extend(opened.parts);
         Ok(())
     }
 

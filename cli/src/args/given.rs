@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Id};
+use ringtap_base::without_secrets;
 
 /// The flags of a command line and its configuration file, with their values as they were given.
 #[derive(Clone, Default)]
@@ -34,6 +35,14 @@ impl Given {
     /// Whether a flag is given.
     pub(crate) fn has(&self, id: &str) -> bool {
         self.flags.contains_key(id)
+    }
+
+    /// The values of a flag as they are shown, without secrets.
+    pub(crate) fn shown(&self, id: &str) -> String {
+        let Some(values) = self.flags.get(id) else { return "not set".into() };
+        let values: Vec<_> = values.iter().map(|value| value.to_string_lossy()).collect();
+        let text = if values.is_empty() { "true".into() } else { values.join(", ") };
+        without_secrets(&text).into_owned()
     }
 
     /// The flags with other values, in alphabetical order.

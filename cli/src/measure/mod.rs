@@ -21,6 +21,7 @@ use ringtap_measure::run::{
 };
 use ringtap_measure::{OnInterval, Settings};
 use ringtap_traffic::{Generator, Profile};
+use serde::Serialize;
 
 use crate::args::{Capture, MeasureArgs, MeasureForm};
 use crate::{exit, generate, live, signals, source};
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
     roles.reads("--profile", profile).check(existing)?;
     if args.threads.dry_run {
         let plan = match args.report {
-            MeasureForm::Json => json(&plan)?,
+            MeasureForm::Json => json(&Planned::of(&plan))?,
             _ => text::plan(&plan),
         };
         return console::print_plain(&plan).map(|()| ExitCode::SUCCESS);
@@ -104,6 +105,21 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<ExitCode> {
         Ok(exit_code(args, &outcome, unprinted))
     })
     .context("handling signals")?
+}
+
+/// A plan, and the memory that is not the engine's.
+#[derive(Serialize)]
+struct Planned<'a> {
+    #[serde(flatten)]
+    plan: &'a Plan<Options>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    printing_bytes: Option<u64>,
+}
+
+impl<'a> Planned<'a> {
+    fn of(plan: &'a Plan<Options>) -> Self {
+        Self { plan, printing_bytes: text::printing_bytes(&plan.app) }
+    }
 }
 
 /// Refuses flags whose results a CSV file does not have.

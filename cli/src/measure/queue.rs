@@ -17,6 +17,10 @@ use ringtap_engine::Watch;
 
 /// Most bytes of texts that wait; a longer one waits alone.
 const ROOM_BYTES: usize = 4 << 20;
+/// The stack of the thread.
+const STACK_BYTES: usize = 256 << 10;
+/// Memory of a queue and its thread.
+pub(super) const MEMORY_BYTES: u64 = (ROOM_BYTES + STACK_BYTES) as u64;
 /// Bytes written at once.
 const PIECE_BYTES: usize = 64 << 10;
 /// How long the end waits for an output that takes nothing: in runs over files only if they were stopped.
@@ -66,7 +70,8 @@ impl Queue {
         let (state, changed) = (Mutex::default(), Condvar::new());
         let own = Arc::new(Self { state, changed, is_live, watch });
         let queue = Arc::clone(&own);
-        Builder::new().name("stdout".into()).spawn(move || {
+        let thread = Builder::new().name("stdout".into()).stack_size(STACK_BYTES);
+        thread.spawn(move || {
             if let Err(error) = queue.write_to(&mut out) {
                 queue.lock().failure = Some(error);
                 watch.stop();

@@ -8,10 +8,17 @@ use ringtap_measure::{Interval, Report as MeasureReport};
 use ringtap_terminal::numbers::{bytes, count, of, rate};
 use ringtap_terminal::table::{Lean, Table};
 
+use super::queue::MEMORY_BYTES;
+
 use Lean::{Left, Right};
 
 /// Most heavy keys in the text without a number of them.
 const ROWS: usize = 20;
+
+/// Memory of the intervals that wait to be printed, and of the thread that prints them; `None` without intervals.
+pub(super) fn printing_bytes(app: &Options) -> Option<u64> {
+    app.settings.interval_ns.map(|_| MEMORY_BYTES)
+}
 
 /// The plan.
 pub(super) fn plan(plan: &Plan<Options>) -> String {
@@ -29,12 +36,16 @@ pub(super) fn plan(plan: &Plan<Options>) -> String {
             .map_or_else(String::new, |ns| format!(", every {} s", ns as f64 / 1e9))
     );
     text += &format!(
-        "  {design}, {}, {} of {}, up to {structures} ({})\n",
+        "  {design}, {}, {} of {}, up to {structures} ({})",
         settings.state,
         settings.structure,
         bytes(each),
         bytes(structures * each)
     );
+    if let Some(printing) = printing_bytes(app) {
+        text += &format!(", and {} to print intervals", bytes(printing));
+    }
+    text.push('\n');
     text += &format!("  {}: {}\n", arrangement.skeleton, crate::text::seats(plan));
     text += &format!("  ring {} {}/{}", options.ring, options.ring_capacity, options.ring_batch);
     if let Some(rate) = rate {

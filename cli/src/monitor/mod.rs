@@ -11,6 +11,7 @@ mod checks;
 pub(crate) mod messages;
 mod options;
 mod page;
+mod read_files;
 mod reload;
 mod source;
 mod store;
@@ -35,7 +36,7 @@ use ringtap_program::atomic_file::Existing;
 use ringtap_program::json::json;
 use ringtap_program::privileges::CapabilitySet;
 use ringtap_program::{notify, privileges, sandbox};
-use ringtap_serve::Listening;
+use ringtap_serve::{Certificate, Listening};
 use ringtap_store::{Created, Layout, Store};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console;
@@ -49,6 +50,7 @@ use crate::{alerts, cards, config, live, resume, signals, text};
 pub(crate) use checks::{outputs, roles};
 pub(crate) use options::{file_rules, names, plan, settings};
 use page::Page;
+use read_files::ReadFiles;
 use reload::Reload;
 pub(crate) use reload::Requests;
 use source::{Source, WATCH};
@@ -200,6 +202,7 @@ impl<'a> Planned<'a> {
         }
         privileges::forbid_new();
         let numbered = live::numbered(interfaces, args)?;
+        let read = ReadFiles::of(args, outputs);
         let page = args.web.map(|address| Page::open(address, args)).transpose()?;
         let metrics =
             args.metrics.map(|address| Listening::at("--metrics", address)).transpose()?;
@@ -222,6 +225,7 @@ impl<'a> Planned<'a> {
             prepared,
             source,
             resumed,
+            read,
         })
     }
 }
@@ -240,6 +244,7 @@ struct Opened<'a> {
     prepared: Prepared,
     source: Source,
     resumed: Option<Resumed>,
+    read: ReadFiles,
 }
 
 impl<'a> Opened<'a> {
@@ -269,8 +274,8 @@ impl<'a> Confined<'a> {
     /// Opens the files of outputs, and starts the threads besides those of the plan.
     fn start(self) -> anyhow::Result<Running<'a>> {
         // The first is dropped last, after everything in the folders.
-        let Opened { created, parsed, plan, user, served, numbered, prepared, source, resumed } =
-            self.0;
+        let Opened { created, parsed, plan, user, served, numbered, prepared, source, .. } = self.0;
+        let Opened { resumed, read, .. } = self.0;
         let Parsed { args, interfaces, outputs: named, existing, layout, .. } = &parsed;
         let workers = plan.arrangement.workers;
         let rules = file_rules(args, *existing);
@@ -282,6 +287,7 @@ impl<'a> Confined<'a> {
             }
             None => started?,
         };
+        let certificate = served.0.as_ref().and_then(|page| page.certificate.clone());
         let extent = source.extent(interfaces, args.capture);
         let handle = outputs.control().handle().clone();
         let views = Views::open(args, &plan, interfaces, extent, handle, served, &mut sinks)?;
@@ -297,7 +303,8 @@ impl<'a> Confined<'a> {
         if let Some(created) = created {
             created.keep();
         }
-        Ok(Running { parsed, plan, numbered, source, outputs, sinks, views, store, open })
+        let tls = (read, certificate);
+        Ok(Running { parsed, plan, numbered, source, outputs, sinks, views, store, open, tls })
     }
 }
 
@@ -312,6 +319,8 @@ struct Running<'a> {
     views: Views,
     store: Option<Arc<Store>>,
     open: Open,
+    /// The files that were read, and the certificate of the page.
+    tls: (ReadFiles, Option<Certificate>),
 }
 
 /// The open flows of the run before, and the file for those of this one.
@@ -323,7 +332,9 @@ struct Open {
 impl Running<'_> {
     /// Runs the plan to its end, and reports.
     fn run(self) -> anyhow::Result<ExitCode> {
-        let Self { parsed, plan, numbered, source, mut outputs, sinks, views, store, open } = self;
+        let Self { parsed, plan, numbered, source, mut outputs, sinks, views, store, open, tls } =
+            self;
+        let (read, certificate) = tls;
         let Open { resumed, kept } = open;
         let gap =
             resumed.as_ref().and_then(|resumed| resume::gap(resumed, &plan, &parsed.interfaces));
@@ -338,6 +349,8 @@ impl Running<'_> {
             // A file of this run is not replaced, whatever the flags.
             outputs: outputs.changes(file_rules(args, Existing::Next)),
             reloads: Arc::clone(&reloads),
+            read,
+            certificate,
             console,
         });
         let requests = reload.is_some().then(Requests::default);

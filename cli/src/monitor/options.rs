@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use ringtap_base::without_secrets;
 use ringtap_engine::{Machine, Options, Plan};
 use ringtap_enrich::{Anonymiser, Enrichment, Geo, Networks, WatchList, read_key, read_list};
 use ringtap_export::formats::{Interface, Interfaces, Origins};
@@ -134,7 +135,7 @@ fn filter(args: &MonitorArgs) -> anyhow::Result<Option<Arc<Expression>>> {
         Ok(expression) if args.anonymise.is_some() => {
             Ok(Some(Arc::new(expression.shown_as("(not shown with --anonymise)"))))
         }
-        Ok(expression) => Ok(Some(Arc::new(expression))),
+        Ok(expression) => Ok(Some(Arc::new(expression.shown_as(&without_secrets(&text))))),
         Err(error @ ExpressionError::NoLibrary(_)) => Err(error.into()),
         Err(error) => Err(Usage::of(error)),
     }

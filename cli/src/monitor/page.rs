@@ -1,10 +1,11 @@
 //! The live page, before the run.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use ringtap_base::least_multiple;
 use ringtap_monitor::PAGE_NS;
-use ringtap_serve::Listening;
+use ringtap_serve::{Certificate, Listening};
 use ringtap_store::Layout;
 use ringtap_terminal::{Usage, console};
 
@@ -19,6 +20,13 @@ pub(super) struct Page {
     pub(super) listening: Listening,
     pub(super) access: web::Access,
     pub(super) store: Option<web::Store>,
+    /// If its connections are encrypted.
+    pub(super) certificate: Option<Certificate>,
+}
+
+/// The certificate of a page.
+pub(super) fn read_certificate(certificate: &Path, key: &Path) -> anyhow::Result<Certificate> {
+    Certificate::read(("--tls-cert", certificate), ("--tls-key", key)).map_err(Usage::of)
 }
 
 /// Starts the process that reads the store of the run for its page, if there are both.
@@ -42,14 +50,16 @@ impl Page {
     pub(super) fn open(address: SocketAddr, args: &MonitorArgs) -> anyhow::Result<Self> {
         let access = web::Access::new(address, args.web_token.as_deref())?;
         let mut listening = Listening::at("--web", address)?;
+        let mut used = None;
         if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
-            let files = [("--tls-cert", &**certificate), ("--tls-key", &**key)];
-            listening = listening.with_tls(files[0], files[1]).map_err(Usage::of)?;
+            let own = read_certificate(certificate, key)?;
+            listening = listening.with_tls(own.clone());
+            used = Some(own);
         }
         if let (Some(url), false) = (listening.url(), args.quiet) {
             console::note(&format!("page: {url}"));
         }
-        Ok(Self { listening, access, store: None })
+        Ok(Self { listening, access, store: None, certificate: used })
     }
 
     /// The same page; it may ask the store.

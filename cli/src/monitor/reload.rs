@@ -15,16 +15,19 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
+use ringtap_base::without_secrets;
 use ringtap_engine::{Plan, Selection};
 use ringtap_export::formats::Interface;
 use ringtap_export::{Items, Output, Prepared};
 use ringtap_monitor::{Options, Reloads};
 use ringtap_program::atomic_file::Existing;
+use ringtap_serve::Certificate;
 use ringtap_terminal::Usage;
 use ringtap_terminal::numbers::bytes;
 
+use super::read_files::ReadFiles;
 use super::source::WATCH;
-use super::{checks, options};
+use super::{checks, options, page, read_files};
 use crate::alerts;
 use crate::args::{Command, Given, MonitorArgs};
 use crate::config;
@@ -56,8 +59,13 @@ pub(super) const CHANGING: [&str; 20] = [
 ];
 
 /// Flags that all collectors depend on: if one changes, these begin anew.
-const OF_COLLECTORS: [&str; 6] =
-    ["observation_domain", "sample", "template_refresh", "tls_ca", "tls_cert", "tls_key"];
+const OF_COLLECTORS: [&str; 3] = ["observation_domain", "sample", "template_refresh"];
+
+/// Flags that all encrypted outputs depend on: if one or its file changes, these begin anew.
+const OF_TLS: [&str; 3] = ["tls_ca", "tls_cert", "tls_key"];
+
+/// Flags that decide whether the page is encrypted: files may change, and not whether there are any.
+const OF_PAGE: [&str; 2] = ["tls_cert", "tls_key"];
 
 /// Flags that decide which fields records have: files may change, and not whether there are any.
 const OF_FIELDS: [&str; 2] = ["geo", "networks"];
@@ -76,6 +84,10 @@ pub(super) struct Reload<'a> {
     pub(super) numbered: Vec<Interface>,
     pub(super) outputs: Changes,
     pub(super) reloads: Arc<Reloads>,
+    /// The files that outputs and the page have read.
+    pub(super) read: ReadFiles,
+    /// The certificate of the page.
+    pub(super) certificate: Option<Certificate>,
     pub(super) console: &'a Console,
 }
 
@@ -91,6 +103,7 @@ pub(crate) struct Requests {
 struct Current {
     given: Given,
     outputs: Vec<Output>,
+    read: ReadFiles,
 }
 
 impl Requests {
@@ -134,8 +147,9 @@ impl Drop for UntilDropped<'_> {
 
 impl Reload<'_> {
     /// Handles requests until the run is over.
-    pub(super) fn attend(self, requests: &Requests, args: &MonitorArgs, outputs: &[Output]) {
-        let mut current = Current { given: args.given.clone(), outputs: outputs.to_vec() };
+    pub(super) fn attend(mut self, requests: &Requests, args: &MonitorArgs, outputs: &[Output]) {
+        let read = std::mem::take(&mut self.read);
+        let mut current = Current { given: args.given.clone(), outputs: outputs.to_vec(), read };
         let file = self.config.display();
         while requests.wait(|| self.outputs.reap()) {
             // A request may come before the run begins.
@@ -149,7 +163,7 @@ impl Reload<'_> {
                 Ok(changed) => format!("{file}: changed: {}", changed.join(", ")),
                 Err(error) => {
                     let text = format!("reload: {error:#}; the run goes on as before");
-                    self.console.warn(&text);
+                    self.console.warn(&without_secrets(&text));
                     continue;
                 }
             };
@@ -168,18 +182,7 @@ impl Reload<'_> {
             return Err(Usage::of("not a configuration of monitor"));
         };
         let changed = current.given.differences(&args.given);
-        for key in &changed {
-            let is_of_fields = OF_FIELDS.contains(&&**key);
-            let is_of_state = self.plan.app.state.is_some() && OF_STATES.contains(&&**key);
-            let is_of_page = args.web.is_some() && matches!(&**key, "tls_cert" | "tls_key");
-            if !CHANGING.contains(&&**key)
-                || is_of_state
-                || is_of_page
-                || is_of_fields && current.given.has(key) != args.given.has(key)
-            {
-                return Err(Usage::of(format!("{} needs a restart", flag(key))));
-            }
-        }
+        self.check_keys(current, &args, &changed)?;
         let lists = [&args.watch, &args.allow, &args.networks, &args.names].into_iter().flatten();
         let lists = lists.chain(&args.geo).map(|path| file_len(path));
         let (bytes_of_lists, room) =
@@ -191,10 +194,20 @@ impl Reload<'_> {
             )));
         }
         let outputs = checks::outputs(&args, None)?;
-        let of_collectors = changed.iter().any(|key| OF_COLLECTORS.contains(&&**key));
+        let read = ReadFiles::of(&args, &outputs);
+        let is_renewed = |path: &Path| read.is_renewed(&current.read, path);
+        let of_tls = read_files::of_tls(&args);
+        let renewed = of_tls.iter().filter(|(_, path)| path.is_some_and(is_renewed));
+        let renewed: Vec<_> = renewed.map(|(key, _)| *key).collect();
+        let has_changed = |keys: &[&str]| changed.iter().any(|key| keys.contains(&&**key));
+        let of_tls = !renewed.is_empty() || has_changed(&OF_TLS);
+        let of_collectors = has_changed(&OF_COLLECTORS);
         let stays = |output: &Output, others: &[Output]| {
             let is_collector = output.path().is_none() && output.items() == Items::Flows;
-            others.contains(output) && !(of_collectors && (is_collector || output.is_encrypted()))
+            let begins_anew = of_collectors && is_collector
+                || of_tls && output.is_encrypted()
+                || output.reads().into_iter().any(is_renewed);
+            others.contains(output) && !begins_anew
         };
         let ending: Vec<_> =
             current.outputs.iter().filter(|own| !stays(own, &outputs)).cloned().collect();
@@ -214,13 +227,66 @@ impl Reload<'_> {
         let checked = self.reloads.check(&next.app)?;
         let settings = options::settings(&args, &next, &self.numbered, &WATCH);
         let prepared = Prepared::new(&beginning, settings)?;
+        let certificate = match (&self.certificate, &args.tls_cert, &args.tls_key) {
+            (Some(own), Some(certificate), Some(key)) if of_tls => {
+                Some((own, page::read_certificate(certificate, key)?))
+            }
+            _ => None,
+        };
         self.outputs.change(&ending, &beginning, &args.export, prepared)?;
         self.reloads.post(checked);
         let Plan { options: ringtap_engine::Options { filter, sample, .. }, .. } = next;
         WATCH.select(Selection { filter, sample });
+        if let Some((own, other)) = certificate {
+            own.replace(&other);
+        }
         self.console.set_prints_alerts(alerts::are_printed(&args.alert_to));
-        *current = Current { given: args.given.clone(), outputs };
-        Ok(changed.iter().map(|key| flag(key)).collect())
+        let mut all: Vec<_> = changed.iter().map(|key| flag(key)).collect();
+        let is_read = |path: &&Path| is_renewed(path);
+        let of_outputs = outputs.iter().flat_map(|output| output.reads()).filter(is_read);
+        all.extend(renewed.iter().map(|key| format!("the file of {}", flag(key))));
+        all.extend(of_outputs.map(|path| format!("the file {}", path.display())));
+        *current = Current { given: args.given.clone(), outputs, read };
+        Ok(all)
+    }
+
+    /// Checks that the run can take up all flags that have changed.
+    ///
+    /// # Errors
+    /// Those that need a restart, with their values.
+    fn check_keys(
+        &self,
+        current: &Current,
+        args: &MonitorArgs,
+        changed: &[String],
+    ) -> anyhow::Result<()> {
+        let is_other = |key: &str| current.given.has(key) != args.given.has(key);
+        let needs_restart = |key: &&String| {
+            let key = key.as_str();
+            let is_of_state = self.plan.app.state.is_some() && OF_STATES.contains(&key);
+            let is_of_page = args.web.is_some() && OF_PAGE.contains(&key);
+            !CHANGING.contains(&key)
+                || is_of_state
+                || (is_of_page || OF_FIELDS.contains(&key)) && is_other(key)
+        };
+        let keys: Vec<_> = changed.iter().filter(needs_restart).collect();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let text = |key: &&String| {
+            let [now, then] = [&current.given, &args.given].map(|given| given.shown(key));
+            format!("{} needs a restart (now {now}, in the file {then})", flag(key))
+        };
+        let all: Vec<_> = keys.iter().map(text).collect();
+        // Flows of the other run have other keys or records.
+        let ends_flows = |key: &&String| {
+            matches!(key.as_str(), "uniflow" | "vlan_in_key") || *key == "cut" && is_other("cut")
+        };
+        let flows = match keys.iter().any(|key| ends_flows(&key)) {
+            true => "ends the open flows, also with resume",
+            false => "with resume continues the open flows",
+        };
+        Err(Usage::of(format!("{}; nothing was changed; a restart {flows}", all.join(", "))))
     }
 
     /// Checks that outputs can end and begin while the run goes on.
@@ -292,7 +358,8 @@ mod tests {
         for id in CHANGING {
             assert!(monitor.get_arguments().any(|arg| arg.get_id() == id), "{id}");
         }
-        let parts = OF_COLLECTORS.iter().chain(&OF_FIELDS).chain(&OF_STATES);
+        let parts = OF_COLLECTORS.iter().chain(&OF_TLS).chain(&OF_PAGE);
+        let parts = parts.chain(&OF_FIELDS).chain(&OF_STATES);
         assert!(parts.copied().all(|id| CHANGING.contains(&id)));
         assert!(CHANGING.is_sorted());
     }

@@ -1,12 +1,15 @@
 //! `ringtap extract`: the packets of chosen flows.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use ringtap_testkit::soon;
 use serde_json::Value;
 
-use crate::common::{captures, have, office, output_of, ringtap};
+use crate::common::{captures, have, office, on_filled_disk, on_small_disk, output_of, ringtap};
 use crate::formats::tool;
 
 /// The records of a capture: Community ID and packets of both directions.
@@ -192,4 +195,70 @@ fn faults_have_a_remedy() {
         output_of(ringtap().arg("extract").arg(office()).args(["--flow", id, "-w", "/dev/null"]));
     assert_eq!((out.as_str(), code), ("", 0));
     assert!(errors.contains("wrote 0 of "), "{errors}");
+}
+
+/// The flow of the bundled capture with most packets, and how many.
+fn largest(folder: &Path) -> (String, u64) {
+    let mut sums = BTreeMap::<String, u64>::new();
+    for (id, packets) in flows(folder, &office()) {
+        *sums.entry(id).or_default() += packets;
+    }
+    sums.into_iter().max_by_key(|(_, packets)| *packets).unwrap()
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (id, _) = largest(folder);
+    let capture = office();
+    let capture = capture.to_str().unwrap();
+    let flags = ["extract", capture, "--flow", &id, "-w", "flows.pcapng"];
+    let Some((errors, code, files)) = on_small_disk(4, folder, &flags) else { return };
+    assert_eq!((code, files), (1, Vec::<String>::new()), "{errors}");
+    assert!(errors.contains("writing flows.pcapng: No space left"), "{errors}");
+    assert!(!errors.contains("wrote"), "{errors}");
+    // The file that is to be replaced stays.
+    let flags = [&flags[..], &["--force"]].concat();
+    let old = [("flows.pcapng", 1)];
+    let (errors, code, files) = on_filled_disk(8, &old, folder, &flags).unwrap();
+    assert_eq!((code, &files[..]), (1, &["flows.pcapng".to_owned()][..]), "{errors}");
+    assert_eq!(fs::read(folder.join("left/flows.pcapng")).unwrap(), [0; 1_024]);
+    // A device that is full.
+    let mut command = ringtap();
+    command.arg("extract").arg(office()).args(["--flow", &id, "-w", "/dev/full"]);
+    let (_, errors, code) = output_of(&mut command);
+    assert!(code == 1 && errors.contains("/dev/full"), "{errors}");
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_no_file_of_that_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (id, packets) = largest(folder);
+    let out = folder.join("flows.pcapng");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringtap"));
+    command.args(["extract", "-", "--flow", &id, "-w"]).arg(&out).stdin(Stdio::piped());
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    let bytes = fs::read(office()).unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // It waits for the rest, with a part of the packets written.
+    stdin.write_all(&bytes[..bytes.len() / 2]).unwrap();
+    let parts = || -> Vec<_> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.to_string_lossy().ends_with(".part")).collect()
+    };
+    assert!(soon(|| parts().iter().any(|part| part.metadata().unwrap().len() > 0)));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!out.exists() && parts().len() == 1, "{:?}", parts());
+    // The next one has the name, and all packets; a part without a lock is no obstacle.
+    let mut command = ringtap();
+    let (_, errors, code) =
+        output_of(command.arg("extract").arg(office()).args(["--flow", &id, "-w"]).arg(&out));
+    assert_eq!(code, 0, "{errors}");
+    let of = |all: Vec<(String, u64)>| -> u64 {
+        all.iter().filter(|(own, _)| *own == id).map(|(_, packets)| packets).sum()
+    };
+    assert_eq!(of(flows(folder, &out)), packets);
 }

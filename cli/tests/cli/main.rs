@@ -57,6 +57,7 @@ mod report;
 mod responses;
 mod resume;
 mod rotate;
+mod secrets;
 mod send;
 mod services;
 mod signals;

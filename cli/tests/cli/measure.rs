@@ -384,4 +384,15 @@ fn a_dry_run_prints_the_plan_and_reads_nothing() {
     assert!(text.contains("packets by five-tuple, top 10\n"), "{text}");
     assert!(text.contains("rss, separate, mg of 1.00 MiB, up to 4 (4.00 MiB)\n"), "{text}");
     assert!(text.contains("multi-queue: queue 0"), "{text}");
+    // With intervals there is a queue of them, too.
+    for (report, words) in [
+        ("text", "up to 12 (12.0 MiB), and 4.25 MiB to print intervals\n"),
+        ("json", "\"printing_bytes\": 4456448"),
+    ] {
+        let mut command = ringtap();
+        command.args(["measure", "--dry-run", "--interval", "1s", "-w", "2", "-r", "nowhere.pcap"]);
+        let (text, errors, code) = output_of(command.args(["--report", report]));
+        assert_eq!((code, errors.as_str()), (0, ""));
+        assert!(text.contains(words), "{text}");
+    }
 }

@@ -4,14 +4,14 @@ use std::fs;
 use std::net::{Shutdown, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ringtap_io::live::SendOptions;
-use ringtap_testkit::send_all;
+use ringtap_testkit::{Killed, send_all, soon};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -173,7 +173,17 @@ fn outputs_lists_limits_and_the_filter_change_and_the_rest_stays() {
     for (text, words) in [
         ("write = [\"json:c.json\"]\nscan-threshold = x\n", "line 4"),
         ("write = [\"json:c.json\"]\nwatch = \"missing\"\n", "reading missing"),
-        ("write = [\"json:c.json\"]\nidle-timeout = \"5s\"\n", "idle-timeout needs a restart"),
+        (
+            "write = [\"json:c.json\"]\nidle-timeout = \"5s\"\n",
+            "idle-timeout needs a restart (now not set, in the file 5s); nothing was changed; \
+             a restart with resume continues the open flows; the run goes on as before",
+        ),
+        (
+            "write = [\"json:c.json\"]\ncut = \"5s\"\nuniflow = true\nrotate = \"1h\"\n",
+            "cut needs a restart (now not set, in the file 5s), rotate needs a restart (now not set, \
+             in the file 1h), uniflow needs a restart (now not set, in the file true); \
+             nothing was changed; a restart ends the open flows, also with resume",
+        ),
         ("write = [\"json:c.json\"]\n", "needs a restart"),
         ("write = [\"json:c.json\"]\nexport = [\"ipfix-tcp://h\"]", "line 4"),
         ("write = [\"json:/proc/c.json\"]\nwatch = \"watch\"\n", "/proc/c.json"),
@@ -289,4 +299,133 @@ fn a_collector_changes_at_full_rate_and_no_record_is_lost() {
     let [one, two, three] = messages.each_ref().map(|own| sequences(own));
     assert!(one.0.is_sorted() && one.0[0] == 0, "{:?}", one.0);
     assert!(one.1 < two.1 && one.1 < three.1, "templates: {} {} {}", one.1, two.1, three.1);
+}
+
+#[test]
+fn an_output_that_begins_removes_old_files_of_those_before() {
+    let Some(net) = Net::new(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let config = folder.join("ringtap.toml");
+    let text = |write: &str| format!("keep-free = \"99.99%\"\nwrite = [{write}]\n");
+    fs::write(&config, text("\"json:a-%s.json\"")).unwrap();
+    let flags = ["monitor", "-i", "right", "--config", "ringtap.toml"];
+    let mut command = net.ringtap(Right, &flags);
+    command.current_dir(folder);
+    let mut run = Background::start(command, "listening:");
+    let changed = "ringtap.toml: changed:";
+    let line = reload(&mut run, &config, &text("\"json:b-%s.json\""), changed);
+    assert!(line.ends_with("changed: write"), "{line}");
+    // No disk is that free, so all old files of outputs are removed when a file of one begins.
+    let old = ["a-1.json", "b-2.json", "d-4.json"].map(|name| folder.join(name));
+    old.iter().for_each(|path| fs::write(path, "{}\n").unwrap());
+    reload(&mut run, &config, &text("\"json:b-%s.json\", \"json:c.json\""), changed);
+    assert!(soon(|| !old[0].exists() && !old[1].exists()) && old[2].exists());
+    run.interrupt();
+    let (_, errors, code) = run.end();
+    assert_eq!(code, 0, "{errors}");
+}
+
+#[test]
+fn a_file_of_alerts_without_an_alert_is_removed_with_its_output() {
+    let Some(net) = Net::new(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let config = folder.join("ringtap.toml");
+    let text = |places: &str| format!("alert-to = [{places}]\n");
+    fs::write(&config, text("\"json:a.json\"")).unwrap();
+    fs::write(folder.join("c.json"), "").unwrap();
+    let flags = ["monitor", "-i", "right", "--config", "ringtap.toml"];
+    let mut command = net.ringtap(Right, &flags);
+    command.current_dir(folder);
+    let mut run = Background::start(command, "listening:");
+    let has = |name: &str| folder.join(name).exists();
+    assert!(has("a.json"));
+    let changed = "ringtap.toml: changed:";
+    reload(&mut run, &config, &text("\"json:b.json\", \"json:c.json\""), changed);
+    assert!(soon(|| !has("a.json")) && has("b.json"));
+    // With a fault the new file is removed, and the one that stays is not.
+    let line =
+        reload(&mut run, &config, &text("\"json:d.json\", \"json:/proc/e.json\""), "reload:");
+    assert!(line.contains("/proc/e.json"), "{line}");
+    assert!(soon(|| !has("d.json")) && has("b.json") && has("c.json"));
+    // One that was there before stays.
+    reload(&mut run, &config, &text("\"json:f.json\""), changed);
+    assert!(soon(|| !has("b.json")) && has("c.json") && has("f.json"));
+    run.interrupt();
+    let (_, errors, code) = run.end();
+    assert_eq!(code, 0, "{errors}");
+    // A run that ends leaves it, as without a reload.
+    assert!(has("f.json") && has("c.json") && !has("b.json"));
+}
+
+#[test]
+fn certificates_that_are_renewed_under_their_paths_are_used() {
+    if !have("openssl") {
+        return;
+    }
+    let Some(net) = Net::new(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \
+        -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE";
+    for name in ["one", "two"] {
+        let mut command = Command::new("openssl");
+        command.args(request.split_whitespace()).current_dir(folder);
+        command.args(["-subj", &format!("/CN={name}"), "-keyout", &format!("{name}.key")]);
+        let made = command.args(["-out", &format!("{name}.pem")]).output().unwrap();
+        assert!(made.status.success());
+    }
+    let renew = |name: &str| {
+        for kind in ["key", "pem"] {
+            fs::copy(folder.join(format!("{name}.{kind}")), folder.join("next")).unwrap();
+            fs::rename(folder.join("next"), folder.join(format!("used.{kind}"))).unwrap();
+        }
+    };
+    let serve = |name: &str| {
+        let mut command = net.program(Right, "openssl");
+        command.current_dir(folder).args(["s_server", "-quiet", "-accept", "4740"]);
+        command.args(["-cert", &format!("{name}.pem"), "-key", &format!("{name}.key")]);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        Killed(command.spawn().unwrap())
+    };
+    let page = || {
+        let mut command = net.program(Right, "openssl");
+        command.args(["s_client", "-connect", "127.0.0.1:8080"]).stdin(Stdio::null());
+        let shown = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let subject = shown.lines().find_map(|line| line.strip_prefix("subject="));
+        subject.unwrap_or_default().replace(' ', "")
+    };
+    renew("one");
+    let server = serve("one");
+    let config = folder.join("ringtap.toml");
+    let text = "export = [\"ipfix+tls://127.0.0.1:4740\"]\nweb = \"127.0.0.1:8080\"\n\
+                tls-ca = \"used.pem\"\ntls-cert = \"used.pem\"\ntls-key = \"used.key\"\n";
+    fs::write(&config, text).unwrap();
+    let flags = ["monitor", "-i", "right", "--config", "ringtap.toml", "--report", "json"];
+    let mut command = net.ringtap(Right, &flags);
+    command.current_dir(folder);
+    let mut run = Background::start(command, "listening:");
+    assert_eq!(page(), "CN=one");
+    reload(&mut run, &config, text, "nothing has changed");
+    // A file that cannot be used changes nothing, and is tried again.
+    fs::write(folder.join("used.key"), "none").unwrap();
+    let line = reload(&mut run, &config, text, "reload:");
+    assert!(line.contains("used.key") && page() == "CN=one", "{line}");
+    renew("two");
+    let line = reload(&mut run, &config, text, "ringtap.toml: changed:");
+    let files = ["tls-ca", "tls-cert", "tls-key"].map(|key| format!("the file of {key}"));
+    assert!(line.ends_with(&format!("changed: {}", files.join(", "))), "{line}");
+    assert_eq!(page(), "CN=two");
+    reload(&mut run, &config, text, "nothing has changed");
+    // Its certificate is that of the new authority alone.
+    drop(server);
+    let _server = serve("two");
+    send_all(&mut net.sender(&SendOptions::default()), &frames(&fs::read(office()).unwrap()));
+    run.interrupt();
+    let (out, errors, code) = run.end();
+    assert_eq!(code, 0, "{errors}");
+    let report: Value = serde_json::from_slice(&out).unwrap();
+    let flows = number(&report, "/flows/records");
+    assert!(flows > 0 && number(&report["export"][0], "/sent/records") == flows, "{report}");
 }

@@ -116,6 +116,35 @@ fn runs_one_after_the_other_have_the_records_of_one() {
 }
 
 #[test]
+fn runs_with_other_intervals_and_cuts_continue_the_flows() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    split(folder, &[0, 3, 6, 9]);
+    let (whole, _) = monitor(folder, "all", &["--interval", "60s"]);
+    let (mut rows, mut kept) = (Vec::new(), 0);
+    for (number, interval) in ["60s", "7s", "1s", "90s", "60s"].iter().enumerate() {
+        let flags = ["--resume", "open", "--interval", interval];
+        let (more, report) = monitor(folder, &number.to_string(), &flags);
+        rows.extend(more);
+        let flows = &report["flows"];
+        assert_eq!(flows["resumed"].as_u64().unwrap_or(0), kept, "{flows}");
+        assert!(flows["not_continued"].is_null(), "{flows}");
+        kept = flows["kept"].as_u64().unwrap();
+    }
+    assert_eq!(sorted(&rows), sorted(&whole));
+    // The parts of both lengths are all packets.
+    fs::remove_file(folder.join("open")).unwrap();
+    let mut rows = Vec::new();
+    for (number, cut) in ["10s", "5s", "20s", "10s", "10s"].iter().enumerate() {
+        let flags = ["--resume", "open", "--cut", cut];
+        let (more, report) = monitor(folder, &number.to_string(), &flags);
+        assert!(report["flows"]["not_continued"].is_null(), "{}", report["flows"]);
+        rows.extend(more);
+    }
+    assert_eq!(by_flow(&rows), by_flow(&whole));
+}
+
+#[test]
 fn flows_that_cannot_be_continued_end_at_the_start_and_a_damaged_file_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

@@ -1,8 +1,8 @@
 //! Shared basics: clocks, seeded random numbers, counters, named choices, addresses as users write
-//! them, safe text, the allocator, prefetching, a table whose entries are listed by age.
+//! them, safe text, secrets, the allocator, prefetching, a table whose entries are listed by age.
 //!
 //! Invariants: a counter has one writer, so no read-modify-write; readers may see a slightly old
-//! value, never a torn one. There are no locks. The `unsafe` code of the allocator, the prefetch
+//! value, never a torn one. There are no locks but that of secrets. The `unsafe` code of the allocator, the prefetch
 //! instruction, the time stamp counter and the user database is kept here, so that its callers need
 //! none.
 #![deny(missing_docs, unsafe_code)]
@@ -16,6 +16,7 @@ mod clock;
 mod counter;
 mod date;
 mod divisors;
+mod hidden;
 mod latency;
 mod ledger;
 #[allow(unsafe_code, reason = "an instruction of the processor")]
@@ -36,6 +37,7 @@ pub use clock::{Clock, now_ns, steady_ns};
 pub use counter::Counter;
 pub use date::{Rfc3339, civil, day_of};
 pub use divisors::{greatest_divisor, least_multiple};
+pub use hidden::{hide, without_secrets};
 pub use latency::Latency;
 pub use ledger::{Ledger, Stage};
 pub use prefetch::{prefetch, prefetch_all, prefetch_write};

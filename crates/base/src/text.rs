@@ -12,6 +12,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use crate::hidden::without_secrets;
+
 /// Whether a letter does not show itself: control characters (C0, DEL, C1), line separators, those of writing
 /// directions, tags and other format characters, fillers, selectors of variants, and what Unicode has not assigned.
 pub fn acts(letter: char) -> bool {
@@ -39,8 +41,15 @@ pub fn acts(letter: char) -> bool {
     }
 }
 
-/// Text for people.
+/// Text for people, without secrets.
 pub fn shown(text: &str) -> Cow<'_, str> {
+    match without_secrets(text) {
+        Cow::Borrowed(text) => safe(text),
+        Cow::Owned(text) => Cow::Owned(safe(&text).into_owned()),
+    }
+}
+
+fn safe(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);
     }

@@ -5,6 +5,8 @@ use std::io;
 use std::path::Path;
 use std::str::FromStr;
 
+use ringtap_base::without_secrets;
+
 use crate::alerts::AlertOutput;
 #[cfg(feature = "arrow")]
 use crate::batches::Batches;
@@ -84,6 +86,11 @@ impl Output {
         self.place().is_encrypted()
     }
 
+    /// Files of its own that it reads when it begins, besides those of [`Settings`].
+    pub fn reads(&self) -> Vec<&Path> {
+        self.place().reads()
+    }
+
     /// Returns true for a collector that gets the exporter's counts.
     pub fn has_statistics(&self) -> bool {
         matches!(self, Self::Collector(collector) if collector.protocol().has_statistics())
@@ -128,7 +135,7 @@ impl FromStr for Output {
 
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.place().name())
+        f.pad(&without_secrets(&self.place().name()))
     }
 }
 

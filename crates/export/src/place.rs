@@ -36,6 +36,11 @@ pub(crate) trait Place: Debug + Display {
         false
     }
 
+    /// Files of its own that it reads when it begins, besides those of all outputs.
+    fn reads(&self) -> Vec<&Path> {
+        Vec::new()
+    }
+
     /// Bytes of memory besides the blocks.
     fn fixed_bytes(&self) -> u64 {
         0

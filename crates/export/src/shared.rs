@@ -7,6 +7,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use ringtap_base::without_secrets;
+
 use crate::RecordTotals;
 use crate::space::Space;
 use crate::summary::{Items, Reason, Sent, Status, Summary};
@@ -232,7 +234,10 @@ impl Shared {
 
     /// The output did not accept the data.
     pub(crate) fn fails(&self, error: &dyn std::fmt::Display) {
-        *lock(&self.error) = Some(LastError { text: error.to_string(), at: wall_clock() });
+        *lock(&self.error) = Some(LastError {
+            text: without_secrets(&error.to_string()).into_owned(),
+            at: wall_clock(),
+        });
         self.retrying.store(true, Ordering::Relaxed);
         self.failing.store(true, Ordering::Relaxed);
     }

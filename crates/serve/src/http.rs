@@ -7,18 +7,16 @@
 //!
 //! Invariant: no client delays the run, the attendant thread or another client (see [`Server`]).
 
-use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use anyhow::Context;
 
 use crate::server::{After, Limits, Listener, Next, Protocol, Refusal, Server};
-use crate::tls::TlsListener;
+use crate::tls::{Certificate, TlsListener};
 
 /// Limits of clients. The idle time exceeds the usual scrape interval of a minute.
 const LIMITS: Limits = Limits {
@@ -199,17 +197,12 @@ impl Listening {
         Ok(Self::Plain(listener))
     }
 
-    /// Encrypts the connections, by the certificate and the private key in these PEM files. Errors name the flag of each.
-    ///
-    /// # Errors
-    /// If a file cannot be read or holds something else, or TLS is not built in.
-    pub fn with_tls(self, certificate: (&str, &Path), key: (&str, &Path)) -> io::Result<Self> {
+    /// Encrypts the connections with this certificate.
+    pub fn with_tls(self, certificate: Certificate) -> Self {
         let address = self.address();
         match self {
-            Self::Plain(listener) => {
-                Ok(Self::Tls(address, TlsListener::new(listener, certificate, key)?))
-            }
-            tls @ Self::Tls(..) => Ok(tls),
+            Self::Plain(listener) => Self::Tls(address, TlsListener::new(listener, certificate)),
+            tls @ Self::Tls(..) => tls,
         }
     }
 

@@ -21,4 +21,4 @@ pub use http::{Get, Listening, Reply, Serving, Site};
 pub use listener::{SocketFile, listen};
 pub use metrics::{Exposition, Format, Metric, Sample, kind, label_value, metric, one, sample};
 pub use server::{After, Limits, Listener, Next, Protocol, Refusal, Server};
-pub use tls::TlsListener;
+pub use tls::{Certificate, TlsListener};

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -16,13 +16,19 @@ use crate::server::Listener;
 /// A listening socket with a certificate.
 pub struct TlsListener {
     listener: TcpListener,
-    config: Arc<ServerConfig>,
+    certificate: Certificate,
 }
 
-impl TlsListener {
-    /// With the certificate and the private key in these PEM files; errors name the flag of each.
-    pub fn new(
-        listener: TcpListener,
+/// The certificate of a listening socket, with its private key. It can be replaced while the socket is used.
+#[derive(Clone)]
+pub struct Certificate(Arc<RwLock<Arc<ServerConfig>>>);
+
+impl Certificate {
+    /// Reads both from PEM files; errors name the flag of each.
+    ///
+    /// # Errors
+    /// A file cannot be read or holds something else.
+    pub fn read(
         (certificate_flag, certificate): (&str, &Path),
         (key_flag, key): (&str, &Path),
     ) -> io::Result<Self> {
@@ -38,7 +44,24 @@ impl TlsListener {
         let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
         let config = builder.with_no_client_auth().with_single_cert(chain, secret);
         let config = config.map_err(|error| of(certificate_flag, certificate, &error))?;
-        Ok(Self { listener, config: Arc::new(config) })
+        Ok(Self(Arc::new(RwLock::new(Arc::new(config)))))
+    }
+
+    /// Uses another one for later connections.
+    pub fn replace(&self, other: &Self) {
+        let other = other.config();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = other;
+    }
+
+    fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl TlsListener {
+    /// A socket whose clients are encrypted with this certificate.
+    pub fn new(listener: TcpListener, certificate: Certificate) -> Self {
+        Self { listener, certificate }
     }
 }
 
@@ -53,7 +76,7 @@ impl Listener for TlsListener {
 
     fn next(&self) -> io::Result<TlsStream> {
         let stream = Listener::next(&self.listener)?;
-        let session = ServerConnection::new(Arc::clone(&self.config)).map_err(io::Error::other)?;
+        let session = ServerConnection::new(self.certificate.config()).map_err(io::Error::other)?;
         Ok(TlsStream(StreamOwned::new(session, stream)))
     }
 

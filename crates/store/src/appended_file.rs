@@ -10,6 +10,8 @@ use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringtap_export::Store;
 use ringtap_program::open_output::{self, OpenOutput};
@@ -29,8 +31,23 @@ pub struct AppendedFile {
     /// The name of the open file, or of that before.
     path: Option<PathBuf>,
     file: Option<File>,
+    /// The open file did not exist before.
+    is_new: bool,
     /// Its length before a write that failed.
     torn_at: Option<u64>,
+    trace: Trace,
+}
+
+/// Whether a file that was created and is still empty is removed when its writer ends.
+#[derive(Clone, Default)]
+pub struct Trace(Arc<AtomicBool>);
+
+impl Trace {
+    /// With `true`, an empty file leaves no trace.
+    pub fn remove_empty(&self, remove: bool) {
+        // Relaxed: the writer ends later than the message that ends it, whose channel orders both.
+        self.0.store(remove, Ordering::Relaxed);
+    }
 }
 
 impl AppendedFile {
@@ -39,14 +56,29 @@ impl AppendedFile {
     /// # Errors
     /// Another process writes it; it cannot be written.
     pub fn open(names: FileNames, keep: Retention) -> io::Result<Self> {
-        let (period, path, file, torn_at) = (None, None, None, None);
-        let mut own = Self { names, keep, removed: 0, period, is_over: false, path, file, torn_at };
+        let mut own = Self {
+            names,
+            keep,
+            removed: 0,
+            period: None,
+            is_over: false,
+            path: None,
+            file: None,
+            is_new: false,
+            torn_at: None,
+            trace: Trace::default(),
+        };
         if own.names.has_fields() {
             OpenOutput::check(own.names.path())?;
         } else if own.opens_at_once(own.names.path()) {
             own.begin()?;
         }
         Ok(own)
+    }
+
+    /// Decides what is left of an empty file.
+    pub fn trace(&self) -> Trace {
+        self.trace.clone()
     }
 
     /// Whether opening cannot wait for a reader.
@@ -66,7 +98,8 @@ impl AppendedFile {
                 return Ok(());
             }
         }
-        self.file = Some(open(&path)?);
+        let (file, is_new) = open(&path)?;
+        (self.file, self.is_new) = (Some(file), is_new);
         (self.path, self.is_over, self.torn_at) = (Some(path), false, None);
         if self.names.are_several() {
             self.removed += self.names.retain(self.keep);
@@ -86,20 +119,37 @@ impl AppendedFile {
     }
 }
 
-/// Opens a file to append to it.
-fn open(path: &Path) -> io::Result<File> {
+impl Drop for AppendedFile {
+    fn drop(&mut self) {
+        let (Some(file), Some(path)) = (&self.file, &self.path) else { return };
+        let is_empty = || file.metadata().is_ok_and(|data| data.is_file() && data.len() == 0);
+        // Its lock is held until it is removed, so no other process appends to it.
+        if self.trace.0.load(Ordering::Relaxed) && self.is_new && is_empty() && self.is_in_place() {
+            // If it cannot be removed, an empty file is left.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Opens a file to append to it. Returns whether it is a new one.
+fn open(path: &Path) -> io::Result<(File, bool)> {
     let is_link = std::fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink());
     if is_link && !path.starts_with("/dev") && !path.starts_with("/proc") {
         return Err(io::Error::other("it is a symbolic link, which is not followed"));
     }
-    let file = File::options().append(true).create(true).open(path)?;
+    let (file, is_new) = match File::options().append(true).create_new(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            (File::options().append(true).create(true).open(path)?, false)
+        }
+        opened => (opened?, true),
+    };
     // Only files: several processes may write to one pipe.
     if file.metadata().is_ok_and(|data| data.is_file())
         && let Err(TryLockError::WouldBlock) = file.try_lock()
     {
         return Err(io::Error::other("another process is writing it: use another name"));
     }
-    Ok(file)
+    Ok((file, is_new))
 }
 
 impl Store for AppendedFile {
@@ -277,6 +327,32 @@ mod tests {
             let file = AppendedFile::open(file, keep).unwrap();
             assert_eq!((names(&folder).len(), file.removed()), (left, 3 - left as u64));
         }
+    }
+
+    #[test]
+    fn an_empty_file_leaves_no_trace_only_if_it_is_new_and_in_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("before"), "").unwrap();
+        let end = |name: &str, line: &[u8], remove: bool| {
+            let mut file = appended(&folder, name, false).unwrap();
+            file.trace().remove_empty(remove);
+            if !line.is_empty() {
+                file.write(line).unwrap();
+            }
+        };
+        end("before", b"", true);
+        end("empty", b"", true);
+        end("stays", b"", false);
+        end("full", b"line\n", true);
+        assert_eq!(names(&folder), ["before", "full", "stays"]);
+        // One that another file has replaced.
+        let file = appended(&folder, "moved", false).unwrap();
+        file.trace().remove_empty(true);
+        std::fs::rename(path("moved"), path("old")).unwrap();
+        std::fs::write(path("moved"), "").unwrap();
+        drop(file);
+        assert_eq!(names(&folder), ["before", "full", "moved", "old", "stays"]);
     }
 
     #[test]

@@ -10,11 +10,12 @@
 //!
 //! Invariants: those of [`retention`]: only finished files of these outputs are removed.
 
+use std::collections::HashSet;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use ringtap_export::sums::Sums;
 use ringtap_export::{Space, Store};
@@ -32,18 +33,23 @@ const LOW_BYTES: u64 = 10_000_000_000;
 /// Space that was low is low until a part of the limit (1 in N) is free beyond it.
 const HYSTERESIS: u64 = 8;
 
+/// Most outputs whose files are removed: over these, the first are left alone.
+const MOST_OUTPUTS: usize = 1_024;
+
 /// Shares have this as a whole.
 const WHOLE: u64 = 1_000_000;
 
 /// The space of the file systems of a run's outputs.
 pub struct FreeSpace {
     keep: Option<KeepFree>,
-    outputs: Vec<Output>,
+    /// The outputs of the run, also those that have ended.
+    outputs: RwLock<Vec<Arc<OutputFiles>>>,
     /// File systems on which the last pass found no file to remove.
     exhausted: Mutex<Vec<u64>>,
 }
 
-struct Output {
+/// The files of an output.
+pub struct OutputFiles {
     names: FileNames,
     /// Whether it has old files.
     has_old: bool,
@@ -67,39 +73,59 @@ enum Occasion {
     Change,
 }
 
+/// The names of an output's files, whether there are old ones, and its store.
+pub type NamedFiles = (FileNames, bool, Option<Arc<Stored>>);
+
 impl FreeSpace {
-    /// Of outputs with these names, each with old files or without, and in a store or not.
-    pub fn new(
-        keep: Option<KeepFree>,
-        outputs: impl IntoIterator<Item = (FileNames, bool, Option<Arc<Stored>>)>,
-    ) -> Self {
-        let output = |(names, has_old, store): (FileNames, bool, _)| {
+    /// Without outputs.
+    pub fn new(keep: Option<KeepFree>) -> Self {
+        Self { keep, outputs: RwLock::default(), exhausted: Mutex::default() }
+    }
+
+    /// Adds outputs with these files. Those before stay, so the old files of an output that has ended are removed, too.
+    pub fn add(&self, outputs: impl IntoIterator<Item = NamedFiles>) -> Vec<Arc<OutputFiles>> {
+        let output = |(names, has_old, store): NamedFiles| {
             let folder = names.folder();
             let device = folder.metadata().map_or(0, |data| data.dev());
             let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).into();
             let (is_low, removed) = (AtomicBool::new(false), AtomicU64::new(0));
-            Output { names, has_old, store, folder, device, is_low, removed }
+            Arc::new(OutputFiles { names, has_old, store, folder, device, is_low, removed })
         };
-        let outputs = outputs.into_iter().map(output).collect();
-        Self { keep, outputs, exhausted: Mutex::default() }
+        let added: Vec<_> = outputs.into_iter().map(output).collect();
+        let mut all = self.outputs.write().unwrap_or_else(PoisonError::into_inner);
+        all.extend(added.iter().cloned());
+        let beyond = all.len().saturating_sub(MOST_OUTPUTS);
+        all.drain(..beyond);
+        added
     }
 
-    /// The store of an output with this path, watched.
-    pub fn watch(self: &Arc<Self>, path: &Path, store: Box<dyn Store>) -> Box<dyn Store> {
-        let place = self.outputs.iter().position(|output| output.names.path() == path);
+    /// Takes back outputs that were added and do not begin.
+    pub fn take_back(&self, added: &[Arc<OutputFiles>]) {
+        let mut all = self.outputs.write().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|output| !added.iter().any(|own| Arc::ptr_eq(own, output)));
+    }
+
+    /// The store of one of the `outputs` with this path, watched.
+    pub fn watch(
+        self: &Arc<Self>,
+        outputs: &[Arc<OutputFiles>],
+        path: &Path,
+        store: Box<dyn Store>,
+    ) -> Box<dyn Store> {
+        let own = outputs.iter().find(|output| output.names.path() == path);
         let is_file = path.metadata().is_ok_and(|data| data.is_file()) || !path.exists();
-        match place.filter(|_| is_file) {
+        match own.filter(|_| is_file) {
             None => store,
-            Some(place) => {
-                let space = self.check(place, Occasion::Change);
-                Box::new(WatchedStore { store, all: Arc::clone(self), place, space, begins: false })
+            Some(own) => {
+                let space = self.check(own, Occasion::Change);
+                let (all, own) = (Arc::clone(self), Arc::clone(own));
+                Box::new(WatchedStore { store, all, own, space, begins: false })
             }
         }
     }
 
     /// The space of an output. Removes old files, if it is needed.
-    fn check(&self, place: usize, occasion: Occasion) -> Option<Space> {
-        let own = &self.outputs[place];
+    fn check(&self, own: &OutputFiles, occasion: Occasion) -> Option<Space> {
         let now = || space(own.names.folder()).ok();
         let (mut free, total) = now()?;
         let limit = self.limit(total);
@@ -137,8 +163,11 @@ impl FreeSpace {
 
     /// Removes the oldest files on a file system, up to these bytes. Returns how many were removed.
     fn remove(&self, device: u64, bytes: u64) -> u64 {
-        let is_here = |output: &&Output| output.device == device && output.has_old;
-        let outputs: Vec<_> = self.outputs.iter().filter(is_here).collect();
+        // Not locked while files are removed. An output that ended and began again is there twice.
+        let all = self.outputs.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut paths = HashSet::new();
+        let here = all.iter().rev().filter(|output| output.device == device && output.has_old);
+        let outputs: Vec<_> = here.filter(|output| paths.insert(output.names.path())).collect();
         let mut all: Vec<_> = outputs.iter().map(|_| Removed::default()).collect();
         let mut files = Vec::new();
         for (at, output) in outputs.iter().enumerate() {
@@ -155,7 +184,7 @@ impl FreeSpace {
             if freed(&all) >= bytes {
                 break;
             }
-            let (output, root) = (outputs[at], outputs[at].names.root());
+            let (output, root) = (&outputs[at], outputs[at].names.root());
             if let Some(store) = &output.store
                 && let Err(error) = store.will_remove(&root.join(&path))
             {
@@ -184,7 +213,7 @@ fn space(folder: &Path) -> io::Result<(u64, u64)> {
 struct WatchedStore {
     store: Box<dyn Store>,
     all: Arc<FreeSpace>,
-    place: usize,
+    own: Arc<OutputFiles>,
     space: Option<Space>,
     /// The next write begins a file.
     begins: bool,
@@ -192,11 +221,11 @@ struct WatchedStore {
 
 impl WatchedStore {
     fn check(&mut self, occasion: Occasion) {
-        self.space = self.all.check(self.place, occasion);
+        self.space = self.all.check(&self.own, occasion);
     }
 
     fn removed_for_space(&self) -> u64 {
-        self.all.outputs[self.place].removed.load(Ordering::Relaxed)
+        self.own.removed.load(Ordering::Relaxed)
     }
 }
 
@@ -294,16 +323,23 @@ mod tests {
         names
     }
 
+    fn names(folder: &tempfile::TempDir, name: &str) -> FileNames {
+        FileNames::new(&folder.path().join(name), None).unwrap()
+    }
+
     fn outputs(keep: Option<KeepFree>, folder: &tempfile::TempDir) -> FreeSpace {
-        let names = |name: &str| FileNames::new(&folder.path().join(name), None).unwrap();
-        FreeSpace::new(
-            keep,
-            [
-                (names("a-%s"), true, None),
-                (names("b-%s"), true, None),
-                (names("c-%s"), false, None),
-            ],
-        )
+        let all = FreeSpace::new(keep);
+        let names = |name| names(folder, name);
+        all.add([
+            (names("a-%s"), true, None),
+            (names("b-%s"), true, None),
+            (names("c-%s"), false, None),
+        ]);
+        all
+    }
+
+    fn output(all: &FreeSpace, at: usize) -> Arc<OutputFiles> {
+        Arc::clone(&all.outputs.read().unwrap()[at])
     }
 
     #[test]
@@ -311,10 +347,10 @@ mod tests {
         let names = ["b-1", "a-2", "other", "c-3", "a-4", "b-5"];
         let folder = folder_of(&names);
         let all = outputs(None, &folder);
-        let device = all.outputs[0].device;
+        let device = output(&all, 0).device;
         assert!(all.remove(device, 150_000) >= 150_000);
         assert_eq!(left(&folder), ["a-4", "b-5", "c-3", "other"]);
-        let removed = |at: usize| all.outputs[at].removed.load(Ordering::Relaxed);
+        let removed = |at: usize| output(&all, at).removed.load(Ordering::Relaxed);
         assert_eq!([removed(0), removed(1), removed(2)], [1, 1, 0]);
         // A file that is written, and those that are no output's, stay.
         let written = File::open(folder.path().join("a-4")).unwrap();
@@ -334,7 +370,7 @@ mod tests {
         for (occasion, expected) in
             [(Occasion::Tick, 0), (Occasion::Tick, 1), (Occasion::Change, 0)]
         {
-            assert!(all.check(0, occasion).unwrap().is_low);
+            assert!(all.check(&output(&all, 0), occasion).unwrap().is_low);
             assert_eq!(left(&folder).len(), expected);
             fs::write(folder.path().join("a-2"), "x").unwrap();
         }
@@ -350,15 +386,15 @@ mod tests {
         assert_eq!(limit(Some(KeepFree::Bytes(7)), 1_000), 7);
         // No file system has that much.
         let all = outputs(Some(KeepFree::Bytes(u64::MAX)), &folder);
-        let space = all.check(0, Occasion::Change).unwrap();
+        let space = all.check(&output(&all, 0), Occasion::Change).unwrap();
         assert!(space.is_low && space.removes && space.free < space.total);
         // Free is a little more than the limit.
         let limit = space.free - space.free / 50;
         let all = outputs(Some(KeepFree::Bytes(limit)), &folder);
-        assert!(!all.check(0, Occasion::Change).unwrap().is_low);
-        all.outputs[0].is_low.store(true, Ordering::Relaxed);
-        assert!(all.check(0, Occasion::Change).unwrap().is_low);
-        assert!(!outputs(None, &folder).check(0, Occasion::Change).unwrap().removes);
+        assert!(!all.check(&output(&all, 0), Occasion::Change).unwrap().is_low);
+        output(&all, 0).is_low.store(true, Ordering::Relaxed);
+        assert!(all.check(&output(&all, 0), Occasion::Change).unwrap().is_low);
+        assert!(!outputs(None, &folder).check(&output(&all, 0), Occasion::Change).unwrap().removes);
     }
 
     #[test]
@@ -368,7 +404,8 @@ mod tests {
         let names = FileNames::new(&folder.path().join("a-%s"), Some(1_000_000_000)).unwrap();
         let path = names.path().to_owned();
         let file = OpenFile::open(names, retention::Retention::default()).unwrap();
-        let mut store = all.watch(&path, Box::new(file));
+        let own = [output(&all, 0)];
+        let mut store = all.watch(&own, &path, Box::new(file));
         // At its begin.
         assert!(left(&folder).is_empty());
         assert_eq!(store.removed(), 1);
@@ -381,10 +418,35 @@ mod tests {
         assert!(store.space().unwrap().is_low);
         // A device is not watched.
         let null = FileNames::new(Path::new("/dev/null"), None).unwrap();
-        let all = Arc::new(FreeSpace::new(None, [(null, true, None)]));
+        let all = Arc::new(FreeSpace::new(None));
+        let own = all.add([(null, true, None)]);
         let names = FileNames::new(&folder.path().join("a-%s"), None).unwrap();
         let file = OpenFile::open(names, retention::Retention::default()).unwrap();
-        assert!(all.watch(Path::new("/dev/null"), Box::new(file)).space().is_none());
+        assert!(all.watch(&own, Path::new("/dev/null"), Box::new(file)).space().is_none());
+    }
+
+    #[test]
+    fn an_output_that_begins_later_removes_files_of_all_before() {
+        let folder = folder_of(&["a-1", "b-2", "c-3", "d-4", "e-5"]);
+        let all = Arc::new(outputs(Some(KeepFree::Bytes(u64::MAX)), &folder));
+        let first = output(&all, 0);
+        // An output of this name begins again.
+        all.add([(names(&folder, "b-%s"), true, None)]);
+        let own = all.add([(names(&folder, "d-%s"), true, None)]);
+        let file = OpenFile::open(names(&folder, "d-%s"), retention::Retention::default());
+        let path = own[0].names.path().to_owned();
+        let store = all.watch(&own, &path, Box::new(file.unwrap()));
+        assert_eq!(left(&folder), ["c-3", "e-5"]);
+        assert_eq!((store.removed(), first.removed.load(Ordering::Relaxed)), (1, 1));
+        // One that does not begin.
+        let own = all.add([(names(&folder, "e-%s"), true, None)]);
+        all.take_back(&own);
+        assert!(all.remove(first.device, u64::MAX) < 1_000_000);
+        assert_eq!(left(&folder), ["c-3", "e-5"]);
+        let more =
+            (0..MOST_OUTPUTS + 9).map(|at| (names(&folder, &format!("{at}-%s")), true, None));
+        all.add(more);
+        assert_eq!(all.outputs.read().unwrap().len(), MOST_OUTPUTS);
     }
 
     #[test]
@@ -401,10 +463,10 @@ mod tests {
         stored.begin().unwrap();
         let names = stored.file_names(Kind::Events).unwrap();
         let kept = KeepFree::Bytes(u64::MAX);
-        let all = [(names.clone(), true, Some(Arc::clone(&stored)))];
-        let all = Arc::new(FreeSpace::new(Some(kept), all));
+        let all = Arc::new(FreeSpace::new(Some(kept)));
+        let own = all.add([(names.clone(), true, Some(Arc::clone(&stored)))]);
         let file = StoreFile::open(Arc::clone(&stored), Kind::Events).unwrap();
-        let mut file = all.watch(names.path(), Box::new(file));
+        let mut file = all.watch(&own, names.path(), Box::new(file));
         for seconds in [300, 600] {
             file.begins(seconds);
             file.write(b"{}\n").unwrap();

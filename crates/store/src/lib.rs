@@ -27,9 +27,9 @@ mod store_file;
 pub mod verify;
 mod window;
 
-pub use appended_file::AppendedFile;
+pub use appended_file::{AppendedFile, Trace};
 pub use folders::{Created, Denied, create, denied};
-pub use free_space::FreeSpace;
+pub use free_space::{FreeSpace, NamedFiles, OutputFiles};
 pub use keep_free::KeepFree;
 pub use layout::{InvalidProbe, Kind, Layout};
 pub use manifest::{Counts, FileLine, Flows, Line, Packets, Records, Start, What};

@@ -1,6 +1,7 @@
 //! The start of a topic.
 
 use std::io;
+use std::path::{Path, PathBuf};
 
 use super::producer::HELD_MAX;
 use super::records::{RecordEncoder, TopicSink};
@@ -20,6 +21,11 @@ const WRITER_BYTES: usize = 2 * HELD_MAX + (1 << 20);
 impl Place for KafkaTopic {
     fn is_encrypted(&self) -> bool {
         self.tls
+    }
+
+    fn reads(&self) -> Vec<&Path> {
+        let password = self.login.as_ref().map(|login| &login.password_file);
+        self.authorities.iter().chain(password).map(PathBuf::as_path).collect()
     }
 
     fn fixed_bytes(&self) -> u64 {
