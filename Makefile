@@ -24,7 +24,7 @@ build: ## build the release binaries, target/release/ringtap and target/release/
 	@scripts/setup.sh
 	cargo build --release --locked
 
-packages: ## build static programs and Debian packages for ARCH (amd64 or arm64) in target/packages
+packages: ## build static programs, Debian packages and a Python wheel for ARCH (amd64 or arm64) in target/packages
 	@scripts/setup.sh
 	@scripts/setup-packages.sh $(ARCH)
 	@scripts/make-packages.sh $(ARCH)

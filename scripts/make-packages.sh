@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # scripts/make-packages.sh [ARCH]: builds static programs for an architecture of Debian (amd64, the default, or arm64),
 # and from them packages in target/packages: ringtap-VERSION-MACHINE-linux.tar.gz, the Debian packages ringtap,
-# ringtap-ndn and ringtap-lab, with cargo-cyclonedx a list of the crates, and SHA256SUMS. Needs no network after
-# scripts/setup-packages.sh ARCH.
+# ringtap-ndn and ringtap-lab, for each the list of what is in its program (CycloneDX), a wheel for Python, and SHA256SUMS.
+# Needs no network after scripts/setup-packages.sh ARCH.
 #
 # Equal sources give equal files: no paths of this machine are in the programs, and all times are SOURCE_DATE_EPOCH, by
 # default that of the commit. A source archive has no commit: RINGTAP_COMMIT names it.
@@ -17,23 +17,27 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || 
 export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC CARGO_NET_OFFLINE=true DPKG_DEB_THREADS_MAX=1
 umask 022
 
-underscored=${rust_target//-/_}
-export "CC_$underscored=$cc" "CFLAGS_$underscored=$c_flags" "AR_$underscored=$machine-linux-gnu-ar"
-export "CARGO_TARGET_${underscored^^}_LINKER=$cc"
-export RINGTAP_LIBPCAP=$tools/lib
 sysroot=$(rustc --print sysroot)
 export RUSTFLAGS="--remap-path-prefix=$PWD=/ringtap --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo \
 --remap-path-prefix=$sysroot=/rust -C link-arg=-Wl,--build-id=none"
 export CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_INCREMENTAL=0
-cargo build --release --locked --target "$rust_target" -p ringtap -p ringtap-ndn-program -p ringtap-lab
+underscored=${rust_target//-/_}
+env "CC_$underscored=$cc" "CFLAGS_$underscored=$c_flags" "AR_$underscored=$machine-linux-gnu-ar" \
+    "CARGO_TARGET_${underscored^^}_LINKER=$cc" "RINGTAP_LIBPCAP=$tools/lib" \
+    cargo build --release --locked --target "$rust_target" -p ringtap -p ringtap-ndn-program -p ringtap-lab
 programs=${CARGO_TARGET_DIR:-target}/$rust_target/release
 
 out=$PWD/target/packages
 mkdir -p "$out"
-rm -f "$out"/*_"$arch".deb "$out"/*-"$machine"-linux.* "$out/SHA256SUMS"
+rm -f "$out"/*_"$arch".deb "$out"/*-"$machine"-linux.* "$out"/*"$machine".whl "$out/SHA256SUMS"
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-scripts/third-party.py "$rust_target" "$tools"/lib/*.licence >"$work/THIRD-PARTY"
+# What tools leave in the tree.
+clean() {
+    rm -rf "$work" python/LICENSE-THIRD-PARTY
+    find . -name crates.cdx.json -not -path "./target/*" -delete
+}
+trap clean EXIT
+scripts/third-party.py "$rust_target" ringtap,ringtap-ndn-program,ringtap-lab "$tools"/lib/*.licence >"$work/THIRD-PARTY"
 
 # file FROM TO [MODE]: copies a file and makes its folder.
 file() { install -D -m "${3:-644}" "$1" "$2"; }
@@ -143,14 +147,26 @@ done
 tar -C "$work" --format=ustar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
     -c "$name" | gzip -9n >"$out/$name.tar.gz"
 
-if cargo cyclonedx --version >/dev/null 2>&1; then
-    # It writes beside the manifest of each package of the workspace.
-    cargo cyclonedx --quiet --format json --target "$rust_target" --override-filename "$name.cdx"
-    mv "cli/$name.cdx.json" "$out/$name.cdx.json"
-    find . -name "$name.cdx.json" -not -path "./target/*" -delete
-else
-    echo "packages: no list of crates: cargo-cyclonedx is missing (cargo install cargo-cyclonedx)" >&2
-fi
+# crates TARGET: lists what each package of the workspace is built of. cargo-cyclonedx writes beside the manifests.
+crates() { cargo cyclonedx --quiet --format json --spec-version 1.5 --target "$1" --override-filename crates.cdx; }
+
+# What is in each program: its crates, libpcap, and Rust's musl.
+cargo_tool cargo-cyclonedx "$cyclonedx_version"
+crates "$rust_target"
+musl=$(ar p "$sysroot/lib/rustlib/$rust_target/lib/self-contained/libc.a" version.lo | strings -n 5 | head -n 1)
+for one in cli:ringtap programs/ringtap-ndn:ringtap-ndn lab:ringtap-lab; do
+    scripts/sbom.py "${one%:*}/crates.cdx.json" "libpcap=$libpcap=BSD-3-Clause" "musl=$musl=MIT" \
+        >"$out/${one#*:}-$version-$machine-linux.cdx.json"
+done
+
+# Python's wheel, for glibc 2.17 or later: Zig compiles C, and links. With optimisation across crates, of which Arrow has
+# many, its build would take longer than all others.
+scripts/third-party.py "$wheel_target" ringtap-python >python/LICENSE-THIRD-PARTY
+crates "$wheel_target"
+scripts/sbom.py python/crates.cdx.json >"$work/ringtap.cdx.json"
+env PATH="$wheel_tools/bin:$PATH" "ZIG_GLOBAL_CACHE_DIR=$wheel_tools/cache" "CFLAGS_${wheel_target//-/_}=$wheel_flags" \
+    maturin build --quiet --profile quick --zig --compatibility manylinux2014 --target "$wheel_target" \
+    --sbom-include "$work/ringtap.cdx.json" --manifest-path python/Cargo.toml --out "$out"
 
 (cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\n' | sort | xargs sha256sum >SHA256SUMS)
 (cd "$out" && ls -l | awk 'NR > 1 { printf "%10d  %s\n", $5, $9 }')

@@ -3,12 +3,12 @@
 # or arm64. After it the build needs no network. Does nothing if all of it is here.
 #
 # For static programs: Rust's standard library for musl, musl's headers, the kernel's headers, and libpcap, which is
-# built without capture methods: ringtap uses only its compiler of filter expressions.
+# built without capture methods: ringtap uses only its compiler of filter expressions. For the wheel: maturin, and Zig,
+# which links for any glibc. For the lists of crates: cargo-cyclonedx.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/packages.sh
 . scripts/package-target.sh
-libpcap=1.10.3
 suite=bookworm
 
 package_target "${1:-}"
@@ -23,18 +23,30 @@ need flex flex
 need bison bison
 need python3 python3
 need git git
+python3 -c 'import ensurepip' 2>/dev/null || need no-ensurepip python3-venv
 install_needed || { echo "setup-packages: cannot install: ${missing[*]}" >&2; exit 1; }
 # Again, with the compiler.
 package_target "$1"
 
-standard=$(rustc --print sysroot)/lib/rustlib/$rust_target
-if [ ! -d "$standard" ]; then
-    { command -v rustup >/dev/null && rustup target add "$rust_target"; } || {
-        echo "setup-packages: Rust's standard library for $rust_target cannot be installed: rustup target add $rust_target" >&2
+for target in "$rust_target" "$wheel_target"; do
+    [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ] || { command -v rustup >/dev/null && rustup target add "$target"; } || {
+        echo "setup-packages: Rust's standard library for $target cannot be installed: rustup target add $target" >&2
+        exit 1
+    }
+done
+cargo fetch --locked --target "$rust_target" --target "$wheel_target" >/dev/null || {
+    echo "setup-packages: crates cannot be fetched" >&2
+    exit 1
+}
+cargo_tool cargo-cyclonedx "$cyclonedx_version" || { echo "setup-packages: cargo-cyclonedx cannot be built" >&2; exit 1; }
+if [ ! -e "$wheel_tools/complete" ]; then
+    rm -rf "$wheel_tools"
+    { python3 -m venv "$wheel_tools" && "$wheel_tools/bin/pip" install --quiet "maturin==$maturin_version" \
+        "ziglang==$zig_version" "auditwheel==$auditwheel_version" && touch "$wheel_tools/complete"; } || {
+        echo "setup-packages: maturin, ziglang and auditwheel cannot be installed (PyPI)" >&2
         exit 1
     }
 fi
-cargo fetch --locked --target "$rust_target" >/dev/null || { echo "setup-packages: crates cannot be fetched" >&2; exit 1; }
 
 [ ! -e "$tools/libpcap-$libpcap" ] || exit 0
 # Debian's files, with apt's keys and mirror but folders of its own: the machine's lists do not change.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""scripts/third-party.py TARGET FILE...: prints the licences of all libraries in the programs of a target: name, version and
-licence of each crate, then each licence text once, with the crates that have it, and the licences in FILEs. Needs no network.
+"""scripts/third-party.py TARGET PACKAGES [FILE...]: prints the licences of all libraries in programs of a target, which are
+packages of the workspace, separated by commas: name, version and licence of each crate, then each licence text once, with the
+crates that have it, and the licences in FILEs. Needs no network.
 """
 
 import json
@@ -9,17 +10,16 @@ import re
 import subprocess
 import sys
 
-PROGRAMS = {"ringtap", "ringtap-ndn-program", "ringtap-lab"}
 TEXTS = re.compile(r"^(licen[cs]e|copying|copyright|notice|unlicense)", re.IGNORECASE)
 
-target, files = sys.argv[1], sys.argv[2:]
+target, programs, files = sys.argv[1], sys.argv[2].split(","), sys.argv[3:]
 command = ["cargo", "metadata", "--locked", "--offline", "--format-version", "1", "--filter-platform", target]
 metadata = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 packages = {package["id"]: package for package in metadata["packages"]}
 nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
 
 # Reached by ordinary dependencies: those of tests and of build scripts are not in the programs.
-reached = [identity for identity, package in packages.items() if package["name"] in PROGRAMS]
+reached = [identity for identity, package in packages.items() if package["name"] in programs]
 for identity in reached:
     for dependency in nodes[identity]["deps"]:
         ordinary = any(kind["kind"] is None for kind in dependency["dep_kinds"])
@@ -29,7 +29,7 @@ for identity in reached:
 crates = sorted((packages[identity] for identity in reached), key=lambda one: (one["name"], one["version"]))
 crates = [crate for crate in crates if crate["source"]]
 texts = {}
-print("Libraries in ringtap, ringtap-ndn and ringtap-lab\n")
+print(f"Libraries in {', '.join(programs)}\n")
 for crate in crates:
     name = f"{crate['name']} {crate['version']}"
     print(f"{name}: {crate['license'] or crate['license_file']}")

@@ -40,7 +40,7 @@ ALLOWED = [
 ]
 
 SKIPPED_SUFFIXES = (".lock", ".pcap", ".pcapng", ".svg", ".png", ".csv", ".patch", ".der", ".pem", ".snap")
-SKIPPED_PREFIXES = ("LICENSE", "experiments/runs/", "compare/runs/", "fuzz/corpus/")
+SKIPPED_PREFIXES = ("LICENSE", "python/LICENSE-", "experiments/runs/", "compare/runs/", "fuzz/corpus/")
 
 FORBIDDEN = [(re.compile(rf"\b(?:{word})\b", re.IGNORECASE), advice) for word, advice in WORDS]
 ANY = re.compile("|".join(rf"\b(?:{word})\b" for word, _ in WORDS), re.IGNORECASE)
