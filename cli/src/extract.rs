@@ -26,7 +26,7 @@ use ringtap_query::Matcher;
 use ringtap_terminal::Usage;
 use ringtap_terminal::console::{self, print_message};
 use ringtap_terminal::numbers::{count, of};
-use ringtap_wire::{Decoded, Decoder, HashKey, PacketRecord, Paths};
+use ringtap_wire::{Decoded, Decoder, HashKey, PacketRecord, Paths, TunnelPorts};
 
 use crate::args::{Cli, Command, ExtractArgs};
 use crate::{monitor, signals, source};
@@ -110,9 +110,10 @@ fn selected(args: &ExtractArgs, filter: &Matcher) -> anyhow::Result<Flows> {
     let words = words.map(OsString::from).into_iter();
     let files =
         args.files.iter().map(|file| [OsStr::new("--read="), file.as_ref()].into_iter().collect());
-    let Some(Command::Monitor(flags)) = Cli::try_parse_from(words.chain(files))?.command else {
+    let Some(Command::Monitor(mut flags)) = Cli::try_parse_from(words.chain(files))?.command else {
         return Err(Usage::of("no command"));
     };
+    flags.tunnel_port.clone_from(&args.tunnel_port);
     let plan = monitor::plan(&flags, &[], &[], false)?;
     let selection = Arc::<Mutex<Selection>>::default();
     let sink = |_| {
@@ -157,7 +158,8 @@ fn write(args: &ExtractArgs, flows: Flows, existing: Existing) -> anyhow::Result
     let mut file = AtomicFile::claim(args.write.clone(), existing).with_context(doing)?;
     let out = BufWriter::new(file.begin().with_context(doing)?);
     let has_comments = args.flow.len() + flows.len() > 1;
-    let mut chosen = Chosen::new(&args.flow, flows);
+    let ports = args.tunnel_port.clone().unwrap_or_default();
+    let mut chosen = Chosen::new(&args.flow, flows, ports);
     let mut out = PcapngWriter::new(out, &title(args)).with_context(doing)?;
     let mut files = source::reader(&args.files, &WATCH);
     let (mut read, mut written, mut failed) = (0_u64, 0_u64, None);
@@ -215,9 +217,10 @@ struct Chosen {
 }
 
 impl Chosen {
-    fn new(ids: &[CommunityId], flows: Flows) -> Self {
+    fn new(ids: &[CommunityId], flows: Flows, ports: TunnelPorts) -> Self {
+        let decoder = Decoder::new(HashKey::from_seed(0), Arc::new(Paths::default()));
         Self {
-            decoder: Decoder::new(HashKey::from_seed(0), Arc::new(Paths::default())),
+            decoder: decoder.with_tunnel_ports(ports),
             ids: ids.iter().map(|id| *id.as_bytes()).collect(),
             flows,
             known: HashMap::new(),

@@ -491,7 +491,9 @@ fn show_plan(page: &mut Page, plan: &Plan<Options>) {
     table.row(["source", &plan.options.source.join(between)]);
     table.row(["analyses", &plan.app.analyses.names().join(", ")]);
     table.row(["payloads", &plan.app.extract.to_string()]);
-    table.row(["tunnels", plan.options.tunnels.name()]);
+    let ports = &plan.options.tunnel_ports;
+    let ports = if ports.is_default() { String::new() } else { format!(", also {ports}") };
+    table.row(["tunnels", &format!("{}{ports}", plan.options.tunnels.name())]);
     table.row(["skeleton", &plan.arrangement.skeleton.to_string()]);
     table.row(["threads", &seats(plan)]);
     if plan.arrangement.queues > 1 {
@@ -546,6 +548,9 @@ fn show_plan(page: &mut Page, plan: &Plan<Options>) {
     }
     if let Some(networks) = &plan.app.enrichment.networks {
         table.row(["networks", &count(networks.count() as u64)]);
+    }
+    if let Some(vendors) = &plan.app.enrichment.vendors {
+        table.row(["vendors", &count(vendors.count() as u64)]);
     }
     if let Some(geo) = &plan.app.enrichment.geo {
         table.row(["geo", &geo.types().join(", ")]);

@@ -611,13 +611,17 @@ fn enrichment<S: Serializer>(enrichment: &Enrichment, s: S) -> Result<S::Ok, S::
         /// The types of databases.
         #[serde(skip_serializing_if = "Option::is_none")]
         geo: Option<Vec<String>>,
+        /// The number of prefixes of vendors.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        vendors: Option<usize>,
     }
-    let Enrichment { networks, geo, anonymiser } = enrichment;
+    let Enrichment { networks, geo, vendors, anonymiser } = enrichment;
     let types = |geo: &Arc<Geo>| geo.types().into_iter().map(str::to_owned).collect();
     Shown {
         anonymise: anonymiser.is_some(),
         networks: networks.as_ref().map(|networks| networks.count()),
         geo: geo.as_ref().map(types),
+        vendors: vendors.as_ref().map(|vendors| vendors.count()),
     }
     .serialize(s)
 }

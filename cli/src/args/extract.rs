@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use ringtap_export::formats::CommunityId;
 use ringtap_query::{Filter, Matcher};
+use ringtap_wire::TunnelPorts;
 
 use crate::units;
 
@@ -32,6 +33,9 @@ pub(crate) struct ExtractArgs {
     /// Write them to this file, as pcapng; - is stdout
     #[arg(short, long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) write: PathBuf,
+    /// Expect these tunnels on these UDP ports, too, as ringtap monitor does
+    #[arg(long, value_name = "PORT=KIND,…")]
+    pub(crate) tunnel_port: Option<TunnelPorts>,
     /// Replace a file that exists
     #[arg(long)]
     pub(crate) force: bool,

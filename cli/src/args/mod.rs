@@ -26,7 +26,7 @@ use ringtap_program::pages::Pages;
 use ringtap_skeleton::Skeleton;
 use ringtap_store::KeepFree;
 use ringtap_terminal::Usage;
-use ringtap_wire::Tunnels;
+use ringtap_wire::{TunnelPorts, Tunnels};
 
 pub(crate) use capture::Capture;
 pub(crate) use check::CheckArgs;
@@ -202,6 +202,9 @@ pub(crate) struct MonitorArgs {
     /// Add countries and autonomous systems to flow records and talkers, from these databases (MMDB)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Analyses")]
     pub(crate) geo: Vec<PathBuf>,
+    /// Add the vendors of network cards to flow records, from IEEE's oui.txt or oui.csv, or Wireshark's manuf
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Analyses")]
+    pub(crate) oui: Option<PathBuf>,
     /// Use these packets of tunnels (GRE, VXLAN, GTP, …) for flows, talkers and scans: outer (the
     /// tunnel), inner (its contents) or both
     #[arg(
@@ -212,6 +215,10 @@ pub(crate) struct MonitorArgs {
         help_heading = "Analyses"
     )]
     pub(crate) tunnels: Tunnels,
+    /// Expect these tunnels on these UDP ports, too: capwap, geneve, gre, gtp-u, gue, l2tp, lisp, mpls, teredo, vxlan,
+    /// vxlan-gpe or none
+    #[arg(long, value_name = "PORT=KIND,…", help_heading = "Analyses")]
+    pub(crate) tunnel_port: Option<TunnelPorts>,
     /// End a flow after this idle time, in packet time [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = units::positive_duration_ns, help_heading = "Analyses")]
     pub(crate) idle_timeout: Option<u64>,

@@ -8,7 +8,9 @@ use std::time::Duration;
 use anyhow::Context;
 use ringtap_base::without_secrets;
 use ringtap_engine::{Machine, Options, Plan};
-use ringtap_enrich::{Anonymiser, Enrichment, Geo, Networks, WatchList, read_key, read_list};
+use ringtap_enrich::{
+    Anonymiser, Enrichment, Geo, Networks, Vendors, WatchList, read_key, read_list,
+};
 use ringtap_export::formats::{Interface, Interfaces, Origins};
 use ringtap_export::{Items, Meter, Metered, Output, Sampling, Settings, Tls};
 use ringtap_extract::{Extractors, Names};
@@ -89,7 +91,11 @@ pub(crate) fn settings(
     interfaces: &[Interface],
     watch: impl Shared,
 ) -> Settings {
-    let origins = Origins { networks: args.networks.is_some(), geo: !args.geo.is_empty() };
+    let origins = Origins {
+        networks: args.networks.is_some(),
+        geo: !args.geo.is_empty(),
+        vendors: args.oui.is_some(),
+    };
     let interfaces = Interfaces::new(interfaces).with(origins).with_parts(args.cut.is_some());
     let identity = args.tls_cert.clone().zip(args.tls_key.clone());
     Settings {
@@ -161,6 +167,7 @@ fn options(
         source,
         live: !interfaces.is_empty(),
         tunnels: args.tunnels,
+        tunnel_ports: args.tunnel_port.clone().unwrap_or_default(),
         filter: filter(args)?,
         sample: args.sample.unwrap_or(1),
         dedup_ns: args.dedup.filter(|&window_ns| window_ns > 0),
@@ -353,7 +360,14 @@ fn enrichment(
         let named = || format!("reading the database {}", path.display());
         geo.add(path).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
     }
+    let vendors = args.oui.as_ref().map(|path| -> anyhow::Result<_> {
+        let named = || format!("reading the vendors in {}", path.display());
+        let list =
+            Vendors::read(path).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
+        Ok(Arc::new(list))
+    });
     Ok(Enrichment {
+        vendors: vendors.transpose()?,
         networks: networks.transpose()?,
         geo: (!args.geo.is_empty()).then(|| Arc::new(geo)),
         anonymiser,

@@ -35,7 +35,7 @@ use crate::console::Console;
 use crate::outputs::{self, Changes};
 
 /// Flags that change while a run goes on.
-pub(super) const CHANGING: [&str; 20] = [
+pub(super) const CHANGING: [&str; 21] = [
     "alert",
     "alert_to",
     "allow",
@@ -46,6 +46,7 @@ pub(super) const CHANGING: [&str; 20] = [
     "names",
     "networks",
     "observation_domain",
+    "oui",
     "sample",
     "scan_threshold",
     "template_refresh",
@@ -68,7 +69,7 @@ const OF_TLS: [&str; 3] = ["tls_ca", "tls_cert", "tls_key"];
 const OF_PAGE: [&str; 2] = ["tls_cert", "tls_key"];
 
 /// Flags that decide which fields records have: files may change, and not whether there are any.
-const OF_FIELDS: [&str; 2] = ["geo", "networks"];
+const OF_FIELDS: [&str; 3] = ["geo", "networks", "oui"];
 
 /// Flags that a state has: they are those of the whole run.
 const OF_STATES: [&str; 4] = ["filter", "names", "sample", "words"];
@@ -183,7 +184,8 @@ impl Reload<'_> {
         };
         let changed = current.given.differences(&args.given);
         self.check_keys(current, &args, &changed)?;
-        let lists = [&args.watch, &args.allow, &args.networks, &args.names].into_iter().flatten();
+        let lists = [&args.watch, &args.allow, &args.networks, &args.names, &args.oui];
+        let lists = lists.into_iter().flatten();
         let lists = lists.chain(&args.geo).map(|path| file_len(path));
         let (bytes_of_lists, room) =
             (lists.sum::<anyhow::Result<u64>>()?, self.plan.app.list_bytes);

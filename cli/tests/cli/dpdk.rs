@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ringtap_io::live::SendOptions;
-use ringtap_wire::{HashKey, LinkType, pair_hash};
+use ringtap_wire::{HashKey, LinkType, TunnelPorts, pair_hash};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -130,7 +130,8 @@ fn two_queues_give_the_same_report_as_the_capture() {
     let key = HashKey::from_seed(7);
     let mut shares = [Vec::new(), Vec::new()];
     for frame in frames(&std::fs::read(&whole).unwrap()) {
-        let hash = pair_hash(&key, LinkType::ETHERNET, &frame, 0).unwrap_or(0);
+        let hash =
+            pair_hash(&key, &TunnelPorts::default(), LinkType::ETHERNET, &frame, 0).unwrap_or(0);
         shares[(hash >> 31) as usize].push(frame);
     }
     assert!(shares.iter().all(|share| share.len() > 1_000));

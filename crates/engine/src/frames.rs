@@ -205,7 +205,9 @@ impl Frames {
             self.payloads.may_read(record, data, at, sequence)
         };
         // Of other frames the headers are parsed again, if data follow or a connection begins.
-        let other = || record.flags.contains(Flags::DATA) || record.tcp_flags & SYN != 0;
+        let other = || {
+            record.flags.0 & (Flags::DATA.0 | Flags::FRAGMENT.0) != 0 || record.tcp_flags & SYN != 0
+        };
         if self.decoder.plain_data().map_or_else(other, look) {
             self.extract(frame, record, at, attachments);
         }
@@ -220,14 +222,20 @@ impl Frames {
         at: usize,
         attachments: &mut Attachments,
     ) {
-        let Some(payload) = self.decoder.payload(frame.link, frame.data, record) else { return };
-        let ringtap_wire::Payload { bytes, sequence } = payload;
-        let payload = Payload { record, bytes, sequence };
         let mut any = false;
-        self.payloads.read(&payload, &mut |kind, value| {
+        let mut found = |kind, value: &[u8]| {
             any |= kind == Kind::Protocol;
             attachments.push(at, kind as u8, value)
-        });
+        };
+        // Of a sample the other fragments are missing.
+        let part = self.decoder.part(frame.link, frame.data, record).filter(|_| self.sample == 1);
+        if let Some(part) = part {
+            self.payloads.read_part(record, &part, &mut found);
+        } else {
+            let payload = self.decoder.payload(frame.link, frame.data, record);
+            let Some(ringtap_wire::Payload { bytes, sequence }) = payload else { return };
+            self.payloads.read(&Payload { record, bytes, sequence }, &mut found);
+        }
         let is_measured = any && self.decoder.segment(record).is_some();
         if let Some(began_ns) = self.payloads.began_ns().filter(|_| is_measured) {
             // Without room, the message seems to begin in this packet.

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use ringtap_io::live::{Counters, Drain, Lost, MergedReceiver};
 use ringtap_stage::{Burst, Fed, Feed, Mark};
-use ringtap_wire::{Decoder, Flags, HashKey, PacketRecord, Paths, pair_hash};
+use ringtap_wire::{Decoder, Flags, HashKey, PacketRecord, Paths, TunnelPorts, pair_hash};
 
 use crate::frames::{Frame, Frames, Slots};
 use crate::interfaces::{BurstCounts, InterfaceCounts};
@@ -61,6 +61,7 @@ pub(crate) struct LiveFeed<'a> {
     frames: Frames,
     turns: [(Table, Turns); 2],
     key: HashKey,
+    ports: TunnelPorts,
     /// Sixteenths of the address pairs that are shed; `None`: shedding is off.
     shed: Option<u32>,
     clock: LiveClock,
@@ -141,6 +142,7 @@ impl<'a> LiveFeed<'a> {
             let interfaces: Vec<_> = receiver.interfaces().iter().map(|one| one.1).collect();
             Decoder::new(plan.hash_key(), Arc::clone(paths))
                 .with_tunnels(plan.options.tunnels)
+                .with_tunnel_ports(plan.options.tunnel_ports.clone())
                 .with_segments(plan.app.segments())
                 .with_interfaces(&interfaces)
                 .with_fragments(datagrams, regions)
@@ -154,6 +156,7 @@ impl<'a> LiveFeed<'a> {
             queue,
             watch,
             key: plan.hash_key(),
+            ports: plan.options.tunnel_ports.clone(),
             shed: plan.options.shed.then_some(0),
             clock: LiveClock::new(Arc::clone(&clock), Arc::clone(&sets), plan.app.live_tick_ns()),
             sets: Arc::clone(&sets),
@@ -175,7 +178,7 @@ impl<'a> LiveFeed<'a> {
     /// number.
     fn take(&mut self, burst: &mut Burst<PacketRecord>) -> usize {
         self.frames.select(self.watch);
-        let Self { receiver, counts, frames, clock, key, .. } = self;
+        let Self { receiver, counts, frames, clock, key, ports, .. } = self;
         let shed = self.shed.unwrap_or(0);
         let room = ((burst.capacity() - burst.len()) / 2).max(1);
         let (taken, octets_before) = (burst.len(), frames.counts.captured_octets);
@@ -192,7 +195,8 @@ impl<'a> LiveFeed<'a> {
             // Whole address pairs, so that flows are complete or missing. Uses other bits of the
             // hash than the choice of the worker.
             if shed > 0
-                && pair_hash(key, link, data, original_len).is_some_and(|hash| hash % 16 < shed)
+                && pair_hash(key, ports, link, data, original_len)
+                    .is_some_and(|hash| hash % 16 < shed)
             {
                 frames.counts.shed += 1;
                 return;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ringtap_io::bpf::Expression;
 use ringtap_ring::Kind;
 use ringtap_skeleton::Skeleton;
-use ringtap_wire::Tunnels;
+use ringtap_wire::{TunnelPorts, Tunnels};
 use serde::{Serialize, Serializer};
 
 /// Slots of a lane: 4,096 records of 64 bytes, 256 KiB, which fit a core's L2 cache.
@@ -27,6 +27,9 @@ pub struct Options {
     /// Which packets of tunnels the application receives.
     #[serde(serialize_with = "display")]
     pub tunnels: Tunnels,
+    /// The UDP ports on which tunnels are expected.
+    #[serde(skip_serializing_if = "TunnelPorts::is_default", serialize_with = "display")]
+    pub tunnel_ports: TunnelPorts,
     /// Selects the packets that are handled; `None`: all.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "expression")]
     pub filter: Option<Arc<Expression>>,
@@ -79,6 +82,7 @@ impl Default for Options {
             source: Vec::new(),
             live: false,
             tunnels: Tunnels::default(),
+            tunnel_ports: TunnelPorts::default(),
             filter: None,
             sample: 1,
             dedup_ns: None,

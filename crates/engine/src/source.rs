@@ -36,7 +36,7 @@ use ringtap_io::capture::{Chunk, Files, Place};
 use ringtap_ring::{Consumer, Kind, Producer, ring};
 use ringtap_skeleton::ShardMap;
 use ringtap_stage::Mark;
-use ringtap_wire::{HashKey, REGIONS, pair_hash};
+use ringtap_wire::{HashKey, REGIONS, TunnelPorts, pair_hash};
 
 use crate::Watch;
 use crate::timeline::{Moved, Timeline, Turns};
@@ -121,10 +121,17 @@ impl Inbox {
     }
 }
 
+/// How frames are hashed before they are decoded, as the decoder does it.
+pub(crate) struct Hashing {
+    pub(crate) key: HashKey,
+    /// The ports of tunnels.
+    pub(crate) ports: TunnelPorts,
+}
+
 struct Reader<'a> {
     files: Files,
     watch: &'a Watch,
-    key: HashKey,
+    hashing: Hashing,
     shards: ShardMap,
     ticks: Ticks,
     /// All chunks.
@@ -154,7 +161,7 @@ impl<'a> Source<'a> {
     /// Makes a source with the queues of `shards`, and their ends.
     pub(crate) fn new(
         files: Files,
-        key: HashKey,
+        hashing: Hashing,
         shards: ShardMap,
         ticks: Ticks,
         watch: &'a Watch,
@@ -173,7 +180,7 @@ impl<'a> Source<'a> {
             ahead: queues > 1 && files.position().bytes_total.is_some(),
             files,
             watch,
-            key,
+            hashing,
             shards,
             ticks,
             loads: (0..count).map(|_| Arc::new(load())).collect(),
@@ -259,7 +266,7 @@ impl Reader<'_> {
             std::mem::swap(&mut only.places, &mut load.chunk.places);
             self.ticks.mark(&only.places, &load.chunk, &mut only.marks);
         } else {
-            self.ticks.sort(load, &self.key, &self.shards);
+            self.ticks.sort(load, &self.hashing, &self.shards);
         }
         let load = &self.loads[at];
         for (outlet, list) in self.outlets.iter_mut().zip(&load.lists) {
@@ -357,7 +364,7 @@ impl Ticks {
     }
 
     /// Sorts the places of a chunk into its lists, with marks.
-    fn sort(&mut self, load: &mut SortedChunk, key: &HashKey, shards: &ShardMap) {
+    fn sort(&mut self, load: &mut SortedChunk, hashing: &Hashing, shards: &ShardMap) {
         let SortedChunk { chunk, lists } = load;
         let watch = !self.pass(chunk);
         for place in &chunk.places {
@@ -366,7 +373,8 @@ impl Ticks {
                     lists.iter_mut().for_each(|list| list.marks.push((list.places.len(), mark)));
                 }
             }
-            match pair_hash(key, place.link, chunk.data(place), place.original_len) {
+            let Hashing { key, ports } = hashing;
+            match pair_hash(key, ports, place.link, chunk.data(place), place.original_len) {
                 Some(hash) => lists[shards.queue(hash)].places.push(*place),
                 None => {
                     let mut shared = *place;

@@ -242,6 +242,9 @@ impl Anonymising {
 
     fn path(&mut self, path: &mut Path) {
         path.macs = path.macs.map(|mac| self.by.mac(mac));
+        if path.outer_macs != [[0; 6]; 2] {
+            path.outer_macs = path.outer_macs.map(|mac| self.by.mac(mac));
+        }
         if let Some(tunnel) = &mut path.tunnel {
             let version = if tunnel.ipv6 { IpVersion::V6 } else { IpVersion::V4 };
             self.bytes(version, &mut tunnel.src);

@@ -23,6 +23,7 @@ mod lines;
 mod networks;
 mod prefixes;
 mod recent;
+mod vendors;
 mod watch;
 
 use std::net::IpAddr;
@@ -36,6 +37,7 @@ pub use geo::{Geo, InvalidDatabase};
 pub use key::{InvalidKey, read_key};
 pub use lines::{InvalidList, read as read_list, wrong_network};
 pub use networks::Networks;
+pub use vendors::Vendors;
 pub use watch::{EntryKind, WatchList};
 
 use anonymiser::Anonymising;
@@ -48,6 +50,8 @@ pub struct Enrichment {
     pub networks: Option<Arc<Networks>>,
     /// Countries and autonomous systems, for the same.
     pub geo: Option<Arc<Geo>>,
+    /// The vendors of network cards, for records.
+    pub vendors: Option<Arc<Vendors>>,
     /// Replaces addresses and names, after everything else.
     pub anonymiser: Option<Arc<Anonymiser>>,
 }
@@ -60,6 +64,7 @@ impl Enrichment {
             Box::new(Stage {
                 networks: self.networks.clone(),
                 geo: self.geo.clone(),
+                vendors: self.vendors.clone(),
                 origins: has_origins.then(Recent::new),
                 anonymising: self.anonymiser.as_ref().map(Anonymising::new),
                 record: FlowRecord::new(NO_KEY),
@@ -70,14 +75,15 @@ impl Enrichment {
 
     /// Whether items stay as they are.
     pub fn is_empty(&self) -> bool {
-        let Self { networks, geo, anonymiser } = self;
-        networks.is_none() && geo.is_none() && anonymiser.is_none()
+        let Self { networks, geo, vendors, anonymiser } = self;
+        networks.is_none() && geo.is_none() && vendors.is_none() && anonymiser.is_none()
     }
 
     /// Bytes of memory of the loaded files.
     pub fn memory(&self) -> u64 {
         let networks = self.networks.as_ref().map_or(0, |own| own.memory());
-        networks + self.geo.as_ref().map_or(0, |own| own.memory())
+        let vendors = self.vendors.as_ref().map_or(0, |own| own.memory());
+        networks + vendors + self.geo.as_ref().map_or(0, |own| own.memory())
     }
 }
 
@@ -99,6 +105,7 @@ pub const STAGE_BYTES: u64 = 2 << 20;
 pub struct Stage {
     networks: Option<Arc<Networks>>,
     geo: Option<Arc<Geo>>,
+    vendors: Option<Arc<Vendors>>,
     /// `None` if none are added.
     origins: Option<Recent<Origin>>,
     anonymising: Option<Anonymising>,
@@ -111,9 +118,13 @@ impl Stage {
     /// The record as outputs get it.
     pub fn record(&mut self, record: &FlowRecord) -> &FlowRecord {
         self.record.clone_from(record);
-        if self.origins.is_some() {
+        if self.origins.is_some() || self.vendors.is_some() {
             let [source, destination] = [record.key.source(), record.key.destination()];
-            let origins = [self.origin(source), self.origin(destination)];
+            let mut origins = [self.origin(source), self.origin(destination)];
+            if let Some(vendors) = &self.vendors {
+                let both = origins.iter_mut().zip(record.path.macs);
+                both.for_each(|(origin, mac)| origin.vendor = vendors.name(mac).cloned());
+            }
             let known = origins.iter().any(|origin| *origin != Origin::default());
             self.record.origins = known.then(|| Box::new(origins));
         }

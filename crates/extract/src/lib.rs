@@ -6,6 +6,7 @@
 //!                            ├─ opening: which protocols are possible, by ports and three bytes
 //!                            ├─ positions: what was read, and bodies, are skipped
 //!                            ├─ streams: messages longer than a segment
+//!                            ├─ datagrams: fragments of IP
 //!                            └─ protocols/: one parser each
 //! ```
 //!
@@ -23,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod applications;
+mod datagrams;
 mod extractor;
 mod facts;
 #[cfg(any(test, feature = "fuzz"))]

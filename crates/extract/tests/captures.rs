@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use ringtap_extract::{Extractors, Kind, Payload, Payloads};
@@ -41,18 +42,23 @@ fn messages(path: &Path) -> (Vec<Message>, BTreeMap<String, u64>) {
             return;
         }
         for record in [Some(record), decoder.inner(&record).copied()].into_iter().flatten() {
-            let payload = decoder.payload(frame.link, frame.data, &record);
-            let Some(payload) = payload else { continue };
-            let payload =
-                Payload { record: &record, bytes: payload.bytes, sequence: payload.sequence };
-            payloads.read(&payload, &mut |kind, value| {
+            let mut found = |kind, value: &[u8]| {
                 if kind == Kind::Protocol {
                     all.push(Message { protocol: value.to_vec(), facts: Vec::new() });
                 } else if let Some(message) = all.last_mut() {
                     message.facts.push((kind, value.to_vec()));
                 }
                 true
-            });
+            };
+            if let Some(part) = decoder.part(frame.link, frame.data, &record) {
+                payloads.read_part(&record, &part, &mut found);
+                continue;
+            }
+            let payload = decoder.payload(frame.link, frame.data, &record);
+            let Some(payload) = payload else { continue };
+            let payload =
+                Payload { record: &record, bytes: payload.bytes, sequence: payload.sequence };
+            payloads.read(&payload, &mut found);
         }
     }) > 0
     {}
@@ -268,5 +274,38 @@ fn protocols_are_those_of_ndpi() {
         // Of the others, nDPI names the service or an inner protocol.
         let strict = !["tls", "quic", "dns", "http"].contains(&name);
         assert!(!strict || more == 0, "{name}: a label that nDPI does not have");
+    }
+}
+
+/// The names in questions and answers of datagrams in fragments, beside those that tshark joins.
+#[test]
+fn datagrams_in_fragments_are_read() {
+    let Some(folder) = captures() else { return };
+    for (name, least) in [
+        ("dns_fragmented.pcap", 7),
+        ("../o026-frags.pcap", 10),
+        ("../o033-ipv6-fragmented-dns.pcap", 2),
+    ] {
+        let path = folder.join(name);
+        let mut tshark = Command::new("tshark");
+        tshark.args(["-n", "-o", "ip.defragment:TRUE", "-o", "ipv6.defragment:TRUE"]);
+        tshark.args(["-Y", "dns", "-T", "fields", "-E", "occurrence=f", "-e", "dns.qry.name"]);
+        let Ok(output) = tshark.arg("-r").arg(&path).output() else {
+            println!("SKIPPED: tshark is not installed");
+            return;
+        };
+        let text = String::from_utf8(output.stdout).unwrap();
+        let mut theirs: Vec<_> =
+            text.lines().filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let (messages, _) = messages(&path);
+        let names = messages.iter().filter_map(|message| {
+            let (_, value) = message.facts.iter().find(|(kind, _)| *kind == Kind::DnsQueryName)?;
+            Some(String::from_utf8_lossy(value).into_owned())
+        });
+        let mut ours: Vec<_> = names.collect();
+        ours.sort();
+        theirs.sort();
+        assert_eq!(ours, theirs, "{name}");
+        assert!(ours.len() >= least, "{name}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// The network, country and autonomous system of an address, as far as they are known.
+/// The network, country and autonomous system of an address, and the vendor of its network card, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
     /// The name of the user's network.
@@ -13,4 +13,6 @@ pub struct Origin {
     pub as_number: Option<u32>,
     /// The name of its organisation.
     pub as_name: Option<Arc<str>>,
+    /// The vendor by the address of the link.
+    pub vendor: Option<Arc<str>>,
 }

@@ -187,6 +187,7 @@ impl FlowRecord {
             put(&tunnel.src);
             put(&tunnel.dst);
             put(&tunnel.id.to_le_bytes());
+            put(path.outer_macs.as_flattened());
         }
         out
     }
@@ -230,6 +231,7 @@ impl FlowRecord {
             id: u32::from_le_bytes(bytes.take()),
         };
         record.path.tunnel = (kind > 0).then_some(tunnel);
+        record.path.outer_macs = [bytes.take(), bytes.take()];
         Some(record)
     }
 

@@ -38,7 +38,9 @@ fn records(count: u64) -> Vec<FlowRecord> {
 }
 
 fn interfaces() -> Interfaces {
-    Interfaces::default().with(Origins { networks: true, geo: true }).with_parts(true)
+    Interfaces::default()
+        .with(Origins { networks: true, geo: true, vendors: true })
+        .with_parts(true)
 }
 
 fn expected(records: &[FlowRecord]) -> Sum {

@@ -23,6 +23,7 @@ use crate::hash::HashKey;
 use crate::ip::{Context, Data, v4, v6};
 use crate::link::{self, LinkType, Stack};
 use crate::network::Network;
+use crate::part::Part;
 use crate::path::{Path, Paths, Tunnel};
 use crate::path_cache::PathCache;
 use crate::reason::NonIp;
@@ -30,7 +31,7 @@ use crate::record::{Flags, PacketRecord};
 use crate::segment::Segment;
 use crate::span::Span;
 use crate::transport::{self, Payload};
-use crate::tunnel::{self, Inside, Tunnels, Watched};
+use crate::tunnel::{self, Inside, TunnelPorts, Tunnels, Watched};
 
 /// Default number of datagrams whose first fragments are stored; [`Decoder::with_fragments`] changes it. 2.4 MiB when
 /// all are in use.
@@ -42,11 +43,14 @@ pub struct Decoder {
     fragments: FragmentTable,
     paths: PathCache,
     tunnels: Tunnels,
+    ports: TunnelPorts,
     watched: Watched,
     /// The packet inside the last opened tunnel.
     inner: PacketRecord,
     /// Byte range of the packet of `inner` in the frame.
     inside: Range<usize>,
+    /// The scope of its datagram.
+    scope: u32,
     /// The data of the last packet, if it was plain.
     data: Data,
     /// The last TCP segment; `None` if segments are not read.
@@ -69,14 +73,17 @@ impl Decoder {
     /// 30 s of packet time ([`Decoder::with_fragments`] changes the number). New paths are added to `paths`. Tunnels
     /// are opened.
     pub fn new(key: HashKey, paths: Arc<Paths>) -> Self {
+        let ports = TunnelPorts::default();
         Self {
             key,
             fragments: FragmentTable::new(key, DATAGRAMS, !0),
             paths: PathCache::new(key, paths),
             tunnels: Tunnels::default(),
-            watched: Watched::by(Tunnels::default()),
+            watched: ports.watched(Tunnels::default()),
+            ports,
             inner: PacketRecord::EMPTY,
             inside: 0..0,
+            scope: 0,
             data: Data::default(),
             segments: None,
         }
@@ -96,7 +103,12 @@ impl Decoder {
 
     /// Returns this decoder with tunnels opened or not.
     pub fn with_tunnels(self, tunnels: Tunnels) -> Self {
-        Self { tunnels, watched: Watched::by(tunnels), ..self }
+        Self { tunnels, watched: self.ports.watched(tunnels), ..self }
+    }
+
+    /// Returns this decoder with tunnels expected on these UDP ports.
+    pub fn with_tunnel_ports(self, ports: TunnelPorts) -> Self {
+        Self { watched: ports.watched(self.tunnels), ports, ..self }
     }
 
     /// Returns this decoder for frames from these interfaces, given by the kernel's numbers; see
@@ -181,20 +193,47 @@ impl Decoder {
         if !record.flags.contains(Flags::PORTS) || record.flags.contains(Flags::BAD_HEADER) {
             return None;
         }
-        let packet = if record.flags.contains(Flags::INNER) {
-            Span::frame(frame.get(self.inside.clone())?, record.wire_len)
-        } else {
-            let frame = Span::frame(frame, record.wire_len);
-            let (Network::Ipv4(packet) | Network::Ipv6(packet)) =
-                link::strip(link, frame, &mut Stack::default()).ok()?;
-            packet
-        };
+        let packet = self.packet(link, frame, record)?;
         let behind = if record.flags.contains(Flags::IPV4) {
             v4::behind(packet, record.ip_len)?
         } else {
             v6::behind(packet)?
         };
         transport::data(record.protocol, behind.bytes)
+    }
+
+    /// The packet of a record.
+    fn packet<'a>(
+        &self,
+        link: LinkType,
+        frame: &'a [u8],
+        record: &PacketRecord,
+    ) -> Option<Span<'a>> {
+        if record.flags.contains(Flags::INNER) {
+            return Some(Span::frame(frame.get(self.inside.clone())?, record.wire_len));
+        }
+        let frame = Span::frame(frame, record.wire_len);
+        let (Network::Ipv4(packet) | Network::Ipv6(packet)) =
+            link::strip(link, frame, &mut Stack::default()).ok()?;
+        Some(packet)
+    }
+
+    /// The part of its datagram that a fragment carries, if it was captured completely. Arguments as for
+    /// [`Decoder::payload`].
+    #[inline(never)]
+    pub fn part<'a>(
+        &self,
+        link: LinkType,
+        frame: &'a [u8],
+        record: &PacketRecord,
+    ) -> Option<Part<'a>> {
+        let has = |flag| record.flags.contains(flag);
+        if !has(Flags::FRAGMENT) || has(Flags::BAD_HEADER) {
+            return None;
+        }
+        let packet = self.packet(link, frame, record)?;
+        let scope = if has(Flags::INNER) { self.scope } else { 0 };
+        if has(Flags::IPV4) { v4::part(packet, scope) } else { v6::part(packet, scope) }
     }
 
     /// Decodes one frame. All 64 bytes of `out` are written.
@@ -271,7 +310,7 @@ impl Decoder {
         let mut carried = Carried::NOTHING;
         let decoded = self.network(network, base, 0, out, &mut carried);
         if self.tunnels != Tunnels::Outer
-            && let Some(inside) = tunnel::open(out, &carried)
+            && let Some(inside) = tunnel::open(out, &carried, &self.ports)
         {
             let within = self.open(self.paths.by_port(stack.path()), inside, base, out);
             let start = within.as_ptr() as usize - bytes.as_ptr() as usize;
@@ -340,6 +379,9 @@ impl Decoder {
             };
             if path.tunnel.is_none() {
                 path.tunnel = Some(tunnel);
+                if inside.macs != [0; 12] {
+                    (path.outer_macs, path.macs) = (path.macs, link::from_to(inside.macs));
+                }
                 base.path = self.paths.of(&path);
             }
             // Fragments in different tunnels never match, even with equal headers.
@@ -348,10 +390,11 @@ impl Decoder {
             let (Network::Ipv4(packet) | Network::Ipv6(packet)) = inside.network;
             within = packet.bytes;
             self.network(inside.network, base, scope, &mut around, &mut carried);
-            let Some(next) = tunnel::open(&around, &carried) else { break };
+            let Some(next) = tunnel::open(&around, &carried, &self.ports) else { break };
             inside = next;
         }
         self.inner = around;
+        self.scope = scope;
         within
     }
 

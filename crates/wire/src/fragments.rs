@@ -24,16 +24,19 @@ pub const BYTES_PER_DATAGRAM: u64 = (size_of::<Entry>() + size_of::<Link>()) as 
 const _: () = assert!(size_of::<Entry>() == 72);
 
 /// Identifies the datagram of a fragment.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DatagramKey {
-    pub(crate) src: [u8; 16],
-    pub(crate) dst: [u8; 16],
-    pub(crate) identification: u32,
-    /// IPv4: the protocol. IPv6: [`DatagramKey::IPV6`], because the next-header values of its fragments may differ (RFC
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DatagramKey {
+    /// Source address, as in the record.
+    pub src: [u8; 16],
+    /// Destination address.
+    pub dst: [u8; 16],
+    /// The identification in the header.
+    pub identification: u32,
+    /// IPv4: the protocol. IPv6: 256, because the next-header values of its fragments may differ (RFC
     /// 8200, section 4.5).
-    pub(crate) protocol: u16,
+    pub protocol: u16,
     /// The tunnel of the fragments; 0 for none.
-    pub(crate) scope: u32,
+    pub scope: u32,
 }
 
 impl DatagramKey {

@@ -9,7 +9,9 @@
 
 use std::sync::Arc;
 
-use crate::{Decoded, Decoder, Flags, HashKey, LinkType, PacketRecord, Path, Paths, Tunnels};
+use crate::{
+    Decoded, Decoder, Flags, HashKey, LinkType, PacketRecord, Path, Paths, TunnelPorts, Tunnels,
+};
 
 /// Decodes `bytes` as frames. Panics if a record violates an invariant.
 pub fn fuzz(bytes: &[u8]) {
@@ -23,6 +25,7 @@ pub fn fuzz(bytes: &[u8]) {
     let mut measuring = decoder().with_segments(true);
     let (mut decoder, mut twin, mut closed) =
         (decoder(), decoder(), decoder().with_tunnels(Tunnels::Outer));
+    let ports = TunnelPorts::default();
     let mut ts_ns = 0;
     while let Some((&[step, len, lack], tail)) = rest.split_first_chunk::<3>() {
         let (frame, tail) = tail.split_at(usize::from(len).min(tail.len()));
@@ -47,11 +50,20 @@ pub fn fuzz(bytes: &[u8]) {
             assert_eq!((tunnel.src, tunnel.dst), (out.src, out.dst));
             assert_eq!(Path { tunnel: None, ..within }, path);
         }
-        if let Some(hash) = crate::pair_hash(&key, link, frame, original_len) {
+        if let Some(hash) = crate::pair_hash(&key, &ports, link, frame, original_len) {
             assert!(hash == out.pair_hash && !out.flags.contains(Flags::TUNNEL), "{out:?}");
         }
         crate::selection_hash(link, frame, original_len);
         crate::content_hash(&HashKey::from_seed(1), link, frame, original_len);
+
+        for record in [Some(out), inner].into_iter().flatten() {
+            if let Some(part) = decoder.part(link, frame, &record) {
+                assert!(record.flags.contains(Flags::FRAGMENT));
+                assert_eq!(record.flags.contains(Flags::LATER_FRAGMENT), part.offset > 0);
+                assert_eq!((part.datagram.src, part.datagram.dst), (record.src, record.dst));
+                let _ = crate::joined(&record, part.protocol, part.bytes);
+            }
+        }
 
         // All fields of the record must be overwritten.
         let mut dirty = PacketRecord { src_port: 1, tcp_flags: 0xff, path: 7, ..out };
@@ -153,8 +165,8 @@ mod tests {
 
         #[test]
         fn tunnels_with_a_few_changed_bytes_keep_them_too(
-            first in 0u8..6,
-            second in 0u8..6,
+            first in 0u8..12,
+            second in 0u8..12,
             changes in prop::collection::vec((0usize..200, any::<u8>()), 0..4),
             cut in prop_oneof![3 => Just(255usize), 1 => 0usize..200],
         ) {
@@ -194,6 +206,12 @@ mod tests {
             ),
             3 => udp(4789, &[8, 0, 0, 0, 0, 0, 1, 0], &frame),
             4 => udp(6081, &[1, 0, 0x65, 0x58, 0, 0, 1, 0, 0, 0, 0, 0], &frame),
+            5 => udp(4790, &[0x0c, 0, 0, 1, 0, 0, 1, 0], packet),
+            6 => udp(1701, &[0, 2, 0, 1, 0, 2, 0, 0x21], packet),
+            7 => udp(5247, &[0, 0x10, 2, 0, 0, 0, 0, 0], &frame),
+            8 => udp(6080, &[0, 4, 0, 0], packet),
+            9 => around(115, &[&[0, 0, 0, 1][..], &frame].concat()),
+            10 => around(97, &[&[0x30, 0][..], &frame].concat()),
             _ => {
                 let len = packet.len() as u8;
                 udp(2152, &[0x30, 255, 0, len, 0, 0, 0, 1], packet)

@@ -18,6 +18,7 @@ mod hash;
 mod ip;
 mod link;
 mod network;
+mod part;
 mod path;
 mod path_cache;
 mod peek;
@@ -30,11 +31,12 @@ mod transport;
 mod tunnel;
 
 pub use decoder::{Decoded, Decoder};
-pub use fragments::BYTES_PER_DATAGRAM;
+pub use fragments::{BYTES_PER_DATAGRAM, DatagramKey};
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz;
 pub use hash::{HashKey, REGIONS};
 pub use link::LinkType;
+pub use part::{Part, joined};
 pub use path::{Path, Paths, Tunnel, TunnelKind};
 pub use peek::pair_hash;
 pub use reason::{Layer, NonIp};
@@ -42,4 +44,4 @@ pub use record::{Flags, PacketRecord};
 pub use segment::Segment;
 pub use selection::{content_hash, selection_hash};
 pub use transport::Payload;
-pub use tunnel::Tunnels;
+pub use tunnel::{InvalidTunnelPorts, PortKind, TunnelPorts, Tunnels};

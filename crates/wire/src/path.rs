@@ -19,8 +19,10 @@ use std::sync::{Mutex, OnceLock};
 /// Path of a packet. Missing parts are zero or `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
-    /// Ethernet source and destination; zeros if the link has none.
+    /// Ethernet source and destination, of the frame in the tunnel if that is one; zeros if the link has none.
     pub macs: [[u8; 6]; 2],
+    /// Ethernet source and destination of the frame around the tunnel, if `macs` are of the frame in it; otherwise zeros.
+    pub outer_macs: [[u8; 6]; 2],
     /// Number of VLAN tags.
     pub vlan_tags: u8,
     /// Identifiers of the outermost and of the next VLAN tag, 0 to 4095.
@@ -44,8 +46,8 @@ pub struct Tunnel {
     pub src: [u8; 16],
     /// Outer destination address, laid out as `src`.
     pub dst: [u8; 16],
-    /// GRE key, VXLAN or Geneve network identifier, GTP tunnel endpoint identifier, ERSPAN session; 0 if the kind has
-    /// none.
+    /// GRE key, VXLAN or Geneve network identifier, GTP tunnel endpoint identifier, ERSPAN session, L2TP session (of version
+    /// 2 behind the tunnel in 16 bits), LISP instance; 0 if the kind has none.
     pub id: u32,
 }
 
@@ -68,11 +70,29 @@ pub enum TunnelKind {
     GtpU,
     /// RFC 4380.
     Teredo,
+    /// VXLAN with a protocol field (draft-ietf-nvo3-vxlan-gpe).
+    VxlanGpe,
+    /// GRE over UDP (RFC 8086).
+    GreUdp,
+    /// MPLS over UDP (RFC 7510).
+    MplsUdp,
+    /// L2TP over UDP (RFC 2661, RFC 3931).
+    L2tp,
+    /// L2TP over IP (RFC 3931).
+    L2tpIp,
+    /// RFC 3378.
+    EtherIp,
+    /// Generic UDP encapsulation (draft-ietf-intarea-gue).
+    Gue,
+    /// LISP data (RFC 9300).
+    Lisp,
+    /// CAPWAP data (RFC 5415).
+    Capwap,
 }
 
 impl TunnelKind {
     /// All kinds, in order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 17] = [
         Self::Gre,
         Self::Erspan,
         Self::IpIp,
@@ -81,6 +101,15 @@ impl TunnelKind {
         Self::Geneve,
         Self::GtpU,
         Self::Teredo,
+        Self::VxlanGpe,
+        Self::GreUdp,
+        Self::MplsUdp,
+        Self::L2tp,
+        Self::L2tpIp,
+        Self::EtherIp,
+        Self::Gue,
+        Self::Lisp,
+        Self::Capwap,
     ];
 
     /// The name in records.
@@ -94,6 +123,37 @@ impl TunnelKind {
             Self::Geneve => "geneve",
             Self::GtpU => "gtp-u",
             Self::Teredo => "teredo",
+            Self::VxlanGpe => "vxlan-gpe",
+            Self::GreUdp => "gre-udp",
+            Self::MplsUdp => "mpls-udp",
+            Self::L2tp => "l2tp",
+            Self::L2tpIp => "l2tp-ip",
+            Self::EtherIp => "etherip",
+            Self::Gue => "gue",
+            Self::Lisp => "lisp",
+            Self::Capwap => "capwap",
+        }
+    }
+
+    /// The IP protocol of the outer header.
+    pub const fn protocol(self) -> u8 {
+        match self {
+            Self::IpIp => 4,
+            Self::SixInFour => 41,
+            Self::Gre | Self::Erspan => 47,
+            Self::EtherIp => 97,
+            Self::L2tpIp => 115,
+            Self::Vxlan
+            | Self::Geneve
+            | Self::GtpU
+            | Self::Teredo
+            | Self::VxlanGpe
+            | Self::GreUdp
+            | Self::MplsUdp
+            | Self::L2tp
+            | Self::Gue
+            | Self::Lisp
+            | Self::Capwap => 17,
         }
     }
 }
@@ -103,6 +163,7 @@ const CHUNK: usize = 256;
 /// The unknown path.
 static UNKNOWN: Path = Path {
     macs: [[0; 6]; 2],
+    outer_macs: [[0; 6]; 2],
     vlan_tags: 0,
     vlans: [0; 2],
     mpls_label: None,

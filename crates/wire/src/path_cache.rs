@@ -145,6 +145,7 @@ impl PathCache {
         // Paths from files have no interface, so their hashes do not change.
         let ingress = u64::from(path.ingress).rotate_right(16);
         let link = self.key.words(macs, rest ^ tags ^ label ^ ingress);
+        // Outer addresses follow from the tunnel, except for a few.
         path.tunnel.as_ref().map_or(link, |tunnel| self.tunnel(tunnel, link))
     }
 

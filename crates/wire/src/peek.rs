@@ -1,7 +1,7 @@
 //! Determines a frame's queue from a few of its bytes, before it is decoded.
 //!
 //! ```text
-//! link ─▶ IP addresses ─▶ Some(pair hash)     protocols 4, 41, 47 and tunnel ports:    None
+//! link ─▶ IP addresses ─▶ Some(pair hash)     protocols and ports of tunnels:       None
 //!   └───▶ not IP       ─▶ Some(0)             malformed or extended headers:           None
 //! ```
 //!
@@ -13,47 +13,37 @@ use crate::ip::v4::widen;
 use crate::link::{self, LinkType, Stack};
 use crate::network::Network;
 use crate::span::Span;
-use crate::transport::{ICMP, ICMPV6, TCP, UDP};
-use crate::tunnel::{GENEVE_PORT, GTP_PORT, TEREDO_PORT, VXLAN_PORT, VXLAN_PORT_OLD};
-
-const TUNNEL_PORTS: [u16; 5] = [VXLAN_PORT, VXLAN_PORT_OLD, GENEVE_PORT, GTP_PORT, TEREDO_PORT];
-/// One bit for each of them, by their lower six bits: one test excludes nearly all other ports.
-const TUNNEL_BITS: u64 = {
-    let mut bits = 0;
-    let mut at = 0;
-    while at < TUNNEL_PORTS.len() {
-        bits |= 1 << (TUNNEL_PORTS[at] & 63);
-        at += 1;
-    }
-    bits
-};
-/// IP protocols of tunnels: IPv4, IPv6, GRE.
-const TUNNELS: [u8; 3] = [4, 41, 47];
+use crate::transport::{ICMP, ICMPV6, PLAIN_LEN, TCP, UDP};
+use crate::tunnel::{self, TunnelPorts, has_ipv6};
 
 /// The pair hash of a frame's record, if it is certain without decoding the frame: `None` for tunnels and for malformed
-/// or extended headers, 0 for frames without IP. `original_len` as for [`Decoder::decode`](crate::Decoder::decode).
+/// or extended headers, 0 for frames without IP. `original_len` as for [`Decoder::decode`](crate::Decoder::decode), `ports`
+/// as for the decoder.
 #[inline(always)]
-pub fn pair_hash(key: &HashKey, link: LinkType, frame: &[u8], original_len: u32) -> Option<u32> {
+pub fn pair_hash(
+    key: &HashKey,
+    ports: &TunnelPorts,
+    link: LinkType,
+    frame: &[u8],
+    original_len: u32,
+) -> Option<u32> {
     if link == LinkType::ETHERNET
-        && let Some(hash) = plain(key, frame).or_else(|| plain6(key, frame))
+        && let Some(hash) = plain(key, ports, frame).or_else(|| plain6(key, ports, frame))
     {
         return Some(hash);
     }
-    look(key, link, frame, original_len)
+    look(key, ports, link, frame, original_len)
 }
 
 /// The common case, without a branch between TCP and UDP, because they alternate at random: untagged Ethernet, IPv4
-/// without options, and not a tunnel's port. A fragment may be read as having ports; this does not change the result.
+/// without options, and not a tunnel. A fragment may be read as having ports; this does not change the result.
 #[inline(always)]
-fn plain(key: &HashKey, frame: &[u8]) -> Option<u32> {
-    let h = frame.first_chunk::<38>()?;
+fn plain(key: &HashKey, ports: &TunnelPorts, frame: &[u8]) -> Option<u32> {
+    let (h, rest) = frame.split_first_chunk::<34>()?;
+    let t = rest.first_chunk::<PLAIN_LEN>()?;
     let type_and_version = u32::from_le_bytes([h[12], h[13], h[14], h[15]]) & 0x00ff_ffff;
     let total_len = u16::from_be_bytes([h[16], h[17]]);
-    let (protocol, src, dst) = (h[23], h[35], h[37]);
-    let tunnel = (TUNNEL_BITS >> (src & 63) | TUNNEL_BITS >> (dst & 63)) & 1;
-    let certain = (type_and_version == 0x0045_0008)
-        & (total_len >= 20)
-        & ((protocol == TCP) | ((protocol == UDP) & (tunnel == 0)));
+    let certain = (type_and_version == 0x0045_0008) & (total_len >= 20) & is_plain(h[23], t, ports);
     if !certain {
         return None;
     }
@@ -64,14 +54,11 @@ fn plain(key: &HashKey, frame: &[u8]) -> Option<u32> {
 
 /// The common case of IPv6, like [`plain`].
 #[inline(always)]
-fn plain6(key: &HashKey, frame: &[u8]) -> Option<u32> {
-    let h = frame.first_chunk::<58>()?;
+fn plain6(key: &HashKey, ports: &TunnelPorts, frame: &[u8]) -> Option<u32> {
+    let (h, rest) = frame.split_first_chunk::<54>()?;
+    let t = rest.first_chunk::<PLAIN_LEN>()?;
     let version = h[14] >> 4;
-    let (protocol, src, dst) = (h[20], h[55], h[57]);
-    let tunnel = (TUNNEL_BITS >> (src & 63) | TUNNEL_BITS >> (dst & 63)) & 1;
-    let certain = ([h[12], h[13]] == [0x86, 0xdd])
-        & (version == 6)
-        & ((protocol == TCP) | ((protocol == UDP) & (tunnel == 0)));
+    let certain = ([h[12], h[13]] == [0x86, 0xdd]) & (version == 6) & is_plain(h[20], t, ports);
     if !certain {
         return None;
     }
@@ -81,18 +68,32 @@ fn plain6(key: &HashKey, frame: &[u8]) -> Option<u32> {
     Some(key.pair(&src, &dst))
 }
 
+/// TCP, or UDP that is certainly not a tunnel's; `t` is the start of its header.
+#[inline(always)]
+fn is_plain(protocol: u8, t: &[u8; PLAIN_LEN], ports: &TunnelPorts) -> bool {
+    let of = [[t[0], t[1]], [t[2], t[3]]].map(u16::from_be_bytes);
+    let known = (protocol == TCP) | (protocol == UDP);
+    known & !ports.filter().suspects(protocol, of, t)
+}
+
 /// Handles every case.
 #[inline(never)]
-fn look(key: &HashKey, link: LinkType, frame: &[u8], original_len: u32) -> Option<u32> {
+fn look(
+    key: &HashKey,
+    ports: &TunnelPorts,
+    link: LinkType,
+    frame: &[u8],
+    original_len: u32,
+) -> Option<u32> {
     let frame = Span::frame(frame, original_len);
     match link::strip(link, frame, &mut Stack::default()) {
-        Ok(Network::Ipv4(packet)) => v4(key, packet.bytes),
-        Ok(Network::Ipv6(packet)) => v6(key, packet.bytes),
+        Ok(Network::Ipv4(packet)) => v4(key, ports, packet.bytes),
+        Ok(Network::Ipv6(packet)) => v6(key, ports, packet.bytes),
         Err(_) => Some(0),
     }
 }
 
-fn v4(key: &HashKey, packet: &[u8]) -> Option<u32> {
+fn v4(key: &HashKey, ports: &TunnelPorts, packet: &[u8]) -> Option<u32> {
     let h = packet.first_chunk::<20>()?;
     let header_len = u16::from(h[0] & 0x0f) * 4;
     let total_len = u16::from_be_bytes([h[2], h[3]]);
@@ -104,7 +105,7 @@ fn v4(key: &HashKey, packet: &[u8]) -> Option<u32> {
         return None;
     }
     let later = u16::from_be_bytes([h[6], h[7]]) & 0x1fff != 0;
-    if !later && may_be_tunnel(h[9], packet, usize::from(header_len)) {
+    if !later && may_be_tunnel(ports, h[9], packet, usize::from(header_len)) {
         return None;
     }
     let src = widen([h[12], h[13], h[14], h[15]]);
@@ -112,11 +113,11 @@ fn v4(key: &HashKey, packet: &[u8]) -> Option<u32> {
     Some(key.pair(&src, &dst))
 }
 
-fn v6(key: &HashKey, packet: &[u8]) -> Option<u32> {
+fn v6(key: &HashKey, ports: &TunnelPorts, packet: &[u8]) -> Option<u32> {
     let h = packet.first_chunk::<40>()?;
     // Other headers behind it are rare, and may contain a tunnel.
     let plain = matches!(h[6], TCP | UDP | ICMPV6);
-    if h[0] >> 4 != 6 || !plain || may_be_tunnel(h[6], packet, 40) {
+    if h[0] >> 4 != 6 || !plain || may_be_tunnel(ports, h[6], packet, 40) {
         return None;
     }
     let (mut src, mut dst) = ([0; 16], [0; 16]);
@@ -126,16 +127,16 @@ fn v6(key: &HashKey, packet: &[u8]) -> Option<u32> {
 }
 
 /// Returns true if a packet of this protocol, whose header starts at `at`, may carry another packet.
-fn may_be_tunnel(protocol: u8, packet: &[u8], at: usize) -> bool {
+fn may_be_tunnel(ports: &TunnelPorts, protocol: u8, packet: &[u8], at: usize) -> bool {
     match protocol {
         TCP | ICMP => false,
-        UDP => match packet.get(at..at + 4) {
-            Some(&[s0, s1, d0, d1]) => {
-                let (src, dst) = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
-                TUNNEL_PORTS.contains(&src) || TUNNEL_PORTS.contains(&dst)
-            }
-            _ => true,
-        },
-        other => TUNNELS.contains(&other),
+        UDP => {
+            let header = packet.get(at..).unwrap_or_default();
+            let Some(&[s0, s1, d0, d1]) = header.first_chunk() else { return true };
+            let known = [[s0, s1], [d0, d1]].map(u16::from_be_bytes);
+            known.into_iter().any(|port| ports.has(port))
+                || header.first_chunk().is_some_and(has_ipv6)
+        }
+        other => tunnel::is_protocol(other),
     }
 }

@@ -21,6 +21,8 @@ pub enum NonIp {
     RawIpx,
     /// Another protocol, by its PPP number (LCP is 0xc021).
     Ppp(u16),
+    /// Another protocol or a later part of a packet, by its ARCnet type.
+    Arcnet(u8),
     /// Another protocol, by the address family in a BSD loopback header (low 16 bits).
     Family(u16),
     /// A Netlink message in a Linux cooked capture.
@@ -52,6 +54,12 @@ pub enum Layer {
     Link,
     /// A VLAN tag.
     Vlan,
+    /// Another tag of a switch or bridge.
+    Tag,
+    /// A network service header.
+    Nsh,
+    /// A MACsec tag.
+    Macsec,
     /// IEEE 802.2 LLC or SNAP.
     Llc,
     /// An MPLS label.
@@ -79,6 +87,7 @@ impl fmt::Display for NonIp {
             Self::Snap => f.write_str("snap"),
             Self::RawIpx => f.write_str("ipx"),
             Self::Ppp(number) => write!(f, "ppp {number:#06x}"),
+            Self::Arcnet(kind) => write!(f, "arcnet type {kind:#04x}"),
             Self::Family(number) => write!(f, "address family {number}"),
             Self::Netlink => f.write_str("netlink"),
             Self::Mpls => f.write_str("mpls payload"),
@@ -99,6 +108,9 @@ impl fmt::Display for Layer {
         f.write_str(match self {
             Self::Link => "link header",
             Self::Vlan => "vlan tag",
+            Self::Tag => "switch tag",
+            Self::Nsh => "nsh header",
+            Self::Macsec => "macsec tag",
             Self::Llc => "llc header",
             Self::Mpls => "mpls label",
             Self::Ppp => "ppp header",
@@ -127,6 +139,8 @@ fn ether_type_name(number: u16) -> Option<&'static str> {
         0x88cc => "lldp",
         0x88e5 => "macsec",
         0x88f7 => "ptp",
+        0x88fb => "prp supervision",
+        0x894f => "nsh",
         0x9000 => "loopback test",
         _ => return None,
     })

@@ -30,6 +30,9 @@ pub struct Settings {
     pub vlan_in_key: bool,
     /// Which packets of tunnels make flows.
     pub tunnels: String,
+    /// The further UDP ports of tunnels.
+    #[serde(default)]
+    pub tunnel_ports: String,
     /// One in this number of packets was handled.
     pub sample: u32,
     /// The time within which a packet seen again was left out, nanoseconds.
@@ -63,6 +66,7 @@ impl Settings {
             uniflow: app.metering.uniflow,
             vlan_in_key: app.metering.vlan_in_key,
             tunnels: run.tunnels.name().to_owned(),
+            tunnel_ports: run.tunnel_ports.to_string(),
             sample: run.sample,
             dedup_ns: run.dedup_ns,
             filter: run.filter.as_ref().map(|filter| filter.text().to_owned()),
@@ -92,6 +96,9 @@ impl Settings {
         }
         (app.metering.uniflow, app.metering.vlan_in_key) = (self.uniflow, self.vlan_in_key);
         run.tunnels = self.tunnels.parse().ok()?;
+        if !self.tunnel_ports.is_empty() {
+            run.tunnel_ports = self.tunnel_ports.parse().ok()?;
+        }
         (run.sample, run.dedup_ns) = (self.sample, self.dedup_ns);
         Some(())
     }

@@ -15,7 +15,7 @@ use ringtap_wire::{Decoder, PacketRecord, Paths};
 
 use crate::frames::{Frame, Frames, Slots};
 use crate::packet_source::{ClockChanges, Closed, FeedCounts, PacketSource};
-use crate::source::{Asked, Inbox, List, SHARED, Sign, SortedChunk, Source, Ticks};
+use crate::source::{Asked, Hashing, Inbox, List, SHARED, Sign, SortedChunk, Source, Ticks};
 use crate::timeline::Timeline;
 use crate::{AppOptions, Plan, Watch};
 
@@ -49,11 +49,13 @@ impl<'a> PacketFeed<'a> {
         let shards = plan.shards();
         let app = &plan.app;
         let ticks = Ticks::new(app.tick_ns(), app.begins_with_mark(), plan.options.dedup_ns);
-        let (source, inboxes) = Source::new(files, plan.hash_key(), shards.clone(), ticks, watch);
+        let hashing = Hashing { key: plan.hash_key(), ports: plan.options.tunnel_ports.clone() };
+        let (source, inboxes) = Source::new(files, hashing, shards.clone(), ticks, watch);
         let decoder = |queue| {
             let (datagrams, regions) = plan.fragments(queue);
             Decoder::new(plan.hash_key(), Arc::clone(paths))
                 .with_tunnels(plan.options.tunnels)
+                .with_tunnel_ports(plan.options.tunnel_ports.clone())
                 .with_segments(plan.app.segments())
                 .with_fragments(datagrams, regions)
         };

@@ -96,11 +96,11 @@ own_fields! { |v, d|
     OuterDestinationV4 DESTINATION[0].id, 4 => first_four(&outer(v).dst);
     OuterSourceV6 SOURCE[1].id, 16 => outer(v).src;
     OuterDestinationV6 DESTINATION[1].id, 16 => outer(v).dst;
-    OuterProtocol 4, 1 => [fields::outer_protocol(outer(v).kind)];
+    OuterProtocol 4, 1 => [outer(v).kind.protocol()];
     /// layer2SegmentId.
     Segment 351, 8 => segment(&outer(v)).to_be_bytes();
-    GreKey 296, 4 => id_of(v, TunnelKind::Gre);
-    GtpTeid 507, 4 => id_of(v, TunnelKind::GtpU);
+    GreKey 296, 4 => id_of(v, &[TunnelKind::Gre, TunnelKind::GreUdp]);
+    GtpTeid 507, 4 => id_of(v, &[TunnelKind::GtpU]);
     /// ingressInterface of this direction; INPUT_SNMP of NetFlow v9.
     Ingress ingressInterface::FIELD.elements[0].id, 4 => fields::ingress(v.record, d).to_be_bytes();
     ApplicationName 96, LABEL_MAX => *application(v.record);
@@ -134,19 +134,20 @@ fn outer(v: &View<'_>) -> Tunnel {
     v.path.tunnel.unwrap_or(none)
 }
 
-/// layer2SegmentId (element 351): the type of overlay in the first octet (1 is VXLAN; Geneve has no number), the
+/// layer2SegmentId (element 351): the type of overlay in the first octet (1 is VXLAN; Geneve and
+/// VXLAN-GPE have no number), the
 /// network identifier in the last three.
 fn segment(tunnel: &Tunnel) -> u64 {
     match tunnel.kind {
         TunnelKind::Vxlan => 1 << 56 | u64::from(tunnel.id),
-        TunnelKind::Geneve => u64::from(tunnel.id),
+        TunnelKind::Geneve | TunnelKind::VxlanGpe => u64::from(tunnel.id),
         _ => 0,
     }
 }
 
-/// The identifier of a tunnel if it is of this kind; otherwise 0.
-fn id_of(v: &View<'_>, kind: TunnelKind) -> [u8; 4] {
+/// The identifier of a tunnel if it is of one of these kinds; otherwise 0.
+fn id_of(v: &View<'_>, kinds: &[TunnelKind]) -> [u8; 4] {
     let tunnel = outer(v);
-    let id = if tunnel.kind == kind { tunnel.id } else { 0 };
+    let id = if kinds.contains(&tunnel.kind) { tunnel.id } else { 0 };
     id.to_be_bytes()
 }

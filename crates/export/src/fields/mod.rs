@@ -55,7 +55,7 @@ use table::{Numbered, Numbers};
 pub(crate) use table::{Row, Visit};
 use value::Reads as _;
 pub(crate) use value::Value::{self, *};
-pub(crate) use view::{View, ingress, is_icmp, milliseconds, outer_protocol};
+pub(crate) use view::{View, ingress, is_icmp, milliseconds};
 
 fields! { |v, d|
     /// earliest packet, ms since 1970, rounded down
@@ -102,9 +102,9 @@ fields! { |v, d|
     2 reverseIpClassOfService [reverse] Sent U8 = v.record.tos[d];
     /// events in order: the letters below
     2 history [] History Text = Letters(v.record.history);
-    /// Ethernet address of the initiator, in the first packet
+    /// Ethernet address of the initiator, in the first packet; of the frame in the tunnel if that is one
     4 sourceMacAddress [56: 6] Ethernet Text = Mac(&v.path.macs[0]);
-    /// Ethernet address of the other end, in the first packet
+    /// Ethernet address of the other end, as well
     4 destinationMacAddress [80: 6] Ethernet Text = Mac(&v.path.macs[1]);
     /// outermost VLAN tag
     1 vlanId [58: 2] Tagged U16 = v.path.vlans[0];
@@ -112,14 +112,18 @@ fields! { |v, d|
     4 dot1qCustomerVlanId [245: 2] TaggedTwice U16 = v.path.vlans[1];
     /// top MPLS label, 0 to 1,048,575
     4 mplsTopLabel [] Labelled U32 = v.path.mpls_label;
-    /// `gre`, `erspan`, `ipip`, `6in4`, `vxlan`, `geneve`, `gtp-u`, `teredo`: the outermost opened tunnel
+    /// `gre`, `erspan`, `ipip`, `6in4`, `vxlan`, `geneve`, `gtp-u`, `teredo`, `vxlan-gpe`, `gre-udp`, `mpls-udp`, `l2tp`, `l2tp-ip`, `etherip`, `gue`, `lisp`, `capwap`: the outermost opened tunnel
     4 tunnelType [] Tunnelled Text = Word(v.path.tunnel.as_ref()?.kind.name());
     /// its outer address on the side of the initiator
     4 tunnelSourceIPAddress ["tunnelSourceIPv4Address" "tunnelSourceIPv6Address"] Tunnelled Text = v.outer(|outer| &outer.src);
     /// its outer address on the other side
     4 tunnelDestinationIPAddress ["tunnelDestinationIPv4Address" "tunnelDestinationIPv6Address"] Tunnelled Text = v.outer(|outer| &outer.dst);
-    /// GRE key, VXLAN or Geneve network, GTP endpoint, ERSPAN session
+    /// GRE key, VXLAN or Geneve network, GTP endpoint, ERSPAN or L2TP session, LISP instance
     4 tunnelId [] TunnelId U32 = v.path.tunnel.map(|outer| outer.id).filter(|&id| id > 0);
+    /// outer Ethernet address on the side of the initiator, if `sourceMacAddress` is of the frame in the tunnel
+    9 tunnelSourceMacAddress [] TunnelEthernet Text = Mac(&v.path.outer_macs[0]);
+    /// outer Ethernet address on the other side
+    9 tunnelDestinationMacAddress [] TunnelEthernet Text = Mac(&v.path.outer_macs[1]);
     /// the kernel's number of the interface that received the first packet
     6 ingressInterface [10] Interfaces U32 = Some(v.path.ingress).filter(|&index| index > 0);
 
@@ -224,6 +228,10 @@ fields! { |v, d|
     5 sourceAsName [] Geo Text = v.origin(0)?.as_name.as_deref().map(|name| Name(name.as_bytes()));
     /// name of the autonomous system of the other end
     5 destinationAsName [] Geo Text = v.origin(1)?.as_name.as_deref().map(|name| Name(name.as_bytes()));
+    /// vendor of the network card with `sourceMacAddress`
+    9 sourceVendor [] Vendors Text = v.origin(0)?.vendor.as_deref().map(|name| Name(name.as_bytes()));
+    /// vendor of the network card with `destinationMacAddress`
+    9 destinationVendor [] Vendors Text = v.origin(1)?.vendor.as_deref().map(|name| Name(name.as_bytes()));
 
     /// below 2⁵¹; equal for the parts of a flow, and in every run
     7 flowId [148: 8] Parts U64 = v.record.part.map(|_| flow_id(v.record));

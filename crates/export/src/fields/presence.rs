@@ -49,6 +49,7 @@ presences! { |v, d|
     Labelled "labelled" = true;
     Tunnelled "tunnelled" = true;
     TunnelId "tunnelled, and not 0" = true;
+    TunnelEthernet "tunnelled, with Ethernet inside and outside" = v.path.outer_macs != [[0; 6]; 2];
     Interfaces "runs over interfaces" = true;
     Extract "with `--extract`" = true;
     Tls "TLS, DTLS, QUIC" = true;
@@ -68,6 +69,7 @@ presences! { |v, d|
     Parts "with `--cut`" = v.record.part.is_some();
     Networks "with `--networks`" = true;
     Geo "with `--geo`" = true;
+    Vendors "with `--oui`" = true;
 }
 
 /// The origins that a run adds to its records.
@@ -77,6 +79,8 @@ pub struct Origins {
     pub networks: bool,
     /// Countries and autonomous systems.
     pub geo: bool,
+    /// Vendors of network cards.
+    pub vendors: bool,
 }
 
 /// The columns that not all runs have.
@@ -102,6 +106,7 @@ impl Columns {
             Presence::Derived => !self.stored,
             Presence::Networks => self.origins.networks,
             Presence::Geo => self.origins.geo,
+            Presence::Vendors => self.origins.vendors,
             _ => true,
         }
     }

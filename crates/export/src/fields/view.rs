@@ -1,8 +1,6 @@
 //! A flow record as the values of fields read it.
 
-use ringtap_flow::{
-    Facts, FlowRecord, Initiator, IpVersion, Kind, Origin, Path, Tunnel, TunnelKind,
-};
+use ringtap_flow::{Facts, FlowRecord, Initiator, IpVersion, Kind, Origin, Path, Tunnel};
 
 use super::value::Value;
 use crate::formats::protocol::{ICMP, ICMPV6};
@@ -26,6 +24,7 @@ impl<'a> View<'a> {
         let path = if record.initiator == Initiator::SynAck {
             let mut path = record.path;
             path.macs.swap(0, 1);
+            path.outer_macs.swap(0, 1);
             if let Some(tunnel) = &mut path.tunnel {
                 std::mem::swap(&mut tunnel.src, &mut tunnel.dst);
             }
@@ -80,16 +79,6 @@ impl<'a> View<'a> {
 
 pub(crate) const fn milliseconds(ns: u64) -> u64 {
     ns / 1_000_000
-}
-
-/// The protocol of a tunnel's outer header.
-pub(crate) const fn outer_protocol(kind: TunnelKind) -> u8 {
-    match kind {
-        TunnelKind::IpIp => 4,
-        TunnelKind::SixInFour => 41,
-        TunnelKind::Gre | TunnelKind::Erspan => 47,
-        TunnelKind::Vxlan | TunnelKind::Geneve | TunnelKind::GtpU | TunnelKind::Teredo => 17,
-    }
 }
 
 /// Returns true if the record has an ICMP type and code of its IP version.

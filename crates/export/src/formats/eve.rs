@@ -11,7 +11,7 @@
 
 use ringtap_flow::{EndReason, FlowRecord, History};
 
-use crate::fields::{self, Row, Value, View, outer_protocol};
+use crate::fields::{self, Row, Value, View};
 use crate::formats::date::push_iso;
 use crate::formats::ids::flow_id;
 use crate::formats::lines::{push_hex, push_number};
@@ -140,7 +140,7 @@ fn link(line: &mut Vec<u8>, v: &View<'_>) {
         field(line, b",\"tunnel\":{\"src_ip\":", fields::tunnelSourceIPAddress::of(v));
         field(line, b",\"dest_ip\":", fields::tunnelDestinationIPAddress::of(v));
         line.extend_from_slice(b",\"proto\":\"");
-        push_protocol(line, outer_protocol(tunnel.kind));
+        push_protocol(line, tunnel.kind.protocol());
         line.extend_from_slice(b"\",\"depth\":1}");
     }
 }

@@ -17,7 +17,9 @@ use crate::formats::{Format, Interface, Interfaces};
 /// A run in which records have all columns.
 fn interfaces() -> Interfaces {
     let interface = Interface { index: 1, name: "eth0".to_owned() };
-    Interfaces::new(&[interface]).with(Origins { networks: true, geo: true }).with_parts(true)
+    Interfaces::new(&[interface])
+        .with(Origins { networks: true, geo: true, vendors: true })
+        .with_parts(true)
 }
 
 fn sum(record: &FlowRecord) -> RowSum {
@@ -43,10 +45,12 @@ prop_compose! {
         country in prop::option::of("[A-Z]{2}"),
         as_number: Option<u32>,
         as_name in prop::option::of(any::<String>()),
+        vendor in prop::option::of(any::<String>()),
     ) -> Origin {
         let country = country.and_then(|code| code.into_bytes().try_into().ok());
-        let [network, as_name] = [network, as_name].map(|name| name.map(Arc::from));
-        Origin { network, country, as_number, as_name }
+        let [network, as_name, vendor] =
+            [network, as_name, vendor].map(|name| name.map(Arc::from));
+        Origin { network, country, as_number, as_name, vendor }
     }
 }
 

@@ -24,8 +24,7 @@ fn records() -> Vec<FlowRecord> {
 
     let (plain, tunnel) = (answered().path, tunnelled().path.tunnel.unwrap());
     let mut ways = vec![Way::default(), Way { vlan_tags: 0, vlans: [0; 2], ..plain }, plain];
-    use TunnelKind::*;
-    for kind in [Gre, Erspan, IpIp, SixInFour, Vxlan, Geneve, GtpU, Teredo] {
+    for kind in TunnelKind::ALL {
         for ipv6 in [false, true] {
             let mut tunnel = ringtap_flow::Tunnel { kind, ipv6, ..tunnel };
             if ipv6 {

@@ -80,8 +80,8 @@ pub(crate) fn tunnelled() -> FlowRecord {
 
 /// Any path of a packet.
 fn any_path() -> impl Strategy<Value = Path> {
-    use TunnelKind::*;
-    let kinds = [Gre, Erspan, IpIp, SixInFour, Vxlan, Geneve, GtpU, Teredo];
+    use TunnelKind::{Geneve, Vxlan, VxlanGpe};
+    let kinds = TunnelKind::ALL;
     let tunnel =
         (0..kinds.len(), any::<bool>(), any::<[u8; 16]>(), any::<[u8; 16]>(), any::<u32>());
     let tunnel = tunnel.prop_map(move |(kind, ipv6, mut src, mut dst, id)| {
@@ -89,7 +89,7 @@ fn any_path() -> impl Strategy<Value = Path> {
             src[4..].fill(0);
             dst[4..].fill(0);
         }
-        let id = if matches!(kinds[kind], Vxlan | Geneve) { id >> 8 } else { id };
+        let id = if matches!(kinds[kind], Vxlan | Geneve | VxlanGpe) { id >> 8 } else { id };
         Tunnel { kind: kinds[kind], ipv6, src, dst, id }
     });
     let label = prop_oneof![Just(None), (0u32..1 << 20).prop_map(Some)];

@@ -162,10 +162,13 @@ fn as_ipfix(record: &FlowRecord, ingress: bool) -> Decoded {
             Erspan => (47, 0, 0, 0),
             IpIp => (4, 0, 0, 0),
             SixInFour => (41, 0, 0, 0),
+            EtherIp => (97, 0, 0, 0),
+            L2tpIp => (115, 0, 0, 0),
             Vxlan => (17, 1 << 56 | u64::from(tunnel.id), 0, 0),
-            Geneve => (17, u64::from(tunnel.id), 0, 0),
+            Geneve | VxlanGpe => (17, u64::from(tunnel.id), 0, 0),
+            GreUdp => (17, 0, tunnel.id, 0),
             GtpU => (17, 0, 0, tunnel.id),
-            Teredo => (17, 0, 0, 0),
+            Teredo | MplsUdp | L2tp | Gue | Lisp | Capwap => (17, 0, 0, 0),
         };
         put("ProtocolIdentifier", vec![protocol]);
         put("Layer2segmentId", segment.to_be_bytes().into());

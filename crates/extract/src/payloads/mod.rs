@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ringtap_wire::{Flags, PacketRecord};
+use ringtap_wire::{Flags, PacketRecord, Part, joined};
 
+use crate::datagrams::{Datagrams, Start};
 use crate::opening::LOOKED_AT;
 use crate::positions::{Place, Positions};
 use crate::protocols::{HTTP, OPENINGS, PORTS, States, http};
@@ -65,6 +66,7 @@ pub struct Payloads {
     set: Extractors,
     /// The openings of `set` over UDP and TCP.
     openings: [u32; 2],
+    datagrams: Datagrams,
     streams: Streams,
     positions: Positions,
     states: States,
@@ -82,7 +84,8 @@ impl Payloads {
         Self {
             set,
             openings: [OPENINGS[0].openings(set.0), OPENINGS[1].openings(set.0)],
-            streams: Streams::new(memory / 8 * 3),
+            datagrams: Datagrams::new(memory / 16),
+            streams: Streams::new(memory / 16 * 5),
             positions: Positions::new(memory / 8),
             states: States::new(memory / 2),
             began_ns: None,
@@ -218,6 +221,42 @@ impl Payloads {
             }
             sequence = sequence.wrapping_add(bytes.len() as u32);
             rest = behind;
+        }
+    }
+
+    /// Reads the payload of a datagram in fragments, when its last one arrives; arguments as for [`Payloads::read`].
+    pub fn read_part(
+        &mut self,
+        record: &PacketRecord,
+        part: &Part<'_>,
+        found: &mut impl FnMut(Kind, &[u8]) -> bool,
+    ) {
+        self.began_ns = None;
+        let first = (part.offset == 0).then(|| self.start(record, part));
+        let ended = ended(&mut self.unread);
+        let Some((protocol, bytes)) = self.datagrams.add(part, record.ts_ns, first, ended) else {
+            return;
+        };
+        if let Some((record, payload)) = joined(record, protocol, &bytes) {
+            let ringtap_wire::Payload { bytes, sequence } = payload;
+            self.read(&Payload { record: &record, bytes, sequence }, found);
+        }
+    }
+
+    /// What the first part of a datagram says of it.
+    fn start(&self, record: &PacketRecord, part: &Part<'_>) -> Start {
+        if !matches!(part.protocol, TCP | UDP) {
+            return Start::Ignored;
+        }
+        // A part without the first bytes of the data says nothing.
+        let Some((record, payload)) = joined(record, part.protocol, part.bytes) else {
+            return Start::Held(None);
+        };
+        let protocols = self.look(&record, payload.bytes).protocols;
+        match (protocols, part.protocol) {
+            (0, UDP) if payload.bytes.len() >= LOOKED_AT => Start::Ignored,
+            (0, _) => Start::Held(None),
+            _ => Start::Held(Some(protocols.trailing_zeros() as usize)),
         }
     }
 
@@ -416,6 +455,7 @@ impl Payloads {
     /// Begins the next turn of all tables: what was not used for a whole turn ends. The caller calls it at places of the
     /// stream that depend on the packets alone, at least [`LIFETIME_NS`](crate::LIFETIME_NS) of packet time apart.
     pub fn turn(&mut self) {
+        self.datagrams.turn(ended(&mut self.unread));
         self.streams.turn(ended(&mut self.unread));
         self.positions.turn(ended(&mut self.unread));
         self.states.turn();
@@ -424,13 +464,17 @@ impl Payloads {
     /// Bytes that incomplete messages and the like take now, of those given to [`Payloads::new`].
     #[cfg(test)]
     pub(crate) fn memory(&self) -> usize {
-        self.streams.memory() + self.positions.memory() + self.states.memory()
+        self.datagrams.memory()
+            + self.streams.memory()
+            + self.positions.memory()
+            + self.states.memory()
     }
 
     /// The counters so far; at the end, `end` is true, and incomplete messages are counted.
     pub fn counts(&mut self, end: bool) -> &Counts {
         let unread = &mut self.unread;
         if end {
+            self.datagrams.finish(ended(unread));
             self.streams.end(|protocol| unread[protocol][Unread::Incomplete as usize] += 1);
         }
         self.states.dropped(end, &mut |protocol, why, number| {

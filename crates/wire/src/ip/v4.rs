@@ -12,6 +12,7 @@ use super::fragment::{self, Fragment};
 use super::{Context, Data, length};
 use crate::carried::Carried;
 use crate::fragments::DatagramKey;
+use crate::part::Part;
 use crate::record::{Flags, PacketRecord};
 use crate::span::Span;
 use crate::transport::{self, PLAIN_LEN, Plain, TCP, UDP};
@@ -60,7 +61,8 @@ pub(crate) fn decode_plain(
     };
     context.read_segment(rest.bytes, total_len - HEADER_LEN, out);
     let data = Data { at: HEADER_LEN + u32::from(header_len), end: total_len };
-    (!context.watched.suspects(out)).then_some(data)
+    let ports = [out.src_port, out.dst_port];
+    (!context.watched.suspects(protocol, ports, t)).then_some(data)
 }
 
 /// Decodes any packet declared as IPv4.
@@ -146,6 +148,27 @@ pub(super) fn total_len(packet: &Span<'_>) -> Option<u32> {
 /// The bytes behind the header of a packet of `ip_len` bytes.
 pub(crate) fn behind(packet: Span<'_>, ip_len: u32) -> Option<Span<'_>> {
     packet.limit(ip_len).skip(header_len(*packet.bytes.first()?) as usize)
+}
+
+/// The part of a datagram in a fragment, if it was captured completely.
+pub(crate) fn part(packet: Span<'_>, scope: u32) -> Option<Part<'_>> {
+    let h = packet.bytes.first_chunk::<20>()?;
+    let total_len = total_len(&packet)?;
+    let payload = packet.limit(total_len).skip(header_len(h[0]) as usize)?;
+    if packet.bytes.len() < total_len as usize {
+        return None;
+    }
+    let place = u16::from_be_bytes([h[6], h[7]]);
+    let datagram = DatagramKey {
+        src: widen([h[12], h[13], h[14], h[15]]),
+        dst: widen([h[16], h[17], h[18], h[19]]),
+        identification: u32::from(u16::from_be_bytes([h[4], h[5]])),
+        protocol: h[9].into(),
+        scope,
+    };
+    let offset = u32::from(place & 0x1fff) * 8;
+    let more = place & 0x2000 != 0;
+    Some(Part { datagram, protocol: h[9], offset, more, bytes: payload.bytes })
 }
 
 /// The address in the first four bytes, then zeros (written as one wide word instead of single bytes).

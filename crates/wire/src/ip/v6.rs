@@ -16,6 +16,7 @@ use super::fragment::{self, Fragment};
 use super::{Context, Data, length};
 use crate::carried::Carried;
 use crate::fragments::DatagramKey;
+use crate::part::Part;
 use crate::reason::{Layer, NonIp};
 use crate::record::{Flags, PacketRecord};
 use crate::span::Span;
@@ -72,7 +73,8 @@ pub(crate) fn decode_plain(
     };
     context.read_segment(rest.bytes, payload_len, out);
     let data = Data { at: HEADER_LEN + u32::from(header_len), end: HEADER_LEN + payload_len };
-    (!context.watched.suspects(out)).then_some(data)
+    let ports = [out.src_port, out.dst_port];
+    (!context.watched.suspects(protocol, ports, t)).then_some(data)
 }
 
 /// Decodes any packet declared as IPv6.
@@ -212,6 +214,36 @@ pub(crate) fn behind(packet: Span<'_>) -> Option<Span<'_>> {
         payload = payload.skip(len)?;
     }
     Some(payload)
+}
+
+/// The part of a datagram in a fragment, if it was captured completely.
+pub(crate) fn part(packet: Span<'_>, scope: u32) -> Option<Part<'_>> {
+    let (h, rest) = packet.take::<40>()?;
+    let len = payload_len(h, rest);
+    if rest.bytes.len() < len as usize {
+        return None;
+    }
+    let (mut next, mut payload) = (h[6], rest.limit(len));
+    for _ in 0..EXTENSIONS_MAX {
+        if next == FRAGMENT {
+            let (&[protocol, _, p0, p1, i0, i1, i2, i3], behind) = payload.take::<8>()?;
+            let place = u32::from(u16::from_be_bytes([p0, p1]));
+            let (src, dst) = addresses(h);
+            let datagram = DatagramKey {
+                src,
+                dst,
+                identification: u32::from_be_bytes([i0, i1, i2, i3]),
+                protocol: DatagramKey::IPV6,
+                scope,
+            };
+            let (offset, more) = (place & !7, place & 1 != 0);
+            return Some(Part { datagram, protocol, offset, more, bytes: behind.bytes });
+        }
+        let len = extension_len(next, payload.bytes)?;
+        next = payload.bytes[0];
+        payload = payload.skip(len)?;
+    }
+    None
 }
 
 /// The length in a jumbogram's hop-by-hop option (RFC 2675), above 65,535.

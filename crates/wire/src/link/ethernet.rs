@@ -8,11 +8,12 @@
 //!  VLAN   (8100, 88a8, 9100, 9200)   PCP·DEI·VID | type | …           802.1Q, 802.1ad, QinQ
 //!  MPLS   (8847, 8848)               label entries                    RFC 3032
 //!  PPPoE  (8864)                     session data                     RFC 2516
-//!  bridge (6558), PBB (88e7)         a whole frame                    802.1ah
-//!  CMD    (8909)                     6 bytes | type | …               Cisco metadata
+//!  NSH    (894f)                     nsh                              RFC 8300
+//!  MACsec (88e5)                     macsec                           802.1AE
+//!  others                            tags
 //! ```
 
-use super::{LinkType, Next, Stack};
+use super::{LinkType, Next, Stack, macsec, nsh, tags};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
@@ -89,21 +90,9 @@ fn payload<'a>(number: u16, rest: Span<'a>, stack: &mut Stack) -> Result<Next<'a
         }
         0x8847 | 0x8848 => Ok(Next::Labels(rest)),
         0x8864 => Ok(Next::Frame(LinkType::PPP_ETHER, rest)),
-        0x6558 => {
-            stack.deeper()?;
-            frame(rest, stack)
-        }
-        0x88e7 => {
-            stack.deeper()?;
-            let (_, inner) = rest.take::<4>().ok_or(NonIp::Truncated(Layer::Vlan))?;
-            frame(inner, stack)
-        }
-        0x8909 => {
-            stack.deeper()?;
-            let (header, inner) = rest.take::<8>().ok_or(NonIp::Truncated(Layer::Vlan))?;
-            type_or_length(u16::from_be_bytes([header[6], header[7]]), inner, stack)
-        }
-        _ => Err(NonIp::EtherType(number)),
+        nsh::ETHER_TYPE => nsh::open(rest, stack),
+        macsec::ETHER_TYPE => macsec::open(rest, stack),
+        _ => tags::open(number, rest, stack).unwrap_or(Err(NonIp::EtherType(number))),
     }
 }
 

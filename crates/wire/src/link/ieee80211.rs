@@ -23,6 +23,23 @@ pub(super) fn frame<'a>(
     padded: bool,
     stack: &mut Stack,
 ) -> Result<Next<'a>, NonIp> {
+    let &control = frame.bytes.first_chunk::<2>().ok_or(TRUNCATED)?;
+    controlled(control, frame, padded, stack)
+}
+
+/// Parses a whole frame whose control bytes are swapped, as some controllers send them.
+pub(super) fn swapped<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, NonIp> {
+    let &[bits, kind] = frame.bytes.first_chunk::<2>().ok_or(TRUNCATED)?;
+    controlled([kind, bits], frame, false, stack)
+}
+
+/// Parses a whole frame with these control bytes.
+fn controlled<'a>(
+    [kind, bits]: [u8; 2],
+    frame: Span<'a>,
+    padded: bool,
+    stack: &mut Stack,
+) -> Result<Next<'a>, NonIp> {
     const DATA: u8 = 2;
     const MANAGEMENT: u8 = 0;
     const QOS: u8 = 8;
@@ -32,7 +49,6 @@ pub(super) fn frame<'a>(
     const ORDER: u8 = 0x80;
     const AGGREGATE: u8 = 0x80;
 
-    let &[kind, bits] = frame.bytes.first_chunk::<2>().ok_or(TRUNCATED)?;
     if kind & 3 != 0 {
         return Err(NonIp::Malformed(Layer::Ieee80211));
     }

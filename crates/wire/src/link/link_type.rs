@@ -77,9 +77,21 @@ impl LinkType {
     pub const IPOIB: Self = Self(242);
     /// Darwin's packet tap header before a frame of another link type.
     pub const PKTAP: Self = Self(258);
+    /// ARCnet on BSD systems.
+    pub const ARCNET_BSD: Self = Self(7);
+    /// ARCnet on Linux.
+    pub const ARCNET_LINUX: Self = Self(129);
+    /// Juniper's header before Ethernet.
+    pub const JUNIPER_ETHER: Self = Self(178);
+    /// Juniper's header before PPP.
+    pub const JUNIPER_PPP: Self = Self(179);
+    /// Juniper's header before Frame Relay.
+    pub const JUNIPER_FRELAY: Self = Self(180);
+    /// Juniper's header before Cisco HDLC.
+    pub const JUNIPER_CHDLC: Self = Self(181);
 
     /// All supported link types.
-    pub const SUPPORTED: [Self; 36] = [
+    pub const SUPPORTED: [Self; 42] = [
         Self::NULL,
         Self::ETHERNET,
         Self::PPP,
@@ -116,5 +128,11 @@ impl LinkType {
         Self::NETANALYZER_TRANSPARENT,
         Self::IPOIB,
         Self::PKTAP,
+        Self::ARCNET_BSD,
+        Self::ARCNET_LINUX,
+        Self::JUNIPER_ETHER,
+        Self::JUNIPER_PPP,
+        Self::JUNIPER_FRELAY,
+        Self::JUNIPER_CHDLC,
     ];
 }

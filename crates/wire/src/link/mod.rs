@@ -7,20 +7,25 @@
 //! `ip/` checks whether the packet is what the link layer *declares*. A parser returns what comes next, and [`follow`] calls
 //! the parser of that. [`Stack`] counts nested headers, so no loop or recursion exceeds [`Stack::DEPTH_MAX`].
 
+mod arcnet;
 mod cooked;
 mod ethernet;
 mod frame_relay;
 mod ieee80211;
+mod juniper;
 mod lan;
 mod link_type;
 mod loopback;
+mod macsec;
 mod mpls;
 mod names;
 mod next;
+mod nsh;
 mod ppp;
 mod radio;
 mod stack;
 mod system;
+mod tags;
 mod wrapped;
 
 use crate::network::Network;
@@ -29,7 +34,7 @@ use crate::span::Span;
 use next::Next;
 
 pub use link_type::LinkType;
-pub(crate) use stack::Stack;
+pub(crate) use stack::{Stack, from_to};
 
 /// Removes all link headers.
 #[inline(always)]
@@ -55,6 +60,22 @@ pub(crate) fn ether_type<'a>(
     stack: &mut Stack,
 ) -> Result<Network<'a>, NonIp> {
     follow(ethernet::ether_type(number, packet, stack)?, stack)
+}
+
+/// Parses the payload of a network service header outside the link layer, by its number.
+pub(crate) fn service<'a>(
+    number: u8,
+    packet: Span<'a>,
+    stack: &mut Stack,
+) -> Result<Network<'a>, NonIp> {
+    follow(nsh::by_number(number, packet, stack)?, stack)
+}
+
+/// Parses an IEEE 802.11 frame whose two control bytes may be swapped.
+pub(crate) fn wireless<'a>(frame: Span<'a>, stack: &mut Stack) -> Result<Network<'a>, NonIp> {
+    let next = ieee80211::frame(frame, false, stack);
+    let next = next.or_else(|reason| ieee80211::swapped(frame, stack).map_err(|_| reason));
+    follow(next?, stack)
 }
 
 /// Removes headers up to the network layer.
@@ -89,6 +110,12 @@ fn header<'a>(link: LinkType, frame: Span<'a>, stack: &mut Stack) -> Result<Next
         LinkType::IEEE802_11_RADIOTAP => radio::radiotap(frame, stack),
         LinkType::IEEE802_11_PRISM => radio::prism(frame, stack),
         LinkType::IEEE802_11_AVS => radio::avs(frame, stack),
+        LinkType::ARCNET_BSD => arcnet::bsd(frame, stack),
+        LinkType::ARCNET_LINUX => arcnet::linux(frame, stack),
+        LinkType::JUNIPER_ETHER => juniper::frame(LinkType::ETHERNET, frame),
+        LinkType::JUNIPER_PPP => juniper::frame(LinkType::PPP, frame),
+        LinkType::JUNIPER_FRELAY => juniper::frame(LinkType::FRELAY, frame),
+        LinkType::JUNIPER_CHDLC => juniper::frame(LinkType::C_HDLC, frame),
         LinkType::IEEE802_5 => lan::token_ring(frame, stack),
         LinkType::FDDI => lan::fddi(frame, stack),
         LinkType::ATM_RFC1483 => lan::atm(frame, stack),

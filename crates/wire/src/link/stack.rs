@@ -45,9 +45,9 @@ impl Stack {
 
     /// The path, as far as the link layer defines it.
     pub(crate) fn path(&self) -> Path {
-        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5] = self.macs;
         Path {
-            macs: [[s0, s1, s2, s3, s4, s5], [d0, d1, d2, d3, d4, d5]],
+            macs: from_to(self.macs),
+            outer_macs: [[0; 6]; 2],
             vlan_tags: self.vlan_tags,
             vlans: self.vlans,
             mpls_label: self.mpls_label,
@@ -67,4 +67,10 @@ impl Stack {
         self.depth += 1;
         if self.depth > Self::DEPTH_MAX { Err(NonIp::TooDeep) } else { Ok(()) }
     }
+}
+
+/// Source and destination of the addresses of a frame.
+pub(crate) fn from_to(macs: [u8; 12]) -> [[u8; 6]; 2] {
+    let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5] = macs;
+    [[s0, s1, s2, s3, s4, s5], [d0, d1, d2, d3, d4, d5]]
 }

@@ -15,7 +15,7 @@ use crate::span::Span;
 
 /// Parses the bytes behind a GRE header with or without a sequence number.
 pub(super) fn open(sequence: bool, packet: Span<'_>) -> Option<Inside<'_>> {
-    let inside = |id, network| Inside { kind: TunnelKind::Erspan, id, network };
+    let inside = |id, content| Inside::of(TunnelKind::Erspan, id, content);
     if !sequence {
         return Some(inside(0, ethernet(packet)?));
     }
@@ -28,12 +28,12 @@ pub(super) fn open(sequence: bool, packet: Span<'_>) -> Option<Inside<'_>> {
             if header[11] & 1 != 0 {
                 rest = rest.skip(8)?;
             }
-            let network = match header[10] >> 2 & 0x1f {
+            let content = match header[10] >> 2 & 0x1f {
                 0 => ethernet(rest)?,
-                2 => Network::by_version(rest).ok()??,
+                2 => Network::by_version(rest).ok()??.into(),
                 _ => return None,
             };
-            Some(inside(session, network))
+            Some(inside(session, content))
         }
         _ => None,
     }

@@ -19,5 +19,5 @@ pub(super) fn open(data: Span<'_>) -> Option<Inside<'_>> {
     let packet = rest.skip(usize::from(first & 0x3f) * 4)?;
     let id = u32::from_be_bytes([0, n0, n1, n2]);
     let network = ether_type(u16::from_be_bytes([t0, t1]), packet)?;
-    Some(Inside { kind: TunnelKind::Geneve, id, network })
+    Some(Inside::of(TunnelKind::Geneve, id, network))
 }

@@ -8,7 +8,7 @@
 //!  routing:  | family (2) | offset | length | … |  …  | 0 (2) | · | 0 |               while R is set
 //! ```
 //!
-//! `type` is an EtherType, or a number of ERSPAN, WCCP or PPP.
+//! `type` is an EtherType, or a number of ERSPAN, WCCP, PPP or of Aruba's access points, which send IEEE 802.11 frames.
 
 use super::erspan;
 use super::inside::{Inside, ether_type};
@@ -29,6 +29,9 @@ const PPP: u16 = 0x880b;
 const WCCP: u16 = 0x883e;
 const ERSPAN: u16 = 0x88be;
 const ERSPAN_3: u16 = 0x22eb;
+/// Every sixteenth number up to the last one.
+const ARUBA_FIRST: u16 = 0x8200;
+const ARUBA_LAST: u16 = 0x8370;
 
 pub(super) fn open(packet: Span<'_>) -> Option<Inside<'_>> {
     let (&[f0, f1, t0, t1], rest) = packet.take::<4>()?;
@@ -56,13 +59,16 @@ fn version_0(flags: u16, protocol: u16, mut rest: Span<'_>) -> Option<Inside<'_>
     if flags & ROUTING != 0 {
         rest = routing(rest)?;
     }
-    let network = match protocol {
+    let content = match protocol {
         ERSPAN | ERSPAN_3 => return erspan::open(sequence, rest),
-        WCCP => wccp(rest)?,
-        PPP => ppp(rest)?,
+        WCCP => wccp(rest)?.into(),
+        PPP => ppp(rest)?.into(),
+        ARUBA_FIRST..=ARUBA_LAST if protocol & 0x0f == 0 => {
+            link::wireless(rest, &mut Stack::default()).ok()?.into()
+        }
         _ => ether_type(protocol, rest)?,
     };
-    Some(Inside { kind: TunnelKind::Gre, id, network })
+    Some(Inside::of(TunnelKind::Gre, id, content))
 }
 
 /// Skips a list of source routes; the last one is empty.
@@ -92,7 +98,7 @@ fn version_1(flags: u16, rest: Span<'_>) -> Option<Inside<'_>> {
     rest = rest.skip(if flags & ACKNOWLEDGED != 0 { 8 } else { 4 })?;
     let network = ppp(rest.limit(u32::from(u16::from_be_bytes([l0, l1]))))?;
     let id = u32::from(u16::from_be_bytes([c0, c1]));
-    Some(Inside { kind: TunnelKind::Gre, id, network })
+    Some(Inside::of(TunnelKind::Gre, id, network))
 }
 
 fn ppp(rest: Span<'_>) -> Option<Network<'_>> {

@@ -42,5 +42,5 @@ pub(super) fn open(data: Span<'_>, whole: bool) -> Option<Inside<'_>> {
         }
     }
     let id = u32::from_be_bytes([e0, e1, e2, e3]);
-    Some(Inside { kind: TunnelKind::GtpU, id, network: Network::by_version(rest).ok()?? })
+    Some(Inside::of(TunnelKind::GtpU, id, Network::by_version(rest).ok()??))
 }

@@ -11,14 +11,39 @@ pub(crate) struct Inside<'a> {
     /// The tunnel's identifier, as in [`Tunnel::id`](crate::Tunnel::id).
     pub(crate) id: u32,
     pub(crate) network: Network<'a>,
+    /// Destination and source of its Ethernet header; zeros without one.
+    pub(crate) macs: [u8; 12],
+}
+
+/// What follows the headers of a tunnel.
+pub(super) struct Content<'a> {
+    network: Network<'a>,
+    macs: [u8; 12],
+}
+
+impl<'a> From<Network<'a>> for Content<'a> {
+    fn from(network: Network<'a>) -> Self {
+        Self { network, macs: [0; 12] }
+    }
+}
+
+impl<'a> Inside<'a> {
+    pub(super) fn of(kind: TunnelKind, id: u32, content: impl Into<Content<'a>>) -> Self {
+        let Content { network, macs } = content.into();
+        Self { kind, id, network, macs }
+    }
 }
 
 /// The network layer declared by an EtherType in a tunnel's header: IP, MPLS, a whole frame and others.
-pub(super) fn ether_type(number: u16, packet: Span<'_>) -> Option<Network<'_>> {
-    link::ether_type(number, packet, &mut Stack::default()).ok()
+pub(super) fn ether_type(number: u16, packet: Span<'_>) -> Option<Content<'_>> {
+    let mut stack = Stack::default();
+    let network = link::ether_type(number, packet, &mut stack).ok()?;
+    Some(Content { network, macs: stack.macs })
 }
 
 /// The network layer of a whole Ethernet frame.
-pub(super) fn ethernet(frame: Span<'_>) -> Option<Network<'_>> {
-    link::strip(link::LinkType::ETHERNET, frame, &mut Stack::default()).ok()
+pub(super) fn ethernet(frame: Span<'_>) -> Option<Content<'_>> {
+    let mut stack = Stack::default();
+    let network = link::strip(link::LinkType::ETHERNET, frame, &mut stack).ok()?;
+    Some(Content { network, macs: stack.macs })
 }

@@ -4,10 +4,10 @@
 //!  IP │ 4                          IP within IP             RFC 2003
 //!     │ 41                         IPv6 within IP           RFC 4213
 //!     │ 47   GRE                   gre, erspan
-//!     │ 17   UDP │ 4789, 8472 →    vxlan
-//!                │ 6081 →          geneve
-//!                │ 2152            gtp
-//!                │ 3544            teredo
+//!     │ 97   EtherIP               etherip
+//!     │ 115  L2TP version 3        l2tp
+//!     │ 17   UDP │ ports           vxlan, geneve, gtp, …
+//!                │ any             teredo
 //! ```
 //!
 //! UDP ports are only a hint, so all fields of the tunnel's header must be valid, and the inner header must be one: its
@@ -16,15 +16,21 @@
 //! Invariants: an opened tunnel has a complete and valid inner IP header. The caller opens nested tunnels, so nothing
 //! recurses here.
 
+mod capwap;
 mod choice;
 mod erspan;
+mod etherip;
 mod geneve;
 mod gre;
 mod gtp;
+mod gue;
 mod inside;
+mod l2tp;
+mod lisp;
+mod ports;
 mod teredo;
 mod vxlan;
-mod watched;
+mod vxlan_gpe;
 
 use crate::carried::Carried;
 use crate::ip::check;
@@ -34,9 +40,10 @@ use crate::record::PacketRecord;
 use crate::span::Span;
 use crate::transport::UDP;
 
-pub use choice::Tunnels;
+pub use choice::{PortKind, Tunnels};
 pub(crate) use inside::Inside;
-pub(crate) use watched::{GENEVE_PORT, GTP_PORT, TEREDO_PORT, VXLAN_PORT, VXLAN_PORT_OLD, Watched};
+pub use ports::{InvalidTunnelPorts, TunnelPorts};
+pub(crate) use ports::{Watched, has_ipv6};
 
 /// Most nested tunnels that are opened.
 pub(crate) const DEPTH_MAX: usize = 8;
@@ -44,26 +51,39 @@ pub(crate) const DEPTH_MAX: usize = 8;
 const IPV4: u8 = 4;
 const IPV6: u8 = 41;
 const GRE: u8 = 47;
+const ETHER_IP: u8 = 97;
+const L2TP: u8 = 115;
 const UDP_HEADER_LEN: usize = 8;
+
+/// Whether packets of this IP protocol, which is not UDP, may be tunnels.
+#[inline(always)]
+pub(crate) const fn is_protocol(protocol: u8) -> bool {
+    matches!(protocol, IPV4 | IPV6 | GRE | ETHER_IP | L2TP)
+}
 
 /// Opens the tunnel in the payload of `outer`; `None` if it is not a tunnel with an IP packet.
 #[inline(always)]
-pub(crate) fn open<'a>(outer: &PacketRecord, carried: &Carried<'a>) -> Option<Inside<'a>> {
+pub(crate) fn open<'a>(
+    outer: &PacketRecord,
+    carried: &Carried<'a>,
+    ports: &TunnelPorts,
+) -> Option<Inside<'a>> {
     match carried.protocol {
-        IPV4 | IPV6 | GRE | UDP => try_open(outer, carried),
+        protocol if protocol == UDP || is_protocol(protocol) => try_open(outer, carried, ports),
         _ => None,
     }
 }
 
 #[inline(never)]
-fn try_open<'a>(outer: &PacketRecord, carried: &Carried<'a>) -> Option<Inside<'a>> {
+fn try_open<'a>(
+    outer: &PacketRecord,
+    carried: &Carried<'a>,
+    ports: &TunnelPorts,
+) -> Option<Inside<'a>> {
     let &Carried { protocol, payload, whole } = carried;
     let inside = match protocol {
-        IPV4 => Inside { kind: TunnelKind::IpIp, id: 0, network: Network::Ipv4(payload) },
-        IPV6 => Inside { kind: TunnelKind::SixInFour, id: 0, network: Network::Ipv6(payload) },
-        GRE => gre::open(payload)?,
-        UDP => by_port(outer, payload.skip(UDP_HEADER_LEN)?, whole)?,
-        _ => return None,
+        UDP => by_port(outer, payload, whole, ports)?,
+        _ => of_protocol(protocol, payload)?,
     };
     let is_packet = match protocol {
         // A first fragment has only a part of the inner packet.
@@ -73,13 +93,57 @@ fn try_open<'a>(outer: &PacketRecord, carried: &Carried<'a>) -> Option<Inside<'a
     is_packet.then_some(inside)
 }
 
-/// The destination port is checked before the source port.
-fn by_port<'a>(outer: &PacketRecord, data: Span<'a>, whole: bool) -> Option<Inside<'a>> {
-    match (outer.src_port, outer.dst_port) {
-        (_, VXLAN_PORT | VXLAN_PORT_OLD) => vxlan::open(data),
-        (_, GENEVE_PORT) => geneve::open(data),
-        (_, GTP_PORT) | (GTP_PORT, _) => gtp::open(data, whole),
-        (_, TEREDO_PORT) | (TEREDO_PORT, _) => teredo::open(data),
+/// The tunnels that have an IP protocol.
+fn of_protocol(protocol: u8, payload: Span<'_>) -> Option<Inside<'_>> {
+    match protocol {
+        IPV4 => Some(Inside::of(TunnelKind::IpIp, 0, Network::Ipv4(payload))),
+        IPV6 => Some(Inside::of(TunnelKind::SixInFour, 0, Network::Ipv6(payload))),
+        GRE => gre::open(payload),
+        ETHER_IP => etherip::open(payload),
+        L2TP => l2tp::over_ip(payload),
         _ => None,
     }
 }
+
+/// The tunnels over UDP, by the destination port, then by the source port, then by the content.
+fn by_port<'a>(
+    outer: &PacketRecord,
+    payload: Span<'a>,
+    whole: bool,
+    ports: &TunnelPorts,
+) -> Option<Inside<'a>> {
+    let data = payload.skip(UDP_HEADER_LEN)?;
+    let open = |kind| of_kind(kind, data, whole);
+    let by_dst = || ports.kind(outer.dst_port).and_then(open);
+    let by_src = || ports.kind(outer.src_port).filter(|kind| is_either(*kind)).and_then(open);
+    let by_content = || payload.bytes.first_chunk().filter(|start| has_ipv6(start));
+    by_dst().or_else(by_src).or_else(|| by_content().and_then(|_| teredo::unannounced(data)))
+}
+
+/// Whether answers come from the port of these tunnels; the others have any source port.
+fn is_either(kind: PortKind) -> bool {
+    matches!(kind, PortKind::Capwap | PortKind::GtpU | PortKind::L2tp | PortKind::Teredo)
+}
+
+fn of_kind(kind: PortKind, data: Span<'_>, whole: bool) -> Option<Inside<'_>> {
+    match kind {
+        PortKind::Capwap => capwap::open(data),
+        PortKind::Geneve => geneve::open(data),
+        PortKind::Gre => Some(Inside { kind: TunnelKind::GreUdp, ..gre::open(data)? }),
+        PortKind::GtpU => gtp::open(data, whole),
+        PortKind::Gue => gue::open(data),
+        PortKind::L2tp => l2tp::over_udp(data),
+        PortKind::Lisp => lisp::open(data),
+        PortKind::Mpls => {
+            let network = inside::ether_type(MPLS, data)?;
+            Some(Inside::of(TunnelKind::MplsUdp, 0, network))
+        }
+        PortKind::None => None,
+        PortKind::Teredo => teredo::open(data),
+        PortKind::Vxlan => vxlan::open(data),
+        PortKind::VxlanGpe => vxlan_gpe::open(data),
+    }
+}
+
+/// The EtherType of labels.
+const MPLS: u16 = 0x8847;

@@ -8,6 +8,8 @@
 //!
 //! One address of a packet belongs to a Teredo client, in 2001::/32 (3ffe:831f::/32 in the draft). Messages between
 //! clients and servers for their discovery come from fe80::/10 instead.
+//!
+//! Servers have port 3544, clients and relays any. Between those no other bytes precede or follow the packet.
 
 use super::inside::Inside;
 use crate::network::Network;
@@ -27,9 +29,20 @@ pub(super) fn open(mut data: Span<'_>) -> Option<Inside<'_>> {
     if !(client(src) || client(dst) || link_local) {
         return None;
     }
-    Some(Inside { kind: TunnelKind::Teredo, id: 0, network: Network::Ipv6(data) })
+    Some(Inside::of(TunnelKind::Teredo, 0, Network::Ipv6(data)))
+}
+
+/// A packet between ports that are not the server's: nothing but an IPv6 packet of a client.
+pub(super) fn unannounced(data: Span<'_>) -> Option<Inside<'_>> {
+    let header = data.bytes.first_chunk::<40>()?;
+    let (src, dst) = (header[8..].first_chunk::<4>()?, header[24..].first_chunk::<4>()?);
+    (assigned(src) || assigned(dst)).then(|| Inside::of(TunnelKind::Teredo, 0, Network::Ipv6(data)))
+}
+
+fn assigned(prefix: &[u8; 4]) -> bool {
+    *prefix == [0x20, 0x01, 0, 0]
 }
 
 fn client(prefix: &[u8; 4]) -> bool {
-    matches!(prefix, [0x20, 0x01, 0, 0] | [0x3f, 0xfe, 0x83, 0x1f])
+    assigned(prefix) || *prefix == [0x3f, 0xfe, 0x83, 0x1f]
 }

@@ -19,5 +19,5 @@ pub(super) fn open(data: Span<'_>) -> Option<Inside<'_>> {
         return None;
     }
     let id = u32::from_be_bytes([0, n0, n1, n2]);
-    Some(Inside { kind: TunnelKind::Vxlan, id, network: ethernet(frame)? })
+    Some(Inside::of(TunnelKind::Vxlan, id, ethernet(frame)?))
 }

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 
 use crate::sealed;
 use ringtap_wire::{
-    Decoded, Decoder, Flags, HashKey, Layer, LinkType, NonIp, PacketRecord, pair_hash,
+    Decoded, Decoder, Flags, HashKey, Layer, LinkType, NonIp, PacketRecord, TunnelPorts, joined,
+    pair_hash,
 };
 
 const UDP: [u8; 12] = [0x12, 0x34, 0, 80, 0, 12, 0, 0, b'd', b'a', b't', b'a'];
@@ -68,6 +69,19 @@ fn nflog(family: u8, order: fn(u16) -> [u8; 2], packet: &[u8]) -> Vec<u8> {
     [&[family, 0, 0, 1][..], &nested, &prefix, &header(packet.len(), 9), packet].concat()
 }
 
+/// A network service header of this many words.
+fn nsh(next: u8, words: u8, packet: &[u8]) -> Vec<u8> {
+    let metadata = vec![0; usize::from(words) * 4 - 8];
+    let kind = if words == 6 { 1 } else { 2 };
+    [&[0x0f, 0xc0 | words, kind, next, 0, 0, 7, 255][..], &metadata, packet].concat()
+}
+
+/// Data with a MACsec tag and a check value.
+fn macsec(bits: u8, size: u8, data: &[u8]) -> Vec<u8> {
+    let channel = vec![7; if bits & 0x20 != 0 { 8 } else { 0 }];
+    [&[bits, size, 0, 0, 0, 1][..], &channel, data, &[0xaa; 16]].concat()
+}
+
 /// The same packet in every encapsulation: name, link type, frame.
 fn encapsulations() -> Vec<(&'static str, u16, Vec<u8>)> {
     let (four, six) = (ipv4(17, 0, &UDP), ipv6(17, &UDP));
@@ -124,6 +138,25 @@ fn encapsulations() -> Vec<(&'static str, u16, Vec<u8>)> {
         ("bridge", 1, ethernet(0x6558, &ethernet(0x0800, &four))),
         ("pbb", 1, ethernet(0x88e7, &[&[0, 0, 0, 5][..], &ethernet(0x0800, &four)].concat())),
         ("cmd", 1, ethernet(0x8909, &ppp(&[1, 1, 0, 1, 0, 5, 8, 0], &four))),
+        ("vn-tag", 1, ethernet(0x8926, &ppp(&[0x80, 7, 0, 9, 8, 0], &four))),
+        ("vlan in vn-tag", 1, ethernet(0x8926, &ppp(&[0, 7, 0, 9, 0x81, 0, 0, 5, 8, 0], &four))),
+        ("e-tag", 1, ethernet(0x893f, &ppp(&[0x20, 1, 0, 9, 0, 0, 8, 0], &four))),
+        ("fabricpath", 1, ethernet(0x8903, &ppp(&[0, 0x60], &ethernet(0x0800, &four)))),
+        ("hsr", 1, ethernet(0x892f, &ppp(&[0x10, 38, 0, 1, 8, 0], &four))),
+        ("prp", 1, ethernet(0x0800, &ppp(&four, &[0, 1, 0xa0, 38, 0x88, 0xfb]))),
+        ("prp snap", 1, ppp(&length(&snap(&four)), &[0, 1, 0xb0, 46, 0x88, 0xfb])),
+        ("nsh", 1, ethernet(0x894f, &nsh(1, 2, &four))),
+        ("nsh, v6", 1, ethernet(0x894f, &nsh(2, 6, &six))),
+        ("nsh, ethernet", 1, ethernet(0x894f, &nsh(3, 4, &ethernet(0x0800, &four)))),
+        ("nsh, nsh", 1, ethernet(0x894f, &nsh(4, 2, &nsh(1, 2, &four)))),
+        ("nsh, mpls", 1, ethernet(0x894f, &nsh(5, 2, &[&label(5, 1)[..], &four].concat()))),
+        ("macsec", 1, ethernet(0x88e5, &macsec(0, 34, &ppp(&[8, 0], &four)))),
+        ("macsec, channel", 1, ethernet(0x88e5, &macsec(0x20, 0, &ppp(&[0x86, 0xdd], &six)))),
+        (
+            "vlan in macsec",
+            1,
+            ethernet(0x88e5, &macsec(0x20, 38, &ppp(&[0x81, 0, 0, 5, 8, 0], &four))),
+        ),
         ("ppp", 9, ppp(&[0xff, 3, 0, 0x21], &four)),
         ("ppp, bare", 9, ppp(&[0, 0x21], &four)),
         ("ppp, compressed", 50, ppp(&[0x21], &four)),
@@ -195,6 +228,22 @@ fn encapsulations() -> Vec<(&'static str, u16, Vec<u8>)> {
         ("pflog, v6", 117, [&[100, 24][..], &[0; 98], &six].concat()),
         ("fibre channel", 122, [&[2; 16][..], &snap(&four)].concat()),
         ("pppd", 166, ppp(&[1, 3, 0, 0x21], &four)),
+        ("arcnet bsd", 7, ppp(&[1, 2, 212, 0, 0, 1], &four)),
+        ("arcnet bsd, v6", 7, ppp(&[1, 2, 196, 0, 0, 1], &six)),
+        ("arcnet bsd, exception", 7, ppp(&[1, 2, 212, 0xff, 0xff, 0xff, 212, 0, 0, 1], &four)),
+        ("arcnet bsd, old", 7, ppp(&[1, 2, 240], &four)),
+        ("arcnet linux", 129, ppp(&[1, 2, 0, 0, 212, 0, 0, 1], &four)),
+        ("arcnet linux, old", 129, ppp(&[1, 2, 0, 0, 240], &four)),
+        ("juniper ethernet", 178, ppp(b"MGC\x01", &ethernet(0x0800, &four))),
+        (
+            "juniper ethernet, extensions",
+            178,
+            ppp(b"MGC\x80\0\x06\x02\x01\0\x03\x01\x01", &ethernet(0x86dd, &six)),
+        ),
+        ("juniper ethernet, ip", 178, ppp(b"MGC\x02\x02\0\0\0", &four)),
+        ("juniper ppp", 179, ppp(b"MGC\0\xff\x03\0\x21", &four)),
+        ("juniper frame relay", 180, ppp(b"MGC\0\x18\x41\x03\xcc", &four)),
+        ("juniper hdlc", 181, ppp(b"MGC\x01\x0f\0\x08\0", &four)),
         ("ppi", 192, ppi(1, &[], &ethernet(0x0800, &four))),
         ("ppi, radio", 192, ppi(105, &[2, 0, 4, 0, 1, 2, 3, 4], &wlan([8, 1], 24, &snap(&four)))),
         ("ppi, ppi", 192, ppi(192, &[], &ppi(101, &[], &six))),
@@ -309,7 +358,7 @@ fn tshark_finds_the_same_packet() {
 fn frames_without_ip_have_a_reason() {
     let link = NonIp::Truncated(Layer::Link);
     let malformed = NonIp::Malformed(Layer::Link);
-    let cases: [(u16, Vec<u8>, NonIp, u16); 37] = [
+    let cases: [(u16, Vec<u8>, NonIp, u16); 54] = [
         (1, ethernet(0x0806, &[0; 46]), NonIp::EtherType(0x0806), 0x0806),
         (1, ethernet(0x8863, &[0; 46]), NonIp::EtherType(0x8863), 0x8863),
         (1, ethernet(3, &[0x42, 0x42, 3, 0, 0]), NonIp::Llc(0x42), 0),
@@ -347,6 +396,23 @@ fn frames_without_ip_have_a_reason() {
         (192, (0..9).fold(vec![], |inner, _| ppi(192, &[], &inner)), NonIp::TooDeep, 0),
         (239, [&[2, 0, 0, 0][..], &[8, 0, 5, 0], &[0; 4], &[3, 0, 9, 0]].concat(), malformed, 0),
         (258, vec![108, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0], malformed, 0),
+        (1, ethernet(0x8926, &[0; 5]), NonIp::Truncated(Layer::Tag), 0),
+        (1, ethernet(0x8903, &[0]), NonIp::Truncated(Layer::Tag), 0),
+        (1, ethernet(0x893f, &[0, 0, 0, 0, 0, 0, 8, 6, 0]), NonIp::EtherType(0x0806), 0x0806),
+        (1, ethernet(0x892f, &[0x89, 0x2f].repeat(200)), NonIp::TooDeep, 0),
+        (1, ethernet(0x894f, &[0, 2, 1]), NonIp::Truncated(Layer::Nsh), 0),
+        (1, ethernet(0x894f, &[0, 6, 1, 1, 0, 0, 0, 1]), NonIp::Truncated(Layer::Nsh), 0),
+        (1, ethernet(0x894f, &[0, 1, 1, 1, 0, 0, 0, 1]), NonIp::Malformed(Layer::Nsh), 0),
+        (1, ethernet(0x894f, &[0x40, 2, 1, 1, 0, 0, 0, 1]), NonIp::Malformed(Layer::Nsh), 0),
+        (1, ethernet(0x894f, &[0, 2, 1, 9, 0, 0, 0, 1]), NonIp::EtherType(0x894f), 0x894f),
+        (1, ethernet(0x894f, &[0, 2, 2, 4, 0, 0, 0, 1].repeat(40)), NonIp::TooDeep, 0),
+        (1, ethernet(0x88e5, &macsec(0x2c, 0, &[0; 60])), NonIp::EtherType(0x88e5), 0x88e5),
+        (1, ethernet(0x88e5, &macsec(0x80, 0, &[0; 60])), NonIp::Malformed(Layer::Macsec), 0),
+        (1, ethernet(0x88e5, &macsec(0, 0, &[8])), NonIp::Truncated(Layer::Macsec), 0),
+        (7, vec![1, 2, 213, 0, 0, 1], NonIp::EtherType(0x0806), 0x0806),
+        (7, vec![1, 2, 212, 2, 0, 1, 0x45], NonIp::Arcnet(212), 0),
+        (129, vec![1, 2, 0, 0, 250, 0, 0, 1], NonIp::Arcnet(250), 0),
+        (178, b"MGD\0............".to_vec(), malformed, 0),
     ];
     for (link, frame, reason, dst_port) in cases {
         let (decoded, out) = decode(LinkType(link), &frame);
@@ -465,8 +531,13 @@ fn the_payload_of_a_label_is_what_its_bytes_confirm() {
                 let (_, out) = decode(LinkType::ETHERNET, &below(&payload));
                 let len = if ether_type == 0x86dd { 52 } else { 32 };
                 assert_eq!((out.dst_port, out.ip_len), (80, len), "{first:x} {ether_type:x}");
-                let hash =
-                    pair_hash(&HashKey::from_seed(1), LinkType::ETHERNET, &below(&payload), 0);
+                let hash = pair_hash(
+                    &HashKey::from_seed(1),
+                    &TunnelPorts::default(),
+                    LinkType::ETHERNET,
+                    &below(&payload),
+                    0,
+                );
                 assert_eq!(hash, Some(out.pair_hash));
             }
         }
@@ -576,6 +647,46 @@ fn later_fragments_get_the_ports_of_the_first() {
 }
 
 #[test]
+fn fragments_are_parts_of_their_datagram() {
+    let part = |frame: &[u8], original_len: u32| {
+        let mut out = PacketRecord::EMPTY;
+        let mut decoder = Decoder::new(HashKey::from_seed(1), Default::default());
+        decoder.decode(LinkType::ETHERNET, 0, frame, original_len, &mut out);
+        decoder
+            .part(LinkType::ETHERNET, frame, &out)
+            .map(|part| (part.protocol, part.offset, part.more, part.bytes.to_vec()))
+    };
+    let padded = |packet: &[u8]| [packet, &[9; 20]].concat();
+    for (place, offset, more) in [(0x2000, 0, true), (0x2002, 16, true), (3, 24, false)] {
+        let frame = ethernet(0x0800, &padded(&ipv4(17, place, &UDP)));
+        assert_eq!(part(&frame, 0), Some((17, offset, more, UDP.to_vec())));
+        // Cut within the packet.
+        assert_eq!(part(&frame[..frame.len() - 21], 100), None);
+        let place = (offset as u16 | u16::from(more)).to_be_bytes();
+        let header = [17, 0, place[0], place[1], 0, 0, 0, 7];
+        let options = [44, 0, 1, 4, 0, 0, 0, 0];
+        let chain = [&options[..], &header, &UDP].concat();
+        let frame = ethernet(0x86dd, &padded(&ipv6(60, &chain)));
+        assert_eq!(part(&frame, 0), Some((17, offset, more, UDP.to_vec())));
+        assert_eq!(part(&frame[..frame.len() - 21], 100), None);
+    }
+    assert_eq!(part(&ethernet(0x0800, &ipv4(17, 0, &UDP)), 0), None);
+}
+
+/// A datagram that was joined has the ports and the payload of one that arrived in one packet.
+#[test]
+fn a_joined_datagram_is_like_a_whole_one() {
+    let flags = Flags::IPV4.0 | Flags::FRAGMENT.0 | Flags::LATER_FRAGMENT.0;
+    let last = PacketRecord { flags: Flags(flags | Flags::VLAN.0), ..PacketRecord::EMPTY };
+    let (record, payload) = joined(&last, 17, &UDP).unwrap();
+    assert_eq!((record.src_port, record.dst_port, payload.bytes), (0x1234, 80, &b"data"[..]));
+    let whole = Flags::IPV4.0 | Flags::VLAN.0 | Flags::PORTS.0 | Flags::DATA.0;
+    assert_eq!(record.flags.0, whole);
+    assert_eq!(joined(&last, 17, &UDP[..7]), None);
+    assert_eq!(joined(&last, 50, &UDP), None);
+}
+
+#[test]
 fn ipv6_fragments_learn_protocol_and_ports() {
     let options = [17, 0, 1, 4, 0, 0, 0, 0];
     let records = sequence(
@@ -626,7 +737,7 @@ fn peek_returns_the_pair_unless_the_packet_may_be_a_tunnel() {
     for frame in certain {
         let (_, record) = decode(LinkType::ETHERNET, &frame);
         assert_eq!(
-            pair_hash(&key, LinkType::ETHERNET, &frame, 0),
+            pair_hash(&key, &TunnelPorts::default(), LinkType::ETHERNET, &frame, 0),
             Some(record.pair_hash),
             "{frame:x?}"
         );
@@ -647,6 +758,10 @@ fn peek_returns_the_pair_unless_the_packet_may_be_a_tunnel() {
     let tunnels =
         ports.into_iter().flat_map(|port| [v4(ipv4(17, 0, &udp(port))), v6(ipv6(17, &udp(port)))]);
     for frame in uncertain.into_iter().chain(tunnels) {
-        assert_eq!(pair_hash(&key, LinkType::ETHERNET, &frame, 0), None, "{frame:x?}");
+        assert_eq!(
+            pair_hash(&key, &TunnelPorts::default(), LinkType::ETHERNET, &frame, 0),
+            None,
+            "{frame:x?}"
+        );
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "tests communicate with child processes")]
 #![allow(clippy::print_stderr, reason = "skipped tests are reported on stderr")]
 
+mod docs;
 mod frames;
 mod oracle;
 mod tunnels;

@@ -1,11 +1,14 @@
 //! Hand-made tunnels: all kinds, nested, truncated, malformed, fragmented.
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use crate::sealed;
 
 use ringtap_wire::{
-    Decoder, Flags, HashKey, LinkType, PacketRecord, Path, Paths, Tunnel, TunnelKind, Tunnels,
+    Decoder, Flags, HashKey, LinkType, PacketRecord, Path, Paths, Tunnel, TunnelKind, TunnelPorts,
+    Tunnels, pair_hash,
 };
 
 const FOUR: u16 = 0x0800;
@@ -108,6 +111,24 @@ fn cases() -> Vec<(&'static str, u8, Vec<u8>, TunnelKind, u32)> {
         gre(flags, 0x880b, &cat(&[&len, &[0, 9], rest, &ppp]))
     };
     let route = [0, 2, 0, 4, 9, 9, 9, 9, 0, 0, 0, 0];
+    let labelled = cat(&[&label, &four]);
+    let gpe = |flags: u8, next: u8, packet: &[u8]| {
+        udp([999, 4790], &cat(&[&[flags, 0, 0, next, 0, 0, 7, 0], packet]))
+    };
+    let nsh = cat(&[&[0, 2, 2, 1, 0, 0, 1, 9], &four]);
+    let ppp = |packet: &[u8]| cat(&[&[0xff, 3, 0, 0x21], packet]);
+    let l2tp =
+        |flags: u8, header: &[u8]| udp([1701, 999], &cat(&[&[flags, 2], header, &ppp(&four)]));
+    let l2tp3 = |before: &[u8], frame: &[u8]| {
+        udp([1701, 1701], &cat(&[&[0, 3, 0, 0, 0, 0, 1, 2], before, frame]))
+    };
+    let wlan = |control: [u8; 2], packet: &[u8]| {
+        let addresses = [4; 18];
+        cat(&[&control, &[0, 0], &addresses, &[0; 2], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], packet])
+    };
+    let capwap = |bits: [u8; 3], options: &[u8], frame: &[u8]| {
+        udp([5247, 999], &cat(&[&[0], &bits, &[0; 4], options, frame]))
+    };
     vec![
         ("ip in ip", 4, four.clone(), IpIp, 0),
         ("6in4", 41, six.clone(), SixInFour, 0),
@@ -191,6 +212,69 @@ fn cases() -> Vec<(&'static str, u8, Vec<u8>, TunnelKind, u32)> {
             17,
             teredo(&cat(&[&authentication, &[0, 0, 1, 2, 3, 4, 5, 6]])),
             Teredo,
+            0,
+        ),
+        ("teredo, any port", 17, udp([40_000, 50_000], &six), Teredo, 0),
+        ("gre, nsh", GRE, gre(0, 0x894f, &nsh), Gre, 0),
+        ("gre, aruba", GRE, gre(0, 0x8200, &wlan([8, 1], &four)), Gre, 0),
+        ("gre, aruba, last", GRE, gre(0, 0x8370, &wlan([8, 2], &four)), Gre, 0),
+        (
+            "gre in udp",
+            17,
+            udp([999, 4754], &gre(0x2000, FOUR, &cat(&[&[0, 0, 1, 1], &four]))),
+            GreUdp,
+            257,
+        ),
+        ("gre in udp, ethernet", 17, udp([999, 4754], &gre(0, 0x6558, &frame)), GreUdp, 0),
+        ("mpls in udp", 17, udp([999, 6635], &labelled), MplsUdp, 0),
+        ("vxlan-gpe", 17, gpe(0x0c, 3, &frame), VxlanGpe, 7),
+        ("vxlan-gpe, ip", 17, gpe(0x0c, 1, &four), VxlanGpe, 7),
+        ("vxlan-gpe, ipv6", 17, gpe(0x0c, 2, &six), VxlanGpe, 7),
+        ("vxlan-gpe, nsh", 17, gpe(0x0c, 4, &nsh), VxlanGpe, 7),
+        ("vxlan-gpe, mpls", 17, gpe(0x0c, 5, &labelled), VxlanGpe, 7),
+        ("vxlan-gpe, no protocol", 17, gpe(0x08, 0, &frame), VxlanGpe, 7),
+        ("l2tp", 17, l2tp(0, &[0, 1, 0, 2]), L2tp, 1 << 16 | 2),
+        (
+            "l2tp, length",
+            17,
+            l2tp(0x40, &cat(&[&[0, 8 + 4 + 32], &[0, 1, 0, 2]])),
+            L2tp,
+            1 << 16 | 2,
+        ),
+        (
+            "l2tp, all",
+            17,
+            l2tp(0x4b, &cat(&[&[0, 18 + 4 + 32], &[0, 1, 0, 2], &[0, 5, 0, 6], &[0, 2, 9, 9]])),
+            L2tp,
+            1 << 16 | 2,
+        ),
+        ("l2tp 3", 17, l2tp3(&[], &frame), L2tp, 258),
+        ("l2tp 3, sublayer", 17, l2tp3(&[0x40, 0, 0, 1], &frame), L2tp, 258),
+        ("l2tp 3, cookie", 17, l2tp3(&[1, 2, 3, 4, 5, 6, 7, 8, 0x40, 0, 0, 1], &frame), L2tp, 258),
+        ("l2tp 3, ppp", 17, l2tp3(&[0x40, 0, 0, 1], &ppp(&four)), L2tp, 258),
+        ("l2tp over ip", 115, cat(&[&[0, 0, 0, 9], &[0x40, 0, 0, 1], &frame]), L2tpIp, 9),
+        ("l2tp over ip, ipv6", 115, cat(&[&[0, 0, 0, 9], &ethernet(SIX, &six)]), L2tpIp, 9),
+        ("etherip", 97, cat(&[&[0x30, 0], &frame]), EtherIp, 0),
+        ("gue", 17, udp([999, 6080], &cat(&[&[0, 4, 0, 0], &four])), Gue, 0),
+        ("gue, ipv6", 17, udp([999, 6080], &cat(&[&[1, 41, 0, 0, 1, 2, 3, 4], &six])), Gue, 0),
+        ("gue, gre", 17, udp([999, 6080], &cat(&[&[0, GRE, 0, 0], &gre(0, FOUR, &four)])), Gue, 0),
+        ("gue 1", 17, udp([999, 6080], &four), Gue, 0),
+        ("gue 1, ipv6", 17, udp([999, 6080], &six), Gue, 0),
+        ("lisp", 17, udp([999, 4341], &cat(&[&[0xc0, 1, 2, 3, 0, 0, 0, 1], &four])), Lisp, 0),
+        (
+            "lisp, instance",
+            17,
+            udp([999, 4341], &cat(&[&[8, 0, 0, 0, 0, 1, 0, 1], &six])),
+            Lisp,
+            256,
+        ),
+        ("capwap", 17, capwap([0x10, 0x02, 0], &[], &frame), Capwap, 0),
+        ("capwap, 802.11", 17, capwap([0x10, 0x43, 0], &[], &wlan([8, 1], &four)), Capwap, 0),
+        (
+            "capwap, swapped",
+            17,
+            capwap([0x20, 0x43, 0x30], &[6, 1, 2, 3, 4, 5, 6, 0], &wlan([1, 8], &four)),
+            Capwap,
             0,
         ),
     ]
@@ -308,6 +392,87 @@ fn packets_without_lengths_are_opened() {
     }
 }
 
+/// tshark finds the same packet in all of them, except those that it does not decode.
+#[test]
+fn tshark_opens_the_same_tunnels() {
+    /// Tunnels that tshark does not decode, or for which it needs its preferences.
+    const UNSUPPORTED: [&str; 13] = [
+        "erspan iii, ip",
+        "vxlan-gpe, no protocol",
+        // Without the control messages that say what the session carries.
+        "l2tp 3",
+        "l2tp 3, sublayer",
+        "l2tp 3, cookie",
+        "l2tp 3, ppp",
+        "l2tp over ip",
+        "l2tp over ip, ipv6",
+        "gue",
+        "gue, ipv6",
+        "gue, gre",
+        "gue 1",
+        // It swaps the control bytes always or never.
+        "capwap, 802.11",
+    ];
+    let word = |word: u32| word.to_le_bytes();
+    let cases = cases();
+    let mut bytes = [0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 1 << 18, 1].map(word).concat();
+    for (number, (_, protocol, payload, ..)) in (0..).zip(&cases) {
+        let frame = ethernet(FOUR, &ipv4([1, 2], *protocol, payload));
+        let len = frame.len() as u32;
+        bytes.extend([number, 0, len, len].map(word).concat());
+        bytes.extend(frame);
+    }
+    let mut tshark = Command::new("tshark");
+    let options = ["-n", "-T", "fields", "-E", "occurrence=l", "-e", "udp.srcport", "-e", "ip.len"];
+    tshark.args(["-r", "-"]).args(options).args(["-e", "ipv6.plen"]);
+    tshark.args(["-d", "udp.port==8472,vxlan", "--enable-heuristic", "teredo_udp"]);
+    let pipes = tshark.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = pipes.spawn() else {
+        eprintln!("SKIPPED: tshark is not installed");
+        return;
+    };
+    child.stdin.take().unwrap().write_all(&bytes).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.lines().count(), cases.len(), "{}", String::from_utf8_lossy(&output.stderr));
+    let found = |line: &str| {
+        let columns: Vec<_> = line.split('\t').collect();
+        columns[0] == "1234" && (columns[1] == "32" || columns[2] == "12")
+    };
+    let differs: Vec<_> = (cases.iter().zip(text.lines()))
+        .filter(|((name, ..), line)| found(line) == UNSUPPORTED.contains(name))
+        .map(|((name, ..), line)| (name, line))
+        .collect();
+    assert_eq!(differs, []);
+}
+
+#[test]
+fn tunnels_are_opened_on_added_ports() {
+    let frame = ethernet(FOUR, &user4());
+    let datagram = udp([999, 9000], &cat(&[&[8, 0, 0, 0, 0, 0, 5, 0], &frame]));
+    let packet = ethernet(FOUR, &ipv4([1, 2], 17, &datagram));
+    for (list, kind) in [
+        ("9000=vxlan", Some(TunnelKind::Vxlan)),
+        ("9000=vxlan-gpe", Some(TunnelKind::VxlanGpe)),
+        ("9000=geneve", None),
+        ("9000=none,9001=vxlan", None),
+    ] {
+        let ports: TunnelPorts = list.parse().unwrap();
+        let (decoder, paths) = decoder(Tunnels::Inner);
+        let mut decoder = decoder.with_tunnel_ports(ports.clone());
+        let (_, inner) = decode(&mut decoder, &packet, packet.len());
+        let own = inner.and_then(|inner| paths.get(inner.path).tunnel);
+        assert_eq!(own.map(|tunnel| tunnel.kind), kind, "{list}");
+        let hash = pair_hash(&HashKey::from_seed(1), &ports, LinkType::ETHERNET, &packet, 0);
+        assert_eq!(hash, None, "{list}");
+    }
+    // An assigned port without its tunnel.
+    let (decoder, _) = decoder(Tunnels::Inner);
+    let mut decoder = decoder.with_tunnel_ports("4789=none".parse().unwrap());
+    let packet = ethernet(FOUR, &ipv4([1, 2], 17, &vxlan(5, &frame)));
+    assert_eq!(decode(&mut decoder, &packet, packet.len()).1, None);
+}
+
 #[test]
 fn malformed_tunnels_are_not_opened() {
     let (four, six) = (user4(), user6());
@@ -366,6 +531,38 @@ fn malformed_tunnels_are_not_opened() {
         ("teredo with ipv4", teredo(&four)),
         ("teredo without a client", teredo(&with(&with(&six, 9, 2), 25, 2))),
         ("teredo, too long", teredo(&with(&six, 5, 13))),
+        ("gre of aruba, odd", gre(&[0, 0, 0x82, 0x01], &[8; 80])),
+        ("gre of aruba, encrypted", gre(&[0, 0, 0x82, 0x00, 8, 0x41], &[0; 80])),
+        ("gre in udp of another version", (17, udp([9, 4754], &cat(&[&[0, 2, 8, 0], &four])))),
+        ("etherip of another version", (97, cat(&[&[0x40, 0], &frame]))),
+        ("l2tp, control", (17, udp([1701, 1701], &cat(&[&[0xc8, 2, 0, 44, 0, 1, 0, 2], &four])))),
+        (
+            "l2tp, a length too short",
+            (17, udp([1701, 1701], &cat(&[&[0x40, 2, 0, 3, 0, 1, 0, 2, 0, 0x21], &four]))),
+        ),
+        ("l2tp 3, session 0", (115, cat(&[&[0; 4], &frame]))),
+        (
+            "l2tp 3 with a wrong checksum",
+            (115, cat(&[&[1; 4], &ethernet(FOUR, &cat(&[&four[..10], &[0, 0], &four[12..]]))])),
+        ),
+        ("gue, control", (17, udp([9, 6080], &cat(&[&[0x20, 4, 0, 0], &four])))),
+        ("gue with udp", (17, udp([9, 6080], &cat(&[&[0, 17, 0, 0], &four])))),
+        ("gue of another variant", (17, udp([9, 6080], &cat(&[&[0x80, 4, 0, 0], &four])))),
+        ("lisp with ethernet", (17, udp([9, 4341], &cat(&[&[0; 8], &frame])))),
+        ("vxlan-gpe, control", (17, udp([9, 4790], &cat(&[&[0x0d, 0, 0, 1, 0, 0, 1, 0], &four])))),
+        (
+            "vxlan-gpe, unknown protocol",
+            (17, udp([9, 4790], &cat(&[&[0x0c, 0, 0, 9, 0, 0, 1, 0], &four]))),
+        ),
+        ("capwap, dtls", (17, udp([5247, 9], &cat(&[&[1, 0x10, 2, 0, 0, 0, 0, 0], &frame])))),
+        (
+            "capwap, fragment",
+            (17, udp([5247, 9], &cat(&[&[0, 0x10, 2, 0x80, 0, 0, 0, 0], &frame]))),
+        ),
+        ("capwap, no header", (17, udp([5247, 9], &cat(&[&[0, 0, 2, 0, 0, 0, 0, 0], &frame])))),
+        ("mpls in udp without ip", (17, udp([9, 6635], &[0, 5, 1, 64, 0x50, 0, 0, 0, 0, 0]))),
+        ("teredo's shape without a client", (17, udp([1, 2], &with(&with(&six, 9, 2), 25, 2)))),
+        ("teredo's shape, longer", (17, udp([1, 2], &cat(&[&six, &[0; 8]])))),
         (
             "udp without a port of a tunnel",
             (17, udp([1, 2], &cat(&[&[8, 0, 0, 0, 0, 0, 1, 0], &frame]))),

@@ -112,10 +112,7 @@ prop_compose! {
         vlan_tags in 0_u8..4,
         vlans in prop::array::uniform2(0_u16..4096),
         mpls_label in prop::option::of(0_u32..1 << 20),
-        kind in prop::option::of(prop::sample::select(vec![
-            TunnelKind::Gre, TunnelKind::Erspan, TunnelKind::IpIp, TunnelKind::SixInFour,
-            TunnelKind::Vxlan, TunnelKind::Geneve, TunnelKind::GtpU, TunnelKind::Teredo,
-        ])),
+        kind in prop::option::of(prop::sample::select(&TunnelKind::ALL[..])),
         ipv6: bool,
         ends: [[u8; 16]; 2],
         id: u32,

@@ -11,7 +11,7 @@
 //! | `ftp` | greeting `220` with FTP, `331` with password; to port 21 `USER`, `AUTH` | RFC 959, section 5.4 |
 //! | `pop3`, `imap` | greeting `+OK` with text; `* OK` or `* PREAUTH` | RFC 1939, section 4; RFC 9051, section 7.1 |
 //! | `bittorrent` | handshake; DHT, UDP tracker and local discovery messages | BEP 3, 5, 14, 15, 42 |
-//! | `stun` | magic cookie, message length | RFC 8489, section 5 |
+//! | `stun` | magic cookie, message length; without the cookie also the attributes | RFC 8489, section 5; RFC 3489, section 11 |
 //! | `rdp` | X.224 connection request and confirm with cookie or negotiation | MS-RDPBCGR, section 2.2.1 |
 //! | `wireguard` | message type and length | WireGuard protocol, section 5.4 |
 //! | `openvpn` | control packets of a hard reset with the length of one of its forms | OpenVPN's protocol documentation |
@@ -60,10 +60,11 @@ const OVER_TCP: [(&[u8], Recognise); 9] = [
     (b"openvpn", openvpn_over_tcp),
 ];
 
-const OVER_UDP: [(&[u8], Recognise); 6] = [
+const OVER_UDP: [(&[u8], Recognise); 7] = [
     (b"sip", sip),
     (b"bittorrent", dht),
     (b"stun", stun),
+    (b"stun", old_stun),
     (b"wireguard", wireguard),
     (b"openvpn", openvpn_over_udp),
     (b"snmp", snmp),
@@ -93,7 +94,7 @@ impl Extractor for Labels {
             ..Opening::ANY
         },
     ];
-    // SIP; BitTorrent, and its trackers; STUN; WireGuard; OpenVPN; SNMP.
+    // SIP; BitTorrent, and its trackers; STUN, with its cookie and without; WireGuard; OpenVPN; SNMP.
     const UDP: &'static [Opening] = &[
         Opening {
             first: Bytes::of(b"SIABCOREPNUM"),
@@ -112,6 +113,7 @@ impl Extractor for Labels {
             from: None,
         },
         STUN,
+        Opening { first: Bytes::of(&[0, 1]), third: Bytes::of(&[0]), ..Opening::ANY },
         Opening { first: Bytes::range(1, 4), third: Bytes::of(&[0]), ..Opening::ANY },
         Opening { first: Bytes::of(&[0x38, 0x40, 0x50]), ..Opening::ANY },
         Opening { first: Bytes::of(&[0x30]), ..Opening::ANY },
@@ -275,6 +277,40 @@ fn stun(payload: &Payload<'_>) -> bool {
     let kind = u16_at(bytes, 0).unwrap_or(0);
     let method = kind & 0xf | kind >> 1 & 0x70 | kind >> 2 & 0xf80;
     len.is_multiple_of(4) && whole && matches!(method, 1..=12 | 0x80)
+}
+
+/// STUN before it had a cookie. A message without attributes is recognised from and to its ports alone.
+fn old_stun(payload: &Payload<'_>) -> bool {
+    const HEADER: usize = 20;
+    const PORTS: [u16; 2] = [3478, 3479];
+    /// Requests, answers and errors of Binding and Shared Secret.
+    const TYPES: [u16; 6] = [0x001, 0x101, 0x111, 0x002, 0x102, 0x112];
+    let (bytes, record) = (payload.bytes, payload.record);
+    let (Some(kind), Some(len)) = (u16_at(bytes, 0), u16_at(bytes, 2)) else { return false };
+    let Some(mut rest) = bytes.get(HEADER..).filter(|rest| rest.len() == usize::from(len)) else {
+        return false;
+    };
+    if !TYPES.contains(&kind) {
+        return false;
+    }
+    if rest.is_empty() {
+        return [record.src_port, record.dst_port].iter().any(|port| PORTS.contains(port));
+    }
+    while !rest.is_empty() {
+        let (Some(attribute), Some(len)) = (u16_at(rest, 0), u16_at(rest, 2)) else { return false };
+        let fits = match attribute {
+            // Addresses, what to change, integrity, XOR-MAPPED-ADDRESS of later drafts.
+            1 | 2 | 4 | 5 | 11 | 0x8020 => len == 8,
+            3 => len == 4,
+            8 => len == 20,
+            // Name, password, error, unknown attributes, software.
+            6 | 7 | 9 | 10 | 0x8022 => len.is_multiple_of(4),
+            _ => false,
+        };
+        let Some(behind) = rest.get(4 + usize::from(len)..).filter(|_| fits) else { return false };
+        rest = behind;
+    }
+    true
 }
 
 fn rdp(payload: &Payload<'_>) -> bool {

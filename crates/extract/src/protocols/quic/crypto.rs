@@ -125,6 +125,12 @@ impl<'a> Frames<'a> {
     }
 }
 
+/// The bytes behind one of Google's ACK frames, whose type was read.
+pub(super) fn behind_google_ack(kind: u8, rest: &[u8]) -> Option<&[u8]> {
+    let mut frames = Frames { rest };
+    frames.google_ack(kind).map(|()| frames.rest)
+}
+
 /// The CRYPTO data of one side from a position on.
 #[derive(Default)]
 pub(super) struct Crypto {
@@ -232,7 +238,7 @@ impl Crypto {
 /// ```text
 ///  | name | tags (little endian) | 0 | tag | end | tag | end | … | values
 /// ```
-fn chlo_len(message: &[u8]) -> Option<usize> {
+pub(super) fn chlo_len(message: &[u8]) -> Option<usize> {
     let tags = message.get(4..6).map(|tags| usize::from(u16::from_le_bytes([tags[0], tags[1]])))?;
     let values = CHLO_HEADER + tags * CHLO_TAG;
     let Some(last) = values.checked_sub(4).filter(|_| tags > 0) else { return Some(values) };

@@ -71,7 +71,7 @@ const fn unread(number: u32, name: &'static str) -> Version {
 }
 
 /// The versions that are recognised, frequent ones first.
-static VERSIONS: [Version; 26] = [
+static VERSIONS: [Version; 46] = [
     ietf(1, "1", SALT_1),
     Version { number: 0x6b33_43cf, name: "2", salt: Some(SALT_2), family: Family::Two },
     ietf(0xface_b002, "mvfst-draft-27", SALT_23),
@@ -98,12 +98,32 @@ static VERSIONS: [Version; 26] = [
     },
     Version { number: 0x5430_3530, name: "T050", salt: Some(SALT_T050), family: Family::Google },
     Version { number: 0x5430_3531, name: "T051", salt: Some(SALT_T051), family: Family::Google },
-    // These versions have no salt; some have another long header.
+    // These versions have no salt; some have another long header, or none.
     unread(0x5130_3434, "Q044"),
     unread(0x5130_3436, "Q046"),
     unread(0x5130_3437, "Q047"),
     unread(0x5130_3438, "Q048"),
     unread(0x5130_3439, "Q049"),
+    unread(0x5130_3234, "Q024"),
+    unread(0x5130_3235, "Q025"),
+    unread(0x5130_3236, "Q026"),
+    unread(0x5130_3237, "Q027"),
+    unread(0x5130_3238, "Q028"),
+    unread(0x5130_3239, "Q029"),
+    unread(0x5130_3330, "Q030"),
+    unread(0x5130_3331, "Q031"),
+    unread(0x5130_3332, "Q032"),
+    unread(0x5130_3333, "Q033"),
+    unread(0x5130_3334, "Q034"),
+    unread(0x5130_3335, "Q035"),
+    unread(0x5130_3336, "Q036"),
+    unread(0x5130_3337, "Q037"),
+    unread(0x5130_3338, "Q038"),
+    unread(0x5130_3339, "Q039"),
+    unread(0x5130_3430, "Q040"),
+    unread(0x5130_3431, "Q041"),
+    unread(0x5130_3432, "Q042"),
+    unread(0x5130_3433, "Q043"),
 ];
 
 impl Version {

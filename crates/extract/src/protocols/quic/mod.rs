@@ -11,12 +11,15 @@
 //! section 5.2), so a reader of the packets can compute them. After a Retry, they follow from the identifier in it. Of
 //! a connection whose first packets were not captured, the version alone is given.
 //!
+//! Google's versions before Q050 do not encrypt their hellos (google.rs).
+//!
 //! Invariant: a packet is read only if its authentication tag matches, and only such a packet changes a connection.
 
 mod connections;
 mod crypto;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz;
+mod google;
 mod header;
 mod keys;
 mod packet;
@@ -50,16 +53,24 @@ const INITIALS_MAX: u32 = 4;
 pub(crate) struct Quic;
 
 impl Extractor for Quic {
-    const UDP: &'static [Opening] = &[Opening {
-        first: Bytes::range(0x80, 0xff),
-        // The second byte of the version: of 1, drafts and Version Negotiation; 2; Google's; Facebook's.
-        third: Bytes::of(&[0x00, 0x33, 0x30, 0xce]),
-        // The length of the connection identifier; in Google's Q044 and Q046, the lengths of both.
-        sixth: Bytes::of(&[
-            0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 0x50, 0x55,
-        ]),
-        ..Opening::ANY
-    }];
+    const UDP: &'static [Opening] = &[
+        Opening {
+            first: Bytes::range(0x80, 0xff),
+            // The second byte of the version: of 1, drafts and Version Negotiation; 2; Google's; Facebook's.
+            third: Bytes::of(&[0x00, 0x33, 0x30, 0xce]),
+            // The length of the connection identifier; in Google's Q044 and Q046, the lengths of both.
+            sixth: Bytes::of(&[
+                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 0x50,
+                0x55,
+            ]),
+            ..Opening::ANY
+        },
+        // Google's first versions, in bytes beyond the eighth.
+        Opening {
+            first: Bytes::of(&[0x09, 0x0d, 0x19, 0x1d, 0x29, 0x2d, 0x39, 0x3d]),
+            ..Opening::ANY
+        },
+    ];
 
     type State = State;
 
@@ -112,6 +123,9 @@ impl State {
     fn datagram(&mut self, payload: &Payload<'_>, found: Found<'_>) -> Result<Progress, Unread> {
         let record = payload.record;
         let is_cut = record.flags.0 & (Flags::TRUNCATED.0 | Flags::FRAGMENT.0) != 0;
+        if let Some((version, message)) = google::hello(payload.bytes) {
+            return self.google_hello(record, version, message, found).map(|()| Progress::Done);
+        }
         let (mut rest, mut initials) = (payload.bytes, 0);
         loop {
             let is_first = rest.len() == payload.bytes.len();
@@ -189,6 +203,22 @@ impl State {
             self.connections.open(record, sender, version, None);
             begin(version.name, found);
         }
+    }
+
+    /// Passes on the first hello of a client of Google's versions; later ones repeat its name.
+    fn google_hello(
+        &mut self,
+        record: &PacketRecord,
+        version: &'static Version,
+        message: &[u8],
+        found: Found<'_>,
+    ) -> Result<(), Unread> {
+        let name = crypto::chlo_server_name(message)?;
+        if self.connections.find(record).is_none() {
+            self.connections.open(record, Sender::Client, version, None);
+            chlo(version, name, found);
+        }
+        Ok(())
     }
 
     /// Reads an Initial packet with the keys of its connection, or else as the first one of a connection.
@@ -270,6 +300,13 @@ fn begin(version: &str, found: Found<'_>) {
     found(Kind::QuicVersion, version.as_bytes());
 }
 
+/// Passes on a client hello of Google's handshake.
+fn chlo(version: &Version, name: Option<&[u8]>, found: Found<'_>) {
+    begin(version.name, found);
+    found(Kind::TlsKind, b"client");
+    name.into_iter().for_each(|name| found(Kind::TlsServerName, name));
+}
+
 /// Reads the frames of a packet, and the hellos that are complete by them.
 fn read(
     connection: &mut Connection,
@@ -339,10 +376,7 @@ fn hello(
     found: Found<'_>,
 ) -> Result<(), Unread> {
     if version.family == Family::GoogleChlo {
-        let name = crypto::chlo_server_name(message)?;
-        begin(version.name, found);
-        found(Kind::TlsKind, b"client");
-        name.into_iter().for_each(|name| found(Kind::TlsServerName, name));
+        chlo(version, crypto::chlo_server_name(message)?, found);
         return Ok(());
     }
     // RFC 8446, section 4: the type of a client hello is 1, of a server hello 2.
