@@ -106,6 +106,17 @@ if [ ! -e "$tools/ndnts/complete" ]; then
     fi
 fi
 
+# nfstream, whose statistics of packets are compared by `make test-all`.
+if [ "${RINGTAP_FULL:-}" = 1 ] && [ ! -e "$tools/nfstream/complete" ]; then
+    rm -rf "$tools/nfstream"
+    if python3 -m venv "$tools/nfstream" && "$tools/nfstream/bin/pip" install --quiet nfstream; then
+        touch "$tools/nfstream/complete"
+    else
+        rm -rf "$tools/nfstream"
+        echo "setup-test: continuing without nfstream" >&2
+    fi
+fi
+
 # A broker of Kafka, and the connector of Spark to it, for the tests of `make test-all`.
 if [ "${RINGTAP_FULL:-}" = 1 ]; then
     wanted=() missing=()

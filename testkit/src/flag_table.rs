@@ -37,6 +37,7 @@ const MEANT: &[(&str, &str, &str)] = &[
     ("--queue", "0", "the first queue"),
     ("--loop", "0M", "0 is without end"),
     ("--top", "0", "no rows"),
+    ("--statistics-packets", "0", "no list of first packets"),
     ("--scan-threshold", "0", "one failed attempt is a scan"),
     ("--udp-scan-threshold", "0", "one failed attempt is a scan"),
     ("--active-timeout", "0", "never"),

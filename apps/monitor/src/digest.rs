@@ -24,6 +24,9 @@ impl RecordDigest {
         if let Some(times) = &record.responses {
             hasher.update(times.canonical());
         }
+        if let Some(statistics) = &record.statistics {
+            hasher.update(statistics.bytes());
+        }
         let hash = hasher.finalize();
         let (words, _) = hash.as_chunks::<8>();
         for (sum, word) in self.0.iter_mut().zip(words) {

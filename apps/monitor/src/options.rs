@@ -7,7 +7,9 @@ use ringtap_base::greatest_divisor;
 use ringtap_engine::{AppOptions, Memory, Plan, PlanError, within};
 use ringtap_enrich::{Enrichment, EntryKind, Geo, STAGE_BYTES, WatchList};
 use ringtap_extract::{Extractors, Names};
-use ringtap_flow::{FlowTable, Metering, PART_BYTES, SLICE_BYTES};
+use ringtap_flow::{
+    FlowStatistics, FlowTable, Metering, PART_BYTES, SLICE_BYTES, part_statistics_bytes,
+};
 use ringtap_wire::{HashKey, Paths, Tunnels};
 use serde::{Serialize, Serializer};
 
@@ -49,6 +51,11 @@ const CONVERSATION_BYTES: u64 = 100;
 /// million names.
 const FACTS_PART: u64 = 8;
 const MOST_FACT_BYTES: u64 = 512 << 20;
+/// Part of the memory for tables that the first packets and bursts of live flows may use.
+const STATISTICS_PART: u64 = 4;
+/// First packets in the statistics of a flow, as of CESNET's PSTATS.
+const STATISTICS_PACKETS: u8 = 30;
+
 /// Part of the memory for tables that the lists of names may use, and their default limit.
 const NAMES_PART: u64 = 32;
 const MOST_NAME_BYTES: u64 = 128 << 20;
@@ -108,6 +115,9 @@ pub struct Options {
     /// What is a change of the user's own hosts; any limit enables the analysis.
     #[serde(skip_serializing_if = "has_no_changes")]
     pub change_limits: ChangeLimits,
+    /// Most first packets in the statistics of a flow; `None` without the analysis, once the plan is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub statistics_packets: Option<u8>,
     /// Rows in each list of talkers.
     pub top: usize,
     /// Whether there is an output for events.
@@ -142,6 +152,9 @@ pub struct Options {
     /// Chosen by the plan: bytes for the facts of live flows, of all workers together.
     #[serde(skip_serializing_if = "is_zero")]
     pub fact_bytes: u64,
+    /// Chosen by the plan: bytes for the first packets and bursts of live flows, of all workers together.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub statistics_bytes: u64,
     /// Chosen by the plan: bytes for the lists of names of all workers together, and as many in the merger.
     #[serde(skip_serializing_if = "is_zero")]
     pub name_bytes: u64,
@@ -174,6 +187,7 @@ impl Default for Options {
             udp_scan_threshold: UDP_SCAN_THRESHOLD,
             limits: Limits::default(),
             change_limits: ChangeLimits::default(),
+            statistics_packets: None,
             top: TOP,
             events: false,
             watch: None,
@@ -186,6 +200,7 @@ impl Default for Options {
             charts: false,
             page: false,
             fact_bytes: 0,
+            statistics_bytes: 0,
             name_bytes: 0,
             list_bytes: 0,
             payload_bytes: 0,
@@ -264,11 +279,23 @@ impl Options {
             (self.saves_parts(), part_bytes(on)[0]),
         ];
         let core: u64 = rows.into_iter().filter_map(|(on, bytes)| on.then_some(bytes)).sum();
-        (core + on.flow_bytes()).max(1)
+        (core + on.flow_bytes() + self.statistics_flow_bytes()).max(1)
     }
 }
 
 impl Options {
+    /// Memory of a live flow for its statistics in parts and in states, bytes.
+    fn statistics_flow_bytes(&self) -> u64 {
+        let Some(packets) = self.statistics_packets.filter(|_| self.analyses.statistics) else {
+            return 0;
+        };
+        let row = FlowStatistics::most_bytes(packets) as u64;
+        // Of a state in parts there may be two.
+        let rows = u64::from(self.state.is_some()) + u64::from(self.saves_parts());
+        let part = part_statistics_bytes(packets);
+        row * rows + if self.metering.cut_ns.is_some() { part } else { 0 }
+    }
+
     /// What the analyses get of these options, once the plan is made.
     pub(crate) fn context(&self, hash_key: HashKey, shares: Vec<u32>) -> Context {
         Context {
@@ -412,6 +439,8 @@ impl AppOptions for Options {
 
     fn settle(&mut self, memory: &Memory) -> Result<(), PlanError> {
         self.analyses = self.on();
+        let packets = self.statistics_packets.unwrap_or(STATISTICS_PACKETS);
+        self.statistics_packets = self.analyses.statistics.then_some(packets);
         let Analyses { flows, applications, names, watch, .. } = self.analyses;
         if !(flows || applications || names || watch || self.events) {
             self.extract = Extractors::NONE;
@@ -451,6 +480,7 @@ impl AppOptions for Options {
         let rows = intervals.within(rest / INTERVALS_PART);
         let extracts = self.extract != Extractors::NONE;
         self.fact_bytes = if extracts { (rest / FACTS_PART).min(MOST_FACT_BYTES) } else { 0 };
+        self.statistics_bytes = if self.analyses.statistics { rest / STATISTICS_PART } else { 0 };
         self.payload_bytes =
             if extracts { (rest / PAYLOADS_PART).min(MOST_PAYLOAD_BYTES) } else { 0 };
         self.name_bytes =
@@ -462,6 +492,7 @@ impl AppOptions for Options {
         let halves = 4 + if self.saves_parts() { names::HALVES_OF_PART } else { 0 };
         let beside = rows.bytes
             + self.fact_bytes
+            + self.statistics_bytes
             + self.payload_bytes
             + halves * self.name_bytes / 2
             + more * trackers;

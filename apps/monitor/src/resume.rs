@@ -5,21 +5,25 @@
 //!                                                                                  owns the pair of addresses
 //! ```
 //!
-//! A frame is its length (four bytes, little-endian) and an image of one table. The last one has no flows: it says when the
-//! run stopped reading, and what the interfaces had counted then. The file is untrusted.
+//! A frame is its length (four bytes, little-endian) and an image of one table; flows with statistics have a table of their
+//! own. The last frame has no flows: it says when the run stopped reading, and what the interfaces had counted then.
+//! The file is untrusted.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ringtap_flow::{Metering, OpenFlow, RecordSink};
+use ringtap_flow::{FlowStatistics, Metering, OpenFlow, RecordSink};
 use ringtap_skeleton::ShardMap;
 use ringtap_state::{Error, Reader, Rows, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::state::image;
 
+/// The tail are the facts.
 static OPEN: Schema = Schema::many("open", OpenFlow::CANONICAL_LEN);
+/// The tail are the statistics and the facts.
+static MEASURED: Schema = Schema::many("open_statistics", OpenFlow::CANONICAL_LEN);
 
 /// Bytes of flows after which a frame is written.
 const FRAME_BYTES: usize = 512 << 10;
@@ -107,7 +111,8 @@ impl Keeper {
 
     /// The sink of a worker.
     pub fn sink(&self) -> Box<dyn RecordSink<OpenFlow>> {
-        Box::new(Part { keeper: self.clone(), rows: Rows::new(&OPEN), bytes: 0, time_ns: 0 })
+        let rows = [&OPEN, &MEASURED].map(Rows::new);
+        Box::new(Part { keeper: self.clone(), rows, bytes: 0, time_ns: 0 })
     }
 
     /// Ends the file, after all sinks. With an error it is not whole, and the number of flows says how many are lost.
@@ -115,7 +120,7 @@ impl Keeper {
         let (time_ns, counters) =
             self.shared.lock().unwrap_or_else(PoisonError::into_inner).last.clone();
         if time_ns > 0 {
-            self.write(Rows::new(&OPEN), time_ns, counters);
+            self.write(&OPEN, Rows::new(&OPEN), time_ns, counters);
         }
         let mut frames = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = frames.failed.take().or_else(|| frames.out.flush().err());
@@ -131,12 +136,12 @@ impl Keeper {
         frames.last.0 = frames.last.0.max(time_ns);
     }
 
-    fn write(&self, rows: Rows, time_ns: u64, counters: Counters) {
+    fn write(&self, table: &'static Schema, rows: Rows, time_ns: u64, counters: Counters) {
         let (flows, mut rows) = (rows.len() as u64, Some(rows));
         let header = Header { separation: self.separation, time_ns, counters };
         let header = serde_json::to_vec(&header).unwrap_or_default();
         let image =
-            image(&header, &[&OPEN], |_, own| rows.take().into_iter().for_each(|rows| *own = rows));
+            image(&header, &[table], |_, own| rows.take().into_iter().for_each(|rows| *own = rows));
         let mut frames = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         frames.flows += flows;
         let written = match image {
@@ -155,7 +160,8 @@ impl Keeper {
 /// The flows of a worker.
 struct Part {
     keeper: Keeper,
-    rows: Rows,
+    /// Without and with statistics.
+    rows: [Rows; 2],
     /// Bytes of the rows.
     bytes: usize,
     time_ns: u64,
@@ -163,9 +169,13 @@ struct Part {
 
 impl RecordSink<OpenFlow> for Part {
     fn take(&mut self, flow: &OpenFlow) {
-        let facts = flow.record.facts.bytes();
-        self.rows.push(&[&flow.canonical()], &[], facts);
-        self.bytes += OpenFlow::CANONICAL_LEN + facts.len();
+        let (facts, statistics) = (flow.record.facts.bytes(), &flow.record.statistics);
+        let mut tail = statistics.as_ref().map_or_else(Vec::new, |own| own.bytes());
+        tail.extend_from_slice(facts);
+        let [plain, measured] = &mut self.rows;
+        let rows = if statistics.is_some() { measured } else { plain };
+        rows.push(&[&flow.canonical()], &[], &tail);
+        self.bytes += OpenFlow::CANONICAL_LEN + tail.len();
         if self.bytes >= FRAME_BYTES {
             self.finish();
         }
@@ -177,12 +187,29 @@ impl RecordSink<OpenFlow> for Part {
     }
 
     fn finish(&mut self) {
-        if !self.rows.is_empty() {
-            let rows = std::mem::replace(&mut self.rows, Rows::new(&OPEN));
-            self.bytes = 0;
-            self.keeper.write(rows, self.time_ns, Counters::new());
+        for (own, table) in self.rows.iter_mut().zip([&OPEN, &MEASURED]) {
+            if !own.is_empty() {
+                let rows = std::mem::replace(own, Rows::new(table));
+                self.keeper.write(table, rows, self.time_ns, Counters::new());
+            }
         }
+        self.bytes = 0;
     }
+}
+
+/// The flow of these bytes; `None` if no flow has such bytes.
+fn flow(
+    canonical: &[u8; OpenFlow::CANONICAL_LEN],
+    tail: &[u8],
+    is_measured: bool,
+) -> Option<OpenFlow> {
+    if !is_measured {
+        return OpenFlow::from_canonical(canonical, tail);
+    }
+    let (statistics, facts) = FlowStatistics::split_from(tail)?;
+    let mut flow = OpenFlow::from_canonical(canonical, facts)?;
+    flow.record.statistics = Some(Box::new(statistics));
+    Some(flow)
 }
 
 /// Opens the file of open flows; each worker reads all of it.
@@ -255,12 +282,13 @@ impl Resumed {
             let mut length = [0; 4];
             input.read_exact(&mut length)?;
             let frame = input.by_ref().take(u32::from_le_bytes(length).into());
-            let mut reader = Reader::open(frame, &[&OPEN])?;
+            let mut reader = Reader::open(frame, &[&OPEN, &MEASURED])?;
+            let is_measured = reader.tables() == [&MEASURED];
             let header: Header = serde_json::from_slice(reader.header())
                 .map_err(|_| Error::Damaged("the header of open flows"))?;
             while let Some(row) = reader.row(0) {
                 let bytes = row.key().first_chunk();
-                let flow = bytes.and_then(|bytes| OpenFlow::from_canonical(bytes, row.tail));
+                let flow = bytes.and_then(|bytes| flow(bytes, row.tail, is_measured));
                 let flow = flow.ok_or(Error::Damaged("an open flow"))?;
                 let is_alike = header.separation == self.separation;
                 each(Earlier { flow, is_alike, time_ns: header.time_ns });

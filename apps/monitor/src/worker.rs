@@ -104,6 +104,8 @@ impl MonitorWorker {
                 let table = FlowTable::new(capacity, &options.metering, key, paths);
                 let table = table.with_fact_room(fact_room).with_tcp(on.tcp);
                 let table = table.with_slices(options.slice_ns());
+                let lists = setup.context.part(options.statistics_bytes, shard);
+                let table = table.with_statistics(options.statistics_packets, lists);
                 match names {
                     Some(names) => table.with_names(Arc::clone(names)),
                     None => table,

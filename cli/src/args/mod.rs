@@ -21,6 +21,7 @@ use clap::builder::{ArgPredicate, NonEmptyStringValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use ringtap_export::{EventOutput, FileOutput, Refresh};
 use ringtap_extract::Extractors;
+use ringtap_flow::FIRST_PACKETS_MOST;
 use ringtap_monitor::{Analyses, TOP_MOST};
 use ringtap_program::pages::Pages;
 use ringtap_skeleton::Skeleton;
@@ -265,6 +266,9 @@ pub(crate) struct MonitorArgs {
     /// 2027-01-01T00:00:00Z
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Analyses")]
     pub(crate) allow: Option<PathBuf>,
+    /// List this many first packets of each flow in its record, at most 255 [default: 30]
+    #[arg(long, value_name = "N", value_parser = units::number_in(0..=FIRST_PACKETS_MOST), help_heading = "Analyses")]
+    pub(crate) statistics_packets: Option<u8>,
     /// Show this many rows in each list of talkers [default: 10]
     #[arg(long, value_name = "N", value_parser = units::number_in(0..=TOP_MOST), help_heading = "Analyses")]
     pub(crate) top: Option<usize>,

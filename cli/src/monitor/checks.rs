@@ -92,6 +92,12 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
             "--analyses changes",
             "--alert new-device=1h",
         ),
+        (
+            args.statistics_packets.is_some(),
+            analyses.statistics,
+            "--statistics-packets",
+            "--analyses all,statistics",
+        ),
         (args.scan_threshold.is_some(), analyses.scans, "--scan-threshold", "the analysis scans"),
         (
             args.udp_scan_threshold.is_some(),

@@ -97,6 +97,7 @@ pub(crate) fn settings(
         vendors: args.oui.is_some(),
     };
     let interfaces = Interfaces::new(interfaces).with(origins).with_parts(args.cut.is_some());
+    let interfaces = interfaces.with_statistics(plan.app.analyses.statistics);
     let identity = args.tls_cert.clone().zip(args.tls_key.clone());
     Settings {
         observation_domain: args.observation_domain,
@@ -237,6 +238,7 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
         udp_scan_threshold: args.udp_scan_threshold.unwrap_or(defaults.udp_scan_threshold),
         limits,
         change_limits,
+        statistics_packets: args.statistics_packets,
         top: args.top.unwrap_or(defaults.top),
         digest: args.digest,
         ..defaults

@@ -37,7 +37,7 @@ fn records_of_captures_have_one_sum_in_all_formats() {
         let writes: Vec<_> =
             writes.map(|(format, path)| format!("{format}:{}", path.display())).collect();
         let mut flags =
-            vec!["--force", "--extract", "all", "--analyses", "all,tcp", "--cut", "60s"];
+            vec!["--force", "--extract", "all", "--analyses", "all,tcp,statistics", "--cut", "60s"];
         writes.iter().for_each(|write| flags.extend(["--write", write]));
         let report = json(&capture, &flags);
         let (expected, is_whole) = sum(&paths[0]);

@@ -61,6 +61,7 @@ mod secrets;
 mod send;
 mod services;
 mod signals;
+mod statistics;
 mod store;
 mod store_faults;
 mod text;

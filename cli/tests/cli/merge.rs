@@ -177,7 +177,7 @@ pub(crate) fn real() -> Vec<PathBuf> {
 
 /// What may differ if times step back, because what a run counts then depends on what else it has seen: the latest time,
 /// by which flows end, what is counted by flow records, and the conversations of an interval that had ended.
-const BY_TIME: [&str; 5] = ["intervals", "flows", "applications", "names", "tcp"];
+const BY_TIME: [&str; 6] = ["intervals", "flows", "applications", "names", "tcp", "statistics"];
 
 #[test]
 fn merged_parts_of_real_captures_have_the_digest_of_the_whole() {
@@ -189,7 +189,7 @@ fn merged_parts_of_real_captures_have_the_digest_of_the_whole() {
         let parts = if full { &[1, 2, 3, 7][..] } else { &[[2, 3, 7, 1][number / 2 % 4]] };
         for &parts in parts {
             let flags = match (number + parts) % 3 {
-                0 => &["--analyses", "all,tcp", "--interval", "1s"][..],
+                0 => &["--analyses", "all,tcp,statistics", "--interval", "1s"][..],
                 1 => &["--tunnels", "inner"],
                 _ => &[],
             };
@@ -221,7 +221,7 @@ fn merged_parts_of_generated_traffic_have_the_digest_of_the_whole() {
     for profile in ["w1", "w2", "w3", "mix", "scans", "applications"] {
         let traffic = read(&generated(folder.path(), profile, "20k")).unwrap();
         for parts in [1, 2, 3, 7] {
-            let flags = ["--analyses", "all,tcp", "--idle-timeout", "1s"];
+            let flags = ["--analyses", "all,tcp,statistics", "--idle-timeout", "1s"];
             let different = split_by_pair(&traffic, parts, &flags);
             assert!(different.is_empty(), "{profile} in {parts}: {different:?}");
         }

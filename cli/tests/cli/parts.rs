@@ -61,7 +61,7 @@ fn merged_intervals_have_the_digest_of_the_run() {
         let interval = ["1s", "2500ms", "20s", "1h"][number % 4];
         let flags = match number % 3 {
             0 => &["--interval", interval, "--skeleton", "farm", "--workers", "3"][..],
-            1 => &["--interval", interval, "--sequential", "--analyses", "all,tcp"],
+            1 => &["--interval", interval, "--sequential", "--analyses", "all,tcp,statistics"],
             _ => &["--interval", interval, "--active-timeout", "2s", "--idle-timeout", "1s"],
         };
         let (whole, _) = monitor(path, Path::new(""), flags);

@@ -51,7 +51,7 @@ fn monitor(folder: &Path, capture: &str, flags: &[&str]) -> (Vec<Value>, Value) 
     command.current_dir(folder).args(["monitor", "-r", capture, "--extract", "none"]);
     command.args([
         "--analyses",
-        "all,tcp",
+        "all,tcp,statistics",
         "--report",
         "json",
         "--write",

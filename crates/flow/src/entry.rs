@@ -455,6 +455,7 @@ impl<E: Ends> Entry<E> {
             application: None,
             tcp: None,
             responses: None,
+            statistics: None,
             origins: None,
             part: None,
         }

@@ -28,6 +28,7 @@ mod responses;
 mod shelf;
 mod sink;
 mod slices;
+mod statistics;
 mod table;
 mod tcp;
 mod timeouts;
@@ -40,7 +41,7 @@ pub use key::{FlowKey, IpVersion};
 pub use observer::{Observer, Slice};
 pub use open::OpenFlow;
 pub use origin::Origin;
-pub use parts::PART_BYTES;
+pub use parts::{PART_BYTES, part_statistics_bytes};
 pub use record::{EndReason, FlowRecord, Initiator, Part};
 pub use responses::{Exchange, RESPONSE_BYTES, Response, ResponseTimes};
 pub use ringtap_extract::{
@@ -49,6 +50,10 @@ pub use ringtap_extract::{
 pub use ringtap_wire::{Path, Paths, Tunnel, TunnelKind};
 pub use sink::{RecordSink, Sinks};
 pub use slices::SLICE_BYTES;
+pub use statistics::{
+    BURST_GAP_NS, BURST_PACKETS, BURSTS_MOST, Burst, FIRST_PACKETS_MOST, FirstPacket,
+    FlowStatistics, IDLE_NS, Moments, STATISTICS_BYTES,
+};
 pub use table::{FactCounts, FlowTable, Metering};
 pub use tcp::{TCP_BYTES, TcpPerformance};
 pub use timeouts::{Class, Timeouts};

@@ -14,7 +14,10 @@
 
 use ringtap_extract::Facts;
 
-use crate::{Class, EndReason, FlowRecord, History, OpenFlow, Part, ResponseTimes, TcpPerformance};
+use crate::{
+    BURSTS_MOST, Burst, Class, EndReason, FirstPacket, FlowRecord, FlowStatistics, History,
+    OpenFlow, Part, ResponseTimes, TcpPerformance,
+};
 
 /// What was reported of a live flow, and the part that is counted now.
 #[derive(Debug)]
@@ -51,6 +54,7 @@ struct Earlier {
     end_reason: EndReason,
     tcp: Option<Box<TcpPerformance>>,
     responses: Option<ResponseTimes>,
+    statistics: Option<Box<FlowStatistics>>,
 }
 
 impl Earlier {
@@ -71,6 +75,7 @@ impl Earlier {
             history: whole.history,
             tcp: whole.tcp.map(Box::new),
             responses: whole.responses,
+            statistics: whole.statistics,
         }
     }
 }
@@ -80,6 +85,13 @@ pub const PART_BYTES: u64 = (size_of::<Reported>()
     + size_of::<Earlier>()
     + size_of::<TcpPerformance>()
     + 2 * size_of::<u64>()) as u64;
+
+/// Most bytes that a flow with this many first packets takes more, if it is cut and has statistics.
+pub const fn part_statistics_bytes(packets: u8) -> u64 {
+    let lists = packets as usize * size_of::<FirstPacket>() + 2 * BURSTS_MOST * size_of::<Burst>();
+    // Vectors that grow may have twice the room.
+    (size_of::<FlowStatistics>() + 2 * lists + 4 * size_of::<u64>()) as u64
+}
 
 impl Reported {
     /// A flow without packets.
@@ -197,6 +209,7 @@ impl Reported {
             history: earlier.history,
             tcp: earlier.tcp.as_deref().copied(),
             responses: earlier.responses,
+            statistics: earlier.statistics.clone(),
             // The entry keeps these.
             icmp_type_code: last.icmp_type_code,
             initiator: last.initiator,

@@ -5,7 +5,7 @@ use ringtap_extract::{Application, Facts};
 use ringtap_wire::{Path, Tunnel, TunnelKind};
 
 use crate::fields::Fields;
-use crate::{FlowKey, History, IpVersion, Origin, ResponseTimes, TcpPerformance};
+use crate::{FlowKey, FlowStatistics, History, IpVersion, Origin, ResponseTimes, TcpPerformance};
 
 /// Why a flow ended (IPFIX flowEndReason, element 136).
 #[repr(u8)]
@@ -103,6 +103,8 @@ pub struct FlowRecord {
     pub tcp: Option<TcpPerformance>,
     /// The response times of its server, if they are measured and there was a response.
     pub responses: Option<ResponseTimes>,
+    /// Statistics of its packets, if they are measured and it has packets.
+    pub statistics: Option<Box<FlowStatistics>>,
     /// The origins of source and destination, if an output adds them and any is known.
     pub origins: Option<Box<[Origin; 2]>>,
     /// Which part of its flow it is; `None`: a whole flow.
@@ -134,6 +136,7 @@ impl FlowRecord {
             application: None,
             tcp: None,
             responses: None,
+            statistics: None,
             origins: None,
             part: None,
         }
@@ -154,7 +157,7 @@ impl FlowRecord {
     /// A fixed byte string for each record, for digests: little-endian fields in a fixed order. It
     /// contains everything except the facts, whose bytes are [`Facts::bytes`], the application and the origins, which
     /// follow from the key and the facts, the part, the performance of TCP ([`TcpPerformance::canonical`]), and the response
-    /// times ([`ResponseTimes::canonical`]).
+    /// times ([`ResponseTimes::canonical`]), and the statistics ([`FlowStatistics::bytes`]).
     pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
         let mut out = [0; Self::CANONICAL_LEN];
         let mut at = 0;
@@ -284,6 +287,15 @@ impl FlowRecord {
             (Some(own), Some(later)) => Some(own.with(later)),
             (own, later) => own.or(later),
         };
+        if let Some(mut later) = later.statistics {
+            if turned {
+                later.turn();
+            }
+            match &mut self.statistics {
+                Some(own) => own.join(&later),
+                none => *none = Some(later),
+            }
+        }
     }
 }
 

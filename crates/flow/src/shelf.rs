@@ -10,6 +10,7 @@
 //! requests | what waits for a response | …                 same positions, if measured (responses.rs)
 //! reported | what earlier parts had | …                    same positions, if flows are cut (parts.rs)
 //! sliced   | what earlier slices had | …                   same positions, if flows are sliced (slices.rs)
+//! statistics                                              same positions, if they are measured (statistics/)
 //! ```
 //!
 //! A sweep reads entries in order, and a flow that ends is replaced by the last one. Counters that
@@ -30,6 +31,7 @@ use crate::index::Index;
 use crate::parts::Reported;
 use crate::responses::{Data, Requests};
 use crate::slices::{Counted, Sliced};
+use crate::statistics::{Measure, Slab};
 use crate::tcp::Connections;
 use crate::timeouts::Class;
 use crate::{
@@ -54,6 +56,10 @@ pub(crate) struct Rules {
     pub(crate) cut_ns: u64,
     /// Flows are sliced by intervals of this length, nanoseconds; 0: they are not.
     pub(crate) slice_ns: u64,
+    /// The statistics of packets.
+    pub(crate) measure: Measure,
+    /// Whether flows are cut or sliced, or have statistics: each packet needs more than the entry.
+    pub(crate) has_more: bool,
     /// The next sweep is expected before a packet of this time. Later packets are still correct, at
     /// the cost of a check of the first packet's time.
     pub(crate) calm_until_ns: u64,
@@ -72,6 +78,8 @@ impl Rules {
             tcp: false,
             cut_ns,
             slice_ns: 0,
+            measure: Measure::NONE,
+            has_more: cut_ns > 0,
             calm_until_ns: 0,
         }
     }
@@ -111,6 +119,8 @@ pub(crate) struct Shelf<E: Ends> {
     reported: Vec<Reported>,
     /// Empty unless flows are sliced.
     sliced: Vec<Sliced>,
+    /// Empty unless flows are measured.
+    statistics: Slab,
     /// Without values: memory of flows that ended, for further flows.
     spare_facts: Vec<Facts>,
     /// Bytes of all facts.
@@ -143,6 +153,7 @@ impl<E: Ends> Shelf<E> {
             requests: Requests::default(),
             reported,
             sliced: Vec::new(),
+            statistics: Slab::default(),
             fact_bytes: 0,
             carried: HashMap::new(),
             sweep_below: None,
@@ -163,6 +174,11 @@ impl<E: Ends> Shelf<E> {
         let _ = self.sliced.try_reserve_exact(flows);
     }
 
+    /// Reserves address space for the statistics of this number of flows.
+    pub(crate) fn reserve_statistics(&mut self, flows: usize) {
+        self.statistics.reserve(flows);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -173,9 +189,9 @@ impl<E: Ends> Shelf<E> {
         self.index.prefetch(hash);
     }
 
-    /// Where the flow seems to be; prefetches that entry.
+    /// Where the flow seems to be; prefetches that entry, and with `has_more` what lies beside it.
     #[inline(always)]
-    pub(crate) fn prefetch_entry(&self, hash: u32) -> Option<u32> {
+    pub(crate) fn prefetch_entry(&self, hash: u32, has_more: bool) -> Option<u32> {
         let at = self.index.find(hash, |_| true)?;
         if let Some(entry) = self.entries.get(at) {
             prefetch(entry);
@@ -185,8 +201,11 @@ impl<E: Ends> Shelf<E> {
             }
         }
         self.tcp.prefetch(at);
-        self.reported.get(at).inspect(|reported| prefetch(*reported));
-        self.sliced.get(at).inspect(|sliced| prefetch(*sliced));
+        if has_more {
+            self.reported.get(at).inspect(|reported| prefetch(*reported));
+            self.sliced.get(at).inspect(|sliced| prefetch(*sliced));
+            self.statistics.prefetch(at);
+        }
         Some(at as u32)
     }
 
@@ -231,13 +250,8 @@ impl<E: Ends> Shelf<E> {
             direction = self.restart(at, direction, packet, reason, rules, observer);
             entry = &mut self.entries[at];
         }
-        if rules.cut_ns > 0 {
-            self.cut_before(at, packet.ts_ns, rules, observer);
-            entry = &mut self.entries[at];
-        }
-        if rules.slice_ns > 0 && !self.sliced[at].has(packet.ts_ns, rules.slice_ns) {
-            self.slice(at, rules, observer);
-            self.sliced[at].turn_to(packet.ts_ns, rules.slice_ns);
+        if rules.has_more {
+            self.count_more(at, direction, packet, rules, observer);
             entry = &mut self.entries[at];
         }
         if entry.would_overflow(packet, direction) {
@@ -253,6 +267,28 @@ impl<E: Ends> Shelf<E> {
             observer.late(packet, entry.stamp());
         }
         direction
+    }
+
+    /// Before a packet is counted: reports the part and the slice before it, and counts it in the statistics.
+    #[inline]
+    fn count_more(
+        &mut self,
+        at: usize,
+        direction: usize,
+        packet: &PacketRecord,
+        rules: &Rules,
+        observer: &mut impl Observer,
+    ) {
+        if rules.cut_ns > 0 {
+            self.cut_before(at, packet.ts_ns, rules, observer);
+        }
+        if rules.slice_ns > 0 && !self.sliced[at].has(packet.ts_ns, rules.slice_ns) {
+            self.slice(at, rules, observer);
+            self.sliced[at].turn_to(packet.ts_ns, rules.slice_ns);
+        }
+        if rules.measure.packets.is_some() {
+            self.statistics.count(at, direction, packet, &rules.measure);
+        }
     }
 
     /// Before a packet of this time is counted: reports the part of another window, if one is open.
@@ -284,6 +320,7 @@ impl<E: Ends> Shelf<E> {
         self.entries[at].clear_packets();
         self.tcp.cut(at);
         self.requests.cut(at);
+        self.statistics.restart(at, &rules.measure);
     }
 
     /// What the entry has counted, with what was carried over.
@@ -353,9 +390,16 @@ impl<E: Ends> Shelf<E> {
         if let Some(facts) = self.facts.get(at) {
             record.facts = reported.facts_since(facts);
         }
+        self.add_measured(at, &mut record);
+        record
+    }
+
+    /// Adds what is measured of the flow since its last part.
+    #[inline(always)]
+    fn add_measured(&self, at: usize, record: &mut FlowRecord) {
         record.tcp = self.tcp.performance(at);
         record.responses = self.requests.times(at);
-        record
+        record.statistics = self.statistics.get(at);
     }
 
     /// Adds the application that follows from all facts of the flow so far.
@@ -388,12 +432,17 @@ impl<E: Ends> Shelf<E> {
             || entry.is_closed()
             || run[0].ts_ns < entry.last_ns
             || last.ts_ns - entry.last_ns > rules.harmless_ns;
-        if one_by_one
-            || rules.slice_ns > 0 && !self.sliced[at].has(last.ts_ns, rules.slice_ns)
-            || rules.cut_ns > 0 && !self.reported[at].extend(run[0].ts_ns, last.ts_ns, rules.cut_ns)
-            || !entry.count_run(run, direction)
-        {
+        let mut crosses = || {
+            rules.slice_ns > 0 && !self.sliced[at].has(last.ts_ns, rules.slice_ns)
+                || rules.cut_ns > 0
+                    && !self.reported[at].extend(run[0].ts_ns, last.ts_ns, rules.cut_ns)
+        };
+        if one_by_one || rules.has_more && crosses() || !entry.count_run(run, direction) {
             return false;
+        }
+        if rules.measure.packets.is_some() {
+            let count = |packet| self.statistics.count(at, direction, packet, &rules.measure);
+            run.iter().for_each(count);
         }
         run.iter().for_each(|packet| note(entry, packet, observer));
         true
@@ -425,6 +474,10 @@ impl<E: Ends> Shelf<E> {
         }
         let entry = &mut self.entries[at];
         let direction = entry.begin(packet, key, rules.uniflow);
+        if let Some(most) = rules.measure.packets {
+            self.statistics.push(most);
+            self.statistics.count(at, direction, packet, &rules.measure);
+        }
         if packet.ts_ns.saturating_add(rules.active_ns) < rules.calm_until_ns {
             entry.age();
         }
@@ -456,6 +509,7 @@ impl<E: Ends> Shelf<E> {
         let old = self.entries[at];
         self.tcp.restart(at, reason == EndReason::Active);
         self.requests.restart(at, reason == EndReason::Active);
+        self.statistics.restart(at, &rules.measure);
         let direction = if reason == EndReason::Active {
             self.entries[at] = old.continued(packet);
             direction
@@ -502,8 +556,7 @@ impl<E: Ends> Shelf<E> {
         let first_ns = self.first_ns[at];
         let mut record =
             self.entries[at].record(first_ns, carried, &rules.paths, EndReason::Forced);
-        record.tcp = self.tcp.performance(at);
-        record.responses = self.requests.times(at);
+        self.add_measured(at, &mut record);
         let mut earlier = (0, 0);
         if let Some(reported) = self.reported.get(at) {
             let part = reported.part(first_ns);
@@ -536,6 +589,13 @@ impl<E: Ends> Shelf<E> {
             self.tcp.push_saved(&flow.connection);
             self.requests.push_saved(&flow.requests);
         }
+        if let Some(most) = rules.measure.packets {
+            // If flows are cut, earlier parts have them.
+            match record.statistics.as_deref().filter(|_| rules.cut_ns == 0) {
+                Some(saved) => self.statistics.push_saved(saved, &rules.measure.room),
+                None => self.statistics.push(most),
+            }
+        }
         if let (1.., Some(part)) = (rules.cut_ns, record.part) {
             self.reported.push(Reported::restored(flow, part));
         }
@@ -563,8 +623,7 @@ impl<E: Ends> Shelf<E> {
             let carried = self.carried.get(&(entry.key(), entry.path)).copied().unwrap_or_default();
             let first_ns = self.first_ns[at];
             let mut record = entry.record(first_ns, carried, &rules.paths, EndReason::Forced);
-            record.tcp = self.tcp.performance(at);
-            record.responses = self.requests.times(at);
+            self.add_measured(at, &mut record);
             if let Some(reported) = self.reported.get(at) {
                 record = reported.joined(record);
             }
@@ -646,8 +705,7 @@ impl<E: Ends> Shelf<E> {
         let carried = self.take_carried(at);
         let (entry, first_ns) = (&self.entries[at], self.first_ns[at]);
         let mut record = entry.record(first_ns, carried, &rules.paths, reason);
-        record.tcp = self.tcp.performance(at);
-        record.responses = self.requests.times(at);
+        self.add_measured(at, &mut record);
         self.name_application(at, &mut record, rules);
         record.facts = self.take_facts(at);
         record
@@ -823,11 +881,11 @@ impl<E: Ends> Shelf<E> {
         self.evict_at = (self.evict_at + 8) % len;
         self.end(victim, rules, EndReason::LackOfResources, observer);
         self.index.swap_remove(victim);
-        self.take_out(victim);
+        self.take_out(victim, rules);
     }
 
     /// Removes a flow whose record was made; the last one takes its place.
-    fn take_out(&mut self, at: usize) {
+    fn take_out(&mut self, at: usize, rules: &Rules) {
         self.entries.swap_remove(at);
         self.first_ns.swap_remove(at);
         // The flow's own facts went into its record.
@@ -836,6 +894,7 @@ impl<E: Ends> Shelf<E> {
         }
         self.tcp.swap_remove(at);
         self.requests.swap_remove(at);
+        self.statistics.swap_remove(at, &rules.measure.room);
         if at < self.reported.len() {
             self.reported.swap_remove(at);
         }
@@ -861,7 +920,7 @@ impl<E: Ends> Shelf<E> {
             if let Some(reason) = self.entries[at].expired(now_ns, &rules.idle_ns) {
                 self.end(at, rules, reason, observer);
                 self.index.swap_remove_later(at);
-                self.take_out(at);
+                self.take_out(at, rules);
                 self.swept = true;
             } else {
                 if self.first_ns[at].saturating_add(rules.active_ns) < rules.calm_until_ns {
@@ -914,6 +973,7 @@ impl<E: Ends> Shelf<E> {
         self.facts.truncate(left);
         self.tcp.truncate(left);
         self.requests.truncate(left);
+        self.statistics.truncate(left, &rules.measure.room);
         self.reported.truncate(left);
         self.sliced.truncate(left);
         self.sweep_below = None;

@@ -132,11 +132,12 @@ impl Request {
     }
 }
 
-/// The default request with the performance of TCP, a digest and a fixed seed.
+/// The default request with the performance of TCP, statistics of packets, a digest and a fixed seed.
 pub fn request() -> Request {
     Request::default().run(|run| run.seed = 42).app(|app| {
         app.digest = true;
         app.analyses.tcp = true;
+        app.analyses.statistics = true;
     })
 }
 

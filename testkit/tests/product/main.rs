@@ -14,6 +14,7 @@ mod paths;
 mod payload_truth;
 mod responses;
 mod slices;
+mod statistics;
 mod tcp;
 mod times;
 mod traces;

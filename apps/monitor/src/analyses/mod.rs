@@ -17,6 +17,7 @@ pub(crate) mod changes;
 pub(crate) mod conversations;
 pub(crate) mod names;
 pub(crate) mod scans;
+pub(crate) mod statistics;
 pub(crate) mod talkers;
 pub(crate) mod tcp;
 pub(crate) mod volumes;
@@ -324,6 +325,8 @@ analyses! {
     names: names::NameTable,
     /// Performance of TCP connections.
     tcp: tcp::TcpTable,
+    /// Statistics of the packets of flows, in flow records.
+    statistics: statistics::StatisticsTable,
     /// The busiest hosts of each interval, by sketches.
     activity: activity::ActivityTable,
     /// New devices, new server ports, and changed volumes.

@@ -176,6 +176,12 @@ pub static LOSSES: &[Loss] = &[
     .warning("{count} responses had no room in the list of servers")
     .remedy("raise --memory or --max-flows"),
     loss(
+        "flow records without all first packets and bursts",
+        Section(|of| Some(of.statistics.as_ref()?.records_cut)),
+    )
+    .warning("{count} flow records lack first packets or bursts for lack of memory")
+    .remedy("raise --memory or lower --statistics-packets"),
+    loss(
         "intervals whose activity is not listed",
         Section(|of| Some(of.activity.as_ref()?.further)),
     )

@@ -47,6 +47,9 @@ pub struct Settings {
     /// Whether there are response times, which older states lack.
     #[serde(default)]
     pub timed: bool,
+    /// Most first packets in the statistics of a flow, if there are statistics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistics_packets: Option<u8>,
     /// Whether ports are the server ports of flows; in older states they are those of both ends.
     #[serde(default)]
     pub server_ports: bool,
@@ -73,6 +76,7 @@ impl Settings {
             names: app.names.digest(),
             by_time: true,
             timed: true,
+            statistics_packets: app.statistics_packets,
             server_ports: true,
         }
     }

@@ -3,7 +3,7 @@
 use ringtap_state::{Error, Rows, Schema};
 
 use super::early::EARLY_BYTES;
-use super::live::{LIVE, UNTIMED};
+use super::live::{LIVE, MEASURED, UNTIMED};
 use super::tables::FIRST;
 use crate::analyses::tcp::responses::RESPONSES;
 use crate::analyses::{Analyses, Parts};
@@ -43,14 +43,19 @@ pub(crate) fn tables_of(on: Analyses, content: Content) -> Vec<&'static Schema> 
     let mut all = FIRST.to_vec();
     let of_analyses = Parts::tables(on, content.by_time).into_iter();
     all.extend(of_analyses.filter(|table| content.timed || **table != RESPONSES));
-    all.push(if content.timed { &LIVE } else { &UNTIMED });
+    all.push(match content.timed {
+        _ if on.statistics => &MEASURED,
+        true => &LIVE,
+        false => &UNTIMED,
+    });
     all
 }
 
 /// The tables that any state may have.
 pub(super) fn known_tables() -> Vec<&'static Schema> {
-    let mut all = tables_of(Analyses { tcp: true, ..Analyses::ALL }, Content::NOW);
-    all.push(&UNTIMED);
+    let mut all =
+        tables_of(Analyses { tcp: true, statistics: true, ..Analyses::ALL }, Content::NOW);
+    all.extend([&LIVE, &UNTIMED]);
     all
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ringtap_flow::{Class, EndReason, Facts, FlowRecord, ResponseTimes, TcpPerformance, Timeouts};
+use ringtap_flow::{
+    Class, EndReason, Facts, FlowRecord, FlowStatistics, ResponseTimes, TcpPerformance, Timeouts,
+};
 use ringtap_state::{Row, Rows, Schema};
 
 /// Bytes of the endpoints, in an order that both directions share.
@@ -21,12 +23,17 @@ const UNTIMED_KEY: usize = ENDS + 1 + 8 + 1 + REST + 4 + TCP;
 pub(super) static LIVE: Schema =
     Schema::many("live_timed", UNTIMED_KEY + ResponseTimes::CANONICAL_LEN);
 
+/// As [`LIVE`], in states with the analysis of packet statistics: the tail is 1 and the statistics, or 0 without any; then
+/// the facts.
+pub(super) static MEASURED: Schema =
+    Schema::many("live_statistics", UNTIMED_KEY + ResponseTimes::CANONICAL_LEN);
+
 /// [`LIVE`] in older states: without response times.
 pub(super) static UNTIMED: Schema = Schema::many("live", UNTIMED_KEY);
 
 /// Whether a table has live flows.
 pub(super) fn is_live(table: &Schema) -> bool {
-    *table == LIVE || *table == UNTIMED
+    *table == LIVE || *table == MEASURED || *table == UNTIMED
 }
 
 /// A flow that had not ended.
@@ -55,16 +62,23 @@ pub(super) fn ends(key: &ringtap_flow::FlowKey) -> ([u8; ENDS], bool) {
 
 impl Live {
     pub(super) fn save(&self, rows: &mut Rows) {
-        self.push(&self.record.responses.unwrap_or_default().canonical(), rows);
+        let mut tail = Vec::new();
+        if rows.is_of(&MEASURED) {
+            let statistics = self.record.statistics.as_ref().map(|own| own.bytes());
+            tail.push(statistics.is_some().into());
+            tail.extend(statistics.into_iter().flatten());
+        }
+        tail.extend_from_slice(self.record.facts.bytes());
+        self.push(&self.record.responses.unwrap_or_default().canonical(), &tail, rows);
     }
 
     /// Adds a row of [`UNTIMED`], as older programs did.
     #[cfg(test)]
     pub(super) fn save_untimed(&self, rows: &mut Rows) {
-        self.push(&[], rows);
+        self.push(&[], self.record.facts.bytes(), rows);
     }
 
-    fn push(&self, times: &[u8], rows: &mut Rows) {
+    fn push(&self, times: &[u8], tail: &[u8], rows: &mut Rows) {
         let Self { run, class, record } = self;
         let (ends, forward) = ends(&record.key);
         let mut rest = record.canonical();
@@ -83,7 +97,7 @@ impl Live {
             &tcp,
             times,
         ];
-        rows.push(&key, &[], record.facts.bytes());
+        rows.push(&key, &[], tail);
     }
 
     /// The run of a row.
@@ -91,8 +105,8 @@ impl Live {
         row.key().get(ENDS + 1..)?.first_chunk().copied().map(u64::from_be_bytes)
     }
 
-    /// The flow of a row; `None` if no flow has such a row.
-    pub(super) fn load(row: &Row<'_>) -> Option<Self> {
+    /// The flow of a row of this table; `None` if no flow has such a row.
+    pub(super) fn load(table: &Schema, row: &Row<'_>) -> Option<Self> {
         let rest = row.key();
         let (ends, rest) = rest.split_first_chunk::<ENDS>()?;
         let (&[forward], rest) = rest.split_first_chunk()?;
@@ -113,7 +127,16 @@ impl Live {
         bytes[39..].copy_from_slice(canonical);
         let mut record = FlowRecord::from_canonical(&bytes)?;
         record.last_ns = record.first_ns.checked_add(record.last_ns)?;
-        record.facts = Facts::restore(row.tail, u32::from_be_bytes(*beyond))?;
+        let mut facts = row.tail;
+        if *table == MEASURED {
+            let (&is_measured, rest) = facts.split_first()?;
+            facts = rest;
+            if is_measured > 0 {
+                let (statistics, rest) = FlowStatistics::split_from(rest)?;
+                (record.statistics, facts) = (Some(Box::new(statistics)), rest);
+            }
+        }
+        record.facts = Facts::restore(facts, u32::from_be_bytes(*beyond))?;
         record.tcp = (measured > 0).then(|| TcpPerformance::from_canonical(tcp));
         // Absent in older states.
         record.responses = times.first_chunk().and_then(ResponseTimes::from_canonical);

@@ -174,7 +174,7 @@ impl<'a> Restorer<'a> {
         } else if *table == PROTOCOLS || *table == INTERVALS {
             self.volumes.load(table, row)
         } else if is_live(table) {
-            self.load_live(row)
+            self.load_live(table, row)
         } else {
             if *table == PAIRS {
                 let [_, _, _, _, first, last, _] = row.numbers();
@@ -204,8 +204,8 @@ impl<'a> Restorer<'a> {
         Some(())
     }
 
-    fn load_live(&mut self, row: &Row<'_>) -> Option<()> {
-        let flow = Live::load(row)?;
+    fn load_live(&mut self, table: &ringtap_state::Schema, row: &Row<'_>) -> Option<()> {
+        let flow = Live::load(table, row)?;
         let FlowRecord { packets, octets, tcp, responses, .. } = &flow.record;
         let rtt_ns = tcp.map_or([0; 2], |tcp| tcp.rtt_ns);
         let times = responses.map_or([0; 2], |times| [times.sum_us, times.count.into()]);

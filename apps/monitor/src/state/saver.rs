@@ -17,7 +17,7 @@ use ringtap_state::{Rows, Schema};
 
 use super::early::Early;
 use super::image::{Content, Identity, image, saved, tables_of};
-use super::live::{LIVE, Live};
+use super::live::{LIVE, Live, MEASURED, is_live};
 use super::tables::{CONVERSATIONS, Conversed, SUMS, sums};
 use crate::analyses::volumes::{INTERVALS, PROTOCOLS, Volumes};
 use crate::analyses::{Context, Parts, Scope};
@@ -99,8 +99,10 @@ pub(crate) struct WorkerRows {
 impl WorkerRows {
     /// Drops the live flows: later rows have them.
     pub(super) fn drop_live(&mut self) {
-        for rows in self.rows.iter_mut().filter(|rows| rows.is_of(&LIVE)) {
-            *rows = Rows::new(&LIVE);
+        for table in [&LIVE, &MEASURED] {
+            for rows in self.rows.iter_mut().filter(|rows| rows.is_of(table)) {
+                *rows = Rows::new(table);
+            }
         }
     }
 }
@@ -236,7 +238,7 @@ impl Saver {
         {
             volumes.save(table, rows);
         }
-        if let (true, Some(flows)) = (*table == LIVE, flows) {
+        if let (true, Some(flows)) = (is_live(table), flows) {
             let run = self.identity.run;
             flows.each_record(|record, class| Live { run, class, record }.save(rows));
         }

@@ -151,6 +151,11 @@ impl Field {
         self.is_in_all() && !matches!(self.presence, Presence::Derived)
     }
 
+    /// Whether it is a list of numbers of which zeros are values like others.
+    pub(crate) const fn is_list_of_numbers(&self) -> bool {
+        matches!(self.presence, Presence::Lists)
+    }
+
     /// The field of a fact: its name and type are those of the kind.
     pub(crate) const fn of_fact(kind: Kind, own: Self) -> Self {
         let value = match kind.value_type() {

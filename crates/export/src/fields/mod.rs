@@ -53,8 +53,10 @@ pub use presence::{Columns, Origins};
 pub use reader::{Cell, Cells, Reader};
 use table::{Numbered, Numbers};
 pub(crate) use table::{Row, Visit};
+use value::Listed;
 use value::Reads as _;
 pub(crate) use value::Value::{self, *};
+use view::microseconds;
 pub(crate) use view::{View, ingress, is_icmp, milliseconds};
 
 fields! { |v, d|
@@ -211,6 +213,75 @@ fields! { |v, d|
     8 responseMicroseconds [] Answered U64 = v.record.responses?.mean_us();
     /// number of responses with a time
     8 responseCount [] Answered U32 = v.record.responses.map(|times| times.count);
+
+    /// smallest number of octets of layer 3 of a packet
+    9 packetLengthMinimum [] Statistics U64 = v.statistics()?.lengths(d).minimum();
+    9 reversePacketLengthMinimum [reverse] Statistics U64 = v.statistics()?.lengths(d).minimum();
+    /// mean number of octets of layer 3 of a packet
+    9 packetLengthMean [] Statistics U64 = v.statistics()?.lengths(d).mean();
+    9 reversePacketLengthMean [reverse] Statistics U64 = v.statistics()?.lengths(d).mean();
+    /// standard deviation of the octets of layer 3 of packets
+    9 packetLengthDeviation [] Statistics U64 = v.statistics()?.lengths(d).deviation();
+    9 reversePacketLengthDeviation [reverse] Statistics U64 = v.statistics()?.lengths(d).deviation();
+    /// largest number of octets of layer 3 of a packet
+    9 packetLengthMaximum [] Statistics U64 = v.statistics()?.lengths(d).maximum();
+    9 reversePacketLengthMaximum [reverse] Statistics U64 = v.statistics()?.lengths(d).maximum();
+    /// sum of the squares of the octets of layer 3 of each packet; at most 2⁶⁴ - 1
+    9 octetDeltaSumOfSquares [198] Statistics U64 = v.statistics()?.lengths(d).squares();
+    9 reverseOctetDeltaSumOfSquares [reverse] Statistics U64 = v.statistics()?.lengths(d).squares();
+    /// smallest [gap](MONITOR.md#statistics) between two packets
+    9 interArrivalMicrosecondsMinimum [] Statistics U64 = microseconds(v.statistics()?.gaps(d).minimum());
+    9 reverseInterArrivalMicrosecondsMinimum [reverse] Statistics U64 = microseconds(v.statistics()?.gaps(d).minimum());
+    /// mean [gap](MONITOR.md#statistics) between two packets
+    9 interArrivalMicrosecondsMean [] Statistics U64 = microseconds(v.statistics()?.gaps(d).mean());
+    9 reverseInterArrivalMicrosecondsMean [reverse] Statistics U64 = microseconds(v.statistics()?.gaps(d).mean());
+    /// standard deviation of [gaps](MONITOR.md#statistics) between two packets
+    9 interArrivalMicrosecondsDeviation [] Statistics U64 = microseconds(v.statistics()?.gaps(d).deviation());
+    9 reverseInterArrivalMicrosecondsDeviation [reverse] Statistics U64 = microseconds(v.statistics()?.gaps(d).deviation());
+    /// largest [gap](MONITOR.md#statistics) between two packets
+    9 interArrivalMicrosecondsMaximum [] Statistics U64 = microseconds(v.statistics()?.gaps(d).maximum());
+    9 reverseInterArrivalMicrosecondsMaximum [reverse] Statistics U64 = microseconds(v.statistics()?.gaps(d).maximum());
+    /// gaps that were below zero, and count as zero
+    9 interArrivalNegativeCount [] Statistics U64 = v.statistics()?.negative_gaps(d);
+    9 reverseInterArrivalNegativeCount [reverse] Statistics U64 = v.statistics()?.negative_gaps(d);
+    /// smallest [active time](MONITOR.md#statistics)
+    9 activeMicrosecondsMinimum [] Statistics U64 = microseconds(v.statistics()?.active().minimum());
+    /// mean [active time](MONITOR.md#statistics)
+    9 activeMicrosecondsMean [] Statistics U64 = microseconds(v.statistics()?.active().mean());
+    /// standard deviation of [active times](MONITOR.md#statistics)
+    9 activeMicrosecondsDeviation [] Statistics U64 = microseconds(v.statistics()?.active().deviation());
+    /// largest [active time](MONITOR.md#statistics)
+    9 activeMicrosecondsMaximum [] Statistics U64 = microseconds(v.statistics()?.active().maximum());
+    /// smallest [idle time](MONITOR.md#statistics)
+    9 idleMicrosecondsMinimum [] Statistics U64 = microseconds(v.statistics()?.idle().minimum());
+    /// mean [idle time](MONITOR.md#statistics)
+    9 idleMicrosecondsMean [] Statistics U64 = microseconds(v.statistics()?.idle().mean());
+    /// standard deviation of [idle times](MONITOR.md#statistics)
+    9 idleMicrosecondsDeviation [] Statistics U64 = microseconds(v.statistics()?.idle().deviation());
+    /// largest [idle time](MONITOR.md#statistics)
+    9 idleMicrosecondsMaximum [] Statistics U64 = microseconds(v.statistics()?.idle().maximum());
+    /// number of idle times; there is one active time more
+    9 idleCount [] Statistics U64 = v.statistics()?.idle().count();
+    /// octets of layer 3 of each of the [first packets](MONITOR.md#statistics), at most 65,535
+    9 firstPacketLengths [] Lists U16 = v.list(d, Listed::PacketOctets);
+    /// their directions: 0 from the initiator, 1 to it
+    9 firstPacketDirections [] Lists U8 = v.list(d, Listed::PacketDirections);
+    /// their times since the earliest packet of the record
+    9 firstPacketMicroseconds [] Lists U64 = v.list(d, Listed::PacketTimes);
+    /// their TCP flags, the lower eight bits
+    9 firstPacketFlags [] Lists U8 = v.list(d, Listed::PacketFlags);
+    /// packets of each of the first [bursts](MONITOR.md#statistics)
+    9 burstPackets [] Lists U64 = v.list(d, Listed::BurstPackets);
+    9 reverseBurstPackets [reverse] Lists U64 = v.list(d, Listed::BurstPackets);
+    /// their octets of layer 3
+    9 burstOctets [] Lists U64 = v.list(d, Listed::BurstOctets);
+    9 reverseBurstOctets [reverse] Lists U64 = v.list(d, Listed::BurstOctets);
+    /// their beginnings since the earliest packet of the record
+    9 burstStartMicroseconds [] Lists U64 = v.list(d, Listed::BurstTimes);
+    9 reverseBurstStartMicroseconds [reverse] Lists U64 = v.list(d, Listed::BurstTimes);
+    /// their durations
+    9 burstMicroseconds [] Lists U64 = v.list(d, Listed::BurstDurations);
+    9 reverseBurstMicroseconds [reverse] Lists U64 = v.list(d, Listed::BurstDurations);
 
     /// name of the [network](MONITOR.md#origins) of the initiator
     5 sourceNetwork [] Networks Text = v.origin(0)?.network.as_deref().map(|name| Name(name.as_bytes()));

@@ -66,6 +66,8 @@ presences! { |v, d|
     Samples "`--analyses tcp`, samples" = true;
     Measured "`--analyses tcp`, TCP" = true;
     Answered "`--analyses tcp`, a response" = true;
+    Statistics "`--analyses statistics`, values" = true;
+    Lists "`--analyses statistics`, not empty" = true;
     Parts "with `--cut`" = v.record.part.is_some();
     Networks "with `--networks`" = true;
     Geo "with `--geo`" = true;
@@ -92,6 +94,8 @@ pub struct Columns {
     pub origins: Origins,
     /// Which part of its flow a record is.
     pub parts: bool,
+    /// The statistics of packets.
+    pub statistics: bool,
     /// The columns are those of a store: without what can be computed from others.
     pub stored: bool,
 }
@@ -103,6 +107,7 @@ impl Columns {
         match presence {
             Presence::Interfaces => self.ingress,
             Presence::Parts => self.parts,
+            Presence::Statistics | Presence::Lists => self.statistics,
             Presence::Derived => !self.stored,
             Presence::Networks => self.origins.networks,
             Presence::Geo => self.origins.geo,

@@ -128,6 +128,7 @@ macro_rules! field {
             value: Type::$type,
             shape: match Presence::$presence {
                 Presence::Always | Presence::Parquet => Shape::Required,
+                Presence::Lists => Shape::List,
                 _ => Shape::Optional,
             },
             presence: Presence::$presence,

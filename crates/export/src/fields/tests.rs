@@ -20,6 +20,7 @@ fn every_column_is_once_in_the_order_by_editions() {
         ingress: true,
         origins: Origins { networks: true, geo: true, vendors: true },
         parts: true,
+        statistics: true,
         stored: false,
     };
     let editions: Vec<_> = columns(all).map(|(_, field)| field.edition).collect();

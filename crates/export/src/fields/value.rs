@@ -1,6 +1,6 @@
 //! The values of fields, and how text formats write them.
 
-use ringtap_flow::{Facts, History, IpVersion, Kind};
+use ringtap_flow::{Facts, FlowStatistics, History, IpVersion, Kind};
 
 use crate::formats::CommunityId;
 use crate::formats::address::{push_address, push_mac};
@@ -25,6 +25,62 @@ pub(crate) enum Value<'a> {
     Name(&'a [u8]),
     /// The values of a kind.
     Fact(&'a Facts, Kind),
+    /// A list of numbers, not empty.
+    List(Numbers<'a>),
+}
+
+/// A list of the statistics of a record.
+#[derive(Clone, Copy)]
+pub(crate) struct Numbers<'a> {
+    pub(super) statistics: &'a FlowStatistics,
+    /// What times count from, nanoseconds.
+    pub(super) first_ns: u64,
+    pub(super) direction: usize,
+    pub(super) of: Listed,
+}
+
+/// What a list is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listed {
+    PacketOctets,
+    PacketDirections,
+    PacketTimes,
+    PacketFlags,
+    BurstPackets,
+    BurstOctets,
+    BurstTimes,
+    BurstDurations,
+}
+
+impl Numbers<'_> {
+    /// Calls `each` with the numbers in order.
+    #[inline]
+    pub(crate) fn each(self, mut each: impl FnMut(u64)) {
+        let since = |ns: u64| ns.saturating_sub(self.first_ns) / 1_000;
+        let packets = self.statistics.first_packets().iter();
+        let bursts = self.statistics.bursts(self.direction);
+        match self.of {
+            Listed::PacketOctets => packets.for_each(|own| each(own.octets.into())),
+            Listed::PacketDirections => packets.for_each(|own| each(own.side.into())),
+            Listed::PacketTimes => packets.for_each(|own| each(since(own.ts_ns()))),
+            Listed::PacketFlags => packets.for_each(|own| each(own.tcp_flags.into())),
+            Listed::BurstPackets => bursts.for_each(|own| each(own.packets)),
+            Listed::BurstOctets => bursts.for_each(|own| each(own.octets)),
+            Listed::BurstTimes => bursts.for_each(|own| each(since(own.start_ns))),
+            Listed::BurstDurations => bursts.for_each(|own| each(own.duration_us())),
+        }
+    }
+
+    /// Appends the numbers, with a letter between them.
+    fn push(self, line: &mut Vec<u8>, between: u8) {
+        let mut is_first = true;
+        self.each(|number| {
+            if !std::mem::take(&mut is_first) {
+                line.push(between);
+            }
+            push_number(line, number);
+        });
+    }
 }
 
 impl Value<'_> {
@@ -51,6 +107,11 @@ impl Value<'_> {
         match self {
             Self::Name(name) => push_json(line, name),
             Self::Fact(facts, kind) => push_fact(line, kind, facts.values(kind)),
+            Self::List(numbers) => {
+                line.push(b'[');
+                numbers.push(line, b',');
+                line.push(b']');
+            }
             plain if plain.is_plain() => {
                 line.push(b'"');
                 plain.text(line);
@@ -66,11 +127,12 @@ impl Value<'_> {
         match self {
             Self::Name(name) => push_csv(line, std::iter::once(name)),
             Self::Fact(facts, kind) => push_csv(line, facts.values(kind)),
+            Self::List(numbers) => numbers.push(line, b';'),
             _ => self.text(line),
         }
     }
 
-    /// Appends it without escapes; nothing for a fact.
+    /// Appends it without escapes; nothing for a fact or a list.
     #[inline(always)]
     pub(crate) fn text(self, text: &mut Vec<u8>) {
         match self {
@@ -82,7 +144,7 @@ impl Value<'_> {
             Self::Letters(history) => push_letters(text, history),
             Self::Id(id) => text.extend_from_slice(id.as_bytes()),
             Self::Name(name) => text.extend_from_slice(name),
-            Self::Fact(..) => {}
+            Self::Fact(..) | Self::List(_) => {}
         }
     }
 }

@@ -1,8 +1,10 @@
 //! A flow record as the values of fields read it.
 
-use ringtap_flow::{Facts, FlowRecord, Initiator, IpVersion, Kind, Origin, Path, Tunnel};
+use ringtap_flow::{
+    Facts, FlowRecord, FlowStatistics, Initiator, IpVersion, Kind, Origin, Path, Tunnel,
+};
 
-use super::value::Value;
+use super::value::{Listed, Numbers, Value};
 use crate::formats::protocol::{ICMP, ICMPV6};
 
 /// A record and what its fields share.
@@ -70,6 +72,32 @@ impl<'a> View<'a> {
         self.facts.filter(|facts| facts.has(kind)).map(|facts| Value::Fact(facts, kind))
     }
 
+    /// The statistics of its packets.
+    #[inline(always)]
+    pub(super) fn statistics(&self) -> Option<&'a FlowStatistics> {
+        self.record.statistics.as_deref()
+    }
+
+    /// A list of the statistics in this direction, unless it is empty.
+    #[inline(always)]
+    pub(super) fn list(&self, direction: usize, of: Listed) -> Option<Value<'a>> {
+        let statistics = self.statistics()?;
+        let is_of_packets = matches!(
+            of,
+            Listed::PacketOctets
+                | Listed::PacketDirections
+                | Listed::PacketTimes
+                | Listed::PacketFlags
+        );
+        let is_empty = if is_of_packets {
+            statistics.first_packets().is_empty()
+        } else {
+            statistics.bursts(direction).next().is_none()
+        };
+        let first_ns = self.record.first_ns;
+        (!is_empty).then_some(Value::List(Numbers { statistics, first_ns, direction, of }))
+    }
+
     /// The origin of an end.
     #[inline(always)]
     pub(super) fn origin(&self, end: usize) -> Option<&'a Origin> {
@@ -79,6 +107,11 @@ impl<'a> View<'a> {
 
 pub(crate) const fn milliseconds(ns: u64) -> u64 {
     ns / 1_000_000
+}
+
+/// Nanoseconds as microseconds, rounded down.
+pub(crate) fn microseconds(ns: Option<u64>) -> Option<u64> {
+    ns.map(|ns| ns / 1_000)
 }
 
 /// Returns true if the record has an ICMP type and code of its IP version.

@@ -36,12 +36,14 @@ pub struct Interface {
 }
 
 /// The interfaces of a run; its records contain the interface of a flow's first packet. Empty for a run over files.
-/// Zeek's format has no field for it. Also which [`Origins`] the run's records have, and whether they are parts.
+/// Zeek's format has no field for it. Also which [`Origins`] the run's records have, whether they are parts, and whether they
+/// have statistics.
 #[derive(Clone, Debug, Default)]
 pub struct Interfaces {
     list: Arc<[(u32, String)]>,
     origins: Origins,
     parts: bool,
+    statistics: bool,
 }
 
 impl Interfaces {
@@ -68,6 +70,12 @@ impl Interfaces {
         Self { parts, ..self }
     }
 
+    /// Adds columns for the statistics of packets, if `statistics`.
+    #[must_use]
+    pub fn with_statistics(self, statistics: bool) -> Self {
+        Self { statistics, ..self }
+    }
+
     /// Whether records are parts of flows.
     pub(crate) fn has_parts(&self) -> bool {
         self.parts
@@ -75,8 +83,9 @@ impl Interfaces {
 
     /// The columns that not all runs have.
     pub fn columns(&self) -> Columns {
-        let (ingress, origins, parts) = (!self.is_empty(), self.origins, self.parts);
-        Columns { ingress, origins, parts, stored: false }
+        let (ingress, origins) = (!self.is_empty(), self.origins);
+        let (parts, statistics) = (self.parts, self.statistics);
+        Columns { ingress, origins, parts, statistics, stored: false }
     }
 
     /// The name of an interface as a JSON string; `None` if it is unknown.

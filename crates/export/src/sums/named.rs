@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::row::{CORE_ROWS, RowSum, Spans, TAGS, push_number, push_text};
+use super::row::{CORE_ROWS, RowSum, Spans, TAGS, push_item, push_number, push_text};
 use crate::fields::{
     self, Columns, FIELDS, Row, Shape, Type, destinationIPAddress, flowEndMilliseconds,
     sourceIPAddress,
@@ -95,6 +95,8 @@ impl NamedRow {
         let row = usize::from(column.0);
         let tag = TAGS[row];
         let is_text = FIELDS[row].value == Type::Text;
+        let push: fn(&mut Vec<u8>, u32, u64) =
+            if FIELDS[row].is_list_of_numbers() { push_item } else { push_number };
         let invalid = |value: String| {
             let value = value.chars().take(64).collect();
             let wanted = if is_text { "text" } else { "number" };
@@ -104,10 +106,10 @@ impl NamedRow {
             Given::Text(text) if is_text => {
                 push_text(&mut self.bytes, tag, |bytes| bytes.extend_from_slice(text.as_bytes()));
             }
-            Given::Number(number) if !is_text => push_number(&mut self.bytes, tag, number),
+            Given::Number(number) if !is_text => push(&mut self.bytes, tag, number),
             Given::Text(text) => {
                 let number = text.parse().map_err(|_| invalid(text.to_owned()))?;
-                push_number(&mut self.bytes, tag, number);
+                push(&mut self.bytes, tag, number);
             }
             Given::Number(number) => return Err(invalid(number.to_string())),
         }

@@ -137,11 +137,17 @@ const fn tag(name: &str) -> u32 {
 #[inline(always)]
 pub(super) fn push_number(bytes: &mut Vec<u8>, tag: u32, number: u64) {
     if number != 0 {
-        let mut item = [0; 12];
-        item[..TAG_LEN].copy_from_slice(&tag.to_le_bytes());
-        item[TAG_LEN..].copy_from_slice(&number.to_le_bytes());
-        bytes.extend_from_slice(&item);
+        push_item(bytes, tag, number);
     }
+}
+
+/// Appends a number, also 0.
+#[inline(always)]
+pub(super) fn push_item(bytes: &mut Vec<u8>, tag: u32, number: u64) {
+    let mut item = [0; 12];
+    item[..TAG_LEN].copy_from_slice(&tag.to_le_bytes());
+    item[TAG_LEN..].copy_from_slice(&number.to_le_bytes());
+    bytes.extend_from_slice(&item);
 }
 
 /// Appends what `push` appends as a text; nothing if it is empty.
@@ -191,6 +197,7 @@ fn push(bytes: &mut Vec<u8>, tag: u32, value: Value<'_>) {
         Value::TypeCode(_, code) => push_number(bytes, tag, code.into()),
         Value::Name(name) => push_text(bytes, tag, |bytes| push_valid(bytes, name)),
         Value::Fact(facts, kind) => push_facts(bytes, tag, kind, facts.values(kind)),
+        Value::List(numbers) => numbers.each(|number| push_item(bytes, tag, number)),
         text => push_text(bytes, tag, |bytes| text.text(bytes)),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use ringtap_flow::{
-    FlowRecord, Kind, Origin, Part, ResponseTimes, TcpPerformance, Type as FactType,
+    FlowRecord, FlowStatistics, Kind, Origin, Part, ResponseTimes, TcpPerformance, Type as FactType,
 };
 
 use super::row::TAGS;
@@ -20,6 +20,7 @@ fn interfaces() -> Interfaces {
     Interfaces::new(&[interface])
         .with(Origins { networks: true, geo: true, vendors: true })
         .with_parts(true)
+        .with_statistics(true)
 }
 
 fn sum(record: &FlowRecord) -> RowSum {
@@ -67,6 +68,15 @@ prop_compose! {
     }
 }
 
+/// Direction, time, octets and flags of a packet.
+fn any_packet() -> impl Strategy<Value = (usize, u64, u32, u8)> {
+    let times = prop_oneof![
+        9 => 1_700_000_000_123_000_000..1_700_000_002_456_000_000_u64,
+        1 => any::<u64>(),
+    ];
+    (0..2_usize, times, prop_oneof![9 => 0..1_500_u32, 1 => any::<u32>()], any::<u8>())
+}
+
 prop_compose! {
     /// Any record, with all that it may have.
     fn any_whole()(
@@ -75,6 +85,7 @@ prop_compose! {
         origins in prop::option::of((any_origin(), any_origin())),
         tcp in prop::option::of(any_performance()),
         responses in prop::option::of((any::<u64>(), 1..u32::MAX)),
+        packets in prop::collection::vec(any_packet(), 0..40),
         part in prop::option::of((any::<u32>(), any::<u64>())),
         ingress: u32,
     ) -> FlowRecord {
@@ -84,6 +95,7 @@ prop_compose! {
         record.origins = origins.map(|(source, destination)| Box::new([source, destination]));
         record.tcp = tcp;
         record.responses = responses.map(|(sum_us, count)| ResponseTimes { sum_us, count });
+        record.statistics = FlowStatistics::of(30, packets);
         record.part = part.map(|(number, flow_first_ns)| Part { number, flow_first_ns });
         record.path.ingress = ingress;
         record
@@ -306,13 +318,14 @@ fn changed(record: &FlowRecord, field: usize) -> FlowRecord {
         22 => other.tcp = None,
         23 => other.part = None,
         24 => other.responses = None,
+        25 => other.statistics = None,
         _ => other.end_reason = record.end_reason,
     }
     other
 }
 
 /// Fields of [`changed`].
-const CHANGES: usize = 25;
+const CHANGES: usize = 26;
 
 proptest! {
     #[test]
@@ -333,7 +346,8 @@ proptest! {
     fn without_a_column_the_sum_is_that_of_records_without_the_field(record in any_whole()) {
         let mut path = record.path;
         path.ingress = 0;
-        let plain = FlowRecord { origins: None, part: None, path, ..record.clone() };
+        let plain =
+            FlowRecord { origins: None, part: None, statistics: None, path, ..record.clone() };
         let without = RowSum::of(&record, Columns::default(), &mut Vec::new());
         prop_assert_eq!(without, sum(&plain));
         prop_assert_eq!(without.core, sum(&record).core);

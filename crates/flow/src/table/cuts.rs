@@ -7,7 +7,7 @@ use ringtap_stage::Attachments;
 use ringtap_wire::Flags;
 
 use super::*;
-use crate::{EndReason, Part, Slice};
+use crate::{EndReason, FlowStatistics, Part, Slice};
 
 const SECOND: u64 = Timeouts::SECOND;
 const EVERY: u64 = 10 * SECOND;
@@ -89,6 +89,7 @@ fn run_twice(
         FlowTable::new(capacity, &metering, KEY, Arc::default())
             .with_tcp(true)
             .with_slices(slice_ns)
+            .with_statistics(Some(7), usize::MAX)
     };
     let mut table = new();
     let mut reports = Reports::default();
@@ -98,10 +99,13 @@ fn run_twice(
             let mut other = new();
             while !table.is_empty() {
                 table.keep(0, 2, &mut reports, &mut |flow| {
-                    let stored =
-                        OpenFlow::from_canonical(&flow.canonical(), flow.record.facts.bytes());
-                    assert_eq!(stored.as_ref(), Some(&flow));
-                    assert!(other.restore(&flow));
+                    let facts = flow.record.facts.bytes();
+                    let mut stored = OpenFlow::from_canonical(&flow.canonical(), facts).unwrap();
+                    let statistics = flow.record.statistics.as_ref().map(|own| own.bytes());
+                    stored.record.statistics = statistics
+                        .map(|bytes| Box::new(FlowStatistics::split_from(&bytes).unwrap().0));
+                    assert_eq!(stored, flow);
+                    assert!(other.restore(&stored));
                 });
             }
             table = other;

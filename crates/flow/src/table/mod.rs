@@ -23,6 +23,7 @@ use crate::ends::{Ends, V4, V6};
 use crate::entry::Key;
 use crate::index::Index;
 use crate::shelf::{Arrival, Rules, Shelf};
+use crate::statistics::{Measure, Room};
 use crate::{Class, FlowKey, FlowRecord, IpVersion, Observer, OpenFlow, Timeouts};
 
 /// Packets whose cache misses overlap.
@@ -147,8 +148,21 @@ impl FlowTable {
     pub fn with_slices(mut self, every_ns: Option<u64>) -> Self {
         self.rules.slice_ns = every_ns.unwrap_or(0);
         if self.rules.slice_ns > 0 {
+            self.rules.has_more = true;
             self.v4.reserve_slices(self.capacity);
             self.v6.reserve_slices(self.capacity);
+        }
+        self
+    }
+
+    /// The same table; records have statistics, with at most this number of first packets, if there is one. The lists of
+    /// live flows may take `room` bytes.
+    pub fn with_statistics(mut self, packets: Option<u8>, room: usize) -> Self {
+        self.rules.measure = Measure { packets, room: Room::new(room) };
+        if packets.is_some() {
+            self.rules.has_more = true;
+            self.v4.reserve_statistics(self.capacity);
+            self.v6.reserve_statistics(self.capacity);
         }
         self
     }
@@ -320,9 +334,9 @@ impl FlowTable {
     fn find_all(&self, packets: &[PacketRecord], stage: &mut Stage) {
         for ((packet, likely), &hash) in packets.iter().zip(&mut stage.likely).zip(&stage.hashes) {
             *likely = if is_v6(packet) {
-                self.v6.prefetch_entry(hash)
+                self.v6.prefetch_entry(hash, self.rules.has_more)
             } else {
-                self.v4.prefetch_entry(hash)
+                self.v4.prefetch_entry(hash, self.rules.has_more)
             };
         }
     }

@@ -55,6 +55,14 @@ impl Place<'_> {
             Value::Number(number) => self.number(number),
             Value::TypeCode(_, code) => self.number(code.into()),
             Value::Fact(facts, kind) => self.values(facts.values(kind)),
+            Value::List(numbers) => {
+                let mut place = 0;
+                numbers.each(|number| {
+                    self.next_in_list(place);
+                    self.column.number(number);
+                    place += 1;
+                });
+            }
             text => match &mut self.column().values {
                 Values::Text { bytes, ends } => {
                     text.text(bytes);
@@ -65,14 +73,20 @@ impl Place<'_> {
         }
     }
 
-    /// Numbers are stored in signed words with the same bits, as the format requires.
     #[inline(always)]
     fn number(&mut self, value: u64) {
-        match &mut self.column().values {
-            Values::Long(values) => values.push(value.cast_signed()),
-            Values::Int(values) => values.push((value as u32).cast_signed()),
-            Values::Text { .. } => unreachable!("a column of numbers"),
+        self.column().number(value);
+    }
+
+    /// Adds the levels of the value at a place in the row's list.
+    #[inline]
+    fn next_in_list(&mut self, place: usize) {
+        if place == 0 {
+            self.column.cover(self.before);
+            self.column.covered += 1;
         }
+        self.column.levels.push(IN_LIST);
+        self.column.repeats.push((place > 0).into());
     }
 
     /// The values of a fact: one at most, unless it is a list.
@@ -82,12 +96,7 @@ impl Place<'_> {
                 self.column().fact(value);
                 continue;
             }
-            if place == 0 {
-                self.column.cover(self.before);
-                self.column.covered += 1;
-            }
-            self.column.levels.push(IN_LIST);
-            self.column.repeats.push((place > 0).into());
+            self.next_in_list(place);
             self.column.fact(value);
         }
     }
@@ -193,6 +202,16 @@ impl Column {
                 ends.extend(other.iter().map(|end| before + end));
             }
             _ => unreachable!("all rows have the same columns"),
+        }
+    }
+
+    /// Numbers are stored in signed words with the same bits, as the format requires.
+    #[inline(always)]
+    fn number(&mut self, value: u64) {
+        match &mut self.values {
+            Values::Long(values) => values.push(value.cast_signed()),
+            Values::Int(values) => values.push((value as u32).cast_signed()),
+            Values::Text { .. } => unreachable!("a column of numbers"),
         }
     }
 

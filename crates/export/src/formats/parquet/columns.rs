@@ -25,6 +25,9 @@ use ringtap_flow::FlowRecord;
 use super::column::{Column, Place, Values};
 use crate::fields::{self, COUNT, Columns, FIELDS, Field, Row, Shape, Type, View, Visit, visit};
 
+/// Memory of the statistics in a row: without lists, of a first packet, and of a burst.
+const STATISTICS_COST: [usize; 3] = [320, 36, 48];
+
 /// Memory of facts in rows by their bytes in records: invalid bytes become three, and a value has an end and levels.
 const FACT_COST: usize = 4;
 
@@ -34,7 +37,7 @@ pub struct Rows {
     pub(super) columns: Box<[Column; COUNT]>,
     pub(super) further: Columns,
     pub(super) rows: usize,
-    /// Bytes of facts and their levels.
+    /// Bytes of facts and statistics, and their levels.
     fact_bytes: usize,
 }
 
@@ -62,7 +65,7 @@ impl Rows {
         self.rows == 0
     }
 
-    /// Approximate memory of the facts in bytes, in addition to that of the other columns.
+    /// Approximate memory of the facts and statistics in bytes, in addition to that of the other columns.
     pub const fn fact_bytes(&self) -> usize {
         self.fact_bytes
     }
@@ -89,6 +92,11 @@ impl Rows {
         let Self { columns, further, rows: before, .. } = self;
         visit(&mut Record { view, columns, further: *further, before: *before });
         self.fact_bytes += record.facts.bytes().len() * FACT_COST;
+        if let Some(own) = record.statistics.as_deref().filter(|_| further.statistics) {
+            let [sums, packet, burst] = STATISTICS_COST;
+            let bursts = own.bursts(0).count() + own.bursts(1).count();
+            self.fact_bytes += sums + packet * own.first_packets().len() + burst * bursts;
+        }
         self.rows += 1;
     }
 

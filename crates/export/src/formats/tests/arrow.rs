@@ -3,7 +3,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{TimestampMillisecondType, UInt8Type, UInt16Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
-use ringtap_flow::{FlowRecord, Kind};
+use ringtap_flow::{FlowRecord, FlowStatistics, Kind};
 
 use super::{echo, tcp, tunnelled};
 use crate::formats::{Columns, GrowingBatch, Rows};
@@ -63,6 +63,31 @@ fn lists_have_all_values_of_their_rows() {
     let expected = [some(&["a.example", "b.example"]), None, None, some(&["c.example"]), None];
     assert_eq!(lists, expected);
     assert_eq!(column("httpStatus").as_list::<i32>().null_count(), 5, "in no record");
+}
+
+#[test]
+fn lists_of_numbers_have_zeros_too() {
+    let columns = Columns { statistics: true, ..Columns::default() };
+    let first_ns = tcp().first_ns;
+    let packets = [(0, 0, 60, 2), (1, 2_000, 1_500, 18), (0, 5_000, 52, 16)];
+    let at = packets.map(|(side, ns, octets, flags)| (side, first_ns + ns, octets, flags));
+    let measured = FlowRecord { statistics: FlowStatistics::of(30, at), ..tcp() };
+    let (mut all, mut rows) = (GrowingBatch::new(columns, 4), Rows::new(columns));
+    [tcp(), measured, tcp()].iter().for_each(|record| rows.push(record));
+    all.append(&rows);
+    let batch = all.take(4).unwrap();
+    let column = |name| batch.column_by_name(name).unwrap();
+    let list = |name| column(name).as_list::<i32>().value(1);
+    let octets = list("firstPacketLengths");
+    assert_eq!(octets.as_primitive::<UInt16Type>().values().to_vec(), [60, 1_500, 52]);
+    let sides = list("firstPacketDirections");
+    assert_eq!(sides.as_primitive::<UInt8Type>().values().to_vec(), [0, 1, 0]);
+    let times = list("firstPacketMicroseconds");
+    assert_eq!(times.as_primitive::<UInt64Type>().values().to_vec(), [0, 2, 5]);
+    assert_eq!(column("firstPacketFlags").as_list::<i32>().null_count(), 2);
+    assert_eq!(column("burstPackets").as_list::<i32>().null_count(), 3);
+    let means = column("packetLengthMean").as_primitive::<UInt64Type>();
+    assert_eq!(means.iter().collect::<Vec<_>>(), [None, Some(56), None]);
 }
 
 #[test]

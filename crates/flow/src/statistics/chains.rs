@@ -1,0 +1,140 @@
+//! Lists of values of a flow in blocks of a pool: memory for what is there, without an allocation for each list.
+
+use std::cell::Cell;
+
+use crate::pool::Pool;
+
+/// Memory that all lists of a flow table may take.
+#[derive(Debug)]
+pub(crate) struct Room {
+    bytes: usize,
+    used: Cell<usize>,
+}
+
+impl Room {
+    pub(crate) const fn new(bytes: usize) -> Self {
+        Self { bytes, used: Cell::new(0) }
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let used = self.used.get() + bytes;
+        let fits = used <= self.bytes;
+        if fits {
+            self.used.set(used);
+        }
+        fits
+    }
+
+    fn give(&self, bytes: usize) {
+        self.used.set(self.used.get() - bytes);
+    }
+
+    /// Bytes in use.
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> usize {
+        self.used.get()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block<T, const N: usize> {
+    values: [T; N],
+    /// The position of the next block, or 0.
+    next: u32,
+}
+
+/// The lists. `N`: values of a block.
+#[derive(Debug)]
+pub(super) struct Chains<T, const N: usize>(Pool<Block<T, N>>);
+
+/// A list: the positions of its first and last block, and the number of its values.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Chain {
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+impl Chain {
+    #[inline(always)]
+    pub(super) const fn len(&self) -> usize {
+        self.len as usize
+    }
+}
+
+impl<T, const N: usize> Default for Chains<T, N> {
+    fn default() -> Self {
+        Self(Pool::default())
+    }
+}
+
+impl<T: Copy, const N: usize> Chains<T, N> {
+    const BYTES: usize = Pool::<Block<T, N>>::BYTES as usize;
+
+    /// Adds a value to a list; false if there is no room.
+    #[inline]
+    pub(super) fn push(&mut self, chain: &mut Chain, value: T, room: &Room) -> bool {
+        let at = chain.len() % N;
+        if at > 0 {
+            self.0[chain.last].values[at] = value;
+        } else {
+            if !room.take(Self::BYTES) {
+                return false;
+            }
+            let place = self.0.add(Block { values: [value; N], next: 0 });
+            match chain.len {
+                0 => chain.first = place,
+                _ => self.0[chain.last].next = place,
+            }
+            chain.last = place;
+        }
+        chain.len += 1;
+        true
+    }
+
+    /// The values of a list.
+    pub(super) fn values(&self, chain: &Chain) -> Vec<T> {
+        let (mut values, mut place) = (Vec::with_capacity(chain.len()), chain.first);
+        while let Some(block) = self.0.get(place) {
+            values.extend_from_slice(&block.values[..N.min(chain.len() - values.len())]);
+            place = block.next;
+        }
+        values
+    }
+
+    /// Removes all values of a list.
+    pub(super) fn clear(&mut self, chain: &mut Chain, room: &Room) {
+        let mut place = std::mem::take(chain).first;
+        while let Some(block) = self.0.get(place) {
+            let next = block.next;
+            self.0.release(&mut place);
+            room.give(Self::BYTES);
+            place = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_share_blocks_one_after_another() {
+        let (mut chains, room) =
+            (Chains::<u32, 3>::default(), Room::new(7 * Chains::<u32, 3>::BYTES));
+        let (mut one, mut other) = (Chain::default(), Chain::default());
+        for round in 0..3 {
+            assert!((0..10).all(|n| chains.push(&mut one, n, &room)));
+            assert!((0..9).all(|n| chains.push(&mut other, 100 + n, &room)));
+            // All seven blocks are in use.
+            assert!(!chains.push(&mut other, 0, &room), "{round}");
+            assert!(chains.push(&mut one, 10, &room));
+            assert_eq!(chains.values(&one), (0..11).collect::<Vec<_>>());
+            assert_eq!(chains.values(&other), (100..109).collect::<Vec<_>>());
+            chains.clear(&mut one, &room);
+            assert_eq!((chains.values(&one), one.len()), (vec![], 0));
+            chains.clear(&mut other, &room);
+            assert_eq!((room.used(), chains.0.counts()), (0, (7, 7)));
+        }
+    }
+}

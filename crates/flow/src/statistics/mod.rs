@@ -1,0 +1,31 @@
+//! Statistics of flows: lengths of packets and gaps between them, the first packets, bursts, active and idle times.
+//!
+//! Sums are integers, and mean and deviation follow from them. A packet's gap is the time since the packet before it in
+//! the order of arrival; below zero it counts as zero, and is counted. So two pieces of a flow, one after the other, are
+//! joined to exactly what the whole flow has: the time between the last packet of the earlier piece and the first one of
+//! the later piece is one more gap.
+//!
+//! ```text
+//! states   | sums of both directions | …         same positions as the flows (shelf.rs)
+//! packets  | 4 packets | 4 packets | …            chains of the first packets of flows
+//! bursts   | 2 bursts | …                         chains of bursts, of flows with any
+//! ```
+//!
+//! Invariant: a state has a fixed size, lists are bounded, and both depend on the flow's packets in their order alone,
+//! unless there was no room for a list ([`FlowStatistics::is_cut`]).
+
+mod bursts;
+mod chains;
+mod moments;
+mod slab;
+mod value;
+
+pub use bursts::{BURST_GAP_NS, BURST_PACKETS, BURSTS_MOST, Burst, IDLE_NS};
+pub(crate) use chains::Room;
+pub use moments::Moments;
+pub use slab::STATISTICS_BYTES;
+pub(crate) use slab::{Measure, Slab};
+pub use value::{FIRST_PACKETS_MOST, FirstPacket, FlowStatistics};
+
+#[cfg(test)]
+mod tests;

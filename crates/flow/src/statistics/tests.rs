@@ -1,0 +1,232 @@
+//! Statistics against their definitions, and joined pieces against the whole.
+
+use proptest::prelude::*;
+use ringtap_wire::PacketRecord;
+
+use super::slab::{Measure, Slab};
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Time, side, octets.
+type Sent = (u64, usize, u32);
+
+fn measure(most: u8, room: usize) -> Measure {
+    Measure { packets: Some(most), room: Room::new(room) }
+}
+
+fn packet(&(ts_ns, side, ip_len): &Sent) -> PacketRecord {
+    PacketRecord { ts_ns, ip_len, tcp_flags: 16 + side as u8, ..PacketRecord::EMPTY }
+}
+
+/// The statistics of a flow of these packets.
+fn of(packets: &[Sent], most: u8) -> Option<FlowStatistics> {
+    FlowStatistics::of(most, packets.iter().map(|own| (own.1, own.0, own.2, 16 + own.1 as u8)))
+        .map(|own| *own)
+}
+
+/// What a reader of the packets finds by the definitions.
+fn check(found: &FlowStatistics, packets: &[Sent], most: u8) {
+    let first: Vec<_> = found
+        .first_packets()
+        .iter()
+        .map(|own| (own.ts_ns(), usize::from(own.side), u32::from(own.octets)))
+        .collect();
+    let expected = &packets[..packets.len().min(most.into())];
+    assert_eq!(
+        first,
+        expected.iter().map(|own| (own.0, own.1, own.2.min(65_535))).collect::<Vec<_>>()
+    );
+    for side in 0..2 {
+        let own: Vec<_> = packets.iter().filter(|own| own.1 == side).collect();
+        let pairs = || own.windows(2).map(|pair| (pair[0].0, pair[1].0));
+        let gaps: Vec<u64> = pairs().map(|(before, next)| next.saturating_sub(before)).collect();
+        let lengths: Vec<u64> = own.iter().map(|own| own.2.into()).collect();
+        for (moments, values) in [(found.gaps(side), &gaps), (found.lengths(side), &lengths)] {
+            assert_eq!(moments.count(), values.len() as u64);
+            assert_eq!(moments.sum(), values.iter().sum::<u64>());
+            assert_eq!(moments.minimum(), values.iter().copied().min());
+            assert_eq!(moments.maximum(), values.iter().copied().max());
+        }
+        let negative = pairs().filter(|(before, next)| next < before).count();
+        assert_eq!(found.negative_gaps(side), negative as u64);
+        let near = |a: &&Sent, b: &&Sent| b.0.saturating_sub(a.0) < BURST_GAP_NS;
+        let bursts = own.chunk_by(near).filter(|run| run.len() as u64 >= BURST_PACKETS);
+        let bursts: Vec<_> = bursts
+            .map(|run| Burst {
+                start_ns: run[0].0,
+                end_ns: run[run.len() - 1].0,
+                packets: run.len() as u64,
+                octets: run.iter().map(|own| u64::from(own.2)).sum(),
+            })
+            .take(BURSTS_MOST)
+            .collect();
+        assert_eq!(found.bursts(side).copied().collect::<Vec<_>>(), bursts);
+    }
+    let near = |a: &Sent, b: &Sent| b.0.saturating_sub(a.0) <= IDLE_NS;
+    let length = |run: &[Sent]| -> u64 {
+        run.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0)).sum()
+    };
+    let active: Vec<_> = packets.chunk_by(near).map(length).collect();
+    assert_eq!(found.active().count(), active.len() as u64);
+    assert_eq!(found.active().sum(), active.iter().sum::<u64>());
+    assert_eq!(found.active().maximum(), active.iter().copied().max());
+    assert_eq!(found.idle().count() + 1, active.len() as u64);
+    let all = length(packets);
+    assert_eq!(found.idle().sum() + found.active().sum(), all);
+}
+
+/// Packets with short, long and negative gaps.
+fn packets() -> impl Strategy<Value = Vec<Sent>> {
+    let gap = prop_oneof![
+        20 => 0..SECOND as i64,
+        4 => SECOND as i64 - 1..SECOND as i64 + 2,
+        3 => SECOND as i64..7 * SECOND as i64,
+        2 => 5 * SECOND as i64 - 1..5 * SECOND as i64 + 2,
+        2 => -3 * SECOND as i64..0,
+    ];
+    let octets = prop_oneof![9 => 40..1_500_u32, 1 => 65_000..200_000_u32];
+    proptest::collection::vec((gap, 0..2_usize, octets), 1..150).prop_map(|all| {
+        let mut now = 1_000 * SECOND as i64;
+        let sent = |(gap, side, octets)| {
+            now += gap;
+            (now as u64, side, octets)
+        };
+        all.into_iter().map(sent).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn statistics_follow_their_definitions(packets in packets(), most in 0..40_u8) {
+        check(&of(&packets, most).unwrap(), &packets, most);
+    }
+
+    #[test]
+    fn pieces_are_joined_to_the_whole(
+        packets in packets(),
+        cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..6),
+        most in prop_oneof![Just(0_u8), Just(7), Just(255)],
+    ) {
+        let mut ends: Vec<_> = cuts.iter().map(|at| at.index(packets.len())).collect();
+        ends.push(packets.len());
+        ends.sort_unstable();
+        let mut start = 0;
+        let mut pieces = Vec::new();
+        for end in ends {
+            pieces.extend(of(&packets[start..end], most));
+            start = end;
+        }
+        let whole = of(&packets, most).unwrap();
+        // From the left, and from the right.
+        let join = |mut own: FlowStatistics, later: &FlowStatistics| {
+            own.join(later);
+            own
+        };
+        let left = pieces.iter().cloned().reduce(|own, later| join(own, &later)).unwrap();
+        prop_assert_eq!(&left, &whole);
+        let right = pieces.into_iter().rev().reduce(|later, own| join(own, &later)).unwrap();
+        prop_assert_eq!(&right, &whole);
+        let mut turned = whole.clone();
+        turned.turn();
+        let other: Vec<_> = packets.iter().map(|own| (own.0, 1 - own.1, own.2)).collect();
+        let mut expected = of(&other, most).unwrap();
+        expected.packets.iter_mut().for_each(|own| own.tcp_flags ^= 1);
+        prop_assert_eq!(turned, expected);
+    }
+
+    #[test]
+    fn bytes_are_the_same_value_and_flows_continue(packets in packets(), at in any::<prop::sample::Index>()) {
+        let whole = of(&packets, 20).unwrap();
+        let bytes = [whole.bytes(), b"rest".to_vec()].concat();
+        prop_assert!(bytes.len() <= FlowStatistics::most_bytes(20) + 4);
+        let (read, rest) = FlowStatistics::split_from(&bytes).unwrap();
+        prop_assert_eq!((&read, rest), (&whole, &b"rest"[..]));
+        prop_assert!(!whole.is_cut());
+        for len in 0..whole.bytes().len() {
+            prop_assert_eq!(FlowStatistics::split_from(&bytes[..len]), None);
+        }
+        // Another run goes on, and has other settings.
+        let (before, after) = packets.split_at(at.index(packets.len()).max(1));
+        let (mut slab, measure) = (Slab::default(), measure(200, usize::MAX));
+        slab.push_saved(&of(before, 20).unwrap(), &measure.room);
+        after.iter().for_each(|sent| slab.count(0, sent.1, &packet(sent), &measure));
+        prop_assert_eq!(*slab.get(0).unwrap(), whole);
+    }
+
+    /// Stored bytes may be any.
+    #[test]
+    fn damaged_bytes_are_refused_or_counted_on(
+        packets in packets(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..60),
+    ) {
+        let mut bytes = of(&packets, 20).unwrap().bytes();
+        for (at, byte) in changes {
+            let len = bytes.len();
+            bytes[at.index(len)] = byte;
+        }
+        let Some((mut damaged, _)) = FlowStatistics::split_from(&bytes) else { return Ok(()) };
+        let (mut slab, measure) = (Slab::default(), measure(30, usize::MAX));
+        slab.push_saved(&damaged, &measure.room);
+        packets.iter().for_each(|sent| slab.count(0, sent.1, &packet(sent), &measure));
+        let mut own = *slab.get(0).unwrap();
+        damaged.join(&own);
+        own.join(&damaged);
+        for found in [&damaged, &own] {
+            let all = [found.gaps(0), found.gaps(1), found.lengths(0), found.idle(), &found.active()];
+            all.iter().for_each(|moments| _ = (moments.mean(), moments.deviation()));
+            prop_assert!(found.bursts(0).chain(found.bursts(1)).count() <= 2 * BURSTS_MOST);
+            FlowStatistics::split_from(&found.bytes()).unwrap();
+        }
+    }
+
+    /// Lists without room end where they are, and their flows say so; what flows gave back is used again.
+    #[test]
+    fn lists_without_room_are_cut(flows in proptest::collection::vec(packets(), 1..6), blocks in 0..40_usize) {
+        let (mut slab, measure) = (Slab::default(), measure(30, blocks * 60));
+        for _ in 0..3 {
+            for (at, packets) in flows.iter().enumerate() {
+                slab.push(30);
+                for sent in packets {
+                    slab.count(at, sent.1, &packet(sent), &measure);
+                }
+                let (found, whole) = (slab.get(at).unwrap(), of(packets, 30).unwrap());
+                prop_assert!(whole.first_packets().starts_with(found.first_packets()));
+                let complete = found.first_packets() == whole.first_packets()
+                    && (0..2).all(|side| found.bursts[side] == whole.bursts[side]);
+                prop_assert_eq!(found.is_cut(), !complete);
+                prop_assert_eq!(found.lengths(0), whole.lengths(0));
+                prop_assert_eq!(found.active(), whole.active());
+            }
+            prop_assert!(measure.room.used() <= blocks * 60);
+            slab.swap_remove(0, &measure.room);
+            if flows.len() > 1 {
+                slab.restart(0, &measure);
+            }
+            slab.truncate(0, &measure.room);
+            prop_assert_eq!(measure.room.used(), 0);
+        }
+    }
+}
+
+/// A clock that is set back makes gaps of zero, which are counted.
+#[test]
+fn a_clock_that_steps_back_is_counted() {
+    let times = [100, 101, 40, 41, 42, 120].map(|s| s * SECOND);
+    let packets: Vec<_> = times.map(|ts_ns| (ts_ns, 0, 100)).into();
+    let found = of(&packets, 30).unwrap();
+    check(&found, &packets, 30);
+    assert_eq!((found.negative_gaps(0), found.gaps(0).sum()), (1, 81 * SECOND));
+    assert_eq!((found.idle().count(), found.active().sum()), (1, 3 * SECOND));
+    assert_eq!(found.gaps(0).minimum(), Some(0));
+}
+
+#[test]
+fn only_the_first_bursts_are_kept() {
+    let at = |burst: u64, n: u64| (burst * 3 * SECOND + n * 1_000, 0, 50 + burst as u32);
+    let packets: Vec<_> = (1..40).flat_map(|burst| [0, 1, 2].map(|n| at(burst, n))).collect();
+    let found = of(&packets, 5).unwrap();
+    check(&found, &packets, 5);
+    assert_eq!((found.bursts(0).count(), found.bursts(1).count()), (BURSTS_MOST, 0));
+    assert!(!found.is_cut());
+}
