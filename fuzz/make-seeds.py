@@ -399,7 +399,74 @@ def hellos(dtls):
     yield 2, numbers(0x7F12) + bytes(32) + numbers(0x1301) + vector(2, b"")
 
 
+def der(tag, *parts):
+    content = b"".join(parts)
+    size = bytes([len(content)]) if len(content) < 128 else b"\x82" + struct.pack("!H", len(content))
+    return bytes([tag]) + size + content
+
+
+def oid(*octets):
+    return der(6, bytes(octets))
+
+
+def certificate(algorithm, key, names, times=(b"260131000000Z", b"260430235959Z")):
+    """A certificate whose signature is wrong (RFC 5280, section 4.1)."""
+    sequence = lambda *parts: der(0x30, *parts)
+    name = lambda text: sequence(der(0x31, sequence(oid(0x55, 4, 3), der(12, text))))
+    validity = sequence(*(der(23 if len(time) == 13 else 24, time) for time in times))
+    signature = sequence(oid(0x2A, 0x86, 0x48, 0xCE, 0x3D, 4, 3, 2))
+    extension = sequence(oid(0x55, 29, 17), der(4, sequence(*names)))
+    own = sequence(
+        der(0xA0, der(2, b"\2")), der(2, b"\0\xba\xdc"), signature, name(b"Example CA"), validity, name(b"www.example.org"),
+        sequence(algorithm, der(3, b"\0" + key)), der(0xA3, sequence(extension)),
+    )
+    return sequence(own, signature, der(3, b"\0" + der(0x30, der(2, b"\1"), der(2, b"\1"))))
+
+
+def flights():
+    """What follows the hello of a server before TLS 1.3: certificates in one record or several, tickets, alerts."""
+    numbers = lambda *values: struct.pack(f"!{len(values)}H", *values)
+    record = lambda kind, fragment: bytes([kind]) + numbers(0x0303, len(fragment)) + fragment
+    message = lambda kind, body: bytes([kind]) + struct.pack("!I", len(body))[1:] + body
+    hello = message(2, numbers(0x0303) + bytes(32) + b"\0" + numbers(0xC02F) + b"\0")
+    elliptic = der(0x30, oid(0x2A, 0x86, 0x48, 0xCE, 0x3D, 2, 1), oid(0x2A, 0x86, 0x48, 0xCE, 0x3D, 3, 1, 7))
+    rsa = der(0x30, oid(0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 1, 1), der(5))
+    names = [der(0x82, b"*.example.net"), der(0x87, bytes([192, 0, 2, 1])), der(0x81, b"me@example.org"), der(0xA4, der(0x30))]
+    own = [
+        certificate(elliptic, b"\4" + bytes(64), names),
+        certificate(rsa, der(0x30, der(2, b"\0" + b"\xff" * 128), der(2, b"\1\0\1")), names[:1], (b"20260131000000Z",) * 2),
+    ]
+    for chain in (own[:1], own[1:], own, []):
+        each = b"".join(struct.pack("!I", len(one))[1:] + one for one in chain)
+        flight = hello + message(11, struct.pack("!I", len(each))[1:] + each) + message(14, b"")
+        yield record(22, flight)
+        yield b"".join(record(22, flight[at:at + 100]) for at in range(0, len(flight), 100))
+        yield record(22, flight[:-20])
+    yield record(22, hello) + record(22, message(4, bytes(40))) + record(20, b"\1")
+    yield record(22, hello) + record(20, b"\1")
+    yield record(22, hello) + record(21, b"\2\x28") + record(21, b"\1\0")
+    yield record(21, b"\2\x46")
+    yield b"\x80\x1f\1\3\1\0\6\0\0\0\x10\1\0\x80\0\0\5" + bytes(16)
+
+
+def proxies():
+    """Headers of the PROXY protocol."""
+    yield b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\nGET / HTTP/1.1\r\n\r\n"
+    yield b"PROXY TCP6 2001:db8::1 2001:db8::2 56324 443\r\n"
+    yield b"PROXY UNKNOWN ffff:: ffff:: 1 2\r\n"
+    yield b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 70000\r\n"
+    head = b"\r\n\r\n\0\r\nQUIT\n"
+    four = bytes([192, 0, 2, 1, 198, 51, 100, 1]) + struct.pack("!HH", 56324, 443)
+    yield head + b"\x21\x11\0\x0c" + four + b"\x16\3\1"
+    yield head + b"\x21\x11\0\x0f" + four + b"\4\0\0"
+    yield head + b"\x21\x21\0\x24" + bytes(36)
+    yield head + b"\x21\x31\0\xd8" + bytes(216)
+    yield head + b"\x20\0\0\0"
+    yield head + b"\x21\x11\0\4" + bytes(4)
+
+
 def tls():
+    yield from flights()
     """A segment or datagram; the last byte says where the stream is cut."""
     record = lambda kind, fragment: struct.pack("!BHH", kind, 0x0301, len(fragment)) + fragment
     for kind, body in hellos(dtls=False):
@@ -466,6 +533,7 @@ def main():
     write(output / "ndn", ndn())
     write(output / "pcap", pcap_files())
     write(output / "pcapng", pcapng_files())
+    write(output / "proxy", proxies())
     write(output / "quic", quic())
     write(output / "ring", scripts())
     write(output / "tls", tls())

@@ -18,9 +18,9 @@ import tomllib
 WITHOUT_KAFKA = "--no-default-features --features color,fence,pages,parquet,tls,tui,zstd"
 WITHOUT = "--no-default-features"
 BOUNDS = {
-    ("ringtap", ""): 181,
-    ("ringtap", WITHOUT_KAFKA): 131,
-    ("ringtap", WITHOUT): 78,
+    ("ringtap", ""): 186,
+    ("ringtap", WITHOUT_KAFKA): 136,
+    ("ringtap", WITHOUT): 84,
     ("ringtap-ndn-program", ""): 87,
     ("ringtap-ndn-program", WITHOUT): 64,
 }

@@ -69,6 +69,7 @@ const SAMPLES: &[(&str, &str)] = &[
     ("EXPR", "udp"),
     ("FILE", "file"),
     ("ID,…", "1:LQU9qZlK+B5F3KDmev6m5PMibrg="),
+    ("PORT=KIND,…", "8472=vxlan"),
     ("FORMAT:PATH", "json:file sketch:file"),
     ("HASH", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
     ("IFACE", "lo"),

@@ -441,8 +441,8 @@ impl AppOptions for Options {
         self.analyses = self.on();
         let packets = self.statistics_packets.unwrap_or(STATISTICS_PACKETS);
         self.statistics_packets = self.analyses.statistics.then_some(packets);
-        let Analyses { flows, applications, names, watch, .. } = self.analyses;
-        if !(flows || applications || names || watch || self.events) {
+        let Analyses { flows, applications, names, passive_dns, watch, .. } = self.analyses;
+        if !(flows || applications || names || passive_dns || watch || self.events) {
             self.extract = Extractors::NONE;
         }
         within("number of rows", self.top as u64, 0, TOP_MOST as u64)?;
@@ -483,13 +483,18 @@ impl AppOptions for Options {
         self.statistics_bytes = if self.analyses.statistics { rest / STATISTICS_PART } else { 0 };
         self.payload_bytes =
             if extracts { (rest / PAYLOADS_PART).min(MOST_PAYLOAD_BYTES) } else { 0 };
-        self.name_bytes =
-            if extracts && names { (rest / NAMES_PART).min(MOST_NAME_BYTES) } else { 0 };
+        self.name_bytes = if extracts && (names || passive_dns) {
+            (rest / NAMES_PART).min(MOST_NAME_BYTES)
+        } else {
+            0
+        };
         let more = (rest / ALERTS_PART / trackers).min(MOST_ALERT_BYTES - LEAST_ALERT_BYTES);
         self.alert_bytes = LEAST_ALERT_BYTES + more;
         self.interval_units = rows.units;
         self.max_activities = rows.activities;
-        let halves = 4 + if self.saves_parts() { names::HALVES_OF_PART } else { 0 };
+        let in_parts = u64::from(self.saves_parts());
+        let halves = u64::from(names) * (4 + in_parts * names::HALVES_OF_PART)
+            + u64::from(passive_dns) * (4 + in_parts * 2);
         let beside = rows.bytes
             + self.fact_bytes
             + self.statistics_bytes

@@ -17,6 +17,7 @@ pub use crate::analyses::activity::rows as activity;
 pub use crate::analyses::applications::{ApplicationRow, ApplicationVolume, Applications};
 pub use crate::analyses::changes::rows::{Changes, NewDevice, NewServerPort, VolumeChange};
 pub use crate::analyses::names::{DnsNameRow, NameRow, Names};
+pub use crate::analyses::passive_dns::{PassiveDns, PassiveDnsRow};
 pub use crate::analyses::scans::rows::{HorizontalScan, ScanProtocol, Scans, VerticalScan};
 pub use crate::analyses::talkers::rows::{
     Crowd, Crowds, HostOrigin, HostRow, PairRow, PortRow, Rankings, Talkers,

@@ -81,7 +81,7 @@ pub(crate) enum Command {
     /// Ask stored flow records: who, how much, with whom, when
     Query(QueryArgs),
     /// Write the packets of chosen flows of captures to a file
-    Extract(ExtractArgs),
+    Extract(Box<ExtractArgs>),
     /// Find what is missing in a store, or in what arrived elsewhere
     Verify(VerifyArgs),
     /// Check a configuration of 'monitor'
@@ -179,7 +179,8 @@ pub(crate) struct MonitorArgs {
     pub(crate) config: Option<PathBuf>,
 
     /// Run these analyses: applications, flows, names, scans, talkers, udp_scans, volumes, all (these seven), tcp
-    /// (round-trip times, retransmissions) or activity (busiest hosts of each interval, by sketches)
+    /// (round-trip times, retransmissions), passive_dns (which names led to which addresses) or activity (busiest hosts of
+    /// each interval, by sketches)
     /// [default: all; with --tui or --web also activity]
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) analyses: Option<Analyses>,

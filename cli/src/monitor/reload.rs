@@ -284,7 +284,7 @@ impl Reload<'_> {
         let ends_flows = |key: &&String| {
             matches!(key.as_str(), "uniflow" | "vlan_in_key") || *key == "cut" && is_other("cut")
         };
-        let flows = match keys.iter().any(|key| ends_flows(&key)) {
+        let flows = match keys.iter().any(ends_flows) {
             true => "ends the open flows, also with resume",
             false => "with resume continues the open flows",
         };

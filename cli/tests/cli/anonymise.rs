@@ -134,7 +134,7 @@ fn no_output_has_an_address_or_a_name_of_the_capture() {
         let flags = [
             "--anonymise=key",
             "--watch=list",
-            "--analyses=all,names,tcp,activity",
+            "--analyses=all,names,tcp,passive_dns,activity",
             "--interval=10s",
             "--digest",
             "--scan-threshold=3",
@@ -154,7 +154,12 @@ fn no_output_has_an_address_or_a_name_of_the_capture() {
         ];
         let (json, alerts) =
             succeed(monitor(folder.path(), &capture, &flags).args(["--report", "json"]));
-        let flags = ["--anonymise=key", "--watch=list", "--analyses=all,names,tcp,activity", "-q"];
+        let flags = [
+            "--anonymise=key",
+            "--watch=list",
+            "--analyses=all,names,tcp,passive_dns,activity",
+            "-q",
+        ];
         let (text, _) = succeed(&mut monitor(folder.path(), &capture, &flags));
         let read = |name: &str| fs::read_to_string(at(name)).unwrap();
         let texts = [

@@ -543,7 +543,7 @@ const MISTAKES: [(&str, i32, &str); 25] = [
     (
         "monitor -r a.pcap --analyses flow",
         2,
-        "unknown analysis \"flow\": use activity, applications, changes, flows, names, scans, statistics, talkers, tcp, udp_scans, volumes, watch or all",
+        "unknown analysis \"flow\": use activity, applications, changes, flows, names, passive_dns, scans, statistics, talkers, tcp, udp_scans, volumes, watch or all",
     ),
     (
         "monitor -r a.pcap --idle-timeout 5x",

@@ -189,7 +189,7 @@ fn merged_parts_of_real_captures_have_the_digest_of_the_whole() {
         let parts = if full { &[1, 2, 3, 7][..] } else { &[[2, 3, 7, 1][number / 2 % 4]] };
         for &parts in parts {
             let flags = match (number + parts) % 3 {
-                0 => &["--analyses", "all,tcp,statistics", "--interval", "1s"][..],
+                0 => &["--analyses", "all,tcp,statistics,passive_dns", "--interval", "1s"][..],
                 1 => &["--tunnels", "inner"],
                 _ => &[],
             };
@@ -221,9 +221,11 @@ fn merged_parts_of_generated_traffic_have_the_digest_of_the_whole() {
     for profile in ["w1", "w2", "w3", "mix", "scans", "applications"] {
         let traffic = read(&generated(folder.path(), profile, "20k")).unwrap();
         for parts in [1, 2, 3, 7] {
-            let flags = ["--analyses", "all,tcp,statistics", "--idle-timeout", "1s"];
-            let different = split_by_pair(&traffic, parts, &flags);
-            assert!(different.is_empty(), "{profile} in {parts}: {different:?}");
+            for analyses in ["all,tcp,passive_dns", "flows,statistics,talkers,tcp,volumes"] {
+                let flags = ["--analyses", analyses, "--idle-timeout", "1s"];
+                let different = split_by_pair(&traffic, parts, &flags);
+                assert!(different.is_empty(), "{profile} in {parts}: {different:?}");
+            }
         }
     }
 }

@@ -59,9 +59,10 @@ fn merged_intervals_have_the_digest_of_the_run() {
     let (mut random, mut exact, mut all_parts) = (SplitMix::new(3), 0, 0);
     for (number, path) in captures.iter().enumerate() {
         let interval = ["1s", "2500ms", "20s", "1h"][number % 4];
-        let flags = match number % 3 {
+        let flags = match number % 4 {
             0 => &["--interval", interval, "--skeleton", "farm", "--workers", "3"][..],
-            1 => &["--interval", interval, "--sequential", "--analyses", "all,tcp,statistics"],
+            1 => &["--interval", interval, "--sequential", "--analyses", "all,tcp"],
+            2 => &["--interval", interval, "--analyses", "flows,statistics,talkers,tcp,volumes"],
             _ => &["--interval", interval, "--active-timeout", "2s", "--idle-timeout", "1s"],
         };
         let (whole, _) = monitor(path, Path::new(""), flags);

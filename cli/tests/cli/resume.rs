@@ -134,6 +134,7 @@ fn runs_with_other_intervals_and_cuts_continue_the_flows() {
     assert_eq!(sorted(&rows), sorted(&whole));
     // The parts of both lengths are all packets.
     fs::remove_file(folder.join("open")).unwrap();
+    let (whole, _) = monitor(folder, "all", &["--cut", "10s"]);
     let mut rows = Vec::new();
     for (number, cut) in ["10s", "5s", "20s", "10s", "10s"].iter().enumerate() {
         let flags = ["--resume", "open", "--cut", cut];

@@ -116,7 +116,6 @@ fn a_reload_reads_them_anew_and_shows_none() {
             "probe needs a restart (now not set, in the file ${file:token})",
         ),
         (format!("{text}events = [\"json:${{missing}}\"]\n"), "line 2: events: ${missing}: "),
-        (text.replace("json:", "json:/proc/"), "/proc/${file:token}.json"),
     ] {
         fs::write(&config, &text).unwrap();
         run.send(Signal::HUP);

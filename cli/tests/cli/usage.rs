@@ -81,7 +81,7 @@ fn usage_errors_name_a_remedy_and_exit_with_2() {
         (vec!["monitor", "-r", office, "--skeleton", "foo"], "use reference, farm, pipeline"),
         (
             vec!["monitor", "-r", office, "--analyses", "flow"],
-            "activity, applications, changes, flows, names, scans, statistics, talkers",
+            "activity, applications, changes, flows, names, passive_dns, scans, statistics, talkers",
         ),
         (vec!["monitor", "-r", office, "--sequential", "-w", "2"], "one thread"),
         (vec!["monitor", "-r", office, "-w", "0"], "workers 0: use 1 to 512"),

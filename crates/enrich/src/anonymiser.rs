@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hmac::{Hmac, KeyInit, Mac};
-use ringtap_flow::{Event, FlowKey, FlowRecord, IpVersion, Kind, Path};
+use ringtap_flow::{DnsRecord, Event, FlowKey, FlowRecord, IpVersion, Kind, Path};
 use sha2::Sha256;
 
 use crate::cryptopan::CryptoPan;
@@ -42,15 +42,29 @@ enum Class {
     Text,
     /// A version line, `SSH-2.0-text`.
     Version,
+    /// A resource record of DNS.
+    Record,
 }
 
 /// The class of a kind of facts.
 const fn class(kind: Kind) -> Class {
     match kind {
-        Kind::DnsQueryName | Kind::DnsAnswers | Kind::DhcpHostname => Class::Name,
+        Kind::DnsQueryName
+        | Kind::DnsAnswers
+        | Kind::DhcpHostname
+        | Kind::TlsCertificateNames
+        | Kind::TlsCertificateSubject
+        | Kind::ProxySourceAddress
+        | Kind::ProxyDestinationAddress => Class::Name,
         Kind::TlsServerName | Kind::HttpHost => Class::Host,
-        Kind::HttpTarget | Kind::HttpUserAgent => Class::Text,
+        // The serial number and the digest identify the certificate in public lists.
+        Kind::HttpTarget
+        | Kind::HttpUserAgent
+        | Kind::TlsCertificateIssuer
+        | Kind::TlsCertificateSerial
+        | Kind::TlsCertificateSha256 => Class::Text,
         Kind::SshClient | Kind::SshServer => Class::Version,
+        Kind::DnsRecords => Class::Record,
         Kind::Protocol
         | Kind::TlsVersion
         | Kind::TlsAlpn
@@ -66,8 +80,24 @@ const fn class(kind: Kind) -> Class {
         | Kind::HttpStatus
         | Kind::NtpMode
         | Kind::NtpStratum
+        | Kind::TlsClientVersion
+        | Kind::TlsEchConfigId
+        | Kind::TlsResumption
+        | Kind::TlsClientAlerts
+        | Kind::TlsServerAlerts
+        | Kind::TlsCertificateNotBefore
+        | Kind::TlsCertificateNotAfter
+        | Kind::TlsCertificateKey
+        | Kind::TlsCertificateKeyBits
+        | Kind::TlsCertificateSignature
+        | Kind::TlsCertificateChain
+        | Kind::TlsCertificateFlaws
+        | Kind::ProxySourcePort
+        | Kind::ProxyDestinationPort
         | Kind::DnsKind
         | Kind::DnsId
+        | Kind::DnsFlags
+        | Kind::DnsQueryClass
         | Kind::HttpKind
         | Kind::TlsKind => Class::Public,
     }
@@ -162,12 +192,33 @@ impl Anonymiser {
             Class::Name => self.push_name(value, out),
             Class::Host => self.push_host(value, out),
             Class::Text => self.push_text(value, out),
+            Class::Record => self.push_record(value, out),
             Class::Version => {
                 let dashes = value.iter().enumerate().filter(|(_, byte)| **byte == b'-');
                 let software = dashes.map(|(at, _)| at + 1).nth(1).unwrap_or(0);
                 out.extend_from_slice(&value[..software]);
                 self.push_text(&value[software..], out);
             }
+        }
+    }
+
+    /// Appends the replacement of a resource record: type and time to live remain, and so does the form of data that is
+    /// an address or a name. Other data becomes one hash.
+    fn push_record(&self, value: &[u8], out: &mut Vec<u8>) {
+        let Some(record) = DnsRecord::of(value) else { return self.push_text(value, out) };
+        self.push_name(&record.owner(), out);
+        out.push(b' ');
+        if let Some(class) = record.class {
+            out.extend_from_slice(class);
+            out.push(b'/');
+        }
+        for part in [record.kind, record.ttl] {
+            out.extend_from_slice(part);
+            out.push(b' ');
+        }
+        match record.target() {
+            Some(target) if *target == *record.data => self.push_name(&target, out),
+            _ => self.push_text(record.data, out),
         }
     }
 
@@ -312,6 +363,24 @@ mod tests {
         let version = value(Kind::SshServer, "SSH-2.0-OpenSSH_9 host-7");
         assert!(version.starts_with("SSH-2.0-") && version.len() == 24, "{version}");
         assert_eq!(value(Kind::SshServer, "odd").len(), 16);
+    }
+
+    #[test]
+    fn records_keep_their_types() {
+        let by = Anonymiser::new(&[7; 32]);
+        let address = by.address("192.0.2.1".parse().unwrap()).to_string();
+        let of = |text| value(Kind::DnsRecords, text);
+        let owner = name("www.example.org");
+        assert_eq!(of("www.example.org A 300 192.0.2.1"), format!("{owner} A 300 {address}"));
+        let alias = format!("{owner} CNAME 300 {}", name("a.example.org"));
+        assert_eq!(of("www.example.org CNAME 300 a.example.org"), alias);
+        assert_eq!(of("www.example.org ANY/A 0 "), format!("{owner} ANY/A 0 "));
+        let mail = of("example.org MX 300 10 mail.example.org");
+        assert!(mail.starts_with(&format!("{} MX 300 ", name("example.org"))), "{mail}");
+        assert_eq!(mail.rsplit(' ').next().unwrap().len(), 16);
+        assert_eq!(of("odd").len(), 16);
+        // A name with spaces is one name.
+        assert_eq!(of(r"a\032b.local A 1 x").split(' ').count(), 4);
     }
 
     #[test]

@@ -237,9 +237,13 @@ impl WatchList {
     /// The entry for a fact's value, if its kind is watched.
     pub fn value(&self, kind: Kind, value: &[u8]) -> Option<u32> {
         match kind {
-            Kind::TlsServerName | Kind::DnsQueryName | Kind::DnsAnswers | Kind::HttpHost => {
-                self.name(value)
-            }
+            Kind::TlsServerName
+            | Kind::DnsQueryName
+            | Kind::DnsAnswers
+            | Kind::HttpHost
+            | Kind::TlsCertificateNames
+            | Kind::ProxySourceAddress
+            | Kind::ProxyDestinationAddress => self.name(value),
             Kind::Ja3 | Kind::Ja3s | Kind::Ja4 => self.find(std::str::from_utf8(value).ok()?),
             _ => None,
         }

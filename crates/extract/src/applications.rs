@@ -1,6 +1,7 @@
 //! The application of a flow: a label from its names, its protocol or its ports.
 //!
 //! ```text
+//! 0  content   DNS within TLS or QUIC: by the ALPN value dot or doq, or on port 853          dns-over-tls
 //! 1  name      the longest suffix of the server name, HTTP host or queried name in a list     google
 //! 2  content   the first protocol recognised in the payloads                                  tls
 //! 3  port      the lower port, then the higher one, in the table below                        https
@@ -309,10 +310,16 @@ impl Names {
     #[inline]
     pub fn application(&self, protocol: u8, ports: [u16; 2], facts: &Facts) -> Option<Application> {
         if !facts.is_empty() {
+            if let Some(label) = encrypted_dns(ports, facts) {
+                return Some(Application { label, reason: ApplicationReason::Content });
+            }
             if let Some(label) = self.by_name(facts) {
                 return Some(Application { label, reason: ApplicationReason::Name });
             }
-            if let Some(label) = facts.values(Kind::Protocol).next().and_then(Label::new) {
+            // What follows the header of a proxy says more.
+            let protocols = || facts.values(Kind::Protocol);
+            let protocol = protocols().find(|&name| name != b"proxy").or(protocols().next());
+            if let Some(label) = protocol.and_then(Label::new) {
                 return Some(Application { label, reason: ApplicationReason::Content });
             }
         }
@@ -359,6 +366,27 @@ fn is_suffix(suffix: &[u8]) -> bool {
     let letter = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let label = |label: &[u8]| (1..=63).contains(&label.len()) && label.iter().all(letter);
     suffix.len() <= NAME_MAX && suffix.split(|&byte| byte == b'.').all(label)
+}
+
+/// The label of DNS over TLS (RFC 7858) or QUIC (RFC 9250), whatever the name of the server.
+fn encrypted_dns(ports: [u16; 2], facts: &Facts) -> Option<Label> {
+    const PORT: u16 = 853;
+    let known = ports.contains(&PORT);
+    if !known && !facts.has(Kind::TlsAlpn) {
+        return None;
+    }
+    let begins = |start: &[u8]| facts.values(Kind::TlsAlpn).any(|own| own.starts_with(start));
+    let has = |name: &[u8]| facts.values(Kind::Protocol).any(|own| own == name);
+    // Drafts of DNS over QUIC have values such as `doq-i03`.
+    let label: &[u8] = match () {
+        () if has(b"quic") && (known || begins(b"doq")) => b"dns-over-quic",
+        () if has(b"tls") && (known || facts.values(Kind::TlsAlpn).any(|own| own == b"dot")) => {
+            b"dns-over-tls"
+        }
+        () if has(b"dtls") && known => b"dns-over-dtls",
+        () => return None,
+    };
+    Label::new(label)
 }
 
 /// A host of HTTP without its port.
@@ -571,6 +599,31 @@ mod tests {
         assert_eq!(of([1_234, 3_306], &[]), found("mysql", ApplicationReason::Port));
         assert_eq!(of([50_000, 50_001], &[]), None);
         assert_eq!(names.application(1, [22, 443], &Facts::default()), None);
+    }
+
+    #[test]
+    fn encrypted_dns_is_known_by_its_port_or_its_alpn_value() {
+        let names = Names::parse(b"example.org service").unwrap();
+        let of = |ports, values: &[(Kind, &str)]| {
+            let name = [(Kind::TlsServerName, "dns.example.org")];
+            let found = names.application(TCP, ports, &facts(&[values, &name].concat()))?;
+            Some(found.label.as_str().to_owned())
+        };
+        let [tls, quic, dtls] = ["tls", "quic", "dtls"].map(|own| (Kind::Protocol, own));
+        let alpn = |value| (Kind::TlsAlpn, value);
+        for (ports, values, expected) in [
+            ([853, 40_000], [tls, alpn("h2")], "dns-over-tls"),
+            ([40_000, 853], [quic, alpn("h3")], "dns-over-quic"),
+            ([40_000, 853], [dtls, alpn("h3")], "dns-over-dtls"),
+            ([40_000, 443], [tls, alpn("dot")], "dns-over-tls"),
+            ([40_000, 784], [quic, alpn("doq-i02")], "dns-over-quic"),
+            ([40_000, 443], [quic, alpn("h3")], "service"),
+            ([40_000, 443], [tls, alpn("h2")], "service"),
+            ([40_000, 443], [tls, alpn("dotted")], "service"),
+            ([40_000, 853], [(Kind::Protocol, "http"), alpn("h2")], "service"),
+        ] {
+            assert_eq!(of(ports, &values).as_deref(), Some(expected), "{ports:?} {values:?}");
+        }
     }
 
     #[test]

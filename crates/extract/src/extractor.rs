@@ -41,6 +41,8 @@ pub(crate) enum Progress {
     Done,
     /// All messages in the payload were read, and this number of bytes behind it belong to the last one.
     Body(u64),
+    /// The first bytes, of this number, were read, and what follows them begins a message of another protocol.
+    Preface(usize),
     /// All messages in the payload were read, and another protocol follows in both directions.
     Switched(Switch),
     /// The message that begins at this position continues in the next segment. Earlier messages were passed on,

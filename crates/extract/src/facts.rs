@@ -34,7 +34,7 @@ pub struct Values(Vec<u8>);
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Facts(Option<Box<Kept>>);
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kept {
     values: Values,
     /// A place for each value, in order: a search reads few other bytes.
@@ -43,6 +43,13 @@ struct Kept {
     counts: [u8; Kind::KEPT.len()],
     /// Values left out because the flow had the maximum of their kind.
     beyond: u32,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        let counts = [0; Kind::KEPT.len()];
+        Self { values: Values::default(), places: Vec::new(), counts, beyond: 0 }
+    }
 }
 
 /// Where a value is.

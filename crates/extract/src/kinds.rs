@@ -65,7 +65,7 @@ kinds! {
     Protocol = "applicationProtocol", List, Text;
     /// The server name that a TLS client asks for (RFC 6066, section 3).
     TlsServerName = "tlsServerName", One, Text;
-    /// The version that the server selected, else the highest that the client offered, such as `TLS 1.3`.
+    /// The version that the server selected, such as `TLS 1.3`.
     TlsVersion = "tlsVersion", Last, Text;
     /// Application protocols that the client offers, and the one that the server selected (RFC 7301).
     TlsAlpn = "tlsAlpn", List, Text;
@@ -109,13 +109,62 @@ kinds! {
     NtpMode = "ntpMode", One, Number;
     /// The stratum of an NTP message, 0 to 16.
     NtpStratum = "ntpStratum", One, Number;
+    /// The highest version that a TLS client offers.
+    TlsClientVersion = "tlsClientVersion", One, Text;
+    /// The number of the configuration with which a client encrypts a second hello (RFC 9849); the server name is then that
+    /// of the outer hello.
+    TlsEchConfigId = "tlsEchConfigId", One, Number;
+    /// How an earlier session is resumed: `session` (its identifier), `ticket` or `psk` (TLS 1.3).
+    TlsResumption = "tlsResumption", One, Text;
+    /// Alerts of a TLS client that are not encrypted, such as `unknown_ca`, or `alert_` and a number.
+    TlsClientAlerts = "tlsClientAlerts", List, Text;
+    /// Alerts of a TLS server that are not encrypted.
+    TlsServerAlerts = "tlsServerAlerts", List, Text;
+    /// The common name of the subject of a server's certificate.
+    TlsCertificateSubject = "tlsCertificateSubject", One, Text;
+    /// The common name of the issuer.
+    TlsCertificateIssuer = "tlsCertificateIssuer", One, Text;
+    /// The names and addresses of the subject (RFC 5280, section 4.2.1.6).
+    TlsCertificateNames = "tlsCertificateNames", List, Text;
+    /// The time from which the certificate is valid, such as `2026-01-31T00:00:00Z`.
+    TlsCertificateNotBefore = "tlsCertificateNotBefore", One, Text;
+    /// The time up to which the certificate is valid.
+    TlsCertificateNotAfter = "tlsCertificateNotAfter", One, Text;
+    /// The algorithm of the public key, such as `rsaEncryption`, or the numbers of its object identifier.
+    TlsCertificateKey = "tlsCertificateKey", One, Text;
+    /// The size of the public key, bits.
+    TlsCertificateKeyBits = "tlsCertificateKeyBits", One, Number;
+    /// The algorithm of the signature, such as `sha256WithRSAEncryption`, or the numbers of its object identifier.
+    TlsCertificateSignature = "tlsCertificateSignature", One, Text;
+    /// The serial number in hexadecimal, without leading zeros.
+    TlsCertificateSerial = "tlsCertificateSerial", One, Text;
+    /// The SHA-256 of the certificate in hexadecimal.
+    TlsCertificateSha256 = "tlsCertificateSha256", One, Text;
+    /// The number of certificates that the server sends.
+    TlsCertificateChain = "tlsCertificateChain", One, Number;
+    /// What is wrong with the certificate: `expired`, `not-yet-valid`, `self-signed`, `name-mismatch`.
+    TlsCertificateFlaws = "tlsCertificateFlaws", List, Text;
+    /// The address of the client in a PROXY header.
+    ProxySourceAddress = "proxySourceAddress", One, Text;
+    /// The address that the client connected to in a PROXY header.
+    ProxyDestinationAddress = "proxyDestinationAddress", One, Text;
+    /// The port of the client in a PROXY header.
+    ProxySourcePort = "proxySourcePort", One, Number;
+    /// The port that the client connected to in a PROXY header.
+    ProxyDestinationPort = "proxyDestinationPort", One, Number;
+    /// The identifier of a DNS message.
+    DnsId = "dnsId", One, Number;
+    /// The operation of a DNS message, unless it is a query, and its flags: those set of `AA TC RD RA Z AD CD`.
+    DnsFlags = "dnsFlags", List, Text;
+    /// The resource records in the answer section, or those that an update changes: [`DnsRecord`](crate::DnsRecord).
+    DnsRecords = "dnsRecords", List, Text;
     /// `query` or `answer`: the direction of a DNS message.
     DnsKind = "dnsKind", Event, Text;
-    /// The identifier of a DNS message.
-    DnsId = "dnsId", Event, Number;
+    /// The class of a question other than IN, such as `CH`, or `CLASS` and a number; it follows the type.
+    DnsQueryClass = "dnsQueryClass", Event, Text;
     /// `request` or `response`: the direction of an HTTP message.
     HttpKind = "httpKind", Event, Text;
-    /// `client` or `server`: which hello a TLS message is.
+    /// `client` or `server`: which hello a TLS message is; else `alert`, `certificate` or `resumption`.
     TlsKind = "tlsKind", Event, Text;
 }
 
@@ -150,6 +199,8 @@ impl Kind {
         match (self, client) {
             (Self::SshClient | Self::SshServer, true) => Self::SshClient,
             (Self::SshClient | Self::SshServer, false) => Self::SshServer,
+            (Self::TlsClientAlerts | Self::TlsServerAlerts, true) => Self::TlsClientAlerts,
+            (Self::TlsClientAlerts | Self::TlsServerAlerts, false) => Self::TlsServerAlerts,
             _ => self,
         }
     }

@@ -25,6 +25,7 @@
 
 mod applications;
 mod datagrams;
+mod dns_record;
 mod extractor;
 mod facts;
 #[cfg(any(test, feature = "fuzz"))]
@@ -47,6 +48,7 @@ use std::str::FromStr;
 pub use applications::{
     Application, ApplicationReason, InvalidNames, LABEL_MAX, LABELS_MAX, Label, Names, SUFFIXES_MAX,
 };
+pub use dns_record::{DnsRecord, unescaped};
 pub use extractor::{LIFETIME_NS, Payload, Unread};
 pub use facts::{Added, Facts, Values};
 #[cfg(any(test, feature = "fuzz"))]

@@ -19,13 +19,18 @@ impl Kind {
         let value = std::str::from_utf8(value).ok()?;
         let registered = |number: Option<u16>| number.map(u64::from);
         match self {
-            Self::TlsVersion => {
+            Self::TlsVersion | Self::TlsClientVersion => {
                 registered(tls::version_number(value)).or_else(|| hexadecimal(value))
             }
             Self::TlsCipher => registered(tls::cipher_number(value)).or_else(|| hexadecimal(value)),
             Self::DnsQueryType => {
                 registered(dns::type_number(value)).or_else(|| after("TYPE", value))
             }
+            Self::DnsQueryClass => {
+                registered(dns::class_number(value)).or_else(|| after("CLASS", value))
+            }
+            // The bits of the header.
+            Self::DnsFlags => registered(dns::flags_number(value)),
             Self::DnsResponseCode => {
                 registered(dns::code_number(value)).or_else(|| after("RCODE", value))
             }
@@ -59,6 +64,10 @@ mod tests {
             (Kind::TlsCipher, "0xfefe", 0xfefe),
             (Kind::DnsQueryType, "AAAA", 28),
             (Kind::DnsQueryType, "TYPE65535", 65_535),
+            (Kind::DnsQueryClass, "CH", 3),
+            (Kind::DnsQueryClass, "CLASS7", 7),
+            (Kind::DnsFlags, "RD RA", 0x0180),
+            (Kind::DnsFlags, "UPDATE AA CD", 0x2c10),
             (Kind::DnsResponseCode, "NOERROR", 0),
             (Kind::DnsResponseCode, "NXDOMAIN", 3),
             (Kind::DnsResponseCode, "RCODE3841", 3_841),

@@ -45,7 +45,8 @@ pub use parts::{PART_BYTES, part_statistics_bytes};
 pub use record::{EndReason, FlowRecord, Initiator, Part};
 pub use responses::{Exchange, RESPONSE_BYTES, Response, ResponseTimes};
 pub use ringtap_extract::{
-    Application, ApplicationReason, Facts, Keep, Kind, LABEL_MAX, Label, Names, Type, Values,
+    Application, ApplicationReason, DnsRecord, Facts, Keep, Kind, LABEL_MAX, Label, Names, Type,
+    Values, unescaped,
 };
 pub use ringtap_wire::{Path, Paths, Tunnel, TunnelKind};
 pub use sink::{RecordSink, Sinks};

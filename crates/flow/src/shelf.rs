@@ -78,7 +78,7 @@ impl Rules {
             tcp: false,
             cut_ns,
             slice_ns: 0,
-            measure: Measure::NONE,
+            measure: Measure::none(),
             has_more: cut_ns > 0,
             calm_until_ns: 0,
         }

@@ -48,7 +48,9 @@ pub fn fuzz(bytes: &[u8]) {
             assert!(inner.flags.contains(Flags::INNER) && !inner.flags.contains(Flags::BAD_HEADER));
             assert!(!inner.flags.contains(Flags::TUNNEL) && out.is_ip());
             assert_eq!((tunnel.src, tunnel.dst), (out.src, out.dst));
-            assert_eq!(Path { tunnel: None, ..within }, path);
+            let [macs, outer_macs] = [path.macs, path.outer_macs];
+            assert_eq!(Path { tunnel: None, macs, outer_macs, ..within }, path);
+            assert!(macs == within.macs || macs == within.outer_macs);
         }
         if let Some(hash) = crate::pair_hash(&key, &ports, link, frame, original_len) {
             assert!(hash == out.pair_hash && !out.flags.contains(Flags::TUNNEL), "{out:?}");

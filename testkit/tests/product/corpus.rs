@@ -93,6 +93,11 @@ fn ntp() {
 }
 
 #[test]
+fn proxy() {
+    replay("proxy", |bytes| ringtap_extract::fuzz("proxy", bytes));
+}
+
+#[test]
 fn ssh() {
     replay("ssh", |bytes| ringtap_extract::fuzz("ssh", bytes));
 }

@@ -98,7 +98,7 @@ fn timeless_record(record: &FlowRecord) -> FlowRecord {
             facts.add(kind, value, usize::MAX).expect("room");
         }
     }
-    FlowRecord { first_ns: 0, last_ns: 0, path, facts, ..record.clone() }
+    FlowRecord { first_ns: 0, last_ns: 0, path, facts, statistics: None, ..record.clone() }
 }
 
 /// The collected records, sorted.
@@ -123,7 +123,7 @@ fn timeless(outcome: &Outcome) -> Value {
     let mut report: Value = serde_json::from_str(&outcome.to_json("").unwrap()).unwrap();
     let report = report.as_object_mut().unwrap();
     let arranged = ["plan", "performance", "interfaces", "ledger", "pairs_checked"];
-    for own in arranged.into_iter().chain(["digest", "intervals", "notices"]) {
+    for own in arranged.into_iter().chain(["digest", "intervals", "notices", "statistics"]) {
         report.remove(own);
     }
     let mut report = Value::Object(std::mem::take(report));

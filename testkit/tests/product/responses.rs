@@ -298,6 +298,8 @@ impl Theirs {
             [("http", us)] if by_definition && *us > ours.0 => Some(Reason::RequestContinues),
             [] if by_definition && self.shown.contains(place) => Some(Reason::NoTime),
             [] if by_definition => Some(Reason::NotShown),
+            // Inside Teredo on any port, or in a datagram that it joins elsewhere.
+            [] if !self.since.contains_key(place) => Some(Reason::NotShown),
             [] if ours.1 == 1 && first == Some(ours.0) => match place.2 {
                 TCP => Some(Reason::Endless),
                 _ => Some(Reason::AskedAgain),

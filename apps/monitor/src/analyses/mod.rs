@@ -16,6 +16,7 @@ pub(crate) mod applications;
 pub(crate) mod changes;
 pub(crate) mod conversations;
 pub(crate) mod names;
+pub(crate) mod passive_dns;
 pub(crate) mod scans;
 pub(crate) mod statistics;
 pub(crate) mod talkers;
@@ -323,6 +324,8 @@ analyses! {
     applications: applications::ApplicationTable,
     /// Names of servers, and names that DNS looked up.
     names: names::NameTable,
+    /// Which names led to which addresses and names.
+    passive_dns: passive_dns::PassiveDnsTable,
     /// Performance of TCP connections.
     tcp: tcp::TcpTable,
     /// Statistics of the packets of flows, in flow records.

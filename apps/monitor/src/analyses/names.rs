@@ -60,8 +60,8 @@ pub struct DnsNameRow {
     pub failed: u64,
 }
 
-/// Memory of a row besides its name, bytes: the map's entry, the allocation.
-const ROW_BYTES: usize = 80;
+/// Memory of a row besides its name and its sums, bytes: the map's entry, the allocation.
+const ROW_BYTES: usize = 64;
 
 /// Longest name in a text report, characters.
 const SHOWN: usize = 60;
@@ -74,25 +74,40 @@ static SLICES: Schema = Schema::new("servers_by_time", 0, &[Op::Add; 1]);
 static LOOKUPS: Schema = Schema::new("lookups", 0, &[Op::Add; 2]);
 
 /// Sums by name.
-struct Rows<V> {
+pub(super) struct Rows<V> {
     rows: HashMap<Box<[u8]>, V>,
     /// Bytes that are free for further names.
     room: usize,
     /// Values whose name had no room.
-    ignored: u64,
+    pub(super) ignored: u64,
 }
 
-impl<V: Default> Rows<V> {
-    fn new(room: usize) -> Self {
+impl<V: Copy + Default> Rows<V> {
+    pub(super) fn new(room: usize) -> Self {
         Self { rows: HashMap::new(), room, ignored: 0 }
     }
 
+    /// Number of rows.
+    pub(super) fn len(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    /// All rows, in any order.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&[u8], &V)> {
+        self.rows.iter().map(|(name, sums)| (&**name, sums))
+    }
+
+    /// The rows with the largest numbers, then by name.
+    pub(super) fn largest(self, top: usize, number: impl Fn(&V) -> u64) -> Vec<(Box<[u8]>, V)> {
+        largest(self.rows, top, number)
+    }
+
     /// Changes the row of a name, which stands for `values` values.
-    fn add(&mut self, name: &[u8], values: u64, change: impl FnOnce(&mut V)) {
+    pub(super) fn add(&mut self, name: &[u8], values: u64, change: impl FnOnce(&mut V)) {
         if let Some(row) = self.rows.get_mut(name) {
             return change(row);
         }
-        let bytes = name.len() + ROW_BYTES;
+        let bytes = name.len() + ROW_BYTES + size_of::<V>();
         if bytes > self.room {
             self.ignored += values;
             return;
@@ -189,7 +204,7 @@ impl NameTable {
         let values_ignored = self.servers.ignored + self.lookups.ignored;
         let server_names = self.servers.rows.len() as u64;
         let dns_names = self.lookups.rows.len() as u64;
-        let servers = largest(self.servers.rows, top, |row| row.octets);
+        let servers = self.servers.largest(top, |row| row.octets);
         let looked_up = largest(self.lookups.rows.clone(), top, |row| row.flows);
         let mut failing = self.lookups.rows;
         failing.retain(|_, row| row.failed > 0);
@@ -335,11 +350,11 @@ impl Merge<NameTable> for NameMerger {
     }
 }
 
-/// A name for people, cut if it is long.
-fn short(name: &str) -> String {
+/// A name for people, cut if it has more characters.
+pub(super) fn short(name: &str, most: usize) -> String {
     let shown = text::shown(name);
-    let mut text: String = shown.chars().take(SHOWN).collect();
-    if shown.chars().nth(SHOWN).is_some() {
+    let mut text: String = shown.chars().take(most).collect();
+    if shown.chars().nth(most).is_some() {
         text.push('…');
     }
     text
@@ -363,7 +378,11 @@ impl Section for Names {
         let mut servers =
             Table::with_head(&[("server name", Left), ("octets", Right), ("flows", Right)]);
         for row in &self.servers {
-            servers.row([short(&row.name).into(), Cell::bytes(row.octets), Cell::count(row.flows)]);
+            servers.row([
+                short(&row.name, SHOWN).into(),
+                Cell::bytes(row.octets),
+                Cell::count(row.flows),
+            ]);
         }
         page.section("Server names", servers);
         let further = |page: &mut Page, all: u64, listed: usize| {
@@ -378,14 +397,14 @@ impl Section for Names {
                 0 => "".into(),
                 failed => Cell::count(failed),
             };
-            dns.row([short(&row.name).into(), Cell::count(row.flows), failed]);
+            dns.row([short(&row.name, SHOWN).into(), Cell::count(row.flows), failed]);
         }
         page.section("DNS names", dns);
         further(page, self.dns_names, self.dns.len());
         let mut failed = Table::with_head(&[("name", Left), ("failed", Right), ("flows", Right)]);
         for row in &self.dns_failed {
             let [failures, flows] = [row.failed, row.flows].map(Cell::count);
-            failed.row([short(&row.name).into(), failures, flows]);
+            failed.row([short(&row.name, SHOWN).into(), failures, flows]);
         }
         page.section("DNS failures", failed);
     }
@@ -433,7 +452,7 @@ mod tests {
             report.dns.iter().map(|row| (row.name.as_str(), row.flows, row.failed)).collect();
         assert_eq!(dns, [("x", 2, 1), ("y", 1, 0)]);
         assert_eq!((report.dns_failed.len(), report.values_ignored), (1, 0));
-        let mut small = NameTable::with_room(Scope::Run, 2 * (ROW_BYTES + 1));
+        let mut small = NameTable::with_room(Scope::Run, 2 * (ROW_BYTES + 32));
         records.iter().for_each(|record| small.on_record(record));
         let report = small.report(1);
         assert_eq!((report.servers.len(), report.server_names, report.values_ignored), (1, 1, 2));
@@ -441,7 +460,7 @@ mod tests {
 
     #[test]
     fn a_name_cannot_control_the_terminal_and_is_cut() {
-        assert_eq!(short("a\u{1b}[2J"), "a\\u{1b}[2J");
-        assert_eq!(short(&"\u{9b}".repeat(SHOWN)).chars().count(), SHOWN + 1);
+        assert_eq!(short("a\u{1b}[2J", SHOWN), "a\\u{1b}[2J");
+        assert_eq!(short(&"\u{9b}".repeat(SHOWN), SHOWN).chars().count(), SHOWN + 1);
     }
 }

@@ -164,6 +164,12 @@ pub static LOSSES: &[Loss] = &[
         .warning("{count} values had no room in the lists of names")
         .remedy("raise --memory"),
     loss(
+        "DNS records without room",
+        Section(|of| Some(of.passive_dns.as_ref()?.records_ignored)),
+    )
+    .warning("{count} DNS records had no room in passive DNS")
+    .remedy("raise --memory"),
+    loss(
         "TCP records without room in the lists",
         Section(|of| Some(of.tcp.as_ref()?.records_ignored)),
     )

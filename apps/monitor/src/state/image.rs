@@ -53,8 +53,8 @@ pub(crate) fn tables_of(on: Analyses, content: Content) -> Vec<&'static Schema> 
 
 /// The tables that any state may have.
 pub(super) fn known_tables() -> Vec<&'static Schema> {
-    let mut all =
-        tables_of(Analyses { tcp: true, statistics: true, ..Analyses::ALL }, Content::NOW);
+    let on = Analyses { passive_dns: true, statistics: true, tcp: true, ..Analyses::ALL };
+    let mut all = tables_of(on, Content::NOW);
     all.extend([&LIVE, &UNTIMED]);
     all
 }

@@ -3,13 +3,14 @@
 //!
 //! ```text
 //! {"timestamp":"…","event_type":"dns","src_ip":"10.0.0.1","src_port":…,"dest_ip":…,"dest_port":…,"ip_v":4,
-//!  "proto":"UDP","dns":{"version":3,"type":"request","id":7,"queries":[{"rrname":"example.org","rrtype":"A"}]},…}
+//!  "proto":"UDP","dns":{"version":3,"type":"request","id":7,"flags":"100","rd":true,"opcode":0,
+//!         "queries":[{"rrname":"example.org","rrtype":"A"}]},…}
 //! ```
 //!
 //! Suricata joins a connection's hellos, or a request and its response, to one event; here each message is one. Events
 //! have no `flow_id`, because the start of the flow is unknown where payloads are read; `community_id` joins them.
 
-use ringtap_flow::{Event, Kind};
+use ringtap_flow::{DnsRecord, Event, Kind, unescaped};
 
 use crate::formats::address::push_address;
 use crate::formats::date::push_iso;
@@ -73,7 +74,17 @@ fn dns(object: &mut Object<'_>, event: &Event) {
     object.number("version", Some(b"3"));
     object.text("type", Some(if answer { b"response" } else { b"request" }));
     object.number("id", values.first(Kind::DnsId));
-    object.text("rcode", values.first(Kind::DnsResponseCode));
+    let code = values.first(Kind::DnsResponseCode);
+    let number = |kind: Kind, value: Option<&[u8]>| value.and_then(|value| kind.number(value));
+    let code_bits = number(Kind::DnsResponseCode, code).unwrap_or(0) & 0xf;
+    let flags = number(Kind::DnsFlags, values.first(Kind::DnsFlags)).unwrap_or(0);
+    let flags = u64::from(answer) << 15 | flags | code_bits;
+    object.text("flags", Some(format!("{flags:x}").as_bytes()));
+    for (bit, name) in [(15, "qr"), (10, "aa"), (9, "tc"), (8, "rd"), (7, "ra"), (6, "z")] {
+        object.number(name, Some(&b"true"[..]).filter(|_| flags >> bit & 1 != 0));
+    }
+    object.number("opcode", Some((flags >> 11 & 15).to_string().as_bytes()));
+    object.text("rcode", code);
     let questions = values.of(Kind::DnsQueryName).zip(values.of(Kind::DnsQueryType));
     object.list("queries", questions, |line, (name, kind)| {
         let mut question = Object::new(line);
@@ -81,21 +92,86 @@ fn dns(object: &mut Object<'_>, event: &Event) {
         question.text("rrtype", Some(kind));
         question.end();
     });
-    object.list("answers", values.of(Kind::DnsAnswers), |line, data| {
-        let mut answer = Object::new(line);
-        answer.text("rdata", Some(data));
-        answer.end();
-    });
+    // Those of an update are in the place of authorities.
+    let section = if answer { "answers" } else { "authorities" };
+    object.list(section, values.of(Kind::DnsRecords).filter_map(DnsRecord::of), dns_record);
+}
+
+/// The members of data with several parts, in their order.
+const SOA: [&str; 7] = ["mname", "rname", "serial", "refresh", "retry", "expire", "minimum"];
+const SRV: [&str; 4] = ["priority", "weight", "port", "name"];
+
+fn dns_record(line: &mut Vec<u8>, record: DnsRecord<'_>) {
+    let mut object = Object::new(line);
+    object.text("rrname", Some(&record.owner()));
+    object.text("rrtype", Some(record.kind));
+    object.number("ttl", Some(record.ttl));
+    let members: &[&str] = match record.kind {
+        b"SOA" => &SOA,
+        b"SRV" => &SRV,
+        _ => &[],
+    };
+    let parts = record.data.split(|&byte| byte == b' ');
+    match record.kind {
+        _ if !members.is_empty() && parts.clone().count() == members.len() => {
+            object.name(if record.kind == b"SOA" { "soa" } else { "srv" });
+            let mut inner = Object::new(object.line);
+            for (name, part) in members.iter().zip(parts) {
+                if name.ends_with("name") {
+                    inner.text(name, Some(&unescaped(part)));
+                } else {
+                    inner.number(name, Some(part));
+                }
+            }
+            inner.end();
+        }
+        b"MX" => {
+            object.text("rdata", record.target().as_deref().or(Some(record.data)));
+        }
+        _ => object.text("rdata", Some(record.data).filter(|data| !data.is_empty())),
+    }
+    object.end();
 }
 
 fn tls(object: &mut Object<'_>, event: &Event) {
     let values = &event.values;
+    object.text("subject", values.first(Kind::TlsCertificateSubject).map(common_name).as_deref());
+    object.text("issuerdn", values.first(Kind::TlsCertificateIssuer).map(common_name).as_deref());
+    object.text("serial", values.first(Kind::TlsCertificateSerial).map(pairs).as_deref());
+    object.list("subjectaltname", values.of(Kind::TlsCertificateNames), push_json);
+    // Without the zone, as Suricata writes them.
+    let time = |kind| values.first(kind).map(|time| time.strip_suffix(b"Z").unwrap_or(time));
+    object.text("notbefore", time(Kind::TlsCertificateNotBefore));
+    object.text("notafter", time(Kind::TlsCertificateNotAfter));
     object.text("sni", values.first(Kind::TlsServerName));
-    object.text("version", values.first(Kind::TlsVersion));
+    let version = values.first(Kind::TlsVersion);
+    object.text("version", version);
+    object.object("client_handshake", &[("version", values.first(Kind::TlsClientVersion))]);
+    let cipher = values.first(Kind::TlsCipher).and_then(|name| Kind::TlsCipher.number(name));
+    if let Some(cipher) = cipher {
+        object.name("server_handshake");
+        let mut inner = Object::new(object.line);
+        inner.text("version", version);
+        inner.literal("cipher", cipher.to_string().as_bytes());
+        inner.end();
+    }
+    if values.first(Kind::TlsResumption).is_some() {
+        object.literal("session_resumed", b"true");
+    }
     let client = values.first(Kind::TlsKind) == Some(b"client");
     let protocols = if client { "client_alpns" } else { "server_alpns" };
     object.list(protocols, values.of(Kind::TlsAlpn), push_json);
     fingerprints(object, event);
+}
+
+/// A name of which the common name alone is known.
+fn common_name(name: &[u8]) -> Vec<u8> {
+    [b"CN=", name].concat()
+}
+
+/// Hexadecimal digits in upper case, a colon between octets.
+fn pairs(digits: &[u8]) -> Vec<u8> {
+    digits.chunks(2).collect::<Vec<_>>().join(&b':').to_ascii_uppercase()
 }
 
 fn quic(object: &mut Object<'_>, event: &Event) {
@@ -174,9 +250,14 @@ impl<'a> Object<'a> {
 
     fn number(&mut self, name: &str, digits: Option<&[u8]>) {
         if let Some(digits) = digits {
-            self.name(name);
-            self.line.extend_from_slice(digits);
+            self.literal(name, digits);
         }
+    }
+
+    /// A value that needs no quotes.
+    fn literal(&mut self, name: &str, value: &[u8]) {
+        self.name(name);
+        self.line.extend_from_slice(value);
     }
 
     /// An object of texts; nothing if all are absent.

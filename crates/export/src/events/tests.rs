@@ -31,8 +31,10 @@ fn question() -> Event {
             (Protocol, b"dns"),
             (DnsKind, b"query"),
             (DnsId, b"7"),
+            (DnsFlags, b"RD AD"),
             (DnsQueryName, b"a\"b,.example"),
             (DnsQueryType, b"AAAA"),
+            (DnsQueryClass, b"CH"),
         ],
     )
 }
@@ -45,11 +47,14 @@ fn answer() -> Event {
             (Protocol, b"dns"),
             (DnsKind, b"answer"),
             (DnsId, b"7"),
+            (DnsFlags, b"AA RD RA"),
             (DnsQueryName, b"example"),
             (DnsQueryType, b"A"),
-            (DnsResponseCode, b"NOERROR"),
             (DnsAnswers, b"192.0.2.1"),
+            (DnsRecords, b"example A 60 192.0.2.1"),
             (DnsAnswers, b"192.0.2.2"),
+            (DnsRecords, b"example A 61 192.0.2.2"),
+            (DnsResponseCode, b"NOERROR"),
             (DnsResponseTime, b"1500"),
         ],
     )
@@ -69,6 +74,23 @@ fn json_lines_have_the_fields_of_the_message() {
     assert_eq!(value["communityId"].as_str().unwrap().len(), CommunityId::LEN);
 }
 
+fn certificate() -> Event {
+    use ringtap_flow::Kind::*;
+    let facts = [
+        (Protocol, &b"tls"[..]),
+        (TlsKind, b"certificate"),
+        (TlsCertificateSha256, b"00ff"),
+        (TlsCertificateSubject, b"www.example.org"),
+        (TlsCertificateIssuer, b"Example CA"),
+        (TlsCertificateSerial, b"0bad"),
+        (TlsCertificateNotBefore, b"2026-01-31T00:00:00Z"),
+        (TlsCertificateNotAfter, b"2026-04-30T23:59:59Z"),
+        (TlsCertificateNames, b"a"),
+        (TlsCertificateNames, b"b"),
+    ];
+    event(6, &facts)
+}
+
 #[test]
 fn eve_events_have_suricatas_names() {
     use ringtap_flow::Kind::*;
@@ -78,10 +100,41 @@ fn eve_events_have_suricatas_names() {
     assert_eq!(
         dns["dns"],
         json!({
-            "version": 3, "type": "response", "id": 7, "rcode": "NOERROR",
+            "version": 3, "type": "response", "id": 7, "flags": "8580", "qr": true, "aa": true,
+            "rd": true, "ra": true, "opcode": 0, "rcode": "NOERROR",
             "queries": [{"rrname": "example", "rrtype": "A"}],
-            "answers": [{"rdata": "192.0.2.1"}, {"rdata": "192.0.2.2"}],
+            "answers": [
+                {"rrname": "example", "rrtype": "A", "ttl": 60, "rdata": "192.0.2.1"},
+                {"rrname": "example", "rrtype": "A", "ttl": 61, "rdata": "192.0.2.2"},
+            ],
         })
+    );
+    let update: [&[u8]; 5] = [
+        br"a\032b SRV 9 0 1 2 c\032d.example",
+        b"example SOA 9 ns.example host.example 1 2 3 4 5",
+        b"example MX 9 10 mx.example",
+        b"example ANY/A 0 ",
+        br"example SOA 9 \# 1 00",
+    ];
+    let head: [(ringtap_flow::Kind, &[u8]); 3] =
+        [(Protocol, b"dns"), (DnsKind, b"query"), (DnsFlags, b"UPDATE")];
+    let records = update.map(|record| (DnsRecords, record));
+    let update = parsed(&event(17, &[&head[..], &records].concat()));
+    assert_eq!((&update["dns"]["flags"], &update["dns"]["opcode"]), (&json!("2800"), &json!(5)));
+    let srv = json!({"priority": 0, "weight": 1, "port": 2, "name": "c d.example"});
+    let soa = json!({
+        "mname": "ns.example", "rname": "host.example", "serial": 1, "refresh": 2, "retry": 3,
+        "expire": 4, "minimum": 5,
+    });
+    assert_eq!(
+        update["dns"]["authorities"],
+        json!([
+            {"rrname": "a b", "rrtype": "SRV", "ttl": 9, "srv": srv},
+            {"rrname": "example", "rrtype": "SOA", "ttl": 9, "soa": soa},
+            {"rrname": "example", "rrtype": "MX", "ttl": 9, "rdata": "mx.example"},
+            {"rrname": "example", "rrtype": "A", "ttl": 0},
+            {"rrname": "example", "rrtype": "SOA", "ttl": 9, "rdata": "\\# 1 00"},
+        ])
     );
     assert_eq!(
         (&dns["event_type"], &dns["proto"], &dns["src_port"]),
@@ -93,16 +146,32 @@ fn eve_events_have_suricatas_names() {
             (Protocol, b"tls"),
             (TlsKind, b"client"),
             (TlsServerName, b"example.org"),
-            (TlsVersion, b"TLS 1.3"),
+            (TlsClientVersion, b"TLS 1.3"),
             (TlsAlpn, b"h2"),
             (Ja3, b"00"),
             (Ja4, b"t13"),
         ],
     );
     let tls = json!({
-        "sni": "example.org", "version": "TLS 1.3", "client_alpns": ["h2"], "ja3": {"hash": "00"}, "ja4": "t13",
+        "sni": "example.org", "client_handshake": {"version": "TLS 1.3"}, "client_alpns": ["h2"], "ja3": {"hash": "00"}, "ja4": "t13",
     });
     assert_eq!(parsed(&hello)["tls"], tls);
+    let server = [
+        (Protocol, &b"tls"[..]),
+        (TlsKind, b"server"),
+        (TlsVersion, b"TLS 1.2"),
+        (TlsCipher, b"TLS_RSA_WITH_AES_128_CBC_SHA"),
+        (TlsResumption, b"ticket"),
+    ];
+    let tls = json!({
+        "version": "TLS 1.2", "server_handshake": {"version": "TLS 1.2", "cipher": 47}, "session_resumed": true,
+    });
+    assert_eq!(parsed(&event(6, &server))["tls"], tls);
+    let tls = json!({
+        "subject": "CN=www.example.org", "issuerdn": "CN=Example CA", "serial": "0B:AD", "subjectaltname": ["a", "b"],
+        "notbefore": "2026-01-31T00:00:00", "notafter": "2026-04-30T23:59:59",
+    });
+    assert_eq!(parsed(&certificate())["tls"], tls);
     let ssh = event(6, &[(Protocol, b"ssh"), (SshServer, b"SSH-2.0-OpenSSH_9.2 Debian")]);
     let server =
         json!({"server": {"proto_version": "2.0", "software_version": "OpenSSH_9.2 Debian"}});
@@ -131,15 +200,56 @@ fn zeeks_lines_have_a_field_for_each_column() {
             // The sender of the answer is the resp side.
             assert_eq!((field("id.orig_h"), field("id.resp_p")), ("10.0.0.2", "1024"));
             assert_eq!((field("answers"), field("rtt")), ("192.0.2.1,192.0.2.2", "0.001500"));
+            assert_eq!(field("TTLs"), "60.000000,61.000000");
+            assert_eq!(
+                ["AA", "TC", "RD", "RA", "Z", "rejected"].map(field),
+                ["T", "F", "T", "T", "0", "F"]
+            );
+            let names = ["qclass", "qclass_name", "qtype", "qtype_name", "rcode", "rcode_name"];
+            assert_eq!(names.map(field), ["1", "C_INTERNET", "1", "A", "0", "NOERROR"]);
         } else {
             assert_eq!((field("id.orig_h"), field("query")), ("10.0.0.1", "a\"b,.example"));
+            assert_eq!(["RD", "Z", "rcode", "answers"].map(field), ["T", "2", "-", "-"]);
+            assert_eq!(["qclass", "qclass_name", "qtype"].map(field), ["3", "C_CHAOS", "28"]);
         }
     }
     use ringtap_flow::Kind::{HttpHost, HttpUserAgent, Protocol};
     let request = event(6, &[(Protocol, b"http"), (HttpHost, b"-"), (HttpUserAgent, b"a, b\tc")]);
     assert!(line(EventFormat::ZeekHttp, &request).contains("\t\\x2d\t-\ta, b\\x09c\t-\t"));
     assert_eq!(line(EventFormat::ZeekSsl, &question()), "");
+    // The sender of the certificate is the resp side.
+    let of_certificate = line(EventFormat::ZeekSsl, &certificate());
+    let columns = "\t-\t-\tCN=www.example.org\tCN=Example CA\t00ff\t";
+    let ends = "\t10.0.0.1\t1024\t";
+    assert!(of_certificate.contains(&(ends.to_owned() + "-")), "{of_certificate}");
+    assert!(of_certificate.contains(columns), "{of_certificate}");
     assert_eq!(line(EventFormat::ZeekHttp, &question()), "");
+}
+
+#[test]
+fn zeeks_answers_are_of_all_types() {
+    use ringtap_flow::Kind::*;
+    let of = |facts: &[(ringtap_flow::Kind, &[u8])]| {
+        let head: [(ringtap_flow::Kind, &[u8]); 2] = [(Protocol, b"mdns"), (DnsKind, b"answer")];
+        let line = line(EventFormat::ZeekDns, &event(17, &[&head[..], facts].concat()));
+        line.split('\t').map(str::to_owned).collect::<Vec<_>>()
+    };
+    let records: [&[u8]; 5] = [
+        br"a\032b SRV 9 0 1 2 c\032d.example",
+        b"example SOA 9 ns.example host.example 1 2 3 4 5",
+        b"example TXT 9 a,b",
+        b"example HTTPS 9 1 . alpn=h3",
+        b"example CNAME 9 a b",
+    ];
+    let fields = of(&records.map(|record| (DnsRecords, record)));
+    let answers = r"c d.example,ns.example,TXT 3 a\x2cb,HTTPS 1 . alpn=h3,a b";
+    // The first answer's owner is in the place of the name in a question.
+    assert_eq!((&fields[9][..], &fields[21][..]), ("a b", answers), "{fields:?}");
+    let of_others = of(&[(DnsQueryName, b"a"), (DnsQueryName, b"b"), (DnsQueryClass, b"CH")]);
+    assert_eq!(of_others[10], "1");
+    for (code, rejected) in [("REFUSED", "T"), ("NXDOMAIN", "F"), ("NOERROR", "F")] {
+        assert_eq!(of(&[(DnsResponseCode, code.as_bytes())])[23], rejected, "{code}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! one, with the fields that it has. `uid` is unset, because the start of the connection is unknown where payloads are
 //! read; `community_id` joins the logs. The orig side is the sender of the question, request or client's hello.
 
-use ringtap_flow::{Event, Kind};
+use ringtap_flow::{DnsRecord, Event, Kind, unescaped};
 
 use crate::formats::address::push_address;
 use crate::formats::date::push_seconds;
@@ -47,9 +47,20 @@ const DNS_COLUMNS: &[(&str, &str)] = &[
     ("trans_id", "count"),
     ("rtt", "interval"),
     ("query", "string"),
+    ("qclass", "count"),
+    ("qclass_name", "string"),
+    ("qtype", "count"),
     ("qtype_name", "string"),
+    ("rcode", "count"),
     ("rcode_name", "string"),
+    ("AA", "bool"),
+    ("TC", "bool"),
+    ("RD", "bool"),
+    ("RA", "bool"),
+    ("Z", "count"),
     ("answers", "vector[string]"),
+    ("TTLs", "vector[interval]"),
+    ("rejected", "bool"),
     ("community_id", "string"),
 ];
 
@@ -69,6 +80,11 @@ const SSL_COLUMNS: &[(&str, &str)] = &[
     ("ja3", "string"),
     ("ja3s", "string"),
     ("ja4", "string"),
+    ("resumed", "bool"),
+    ("last_alert", "string"),
+    ("subject", "string"),
+    ("issuer", "string"),
+    ("cert_chain_fps", "vector[string]"),
     ("community_id", "string"),
 ];
 
@@ -77,7 +93,8 @@ fn dns(line: &mut Vec<u8>, event: &Event) {
         return;
     }
     let values = &event.values;
-    connection(line, event, values.first(Kind::DnsKind) == Some(b"answer"));
+    let is_answer = values.first(Kind::DnsKind) == Some(b"answer");
+    connection(line, event, is_answer);
     line.extend_from_slice(if event.key.protocol == TCP { b"tcp\t" } else { b"udp\t" });
     field(line, values.of(Kind::DnsId));
     let time = values.first(Kind::DnsResponseTime).and_then(|digits| str::from_utf8(digits).ok());
@@ -86,11 +103,90 @@ fn dns(line: &mut Vec<u8>, event: &Event) {
         None => line.push(b'-'),
     }
     line.push(b'\t');
-    field(line, values.of(Kind::DnsQueryName).take(1));
-    field(line, values.of(Kind::DnsQueryType).take(1));
-    field(line, values.of(Kind::DnsResponseCode));
-    vector(line, values.of(Kind::DnsAnswers));
+    let records = || values.of(Kind::DnsRecords).filter_map(DnsRecord::of);
+    let asked = values.first(Kind::DnsQueryName);
+    // Without a question the first answer is about the name.
+    let owner = records().next().map(|record| record.owner());
+    field(line, asked.or(owner.as_deref()).into_iter());
+    question_class(line, event, asked.is_some());
+    for kind in [Kind::DnsQueryType, Kind::DnsResponseCode] {
+        numbered(line, kind, values.first(kind));
+    }
+    let flags = values.first(Kind::DnsFlags).and_then(|flags| Kind::DnsFlags.number(flags));
+    let flags = flags.unwrap_or(0);
+    for bit in [10, 9, 8, 7] {
+        push_bool(line, flags >> bit & 1 != 0);
+    }
+    // Z, AD and CD, which were one field in RFC 1035.
+    push_number(line, flags >> 4 & 7);
+    line.push(b'\t');
+    vector(line, records().filter(|_| is_answer).map(answer));
+    let ttl = |record: DnsRecord<'_>| [record.ttl, b".000000"].concat();
+    vector(line, records().filter(|_| is_answer).map(ttl));
+    let code = values.first(Kind::DnsResponseCode).unwrap_or(b"NOERROR");
+    let is_refused = !matches!(code, b"NOERROR" | b"NXDOMAIN");
+    push_bool(line, is_answer && is_refused && records().next().is_none());
     end(line, event);
+}
+
+/// Appends the class of the first question: its number and its name.
+fn question_class(line: &mut Vec<u8>, event: &Event, is_asked: bool) {
+    let mut names = 0;
+    // A class behind the second name is that of another question.
+    let class = event.values.all().find(|(kind, _)| {
+        names += u32::from(*kind == Kind::DnsQueryName);
+        *kind == Kind::DnsQueryClass || names > 1
+    });
+    let class = class.filter(|(kind, _)| *kind == Kind::DnsQueryClass);
+    let number = match class {
+        _ if !is_asked => None,
+        Some((kind, value)) => kind.number(value),
+        None => Some(1),
+    };
+    let Some(number) = number else { return line.extend_from_slice(b"-\t-\t") };
+    push_number(line, number);
+    line.push(b'\t');
+    match number {
+        1 => line.extend_from_slice(b"C_INTERNET"),
+        3 => line.extend_from_slice(b"C_CHAOS"),
+        4 => line.extend_from_slice(b"C_HESIOD"),
+        254 => line.extend_from_slice(b"C_NONE"),
+        255 => line.extend_from_slice(b"C_ANY"),
+        _ => {
+            line.extend_from_slice(b"qclass-");
+            push_number(line, number);
+        }
+    }
+    line.push(b'\t');
+}
+
+/// Appends the number of a value and the value.
+fn numbered(line: &mut Vec<u8>, kind: Kind, value: Option<&[u8]>) {
+    match value.and_then(|value| kind.number(value)) {
+        Some(number) => push_number(line, number),
+        None => line.push(b'-'),
+    }
+    line.push(b'\t');
+    field(line, value.into_iter());
+}
+
+fn push_bool(line: &mut Vec<u8>, is_true: bool) {
+    line.extend_from_slice(if is_true { b"T\t" } else { b"F\t" });
+}
+
+/// An answer: an address or a name; of other types the type and the data, and of text its length between them.
+fn answer(record: DnsRecord<'_>) -> Vec<u8> {
+    let DnsRecord { kind, data, .. } = record;
+    let target = match kind {
+        b"SVCB" | b"HTTPS" => None,
+        b"SOA" => record.part(0).map(unescaped),
+        _ => record.target(),
+    };
+    match target {
+        Some(target) => target.into_owned(),
+        None if kind == b"TXT" => [b"TXT ", data.len().to_string().as_bytes(), b" ", data].concat(),
+        None => [kind, b" ", data].concat(),
+    }
 }
 
 fn http(line: &mut Vec<u8>, event: &Event) {
@@ -112,7 +208,10 @@ fn ssl(line: &mut Vec<u8>, event: &Event) {
         return;
     }
     let values = &event.values;
-    connection(line, event, values.first(Kind::TlsKind) == Some(b"server"));
+    let kind = values.first(Kind::TlsKind);
+    let is_alert = values.first(Kind::TlsServerAlerts).is_some();
+    let reply = is_alert || matches!(kind, Some(b"server" | b"certificate" | b"resumption"));
+    connection(line, event, reply);
     // Zeek writes `TLSv12` for TLS 1.2.
     let version = values.first(Kind::TlsVersion).unwrap_or_default();
     let mut spelled: Vec<u8> = Vec::new();
@@ -127,6 +226,14 @@ fn ssl(line: &mut Vec<u8>, event: &Event) {
     for kind in [Kind::TlsCipher, Kind::TlsServerName, Kind::Ja3, Kind::Ja3s, Kind::Ja4] {
         field(line, values.of(kind));
     }
+    let resumed = values.first(Kind::TlsResumption).map(|_| b"T".as_slice());
+    field(line, resumed.into_iter());
+    field(line, values.of(Kind::TlsClientAlerts).chain(values.of(Kind::TlsServerAlerts)));
+    for kind in [Kind::TlsCertificateSubject, Kind::TlsCertificateIssuer] {
+        let name = values.first(kind).map(|name| [b"CN=", name].concat());
+        field(line, name.as_deref().into_iter());
+    }
+    vector(line, values.of(Kind::TlsCertificateSha256).map(<[u8]>::to_vec));
     end(line, event);
 }
 
@@ -153,13 +260,13 @@ fn field<'a>(line: &mut Vec<u8>, mut values: impl Iterator<Item = &'a [u8]>) {
 }
 
 /// Appends a vector of values and a tab: separated by commas, which are escaped in the values; `-` if there are none.
-fn vector<'a>(line: &mut Vec<u8>, values: impl Iterator<Item = &'a [u8]>) {
+fn vector(line: &mut Vec<u8>, values: impl Iterator<Item = Vec<u8>>) {
     let before = line.len();
     for value in values {
         if line.len() > before {
             line.push(b',');
         }
-        push_value(line, value, true);
+        push_value(line, &value, true);
     }
     if line.len() == before {
         line.push(b'-');

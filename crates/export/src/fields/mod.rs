@@ -9,7 +9,7 @@
 //!     │     │       │   └ its octets in IPFIX; without them, it is not a field of the templates
 //!     │     │       └ its element in IPFIX, if there is one; `reverse` for the direction to the initiator
 //!     │     └ its name in all outputs
-//!     └ the edition of the columns that added it
+//!     └ the edition of the columns that added it; facts without one are of the fifth
 //! ```
 //!
 //! | output | its fields |
@@ -134,7 +134,7 @@ fields! { |v, d|
         applicationProtocol Protocol [] Extract;
         /// name that the client asks for
         tlsServerName TlsServerName [cert 294 Text] Tls;
-        /// selected by the server, else the highest that the client offers
+        /// selected by the server
         tlsVersion TlsVersion [cert 288 Number(2)] Tls;
         /// protocols that the client offers, and the one that the server selected
         tlsAlpn TlsAlpn [] Tls;
@@ -178,6 +178,54 @@ fields! { |v, d|
         ntpMode NtpMode [] Ntp;
         /// of the first message
         ntpStratum NtpStratum [] Ntp;
+        /// the highest that the client offers
+        10 tlsClientVersion TlsClientVersion [] Tls;
+        /// number of the client's configuration for an encrypted hello; `tlsServerName` is then of the outer one
+        10 tlsEchConfigId TlsEchConfigId [] Tls;
+        /// `session`, `ticket`, or `psk` of TLS 1.3: what resumes an earlier session
+        10 tlsResumption TlsResumption [] Tls;
+        /// [alerts](MONITOR.md#handshakes) of the client that are not encrypted
+        10 tlsClientAlerts TlsClientAlerts [] Tls;
+        /// alerts of the server that are not encrypted
+        10 tlsServerAlerts TlsServerAlerts [] Tls;
+        /// common name of the subject of the server's [certificate](MONITOR.md#handshakes)
+        10 tlsCertificateSubject TlsCertificateSubject [] Certificate;
+        /// common name of its issuer
+        10 tlsCertificateIssuer TlsCertificateIssuer [] Certificate;
+        /// alternative names of its subject
+        10 tlsCertificateNames TlsCertificateNames [] Certificate;
+        /// it is valid from then on, such as `2026-01-31T00:00:00Z`
+        10 tlsCertificateNotBefore TlsCertificateNotBefore [] Certificate;
+        /// it is valid up to then
+        10 tlsCertificateNotAfter TlsCertificateNotAfter [] Certificate;
+        /// algorithm of its public key, such as `rsaEncryption`
+        10 tlsCertificateKey TlsCertificateKey [] Certificate;
+        /// size of its public key, bits
+        10 tlsCertificateKeyBits TlsCertificateKeyBits [] Certificate;
+        /// algorithm of its signature, such as `sha256WithRSAEncryption`
+        10 tlsCertificateSignature TlsCertificateSignature [] Certificate;
+        /// its serial number, hexadecimal
+        10 tlsCertificateSerial TlsCertificateSerial [] Certificate;
+        /// its SHA-256, hexadecimal
+        10 tlsCertificateSha256 TlsCertificateSha256 [] Certificate;
+        /// number of certificates that the server sent
+        10 tlsCertificateChain TlsCertificateChain [] Certificate;
+        /// `expired`, `not-yet-valid`, `self-signed`, `name-mismatch`
+        10 tlsCertificateFlaws TlsCertificateFlaws [] Certificate;
+        /// client in the header of a [proxy](MONITOR.md#handshakes)
+        10 proxySourceAddress ProxySourceAddress [] Proxy;
+        /// what that client connected to
+        10 proxyDestinationAddress ProxyDestinationAddress [] Proxy;
+        /// port of that client
+        10 proxySourcePort ProxySourcePort [] Proxy;
+        /// port of what it connected to
+        10 proxyDestinationPort ProxyDestinationPort [] Proxy;
+        /// identifier of the first message
+        9 dnsId DnsId [] Dns;
+        /// operation, unless a query, and flags of messages, such as `RD RA`
+        9 dnsFlags DnsFlags [] Dns;
+        /// [records](MONITOR.md#dns-records) of answers and updates: owner, type, TTL, data
+        9 dnsRecords DnsRecords [] Dns;
     }
 
     /// values beyond the limit of a flow's fields
@@ -215,73 +263,73 @@ fields! { |v, d|
     8 responseCount [] Answered U32 = v.record.responses.map(|times| times.count);
 
     /// smallest number of octets of layer 3 of a packet
-    9 packetLengthMinimum [] Statistics U64 = v.statistics()?.lengths(d).minimum();
-    9 reversePacketLengthMinimum [reverse] Statistics U64 = v.statistics()?.lengths(d).minimum();
+    11 packetLengthMinimum [] Statistics U64 = v.statistics()?.lengths(d).minimum();
+    11 reversePacketLengthMinimum [reverse] Statistics U64 = v.statistics()?.lengths(d).minimum();
     /// mean number of octets of layer 3 of a packet
-    9 packetLengthMean [] Statistics U64 = v.statistics()?.lengths(d).mean();
-    9 reversePacketLengthMean [reverse] Statistics U64 = v.statistics()?.lengths(d).mean();
+    11 packetLengthMean [] Statistics U64 = v.statistics()?.lengths(d).mean();
+    11 reversePacketLengthMean [reverse] Statistics U64 = v.statistics()?.lengths(d).mean();
     /// standard deviation of the octets of layer 3 of packets
-    9 packetLengthDeviation [] Statistics U64 = v.statistics()?.lengths(d).deviation();
-    9 reversePacketLengthDeviation [reverse] Statistics U64 = v.statistics()?.lengths(d).deviation();
+    11 packetLengthDeviation [] Statistics U64 = v.statistics()?.lengths(d).deviation();
+    11 reversePacketLengthDeviation [reverse] Statistics U64 = v.statistics()?.lengths(d).deviation();
     /// largest number of octets of layer 3 of a packet
-    9 packetLengthMaximum [] Statistics U64 = v.statistics()?.lengths(d).maximum();
-    9 reversePacketLengthMaximum [reverse] Statistics U64 = v.statistics()?.lengths(d).maximum();
+    11 packetLengthMaximum [] Statistics U64 = v.statistics()?.lengths(d).maximum();
+    11 reversePacketLengthMaximum [reverse] Statistics U64 = v.statistics()?.lengths(d).maximum();
     /// sum of the squares of the octets of layer 3 of each packet; at most 2⁶⁴ - 1
-    9 octetDeltaSumOfSquares [198] Statistics U64 = v.statistics()?.lengths(d).squares();
-    9 reverseOctetDeltaSumOfSquares [reverse] Statistics U64 = v.statistics()?.lengths(d).squares();
+    11 octetDeltaSumOfSquares [198] Statistics U64 = v.statistics()?.lengths(d).squares();
+    11 reverseOctetDeltaSumOfSquares [reverse] Statistics U64 = v.statistics()?.lengths(d).squares();
     /// smallest [gap](MONITOR.md#statistics) between two packets
-    9 interArrivalMicrosecondsMinimum [] Statistics U64 = microseconds(v.statistics()?.gaps(d).minimum());
-    9 reverseInterArrivalMicrosecondsMinimum [reverse] Statistics U64 = microseconds(v.statistics()?.gaps(d).minimum());
+    11 interArrivalMicrosecondsMinimum [] Statistics U64 = microseconds(v.statistics()?.gaps(d).minimum());
+    11 reverseInterArrivalMicrosecondsMinimum [reverse] Statistics U64 = microseconds(v.statistics()?.gaps(d).minimum());
     /// mean [gap](MONITOR.md#statistics) between two packets
-    9 interArrivalMicrosecondsMean [] Statistics U64 = microseconds(v.statistics()?.gaps(d).mean());
-    9 reverseInterArrivalMicrosecondsMean [reverse] Statistics U64 = microseconds(v.statistics()?.gaps(d).mean());
+    11 interArrivalMicrosecondsMean [] Statistics U64 = microseconds(v.statistics()?.gaps(d).mean());
+    11 reverseInterArrivalMicrosecondsMean [reverse] Statistics U64 = microseconds(v.statistics()?.gaps(d).mean());
     /// standard deviation of [gaps](MONITOR.md#statistics) between two packets
-    9 interArrivalMicrosecondsDeviation [] Statistics U64 = microseconds(v.statistics()?.gaps(d).deviation());
-    9 reverseInterArrivalMicrosecondsDeviation [reverse] Statistics U64 = microseconds(v.statistics()?.gaps(d).deviation());
+    11 interArrivalMicrosecondsDeviation [] Statistics U64 = microseconds(v.statistics()?.gaps(d).deviation());
+    11 reverseInterArrivalMicrosecondsDeviation [reverse] Statistics U64 = microseconds(v.statistics()?.gaps(d).deviation());
     /// largest [gap](MONITOR.md#statistics) between two packets
-    9 interArrivalMicrosecondsMaximum [] Statistics U64 = microseconds(v.statistics()?.gaps(d).maximum());
-    9 reverseInterArrivalMicrosecondsMaximum [reverse] Statistics U64 = microseconds(v.statistics()?.gaps(d).maximum());
+    11 interArrivalMicrosecondsMaximum [] Statistics U64 = microseconds(v.statistics()?.gaps(d).maximum());
+    11 reverseInterArrivalMicrosecondsMaximum [reverse] Statistics U64 = microseconds(v.statistics()?.gaps(d).maximum());
     /// gaps that were below zero, and count as zero
-    9 interArrivalNegativeCount [] Statistics U64 = v.statistics()?.negative_gaps(d);
-    9 reverseInterArrivalNegativeCount [reverse] Statistics U64 = v.statistics()?.negative_gaps(d);
+    11 interArrivalNegativeCount [] Statistics U64 = v.statistics()?.negative_gaps(d);
+    11 reverseInterArrivalNegativeCount [reverse] Statistics U64 = v.statistics()?.negative_gaps(d);
     /// smallest [active time](MONITOR.md#statistics)
-    9 activeMicrosecondsMinimum [] Statistics U64 = microseconds(v.statistics()?.active().minimum());
+    11 activeMicrosecondsMinimum [] Statistics U64 = microseconds(v.statistics()?.active().minimum());
     /// mean [active time](MONITOR.md#statistics)
-    9 activeMicrosecondsMean [] Statistics U64 = microseconds(v.statistics()?.active().mean());
+    11 activeMicrosecondsMean [] Statistics U64 = microseconds(v.statistics()?.active().mean());
     /// standard deviation of [active times](MONITOR.md#statistics)
-    9 activeMicrosecondsDeviation [] Statistics U64 = microseconds(v.statistics()?.active().deviation());
+    11 activeMicrosecondsDeviation [] Statistics U64 = microseconds(v.statistics()?.active().deviation());
     /// largest [active time](MONITOR.md#statistics)
-    9 activeMicrosecondsMaximum [] Statistics U64 = microseconds(v.statistics()?.active().maximum());
+    11 activeMicrosecondsMaximum [] Statistics U64 = microseconds(v.statistics()?.active().maximum());
     /// smallest [idle time](MONITOR.md#statistics)
-    9 idleMicrosecondsMinimum [] Statistics U64 = microseconds(v.statistics()?.idle().minimum());
+    11 idleMicrosecondsMinimum [] Statistics U64 = microseconds(v.statistics()?.idle().minimum());
     /// mean [idle time](MONITOR.md#statistics)
-    9 idleMicrosecondsMean [] Statistics U64 = microseconds(v.statistics()?.idle().mean());
+    11 idleMicrosecondsMean [] Statistics U64 = microseconds(v.statistics()?.idle().mean());
     /// standard deviation of [idle times](MONITOR.md#statistics)
-    9 idleMicrosecondsDeviation [] Statistics U64 = microseconds(v.statistics()?.idle().deviation());
+    11 idleMicrosecondsDeviation [] Statistics U64 = microseconds(v.statistics()?.idle().deviation());
     /// largest [idle time](MONITOR.md#statistics)
-    9 idleMicrosecondsMaximum [] Statistics U64 = microseconds(v.statistics()?.idle().maximum());
+    11 idleMicrosecondsMaximum [] Statistics U64 = microseconds(v.statistics()?.idle().maximum());
     /// number of idle times; there is one active time more
-    9 idleCount [] Statistics U64 = v.statistics()?.idle().count();
+    11 idleCount [] Statistics U64 = v.statistics()?.idle().count();
     /// octets of layer 3 of each of the [first packets](MONITOR.md#statistics), at most 65,535
-    9 firstPacketLengths [] Lists U16 = v.list(d, Listed::PacketOctets);
+    11 firstPacketLengths [] Lists U16 = v.list(d, Listed::PacketOctets);
     /// their directions: 0 from the initiator, 1 to it
-    9 firstPacketDirections [] Lists U8 = v.list(d, Listed::PacketDirections);
+    11 firstPacketDirections [] Lists U8 = v.list(d, Listed::PacketDirections);
     /// their times since the earliest packet of the record
-    9 firstPacketMicroseconds [] Lists U64 = v.list(d, Listed::PacketTimes);
+    11 firstPacketMicroseconds [] Lists U64 = v.list(d, Listed::PacketTimes);
     /// their TCP flags, the lower eight bits
-    9 firstPacketFlags [] Lists U8 = v.list(d, Listed::PacketFlags);
+    11 firstPacketFlags [] Lists U8 = v.list(d, Listed::PacketFlags);
     /// packets of each of the first [bursts](MONITOR.md#statistics)
-    9 burstPackets [] Lists U64 = v.list(d, Listed::BurstPackets);
-    9 reverseBurstPackets [reverse] Lists U64 = v.list(d, Listed::BurstPackets);
+    11 burstPackets [] Lists U64 = v.list(d, Listed::BurstPackets);
+    11 reverseBurstPackets [reverse] Lists U64 = v.list(d, Listed::BurstPackets);
     /// their octets of layer 3
-    9 burstOctets [] Lists U64 = v.list(d, Listed::BurstOctets);
-    9 reverseBurstOctets [reverse] Lists U64 = v.list(d, Listed::BurstOctets);
+    11 burstOctets [] Lists U64 = v.list(d, Listed::BurstOctets);
+    11 reverseBurstOctets [reverse] Lists U64 = v.list(d, Listed::BurstOctets);
     /// their beginnings since the earliest packet of the record
-    9 burstStartMicroseconds [] Lists U64 = v.list(d, Listed::BurstTimes);
-    9 reverseBurstStartMicroseconds [reverse] Lists U64 = v.list(d, Listed::BurstTimes);
+    11 burstStartMicroseconds [] Lists U64 = v.list(d, Listed::BurstTimes);
+    11 reverseBurstStartMicroseconds [reverse] Lists U64 = v.list(d, Listed::BurstTimes);
     /// their durations
-    9 burstMicroseconds [] Lists U64 = v.list(d, Listed::BurstDurations);
-    9 reverseBurstMicroseconds [reverse] Lists U64 = v.list(d, Listed::BurstDurations);
+    11 burstMicroseconds [] Lists U64 = v.list(d, Listed::BurstDurations);
+    11 reverseBurstMicroseconds [reverse] Lists U64 = v.list(d, Listed::BurstDurations);
 
     /// name of the [network](MONITOR.md#origins) of the initiator
     5 sourceNetwork [] Networks Text = v.origin(0)?.network.as_deref().map(|name| Name(name.as_bytes()));

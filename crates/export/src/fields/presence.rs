@@ -59,6 +59,8 @@ presences! { |v, d|
     Ssh "SSH" = true;
     Dhcp "DHCP, DHCPv6" = true;
     Ntp "NTP" = true;
+    Certificate "SSL 3.0 to TLS 1.2" = true;
+    Proxy "PROXY protocol" = true;
     Omitted "JSON alone, if there are some" = true;
     Label "it has one" = true;
     Reason "with `application`" = true;

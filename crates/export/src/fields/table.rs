@@ -43,7 +43,7 @@ macro_rules! fields {
         |$v:ident, $d:ident|
         $($(#[doc = $text:literal])? $edition:literal $name:ident [$($element:tt)*] $presence:ident $type:ident = $value:expr;)+
         facts {
-            $(#[doc = $fact_text:literal] $fact:ident $kind:ident [$($fact_element:tt)*] $of:ident;)+
+            $(#[doc = $fact_text:literal] $($fact_edition:literal)? $fact:ident $kind:ident [$($fact_element:tt)*] $of:ident;)+
         }
         $($(#[doc = $more_text:literal])? $more_edition:literal $more:ident [$($more_element:tt)*] $more_presence:ident $more_type:ident = $more_value:expr;)+
     ) => {
@@ -56,7 +56,10 @@ macro_rules! fields {
         })+
         $(row! {
             $fact,
-            Field::of_fact(Kind::$kind, field!(5 $fact [$($fact_element)*] $of Text $fact_text)),
+            Field::of_fact(
+                Kind::$kind,
+                field!((edition!($($fact_edition)?)) $fact [$($fact_element)*] $of Text $fact_text)
+            ),
             |$v, $d| $v.fact(Kind::$kind)
         })+
         $(row! {
@@ -115,9 +118,19 @@ macro_rules! row {
     };
 }
 
+/// The edition of a row of facts: the first ones have none.
+macro_rules! edition {
+    () => {
+        5
+    };
+    ($edition:literal) => {
+        $edition
+    };
+}
+
 /// What a row says besides the value.
 macro_rules! field {
-    ($edition:literal $name:ident [$($element:tt)*] $presence:ident $type:ident $($text:literal)?) => {
+    ($edition:tt $name:ident [$($element:tt)*] $presence:ident $type:ident $($text:literal)?) => {
         Field {
             name: stringify!($name),
             keys: keys!($name $($element)*),

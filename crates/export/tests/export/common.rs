@@ -99,6 +99,7 @@ fn any_path() -> impl Strategy<Value = Path> {
     (macs, 0u8..3, any::<[u16; 2]>(), label, tunnel, ingress).prop_map(
         |(macs, vlan_tags, vlans, mpls_label, tunnel, ingress)| Path {
             macs,
+            outer_macs: [[0; 6]; 2],
             vlan_tags,
             vlans: std::array::from_fn(|at| {
                 if at < usize::from(vlan_tags) { vlans[at] % 4096 } else { 0 }

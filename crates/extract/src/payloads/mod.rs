@@ -284,6 +284,9 @@ impl Payloads {
         }
         match self.attempt(look, payload, found) {
             Some((protocol, Ok(Progress::More(from)))) => self.open(protocol, from, payload),
+            Some((protocol, Ok(Progress::Preface(len)))) => {
+                self.read_behind(protocol, len, payload, found);
+            }
             Some((protocol, read)) => {
                 let Payload { record, bytes, sequence } = *payload;
                 self.finish(record, protocol, (sequence, bytes.len()), read);
@@ -378,6 +381,25 @@ impl Payloads {
         read.map_err(|why| (why, messages))
     }
 
+    /// Reads what follows the first bytes of a payload, which were read, as another protocol.
+    fn read_behind(
+        &mut self,
+        protocol: usize,
+        len: usize,
+        payload: &Payload<'_>,
+        found: &mut impl FnMut(Kind, &[u8]) -> bool,
+    ) {
+        let Payload { record, bytes, sequence } = *payload;
+        self.finish(record, protocol, (sequence, len), Ok(Progress::Done));
+        let bytes = bytes.get(len..).unwrap_or_default();
+        let look = self.look(record, bytes);
+        let look = Look { protocols: look.protocols & !(1 << protocol), stream: false, ..look };
+        if look.is_interesting() {
+            let sequence = sequence.wrapping_add(len as u32);
+            self.read_as(look, &Payload { record, bytes, sequence }, found);
+        }
+    }
+
     /// A message continues beyond its first packet. What is before it was read.
     fn open(&mut self, protocol: usize, from: usize, payload: &Payload<'_>) {
         let Payload { record, sequence, .. } = *payload;
@@ -440,6 +462,9 @@ impl Payloads {
                 } else {
                     self.streams.put(record, stream, ended(&mut self.unread));
                 }
+            }
+            (protocol, Ok(Progress::Preface(len))) => {
+                self.read_behind(protocol, len, &whole, found);
             }
             (protocol, read) => {
                 self.finish(record, protocol, (stream.start, stream.bytes.len()), read);

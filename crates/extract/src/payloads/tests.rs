@@ -58,6 +58,7 @@ impl Connection {
                     Kind::SshClient,
                     Kind::SshServer,
                     Kind::DnsQueryName,
+                    Kind::ProxySourceAddress,
                 ];
                 if shown.contains(&kind) {
                     facts.push(value.escape_ascii().to_string());
@@ -158,6 +159,31 @@ fn a_message_that_is_sent_again_is_not_read_again() {
         assert_eq!(own.at(CLIENT, START[0], &bytes).facts(), "");
         // The other direction has its own positions.
         assert!(!own.at(SERVER, START[0], &bytes).facts().is_empty());
+    }
+}
+
+#[test]
+fn what_follows_the_header_of_a_proxy_is_read() {
+    let line = b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n";
+    let ends = [192, 0, 2, 1, 198, 51, 100, 1, 0xdc, 4, 1, 0xbb];
+    let binary = [&b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"[..], &ends].concat();
+    for (port, bytes, facts) in firsts() {
+        for header in [&line[..], &binary] {
+            let stream = [header, &bytes].concat();
+            let expected = (format!("proxy 192.0.2.1 {facts}"), vec![]);
+            let mut own = Connection::new(port);
+            own.send(CLIENT, &stream).at(CLIENT, START[0], &stream);
+            assert_eq!((own.facts(), own.unread()), expected);
+            for cut in 8..stream.len() {
+                let mut own = Connection::new(port);
+                own.send(CLIENT, &stream[..cut]).send(CLIENT, &stream[cut..]);
+                assert_eq!((own.facts(), own.unread()), expected, "{port}: cut at {cut}");
+            }
+            // A second header is none.
+            let mut own = Connection::new(port);
+            own.send(CLIENT, &[header, header, header].concat());
+            assert_eq!((own.facts(), own.unread()), ("proxy 192.0.2.1".into(), vec![]));
+        }
     }
 }
 

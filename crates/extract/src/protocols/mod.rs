@@ -5,6 +5,7 @@ pub(crate) mod dns;
 pub(crate) mod http;
 pub(crate) mod labels;
 pub(crate) mod ntp;
+pub(crate) mod proxy;
 pub(crate) mod quic;
 pub(crate) mod ssh;
 pub(crate) mod tls;
@@ -103,4 +104,5 @@ extractors! {
     dhcp 5 dhcp::Dhcp,
     ntp 6 ntp::Ntp,
     labels 7 labels::Labels,
+    proxy 8 proxy::Proxy,
 }

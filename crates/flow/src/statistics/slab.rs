@@ -19,7 +19,9 @@ pub(crate) struct Measure {
 }
 
 impl Measure {
-    pub(crate) const NONE: Self = Self { packets: None, room: Room::new(0) };
+    pub(crate) const fn none() -> Self {
+        Self { packets: None, room: Room::new(0) }
+    }
 }
 
 /// The statistics of a live flow.

@@ -56,7 +56,7 @@ pub struct Metering {
 }
 
 /// Counters of facts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FactCounts {
     /// Kept, by [`Kind`].
     pub kept: [u64; Kind::ALL.len()],
@@ -64,6 +64,12 @@ pub struct FactCounts {
     pub beyond: u64,
     /// Dropped, because the memory for facts was used up.
     pub no_room: u64,
+}
+
+impl Default for FactCounts {
+    fn default() -> Self {
+        Self { kept: [0; Kind::ALL.len()], beyond: 0, no_room: 0 }
+    }
 }
 
 impl FactCounts {

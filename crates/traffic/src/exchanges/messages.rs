@@ -53,6 +53,7 @@ mod field {
     pub(super) const PROTOCOL: &str = "applicationProtocol";
     pub(super) const SERVER_NAME: &str = "tlsServerName";
     pub(super) const VERSION: &str = "tlsVersion";
+    pub(super) const CLIENT_VERSION: &str = "tlsClientVersion";
     pub(super) const ALPN: &str = "tlsAlpn";
     pub(super) const CIPHER: &str = "tlsCipher";
     pub(super) const JA3: &str = "ja3";
@@ -63,6 +64,9 @@ mod field {
     pub(super) const QUERY_TYPE: &str = "dnsQueryType";
     pub(super) const RESPONSE_CODE: &str = "dnsResponseCode";
     pub(super) const ANSWERS: &str = "dnsAnswers";
+    pub(super) const ID: &str = "dnsId";
+    pub(super) const FLAGS: &str = "dnsFlags";
+    pub(super) const RECORDS: &str = "dnsRecords";
     pub(super) const SSH: [&str; 2] = ["sshClient", "sshServer"];
     pub(super) const METHOD: &str = "httpMethod";
     pub(super) const HOST: &str = "httpHost";
@@ -72,12 +76,14 @@ mod field {
 }
 
 /// Fields of which a flow has several values.
-pub(super) const LISTS: [&str; 10] = [
+pub(super) const LISTS: [&str; 12] = [
     field::PROTOCOL,
     field::ALPN,
     field::QUERY_NAME,
     field::QUERY_TYPE,
     field::ANSWERS,
+    field::FLAGS,
+    field::RECORDS,
     field::METHOD,
     field::HOST,
     field::TARGET,
@@ -93,6 +99,8 @@ const CIPHERS: [(u16, &str, &str); 2] = [
     (0x1301, "TLS_AES_128_GCM_SHA256", "f4febc55ea12b31ae17cfb7e614afda8"),
     (0x1302, "TLS_AES_256_GCM_SHA384", "15af977ce25de452b96affa2addb1036"),
 ];
+/// Time to live of DNS records, seconds.
+const TTL: u32 = 300;
 const AGENTS: [&str; 4] = ["agent/1.0", "agent/2.5 (X11; Linux)", "fetch/7.88.1", "robot"];
 const SIGNATURES: [u16; 8] = [0x403, 0x804, 0x401, 0x503, 0x805, 0x501, 0x806, 0x601];
 /// X25519MLKEM768, x25519 and secp256r1; the first with a long key share.
@@ -163,7 +171,7 @@ impl Exchange {
             Kind::ClientHello => {
                 each(field::PROTOCOL, "tls".into());
                 each(field::SERVER_NAME, self.name().to_string());
-                each(field::VERSION, "TLS 1.3".into());
+                each(field::CLIENT_VERSION, "TLS 1.3".into());
                 each(field::ALPN, "h2".into());
                 each(field::ALPN, "http/1.1".into());
                 let ja3 = ["3407354ee8b7f588c2c7067046e2fb64", "9a1737a06eca851b959ef71814584732"];
@@ -174,7 +182,7 @@ impl Exchange {
                 each(field::PROTOCOL, "quic".into());
                 each(field::QUIC_VERSION, "1".into());
                 each(field::SERVER_NAME, self.name().to_string());
-                each(field::VERSION, "TLS 1.3".into());
+                each(field::CLIENT_VERSION, "TLS 1.3".into());
                 each(field::ALPN, "h3".into());
                 let ja3 = ["c47f12ba3d9a132503f7b8a27ab5c0a0", "fff51fcb6764621ea4389e6f9e2e5199"];
                 each(field::JA3, ja3[usize::from(long)].into());
@@ -202,17 +210,27 @@ impl Exchange {
                 each(field::STATUS, self.status(number).0.to_string());
             }
             Kind::Query(number) | Kind::Answer(number) => {
+                let asks = matches!(kind, Kind::Query(_));
+                let record_type = if number == 0 { "A" } else { "AAAA" };
+                let mut owner = self.name();
                 each(field::PROTOCOL, "dns".into());
-                each(field::QUERY_NAME, self.name().to_string());
-                each(field::QUERY_TYPE, if number == 0 { "A".into() } else { "AAAA".into() });
-                if matches!(kind, Kind::Query(_)) {
+                each(field::ID, self.dns_id(number).to_string());
+                each(field::FLAGS, if asks { "RD".into() } else { "RD RA".into() });
+                each(field::QUERY_NAME, owner.to_string());
+                each(field::QUERY_TYPE, record_type.into());
+                if asks {
                     return;
                 }
                 if let Some(alias) = self.alias() {
                     each(field::ANSWERS, alias.to_string());
+                    each(field::RECORDS, format!("{owner} CNAME {TTL} {alias}"));
+                    owner = alias;
                 }
-                (0..self.addresses(number))
-                    .for_each(|at| each(field::ANSWERS, self.address(number, at).to_string()));
+                for at in 0..self.addresses(number) {
+                    let address = self.address(number, at);
+                    each(field::ANSWERS, address.to_string());
+                    each(field::RECORDS, format!("{owner} {record_type} {TTL} {address}"));
+                }
                 let code = if self.is_missing() { "NXDOMAIN" } else { "NOERROR" };
                 each(field::RESPONSE_CODE, code.into());
             }
@@ -434,8 +452,13 @@ impl Exchange {
         ((bits as usize & 0x7fff) * 3 / 4) >> (bits >> 32 & 7)
     }
 
+    /// The identifier of a question and its answer.
+    fn dns_id(&self, number: u8) -> u16 {
+        (self.bits(8) as u16).wrapping_add(u16::from(number))
+    }
+
     fn dns(&self, number: u8, answer: bool, out: &mut Vec<u8>) {
-        half(out, (self.bits(8) as u16).wrapping_add(u16::from(number)));
+        half(out, self.dns_id(number));
         let (flags, alias) = (if self.is_missing() { 0x8183 } else { 0x8180 }, self.alias());
         half(out, if answer { flags } else { 0x0100 });
         half(out, 1);
@@ -453,7 +476,8 @@ impl Exchange {
             let record = |owner: u16, kind: u16, out: &mut Vec<u8>| {
                 half(out, owner);
                 half(out, kind);
-                out.extend_from_slice(&[0, 1, 0, 0, 1, 44]);
+                half(out, 1);
+                out.extend_from_slice(&TTL.to_be_bytes());
             };
             if let Some(alias) = alias {
                 record(owner, 5, out);

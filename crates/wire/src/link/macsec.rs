@@ -8,7 +8,7 @@
 //! V is 0; the channel is present if S is set. E or C mean that the data are encrypted or otherwise changed. `size` is that of
 //! type and data if they have fewer than 48 bytes, otherwise 0.
 
-use super::{Next, Stack, ethernet};
+use super::{Next, Stack};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
@@ -38,5 +38,5 @@ pub(super) fn open<'a>(rest: Span<'a>, stack: &mut Stack) -> Result<Next<'a>, No
         size => size.into(),
     };
     let (&number, data) = rest.limit(data_len).take::<2>().ok_or(TRUNCATED)?;
-    ethernet::type_or_length(u16::from_be_bytes(number), data, stack)
+    Ok(Next::EtherType(u16::from_be_bytes(number), data))
 }

@@ -12,7 +12,7 @@
 //!
 //! PRP, the other protocol of IEC 62439-3, has no header but a trailer, which the length of the packet excludes.
 
-use super::{Next, Stack, ethernet};
+use super::{LinkType, Next, Stack};
 use crate::reason::{Layer, NonIp};
 use crate::span::Span;
 
@@ -47,8 +47,10 @@ pub(super) fn open<'a>(
     Some(stack.deeper().and_then(|()| match content {
         Content::Type(len) => {
             let (&number, inner) = rest.skip(len).and_then(Span::take::<2>).ok_or(TRUNCATED)?;
-            ethernet::type_or_length(u16::from_be_bytes(number), inner, stack)
+            Ok(Next::EtherType(u16::from_be_bytes(number), inner))
         }
-        Content::Frame(len) => ethernet::frame(rest.skip(len).ok_or(TRUNCATED)?, stack),
+        Content::Frame(len) => {
+            Ok(Next::Frame(LinkType::ETHERNET, rest.skip(len).ok_or(TRUNCATED)?))
+        }
     }))
 }

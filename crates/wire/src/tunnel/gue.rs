@@ -8,7 +8,7 @@
 //! C: a control message. `protocol` is a number of IP.
 
 use super::inside::Inside;
-use super::of_protocol;
+use super::ip;
 use crate::network::Network;
 use crate::path::TunnelKind;
 use crate::span::Span;
@@ -22,7 +22,7 @@ pub(super) fn open(data: Span<'_>) -> Option<Inside<'_>> {
             if first & CONTROL != 0 {
                 return None;
             }
-            of_protocol(protocol, rest.skip(usize::from(first & 0x1f) * 4)?)?.network
+            ip::open(protocol, rest.skip(usize::from(first & 0x1f) * 4)?)?.network
         }
         1 => Network::by_version(data).ok()??,
         _ => return None,

@@ -25,6 +25,7 @@ mod gre;
 mod gtp;
 mod gue;
 mod inside;
+mod ip;
 mod l2tp;
 mod lisp;
 mod ports;
@@ -34,7 +35,6 @@ mod vxlan_gpe;
 
 use crate::carried::Carried;
 use crate::ip::check;
-use crate::network::Network;
 use crate::path::TunnelKind;
 use crate::record::PacketRecord;
 use crate::span::Span;
@@ -42,24 +42,14 @@ use crate::transport::UDP;
 
 pub use choice::{PortKind, Tunnels};
 pub(crate) use inside::Inside;
+pub(crate) use ip::is_protocol;
 pub use ports::{InvalidTunnelPorts, TunnelPorts};
 pub(crate) use ports::{Watched, has_ipv6};
 
 /// Most nested tunnels that are opened.
 pub(crate) const DEPTH_MAX: usize = 8;
 
-const IPV4: u8 = 4;
-const IPV6: u8 = 41;
-const GRE: u8 = 47;
-const ETHER_IP: u8 = 97;
-const L2TP: u8 = 115;
 const UDP_HEADER_LEN: usize = 8;
-
-/// Whether packets of this IP protocol, which is not UDP, may be tunnels.
-#[inline(always)]
-pub(crate) const fn is_protocol(protocol: u8) -> bool {
-    matches!(protocol, IPV4 | IPV6 | GRE | ETHER_IP | L2TP)
-}
 
 /// Opens the tunnel in the payload of `outer`; `None` if it is not a tunnel with an IP packet.
 #[inline(always)]
@@ -83,7 +73,7 @@ fn try_open<'a>(
     let &Carried { protocol, payload, whole } = carried;
     let inside = match protocol {
         UDP => by_port(outer, payload, whole, ports)?,
-        _ => of_protocol(protocol, payload)?,
+        _ => ip::open(protocol, payload)?,
     };
     let is_packet = match protocol {
         // A first fragment has only a part of the inner packet.
@@ -91,18 +81,6 @@ fn try_open<'a>(
         _ => check::len(&inside.network).is_some(),
     };
     is_packet.then_some(inside)
-}
-
-/// The tunnels that have an IP protocol.
-fn of_protocol(protocol: u8, payload: Span<'_>) -> Option<Inside<'_>> {
-    match protocol {
-        IPV4 => Some(Inside::of(TunnelKind::IpIp, 0, Network::Ipv4(payload))),
-        IPV6 => Some(Inside::of(TunnelKind::SixInFour, 0, Network::Ipv6(payload))),
-        GRE => gre::open(payload),
-        ETHER_IP => etherip::open(payload),
-        L2TP => l2tp::over_ip(payload),
-        _ => None,
-    }
 }
 
 /// The tunnels over UDP, by the destination port, then by the source port, then by the content.

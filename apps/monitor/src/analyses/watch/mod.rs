@@ -233,11 +233,17 @@ impl Row {
 /// The client of a message: the receiver of an answer, else the sender.
 fn client(event: &Event) -> IpAddr {
     let values = &event.values;
-    let is_answer =
-        [(Kind::DnsKind, "answer"), (Kind::HttpKind, "response"), (Kind::TlsKind, "server")]
-            .iter()
-            .any(|(kind, answer)| values.first(*kind) == Some(answer.as_bytes()))
-            || values.first(Kind::SshServer).is_some();
+    let is_answer = [
+        (Kind::DnsKind, "answer"),
+        (Kind::HttpKind, "response"),
+        (Kind::TlsKind, "server"),
+        (Kind::TlsKind, "certificate"),
+        (Kind::TlsKind, "resumption"),
+    ]
+    .iter()
+    .any(|(kind, answer)| values.first(*kind) == Some(answer.as_bytes()))
+        || values.first(Kind::SshServer).is_some()
+        || values.first(Kind::TlsServerAlerts).is_some();
     if is_answer { event.key.destination() } else { event.key.source() }
 }
 

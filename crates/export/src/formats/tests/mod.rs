@@ -117,10 +117,13 @@ prop_compose! {
         ends: [[u8; 16]; 2],
         id: u32,
         linked: bool,
+        outer_macs: [[u8; 6]; 2],
     ) -> Path {
         let tunnel = kind.map(|kind| Tunnel { kind, ipv6, src: ends[0], dst: ends[1], id });
         let macs = if linked { macs } else { [[0; 6]; 2] };
-        Path { macs, vlan_tags, vlans, mpls_label, tunnel, ingress: 0 }
+        // Those of the frame around a tunnel, beside those of the frame in it.
+        let outer_macs = if linked && tunnel.is_some() { outer_macs } else { [[0; 6]; 2] };
+        Path { macs, outer_macs, vlan_tags, vlans, mpls_label, tunnel, ingress: 0 }
     }
 }
 

@@ -10,30 +10,25 @@
 //!
 //! A view of the bytes: nothing is copied but names while they are read.
 
-use std::net::Ipv6Addr;
-use std::ops::Range;
-
 use crate::text::Text;
 use crate::{Kind, Unread};
 
 use super::format::{Fault, HEADER};
 use super::names::Name;
-use super::types::{OPT, code_name, is_usual_class, type_name};
+use super::record::{INTERNET, Record, Refers, push_known};
+use super::types::{
+    AUTHORITATIVE, FLAGS, OPT, RECURSION_AVAILABLE, TRUNCATED, ZERO, class_name, code_name,
+    is_usual_class, operation_name, type_name,
+};
 
 /// Most questions read from a message; more than one is unusual.
 const QUESTIONS_MAX: usize = 15;
-/// Most answers read from a message.
-const ANSWERS_MAX: usize = 20;
-/// Most bytes of a text.
-const TEXT_MAX: usize = 1_024;
+/// Most answers, or updated records, read from a message.
+const RECORDS_MAX: usize = 20;
 /// Bytes of the shortest question and of the shortest record: the root as name.
 const QUESTION_MIN: usize = 5;
 const RECORD_MIN: usize = 11;
 
-const AUTHORITATIVE: u16 = 1 << 10;
-const TRUNCATED: u16 = 1 << 9;
-const RECURSION_AVAILABLE: u16 = 1 << 7;
-const ZERO: u16 = 1 << 6;
 const CODE: u16 = 0xf;
 
 /// The operations of a message (RFC 1035, 1996, 2136, 8490).
@@ -76,13 +71,6 @@ pub(super) struct Question {
     pub(super) name: Name,
     pub(super) kind: u16,
     class: u16,
-}
-
-/// A resource record; its data is at this range of the message.
-struct Record {
-    kind: u16,
-    ttl: u32,
-    data: Range<usize>,
 }
 
 impl Header {
@@ -214,15 +202,17 @@ impl<'a> Message<'a> {
         each: &mut dyn FnMut(usize, Record) -> Result<(), Fault>,
     ) -> Result<usize, Fault> {
         for number in 0..header.records() {
-            let fixed = Name::skip(self.bytes, at)?;
-            let &[t0, t1, _, _, l0, l1, l2, l3, d0, d1] = self.chunk(fixed)?;
+            let owner = at;
+            let fixed = Name::skip(self.bytes, owner)?;
+            let &[t0, t1, c0, c1, l0, l1, l2, l3, d0, d1] = self.chunk(fixed)?;
             let data = fixed + 10..fixed + 10 + usize::from(u16::from_be_bytes([d0, d1]));
             at = data.end;
             if at > self.bytes.len() {
                 return Err(Fault::Short);
             }
-            let (kind, ttl) = (u16::from_be_bytes([t0, t1]), u32::from_be_bytes([l0, l1, l2, l3]));
-            each(number, Record { kind, ttl, data })?;
+            let [kind, class] = [[t0, t1], [c0, c1]].map(u16::from_be_bytes);
+            let ttl = u32::from_be_bytes([l0, l1, l2, l3]);
+            each(number, Record { owner, kind, class, ttl, data })?;
         }
         Ok(at)
     }
@@ -235,11 +225,13 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Reads the records behind the questions, and passes the data of answers.
+    /// Reads the records behind the questions, and passes answers, or what an update changes. `text` is room for one.
     pub(super) fn read_records(
         &self,
         header: &Header,
         at: usize,
+        multicast: bool,
+        text: &mut Vec<u8>,
         outcome: &mut Outcome,
         found: &mut dyn FnMut(Kind, &[u8]),
     ) -> Result<(), Fault> {
@@ -249,70 +241,63 @@ impl<'a> Message<'a> {
         }
         let answers = usize::from(header.counts[1]);
         let first_additional = answers + usize::from(header.counts[2]);
-        let ordinary = header.is_answer() && header.is_query();
-        let mut passed = 0;
+        let listed = match (header.is_answer(), header.operation()) {
+            (true, QUERY) => 0..answers,
+            // Before them are the conditions (RFC 2136, section 2).
+            (false, UPDATE) => answers..first_additional,
+            _ => 0..0,
+        };
+        let (mut passed, mut owner, mut name) = (0, Owner::NONE, Name::EMPTY);
         self.each_record(header, at, &mut |number, record| {
             if record.kind == OPT && number >= first_additional {
                 outcome.extended = (record.ttl >> 24) as u16;
             }
-            if ordinary && number < answers {
-                if passed < ANSWERS_MAX {
-                    passed += usize::from(self.answer(&record, found)?);
-                } else {
-                    outcome.too_much = true;
+            if !listed.contains(&number) {
+                return Ok(());
+            }
+            if passed == RECORDS_MAX {
+                outcome.too_much = true;
+                return Ok(());
+            }
+            passed += 1;
+            let owner = owner.read(self.bytes, record.owner)?;
+            let data = record.write(self.bytes, owner, multicast, text)?;
+            if header.is_answer() {
+                match record.refers() {
+                    Refers::Whole => found(Kind::DnsAnswers, &text[data..]),
+                    Refers::NameAt(at) => {
+                        name.read(self.bytes, record.data.start + at)?;
+                        found(Kind::DnsAnswers, name.bytes());
+                    }
+                    Refers::Other => {}
                 }
             }
+            found(Kind::DnsRecords, text);
             Ok(())
         })?;
         Ok(())
     }
+}
 
-    /// Passes the data of a record in the answer section; returns false for other types than those below.
-    fn answer(&self, record: &Record, found: &mut dyn FnMut(Kind, &[u8])) -> Result<bool, Fault> {
-        let Range { start, end } = record.data;
-        let data = &self.bytes[start..end];
-        match record.kind {
-            // A
-            1 => {
-                let address: [u8; 4] = data.try_into().map_err(|_| Fault::Wrong)?;
-                found(Kind::DnsAnswers, Text::ipv4(address).bytes());
-            }
-            // AAAA
-            28 => {
-                let address: [u8; 16] = data.try_into().map_err(|_| Fault::Wrong)?;
-                found(Kind::DnsAnswers, Text::of(Ipv6Addr::from(address)).bytes());
-            }
-            // NS, CNAME, PTR; MX with its preference; SRV with its priority, weight and port.
-            2 | 5 | 12 | 15 | 33 => {
-                let before = match record.kind {
-                    15 => 2,
-                    33 => 6,
-                    _ => 0,
-                };
-                let mut name = Name::EMPTY;
-                let after =
-                    name.read(&self.bytes[..end], start + before).map_err(|_| Fault::Wrong)?;
-                if after != end {
-                    return Err(Fault::Wrong);
-                }
-                found(Kind::DnsAnswers, name.bytes());
-            }
-            // TXT: its strings without separator (RFC 7208, section 3.3).
-            16 => {
-                let (mut text, mut len, mut rest) = ([0; TEXT_MAX], 0, data);
-                while let Some((&size, behind)) = rest.split_first() {
-                    let (string, behind) =
-                        behind.split_at_checked(usize::from(size)).ok_or(Fault::Wrong)?;
-                    rest = behind;
-                    let string = &string[..string.len().min(TEXT_MAX - len)];
-                    text[len..len + string.len()].copy_from_slice(string);
-                    len += string.len();
-                }
-                found(Kind::DnsAnswers, &text[..len]);
-            }
-            _ => return Ok(false),
+/// The owner of a record: those of most records are the same pointer.
+struct Owner {
+    name: Name,
+    pointer: Option<[u8; 2]>,
+}
+
+impl Owner {
+    const NONE: Self = Self { name: Name::EMPTY, pointer: None };
+
+    /// The name at this position.
+    fn read(&mut self, message: &[u8], at: usize) -> Result<&Name, Fault> {
+        let pointer = message.get(at..).and_then(<[u8]>::first_chunk).copied();
+        let pointer = pointer.filter(|head: &[u8; 2]| head[0] >= 0xc0);
+        if pointer.is_none() || pointer != self.pointer {
+            self.pointer = None;
+            self.name.read(message, at)?;
+            self.pointer = pointer;
         }
-        Ok(true)
+        Ok(&self.name)
     }
 }
 
@@ -322,11 +307,41 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Passes the name of a type.
-pub(super) fn pass_type(kind: u16, found: &mut dyn FnMut(Kind, &[u8])) {
+/// Passes a question.
+pub(super) fn pass_question(
+    question: &Question,
+    multicast: bool,
+    text: &mut Vec<u8>,
+    found: &mut dyn FnMut(Kind, &[u8]),
+) {
+    let &Question { ref name, kind, class } = question;
+    found(Kind::DnsQueryName, name.bytes());
     match type_name(kind) {
         Some(name) => found(Kind::DnsQueryType, name.as_bytes()),
         None => found(Kind::DnsQueryType, Text::of(format_args!("TYPE{kind}")).bytes()),
+    }
+    // The upper bit of multicast DNS asks for a unicast answer (RFC 6762, section 5.4).
+    let class = if multicast { class & 0x7fff } else { class };
+    if class != INTERNET {
+        text.clear();
+        push_known(text, class_name(class), "CLASS", class);
+        found(Kind::DnsQueryClass, text);
+    }
+}
+
+/// Passes the operation, unless it is that of ordinary questions and answers, and the flags that are set.
+pub(super) fn pass_flags(header: &Header, text: &mut Vec<u8>, found: &mut dyn FnMut(Kind, &[u8])) {
+    text.clear();
+    let operation = operation_name(header.operation()).filter(|_| !header.is_query());
+    let flags = FLAGS.iter().filter(|(flag, _)| header.flags & flag != 0).map(|(_, name)| *name);
+    for word in operation.into_iter().chain(flags) {
+        if !text.is_empty() {
+            text.push(b' ');
+        }
+        text.extend_from_slice(word.as_bytes());
+    }
+    if !text.is_empty() {
+        found(Kind::DnsFlags, text);
     }
 }
 

@@ -17,6 +17,7 @@ mod format;
 mod message;
 mod names;
 mod pending;
+mod record;
 mod types;
 
 use std::mem;
@@ -29,10 +30,10 @@ use crate::text::Text;
 use crate::{Extractor, Found, Kind, Payload, Progress, State, Unread};
 
 use format::HEADER;
-use message::{Message, Outcome, Question, pass_code, pass_type};
+use message::{Message, Outcome, Question, pass_code, pass_flags, pass_question};
 use pending::{Asked, Pending};
 
-pub(crate) use types::{code_number, type_number};
+pub(crate) use types::{class_number, code_number, flags_number, type_number};
 
 const TCP: u8 = 6;
 const DNS: u16 = 53;
@@ -91,11 +92,13 @@ pub(crate) struct Messages {
     malformed: u64,
     /// Messages with more values than are read.
     too_much: u64,
+    /// Room for a text.
+    text: Vec<u8>,
 }
 
 impl State for Messages {
     fn new(memory: usize) -> Self {
-        Self { pending: Pending::new(memory), malformed: 0, too_much: 0 }
+        Self { pending: Pending::new(memory), malformed: 0, too_much: 0, text: Vec::new() }
     }
 
     fn dropped(&mut self, _end: bool, count: &mut dyn FnMut(Unread, u64)) {
@@ -227,17 +230,17 @@ fn read(
     found(Kind::Protocol, protocol);
     found(Kind::DnsKind, if header.is_answer() { b"answer" } else { b"query" });
     found(Kind::DnsId, Text::number(header.id.into()).bytes());
-    let mut pass = |question: &Question| {
-        found(Kind::DnsQueryName, question.name.bytes());
-        pass_type(question.kind, found);
-    };
+    let text = &mut state.text;
+    pass_flags(&header, text, found);
+    let multicast = protocol == b"mdns";
+    let mut pass = |question: &Question| pass_question(question, multicast, text, found);
     match &first {
         Some(only) if header.questions() == 1 => pass(only),
         _ => _ = message.each_question(&header, pass).map_err(unread)?,
     }
 
     let mut outcome = Outcome::default();
-    let read = message.read_records(&header, records_at, &mut outcome, found);
+    let read = message.read_records(&header, records_at, multicast, text, &mut outcome, found);
     if header.is_answer() {
         pass_code(&header, &outcome, found);
     }

@@ -73,6 +73,9 @@ fn short(kind: Kind) -> &'static str {
         Kind::DnsQueryType => "type",
         Kind::DnsResponseCode => "code",
         Kind::DnsAnswers => "data",
+        Kind::DnsFlags => "flags",
+        Kind::DnsQueryClass => "class",
+        Kind::DnsRecords => "record",
         Kind::DnsResponseTime => "time",
         _ => "other",
     }
@@ -113,9 +116,11 @@ fn response() -> Vec<u8> {
     message(0x8180, [1, 3, 0, 1], &[QUESTION, &records.concat()].concat())
 }
 
-const ASKED: &str = "protocol=dns kind=query id=4660 name=www.example.org type=A";
-const ANSWERED: &str = "protocol=dns kind=answer id=4660 name=www.example.org type=A \
-    data=a.example.org data=192.0.2.1 data=2001:db8::1 code=NOERROR";
+const ASKED: &str = "protocol=dns kind=query id=4660 flags=RD AD name=www.example.org type=A";
+const ANSWERED: &str = "protocol=dns kind=answer id=4660 flags=RD RA name=www.example.org type=A \
+    data=a.example.org record=www.example.org CNAME 300 a.example.org \
+    data=192.0.2.1 record=www.example.org A 300 192.0.2.1 \
+    data=2001:db8::1 record=www.example.org AAAA 300 2001:db8::1 code=NOERROR";
 
 #[test]
 fn messages_are_found_by_content_on_any_port() {
@@ -202,7 +207,8 @@ fn what_contradicts_dns_is_malformed_on_its_ports() {
     assert_eq!(udp(53, &message(0x0100, [1, 9, 0, 0], QUESTION)), nothing, "too many records");
     assert_eq!(udp(53, &message(0x8180, [0, 1, 0, 0], &[b'x'; 40])), nothing);
     // The question is right, the records are not.
-    let question = "protocol=dns kind=answer id=4660 name=www.example.org type=A code=NOERROR";
+    let question =
+        "protocol=dns kind=answer id=4660 flags=RD RA name=www.example.org type=A code=NOERROR";
     for data in [record(1, b"abc"), record(5, b"\xc0\xff"), record(16, b"\x04abc")] {
         let bytes = message(0x8180, [1, 1, 0, 0], &[QUESTION, &data].concat());
         assert_eq!(udp(53, &bytes), (question.into(), malformed.clone()));
@@ -236,26 +242,142 @@ fn types_codes_and_data_have_names() {
     ];
     let bytes = message(0x8580, [1, 5, 0, 0], &[QUESTION, &records.concat()].concat());
     let (facts, unread) = udp(53, &bytes);
-    let data = "data=mx.example.org data=srv.example.org data=a bcd data=. code=NOERROR";
+    let data = "data=mx.example.org record=www.example.org MX 300 10 mx.example.org \
+        data=srv.example.org record=www.example.org SRV 300 1 2 80 srv.example.org \
+        data=a bcd record=www.example.org TXT 300 a bcd \
+        record=www.example.org SOA 300 \\\\# 2 0000 data=. record=www.example.org PTR 300 . code=NOERROR";
     assert!(facts.ends_with(data) && unread.is_empty(), "{facts}");
+}
+
+/// The text of a record of this type and data.
+fn text(kind: u16, data: &[u8]) -> String {
+    let bytes = message(0x8180, [1, 1, 0, 0], &[QUESTION, &record(kind, data)].concat());
+    let (facts, unread) = udp(53, &bytes);
+    assert!(unread.is_empty(), "{facts}");
+    let record = facts.split_once("record=www.example.org ").expect("a record").1;
+    let record = record.strip_suffix(" code=NOERROR").unwrap();
+    record.replace("\\\"", "\"").replace("\\\\", "\\")
+}
+
+#[test]
+fn records_are_written_by_their_types() {
+    let soa = [&b"\x02ns\xc0\x10\x04a  b\xc0\x10"[..], &[0, 0, 0, 1].repeat(5)].concat();
+    assert_eq!(text(6, &soa), r"SOA 300 ns.example.org a\032\032b.example.org 1 1 1 1 1");
+    assert_eq!(text(39, b"\x01d\xc0\x10"), "DNAME 300 d.example.org");
+    assert_eq!(text(257, b"\0\x05issueca\"x"), r#"CAA 300 0 issue "ca\"x""#);
+    let naptr = b"\0\x64\0\x0a\x01u\x07E2U+sip\x03!\\!\0";
+    assert_eq!(text(35, naptr), r#"NAPTR 300 100 10 "u" "E2U+sip" "!\\!" ."#);
+    assert_eq!(text(43, &[0xec, 0x45, 5, 1, 0xab, 0xcd]), "DS 300 60485 5 1 abcd");
+    assert_eq!(text(52, &[3, 1, 1, 0xff]), "TLSA 300 3 1 1 ff");
+    let service = b"\0\x01\0\0\x01\0\x06\x02h2\x02h3\0\x03\0\x02\x20\xfb\0\x04\0\x08\x01\x02\x03\x04\x05\x06\x07\x08";
+    let hints = "1 . alpn=h2,h3 port=8443 ipv4hint=1.2.3.4,5.6.7.8";
+    assert_eq!(text(65, service), format!("HTTPS 300 {hints}"));
+    let six = [
+        &b"\0\x01\x01a\0\0\x06\0\x10"[..],
+        &[0; 15],
+        &[1, 0, 5, 0, 1, 7, 0, 2, 0, 0, 0xff, 0, 0, 0],
+    ]
+    .concat();
+    assert_eq!(text(64, &six), "SVCB 300 1 a ipv6hint=::1 ech=07 no-default-alpn key65280");
+    assert_eq!(text(64, b"\0\0\x01a\0"), "SVCB 300 0 a");
+    assert_eq!(text(999, b"\x01\x02"), r"TYPE999 300 \# 2 0102");
+    assert_eq!(text(999, b""), r"TYPE999 300 \# 0");
+    // What contradicts its type is as of a type that is not read.
+    assert_eq!(
+        text(65, b"\0\x01\0\0\x04\0\x03\x01\x02\x03"),
+        r"HTTPS 300 \# 10 00010000040003010203"
+    );
+    assert_eq!(text(43, b"\0"), r"DS 300 \# 1 00");
+    assert_eq!(text(257, b"\0\x03a b"), r"CAA 300 \# 5 0003612062");
+}
+
+#[test]
+fn texts_of_records_are_bounded() {
+    let strings = [&[255][..], &[b'x'; 255]].concat().repeat(5);
+    assert_eq!(text(16, &strings), format!("TXT 300 {}...", "x".repeat(1_024)));
+    let digits = |bytes: usize| "ff".repeat(bytes);
+    assert_eq!(text(999, &[0xff; 9_000]), format!(r"TYPE999 300 \# 9000 {}", digits(64)));
+    let digest = [&[3, 1, 0][..], &[0xff; 500]].concat();
+    assert_eq!(text(52, &digest), format!("TLSA 300 3 1 0 {}...", digits(64)));
+    for key in [0, 1, 4, 6, 7, 9] {
+        let value = vec![1; 12_000];
+        let data = [&[0, 1, 0, 0, key][..], &12_000_u16.to_be_bytes(), &value].concat();
+        let text = text(64, &data);
+        assert!(text.len() <= 1_024 + "SVCB 300 ...".len() && text.ends_with("..."), "{text}");
+    }
+    let many = (0..3_000_u16).flat_map(|key| [key.to_be_bytes(), [0, 0]]).flatten();
+    let text = text(64, &[&[0, 1, 0][..], &many.skip(12 * 4).collect::<Vec<_>>()].concat());
+    assert!(text.len() == 1_024 + "SVCB 300 ...".len() && text.ends_with("..."), "{text}");
+}
+
+#[test]
+fn owners_are_those_of_each_record() {
+    // The second owner is another pointer, the third one the first again; the last are in a response without a question.
+    let two = record(5, b"\x01a\xc0\x10");
+    let mut third = record(1, &[192, 0, 2, 1]);
+    third[..2].copy_from_slice(&[0xc0, 0x2d]);
+    let bytes = [QUESTION, &two, &third, &record(1, &[192, 0, 2, 2])].concat();
+    let (facts, _) = udp(53, &message(0x8400, [1, 3, 0, 0], &bytes));
+    let owners: Vec<_> =
+        facts.split("record=").skip(1).map(|text| text.split(' ').next()).collect();
+    assert_eq!(owners, ["www.example.org", "a.example.org", "www.example.org"].map(Some));
+    let owner = b"\x03a b\0\0\x10\0\x03\0\0\0\x01\0\x02\x01x";
+    let (facts, _) = udp(53, &message(0x8400, [0, 1, 0, 0], owner));
+    assert!(facts.contains(r"flags=AA data=x record=a\\032b CH/TXT 1 x code="), "{facts}");
+    // The data is as it should be, the owner is not.
+    let mut wrong = record(1, &[192, 0, 2, 1]);
+    wrong[..2].copy_from_slice(&[0xc0, 0xff]);
+    let (facts, unread) = udp(53, &message(0x8180, [1, 1, 0, 0], &[QUESTION, &wrong].concat()));
+    assert!(!facts.contains("record=") && unread == [(Unread::Malformed, 1)], "{facts}");
+}
+
+#[test]
+fn questions_have_a_class_if_it_is_another_one() {
+    let version = b"\x07version\x04bind\0\0\x10\0\x03";
+    let (facts, _) = udp(53, &message(0x0100, [1, 0, 0, 0], version));
+    assert!(facts.ends_with("name=version.bind type=TXT class=CH"), "{facts}");
+    let (facts, _) = udp(53, &message(0, [1, 0, 0, 0], b"\x01a\0\0\x01\x12\x34"));
+    assert_eq!(facts, "protocol=dns kind=query id=4660 name=a type=A class=CLASS4660");
 }
 
 #[test]
 fn other_operations_have_questions_but_no_answers() {
     let zone = [QUESTION, &record(1, b"")].concat();
     let update = message(0x2800, [1, 1, 0, 0], &zone);
-    assert_eq!(udp(53, &update), (ASKED.into(), vec![]));
+    let asked = "protocol=dns kind=query id=4660 flags=UPDATE name=www.example.org type=A";
+    assert_eq!(udp(53, &update), (asked.into(), vec![]));
     let inverse = message(0x8984, [0, 0, 0, 0], b"");
-    assert_eq!(udp(53, &inverse).0, "protocol=dns kind=answer id=4660 code=NOTIMP");
+    let answered = "protocol=dns kind=answer id=4660 flags=IQUERY RD RA code=NOTIMP";
+    assert_eq!(udp(53, &inverse).0, answered);
     let stateful = message(0x3000, [0, 0, 0, 0], &[0, 1, 0, 0]);
-    assert_eq!(udp(53, &stateful).0, "protocol=dns kind=query id=4660");
+    assert_eq!(udp(53, &stateful).0, "protocol=dns kind=query id=4660 flags=DSO");
+}
+
+#[test]
+fn an_update_has_the_zone_and_the_records_that_it_changes() {
+    let of_class = |class: u8, mut record: Vec<u8>| {
+        record[5] = class;
+        record
+    };
+    let records = [
+        of_class(255, record(255, b"")),
+        record(1, &[192, 0, 2, 1]),
+        of_class(255, record(1, b"")),
+        of_class(254, record(16, b"\x01a")),
+    ];
+    let bytes = message(0x2800, [1, 1, 3, 0], &[QUESTION, &records.concat()].concat());
+    let (facts, unread) = udp(53, &bytes);
+    let changed = "name=www.example.org type=A record=www.example.org A 300 192.0.2.1 \
+        record=www.example.org ANY/A 300  record=www.example.org NONE/TXT 300 a";
+    assert!(facts.ends_with(changed) && unread.is_empty(), "{facts}");
 }
 
 #[test]
 fn ports_distinguish_multicast_dns_and_llmnr() {
     let owner = b"\x04host\x05local\0\0\x01\x80\x01\0\0\0\x78\0\x04\xc0\0\x02\x01";
     let announced = message(0x8400, [0, 1, 0, 0], owner);
-    let facts = "protocol=mdns kind=answer id=4660 data=192.0.2.1 code=NOERROR";
+    let facts = "protocol=mdns kind=answer id=4660 flags=AA data=192.0.2.1 \
+        record=host.local A 120 192.0.2.1 code=NOERROR";
     assert_eq!(udp(5_353, &announced), (facts.into(), vec![]));
     assert_eq!(udp(9, &announced), (String::new(), vec![]));
     let query = message(0, [1, 0, 0, 0], b"\x04host\0\0\x1c\x80\x01");
@@ -277,6 +399,8 @@ fn a_cut_message_is_read_as_far_as_it_is_there() {
                 let named = len >= HEADER + QUESTION.len();
                 assert_eq!(facts.contains("name=www.example.org"), named, "{len}");
                 assert_eq!(facts.contains("data=192.0.2.1"), len >= whole.len() - 39, "{len}");
+                let records = facts.matches("record=").count();
+                assert_eq!(records, facts.matches("data=").count(), "{len}");
                 let read = port == 53 || len >= HEADER;
                 assert_eq!(reader.unread(), [(Unread::Truncated, 1)][..usize::from(read)]);
             }
@@ -284,7 +408,8 @@ fn a_cut_message_is_read_as_far_as_it_is_there() {
     }
     // A truncated answer may count records that are not there.
     let truncated = message(0x8380, [1, 5, 0, 0], QUESTION);
-    let facts = "protocol=dns kind=answer id=4660 name=www.example.org type=A code=NOERROR";
+    let facts = "protocol=dns kind=answer id=4660 flags=TC RD RA name=www.example.org type=A \
+        code=NOERROR";
     assert_eq!(udp(53, &truncated), (facts.into(), vec![(Unread::Truncated, 1)]));
 }
 

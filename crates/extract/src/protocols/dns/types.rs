@@ -46,6 +46,40 @@ names! {
     20 "BADNAME", 21 "BADALG", 22 "BADTRUNC", 23 "BADCOOKIE",
 }
 
+names! {
+    class_name, class_number, "class.",
+    1 "IN", 3 "CH", 4 "HS", 254 "NONE", 255 "ANY",
+}
+
+names! {
+    operation_name, operation_number, "operation (RFC 1035, 1996, 2136, 8490).",
+    0 "QUERY", 1 "IQUERY", 2 "STATUS", 4 "NOTIFY", 5 "UPDATE", 6 "DSO",
+}
+
+pub(super) const AUTHORITATIVE: u16 = 1 << 10;
+pub(super) const TRUNCATED: u16 = 1 << 9;
+pub(super) const RECURSION_AVAILABLE: u16 = 1 << 7;
+pub(super) const ZERO: u16 = 1 << 6;
+
+/// The flags with their names, in order of the header.
+pub(super) const FLAGS: [(u16, &str); 7] = [
+    (AUTHORITATIVE, "AA"),
+    (TRUNCATED, "TC"),
+    (1 << 8, "RD"),
+    (RECURSION_AVAILABLE, "RA"),
+    (ZERO, "Z"),
+    (1 << 5, "AD"),
+    (1 << 4, "CD"),
+];
+
+/// The bits in the header of an operation and flags with these names; `None` if there are others.
+pub(crate) fn flags_number(names: &str) -> Option<u16> {
+    names.split(' ').try_fold(0, |bits, name| {
+        let flag = FLAGS.iter().find(|(_, own)| *own == name).map(|(bit, _)| *bit);
+        Some(bits | flag.or_else(|| Some(operation_number(name)? << 11))?)
+    })
+}
+
 /// True for the classes of ordinary questions: IN, CH and ANY. The upper bit is the request of multicast DNS for a
 /// unicast answer (RFC 6762, section 5.4).
 pub(super) const fn is_usual_class(class: u16) -> bool {

@@ -12,8 +12,7 @@
 
 use ringtap_base::Aged;
 
-use super::hello::Transport;
-use super::message::{CLIENT_HELLO, HANDSHAKE, SERVER_HELLO, length, message};
+use super::message::{self, CLIENT_HELLO, HANDSHAKE, SERVER_HELLO, length};
 use super::recent::Recent;
 use crate::hashing::Hashing;
 use crate::opening::{Bytes, Opening};
@@ -170,10 +169,10 @@ impl Fragments {
         let mut progress = Progress::Other;
         while let Some((fragment, behind)) = Fragment::read(rest)? {
             if fragment.bytes.len() == fragment.len {
-                return message(fragment.kind, fragment.bytes, Transport::Dtls, recent, found);
+                return message::datagram(fragment.kind, fragment.bytes, recent, found);
             }
             if let Some(hello) = self.join(payload, &fragment)? {
-                return message(hello.kind, &hello.body, Transport::Dtls, recent, found);
+                return message::datagram(hello.kind, &hello.body, recent, found);
             }
             progress = Progress::Done;
             rest = behind;

@@ -32,7 +32,10 @@ pub(super) mod extension {
     pub(in super::super) const POINT_FORMATS: u16 = 11;
     pub(in super::super) const SIGNATURE_ALGORITHMS: u16 = 13;
     pub(in super::super) const ALPN: u16 = 16;
+    pub(in super::super) const SESSION_TICKET: u16 = 35;
+    pub(in super::super) const PRE_SHARED_KEY: u16 = 41;
     pub(in super::super) const SUPPORTED_VERSIONS: u16 = 43;
+    pub(in super::super) const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 }
 
 const RANDOM: usize = 32;
@@ -45,6 +48,8 @@ const SHORT_DRAFTS: std::ops::RangeInclusive<u16> = 0x7f12..=0x7f15;
 pub(super) struct ClientHello<'a> {
     /// The legacy version.
     pub(super) version: u16,
+    /// The identifier of the session that the client resumes, or any bytes; at most 32.
+    pub(super) session: &'a [u8],
     ciphers: &'a [u8],
     pub(super) extensions: Extensions<'a>,
 }
@@ -56,13 +61,13 @@ impl<'a> ClientHello<'a> {
         let mut read = || {
             let version = fields.number()?;
             fields.take(RANDOM)?;
-            fields.short_vector().filter(|id| id.len() <= ID_MAX)?;
+            let session = fields.short_vector().filter(|id| id.len() <= ID_MAX)?;
             if transport == Transport::Dtls {
                 fields.short_vector()?;
             }
             let ciphers = fields.vector().filter(|list| list.len().is_multiple_of(2))?;
             fields.short_vector()?;
-            Some(Self { version, ciphers, extensions: Extensions::read(fields)? })
+            Some(Self { version, session, ciphers, extensions: Extensions::read(fields)? })
         };
         read().ok_or(Unread::Malformed)
     }
@@ -94,6 +99,24 @@ impl<'a> ClientHello<'a> {
         self.supported_versions().max_by_key(|&version| age_rank(version)).unwrap_or(self.version)
     }
 
+    /// Whether the client sends a ticket of an earlier session (RFC 5077, section 3.2).
+    pub(super) fn has_ticket(&self) -> bool {
+        self.extensions.value(extension::SESSION_TICKET).is_some_and(|ticket| !ticket.is_empty())
+    }
+
+    /// The number of the configuration with which the client encrypts another hello (RFC 9849, section 5).
+    pub(super) fn encrypted_hello(&self) -> Option<u8> {
+        const OUTER: u8 = 0;
+        let mut fields = Fields(self.extensions.value(extension::ENCRYPTED_CLIENT_HELLO)?);
+        fields.byte().filter(|&kind| kind == OUTER)?;
+        // The cipher suite: key derivation and encryption.
+        fields.take(4)?;
+        let id = fields.byte()?;
+        fields.vector()?;
+        fields.vector().filter(|_| fields.0.is_empty())?;
+        Some(id)
+    }
+
     /// The groups for the key exchange, without GREASE.
     pub(super) fn groups(&self) -> impl Iterator<Item = u16> + use<'a> {
         numbers(self.extensions.list(extension::SUPPORTED_GROUPS).0)
@@ -115,6 +138,8 @@ impl<'a> ClientHello<'a> {
 pub(super) struct ServerHello<'a> {
     /// The legacy version.
     pub(super) version: u16,
+    /// The identifier of the session; at most 32 bytes.
+    pub(super) session: &'a [u8],
     /// The selected cipher suite.
     pub(super) cipher: u16,
     pub(super) extensions: Extensions<'a>,
@@ -128,14 +153,15 @@ impl<'a> ServerHello<'a> {
             let version = fields.number()?;
             let short = SHORT_DRAFTS.contains(&version);
             fields.take(RANDOM)?;
-            if !short {
-                fields.short_vector().filter(|id| id.len() <= ID_MAX)?;
-            }
+            let session = match short {
+                true => &[],
+                false => fields.short_vector().filter(|id| id.len() <= ID_MAX)?,
+            };
             let cipher = fields.number()?;
             if !short {
                 fields.byte()?;
             }
-            Some(Self { version, cipher, extensions: Extensions::read(fields)? })
+            Some(Self { version, session, cipher, extensions: Extensions::read(fields)? })
         };
         read().ok_or(Unread::Malformed)
     }
@@ -144,6 +170,16 @@ impl<'a> ServerHello<'a> {
     pub(super) fn selected_version(&self) -> u16 {
         let value = self.extensions.value(extension::SUPPORTED_VERSIONS);
         value.and_then(|value| Fields(value).number()).unwrap_or(self.version)
+    }
+
+    /// Whether what follows is encrypted: TLS 1.3 and its drafts.
+    pub(super) fn encrypts(&self) -> bool {
+        self.selected_version() >= 0x0304
+    }
+
+    /// Whether the server selected a key that both sides have (RFC 8446, section 4.2.11).
+    pub(super) fn selects_key(&self) -> bool {
+        self.encrypts() && self.extensions.value(extension::PRE_SHARED_KEY).is_some()
     }
 }
 
@@ -259,7 +295,8 @@ fn age_rank(version: u16) -> u16 {
 }
 
 /// Names of versions.
-const VERSIONS: [(u16, &str); 8] = [
+const VERSIONS: [(u16, &str); 9] = [
+    (0x0002, "SSL 2.0"),
     (0x0300, "SSL 3.0"),
     (0x0301, "TLS 1.0"),
     (0x0302, "TLS 1.1"),

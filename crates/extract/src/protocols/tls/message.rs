@@ -3,9 +3,10 @@
 use super::hello::{self, ClientHello, ServerHello, Transport};
 use super::recent::Recent;
 use super::{ciphers, fingerprint};
+use crate::text::Text;
 use crate::{Found, Kind, Progress, Unread};
 
-const HANDSHAKE_HEADER: usize = 4;
+pub(super) const HANDSHAKE_HEADER: usize = 4;
 /// The body of the shortest hello: version, random, an empty session id, a cipher suite and a compression method.
 /// (ServerHellos of drafts of TLS 1.3 lack some of it, but have extensions.)
 const BODY_MIN: usize = 38;
@@ -33,17 +34,16 @@ pub(super) fn split(message: &[u8]) -> Option<(u8, &[u8])> {
     Some((kind, rest.get(..length([a, b, c]))?))
 }
 
-/// Passes on a hello.
-pub(super) fn message(
+/// Passes on a hello of DTLS.
+pub(super) fn datagram(
     kind: u8,
     body: &[u8],
-    transport: Transport,
     recent: &mut Recent,
     found: Found<'_>,
 ) -> Result<Progress, Unread> {
-    let hello = Hello::new(kind, body, transport)?;
-    found(Kind::Protocol, if transport == Transport::Dtls { b"dtls" } else { b"tls" });
-    hello.facts(transport, recent, found)?;
+    let hello = Hello::new(kind, body, Transport::Dtls)?;
+    found(Kind::Protocol, b"dtls");
+    hello.facts(Transport::Dtls, recent, found)?;
     Ok(Progress::Done)
 }
 
@@ -61,13 +61,14 @@ pub(crate) fn handshake(
     Hello::new(kind, body, transport)?.facts(transport, recent, found)
 }
 
-enum Hello<'a> {
+pub(super) enum Hello<'a> {
     Client(ClientHello<'a>),
     Server(ServerHello<'a>),
 }
 
 impl<'a> Hello<'a> {
-    fn new(kind: u8, body: &'a [u8], transport: Transport) -> Result<Self, Unread> {
+    /// The hello with this type and body.
+    pub(super) fn new(kind: u8, body: &'a [u8], transport: Transport) -> Result<Self, Unread> {
         match kind {
             CLIENT_HELLO => Ok(Self::Client(ClientHello::new(body, transport)?)),
             SERVER_HELLO => Ok(Self::Server(ServerHello::new(body)?)),
@@ -75,7 +76,8 @@ impl<'a> Hello<'a> {
         }
     }
 
-    fn facts(
+    /// Passes on its facts, except [`Kind::Protocol`].
+    pub(super) fn facts(
         &self,
         transport: Transport,
         recent: &mut Recent,
@@ -99,8 +101,11 @@ fn client(
 ) -> Result<(), Unread> {
     found(Kind::TlsKind, b"client");
     hello.server_names().for_each(|name| found(Kind::TlsServerName, name));
-    found(Kind::TlsVersion, hello::version_name(hello.newest_version()).as_bytes());
+    found(Kind::TlsClientVersion, hello::version_name(hello.newest_version()).as_bytes());
     hello.extensions.application_protocols().for_each(|name| found(Kind::TlsAlpn, name));
+    if let Some(id) = hello.encrypted_hello() {
+        found(Kind::TlsEchConfigId, Text::number(id.into()).bytes());
+    }
     let digests = recent.client(hello);
     found(Kind::Ja3, &digests.ja3);
     found(Kind::Ja4, &fingerprint::ja4(hello, &digests, transport)?);
@@ -115,5 +120,8 @@ fn server(hello: &ServerHello<'_>, recent: &mut Recent, found: Found<'_>) {
         None => found(Kind::TlsCipher, format!("0x{:04x}", hello.cipher).as_bytes()),
     }
     hello.extensions.application_protocols().for_each(|name| found(Kind::TlsAlpn, name));
+    if hello.selects_key() {
+        found(Kind::TlsResumption, b"psk");
+    }
     found(Kind::Ja3s, &recent.server(hello));
 }

@@ -3,76 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 
-use ringtap_extract::{Extractors, Kind, Payload, Payloads};
-use ringtap_io::capture::{Files, Input};
-use ringtap_wire::{Decoded, Decoder, HashKey, PacketRecord, Paths};
+use ringtap_extract::Kind;
 
-/// A message: its facts in order, without the protocol.
-struct Message {
-    protocol: Vec<u8>,
-    facts: Vec<(Kind, Vec<u8>)>,
-}
-
-impl Message {
-    fn has(&self, kind: Kind, value: &str) -> bool {
-        self.facts.iter().any(|(own, bytes)| *own == kind && bytes == value.as_bytes())
-    }
-}
-
-fn captures() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/applications");
-    folder.is_dir().then_some(folder)
-}
-
-/// All messages of a capture, and the counters.
-fn messages(path: &Path) -> (Vec<Message>, BTreeMap<String, u64>) {
-    let mut decoder = Decoder::new(HashKey::from_seed(1), Arc::new(Paths::new()));
-    let mut payloads = Payloads::new(Extractors::ALL, 64 << 20);
-    let mut all: Vec<Message> = Vec::new();
-    let mut files = Files::new(vec![Input::from(path.to_owned())]);
-    while files.burst(64, |frame| {
-        let mut record = PacketRecord::EMPTY;
-        let decoded =
-            decoder.decode(frame.link, frame.ts_ns, frame.data, frame.original_len, &mut record);
-        if matches!(decoded, Decoded::NonIp(_)) {
-            return;
-        }
-        for record in [Some(record), decoder.inner(&record).copied()].into_iter().flatten() {
-            let mut found = |kind, value: &[u8]| {
-                if kind == Kind::Protocol {
-                    all.push(Message { protocol: value.to_vec(), facts: Vec::new() });
-                } else if let Some(message) = all.last_mut() {
-                    message.facts.push((kind, value.to_vec()));
-                }
-                true
-            };
-            if let Some(part) = decoder.part(frame.link, frame.data, &record) {
-                payloads.read_part(&record, &part, &mut found);
-                continue;
-            }
-            let payload = decoder.payload(frame.link, frame.data, &record);
-            let Some(payload) = payload else { continue };
-            let payload =
-                Payload { record: &record, bytes: payload.bytes, sequence: payload.sequence };
-            payloads.read(&payload, &mut found);
-        }
-    }) > 0
-    {}
-    let counts = payloads.counts(true);
-    let mut named: BTreeMap<String, u64> =
-        counts.read.iter().map(|(name, &number)| ((*name).to_owned(), number)).collect();
-    named.extend(
-        counts
-            .unread
-            .iter()
-            .map(|((name, why), &number)| (format!("{name} {}", why.name()), number)),
-    );
-    (all, named)
-}
+use crate::reading::{Message, messages, traces};
 
 /// The values of a column of the facts in these messages.
 fn values(messages: &[Message], column: &str) -> BTreeSet<String> {
@@ -145,7 +80,7 @@ fn comparable(column: &str, value: String) -> String {
 
 #[test]
 fn values_are_those_that_other_programs_find() {
-    let Some(folder) = captures() else {
+    let Some(folder) = traces().map(|folder| folder.join("applications")) else {
         println!("SKIPPED: the captures with application data are not on this machine");
         return;
     };
@@ -236,7 +171,7 @@ const NDPI: [(&str, &[&str]); 19] = [
 /// Compares the protocols of each capture with nDPI's labels: what one of the extractors finds must be there.
 #[test]
 fn protocols_are_those_of_ndpi() {
-    let Some(folder) = captures() else {
+    let Some(folder) = traces().map(|folder| folder.join("applications")) else {
         println!("SKIPPED: the captures with application data are not on this machine");
         return;
     };
@@ -280,7 +215,7 @@ fn protocols_are_those_of_ndpi() {
 /// The names in questions and answers of datagrams in fragments, beside those that tshark joins.
 #[test]
 fn datagrams_in_fragments_are_read() {
-    let Some(folder) = captures() else { return };
+    let Some(folder) = traces().map(|folder| folder.join("applications")) else { return };
     for (name, least) in [
         ("dns_fragmented.pcap", 7),
         ("../o026-frags.pcap", 10),
