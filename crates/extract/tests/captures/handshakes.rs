@@ -9,7 +9,7 @@ use std::process::Command;
 use ringtap_extract::Kind;
 use sha2::{Digest, Sha256};
 
-use crate::reading::{Message, messages, traces};
+use crate::reading::{Message, captures, messages};
 
 const FIELDS: [&str; 20] = [
     "tcp.srcport",
@@ -262,16 +262,11 @@ const DIFFERENCES: &[(&str, &str, &str, &str)] = &[
 
 #[test]
 fn handshakes_are_those_of_tshark() {
-    let Some(folder) = traces() else {
+    let files = captures();
+    if files.is_empty() {
         println!("SKIPPED: the captures are not on this machine");
         return;
-    };
-    let mut files = Vec::new();
-    for folder in [folder.clone(), folder.join("applications"), folder.join("found")] {
-        let entries = std::fs::read_dir(folder).into_iter().flatten();
-        files.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()));
     }
-    files.sort();
     let (mut table, mut unknown) = (BTreeMap::<_, [usize; 3]>::new(), Vec::new());
     for path in &files {
         let (all, _) = messages(path);

@@ -3,4 +3,5 @@
 
 mod handshakes;
 mod reading;
+mod records;
 mod values;

@@ -28,6 +28,22 @@ pub(crate) fn traces() -> Option<PathBuf> {
     folder.is_dir().then_some(folder)
 }
 
+/// All captures: of traffic in general, of applications, and with known traps.
+pub(crate) fn captures() -> Vec<PathBuf> {
+    let Some(folder) = traces() else { return Vec::new() };
+    let is_capture = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|end| ["pcap", "pcapng", "trace"].iter().any(|own| end == *own))
+    };
+    let mut all = Vec::new();
+    for folder in [folder.clone(), folder.join("applications"), folder.join("found")] {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        all.extend(entries.map(|entry| entry.path()).filter(is_capture));
+    }
+    all.sort();
+    all
+}
+
 /// All messages of a capture, and the counters.
 pub(crate) fn messages(path: &Path) -> (Vec<Message>, BTreeMap<String, u64>) {
     let mut decoder = Decoder::new(HashKey::from_seed(1), Arc::new(Paths::new()));

@@ -2,69 +2,28 @@
 //!
 //! tshark's values are those of its fields. Its types without such fields are compared by the bytes of the data.
 //! RINGTAP_DIFFERENCES=1 prints each difference.
-#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::Ipv6Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 
-use ringtap_extract::{Kind, Payload, Payloads};
-use ringtap_io::capture::{Files, Input};
-use ringtap_wire::{Decoded, Decoder, HashKey, PacketRecord, Paths};
+use ringtap_extract::Kind;
+
+use crate::reading::{captures, messages};
 
 /// Records and how often each occurs.
 type Records = BTreeMap<String, u32>;
 
-/// All captures: of traffic in general, with application data, and with known traps.
-fn captures() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
-    let mut all = Vec::new();
-    for folder in [folder.clone(), folder.join("applications"), folder.join("found")] {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        all.extend(entries.map(|entry| entry.path()).filter(|path| {
-            let end = path.extension().unwrap_or_default();
-            ["pcap", "pcapng", "trace"].iter().any(|own| end == *own)
-        }));
-    }
-    all.sort();
-    all
-}
-
 /// The records in answers of a capture, found here.
 fn found(path: &Path) -> Records {
-    let mut decoder = Decoder::new(HashKey::from_seed(1), Arc::new(Paths::new()));
-    let mut payloads = Payloads::new("dns".parse().unwrap(), 64 << 20);
-    let (mut all, mut is_answer) = (Records::new(), false);
-    let mut files = Files::new(vec![Input::from(path.to_owned())]);
-    while files.burst(64, |frame| {
-        let mut record = PacketRecord::EMPTY;
-        let decoded =
-            decoder.decode(frame.link, frame.ts_ns, frame.data, frame.original_len, &mut record);
-        if matches!(decoded, Decoded::NonIp(_)) {
-            return;
+    let (messages, _) = messages(path);
+    let mut all = Records::new();
+    for message in messages.iter().filter(|message| message.has(Kind::DnsKind, "answer")) {
+        for (_, value) in message.facts.iter().filter(|(kind, _)| *kind == Kind::DnsRecords) {
+            *all.entry(String::from_utf8_lossy(value).into_owned()).or_default() += 1;
         }
-        for record in [Some(record), decoder.inner(&record).copied()].into_iter().flatten() {
-            let payload = decoder.payload(frame.link, frame.data, &record);
-            let Some(payload) = payload else { continue };
-            let payload =
-                Payload { record: &record, bytes: payload.bytes, sequence: payload.sequence };
-            payloads.read(&payload, &mut |kind, value| {
-                match kind {
-                    Kind::DnsKind => is_answer = value == b"answer",
-                    Kind::DnsRecords if is_answer => {
-                        let text = String::from_utf8_lossy(value).into_owned();
-                        *all.entry(text).or_default() += 1;
-                    }
-                    _ => {}
-                }
-                true
-            });
-        }
-    }) > 0
-    {}
+    }
     all
 }
 
@@ -227,9 +186,8 @@ fn text(fields: &[Field], whole: &str) -> Option<String> {
 
 /// The records in answers of a capture, by tshark. `None` without tshark.
 fn expected(path: &Path) -> Option<Records> {
-    // The first byte of a fragment's message is in its own frame, as here.
     let output = Command::new("tshark")
-        .args(["-n", "-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE"])
+        .args(["-n", "-o", "ip.defragment:TRUE", "-o", "ipv6.defragment:TRUE"])
         .args(["-Y", "dns.flags.response == 1 && dns.flags.opcode == 0 && dns.count.answers > 0"])
         .args(["-T", "pdml", "-J", "dns mdns llmnr", "-r"])
         .arg(path)
