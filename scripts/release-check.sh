@@ -77,7 +77,7 @@ container() {
 default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
 END
     export CONTAINERS_CONF=$work/containers.conf
-    "${engine[@]}" import --quiet "$root_file" docker.io/library/debian:12-slim >"$work/log" 2>&1 &&
+    "${engine[@]}" import --quiet "$root_file" debian:12-slim >"$work/log" 2>&1 &&
         "${engine[@]}" run "${with[@]}" --pull never debian:12-slim /bin/true >>"$work/log" 2>&1 ||
         { tail "$work/log"; skip "podman cannot run containers here"; return; }
     "${engine[@]}" build --quiet --isolation chroot --pull-never --tag "localhost/ringtap:$version" \
