@@ -8,11 +8,15 @@ use std::path::Path;
 use crate::server::Listener;
 
 /// Never constructed.
-pub enum TlsListener {}
+pub struct TlsListener(Certificate);
 
 /// Never constructed.
 #[derive(Clone)]
-pub enum Certificate {}
+pub struct Certificate(Never);
+
+/// Private: that no value exists is known in this file alone. Elsewhere, code after a call would be unreachable.
+#[derive(Clone)]
+enum Never {}
 
 impl Certificate {
     /// An error: no certificate can be used.
@@ -22,20 +26,20 @@ impl Certificate {
 
     /// Never called.
     pub fn replace(&self, _: &Self) {
-        match *self {}
+        match self.0 {}
     }
 }
 
 impl TlsListener {
     /// Never called.
     pub fn new(_: TcpListener, certificate: Certificate) -> Self {
-        match certificate {}
+        Self(certificate)
     }
 }
 
 impl AsFd for TlsListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match *self {}
+        match self.0.0 {}
     }
 }
 
@@ -43,7 +47,7 @@ impl Listener for TlsListener {
     type Stream = TcpStream;
 
     fn next(&self) -> io::Result<TcpStream> {
-        match *self {}
+        match self.0.0 {}
     }
 
     fn end(_: &mut TcpStream) {}
