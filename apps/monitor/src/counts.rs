@@ -18,6 +18,8 @@ pub(crate) struct FlowCounts {
     /// Flows that were live at the end, and are kept for the next run.
     pub(crate) kept: u64,
     pub(crate) facts: FactCounts,
+    /// Messages of HTTP that were not joined to exchanges for lack of room.
+    pub(crate) exchanges_without_room: u64,
     pub(crate) digest: Option<RecordDigest>,
 }
 
@@ -36,6 +38,7 @@ impl FlowCounts {
         self.not_continued += other.not_continued;
         self.kept += other.kept;
         self.facts.add(&other.facts);
+        self.exchanges_without_room += other.exchanges_without_room;
         if let (Some(own), Some(more)) = (&mut self.digest, &other.digest) {
             own.merge(more);
         }

@@ -26,6 +26,7 @@ mod analyses;
 mod app;
 mod counts;
 mod digest;
+mod exchanges;
 mod flow_ends;
 mod held;
 mod merger;

@@ -354,6 +354,7 @@ impl Merger for MonitorMerger {
             intervals: on.volumes.then(|| self.volumes.intervals(self.conversations)),
             packets_in_further_intervals: if on.volumes { self.volumes.further() } else { 0 },
             alerts_without_room: if self.on_alert.is_some() { without_room } else { 0 },
+            exchanges_without_room: self.flows.exchanges_without_room,
             suppressed_alerts: suppressed,
             protocols: on.volumes.then(|| self.volumes.protocols()),
             conversations: on.volumes.then_some(self.conversations),

@@ -17,14 +17,15 @@ impl Messages {
         Self { paths: Arc::clone(paths), event: Event::default() }
     }
 
-    /// Calls `found` for each message in the attachments of these packets, in order. `sides` are those of
+    /// Calls `found` for each message in the attachments of these packets, in order, and for values before the first
+    /// message of a packet, which belong to an earlier one. `sides` are those of
     /// [`FlowTable::sides`](ringtap_flow::FlowTable::sides).
     pub(crate) fn each(
         &mut self,
         packets: &[PacketRecord],
         attachments: &Attachments,
         sides: &[(usize, bool)],
-        mut found: impl FnMut(&Event),
+        mut found: impl FnMut(&mut Event),
     ) {
         let mut cursor = attachments.cursor();
         while let Some(packet) = packets.get(cursor.next_item()) {

@@ -63,6 +63,9 @@ const MOST_NAME_BYTES: u64 = 128 << 20;
 const PAYLOADS_PART: u64 = 32;
 const MOST_PAYLOAD_BYTES: u64 = 64 << 20;
 
+/// Part of the memory for payloads in which workers join messages, if there are events.
+const EXCHANGES_PART: u64 = 4;
+
 /// Part of the memory that larger lists may use, if they may change, and their most.
 const LISTS_PART: u64 = 32;
 const MOST_LIST_BYTES: u64 = 64 << 20;
@@ -296,6 +299,11 @@ impl Options {
         row * rows + if self.metering.cut_ns.is_some() { part } else { 0 }
     }
 
+    /// Bytes in which all workers together join messages.
+    pub(crate) fn exchange_bytes(&self) -> u64 {
+        if self.events { self.payload_bytes / EXCHANGES_PART } else { 0 }
+    }
+
     /// What the analyses get of these options, once the plan is made.
     pub(crate) fn context(&self, hash_key: HashKey, shares: Vec<u32>) -> Context {
         Context {
@@ -400,7 +408,7 @@ impl AppOptions for Options {
     }
 
     fn payload_bytes(&self) -> u64 {
-        self.payload_bytes
+        self.payload_bytes - self.exchange_bytes()
     }
 
     fn segments(&self) -> bool {

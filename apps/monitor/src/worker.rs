@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use ringtap_enrich::Stage;
 use ringtap_flow::{
-    EndReason, FlowKey, FlowRecord, FlowTable, Observer, OpenFlow, Part, Response, Sinks, Slice,
+    EndReason, Event, FlowKey, FlowRecord, FlowTable, Observer, OpenFlow, Part, Response, Sinks,
+    Slice,
 };
 use ringtap_stage::{Attachments, Burst, Mark, Outbox, Shard, Worker};
 use ringtap_wire::{Flags, HashKey, PacketRecord, Tunnels};
@@ -14,6 +15,7 @@ use crate::analyses::conversations::Conversations;
 use crate::analyses::volumes::Volumes;
 use crate::counts::{FlowCounts, place};
 use crate::digest::RecordDigest;
+use crate::exchanges::Exchanges;
 use crate::messages::Messages;
 use crate::options::Setup;
 use crate::partial::{Findings, Partial, TickSummary};
@@ -69,6 +71,8 @@ struct FlowEvents {
     sinks: Sinks,
     /// Makes events of attachments; `None` if no analysis and no output needs them.
     messages: Option<Messages>,
+    /// Joins messages; `None` if no output needs it.
+    exchanges: Option<Exchanges>,
     /// Whether sinks get parts of flows.
     cuts: bool,
     /// Whether a sink gets slices of flows.
@@ -128,6 +132,10 @@ impl MonitorWorker {
                 stage: options.enrichment.stage(),
                 messages: (sinks.events.is_some() || on.need_events())
                     .then(|| Messages::new(&setup.paths)),
+                exchanges: sinks
+                    .events
+                    .is_some()
+                    .then(|| Exchanges::new(setup.context.part(options.exchange_bytes(), shard))),
                 sinks,
                 cuts: options.metering.cut_ns.is_some(),
                 page: options.page,
@@ -283,6 +291,7 @@ impl MonitorWorker {
     /// Hands over everything; the worker is empty afterwards.
     fn end(&mut self, active: u64) -> Partial {
         let events = &mut self.events;
+        events.end_exchanges(None);
         events.sinks.finish();
         let mut volumes = std::mem::replace(&mut events.volumes, Volumes::new(None, 0));
         volumes.end();
@@ -290,6 +299,8 @@ impl MonitorWorker {
         if let Some(table) = self.flow_table.take() {
             events.flows.facts = *table.fact_counts();
         }
+        let exchanges = events.exchanges.take();
+        events.flows.exchanges_without_room = exchanges.map_or(0, |all| all.without_room());
         Partial::End(Box::new(Findings {
             volumes,
             series: events.series.take(),
@@ -408,6 +419,7 @@ impl Worker for MonitorWorker {
         Some(match mark {
             Mark::Tick { time_ns, .. } => {
                 self.begun = true;
+                self.events.end_exchanges(Some(*time_ns));
                 self.events.sinks.time(*time_ns);
                 self.events.sinks.mark();
                 let (over, part) = self.hand_over(*time_ns);
@@ -486,19 +498,30 @@ impl FlowEvents {
         attachments: &Attachments,
         sides: &[(usize, bool)],
     ) {
-        let Self { messages, analyses, saver, sinks, stage, .. } = self;
+        let Self { messages, exchanges, analyses, saver, sinks, stage, .. } = self;
         let Some(messages) = messages else { return };
         let mut since = saver.as_mut().and_then(|saver| saver.since());
+        let mut take = |event: &Event| take_event(sinks, stage, event);
         messages.each(packets, attachments, sides, |event| {
+            exchanges.iter_mut().for_each(|all| all.add(event, &mut take));
+            // The length of an earlier message.
+            if event.protocol().is_empty() {
+                return;
+            }
             analyses.on_event(event);
             since.iter_mut().for_each(|since| since.on_event(event));
-            if let Some(sink) = &mut sinks.events {
-                sink.take(match stage {
-                    Some(stage) => stage.event(event),
-                    None => event,
-                });
-            }
+            take(event);
         });
+    }
+
+    /// Ends the exchanges that are too old at a mark of this time; `None`: all of them.
+    fn end_exchanges(&mut self, mark_ns: Option<u64>) {
+        let Self { exchanges: Some(exchanges), sinks, stage, .. } = self else { return };
+        let mut take = |event: &Event| take_event(sinks, stage, event);
+        match mark_ns {
+            Some(time_ns) => exchanges.on_mark(time_ns, &mut take),
+            None => exchanges.end(&mut take),
+        }
     }
 
     /// Counts the noted conversations.
@@ -509,6 +532,16 @@ impl FlowEvents {
                 volumes.count_conversations(interval, protocol, stands_for);
             });
         }
+    }
+}
+
+/// Passes an event to the output for events.
+fn take_event(sinks: &mut Sinks, stage: &mut Option<Box<Stage>>, event: &Event) {
+    if let Some(sink) = &mut sinks.events {
+        sink.take(match stage {
+            Some(stage) => stage.event(event),
+            None => event,
+        });
     }
 }
 

@@ -36,7 +36,8 @@ fn every_message_is_an_event_in_any_arrangement() {
     let report = monitored(&office(), folder.path(), &["json:office.json"], &[]);
     assert_eq!(report["payload_messages"], json!({"dns": 36, "http": 44}));
     for capture in captures() {
-        let report = monitored(&capture, folder.path(), &["json:all.json"], &["--sequential"]);
+        let outputs = ["json:all.json", "eve:all.eve"];
+        let report = monitored(&capture, folder.path(), &outputs, &["--sequential"]);
         let events = lines(&folder.path().join("all.json"));
         let empty = serde_json::Map::new();
         let messages = report["payload_messages"].as_object().unwrap_or(&empty).values();
@@ -48,8 +49,22 @@ fn every_message_is_an_event_in_any_arrangement() {
         }
         // Events alone, without flow records, and on several workers.
         let flags = ["--analyses", "volumes", "-w", "3"];
-        monitored(&capture, folder.path(), &["json:few.json"], &flags);
+        monitored(&capture, folder.path(), &["json:few.json", "eve:few.eve"], &flags);
         assert_eq!(lines(&folder.path().join("few.json")), events, "{}", capture.display());
+        let [all, few] = ["all.eve", "few.eve"].map(|name| lines(&folder.path().join(name)));
+        assert_eq!(all, few, "{}", capture.display());
+        // Each message of HTTP is in one line.
+        let http = |name: &str, value: &str| {
+            let pair = format!("\"{name}\":\"{value}\"");
+            events.iter().filter(|line| line.contains(&pair)).count()
+        };
+        let [requests, responses] = ["request", "response"].map(|kind| http("httpKind", kind));
+        let ssdp = http("event", "ssdp");
+        let exchanges = all.iter().filter(|line| line.contains("\"event_type\":\"http\"")).count();
+        assert!(
+            (requests.max(responses).saturating_sub(ssdp)..=requests + responses)
+                .contains(&exchanges)
+        );
     }
 }
 
@@ -144,6 +159,30 @@ fn messages_of_difficult_connections() {
     let capture = captures.join("http-4-chunked-responses-in-a-segment.pcap");
     let report = monitored(&capture, folder.path(), &["json:all.json"], &[]);
     assert_eq!(report["payload_messages"], json!({"http": 8}));
+}
+
+#[test]
+fn a_request_and_its_response_are_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("logs")).unwrap();
+    let outputs = ["zeek:logs", "eve:all.eve", "json:all.json"];
+    for flags in [&["--sequential"][..], &["-w", "3"]] {
+        monitored(&office(), folder.path(), &outputs, flags);
+        let events = lines(&folder.path().join("all.json"));
+        let times = events.iter().filter(|line| line.contains("\"httpResponseMicroseconds\":"));
+        let is_http = |line: &&String| line.contains("\"event_type\":\"http\"");
+        let eve = lines(&folder.path().join("all.eve"));
+        let eve: Vec<_> = eve.iter().filter(is_http).collect();
+        let zeek = lines(&folder.path().join("logs/http.log"));
+        let zeek = zeek.iter().filter(|line| !line.starts_with('#')).count();
+        // 22 requests and as many responses.
+        assert_eq!((times.count(), eve.len(), zeek), (22, 22, 22));
+        for line in eve {
+            let http: Value = serde_json::from_str(line).unwrap();
+            let http = &http["http"];
+            assert!(http["http_method"].is_string() && http["status"].is_u64(), "{line}");
+        }
+    }
 }
 
 #[test]

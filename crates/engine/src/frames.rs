@@ -20,6 +20,7 @@ use crate::packet_source::FeedCounts;
 use crate::source::Table;
 use crate::{AppOptions, Plan, Selection, Watch};
 
+const FIN: u8 = 1;
 const SYN: u8 = 2;
 
 /// A frame while its source lends it.
@@ -204,9 +205,10 @@ impl Frames {
             let sequence = || self.decoder.plain_sequence(data);
             self.payloads.may_read(record, data, at, sequence)
         };
-        // Of other frames the headers are parsed again, if data follow or a connection begins.
+        // Of other frames the headers are parsed again, if data follow or a connection begins or ends.
         let other = || {
-            record.flags.0 & (Flags::DATA.0 | Flags::FRAGMENT.0) != 0 || record.tcp_flags & SYN != 0
+            record.flags.0 & (Flags::DATA.0 | Flags::FRAGMENT.0) != 0
+                || record.tcp_flags & (SYN | FIN) != 0
         };
         if self.decoder.plain_data().map_or_else(other, look) {
             self.extract(frame, record, at, attachments);

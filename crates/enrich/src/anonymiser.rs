@@ -60,6 +60,8 @@ const fn class(kind: Kind) -> Class {
         // The serial number and the digest identify the certificate in public lists.
         Kind::HttpTarget
         | Kind::HttpUserAgent
+        | Kind::HttpReferer
+        | Kind::HttpLocation
         | Kind::TlsCertificateIssuer
         | Kind::TlsCertificateSerial
         | Kind::TlsCertificateSha256 => Class::Text,
@@ -98,6 +100,10 @@ const fn class(kind: Kind) -> Class {
         | Kind::DnsId
         | Kind::DnsFlags
         | Kind::DnsQueryClass
+        | Kind::HttpContentType
+        | Kind::HttpResponseLength
+        | Kind::HttpRequestLength
+        | Kind::HttpResponseTime
         | Kind::HttpKind
         | Kind::TlsKind => Class::Public,
     }

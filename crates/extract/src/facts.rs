@@ -109,6 +109,11 @@ impl Values {
         self.0.clear();
     }
 
+    /// Bytes of their memory.
+    pub fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+
     /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

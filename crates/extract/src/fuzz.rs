@@ -32,6 +32,47 @@ pub fn fuzz(name: &str, bytes: &[u8]) {
     }
 }
 
+/// As [`fuzz`] for HTTP; and reads `bytes` as what follows the header of a response whose body is in chunks, in segments of
+/// a length that the last byte chooses: in order, and with two of them exchanged or one missing. Panics if the length of the
+/// body depends on the segments.
+pub fn fuzz_http(bytes: &[u8]) {
+    const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    fuzz("http", bytes);
+    let choice = usize::from(bytes.last().copied().unwrap_or(0));
+    let whole = response(&[(0, &[HEAD, bytes].concat())]);
+    let mut segments = vec![(0, HEAD)];
+    let len = 1 + choice % 50;
+    let positions = (HEAD.len()..).step_by(len);
+    segments.extend(positions.zip(bytes.chunks(len)));
+    let parts = response(&segments);
+    assert!(whole.is_none() || whole == parts, "{whole:?}, in segments of {len}: {parts:?}");
+    let at = 1 + choice % segments.len().max(3);
+    if at + 1 < segments.len() {
+        segments.swap(at, at + 1);
+        response(&segments);
+        segments.remove(at);
+        response(&segments);
+    }
+}
+
+/// The length of the first body in segments at these positions.
+fn response(segments: &[(usize, &[u8])]) -> Option<Vec<u8>> {
+    let mut payloads = Payloads::new(Extractors::ALL, 1 << 20);
+    let record = &packet(6);
+    let mut length = None;
+    for &(at, bytes) in segments {
+        let payload = Payload { record, bytes, sequence: at as u32 };
+        payloads.read(&payload, &mut |kind, value| {
+            if kind == Kind::HttpResponseLength && length.is_none() {
+                length = Some(value.to_vec());
+            }
+            true
+        });
+    }
+    payloads.counts(true);
+    length
+}
+
 fn packet(protocol: u8) -> PacketRecord {
     let flags = Flags(Flags::IPV4.0 | Flags::PORTS.0 | Flags::DATA.0);
     PacketRecord { protocol, flags, src_port: 40_000, dst_port: 53, ..PacketRecord::EMPTY }
@@ -72,6 +113,11 @@ mod tests {
         #[test]
         fn any_bytes_can_be_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             Extractors::NAMES.iter().for_each(|name| fuzz(name, &bytes));
+        }
+
+        #[test]
+        fn any_chunks_can_be_read(chunks in prop::collection::vec("[0-9a]{1,9}|0|;x|\r\n|HTTP/1.1 200 X\r\n", 0..30)) {
+            fuzz_http(chunks.concat().as_bytes());
         }
     }
 }

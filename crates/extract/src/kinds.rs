@@ -158,14 +158,27 @@ kinds! {
     DnsFlags = "dnsFlags", List, Text;
     /// The resource records in the answer section, or those that an update changes: [`DnsRecord`](crate::DnsRecord).
     DnsRecords = "dnsRecords", List, Text;
+    /// The content type of an HTTP message, as sent.
+    HttpContentType = "httpContentType", List, Text;
+    /// The page that led to an HTTP request.
+    HttpReferer = "httpReferer", List, Text;
+    /// The address to which an HTTP response leads.
+    HttpLocation = "httpLocation", List, Text;
+    /// The length of the body of an HTTP response, in octets.
+    HttpResponseLength = "httpResponseLength", List, Number;
     /// `query` or `answer`: the direction of a DNS message.
     DnsKind = "dnsKind", Event, Text;
     /// The class of a question other than IN, such as `CH`, or `CLASS` and a number; it follows the type.
     DnsQueryClass = "dnsQueryClass", Event, Text;
-    /// `request` or `response`: the direction of an HTTP message.
+    /// `request` or `response`: the direction of an HTTP message; `exchange`: both in one event.
     HttpKind = "httpKind", Event, Text;
-    /// `client` or `server`: which hello a TLS message is; else `alert`, `certificate` or `resumption`.
+    /// `client` or `server`: which hello a TLS message is, `retry`: a server's that asks for another; else `alert`,
+    /// `certificate` or `resumption`; `exchange`: a handshake in one event.
     TlsKind = "tlsKind", Event, Text;
+    /// The length of the body of an HTTP request, in octets, unless it is 0.
+    HttpRequestLength = "httpRequestLength", Event, Number;
+    /// The time from an HTTP request to its response, microseconds.
+    HttpResponseTime = "httpResponseMicroseconds", Event, Number;
 }
 
 /// Most distinct values of a list that a flow keeps.

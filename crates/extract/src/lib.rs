@@ -52,7 +52,7 @@ pub use dns_record::{DnsRecord, unescaped};
 pub use extractor::{LIFETIME_NS, Payload, Unread};
 pub use facts::{Added, Facts, Values};
 #[cfg(any(test, feature = "fuzz"))]
-pub use fuzz::fuzz;
+pub use fuzz::{fuzz, fuzz_http};
 pub use kinds::{Keep, Kind, Type};
 pub use payloads::{Counts, Payloads};
 #[cfg(any(test, feature = "fuzz"))]

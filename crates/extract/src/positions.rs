@@ -9,6 +9,9 @@
 //! it, the rest is read: there the next message begins. What is outside the ranges is read, so that messages out of
 //! order are found.
 //!
+//! A chunked body has a range to where its next line is expected. That line is read, or waited for, and makes the range
+//! longer. A body until the connection ends has a range without end.
+//!
 //! The data path looks up a direction only if the payload looks like a message, or if the segment may reach the end of a
 //! body, or if a SYN begins another connection. Two small filters decide that.
 //!
@@ -23,7 +26,7 @@ use ringtap_wire::PacketRecord;
 
 use crate::extractor::Switch;
 use crate::hashing::Hashing;
-use crate::protocols::http::Requests;
+use crate::protocols::http::{Frames, Requests};
 use crate::streams::Direction;
 use crate::{LIFETIME_NS, Unread};
 
@@ -88,6 +91,8 @@ struct Position {
     last_ns: u64,
     /// Bytes of the body behind its range.
     left: u64,
+    /// The latest body, if its end is not in its header.
+    frames: Option<Frames>,
     /// The end of the range of a body that is not over.
     body: Option<u32>,
     /// Requests in this direction.
@@ -115,6 +120,23 @@ pub(crate) enum Place {
     New(usize),
     /// Its bytes before this position were read before, or have nothing to be read.
     Known(usize),
+    /// The next line of a chunked body is expected at this sequence number, which is that of the segment or an earlier one.
+    Framed(u32, Frames),
+    /// Its bytes before this position are behind a body whose end is lost.
+    Lost(usize, Frames),
+}
+
+/// What was read of a direction.
+pub(crate) struct Read {
+    /// The sequence number of the first byte.
+    pub(crate) start: u32,
+    pub(crate) len: usize,
+    /// The number of bytes behind it that need not be read.
+    pub(crate) body: u64,
+    /// The body, if its end is not in its header.
+    pub(crate) frames: Option<Frames>,
+    /// The requests in the direction, if they may have changed.
+    pub(crate) requests: Option<Requests>,
 }
 
 /// A body in a slot of the filter; valid if it is the only one.
@@ -204,6 +226,14 @@ impl Positions {
             return Place::Known(len);
         }
         let mut body = position.body;
+        let frames = position.frames;
+        if let (Some(end), Some(frames)) = (body, frames.filter(Frames::is_chunked))
+            && position.left == 0
+            && sequence.wrapping_sub(end) < GAP_MAX
+        {
+            position.touch(record.ts_ns);
+            return Place::Framed(end, frames);
+        }
         if position.last_ns.abs_diff(record.ts_ns) > LIFETIME_NS {
             // The body alone is still valid.
             let is_body = |range: &Range| body == Some(range.end);
@@ -213,7 +243,11 @@ impl Positions {
         }
         let upto = |range: &Range| range.start.wrapping_sub(sequence) as usize;
         let next = position.ranges.iter().filter(|range| range.len() > 0).map(upto);
-        let mut place = Place::New(next.fold(len, usize::min));
+        let upto = next.fold(len, usize::min);
+        let mut place = match frames.filter(Frames::is_lost) {
+            Some(frames) => Place::Lost(upto, frames),
+            None => Place::New(upto),
+        };
         for range in &mut position.ranges {
             let is_body = body == Some(range.end) && range.len() > 0;
             let begins_behind = range.offset(sequence).wrapping_sub(range.len());
@@ -231,7 +265,7 @@ impl Positions {
             }
             let Some(rest) = range.len().checked_sub(range.offset(sequence)) else { break };
             let rest = rest as usize;
-            if is_body && len >= rest && position.left == 0 {
+            if is_body && len >= rest && position.left == 0 && frames.is_none() {
                 body = None;
             }
             place = Place::Known(len.min(rest));
@@ -265,26 +299,27 @@ impl Positions {
         }
     }
 
-    /// Stores that `len` bytes from `start` on were read, and that `body` bytes follow that need not be; and the requests
-    /// in the direction, if they may have changed. Calls `ended` with the protocol of a position that is evicted by this.
+    /// Stores what was read. Calls `ended` with the protocol of a position that is evicted by this.
     pub(crate) fn advance(
         &mut self,
         record: &PacketRecord,
         protocol: usize,
-        (start, len, body): (u32, usize, u64),
-        requests: Option<Requests>,
+        read: &Read,
         ended: impl FnMut(usize, Unread),
     ) {
+        let &Read { start, len, body, frames, requests } = read;
         let behind = body.min(u64::from(RANGE_MAX / 2));
         let upto = start.wrapping_add(len as u32).wrapping_add(behind as u32);
+        let goes_on = body > 0 || frames.as_ref().is_some_and(Frames::is_chunked);
         self.change(record, false, protocol, ended, |position| {
             position.requests = requests.unwrap_or(position.requests);
-            position.left = if body > 0 { body - behind } else { position.left };
             let is_over = position.body.is_none_or(|end| upto.wrapping_sub(end).cast_signed() >= 0);
-            if body > 0 {
-                position.body = Some(upto);
+            if goes_on {
+                (position.body, position.left) = (Some(upto), body - behind);
+                position.frames = frames;
             } else if is_over {
                 (position.body, position.left) = (None, 0);
+                position.frames = frames;
             }
             let mut joined = Range { start, end: upto }.within();
             let mut kept = [Range::default(); RANGES];
@@ -303,10 +338,39 @@ impl Positions {
                 },
             );
             position.ranges = kept;
-            if position.body.is_some() && body > 0 {
+            if goes_on {
                 position.body = Some(joined.end);
             }
         });
+    }
+
+    /// The end of the body in the direction of a packet is lost.
+    pub(crate) fn lose_body(&mut self, record: &PacketRecord, is_response: bool) {
+        self.end_body(record, Some(Frames::lost(is_response)));
+    }
+
+    /// The connection ends in the direction of a packet, at this sequence number: the length of a body that ends with it.
+    pub(crate) fn close(&mut self, record: &PacketRecord, sequence: u32) -> Option<u64> {
+        if !self.may_have_body(record) {
+            return None;
+        }
+        let position = self.all.get(&Direction::of(record).without_path())?;
+        let frames = position.frames.filter(Frames::is_until_close)?;
+        let missing = i64::from(position.body?.wrapping_sub(sequence).cast_signed());
+        let skipped = (u64::MAX - position.left).checked_sub_signed(missing)?;
+        self.end_body(record, None);
+        Some(frames.octets().saturating_add(skipped))
+    }
+
+    /// Ends the body in the direction of a packet.
+    fn end_body(&mut self, record: &PacketRecord, frames: Option<Frames>) {
+        let Some(position) = self.all.get_mut(&Direction::of(record).without_path()) else {
+            return;
+        };
+        position.frames = frames;
+        position.left = 0;
+        let (hash, old) = (position.hash, position.body.take());
+        self.count_body(hash, old, None);
     }
 
     /// Stores that another protocol follows in both directions.
@@ -349,6 +413,7 @@ impl Positions {
             ranges: [Range::default(); RANGES],
             last_ns: record.ts_ns,
             left: 0,
+            frames: None,
             body: None,
             requests: Requests::default(),
             switch: None,
@@ -471,15 +536,31 @@ mod tests {
                 let record = &packet(port, number as u64 * LIFETIME_NS / 50);
                 let body = u64::from(sequence % 3) * 700;
                 match step {
-                    0 | 1 => positions.advance(record, 3, (sequence, len, body), None, |_, _| {}),
+                    0 | 1 => {
+                        let frames = match sequence % 7 {
+                            0..2 => Some(Frames::chunked(true)),
+                            2 => Some(Frames::lost(true)),
+                            _ => None,
+                        };
+                        let read = Read { start: sequence, len, body, frames, requests: None };
+                        positions.advance(record, 3, &read, |_, _| {});
+                    }
                     2 => positions.begin(record),
                     3 if port == 0 => positions.turn(|_, _| {}),
                     4 if port < 3 => positions.switch(record, 3, Switch::Opaque, |_, _| {}),
+                    5 if port < 3 => positions.lose_body(record, true),
+                    5 if port < 6 => drop(positions.close(record, sequence)),
                     _ => {
                         let ends = positions.may_end_body(record, sequence, len);
                         let had = positions.all.get(&Direction::of(record)).and_then(|own| own.body);
                         let place = positions.place(record, sequence, len);
-                        let (Place::New(from) | Place::Known(from)) = place;
+                        let from = match place {
+                            Place::New(from) | Place::Known(from) | Place::Lost(from, _) => from,
+                            Place::Framed(end, _) => {
+                                prop_assert!(ends && Some(end) == had);
+                                continue;
+                            }
+                        };
                         prop_assert!((1..=len).contains(&from));
                         if let (Place::Known(_), Some(end)) = (place, had) {
                             let is_body = sequence.wrapping_add(from as u32) == end;

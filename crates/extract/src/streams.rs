@@ -226,6 +226,12 @@ impl Streams {
         (self.hashing.word(word) >> 32) as u16 % SLOTS as u16
     }
 
+    /// Whether the stream of the packet's direction begins at this sequence number.
+    pub(crate) fn begins_at(&self, record: &PacketRecord, sequence: u32) -> bool {
+        let stream = || self.all.get(&Direction::of(record));
+        self.may_have(record) && stream().is_some_and(|stream| stream.start == sequence)
+    }
+
     /// Bytes that streams take.
     #[cfg(test)]
     pub(crate) fn memory(&self) -> usize {

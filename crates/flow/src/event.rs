@@ -4,7 +4,9 @@ use ringtap_extract::{Kind, Values};
 
 use crate::{FlowKey, IpVersion};
 
-/// A message found in the payload of a packet, or of several; then of the packet that completed it.
+/// A message found in the payload of a packet, or of several; then of the packet that completed it. Or several
+/// messages of an exchange in one, in the direction of the client: a request and its response at the time of the response,
+/// others at the time of the first message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The key of the packet, in its own direction.
@@ -21,6 +23,13 @@ impl Event {
     /// The protocol of the message, such as `dns`.
     pub fn protocol(&self) -> &[u8] {
         self.values.first(Kind::Protocol).unwrap_or_default()
+    }
+
+    /// Whether it is a whole exchange, or as much of it as there was.
+    pub fn is_exchange(&self) -> bool {
+        let kinds = [Kind::HttpKind, Kind::TlsKind, Kind::DnsKind];
+        let second = self.values.all().nth(1);
+        second.is_some_and(|(kind, value)| kinds.contains(&kind) && value == b"exchange")
     }
 }
 

@@ -39,7 +39,7 @@ fn forward() {
 
 #[test]
 fn http() {
-    replay("http", |bytes| ringtap_extract::fuzz("http", bytes));
+    replay("http", ringtap_extract::fuzz_http);
 }
 
 #[test]

@@ -94,6 +94,15 @@ pub static LOSSES: &[Loss] = &[
         .remedy("raise --memory")
         .metric("unread_payloads_total")
         .live("messages evicted", |watch, _| watch.unread_payloads[Unread::Evicted as usize].get()),
+    loss(
+        "messages not joined for lack of memory",
+        Output(|own| own.report().exchanges_without_room),
+    )
+    .field("exchanges_without_room")
+    .warning(
+        "{count} requests or responses of HTTP are lines of their own in events for lack of memory",
+    )
+    .remedy("raise --memory"),
     loss("fragments forgotten for lack of memory", Run(|own| own.run.counts.fragments_forgotten))
         .field("fragments_forgotten")
         .warning(

@@ -7,11 +7,13 @@
 //!         "queries":[{"rrname":"example.org","rrtype":"A"}]},…}
 //! ```
 //!
-//! Suricata joins a connection's hellos, or a request and its response, to one event; here each message is one. Events
-//! have no `flow_id`, because the start of the flow is unknown where payloads are read; `community_id` joins them.
+//! As in Suricata, a request of HTTP and its response are one event, and so are the messages of a TLS handshake; each
+//! message of other protocols is one. Events have no `flow_id`, because the start of the flow is unknown where payloads
+//! are read; `community_id` joins them.
 
 use ringtap_flow::{DnsRecord, Event, Kind, unescaped};
 
+use super::http::{host_and_port, media_type};
 use crate::formats::address::push_address;
 use crate::formats::date::push_iso;
 use crate::formats::eve::push_protocol;
@@ -24,11 +26,14 @@ pub(super) const FORMAT: TextFormat<Event> = TextFormat { head: None, line, tail
 type Body = fn(&mut Object<'_>, &Event);
 
 fn line(line: &mut Vec<u8>, event: &Event, interfaces: &Interfaces) {
+    let is_exchange = event.is_exchange();
     let (name, body): (&str, Body) = match event.protocol() {
+        b"tls" | b"dtls" if is_exchange => ("tls", tls),
+        b"http" if is_exchange => ("http", http),
+        b"tls" | b"dtls" | b"http" => return,
+        _ if is_exchange => return,
         b"dns" | b"mdns" | b"llmnr" => ("dns", dns),
-        b"tls" | b"dtls" => ("tls", tls),
         b"quic" => ("quic", quic),
-        b"http" => ("http", http),
         b"ssh" => ("ssh", ssh),
         b"dhcp" => ("dhcp", dhcp),
         b"ntp" => ("ntp", ntp),
@@ -144,9 +149,10 @@ fn tls(object: &mut Object<'_>, event: &Event) {
     object.text("notbefore", time(Kind::TlsCertificateNotBefore));
     object.text("notafter", time(Kind::TlsCertificateNotAfter));
     object.text("sni", values.first(Kind::TlsServerName));
-    let version = values.first(Kind::TlsVersion);
+    let version = values.first(Kind::TlsVersion).map(version_name);
     object.text("version", version);
-    object.object("client_handshake", &[("version", values.first(Kind::TlsClientVersion))]);
+    let offered = values.first(Kind::TlsClientVersion).map(version_name);
+    object.object("client_handshake", &[("version", offered)]);
     let cipher = values.first(Kind::TlsCipher).and_then(|name| Kind::TlsCipher.number(name));
     if let Some(cipher) = cipher {
         object.name("server_handshake");
@@ -158,10 +164,23 @@ fn tls(object: &mut Object<'_>, event: &Event) {
     if values.first(Kind::TlsResumption).is_some() {
         object.literal("session_resumed", b"true");
     }
-    let client = values.first(Kind::TlsKind) == Some(b"client");
-    let protocols = if client { "client_alpns" } else { "server_alpns" };
-    object.list(protocols, values.of(Kind::TlsAlpn), push_json);
+    let of_server = |(kind, value): &(Kind, &[u8])| *kind == Kind::TlsKind && *value == b"server";
+    let protocol = |(kind, value)| (kind == Kind::TlsAlpn).then_some(value);
+    let offered = values.all().take_while(|own| !of_server(own)).filter_map(protocol);
+    object.list("client_alpns", offered, push_json);
+    let selected = values.all().skip_while(|own| !of_server(own)).filter_map(protocol);
+    object.list("server_alpns", selected, push_json);
     fingerprints(object, event);
+}
+
+/// A version of TLS as Suricata writes it.
+fn version_name(version: &[u8]) -> &[u8] {
+    match version {
+        b"SSL 2.0" => b"SSLv2",
+        b"SSL 3.0" => b"SSLv3",
+        b"TLS 1.0" => b"TLSv1",
+        other => other,
+    }
 }
 
 /// A name of which the common name alone is known.
@@ -189,11 +208,21 @@ fn fingerprints(object: &mut Object<'_>, event: &Event) {
 
 fn http(object: &mut Object<'_>, event: &Event) {
     let values = &event.values;
-    object.text("hostname", values.first(Kind::HttpHost));
+    let host = values.first(Kind::HttpHost).map(host_and_port);
+    object.text("hostname", host.map(|(name, _)| name));
+    let port = host.and_then(|(_, port)| port).map(|port| port.to_string());
+    object.number("http_port", port.as_deref().map(str::as_bytes));
     object.text("url", values.first(Kind::HttpTarget));
     object.text("http_user_agent", values.first(Kind::HttpUserAgent));
+    object.text("http_content_type", values.first(Kind::HttpContentType).map(media_type));
+    object.text("http_refer", values.first(Kind::HttpReferer));
     object.text("http_method", values.first(Kind::HttpMethod));
-    object.number("status", values.first(Kind::HttpStatus));
+    let status = values.first(Kind::HttpStatus);
+    object.number("status", status);
+    if status.is_some_and(|status| status.starts_with(b"3")) {
+        object.text("redirect", values.first(Kind::HttpLocation));
+    }
+    object.number("length", values.first(Kind::HttpResponseLength));
 }
 
 fn ssh(object: &mut Object<'_>, event: &Event) {

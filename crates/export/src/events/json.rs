@@ -13,6 +13,10 @@ use crate::formats::{CommunityId, Interfaces, TextFormat};
 pub(super) const FORMAT: TextFormat<Event> = TextFormat { head: None, line, tail: None };
 
 fn line(line: &mut Vec<u8>, event: &Event, _interfaces: &Interfaces) {
+    // Its messages are lines of their own.
+    if event.is_exchange() {
+        return;
+    }
     let key = &event.key;
     let (source, destination) = match key.version {
         IpVersion::V4 => (",\"sourceIPv4Address\":\"", "\",\"destinationIPv4Address\":\""),

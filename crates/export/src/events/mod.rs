@@ -1,4 +1,4 @@
-//! The formats of events: one line for each message found in payloads.
+//! The formats of events: one line for each message found in payloads, or for a request and its response.
 //!
 //! | name | contents |
 //! |---|---|
@@ -9,6 +9,7 @@
 //! A format leaves out messages for which it has no event. Invariants: as for the formats of records.
 
 mod eve;
+mod http;
 mod json;
 mod zeek;
 

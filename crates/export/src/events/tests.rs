@@ -23,6 +23,18 @@ fn line(format: EventFormat, event: &Event) -> String {
     String::from_utf8(line).unwrap()
 }
 
+/// An exchange of this message alone.
+fn alone(message: &Event, kind: ringtap_flow::Kind) -> Event {
+    let mut values = Values::default();
+    for (at, (own, value)) in message.values.all().enumerate() {
+        if at == 1 {
+            values.push(kind, b"exchange");
+        }
+        values.push(own, value);
+    }
+    Event { values, ..message.clone() }
+}
+
 fn question() -> Event {
     use ringtap_flow::Kind::*;
     event(
@@ -140,38 +152,38 @@ fn eve_events_have_suricatas_names() {
         (&dns["event_type"], &dns["proto"], &dns["src_port"]),
         (&json!("dns"), &json!("UDP"), &json!(1024))
     );
-    let hello = event(
+    let handshake = event(
         6,
         &[
             (Protocol, b"tls"),
-            (TlsKind, b"client"),
+            (TlsKind, b"exchange"),
             (TlsServerName, b"example.org"),
             (TlsClientVersion, b"TLS 1.3"),
             (TlsAlpn, b"h2"),
+            (TlsAlpn, b"http/1.1"),
             (Ja3, b"00"),
             (Ja4, b"t13"),
+            (TlsKind, b"server"),
+            (TlsVersion, b"TLS 1.0"),
+            (TlsCipher, b"TLS_RSA_WITH_AES_128_CBC_SHA"),
+            (TlsAlpn, b"h2"),
+            (TlsResumption, b"ticket"),
         ],
     );
     let tls = json!({
-        "sni": "example.org", "client_handshake": {"version": "TLS 1.3"}, "client_alpns": ["h2"], "ja3": {"hash": "00"}, "ja4": "t13",
+        "sni": "example.org", "client_handshake": {"version": "TLS 1.3"}, "client_alpns": ["h2", "http/1.1"],
+        "version": "TLSv1", "server_handshake": {"version": "TLSv1", "cipher": 47}, "server_alpns": ["h2"],
+        "session_resumed": true, "ja3": {"hash": "00"}, "ja4": "t13",
     });
-    assert_eq!(parsed(&hello)["tls"], tls);
-    let server = [
-        (Protocol, &b"tls"[..]),
-        (TlsKind, b"server"),
-        (TlsVersion, b"TLS 1.2"),
-        (TlsCipher, b"TLS_RSA_WITH_AES_128_CBC_SHA"),
-        (TlsResumption, b"ticket"),
-    ];
-    let tls = json!({
-        "version": "TLS 1.2", "server_handshake": {"version": "TLS 1.2", "cipher": 47}, "session_resumed": true,
-    });
-    assert_eq!(parsed(&event(6, &server))["tls"], tls);
+    assert_eq!(parsed(&handshake)["tls"], tls);
     let tls = json!({
         "subject": "CN=www.example.org", "issuerdn": "CN=Example CA", "serial": "0B:AD", "subjectaltname": ["a", "b"],
         "notbefore": "2026-01-31T00:00:00", "notafter": "2026-04-30T23:59:59",
     });
-    assert_eq!(parsed(&certificate())["tls"], tls);
+    assert_eq!(parsed(&alone(&certificate(), TlsKind))["tls"], tls);
+    // Messages of a handshake are no events of their own.
+    assert_eq!(line(EventFormat::Eve, &certificate()), "");
+    assert_eq!(line(EventFormat::Eve, &alone(&answer(), DnsKind)), "");
     let ssh = event(6, &[(Protocol, b"ssh"), (SshServer, b"SSH-2.0-OpenSSH_9.2 Debian")]);
     let server =
         json!({"server": {"proto_version": "2.0", "software_version": "OpenSSH_9.2 Debian"}});
@@ -182,7 +194,11 @@ fn eve_events_have_suricatas_names() {
 
 #[test]
 fn zeeks_lines_have_a_field_for_each_column() {
-    for (format, event) in [(EventFormat::ZeekDns, question()), (EventFormat::ZeekDns, answer())] {
+    use ringtap_flow::Kind::{DnsKind, HttpHost, HttpKind, HttpUserAgent, Protocol, TlsKind};
+    let format = EventFormat::ZeekDns;
+    for event in [question(), answer()] {
+        assert_eq!(line(format, &event), "");
+        let event = alone(&event, DnsKind);
         let mut text = Vec::new();
         (format.text().head.unwrap())(&mut text, 0, &Interfaces::default());
         let head = String::from_utf8(text).unwrap();
@@ -197,8 +213,6 @@ fn zeeks_lines_have_a_field_for_each_column() {
         assert_eq!(names.len(), fields.len(), "{line}");
         let field = |name| fields[names.iter().position(|own| *own == name).unwrap()];
         if fields.contains(&"NOERROR") {
-            // The sender of the answer is the resp side.
-            assert_eq!((field("id.orig_h"), field("id.resp_p")), ("10.0.0.2", "1024"));
             assert_eq!((field("answers"), field("rtt")), ("192.0.2.1,192.0.2.2", "0.001500"));
             assert_eq!(field("TTLs"), "60.000000,61.000000");
             assert_eq!(
@@ -213,24 +227,67 @@ fn zeeks_lines_have_a_field_for_each_column() {
             assert_eq!(["qclass", "qclass_name", "qtype"].map(field), ["3", "C_CHAOS", "28"]);
         }
     }
-    use ringtap_flow::Kind::{HttpHost, HttpUserAgent, Protocol};
-    let request = event(6, &[(Protocol, b"http"), (HttpHost, b"-"), (HttpUserAgent, b"a, b\tc")]);
-    assert!(line(EventFormat::ZeekHttp, &request).contains("\t\\x2d\t-\ta, b\\x09c\t-\t"));
+    let (kind, host) = ((HttpKind, &b"exchange"[..]), (HttpHost, &b"-"[..]));
+    let request = event(6, &[(Protocol, b"http"), kind, host, (HttpUserAgent, b"a, b\tc")]);
+    let rest = "\t\\x2d\t-\t-\ta, b\\x09c\t0\t-\t-\t-\t-\t";
+    assert!(line(EventFormat::ZeekHttp, &request).contains(rest));
     assert_eq!(line(EventFormat::ZeekSsl, &question()), "");
-    // The sender of the certificate is the resp side.
-    let of_certificate = line(EventFormat::ZeekSsl, &certificate());
+    let of_certificate = line(EventFormat::ZeekSsl, &alone(&certificate(), TlsKind));
     let columns = "\t-\t-\tCN=www.example.org\tCN=Example CA\t00ff\t";
-    let ends = "\t10.0.0.1\t1024\t";
-    assert!(of_certificate.contains(&(ends.to_owned() + "-")), "{of_certificate}");
     assert!(of_certificate.contains(columns), "{of_certificate}");
     assert_eq!(line(EventFormat::ZeekHttp, &question()), "");
+}
+
+/// A request and its response.
+fn exchange() -> Event {
+    use ringtap_flow::Kind::*;
+    event(
+        6,
+        &[
+            (Protocol, b"http"),
+            (HttpKind, b"exchange"),
+            (HttpMethod, b"POST"),
+            (HttpHost, b"a.example:8080"),
+            (HttpTarget, b"/x"),
+            (HttpUserAgent, b"agent"),
+            (HttpReferer, b"http://b/"),
+            (HttpRequestLength, b"5"),
+            (HttpStatus, b"302"),
+            (HttpContentType, b"text/html; charset=utf-8"),
+            (HttpLocation, b"/y"),
+            (HttpResponseLength, b"7"),
+            (HttpResponseTime, b"123400"),
+        ],
+    )
+}
+
+#[test]
+fn a_request_and_its_response_are_one_line_of_eve_and_zeek() {
+    assert_eq!(line(EventFormat::Json, &exchange()), "");
+    let eve: Value = serde_json::from_str(&line(EventFormat::Eve, &exchange())).unwrap();
+    let http = json!({
+        "hostname": "a.example", "http_port": 8080, "url": "/x", "http_user_agent": "agent",
+        "http_content_type": "text/html", "http_refer": "http://b/", "http_method": "POST",
+        "status": 302, "redirect": "/y", "length": 7,
+    });
+    assert_eq!((&eve["http"], &eve["src_ip"]), (&http, &json!("10.0.0.1")));
+    // At the time of the request.
+    let zeek = line(EventFormat::ZeekHttp, &exchange());
+    let fields = "1700000000.000056\t-\t10.0.0.1\t1024\t10.0.0.2\t53\tPOST\ta.example\t/x\thttp://b/\tagent\t5\t7\t302\t\
+                  0.123400\ttext/html\t";
+    assert!(zeek.starts_with(fields), "{zeek}");
+    use ringtap_flow::Kind::{HttpKind, Protocol};
+    let single = event(6, &[(Protocol, b"http"), (HttpKind, b"request")]);
+    assert_eq!(line(EventFormat::Eve, &single) + &line(EventFormat::ZeekHttp, &single), "");
+    assert!(line(EventFormat::Json, &single).contains("\"httpKind\":\"request\""));
 }
 
 #[test]
 fn zeeks_answers_are_of_all_types() {
     use ringtap_flow::Kind::*;
     let of = |facts: &[(ringtap_flow::Kind, &[u8])]| {
-        let head: [(ringtap_flow::Kind, &[u8]); 2] = [(Protocol, b"mdns"), (DnsKind, b"answer")];
+        let head: [(ringtap_flow::Kind, &[u8]); 3] =
+            [(Protocol, b"mdns"), (DnsKind, b"exchange"), (DnsKind, b"answer")];
         let line = line(EventFormat::ZeekDns, &event(17, &[&head[..], facts].concat()));
         line.split('\t').map(str::to_owned).collect::<Vec<_>>()
     };

@@ -1,12 +1,15 @@
 //! Events in Zeek's `dns.log`, `http.log` and `ssl.log`, as tab-separated text that `zeek-cut` reads. Source: Zeek's
 //! scripts `base/protocols/{dns,http,ssl}/main.zeek`.
 //!
-//! Zeek joins a question and its answer, a request and its response, or both hellos to one line; here each message is
-//! one, with the fields that it has. `uid` is unset, because the start of the connection is unknown where payloads are
-//! read; `community_id` joins the logs. The orig side is the sender of the question, request or client's hello.
+//! As in Zeek, a question and its answer, a request and its response, and the messages of a handshake (of TLS, DTLS and
+//! QUIC) are one line, at the time of the first. `uid` is unset, because the start of the connection is unknown where
+//! payloads are read; `community_id` joins the logs. `rtt` in `http.log` is an addition: the time from the request to its
+//! response. `resp_mime_types` has the content type that the server states; Zeek has one that it finds itself. The orig
+//! side is the sender of the question, request or client's hello.
 
 use ringtap_flow::{DnsRecord, Event, Kind, unescaped};
 
+use super::http::{host_and_port, media_type};
 use crate::formats::address::push_address;
 use crate::formats::date::push_seconds;
 use crate::formats::lines::push_number;
@@ -16,19 +19,19 @@ use crate::formats::{CommunityId, TextFormat};
 
 pub(super) const DNS: TextFormat<Event> = TextFormat {
     head: Some(|line, open_ns, _| push_head(line, open_ns, "dns", &[CONNECTION, DNS_COLUMNS])),
-    line: |line, event, _| dns(line, event),
+    line: |line, event, _| exchange(line, event, &[b"dns", b"mdns", b"llmnr"], dns),
     tail: Some(tail),
 };
 
 pub(super) const HTTP: TextFormat<Event> = TextFormat {
     head: Some(|line, open_ns, _| push_head(line, open_ns, "http", &[CONNECTION, HTTP_COLUMNS])),
-    line: |line, event, _| http(line, event),
+    line: |line, event, _| exchange(line, event, &[b"http"], http),
     tail: Some(tail),
 };
 
 pub(super) const SSL: TextFormat<Event> = TextFormat {
     head: Some(|line, open_ns, _| push_head(line, open_ns, "ssl", &[CONNECTION, SSL_COLUMNS])),
-    line: |line, event, _| ssl(line, event),
+    line: |line, event, _| exchange(line, event, &[b"tls", b"dtls", b"quic"], ssl),
     tail: Some(tail),
 };
 
@@ -68,8 +71,13 @@ const HTTP_COLUMNS: &[(&str, &str)] = &[
     ("method", "string"),
     ("host", "string"),
     ("uri", "string"),
+    ("referrer", "string"),
     ("user_agent", "string"),
+    ("request_body_len", "count"),
+    ("response_body_len", "count"),
     ("status_code", "count"),
+    ("rtt", "interval"),
+    ("resp_mime_types", "vector[string]"),
     ("community_id", "string"),
 ];
 
@@ -88,21 +96,26 @@ const SSL_COLUMNS: &[(&str, &str)] = &[
     ("community_id", "string"),
 ];
 
-fn dns(line: &mut Vec<u8>, event: &Event) {
-    if !matches!(event.protocol(), b"dns" | b"mdns" | b"llmnr") {
-        return;
+/// Appends the line of an exchange of these protocols.
+fn exchange(
+    line: &mut Vec<u8>,
+    event: &Event,
+    protocols: &[&[u8]],
+    columns: fn(&mut Vec<u8>, &Event),
+) {
+    if event.is_exchange() && protocols.contains(&event.protocol()) {
+        columns(line, event);
+        end(line, event);
     }
+}
+
+fn dns(line: &mut Vec<u8>, event: &Event) {
     let values = &event.values;
-    let is_answer = values.first(Kind::DnsKind) == Some(b"answer");
-    connection(line, event, is_answer);
+    let is_answer = values.of(Kind::DnsKind).any(|kind| kind == b"answer");
+    connection(line, event, event.time_ns);
     line.extend_from_slice(if event.key.protocol == TCP { b"tcp\t" } else { b"udp\t" });
     field(line, values.of(Kind::DnsId));
-    let time = values.first(Kind::DnsResponseTime).and_then(|digits| str::from_utf8(digits).ok());
-    match time.and_then(|digits| digits.parse::<u64>().ok()) {
-        Some(microseconds) => push_seconds(line, microseconds.saturating_mul(1_000)),
-        None => line.push(b'-'),
-    }
-    line.push(b'\t');
+    interval(line, response_time_ns(event, Kind::DnsResponseTime));
     let records = || values.of(Kind::DnsRecords).filter_map(DnsRecord::of);
     let asked = values.first(Kind::DnsQueryName);
     // Without a question the first answer is about the name.
@@ -126,7 +139,6 @@ fn dns(line: &mut Vec<u8>, event: &Event) {
     let code = values.first(Kind::DnsResponseCode).unwrap_or(b"NOERROR");
     let is_refused = !matches!(code, b"NOERROR" | b"NXDOMAIN");
     push_bool(line, is_answer && is_refused && records().next().is_none());
-    end(line, event);
 }
 
 /// Appends the class of the first question: its number and its name.
@@ -190,28 +202,39 @@ fn answer(record: DnsRecord<'_>) -> Vec<u8> {
 }
 
 fn http(line: &mut Vec<u8>, event: &Event) {
-    if event.protocol() != b"http" {
-        return;
-    }
     let values = &event.values;
-    connection(line, event, values.first(Kind::HttpKind) == Some(b"response"));
-    let kinds =
-        [Kind::HttpMethod, Kind::HttpHost, Kind::HttpTarget, Kind::HttpUserAgent, Kind::HttpStatus];
-    for kind in kinds {
+    let time_ns = response_time_ns(event, Kind::HttpResponseTime);
+    connection(line, event, event.time_ns.saturating_sub(time_ns.unwrap_or(0)));
+    field(line, values.of(Kind::HttpMethod));
+    field(line, values.of(Kind::HttpHost).map(|host| host_and_port(host).0));
+    for kind in [Kind::HttpTarget, Kind::HttpReferer, Kind::HttpUserAgent] {
         field(line, values.of(kind));
     }
-    end(line, event);
+    field(line, values.of(Kind::HttpRequestLength).chain([&b"0"[..]]));
+    field(line, values.of(Kind::HttpResponseLength));
+    field(line, values.of(Kind::HttpStatus));
+    interval(line, time_ns);
+    vector(line, values.of(Kind::HttpContentType).map(|value| media_type(value).to_vec()));
+}
+
+/// The time from a question to its answer, which a fact of this kind has.
+fn response_time_ns(event: &Event, kind: Kind) -> Option<u64> {
+    let microseconds: u64 = str::from_utf8(event.values.first(kind)?).ok()?.parse().ok()?;
+    Some(microseconds.saturating_mul(1_000))
+}
+
+/// Appends an interval and a tab.
+fn interval(line: &mut Vec<u8>, ns: Option<u64>) {
+    match ns {
+        Some(ns) => push_seconds(line, ns),
+        None => line.push(b'-'),
+    }
+    line.push(b'\t');
 }
 
 fn ssl(line: &mut Vec<u8>, event: &Event) {
-    if !matches!(event.protocol(), b"tls" | b"dtls") {
-        return;
-    }
     let values = &event.values;
-    let kind = values.first(Kind::TlsKind);
-    let is_alert = values.first(Kind::TlsServerAlerts).is_some();
-    let reply = is_alert || matches!(kind, Some(b"server" | b"certificate" | b"resumption"));
-    connection(line, event, reply);
+    connection(line, event, event.time_ns);
     // Zeek writes `TLSv12` for TLS 1.2.
     let version = values.first(Kind::TlsVersion).unwrap_or_default();
     let mut spelled: Vec<u8> = Vec::new();
@@ -234,13 +257,12 @@ fn ssl(line: &mut Vec<u8>, event: &Event) {
         field(line, name.as_deref().into_iter());
     }
     vector(line, values.of(Kind::TlsCertificateSha256).map(<[u8]>::to_vec));
-    end(line, event);
 }
 
-/// Appends the columns of the connection; `reply`: the packet came from the resp side.
-fn connection(line: &mut Vec<u8>, event: &Event, reply: bool) {
-    let key = if reply { event.key.reversed() } else { event.key };
-    push_seconds(line, event.time_ns);
+/// Appends the columns of the connection.
+fn connection(line: &mut Vec<u8>, event: &Event, time_ns: u64) {
+    let key = event.key;
+    push_seconds(line, time_ns);
     line.extend_from_slice(b"\t-\t");
     for (address, port) in [(&key.src, key.src_port), (&key.dst, key.dst_port)] {
         push_address(line, key.version, address);

@@ -30,6 +30,7 @@ const ECS: &str = "
     network.vlan.id:keyword network.inner.vlan.id:keyword tls.client.server_name:keyword tls.cipher:keyword
     tls.client.ja3:keyword tls.server.ja3s:keyword dns.question.name:keyword dns.question.type:keyword
     dns.response_code:keyword http.request.method:keyword http.response.status_code:long url.domain:keyword
+    http.request.referrer:keyword http.response.body.bytes:long
     url.original:wildcard user_agent.original:keyword observer.ingress.interface.id:keyword observer.name:keyword";
 
 /// What processors make of a line.

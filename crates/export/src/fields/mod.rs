@@ -226,6 +226,14 @@ fields! { |v, d|
         9 dnsFlags DnsFlags [] Dns;
         /// [records](MONITOR.md#dns-records) of answers and updates: owner, type, TTL, data
         9 dnsRecords DnsRecords [] Dns;
+        /// of requests and responses, as sent
+        12 httpContentType HttpContentType [] Http;
+        /// of requests: the page that led to them
+        12 httpReferer HttpReferer [] Http;
+        /// of responses: the address to which they lead
+        12 httpLocation HttpLocation [] Http;
+        /// octets of the bodies of responses
+        12 httpResponseLength HttpResponseLength [] Http;
     }
 
     /// values beyond the limit of a flow's fields

@@ -6,13 +6,16 @@ use ringtap_wire::{Flags, PacketRecord, Part, joined};
 
 use crate::datagrams::{Datagrams, Start};
 use crate::opening::LOOKED_AT;
-use crate::positions::{Place, Positions};
+use crate::positions::{Place, Positions, Read};
+use crate::protocols::http::{Framed, Frames};
 use crate::protocols::{HTTP, OPENINGS, PORTS, States, http};
 use crate::streams::{Fed, STREAM_MAX, Stream, Streams};
+use crate::text::Text;
 use crate::{Extractors, Found, Kind, Payload, Progress, Unread};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const FIN: u8 = 1;
 const SYN: u8 = 2;
 
 /// Counters of payloads.
@@ -116,9 +119,9 @@ impl Payloads {
         self.set != Extractors::NONE
     }
 
-    /// Whether a packet may be of interest: its payload, the bytes of `frame` from `at` on, or its SYN. `sequence` is
+    /// Whether a packet may be of interest: its payload, the bytes of `frame` from `at` on, or its SYN or FIN. `sequence` is
     /// called for connections with a body, and returns the number in the TCP header if it is known. Few branches depend
-    /// on the packet, because packets of all kinds mix at random: those for short segments, for bodies and for SYNs.
+    /// on the packet, because packets of all kinds mix at random: those for short segments, for bodies, for SYNs and FINs.
     #[inline(always)]
     pub fn may_read(
         &self,
@@ -147,7 +150,8 @@ impl Payloads {
                 });
         let begins = record.tcp_flags & SYN != 0
             && self.positions.may_know(record) | self.streams.may_have(record);
-        data & (found | (tcp & joins)) | tcp & begins
+        let ends = record.tcp_flags & FIN != 0 && self.positions.may_have_body(record);
+        data & (found | (tcp & joins)) | tcp & (begins | ends)
     }
 
     /// Whether a short segment may be of interest.
@@ -157,7 +161,7 @@ impl Payloads {
         openings != 0 && !record.flags.contains(Flags::TRUNCATED)
             || self.streams.may_have(record)
             || self.positions.may_have_body(record)
-            || record.tcp_flags & SYN != 0
+            || record.tcp_flags & (SYN | FIN) != 0
     }
 
     /// Looks at the ports and the first bytes of a payload. Over TCP, what has fewer bytes may begin a message, too.
@@ -187,7 +191,7 @@ impl Payloads {
     /// Reads a payload, if it is of interest; passes the facts in it to `found`, which returns false if it has no room.
     pub fn read(&mut self, payload: &Payload<'_>, found: &mut impl FnMut(Kind, &[u8]) -> bool) {
         let Payload { record, bytes, mut sequence } = *payload;
-        let mut look = self.look(record, bytes);
+        let look = self.look(record, bytes);
         self.began_ns = None;
         if record.protocol != TCP {
             if look.is_interesting() {
@@ -202,22 +206,52 @@ impl Payloads {
             sequence = sequence.wrapping_add(1);
         }
         let ends_body = self.positions.may_end_body(record, sequence, bytes.len());
-        if bytes.is_empty() || !(look.is_interesting() || ends_body) {
-            return;
+        if look.is_interesting() || ends_body {
+            self.read_segment(look, &Payload { record, bytes, sequence }, found);
         }
-        let mut rest = bytes;
+        if record.tcp_flags & FIN != 0 {
+            let end = sequence.wrapping_add(bytes.len() as u32);
+            if let Some(octets) = self.positions.close(record, end) {
+                self.end_body(true, octets, found);
+            }
+        }
+    }
+
+    /// Reads what is new in a segment.
+    fn read_segment(
+        &mut self,
+        mut look: Look,
+        segment: &Payload<'_>,
+        found: &mut impl FnMut(Kind, &[u8]) -> bool,
+    ) {
+        let Payload { record, bytes: mut rest, mut sequence } = *segment;
         while !rest.is_empty() {
             let place = self.positions.place(record, sequence, rest.len());
-            let (Place::New(len) | Place::Known(len)) = place;
+            let len = match place {
+                Place::New(len) | Place::Known(len) | Place::Lost(len, _) => len,
+                Place::Framed(next, frames) => {
+                    let payload = Payload { record, bytes: rest, sequence };
+                    self.read_chunks(next, frames, &payload, found)
+                }
+            };
             let (bytes, behind) = rest.split_at(len.clamp(1, rest.len()));
-            if let Place::New(_) = place {
-                // Of a whole segment, it is known.
-                if bytes.len() < payload.bytes.len() {
-                    look = self.look(record, bytes);
+            let payload = Payload { record, bytes, sequence };
+            // Of a whole segment, it is known.
+            if bytes.len() < segment.bytes.len() {
+                look = self.look(record, bytes);
+            }
+            match place {
+                Place::New(_) if look.is_interesting() => self.read_as(look, &payload, found),
+                Place::Lost(_, frames) if look.is_interesting() => {
+                    let resumes = look.protocols >> HTTP & 1 != 0 && http::resumes(bytes, frames);
+                    let protocols = u16::from(resumes) << HTTP;
+                    self.read_as(
+                        Look { protocols, by_content: protocols, ..look },
+                        &payload,
+                        found,
+                    );
                 }
-                if look.is_interesting() {
-                    self.read_as(look, &Payload { record, bytes, sequence }, found);
-                }
+                _ => {}
             }
             sequence = sequence.wrapping_add(bytes.len() as u32);
             rest = behind;
@@ -257,6 +291,89 @@ impl Payloads {
             (0, UDP) if payload.bytes.len() >= LOOKED_AT => Start::Ignored,
             (0, _) => Start::Held(None),
             _ => Start::Held(Some(protocols.trailing_zeros() as usize)),
+        }
+    }
+
+    /// Reads the lines of a chunked body, the next of which begins at the sequence number `next`, that of the payload or an
+    /// earlier one. Returns how many bytes of the payload belong to the body, or wait for earlier ones.
+    #[cold]
+    fn read_chunks(
+        &mut self,
+        next: u32,
+        mut frames: Frames,
+        payload: &Payload<'_>,
+        found: &mut impl FnMut(Kind, &[u8]) -> bool,
+    ) -> usize {
+        let Payload { record, bytes, sequence } = *payload;
+        let len = bytes.len();
+        let waits = self.streams.begins_at(record, next);
+        if !waits && sequence == next {
+            return self.step(next, &mut frames, payload, found).min(len);
+        }
+        // The segment with the line is missing so far.
+        if !waits {
+            let ended = ended(&mut self.unread);
+            self.streams.open(record, next, &[], (HTTP, true), ended);
+        }
+        match self.streams.feed(record, sequence, bytes, ended(&mut self.unread)) {
+            Fed::Waits => {}
+            Fed::Grew(stream) => {
+                let payload = Payload { bytes: &stream.bytes, sequence: next, ..*payload };
+                let used = self.step(next, &mut frames, &payload, found);
+                let bytes = stream.bytes.get(used..).unwrap_or_default();
+                let look = self.look(record, bytes);
+                if look.is_interesting() {
+                    let sequence = next.wrapping_add(used as u32);
+                    self.read_as(look, &Payload { record, bytes, sequence }, found);
+                }
+            }
+            Fed::Exceeded(protocol) => {
+                self.lose(protocol, Unread::Incomplete);
+                self.positions.lose_body(record, frames.is_response());
+            }
+            // It waited for too long, which was counted.
+            Fed::NoStream => self.positions.lose_body(record, frames.is_response()),
+        }
+        len
+    }
+
+    /// Reads the lines of a chunked body from the beginning of a payload on. Returns how many bytes belong to the body.
+    fn step(
+        &mut self,
+        start: u32,
+        frames: &mut Frames,
+        payload: &Payload<'_>,
+        found: &mut impl FnMut(Kind, &[u8]) -> bool,
+    ) -> usize {
+        let Payload { record, bytes, .. } = *payload;
+        let framed = frames.step(bytes);
+        let (len, body, left) = match framed {
+            Framed::Continues(more) => (bytes.len(), more, Some(*frames)),
+            Framed::Ends(len) => (len, 0, None),
+            Framed::Broken => {
+                self.lose(HTTP, Unread::Malformed);
+                self.positions.lose_body(record, frames.is_response());
+                return bytes.len();
+            }
+        };
+        let read = Read { start, len, body, frames: left, requests: None };
+        self.positions.advance(record, HTTP, &read, ended(&mut self.unread));
+        if let Framed::Ends(_) = framed {
+            self.end_body(frames.is_response(), frames.octets(), found);
+        }
+        len
+    }
+
+    /// Passes the length of a body that ended behind the packet with its header. The fact is in no message.
+    fn end_body(
+        &mut self,
+        is_response: bool,
+        octets: u64,
+        found: &mut impl FnMut(Kind, &[u8]) -> bool,
+    ) {
+        let kind = if is_response { Kind::HttpResponseLength } else { Kind::HttpRequestLength };
+        if !found(kind, Text::number(octets).bytes()) {
+            self.lose(HTTP, Unread::TooMuch);
         }
     }
 
@@ -331,9 +448,12 @@ impl Payloads {
         if record.protocol == TCP {
             let body = if let Ok(Progress::Body(body)) = read { body } else { 0 };
             let exchange = self.states.exchange();
-            let requests = (protocol == HTTP).then_some(exchange.own);
-            let ended = ended(&mut self.unread);
-            self.positions.advance(record, protocol, (start, len, body), requests, ended);
+            let (requests, frames) = match protocol {
+                HTTP => (Some(exchange.own), exchange.frames),
+                _ => (None, None),
+            };
+            let read = Read { start, len, body, frames, requests };
+            self.positions.advance(record, protocol, &read, ended(&mut self.unread));
             if protocol == HTTP && exchange.answered {
                 self.positions.answer(record, exchange.other);
             }
@@ -362,7 +482,7 @@ impl Payloads {
             let Some([own, other]) = self.positions.exchange(payload.record) else {
                 return Ok(Progress::Other);
             };
-            *self.states.exchange() = http::Exchange { own, other, answered: false };
+            *self.states.exchange() = http::Exchange { own, other, ..Default::default() };
         }
         let (mut messages, mut omitted, mut room) = (0, 0, true);
         let each: Found<'_> = &mut |kind, value| {

@@ -15,6 +15,8 @@ struct Connection {
     /// The next sequence number of client and server.
     next: [u32; 2],
     facts: Vec<String>,
+    /// Lengths of the bodies of messages.
+    lengths: Vec<String>,
 }
 
 const CLIENT: usize = 0;
@@ -24,7 +26,7 @@ const START: [u32; 2] = [u32::MAX - 100, 5_000];
 impl Connection {
     fn new(port: u16) -> Self {
         let payloads = Payloads::new(Extractors::ALL, MEMORY);
-        Self { payloads, port, ts_ns: 1, next: START, facts: Vec::new() }
+        Self { payloads, port, ts_ns: 1, next: START, facts: Vec::new(), lengths: Vec::new() }
     }
 
     fn record(&self, side: usize) -> PacketRecord {
@@ -47,9 +49,12 @@ impl Connection {
     fn at(&mut self, side: usize, sequence: u32, bytes: &[u8]) -> &mut Self {
         let record = self.record(side);
         if self.payloads.may_read(&record, bytes, 0, || Some(sequence)) {
-            let facts = &mut self.facts;
+            let Self { payloads, facts, lengths, .. } = self;
             let payload = Payload { record: &record, bytes, sequence };
-            self.payloads.read(&payload, &mut |kind, value| {
+            payloads.read(&payload, &mut |kind, value| {
+                if matches!(kind, Kind::HttpRequestLength | Kind::HttpResponseLength) {
+                    lengths.push(value.escape_ascii().to_string());
+                }
                 let shown = [
                     Kind::Protocol,
                     Kind::HttpTarget,
@@ -86,6 +91,23 @@ impl Connection {
             self.payloads.read(&payload, &mut |_, _| panic!("a SYN has no facts"));
         }
         self.next[side] = START[side];
+        self
+    }
+
+    /// A FIN of a side, without data.
+    fn fin(&mut self, side: usize) -> &mut Self {
+        let record =
+            PacketRecord { tcp_flags: FIN, flags: Flags(Flags::IPV4.0), ..self.record(side) };
+        let sequence = self.next[side];
+        if self.payloads.may_read(&record, &[], 0, || Some(sequence)) {
+            let lengths = &mut self.lengths;
+            let payload = Payload { record: &record, bytes: &[], sequence };
+            self.payloads.read(&payload, &mut |kind, value| {
+                assert_eq!(kind, Kind::HttpResponseLength);
+                lengths.push(value.escape_ascii().to_string());
+                true
+            });
+        }
         self
     }
 
@@ -303,6 +325,131 @@ fn nothing_is_read_in_a_body_of_known_length() {
     own.next[0] = own.next[0].wrapping_add(1_000);
     let rest = [&parts.concat()[1_000..], &get("/next")].concat();
     assert_eq!(own.send(CLIENT, &rest).facts(), "http /up http /next");
+}
+
+/// A chunked body with what looks like messages, and the length of its data.
+fn chunked(parts: &[Vec<u8>]) -> (Vec<u8>, usize) {
+    let mut body = Vec::new();
+    for part in parts {
+        body.extend(format!("{:X};x=y\r\n", part.len()).into_bytes());
+        body.extend_from_slice(part);
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(b"0\r\nTrailer: z\r\n\r\n");
+    (body, parts.iter().map(Vec::len).sum())
+}
+
+const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n";
+
+fn evil() -> Vec<Vec<u8>> {
+    let in_body = [get("/evil"), response(200, 0), hello("in-body.example")];
+    let mut parts = vec![vec![b'z'; 937]];
+    parts.extend(in_body);
+    parts.push(vec![b'z'; 3_000]);
+    parts
+}
+
+#[test]
+fn nothing_is_read_in_a_chunked_body() {
+    let (body, octets) = chunked(&evil());
+    let post = b"POST /up HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for segment in (1..40).chain([500, 1_000, 1_400, 6_000]) {
+        let mut own = Connection::new(80);
+        with_body(&mut own, CLIENT, post, std::slice::from_ref(&body), segment);
+        own.send(CLIENT, &get("/next"));
+        for status in [302, 404] {
+            with_body(&mut own, SERVER, CHUNKED, std::slice::from_ref(&body), segment);
+            own.ts_ns += 3 * LIFETIME_NS;
+            own.send(SERVER, &response(status, 0));
+        }
+        let expected = "http /up http /next http 200 http 302 http 200 http 404";
+        assert_eq!((own.facts(), own.unread()), (expected.into(), vec![]), "{segment}");
+        let octets = octets.to_string();
+        assert_eq!(own.lengths, [&octets, &octets, "0", &octets, "0"], "{segment}");
+    }
+}
+
+#[test]
+fn chunks_may_be_out_of_order() {
+    let (body, octets) = chunked(&evil());
+    let bytes = [CHUNKED, &body, &response(302, 7)].concat();
+    let first = bytes.len() / 8;
+    for segment in [400, 700, 1_000] {
+        let mut own = Connection::new(80);
+        own.send(SERVER, &bytes[..first]);
+        let mut segments: Vec<_> = (first..bytes.len()).step_by(segment).collect();
+        segments.reverse();
+        for at in segments {
+            let end = (at + segment).min(bytes.len());
+            own.at(SERVER, START[1].wrapping_add(at as u32), &bytes[at..end]);
+        }
+        assert_eq!((own.facts(), own.unread()), ("http 200 http 302".into(), vec![]));
+        assert_eq!(own.lengths, [octets.to_string(), "7".into()]);
+    }
+}
+
+#[test]
+fn behind_lost_chunks_the_next_response_is_found() {
+    let (body, octets) = chunked(&evil());
+    let lost = |from: usize, to: usize| {
+        let mut own = Connection::new(80);
+        own.send(SERVER, CHUNKED);
+        own.send(SERVER, &body[..from]);
+        own.next[1] = own.next[1].wrapping_add((to - from) as u32);
+        for segment in body[to..].chunks(100) {
+            own.send(SERVER, segment);
+        }
+        // Of the other direction, and another protocol.
+        own.send(SERVER, &get("/evil")).send(SERVER, &hello("in-body.example"));
+        for _ in 0..20 {
+            own.send(SERVER, &[b'z'; 100]);
+        }
+        own.send(SERVER, &response(302, 0)).send(SERVER, &response(404, 0));
+        (own.facts(), own.unread(), own.lengths)
+    };
+    let incomplete = vec![("http", Unread::Incomplete)];
+    let expected = "http 200 http 302 http 404".to_owned();
+    // A line between chunks is missing.
+    assert_eq!(lost(900, 1_000), (expected, incomplete, vec!["0".into(), "0".into()]));
+    // Data alone are missing, so the end is found.
+    let (facts, unread, lengths) = lost(100, 800);
+    assert!(facts.starts_with("http 200 ") && lengths[0] == octets.to_string(), "{facts}");
+    assert!(unread.is_empty());
+    // What is no chunk.
+    let mut own = Connection::new(80);
+    own.send(SERVER, CHUNKED).send(SERVER, b"zz\r\n").send(SERVER, &hello("in-body.example"));
+    own.send(SERVER, &get("/evil")).send(SERVER, &response(302, 3));
+    assert_eq!(own.facts(), "http 200 http 302");
+    assert_eq!(own.unread(), [("http", Unread::Malformed)]);
+    // Without a length, but to an unknown request.
+    let mut own = Connection::new(80);
+    own.send(SERVER, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n");
+    own.send(SERVER, &hello("in-body.example")).send(SERVER, &get("/evil"));
+    assert_eq!(own.send(SERVER, &response(302, 3)).facts(), "http 200 http 302");
+    assert!(own.unread().is_empty());
+}
+
+#[test]
+fn a_body_may_end_with_the_connection() {
+    for len in [0_u64, 5, 3_000, 9 << 30] {
+        let mut own = Connection::new(80);
+        own.send(CLIENT, &get("/a")).send(SERVER, b"HTTP/1.1 200 OK\r\n\r\nfirst");
+        let mut left = len;
+        while left > 0 {
+            own.ts_ns += LIFETIME_NS;
+            let next = left.min(64 << 10);
+            let bytes = response(404, 0).repeat(3);
+            let shown = bytes.len().min(next as usize);
+            own.next[1] = own.next[1].wrapping_add((next - shown as u64) as u32);
+            own.send(SERVER, &bytes[..shown]);
+            left -= next;
+        }
+        own.fin(SERVER).fin(SERVER);
+        assert_eq!((own.facts(), own.unread()), ("http /a http 200".into(), vec![]), "{len}");
+        assert_eq!(own.lengths, [(len + 5).to_string()]);
+        own.syn(CLIENT).syn(SERVER).send(CLIENT, &get("/b")).send(SERVER, &response(404, 0));
+        assert_eq!(own.facts(), "http /b http 404");
+    }
 }
 
 #[test]

@@ -34,6 +34,7 @@ pub(crate) fn report(plan: &Plan, capture: &Capture) -> (Report, Vec<FlowRecord>
         intervals: Some(intervals(plan, &packets, conversations, &by_interval)),
         packets_in_further_intervals: 0,
         alerts_without_room: 0,
+        exchanges_without_room: 0,
         suppressed_alerts: None,
         conversations: Some(conversations),
         flows: Some(flows),

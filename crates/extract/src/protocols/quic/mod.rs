@@ -36,16 +36,12 @@ use self::header::{Family, Header, Start, Type, Version};
 use self::keys::{Keys, Sender};
 #[cfg(test)]
 pub(crate) use self::seal::Plain;
-use super::tls::{self, Recent, Transport};
+use super::tls::{self, RETRY_REQUEST, Recent, Transport};
 use crate::opening::{Bytes, Opening};
 use crate::{Extractor, Found, Kind, Payload, Progress, Unread};
 
 /// Clients choose a first connection identifier of at least this length (RFC 9000, section 7.2).
 const FIRST_ID_MIN: usize = 8;
-/// The random value of a server hello that asks for a second client hello (RFC 8446, section 4.1.3).
-const RETRY_REQUEST: &[u8; 32] =
-    b"\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e\x65\xb8\x91\
-    \xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2\xc8\xa8\x33\x9c";
 
 /// Most Initial packets of a datagram that are read; more than two are unusual.
 const INITIALS_MAX: u32 = 4;

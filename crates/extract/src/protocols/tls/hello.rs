@@ -39,6 +39,10 @@ pub(super) mod extension {
 }
 
 const RANDOM: usize = 32;
+/// The random value of a server hello that asks for a second client hello (RFC 8446, section 4.1.3).
+pub(crate) const RETRY_REQUEST: &[u8; RANDOM] =
+    b"\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e\x65\xb8\x91\
+    \xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2\xc8\xa8\x33\x9c";
 const ID_MAX: usize = 32;
 /// ServerHellos of the drafts 18 to 21 of TLS 1.3 have neither a session id nor a compression method.
 const SHORT_DRAFTS: std::ops::RangeInclusive<u16> = 0x7f12..=0x7f15;
@@ -138,6 +142,8 @@ impl<'a> ClientHello<'a> {
 pub(super) struct ServerHello<'a> {
     /// The legacy version.
     pub(super) version: u16,
+    /// Whether it asks for a second client hello.
+    pub(super) is_retry: bool,
     /// The identifier of the session; at most 32 bytes.
     pub(super) session: &'a [u8],
     /// The selected cipher suite.
@@ -152,7 +158,7 @@ impl<'a> ServerHello<'a> {
         let mut read = || {
             let version = fields.number()?;
             let short = SHORT_DRAFTS.contains(&version);
-            fields.take(RANDOM)?;
+            let is_retry = fields.take(RANDOM)? == RETRY_REQUEST;
             let session = match short {
                 true => &[],
                 false => fields.short_vector().filter(|id| id.len() <= ID_MAX)?,
@@ -161,7 +167,7 @@ impl<'a> ServerHello<'a> {
             if !short {
                 fields.byte()?;
             }
-            Some(Self { version, session, cipher, extensions: Extensions::read(fields)? })
+            Some(Self { version, is_retry, session, cipher, extensions: Extensions::read(fields)? })
         };
         read().ok_or(Unread::Malformed)
     }

@@ -113,7 +113,7 @@ fn client(
 }
 
 fn server(hello: &ServerHello<'_>, recent: &mut Recent, found: Found<'_>) {
-    found(Kind::TlsKind, b"server");
+    found(Kind::TlsKind, if hello.is_retry { b"retry" } else { b"server" });
     found(Kind::TlsVersion, hello::version_name(hello.selected_version()).as_bytes());
     match ciphers::name(hello.cipher) {
         Some(name) => found(Kind::TlsCipher, name.as_bytes()),

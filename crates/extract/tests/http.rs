@@ -1,0 +1,163 @@
+//! Compares the messages of HTTP in real captures with those that tshark finds: how often each value occurs, by file and
+//! column. Each difference has a reason in a list here; RINGTAP_DIFFERENCES=1 prints all.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use ringtap_extract::{Kind, Payload, Payloads};
+use ringtap_io::capture::{Files, Input};
+use ringtap_wire::{Decoded, Decoder, HashKey, PacketRecord, Paths};
+
+/// The columns: field of tshark, and kind here.
+const COLUMNS: [(&str, Kind); 9] = [
+    ("http.request.method", Kind::HttpMethod),
+    ("http.request.uri", Kind::HttpTarget),
+    ("http.host", Kind::HttpHost),
+    ("http.user_agent", Kind::HttpUserAgent),
+    ("http.referer", Kind::HttpReferer),
+    ("http.response.code", Kind::HttpStatus),
+    ("http.content_type", Kind::HttpContentType),
+    ("http.location", Kind::HttpLocation),
+    ("http.content_length_header", Kind::HttpResponseLength),
+];
+
+/// Values are compared up to this number of characters; the longest ones are cut here.
+const LONGEST: usize = 500;
+
+/// How often each value of a column occurs.
+type Values = BTreeMap<(&'static str, String), usize>;
+
+fn captures() -> Option<Vec<PathBuf>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
+    let mut all: Vec<PathBuf> = ["", "applications"]
+        .iter()
+        .filter_map(|part| fs::read_dir(folder.join(part)).ok())
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            let extension = path.extension().and_then(|name| name.to_str());
+            matches!(extension, Some("pcap" | "pcapng" | "trace"))
+        })
+        .collect();
+    all.sort();
+    (!all.is_empty()).then_some(all)
+}
+
+/// What is found here in messages over TCP.
+fn ours(path: &Path) -> Values {
+    let mut decoder = Decoder::new(HashKey::from_seed(1), Arc::new(Paths::new()));
+    let mut payloads = Payloads::new("http".parse().unwrap(), 64 << 20);
+    let mut all = Values::new();
+    let mut files = Files::new(vec![Input::from(path.to_owned())]);
+    while files.burst(64, |frame| {
+        let mut record = PacketRecord::EMPTY;
+        let decoded =
+            decoder.decode(frame.link, frame.ts_ns, frame.data, frame.original_len, &mut record);
+        if matches!(decoded, Decoded::NonIp(_)) {
+            return;
+        }
+        for record in [Some(record), decoder.inner(&record).copied()].into_iter().flatten() {
+            let payload = decoder.payload(frame.link, frame.data, &record);
+            let Some(payload) = payload.filter(|_| record.protocol == 6) else { continue };
+            let payload =
+                Payload { record: &record, bytes: payload.bytes, sequence: payload.sequence };
+            payloads.read(&payload, &mut |kind, value| {
+                // A length in a request is in its header, too.
+                let kind =
+                    if kind == Kind::HttpRequestLength { Kind::HttpResponseLength } else { kind };
+                if let Some((column, _)) = COLUMNS.iter().find(|column| column.1 == kind) {
+                    let value = String::from_utf8_lossy(value).chars().take(LONGEST).collect();
+                    *all.entry((column, value)).or_default() += 1;
+                }
+                true
+            });
+        }
+    }) > 0
+    {}
+    all
+}
+
+/// What tshark finds. It shows a message when its body is complete; or, without bodies, only those that begin a segment.
+fn theirs(path: &Path) -> Values {
+    let mut all = Values::new();
+    for bodies in ["TRUE", "FALSE"] {
+        let mut command = Command::new("tshark");
+        command.args(["-n", "-Y", "http and tcp and not icmp", "-T", "fields", "-r"]).arg(path);
+        command.args(["-E", "aggregator=\u{1f}", "-o", &format!("http.desegment_body:{bodies}")]);
+        COLUMNS.iter().for_each(|(field, _)| _ = command.args(["-e", field]));
+        let output = command.output().expect("tshark, which scripts/setup-test.sh installs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut found = Values::new();
+        for line in text.lines() {
+            for ((column, _), values) in COLUMNS.iter().zip(line.split('\t')) {
+                for value in values.split('\u{1f}').filter(|value| !value.is_empty()) {
+                    let cut = value.chars().take(LONGEST).collect();
+                    *found.entry((column, cut)).or_default() += 1;
+                }
+            }
+        }
+        for (value, number) in found {
+            let own = all.entry(value).or_default();
+            *own = number.max(*own);
+        }
+    }
+    all
+}
+
+/// Differences with their reason: the beginnings of the file's name and of the column, and whether the value is here.
+const REASONS: &[(&str, &str, bool, &str)] = &[(
+    "heuristic_tcp_ack_payload",
+    "http.",
+    true,
+    "acknowledgements carry stray bytes, so tshark takes the segments for out of order",
+)];
+
+#[test]
+fn messages_are_those_that_tshark_finds() {
+    let Some(captures) = captures() else {
+        println!("SKIPPED: the captures with application data are not on this machine");
+        return;
+    };
+    if Command::new("tshark").arg("-v").output().is_err() {
+        println!("SKIPPED: no tshark on this machine");
+        return;
+    }
+    let verbose = std::env::var_os("RINGTAP_DIFFERENCES").is_some();
+    let mut table: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
+    for path in captures {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let (ours, theirs) = (ours(&path), theirs(&path));
+        let all: BTreeMap<_, ()> = ours.keys().chain(theirs.keys()).map(|key| (key, ())).collect();
+        for key in all.into_keys() {
+            let [own, other] = [&ours, &theirs].map(|values| values.get(key).copied().unwrap_or(0));
+            let (column, value) = (key.0, &key.1);
+            let [common, missed, more, classified] = table.entry(column).or_default();
+            *common += own.min(other);
+            if own == other {
+                continue;
+            }
+            let judged = |(file, start, is_more, _): &&(&str, &str, bool, &str)| {
+                name.starts_with(file) && column.starts_with(start) && *is_more == (own > other)
+            };
+            let reason = REASONS.iter().find(judged).map(|reason| reason.3);
+            match reason {
+                Some(_) => *classified += own.abs_diff(other),
+                None if own > other => *more += own - other,
+                None => *missed += other - own,
+            }
+            if verbose || reason.is_none() {
+                println!("{name} {column} {value:?}: here {own}, tshark {other}: {reason:?}");
+            }
+        }
+    }
+    for (column, [common, missed, more, classified]) in &table {
+        println!(
+            "{column:26} {common:5} equal, {classified} classified, {missed} missing, {more} more"
+        );
+    }
+    assert!(table.values().all(|[_, missed, more, _]| missed + more == 0), "{table:?}");
+    assert!(table["http.request.method"][0] > 500, "{table:?}");
+}
