@@ -128,7 +128,7 @@ fn flags(
         if collects && given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
             continue;
         }
-        match replace(&mut value) {
+        match replace(key, &mut value) {
             Ok(true) => drop(referring.insert(key.to_owned())),
             Ok(false) => {}
             Err(what) => return Err(wrong(format!("{}{key}: {what}", line()))),
@@ -138,17 +138,17 @@ fn flags(
     Ok((flags, referring))
 }
 
-/// Replaces the references in a value; returns whether it has some.
-fn replace(value: &mut Value) -> Result<bool, String> {
+/// Replaces the references in the value of a key; returns whether it has some.
+fn replace(key: &str, value: &mut Value) -> Result<bool, String> {
     match value {
         Value::String(text) => {
-            let replaced = secrets::replaced(text)?;
+            let replaced = secrets::replaced(key, text)?;
             let has_some = replaced.is_some();
             *text = replaced.unwrap_or_else(|| std::mem::take(text));
             Ok(has_some)
         }
         Value::Array(values) => {
-            values.iter_mut().try_fold(false, |has_some, one| Ok(replace(one)? | has_some))
+            values.iter_mut().try_fold(false, |has_some, one| Ok(replace(key, one)? | has_some))
         }
         _ => Ok(false),
     }

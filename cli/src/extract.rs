@@ -29,6 +29,7 @@ use ringtap_terminal::numbers::{count, of};
 use ringtap_wire::{Decoded, Decoder, HashKey, PacketRecord, Paths, TunnelPorts};
 
 use crate::args::{Cli, Command, ExtractArgs};
+use crate::signals::INTERRUPTED;
 use crate::{monitor, signals, source};
 
 static WATCH: Watch = Watch::new();
@@ -58,9 +59,9 @@ pub(crate) fn run(args: &ExtractArgs) -> anyhow::Result<ExitCode> {
             Some(filter) => selected(args, &filter.matcher)?,
             None => Flows::default(),
         };
-        if WATCH.stopped() { Ok(ExitCode::SUCCESS) } else { write(args, flows, existing) }
+        if WATCH.stopped() { Ok(INTERRUPTED.into()) } else { write(args, flows, existing) }
     });
-    signals::or_interrupted(WATCH.stopped(), result.context("handling signals")?)
+    result.context("handling signals")?
 }
 
 /// Flows that an expression selects, by their keys, with the lower end first.
@@ -184,7 +185,7 @@ fn write(args: &ExtractArgs, flows: Flows, existing: Existing) -> anyhow::Result
     drop(out);
     // Without its end the file is removed.
     if WATCH.stopped() {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(INTERRUPTED.into());
     }
     file.finish().with_context(doing)?;
     let has_errors = source::print_notices(&files.take_notices());

@@ -6,7 +6,7 @@
 //! | `${file:PATH}` | the contents of the file, without a line feed at its end; `${NAME}` may be in PATH |
 //! | `$${` | `${` |
 //!
-//! Invariant: no error has a value; all text for people has the reference instead of it.
+//! Invariant: no error has a value; all text for people has the reference instead of it, unless it is a name.
 
 use std::fs::File;
 use std::io::Read;
@@ -17,15 +17,18 @@ use ringtap_base::hide;
 /// Most bytes of a value.
 const MOST_BYTES: u64 = 64 << 10;
 
-/// A string with its references replaced; `None` if it has none.
+/// Keys whose values are names, in records and reports.
+const NAMES: [&str; 3] = ["interface", "probe", "user"];
+
+/// A string of a key with its references replaced; `None` if it has none.
 ///
 /// # Errors
 /// A reference that is invalid, or whose value is missing or not a line of text.
-pub(crate) fn replaced(text: &str) -> Result<Option<String>, String> {
+pub(crate) fn replaced(key: &str, text: &str) -> Result<Option<String>, String> {
     if !text.contains("${") {
         return Ok(None);
     }
-    replace(text, &|name| std::env::var_os(name), true).map(Some)
+    replace(text, &|name| std::env::var_os(name), !NAMES.contains(&key)).map(Some)
 }
 
 /// An environment.

@@ -38,6 +38,8 @@ pub struct Background {
 
 /// A process that has not ended this long after [`Background::end`] was called is killed.
 const LONGEST: Duration = Duration::from_secs(60);
+/// A process that has not written a line this long after [`Background::wait_for`] was called is killed.
+const LONGEST_WAIT: Duration = Duration::from_secs(180);
 
 impl Background {
     /// Starts the command and waits for a line on stderr with `words`.
@@ -55,16 +57,21 @@ impl Background {
         Self { child, errors }
     }
 
-    /// The next line on stderr with `words`; panics if the process ends before.
+    /// The next line on stderr with `words`; panics if the process ends before, or is killed after [`LONGEST_WAIT`].
     pub fn wait_for(&mut self, words: &str) -> String {
+        let id = Pid::from_child(&self.child);
         let mut seen = Vec::new();
-        for line in self.errors.by_ref().lines().map_while(Result::ok) {
-            if line.contains(words) {
-                return line;
-            }
-            seen.push(line);
-        }
-        panic!("the process ended without a line with {words:?}: {seen:?}")
+        let found = or_killed(id, LONGEST_WAIT, || {
+            let mut lines = self.errors.by_ref().lines().map_while(Result::ok);
+            lines.find(|line| {
+                let found = line.contains(words);
+                seen.extend((!found).then(|| line.clone()));
+                found
+            })
+        });
+        found.unwrap_or_else(|| {
+            panic!("the process ended without a line with {words:?}: {seen:?}");
+        })
     }
 
     pub fn send(&self, signal: Signal) {
@@ -79,25 +86,32 @@ impl Background {
     /// Waits for the end and returns stdout, the rest of stderr and the exit code.
     pub fn end(mut self) -> (Vec<u8>, String, i32) {
         let id = Pid::from_child(&self.child);
-        let (done, waiting) = std::sync::mpsc::sync_channel::<()>(1);
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                if waiting.recv_timeout(LONGEST) == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
-                {
-                    let _ = kill_process(id, Signal::KILL);
-                }
-            });
+        or_killed(id, LONGEST, || {
             let (mut out, mut errors) = (Vec::new(), String::new());
             // A test may have taken stdout to read it.
             if let Some(mut stdout) = self.child.stdout.take() {
                 stdout.read_to_end(&mut out).unwrap();
             }
             self.errors.read_to_string(&mut errors).unwrap();
-            drop(done);
             let code = self.child.wait().unwrap().code();
             (out, errors, code.expect("no signal ended it"))
         })
     }
+}
+
+/// Does `work`, and kills a process if that takes longer.
+fn or_killed<T>(id: Pid, longest: Duration, work: impl FnOnce() -> T) -> T {
+    let (done, waiting) = std::sync::mpsc::sync_channel::<()>(1);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if waiting.recv_timeout(longest) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                let _ = kill_process(id, Signal::KILL);
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
 }
 
 impl Drop for Background {

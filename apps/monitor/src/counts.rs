@@ -18,7 +18,7 @@ pub(crate) struct FlowCounts {
     /// Flows that were live at the end, and are kept for the next run.
     pub(crate) kept: u64,
     pub(crate) facts: FactCounts,
-    /// Messages of HTTP that were not joined to exchanges for lack of room.
+    /// Messages that were not joined to exchanges for lack of room.
     pub(crate) exchanges_without_room: u64,
     pub(crate) digest: Option<RecordDigest>,
 }

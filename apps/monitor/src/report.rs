@@ -45,7 +45,7 @@ pub struct Report {
     /// Alerts that were not reported, because too many were followed; outside the digest.
     #[serde(skip)]
     pub alerts_without_room: u64,
-    /// Messages of HTTP that were not joined to exchanges for lack of room; outside the digest.
+    /// Messages that were not joined to exchanges for lack of room; outside the digest.
     #[serde(skip)]
     pub exchanges_without_room: u64,
     /// The rules that suppressed alerts, if there are rules; outside the digest.

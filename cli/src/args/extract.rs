@@ -55,6 +55,10 @@ impl Selected {
         }
         let filter = Filter::new(text).map_err(|error| error.to_string())?;
         let matcher = Matcher::new(&filter).map_err(|error| error.to_string())?;
+        if let Some(flag) = matcher.needs() {
+            let column = "a column of it is in records of `ringtap monitor";
+            return Err(format!("{column} {flag}` alone: use --flow with the id of such a record"));
+        }
         Ok(Self { text: text.to_owned(), matcher })
     }
 }

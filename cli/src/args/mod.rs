@@ -179,8 +179,8 @@ pub(crate) struct MonitorArgs {
     pub(crate) config: Option<PathBuf>,
 
     /// Run these analyses: applications, flows, names, scans, talkers, udp_scans, volumes, all (these seven), tcp
-    /// (round-trip times, retransmissions), passive_dns (which names led to which addresses) or activity (busiest hosts of
-    /// each interval, by sketches)
+    /// (round-trip times, retransmissions), passive_dns (which names led to which addresses), statistics (lengths, gaps and
+    /// bursts of packets, in records) or activity (busiest hosts of each interval, by sketches)
     /// [default: all; with --tui or --web also activity]
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) analyses: Option<Analyses>,
@@ -267,7 +267,7 @@ pub(crate) struct MonitorArgs {
     /// 2027-01-01T00:00:00Z
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Analyses")]
     pub(crate) allow: Option<PathBuf>,
-    /// List this many first packets of each flow in its record, at most 255 [default: 30]
+    /// With --analyses statistics: list this many first packets of each flow in its record, at most 255 [default: 30]
     #[arg(long, value_name = "N", value_parser = units::number_in(0..=FIRST_PACKETS_MOST), help_heading = "Analyses")]
     pub(crate) statistics_packets: Option<u8>,
     /// Show this many rows in each list of talkers [default: 10]

@@ -309,6 +309,7 @@ impl Reload<'_> {
         }
         let is_of_worker =
             |output: &&Output| matches!(output.items(), Items::Flows | Items::Events);
+        self.outputs.reap();
         let running = self.outputs.running();
         let all = running.iter().chain(beginning);
         let (count, fixed) =

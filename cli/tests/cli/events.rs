@@ -1,5 +1,6 @@
 //! Tests of `--events`: every message found in payloads, in each format and arrangement.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -53,6 +54,17 @@ fn every_message_is_an_event_in_any_arrangement() {
         assert_eq!(lines(&folder.path().join("few.json")), events, "{}", capture.display());
         let [all, few] = ["all.eve", "few.eve"].map(|name| lines(&folder.path().join(name)));
         assert_eq!(all, few, "{}", capture.display());
+        // Each handshake is in one line, and no name is lost.
+        let names = |lines: &[String], event: &str, name: fn(&Value) -> &Value| {
+            let parsed = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            let own = parsed.filter(|line| {
+                let kind = line.get("event").or(line.get("event_type"));
+                kind.is_some_and(|kind| kind == event || kind == &json!(format!("d{event}")))
+            });
+            own.filter_map(|line| name(&line).as_str().map(str::to_owned)).collect::<BTreeSet<_>>()
+        };
+        let shaken = names(&all, "tls", |line| &line["tls"]["sni"]);
+        assert_eq!(names(&events, "tls", |line| &line["tlsServerName"]), shaken);
         // Each message of HTTP is in one line.
         let http = |name: &str, value: &str| {
             let pair = format!("\"{name}\":\"{value}\"");
@@ -225,10 +237,14 @@ fn zeek_cut_reads_the_logs() {
     command.args(["id.resp_p", "query", "qtype_name", "rcode_name"]);
     let output = command.stdin(fs::File::open(&logs[0]).unwrap()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let dns =
-        |line: &&String| line.contains("\"event\":\"dns\"") || line.contains("dns\",\"source");
+    // Each question has an answer, and both are one line.
     let all = lines(&folder.path().join("all.json"));
-    assert_eq!(text.lines().count(), all.iter().filter(dns).count());
+    let of = |kind: &str| {
+        let pair = format!("\"dnsKind\":\"{kind}\"");
+        all.iter().filter(|line| line.contains(&pair)).count()
+    };
+    let messages = ["query", "answer"].map(of);
+    assert_eq!((messages, text.lines().count()), ([18, 18], 18));
     assert!(text.lines().all(|line| line.split('\t').count() == 4), "{text}");
 }
 

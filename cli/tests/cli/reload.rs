@@ -308,18 +308,18 @@ fn an_output_that_begins_removes_old_files_of_those_before() {
     let folder = folder.path();
     let config = folder.join("ringtap.toml");
     let text = |write: &str| format!("keep-free = \"99.99%\"\nwrite = [{write}]\n");
-    fs::write(&config, text("\"json:a-%s.json\"")).unwrap();
+    fs::write(&config, text("\"json:a-%s.json\", \"json:c.json\"")).unwrap();
     let flags = ["monitor", "-i", "right", "--config", "ringtap.toml"];
     let mut command = net.ringtap(Right, &flags);
     command.current_dir(folder);
     let mut run = Background::start(command, "listening:");
     let changed = "ringtap.toml: changed:";
-    let line = reload(&mut run, &config, &text("\"json:b-%s.json\""), changed);
+    let line = reload(&mut run, &config, &text("\"json:b-%s.json\", \"json:c.json\""), changed);
     assert!(line.ends_with("changed: write"), "{line}");
     // No disk is that free, so all old files of outputs are removed when a file of one begins.
     let old = ["a-1.json", "b-2.json", "d-4.json"].map(|name| folder.join(name));
     old.iter().for_each(|path| fs::write(path, "{}\n").unwrap());
-    reload(&mut run, &config, &text("\"json:b-%s.json\", \"json:c.json\""), changed);
+    reload(&mut run, &config, &text("\"json:b-%s.json\", \"json:e.json\""), changed);
     assert!(soon(|| !old[0].exists() && !old[1].exists()) && old[2].exists());
     run.interrupt();
     let (_, errors, code) = run.end();
@@ -333,8 +333,8 @@ fn a_file_of_alerts_without_an_alert_is_removed_with_its_output() {
     let folder = folder.path();
     let config = folder.join("ringtap.toml");
     let text = |places: &str| format!("alert-to = [{places}]\n");
-    fs::write(&config, text("\"json:a.json\"")).unwrap();
     fs::write(folder.join("c.json"), "").unwrap();
+    fs::write(&config, text("\"json:a.json\", \"json:c.json\"")).unwrap();
     let flags = ["monitor", "-i", "right", "--config", "ringtap.toml"];
     let mut command = net.ringtap(Right, &flags);
     command.current_dir(folder);

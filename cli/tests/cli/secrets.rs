@@ -112,8 +112,8 @@ fn a_reload_reads_them_anew_and_shows_none() {
     for (text, words) in [
         (format!("{text}interval = \"${{file:token}}\"\n"), "line 2: invalid interval: "),
         (
-            format!("{text}probe = \"${{file:token}}\"\n"),
-            "probe needs a restart (now not set, in the file ${file:token})",
+            format!("{text}state = \"${{file:token}}\"\n"),
+            "state needs a restart (now not set, in the file ${file:token})",
         ),
         (format!("{text}events = [\"json:${{missing}}\"]\n"), "line 2: events: ${missing}: "),
     ] {

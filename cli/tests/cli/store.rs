@@ -803,7 +803,7 @@ fn frame(number: u32) -> [u8; 60] {
 /// Starts a monitor that reads stdin and writes a store with files of a second, and further `flags`.
 fn reading(folder: &Path, flags: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_ringtap"))
-        .args(["monitor", "-r", "-", "-q", "--idle-timeout", "1s", "--memory", "256M"])
+        .args(["monitor", "-r", "-", "-q", "--idle-timeout", "1s", "--memory", "320M"])
         .args(["--store", "store", "--probe", "edge", "--rotate", "1s", "--cut", "1s"])
         .args(flags)
         .current_dir(folder)

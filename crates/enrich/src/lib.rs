@@ -30,7 +30,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ringtap_base::Network;
-use ringtap_flow::{Event, FlowKey, FlowRecord, IpVersion, Origin};
+use ringtap_flow::{Event, FlowKey, FlowRecord, Initiator, IpVersion, Origin};
 
 pub use anonymiser::Anonymiser;
 pub use geo::{Geo, InvalidDatabase};
@@ -122,7 +122,12 @@ impl Stage {
             let [source, destination] = [record.key.source(), record.key.destination()];
             let mut origins = [self.origin(source), self.origin(destination)];
             if let Some(vendors) = &self.vendors {
-                let both = origins.iter_mut().zip(record.path.macs);
+                // Those of a path are in the direction of its first packet.
+                let mut macs = record.path.macs;
+                if record.initiator == Initiator::SynAck {
+                    macs.swap(0, 1);
+                }
+                let both = origins.iter_mut().zip(macs);
                 both.for_each(|(origin, mac)| origin.vendor = vendors.name(mac).cloned());
             }
             let known = origins.iter().any(|origin| *origin != Origin::default());
@@ -210,5 +215,28 @@ impl Stage {
             push(anonymising.by(), name.as_bytes(), &mut out);
             *name = String::from_utf8_lossy(&out).into_owned();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vendors_are_those_of_the_sides_of_the_key() {
+        let list = b"28:00:01\tA\tClient\n28:00:02\tB\tServer\n";
+        let vendors = Some(Arc::new(Vendors::parse(list).unwrap()));
+        let mut stage = Enrichment { vendors, ..Enrichment::default() }.stage().unwrap();
+        let mut record = FlowRecord::new(NO_KEY);
+        let mut names = |initiator, macs| {
+            record.initiator = initiator;
+            record.path.macs = macs;
+            let origins = stage.record(&record).origins.clone().unwrap();
+            origins.map(|origin| origin.vendor.unwrap().to_string())
+        };
+        let (client, server) = ([0x28, 0, 1, 9, 9, 9], [0x28, 0, 2, 9, 9, 9]);
+        assert_eq!(names(Initiator::Syn, [client, server]), ["Client", "Server"]);
+        // The first packet was an answer.
+        assert_eq!(names(Initiator::SynAck, [server, client]), ["Client", "Server"]);
     }
 }

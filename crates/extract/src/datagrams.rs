@@ -9,8 +9,8 @@
 //! both packets. Parts may repeat bytes of others; if the bytes differ, the datagram is malformed. An identification is used
 //! again for another datagram when its first part comes again with other bytes.
 //!
-//! Bounds: the memory given to [`Datagrams::new`], the oldest datagram is removed first; 64 KiB and [`PARTS_MAX`] separate
-//! parts of each.
+//! Bounds: the memory given to [`Datagrams::new`], the oldest datagram is removed first; 64 KiB and [`PARTS_MAX`] pieces of
+//! each. A piece has the parts that follow each other as they arrived, so memory is that of the bytes that arrived.
 //!
 //! Invariant: what is joined depends on the packets of the address pair and on the places of [`Datagrams::turn`] alone, as long
 //! as no datagram is removed for lack of room.
@@ -23,7 +23,7 @@ use ringtap_wire::{DatagramKey, Part};
 use crate::hashing::Hashing;
 use crate::{LIFETIME_NS, Unread};
 
-/// Most parts with gaps between them.
+/// Most pieces of a datagram: enough for one whose parts arrive in reverse order, each as long as a frame of Ethernet.
 const PARTS_MAX: usize = 64;
 const DATAGRAM_MAX: u32 = 0xffff;
 
@@ -52,64 +52,109 @@ struct Datagram {
     ignored: bool,
     /// Protocol and start, once the first part arrived.
     first: Option<(u8, Option<usize>)>,
-    bytes: Vec<u8>,
-    /// The parts of `bytes` that arrived: begin and end, in order, with gaps between them.
-    parts: Vec<(u32, u32)>,
+    /// In order; none overlaps another.
+    pieces: Vec<Piece>,
     /// The length, once the last part arrived.
     len: Option<u32>,
+}
+
+/// Bytes of a datagram.
+struct Piece {
+    begin: u32,
+    bytes: Vec<u8>,
+}
+
+impl Piece {
+    fn end(&self) -> u32 {
+        self.begin + self.bytes.len() as u32
+    }
+
+    /// The bytes between two places, as far as it has them.
+    fn between(&self, begin: u32, end: u32) -> &[u8] {
+        let at = |place: u32| (place.clamp(self.begin, self.end()) - self.begin) as usize;
+        self.bytes.get(at(begin)..at(end)).unwrap_or_default()
+    }
 }
 
 impl Datagram {
     /// Bytes beside its place in the table.
     fn memory(&self) -> usize {
-        self.bytes.capacity() + self.parts.capacity() * size_of::<(u32, u32)>()
+        let bytes: usize = self.pieces.iter().map(|piece| piece.bytes.capacity()).sum();
+        bytes + self.pieces.capacity() * size_of::<Piece>()
     }
 
     /// Adds a part.
     fn add(&mut self, part: &Part<'_>) -> Result<(), Unread> {
         let (begin, end) = (part.offset, part.offset + part.bytes.len() as u32);
         let is_last = !part.more;
+        let known_end = self.pieces.last().map_or(0, Piece::end);
         if self.len.is_some_and(|len| end > len || is_last && end != len)
-            || is_last && self.bytes.len() > end as usize
+            || is_last && known_end > end
         {
             return Err(Unread::Malformed);
         }
         if is_last {
             self.len = Some(end);
         }
-        if self.bytes.len() < end as usize {
-            self.bytes.resize(end as usize, 0);
-        }
-        // Parts that overlap or touch this one become one with it.
-        let from = self.parts.partition_point(|own| own.1 < begin);
-        let until = self.parts.partition_point(|own| own.0 <= end);
-        let known = self.parts.get(from..until).unwrap_or_default();
-        for &(own, own_end) in known {
-            let (own, own_end) = (own.max(begin) as usize, own_end.min(end) as usize);
-            if own < own_end
-                && self.bytes[own..own_end]
-                    != part.bytes[own - begin as usize..own_end - begin as usize]
-            {
+        // What is new of it lies before, between and behind the pieces that it overlaps.
+        let of = |from: u32, to: u32| &part.bytes[(from - begin) as usize..(to - begin) as usize];
+        let mut at = self.pieces.partition_point(|piece| piece.end() <= begin);
+        let mut next = begin;
+        while next < end {
+            let overlaps = self.pieces.get(at).filter(|piece| piece.begin < end);
+            let until = overlaps.map_or(end, |piece| piece.begin.max(next));
+            let known = overlaps.map_or(end, |piece| piece.end().min(end));
+            if overlaps.is_some_and(|piece| piece.between(until, known) != of(until, known)) {
                 return Err(Unread::Malformed);
             }
+            if next < until {
+                at += usize::from(self.insert(at, next, of(next, until)));
+            }
+            next = known;
+            at += 1;
         }
-        self.bytes[begin as usize..end as usize].copy_from_slice(part.bytes);
-        let first = known.first().map_or(begin, |own| own.0.min(begin));
-        let last = known.last().map_or(end, |own| own.1.max(end));
-        self.parts.splice(from..until, [(first, last)]);
-        if self.parts.len() > PARTS_MAX { Err(Unread::TooMuch) } else { Ok(()) }
+        if self.pieces.len() > PARTS_MAX { Err(Unread::TooMuch) } else { Ok(()) }
+    }
+
+    /// Adds bytes before the piece `at`; returns whether they are a piece of their own, not the end of the one before.
+    fn insert(&mut self, at: usize, begin: u32, bytes: &[u8]) -> bool {
+        let before = at.checked_sub(1).and_then(|before| self.pieces.get_mut(before));
+        if let Some(before) = before.filter(|piece| piece.end() == begin) {
+            before.bytes.extend_from_slice(bytes);
+            return false;
+        }
+        self.pieces.insert(at, Piece { begin, bytes: bytes.to_vec() });
+        true
     }
 
     /// Its protocol, if all of its bytes are there.
     fn complete(&self) -> Option<u8> {
         let (protocol, _) = self.first?;
-        (self.parts == [(0, self.len?)]).then_some(protocol)
+        let len: u32 = self.pieces.iter().map(|piece| piece.bytes.len() as u32).sum();
+        (len == self.len?).then_some(protocol)
+    }
+
+    /// All bytes of a complete one.
+    fn joined(mut self) -> Vec<u8> {
+        if self.pieces.len() == 1 {
+            return self.pieces.pop().map(|piece| piece.bytes).unwrap_or_default();
+        }
+        self.pieces.into_iter().flat_map(|piece| piece.bytes).collect()
     }
 
     /// Whether it has these first bytes; `None` if they did not arrive.
     fn begins_with(&self, bytes: &[u8]) -> Option<bool> {
         self.first?;
-        Some(self.bytes.starts_with(bytes))
+        let len = bytes.len() as u32;
+        let mut next = 0;
+        for piece in self.pieces.iter().take_while(|piece| piece.begin < len) {
+            if piece.begin != next || !bytes[next as usize..].starts_with(piece.between(next, len))
+            {
+                return Some(false);
+            }
+            next = piece.end().min(len);
+        }
+        Some(next == len)
     }
 }
 
@@ -174,7 +219,7 @@ impl Datagrams {
         let joined = own.complete().and_then(|protocol| {
             let old = self.all.remove(key)?;
             self.bytes -= old.memory();
-            Some((protocol, old.bytes))
+            Some((protocol, old.joined()))
         });
         while self.memory() > self.bytes_max
             && let Some((_, old)) = self.all.pop_oldest()

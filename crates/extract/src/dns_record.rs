@@ -44,9 +44,13 @@ impl<'a> DnsRecord<'a> {
         unescaped(self.owner)
     }
 
-    /// The address, or the name that the owner leads to; `None` for other types, and if an alias of a service is the
-    /// owner itself.
+    /// The address, or the name that the owner leads to; `None` for other types, for data that could not be read, and if an
+    /// alias of a service is the owner itself.
     pub fn target(&self) -> Option<Cow<'a, [u8]>> {
+        // RFC 3597, section 5.
+        if self.data.starts_with(b"\\# ") {
+            return None;
+        }
         let part = match self.kind {
             b"A" | b"AAAA" | b"NS" | b"CNAME" | b"PTR" | b"DNAME" => {
                 return Some(Cow::Borrowed(self.data)).filter(|data| !data.is_empty());
@@ -96,6 +100,7 @@ mod tests {
             ("example MX 5 0 .", Some(".")),
             ("example HTTPS 5 1 . alpn=h3", None),
             ("example HTTPS 5 0 a.example", Some("a.example")),
+            (r"example HTTPS 5 \# 8 0001000003000101", None),
             ("example TXT 5 v=spf1", None),
             ("example ANY/A 0 ", None),
         ] {

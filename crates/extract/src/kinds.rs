@@ -136,7 +136,7 @@ kinds! {
     TlsCertificateKeyBits = "tlsCertificateKeyBits", One, Number;
     /// The algorithm of the signature, such as `sha256WithRSAEncryption`, or the numbers of its object identifier.
     TlsCertificateSignature = "tlsCertificateSignature", One, Text;
-    /// The serial number in hexadecimal, without leading zeros.
+    /// The serial number in hexadecimal, without leading zero octets.
     TlsCertificateSerial = "tlsCertificateSerial", One, Text;
     /// The SHA-256 of the certificate in hexadecimal.
     TlsCertificateSha256 = "tlsCertificateSha256", One, Text;

@@ -58,6 +58,8 @@ pub(crate) struct Opening {
     pub(crate) eighth: Bytes,
     /// The source port; `None`: any.
     pub(crate) from: Option<u16>,
+    /// Two bytes at a place behind the eighth; `None`: any. For openings that are likely by the first bytes alone.
+    pub(crate) behind: Option<(usize, [u8; 2])>,
 }
 
 impl Opening {
@@ -68,6 +70,7 @@ impl Opening {
         sixth: Bytes::ANY,
         eighth: Bytes::ANY,
         from: None,
+        behind: None,
     };
 }
 
@@ -85,21 +88,36 @@ pub(crate) struct Table {
     /// The openings from one source port, and that port.
     from_port: u32,
     port: u16,
+    /// The openings with bytes behind the eighth, and those bytes.
+    with_behind: u32,
+    behind: (usize, [u8; 2]),
 }
 
 impl Table {
-    pub(crate) const EMPTY: Self =
-        Self { bits: [[0; 256]; 4], protocols: [0; OPENINGS_MAX], len: 0, from_port: 0, port: 0 };
+    pub(crate) const EMPTY: Self = Self {
+        bits: [[0; 256]; 4],
+        protocols: [0; OPENINGS_MAX],
+        len: 0,
+        from_port: 0,
+        port: 0,
+        with_behind: 0,
+        behind: (0, [0; 2]),
+    };
 
     /// The table with the openings of a further protocol, given by its position in the list.
     pub(crate) const fn with(mut self, openings: &[Opening], protocol: u8) -> Self {
         let mut next = 0;
         while next < openings.len() {
-            let Opening { first, third, sixth, eighth, from } = openings[next];
+            let Opening { first, third, sixth, eighth, from, behind } = openings[next];
             if let Some(port) = from {
                 assert!(self.from_port == 0 || self.port == port, "one port is compared");
                 self.from_port |= 1 << self.len;
                 self.port = port;
+            }
+            if let Some(behind) = behind {
+                assert!(self.with_behind == 0, "one opening has bytes behind the eighth");
+                self.with_behind = 1 << self.len;
+                self.behind = behind;
             }
             let sets = [first, third, sixth, eighth];
             let mut place = 0;
@@ -129,6 +147,19 @@ impl Table {
             & sixth[usize::from(head[5])]
             & eighth[usize::from(head[7])]
             & self.from(from)
+    }
+
+    /// The openings among these that the bytes behind the eighth allow.
+    #[inline(always)]
+    pub(crate) fn confirmed(&self, openings: u32, payload: &[u8]) -> u32 {
+        if openings & self.with_behind == 0 { openings } else { self.compare(openings, payload) }
+    }
+
+    #[cold]
+    fn compare(&self, openings: u32, payload: &[u8]) -> u32 {
+        let (place, bytes) = self.behind;
+        let is_there = payload.get(place..).is_some_and(|rest| rest.starts_with(&bytes));
+        if is_there { openings } else { openings & !self.with_behind }
     }
 
     /// The openings that a payload with fewer bytes can have.

@@ -30,6 +30,11 @@ impl<T> Pool<T> {
         self.all.len() as u32
     }
 
+    /// Whether the next value takes no more memory.
+    pub(crate) fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
     /// Takes a position back, unless it is 0, which it is then.
     #[inline(always)]
     pub(crate) fn release(&mut self, place: &mut u32) {

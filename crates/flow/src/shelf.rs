@@ -538,6 +538,7 @@ impl<E: Ends> Shelf<E> {
             self.last_slice(at, rules, &counted, &mut record, observer);
         }
         observer.ended(&record, stamp);
+        self.statistics.reuse(record.statistics.take());
         if !record.facts.is_empty() && self.spare_facts.len() < SPARE_MAX {
             record.facts.clear();
             self.spare_facts.push(record.facts);
@@ -881,11 +882,11 @@ impl<E: Ends> Shelf<E> {
         self.evict_at = (self.evict_at + 8) % len;
         self.end(victim, rules, EndReason::LackOfResources, observer);
         self.index.swap_remove(victim);
-        self.take_out(victim, rules);
+        self.take_out(victim);
     }
 
     /// Removes a flow whose record was made; the last one takes its place.
-    fn take_out(&mut self, at: usize, rules: &Rules) {
+    fn take_out(&mut self, at: usize) {
         self.entries.swap_remove(at);
         self.first_ns.swap_remove(at);
         // The flow's own facts went into its record.
@@ -894,7 +895,7 @@ impl<E: Ends> Shelf<E> {
         }
         self.tcp.swap_remove(at);
         self.requests.swap_remove(at);
-        self.statistics.swap_remove(at, &rules.measure.room);
+        self.statistics.swap_remove(at);
         if at < self.reported.len() {
             self.reported.swap_remove(at);
         }
@@ -920,7 +921,7 @@ impl<E: Ends> Shelf<E> {
             if let Some(reason) = self.entries[at].expired(now_ns, &rules.idle_ns) {
                 self.end(at, rules, reason, observer);
                 self.index.swap_remove_later(at);
-                self.take_out(at, rules);
+                self.take_out(at);
                 self.swept = true;
             } else {
                 if self.first_ns[at].saturating_add(rules.active_ns) < rules.calm_until_ns {
@@ -973,7 +974,7 @@ impl<E: Ends> Shelf<E> {
         self.facts.truncate(left);
         self.tcp.truncate(left);
         self.requests.truncate(left);
-        self.statistics.truncate(left, &rules.measure.room);
+        self.statistics.truncate(left);
         self.reported.truncate(left);
         self.sliced.truncate(left);
         self.sweep_below = None;

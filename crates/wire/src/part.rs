@@ -1,4 +1,4 @@
-//! Fragments as the parts of their datagram, for those who join them.
+//! Fragments as the parts of their datagram, which the reassembly of datagrams joins.
 
 use crate::fragments::DatagramKey;
 use crate::record::{Flags, PacketRecord};

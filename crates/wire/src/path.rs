@@ -186,6 +186,8 @@ pub struct Paths {
 impl Paths {
     /// Most paths that get a number of their own.
     pub const MOST: usize = u16::MAX as usize;
+    /// Numbers for paths with addresses of frames in tunnels, which hosts behind a tunnel can choose.
+    const MOST_INNER: usize = Self::MOST / 2;
 
     /// Contains only number 0, the unknown path.
     pub fn new() -> Self {
@@ -211,6 +213,12 @@ impl Paths {
         if numbers.len() > Self::MOST || self.all.get().is_some() {
             let all = self.all.get_or_init(|| std::mem::take(&mut numbers));
             return self.of_all(all, path);
+        }
+        if path.outer_macs != [[0; 6]; 2] && numbers.len() > Self::MOST_INNER {
+            drop(numbers);
+            // Relaxed: a counter, read at the end.
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return self.number(&Path { macs: path.outer_macs, outer_macs: [[0; 6]; 2], ..*path });
         }
         let number = numbers.len() as u16;
         let at = usize::from(number);
@@ -238,7 +246,8 @@ impl Paths {
         chunk.and_then(|chunk| chunk[at % CHUNK].get()).unwrap_or(&UNKNOWN)
     }
 
-    /// Packets whose path got no number; their records have the unknown path.
+    /// Packets whose path got no number; their records have the unknown path, or one with the addresses around a tunnel
+    /// alone.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
@@ -273,5 +282,22 @@ mod tests {
             assert_eq!((paths.number(&path(7)), paths.number(&path(65_534))), (8, 65_535));
         }
         assert_eq!(*paths.get(0), Path::default());
+    }
+
+    #[test]
+    fn addresses_in_tunnels_leave_numbers_for_other_paths() {
+        let paths = Paths::new();
+        let inner = |n: u32| {
+            let [a, b, c, d] = n.to_be_bytes();
+            Path { macs: [[2, 0, a, b, c, d]; 2], outer_macs: [[1; 6]; 2], ..Path::default() }
+        };
+        for n in 0..Paths::MOST as u32 {
+            paths.number(&inner(n));
+        }
+        let outer = paths.number(&inner(70_000));
+        assert_eq!(*paths.get(outer), Path { macs: [[1; 6]; 2], ..Path::default() });
+        assert_eq!(*paths.get(paths.number(&inner(5))), inner(5));
+        assert_eq!(paths.lost(), (Paths::MOST - Paths::MOST_INNER + 1) as u64);
+        assert_eq!(*paths.get(paths.number(&path(7))), path(7));
     }
 }

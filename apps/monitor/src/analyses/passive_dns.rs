@@ -307,7 +307,7 @@ mod tests {
         assert!(rows > 100 && rows + table.records.ignored == 1_000, "{rows}");
         // The oldest rows stay, and go on.
         table.on_event(&event(5, "answer", &["h0 A 1 192.0.2.1"]));
-        let report = merged(vec![table], 10_000);
+        let report = merged(vec![table], 20_000);
         assert_eq!((report.rows[0].answers, report.rows[0].last.0), (2, 5));
         assert_eq!(report.records + report.records_ignored, 1_000);
     }

@@ -73,7 +73,7 @@ impl Part {
                 b"query" => part(Protocol::Dns, Role::Request, true),
                 _ => part(Protocol::Dns, Role::Response, false),
             },
-            // Whoever answers has another address than the group that was asked.
+            // An answer is from another address than that of the group that was asked.
             Some(b"mdns" | b"llmnr") => part(Protocol::Dns, Role::Alone, true),
             _ => None,
         }

@@ -100,7 +100,7 @@ pub static LOSSES: &[Loss] = &[
     )
     .field("exchanges_without_room")
     .warning(
-        "{count} requests or responses of HTTP are lines of their own in events for lack of memory",
+        "{count} messages are lines of their own in events for lack of memory",
     )
     .remedy("raise --memory"),
     loss("fragments forgotten for lack of memory", Run(|own| own.run.counts.fragments_forgotten))

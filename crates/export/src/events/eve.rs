@@ -117,8 +117,14 @@ fn dns_record(line: &mut Vec<u8>, record: DnsRecord<'_>) {
         _ => &[],
     };
     let parts = record.data.split(|&byte| byte == b' ');
+    // Data that were cut, or not read, have other parts.
+    let is_member = |(name, part): (&&str, &[u8])| {
+        name.ends_with("name") || !part.is_empty() && part.iter().all(u8::is_ascii_digit)
+    };
+    let fits =
+        parts.clone().count() == members.len() && members.iter().zip(parts.clone()).all(is_member);
     match record.kind {
-        _ if !members.is_empty() && parts.clone().count() == members.len() => {
+        _ if !members.is_empty() && fits => {
             object.name(if record.kind == b"SOA" { "soa" } else { "srv" });
             let mut inner = Object::new(object.line);
             for (name, part) in members.iter().zip(parts) {

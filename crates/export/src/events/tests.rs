@@ -121,12 +121,13 @@ fn eve_events_have_suricatas_names() {
             ],
         })
     );
-    let update: [&[u8]; 5] = [
+    let update: [&[u8]; 6] = [
         br"a\032b SRV 9 0 1 2 c\032d.example",
         b"example SOA 9 ns.example host.example 1 2 3 4 5",
         b"example MX 9 10 mx.example",
         b"example ANY/A 0 ",
         br"example SOA 9 \# 1 00",
+        b"example SOA 9 a b 1 2 3 4 42...",
     ];
     let head: [(ringtap_flow::Kind, &[u8]); 3] =
         [(Protocol, b"dns"), (DnsKind, b"query"), (DnsFlags, b"UPDATE")];
@@ -146,6 +147,7 @@ fn eve_events_have_suricatas_names() {
             {"rrname": "example", "rrtype": "MX", "ttl": 9, "rdata": "mx.example"},
             {"rrname": "example", "rrtype": "A", "ttl": 0},
             {"rrname": "example", "rrtype": "SOA", "ttl": 9, "rdata": "\\# 1 00"},
+            {"rrname": "example", "rrtype": "SOA", "ttl": 9, "rdata": "a b 1 2 3 4 42..."},
         ])
     );
     assert_eq!(

@@ -76,6 +76,21 @@ presences! { |v, d|
     Vendors "with `--oui`" = true;
 }
 
+impl Presence {
+    /// The flag without which no record has such a field, if there is one.
+    pub(crate) const fn flag(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Handshake | Self::Samples | Self::Measured | Self::Answered => "--analyses tcp",
+            Self::Statistics | Self::Lists => "--analyses statistics",
+            Self::Parts => "--cut",
+            Self::Networks => "--networks",
+            Self::Geo => "--geo",
+            Self::Vendors => "--oui",
+            _ => return None,
+        })
+    }
+}
+
 /// The origins that a run adds to its records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origins {

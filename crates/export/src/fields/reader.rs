@@ -38,6 +38,11 @@ impl Reader {
         (0..COUNT).find(own).map(Self)
     }
 
+    /// The flag without which no record has a value, if there is one.
+    pub fn needs(self) -> Option<&'static str> {
+        FIELDS[self.0].presence.flag()
+    }
+
     /// Whether one of the record's values passes the test: a list has several, an absent column none.
     pub fn any(self, cells: &Cells<'_>, mut test: impl FnMut(Cell<'_>) -> bool) -> bool {
         match READS[self.0](&cells.0) {

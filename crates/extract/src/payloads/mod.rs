@@ -141,6 +141,8 @@ impl Payloads {
             Some(head) => OPENINGS[usize::from(tcp)].look(head, record.src_port),
             None => 0,
         } & self.openings[usize::from(tcp)];
+        let payload = frame.get(at..).unwrap_or_default();
+        let openings = OPENINGS[usize::from(tcp)].confirmed(openings, payload);
         let ports = PORTS.has(record.src_port) | PORTS.has(record.dst_port);
         let found = (!short & (openings != 0)) | (ports & !tcp);
         let joins = self.streams.may_have(record)

@@ -36,6 +36,7 @@ impl Extractor for Proxy {
             sixth: Bytes::of(b" "),
             eighth: Bytes::of(b"CN"),
             from: None,
+            ..Opening::ANY
         },
         Opening {
             first: Bytes::of(b"\r"),
@@ -43,6 +44,7 @@ impl Extractor for Proxy {
             sixth: Bytes::of(b"\r"),
             eighth: Bytes::of(b"Q"),
             from: None,
+            ..Opening::ANY
         },
     ];
 

@@ -38,7 +38,14 @@ impl Extractor for Ssh {
             ..Opening::ANY
         },
         // Other lines of a server.
-        Opening { first: TEXT, third: TEXT, sixth: TEXT, eighth: TEXT, from: Some(PORT) },
+        Opening {
+            first: TEXT,
+            third: TEXT,
+            sixth: TEXT,
+            eighth: TEXT,
+            from: Some(PORT),
+            ..Opening::ANY
+        },
     ];
 
     type State = ();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod handshakes;
+mod messages;
 mod reading;
 mod records;
 mod values;

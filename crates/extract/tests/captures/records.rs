@@ -12,6 +12,9 @@ use ringtap_extract::Kind;
 
 use crate::reading::{captures, messages};
 
+/// Most bytes of data in a value.
+const LONGEST: usize = 1_024;
+
 /// Records and how often each occurs.
 type Records = BTreeMap<String, u32>;
 
@@ -170,6 +173,8 @@ fn text(fields: &[Field], whole: &str) -> Option<String> {
         99 => generic("SPF"),
         other => generic(&format!("TYPE{other}")),
     };
+    // Longer data are cut here.
+    let data = if data.len() > LONGEST { data[..LONGEST].to_owned() + "..." } else { data };
     let class = u32::from_str_radix(first("dns.resp.class").strip_prefix("0x")?, 16).ok()?;
     let class = match class {
         1 => String::new(),

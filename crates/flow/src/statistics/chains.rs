@@ -4,7 +4,8 @@ use std::cell::Cell;
 
 use crate::pool::Pool;
 
-/// Memory that all lists of a flow table may take.
+/// Memory that all lists of a flow table may take. Blocks that a flow gave back are used again for lists of the same kind, and
+/// keep their memory.
 #[derive(Debug)]
 pub(crate) struct Room {
     bytes: usize,
@@ -25,11 +26,7 @@ impl Room {
         fits
     }
 
-    fn give(&self, bytes: usize) {
-        self.used.set(self.used.get() - bytes);
-    }
-
-    /// Bytes in use.
+    /// Bytes that blocks have.
     #[cfg(test)]
     pub(crate) fn used(&self) -> usize {
         self.used.get()
@@ -78,7 +75,7 @@ impl<T: Copy, const N: usize> Chains<T, N> {
         if at > 0 {
             self.0[chain.last].values[at] = value;
         } else {
-            if !room.take(Self::BYTES) {
+            if !self.0.has_free() && !room.take(Self::BYTES) {
                 return false;
             }
             let place = self.0.add(Block { values: [value; N], next: 0 });
@@ -92,23 +89,23 @@ impl<T: Copy, const N: usize> Chains<T, N> {
         true
     }
 
-    /// The values of a list.
-    pub(super) fn values(&self, chain: &Chain) -> Vec<T> {
-        let (mut values, mut place) = (Vec::with_capacity(chain.len()), chain.first);
+    /// Puts the values of a list into `values`, instead of what is there.
+    pub(super) fn copy(&self, chain: &Chain, values: &mut Vec<T>) {
+        values.clear();
+        values.reserve(chain.len());
+        let mut place = chain.first;
         while let Some(block) = self.0.get(place) {
             values.extend_from_slice(&block.values[..N.min(chain.len() - values.len())]);
             place = block.next;
         }
-        values
     }
 
     /// Removes all values of a list.
-    pub(super) fn clear(&mut self, chain: &mut Chain, room: &Room) {
+    pub(super) fn clear(&mut self, chain: &mut Chain) {
         let mut place = std::mem::take(chain).first;
         while let Some(block) = self.0.get(place) {
             let next = block.next;
             self.0.release(&mut place);
-            room.give(Self::BYTES);
             place = next;
         }
     }
@@ -117,6 +114,12 @@ impl<T: Copy, const N: usize> Chains<T, N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn values(chains: &Chains<u32, 3>, chain: &Chain) -> Vec<u32> {
+        let mut values = vec![7; 3];
+        chains.copy(chain, &mut values);
+        values
+    }
 
     #[test]
     fn lists_share_blocks_one_after_another() {
@@ -129,12 +132,13 @@ mod tests {
             // All seven blocks are in use.
             assert!(!chains.push(&mut other, 0, &room), "{round}");
             assert!(chains.push(&mut one, 10, &room));
-            assert_eq!(chains.values(&one), (0..11).collect::<Vec<_>>());
-            assert_eq!(chains.values(&other), (100..109).collect::<Vec<_>>());
-            chains.clear(&mut one, &room);
-            assert_eq!((chains.values(&one), one.len()), (vec![], 0));
-            chains.clear(&mut other, &room);
-            assert_eq!((room.used(), chains.0.counts()), (0, (7, 7)));
+            assert_eq!(values(&chains, &one), (0..11).collect::<Vec<_>>());
+            assert_eq!(values(&chains, &other), (100..109).collect::<Vec<_>>());
+            chains.clear(&mut one);
+            assert_eq!((values(&chains, &one), one.len()), (vec![], 0));
+            chains.clear(&mut other);
+            assert_eq!(chains.0.counts(), (7, 7));
+            assert_eq!(room.used(), 7 * Chains::<u32, 3>::BYTES);
         }
     }
 }

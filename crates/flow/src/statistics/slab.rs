@@ -1,5 +1,7 @@
 //! The statistics of all live flows of a shelf.
 
+use std::cell::Cell;
+
 use ringtap_base::prefetch;
 use ringtap_wire::PacketRecord;
 
@@ -33,11 +35,13 @@ pub(super) struct State {
 }
 
 /// The statistics of a shelf's flows, at their positions; empty unless flows are measured.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Slab {
     states: Vec<State>,
     packets: Chains<FirstPacket, 4>,
     bursts: Chains<Burst, 2>,
+    /// Statistics of a record that ended, so that few are allocated.
+    spare: Cell<Option<Box<FlowStatistics>>>,
 }
 
 impl Slab {
@@ -56,7 +60,7 @@ impl Slab {
     /// Adds a flow with these statistics, as far as there is room for its lists.
     pub(crate) fn push_saved(&mut self, saved: &FlowStatistics, room: &Room) {
         self.push(0);
-        let Self { states, packets, bursts } = self;
+        let Self { states, packets, bursts, .. } = self;
         let Some(state) = states.last_mut() else { return };
         state.sums = saved.sums;
         let _ = saved.packets.iter().all(|own| packets.push(&mut state.packets, *own, room));
@@ -87,7 +91,7 @@ impl Slab {
         packet: &PacketRecord,
         measure: &Measure,
     ) {
-        let Self { states, packets, bursts } = self;
+        let Self { states, packets, bursts, .. } = self;
         let (Some(state), side) = (states.get_mut(at), direction & 1) else { return };
         let sums = &mut state.sums;
         let listed = state.packets.len();
@@ -108,16 +112,24 @@ impl Slab {
     /// The statistics of a flow, if flows are measured and it has packets.
     pub(crate) fn get(&self, at: usize) -> Option<Box<FlowStatistics>> {
         let state = self.states.get(at).filter(|state| state.sums.packets() > 0)?;
-        Some(Box::new(FlowStatistics {
-            sums: state.sums,
-            packets: self.packets.values(&state.packets),
-            bursts: [0, 1].map(|side| self.bursts.values(&state.bursts[side])),
-        }))
+        let mut own = self.spare.take().unwrap_or_else(FlowStatistics::empty);
+        own.sums = state.sums;
+        self.packets.copy(&state.packets, &mut own.packets);
+        let bursts = own.bursts.iter_mut().zip(&state.bursts);
+        bursts.for_each(|(own, chain)| self.bursts.copy(chain, own));
+        Some(own)
+    }
+
+    /// Takes back the statistics of a record, for the next one.
+    pub(crate) fn reuse(&self, own: Option<Box<FlowStatistics>>) {
+        if own.is_some() {
+            self.spare.set(own);
+        }
     }
 
     /// Another flow, or the next part of this one, begins at a position.
     pub(crate) fn restart(&mut self, at: usize, measure: &Measure) {
-        self.release(at, &measure.room);
+        self.release(at);
         if let (Some(state), Some(most)) = (self.states.get_mut(at), measure.packets) {
             state.sums = Sums::new(most);
         }
@@ -125,24 +137,24 @@ impl Slab {
 
     /// Removes a flow, if flows are measured; the last one takes its place.
     #[inline(always)]
-    pub(crate) fn swap_remove(&mut self, at: usize, room: &Room) {
+    pub(crate) fn swap_remove(&mut self, at: usize) {
         if at < self.states.len() {
-            self.release(at, room);
+            self.release(at);
             self.states.swap_remove(at);
         }
     }
 
     /// Removes all flows from this position on.
-    pub(crate) fn truncate(&mut self, len: usize, room: &Room) {
-        (len..self.states.len()).for_each(|at| self.release(at, room));
+    pub(crate) fn truncate(&mut self, len: usize) {
+        (len..self.states.len()).for_each(|at| self.release(at));
         self.states.truncate(len);
     }
 
-    fn release(&mut self, at: usize, room: &Room) {
-        let Self { states, packets, bursts } = self;
+    fn release(&mut self, at: usize) {
+        let Self { states, packets, bursts, .. } = self;
         let Some(state) = states.get_mut(at) else { return };
-        packets.clear(&mut state.packets, room);
-        state.bursts.iter_mut().for_each(|chain| bursts.clear(chain, room));
+        packets.clear(&mut state.packets);
+        state.bursts.iter_mut().for_each(|chain| bursts.clear(chain));
     }
 }
 

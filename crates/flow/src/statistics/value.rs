@@ -87,6 +87,10 @@ pub struct FlowStatistics {
 }
 
 impl FlowStatistics {
+    pub(super) fn empty() -> Box<Self> {
+        Box::new(Self { sums: Sums::new(0), packets: Vec::new(), bursts: [Vec::new(), Vec::new()] })
+    }
+
     /// Octets of layer 3 of the packets of a direction.
     pub fn lengths(&self, direction: usize) -> &Moments {
         &self.sums.sides[direction & 1].lengths

@@ -70,6 +70,11 @@ impl Matcher {
         Node::new(filter).map(Self)
     }
 
+    /// A flag without which no record has a column of the filter, if there is one.
+    pub fn needs(&self) -> Option<&'static str> {
+        self.0.needs()
+    }
+
     /// Whether the filter selects the record.
     pub fn matches(&self, record: &FlowRecord) -> bool {
         Cells::with(record, |cells| self.0.holds(record, cells))
@@ -127,6 +132,20 @@ impl Node {
                 }
             }
         })
+    }
+
+    fn needs(&self) -> Option<&'static str> {
+        match self {
+            Self::And(all) | Self::Or(all) => all.iter().find_map(Self::needs),
+            Self::Not(inner) => inner.needs(),
+            Self::Number(reads, ..) | Self::Text(reads, ..) | Self::Pattern(reads, _) => {
+                // Of several columns one may do.
+                let mut all = reads.iter().map(|read| read.needs());
+                let first = all.next()?;
+                first.filter(|_| all.all(|other| other.is_some()))
+            }
+            _ => None,
+        }
     }
 
     fn holds(&self, record: &FlowRecord, cells: &Cells<'_>) -> bool {
@@ -191,6 +210,14 @@ impl Read {
             Source::Sum([one, other]) => Self::Sum([Reader::of(one)?, Reader::of(other)?]),
             Source::Duration => Self::Duration,
         })
+    }
+
+    fn needs(&self) -> Option<&'static str> {
+        match self {
+            Self::Column(reader) => reader.needs(),
+            Self::Sum(readers) => readers.iter().find_map(|reader| reader.needs()),
+            Self::Duration => None,
+        }
     }
 
     /// Whether a value passes the test.

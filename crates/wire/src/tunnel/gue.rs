@@ -16,16 +16,16 @@ use crate::span::Span;
 const CONTROL: u8 = 0x20;
 
 pub(super) fn open(data: Span<'_>) -> Option<Inside<'_>> {
-    let network = match data.bytes.first()? >> 6 {
+    match data.bytes.first()? >> 6 {
         0 => {
             let (&[first, protocol, _, _], rest) = data.take::<4>()?;
             if first & CONTROL != 0 {
                 return None;
             }
-            ip::open(protocol, rest.skip(usize::from(first & 0x1f) * 4)?)?.network
+            let inside = ip::open(protocol, rest.skip(usize::from(first & 0x1f) * 4)?)?;
+            Some(Inside { kind: TunnelKind::Gue, id: 0, ..inside })
         }
-        1 => Network::by_version(data).ok()??,
-        _ => return None,
-    };
-    Some(Inside::of(TunnelKind::Gue, 0, network))
+        1 => Some(Inside::of(TunnelKind::Gue, 0, Network::by_version(data).ok()??)),
+        _ => None,
+    }
 }

@@ -1,6 +1,6 @@
 //! `Inside`: the content of a tunnel; and what tunnels have in common.
 
-use crate::link::{self, Stack};
+use crate::link::{self, LinkType, Stack};
 use crate::network::Network;
 use crate::path::TunnelKind;
 use crate::span::Span;
@@ -17,7 +17,7 @@ pub(crate) struct Inside<'a> {
 
 /// What follows the headers of a tunnel.
 pub(super) struct Content<'a> {
-    network: Network<'a>,
+    pub(super) network: Network<'a>,
     macs: [u8; 12],
 }
 
@@ -41,9 +41,21 @@ pub(super) fn ether_type(number: u16, packet: Span<'_>) -> Option<Content<'_>> {
     Some(Content { network, macs: stack.macs })
 }
 
+/// The network layer behind a network service header or the like, by the number in it.
+pub(super) fn service(number: u8, packet: Span<'_>) -> Option<Content<'_>> {
+    let mut stack = Stack::default();
+    let network = link::service(number, packet, &mut stack).ok()?;
+    Some(Content { network, macs: stack.macs })
+}
+
 /// The network layer of a whole Ethernet frame.
 pub(super) fn ethernet(frame: Span<'_>) -> Option<Content<'_>> {
+    of_link(LinkType::ETHERNET, frame)
+}
+
+/// The network layer of a frame of any link.
+pub(super) fn of_link(link: LinkType, frame: Span<'_>) -> Option<Content<'_>> {
     let mut stack = Stack::default();
-    let network = link::strip(link::LinkType::ETHERNET, frame, &mut stack).ok()?;
+    let network = link::strip(link, frame, &mut stack).ok()?;
     Some(Content { network, macs: stack.macs })
 }

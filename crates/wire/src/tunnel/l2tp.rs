@@ -9,10 +9,9 @@
 //! T: a control message. Only control messages say what a session of version 3 carries and the length of its cookie, so of the
 //! possible readings the first is taken in which the bytes are an IP header beyond doubt.
 
-use super::inside::Inside;
+use super::inside::{Content, Inside, of_link};
 use crate::ip::check;
-use crate::link::{self, LinkType, Stack};
-use crate::network::Network;
+use crate::link::LinkType;
 use crate::path::TunnelKind;
 use crate::span::Span;
 
@@ -27,20 +26,20 @@ const FRAMES: [LinkType; 2] = [LinkType::ETHERNET, LinkType::PPP];
 
 pub(super) fn over_udp(data: Span<'_>) -> Option<Inside<'_>> {
     let (&[flags, version], rest) = data.take::<2>()?;
-    let (id, network) = match (flags & CONTROL, version & 0x0f) {
+    let (id, content) = match (flags & CONTROL, version & 0x0f) {
         (0, 2) => version_2(flags, rest)?,
         (0, 3) => version_3(rest.skip(2)?)?,
         _ => return None,
     };
-    Some(Inside::of(TunnelKind::L2tp, id, network))
+    Some(Inside::of(TunnelKind::L2tp, id, content))
 }
 
 pub(super) fn over_ip(packet: Span<'_>) -> Option<Inside<'_>> {
-    let (id, network) = version_3(packet)?;
-    Some(Inside::of(TunnelKind::L2tpIp, id, network))
+    let (id, content) = version_3(packet)?;
+    Some(Inside::of(TunnelKind::L2tpIp, id, content))
 }
 
-fn version_2(flags: u8, mut rest: Span<'_>) -> Option<(u32, Network<'_>)> {
+fn version_2(flags: u8, mut rest: Span<'_>) -> Option<(u32, Content<'_>)> {
     if flags & LENGTH != 0 {
         let (&len, inner) = rest.take::<2>()?;
         rest = inner.limit(u32::from(u16::from_be_bytes(len)).checked_sub(4)?);
@@ -53,17 +52,16 @@ fn version_2(flags: u8, mut rest: Span<'_>) -> Option<(u32, Network<'_>)> {
         let (&len, inner) = rest.take::<2>()?;
         rest = inner.skip(usize::from(u16::from_be_bytes(len)))?;
     }
-    let network = link::strip(LinkType::PPP, rest, &mut Stack::default()).ok()?;
-    Some((u32::from_be_bytes(id), network))
+    Some((u32::from_be_bytes(id), of_link(LinkType::PPP, rest)?))
 }
 
-fn version_3(packet: Span<'_>) -> Option<(u32, Network<'_>)> {
+fn version_3(packet: Span<'_>) -> Option<(u32, Content<'_>)> {
     let (&id, rest) = packet.take::<4>()?;
     if id == [0; 4] {
         return None;
     }
-    let read = |(len, link)| link::strip(link, rest.skip(len)?, &mut Stack::default()).ok();
+    let read = |(len, link)| of_link(link, rest.skip(len)?);
     let readings = BEFORE_FRAME.into_iter().flat_map(|len| FRAMES.map(|link| (len, link)));
-    let network = readings.filter_map(read).find(check::is_proven)?;
-    Some((u32::from_be_bytes(id), network))
+    let content = readings.filter_map(read).find(|content| check::is_proven(&content.network))?;
+    Some((u32::from_be_bytes(id), content))
 }

@@ -91,6 +91,10 @@ fn by_port<'a>(
     ports: &TunnelPorts,
 ) -> Option<Inside<'a>> {
     let data = payload.skip(UDP_HEADER_LEN)?;
+    let ends = [outer.dst_port, outer.src_port];
+    if ends.iter().any(|port| ports.kind(*port) == Some(PortKind::None)) {
+        return None;
+    }
     let open = |kind| of_kind(kind, data, whole);
     let by_dst = || ports.kind(outer.dst_port).and_then(open);
     let by_src = || ports.kind(outer.src_port).filter(|kind| is_either(*kind)).and_then(open);

@@ -7,8 +7,7 @@
 //!
 //! `next` has the numbers of a network service header; without P it is an Ethernet frame, as in VXLAN. O: a control message.
 
-use super::inside::{Inside, ethernet};
-use crate::link::{self, Stack};
+use super::inside::{Inside, ethernet, service};
 use crate::path::TunnelKind;
 use crate::span::Span;
 
@@ -24,7 +23,7 @@ pub(super) fn open(data: Span<'_>) -> Option<Inside<'_>> {
     }
     let content = match flags & HAS_PROTOCOL {
         0 => ethernet(rest)?,
-        _ => link::service(next, rest, &mut Stack::default()).ok()?.into(),
+        _ => service(next, rest)?,
     };
     let id = if flags & HAS_NETWORK != 0 { u32::from_be_bytes([0, n0, n1, n2]) } else { 0 };
     Some(Inside::of(TunnelKind::VxlanGpe, id, content))

@@ -20,6 +20,8 @@ use std::net::Ipv6Addr;
 use super::format::Fault;
 use super::names::Name;
 use super::types::{class_name, type_name};
+use crate::protocols::tls::hex;
+use crate::text::Text;
 
 /// Most bytes of data as text.
 const DATA_MAX: usize = 1_024;
@@ -134,8 +136,9 @@ impl Record {
             text.push(b'/');
         }
         push_known(text, type_name(self.kind), "TYPE", self.kind);
-        // Writing to memory does not fail.
-        let _ = write!(text, " {} ", self.ttl);
+        text.push(b' ');
+        text.extend_from_slice(Text::number(self.ttl.into()).bytes());
+        text.push(b' ');
         let start = text.len();
         let mut data = Data { message: &message[..self.data.end], at: self.data.start };
         // An update deletes by records of the class ANY without data (RFC 2136, section 2.5).
@@ -280,7 +283,9 @@ fn write_parameter(key: u16, value: &[u8], end: usize, text: &mut Vec<u8>) -> Re
         1 => {
             text.extend_from_slice(b"alpn=");
             let (mut rest, mut first) = (value, true);
-            while let Some((&len, behind)) = rest.split_first() {
+            while let Some((&len, behind)) = rest.split_first()
+                && text.len() <= end
+            {
                 let (protocol, behind) = behind.split_at_checked(len.into()).ok_or(Fault::Wrong)?;
                 if !first {
                     text.push(b',');
@@ -335,7 +340,7 @@ fn half(bytes: &[u8]) -> u16 {
 
 fn push_ipv4(text: &mut Vec<u8>, bytes: &[u8]) {
     let address = bytes.first_chunk::<4>().copied().unwrap_or_default();
-    text.extend_from_slice(crate::text::Text::ipv4(address).bytes());
+    text.extend_from_slice(Text::ipv4(address).bytes());
 }
 
 fn push_ipv6(text: &mut Vec<u8>, bytes: &[u8]) {
@@ -353,12 +358,19 @@ pub(super) fn push_known(text: &mut Vec<u8>, name: Option<&str>, prefix: &str, n
 
 /// Appends bytes; what would end a word, and backslashes, become `\DDD`.
 fn push_escaped(text: &mut Vec<u8>, bytes: &[u8]) {
+    if bytes.iter().fold(true, |plain, &byte| plain & !is_escaped(byte)) {
+        return text.extend_from_slice(bytes);
+    }
     for &byte in bytes {
         match byte {
-            0..=b' ' | b'\\' | 0x7f => _ = write!(text, "\\{byte:03}"),
-            _ => text.push(byte),
+            byte if is_escaped(byte) => _ = write!(text, "\\{byte:03}"),
+            byte => text.push(byte),
         }
     }
+}
+
+fn is_escaped(byte: u8) -> bool {
+    matches!(byte, 0..=b' ' | b'\\' | 0x7f)
 }
 
 /// Appends bytes in quotation marks, those within behind backslashes.
@@ -382,5 +394,7 @@ fn push_digits_of(text: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 fn push_digits(text: &mut Vec<u8>, bytes: &[u8]) {
-    bytes.iter().for_each(|byte| _ = write!(text, "{byte:02x}"));
+    let at = text.len();
+    text.resize(at + 2 * bytes.len(), 0);
+    hex(bytes, &mut text[at..]);
 }

@@ -61,7 +61,15 @@ pub(crate) struct Http;
 
 impl Extractor for Http {
     const TCP: &'static [Opening] = &[
-        // A method, or `HTTP/1`.
+        // A usual method, or `HTTP/1`. A target may have other letters than those of ASCII.
+        Opening {
+            first: Bytes::range(b'A', b'Z'),
+            third: TOKEN.and(Bytes::of(b" /*")),
+            sixth: Bytes::range(b' ', b'~'),
+            eighth: Bytes::range(b' ', b'~').and(Bytes::range(0x80, 0xff)),
+            ..Opening::ANY
+        },
+        // Any method.
         Opening {
             first: TOKEN,
             third: TOKEN.and(Bytes::of(b" /*")),

@@ -79,6 +79,7 @@ impl Extractor for Labels {
             sixth: TEXT,
             eighth: TEXT,
             from: None,
+            ..Opening::ANY
         },
         Opening { first: Bytes::of(&[19]), third: Bytes::of(b"i"), ..Opening::ANY },
         STUN,
@@ -102,6 +103,7 @@ impl Extractor for Labels {
             sixth: TEXT,
             eighth: TEXT,
             from: None,
+            ..Opening::ANY
         },
         Opening { first: Bytes::of(b"d"), third: Bytes::of(b":"), ..Opening::ANY },
         Opening { first: Bytes::of(b"d"), third: Bytes::of(b"i"), ..Opening::ANY },
@@ -111,6 +113,7 @@ impl Extractor for Labels {
             sixth: Bytes::of(&[16]),
             eighth: Bytes::of(&[128]),
             from: None,
+            ..Opening::ANY
         },
         STUN,
         Opening { first: Bytes::of(&[0, 1]), third: Bytes::of(&[0]), ..Opening::ANY },

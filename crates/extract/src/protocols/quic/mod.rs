@@ -61,9 +61,10 @@ impl Extractor for Quic {
             ]),
             ..Opening::ANY
         },
-        // Google's first versions, in bytes beyond the eighth.
+        // Google's first versions.
         Opening {
             first: Bytes::of(&[0x09, 0x0d, 0x19, 0x1d, 0x29, 0x2d, 0x39, 0x3d]),
+            behind: Some((9, *b"Q0")),
             ..Opening::ANY
         },
     ];

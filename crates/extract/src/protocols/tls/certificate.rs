@@ -66,7 +66,8 @@ pub(super) fn read(
         }
     }
     let serial = own.serial_number().as_bytes();
-    let serial = &serial[serial.iter().take_while(|&&byte| byte == 0).count()..];
+    let zeros = serial.iter().take_while(|&&byte| byte == 0).count();
+    let serial = &serial[zeros.min(serial.len().saturating_sub(1))..];
     let mut digits = [0; 2 * SERIAL_MAX];
     let serial = &serial[..serial.len().min(SERIAL_MAX)];
     hex(serial, &mut digits);

@@ -212,7 +212,7 @@ impl Sorted {
 }
 
 /// Writes the hexadecimal digits of bytes, as far as there is room.
-pub(super) fn hex(bytes: &[u8], text: &mut [u8]) {
+pub(crate) fn hex(bytes: &[u8], text: &mut [u8]) {
     for (pair, byte) in text.as_chunks_mut().0.iter_mut().zip(bytes) {
         *pair = [digit(byte >> 4), digit(byte & 15)];
     }

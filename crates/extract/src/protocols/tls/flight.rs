@@ -46,8 +46,11 @@ pub(super) fn read(
             let rest = bytes.get(place.at..).unwrap_or_default();
             let record = if place.inside == 0 { Record::read(rest).ok() } else { None };
             return Ok(match record {
+                // Without the client's hello it may be another session that goes on.
                 Some(record) if record.kind == CHANGE_CIPHER_SPEC => {
-                    resumed(found);
+                    if handshake.may_have_ticket() {
+                        resumed(found);
+                    }
                     Flight::Over
                 }
                 Some(record) if record.kind == ALERT && record.cut && record.len == 2 => {

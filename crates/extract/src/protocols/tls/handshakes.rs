@@ -24,7 +24,8 @@ pub(super) struct Handshake {
     /// The server name that the client asks for.
     pub(super) name: Option<Box<[u8]>>,
     session: Session,
-    has_ticket: bool,
+    /// Whether the client's hello has a ticket; `None`: it was not seen.
+    has_ticket: Option<bool>,
     /// The sequence number at which the server's messages continue, and what is left of a record there.
     next: Option<(u32, usize)>,
     start_ns: u64,
@@ -50,7 +51,17 @@ impl Handshake {
     pub(super) fn resumption(&self, hello: &ServerHello<'_>) -> Option<&'static str> {
         // A server returns the identifier of the client if it resumes (RFC 5246, section 7.4.1.3; RFC 5077, section 3.4).
         let resumes = !hello.session.is_empty() && Session::new(hello.session) == self.session;
-        resumes.then_some(if self.has_ticket { "ticket" } else { "session" })
+        resumes.then_some(if self.has_ticket == Some(true) { "ticket" } else { "session" })
+    }
+
+    /// Whether the server may resume a session by a ticket without returning an identifier.
+    pub(super) fn may_have_ticket(&self) -> bool {
+        self.has_ticket == Some(true)
+    }
+
+    /// Whether a packet of this time may belong to it.
+    fn lives(&self, ts_ns: u64) -> bool {
+        ts_ns.abs_diff(self.start_ns) <= LIFETIME_NS
     }
 
     /// Bytes beside its place in the table.
@@ -67,7 +78,9 @@ pub(super) struct Handshakes {
     /// Bytes of names, and most bytes of names and table.
     bytes: usize,
     bytes_max: usize,
+    /// Handshakes that made room for others: in the middle of the server's messages, and before them.
     no_room: u64,
+    evicted: u64,
 }
 
 impl State for Handshakes {
@@ -77,6 +90,7 @@ impl State for Handshakes {
             bytes: 0,
             bytes_max: memory,
             no_room: 0,
+            evicted: 0,
         }
     }
 
@@ -87,9 +101,11 @@ impl State for Handshakes {
         }
     }
 
-    /// A handshake that made room for others is counted: the certificate in it is not read, or not compared.
+    /// A handshake that made room for others is counted: the certificate in it is not read; or not compared with the name
+    /// that the client asked for, if there is one.
     fn dropped(&mut self, _end: bool, count: &mut dyn FnMut(Unread, u64)) {
         count(Unread::NoRoom, std::mem::take(&mut self.no_room));
+        count(Unread::Evicted, std::mem::take(&mut self.evicted));
     }
 
     #[cfg(test)]
@@ -111,7 +127,7 @@ impl Handshakes {
             let name = hello.server_names().next().filter(|name| name.len() <= NAME_MAX);
             handshake.name = name.map(Box::from);
             handshake.session = Session::new(hello.session);
-            handshake.has_ticket = hello.has_ticket();
+            handshake.has_ticket = Some(hello.has_ticket());
         }
         self.put(Direction::of(record).without_path(), handshake);
     }
@@ -120,7 +136,7 @@ impl Handshakes {
     pub(super) fn take(&mut self, record: &PacketRecord) -> Option<Handshake> {
         let handshake = self.all.remove(&of_server(record))?;
         self.bytes -= handshake.memory();
-        (record.ts_ns.abs_diff(handshake.start_ns) <= LIFETIME_NS).then_some(handshake)
+        handshake.lives(record.ts_ns).then_some(handshake)
     }
 
     /// The server's messages continue at this place of a payload that begins at a sequence number.
@@ -153,12 +169,12 @@ impl Handshakes {
     /// higher.
     pub(super) fn is_from_client(&self, record: &PacketRecord) -> bool {
         let direction = Direction::of(record).without_path();
-        if self.all.get(&direction).is_some() {
+        let has = |direction| self.all.get(direction).is_some_and(|own| own.lives(record.ts_ns));
+        if has(&direction) {
             return true;
         }
         let &PacketRecord { src_port, dst_port, .. } = record;
-        self.all.get(&direction.reversed()).is_none()
-            && (src_port, record.src) > (dst_port, record.dst)
+        !has(&direction.reversed()) && (src_port, record.src) > (dst_port, record.dst)
     }
 
     fn put(&mut self, client: Direction, handshake: Handshake) {
@@ -169,7 +185,8 @@ impl Handshakes {
         loop {
             if let Some((_, handshake)) = evicted {
                 self.bytes -= handshake.memory();
-                self.no_room += 1;
+                let waits = handshake.next.is_some();
+                *(if waits { &mut self.no_room } else { &mut self.evicted }) += 1;
             }
             if self.bytes + self.all.len() * Table::ENTRY_BYTES <= self.bytes_max {
                 return;

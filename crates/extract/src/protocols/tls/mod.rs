@@ -31,6 +31,7 @@ mod sslv2;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use fingerprint::hex;
 pub(crate) use hello::{RETRY_REQUEST, Transport};
 pub(crate) use message::handshake;
 pub(crate) use recent::Recent;

@@ -15,6 +15,7 @@ pub(super) const OPENING: Opening = Opening {
     sixth: Bytes::of(&[0, 1]),
     eighth: Bytes::of(&[0]),
     from: None,
+    ..Opening::ANY
 };
 
 const CLIENT_HELLO: u8 = 1;

@@ -2,14 +2,12 @@
 //! column. Each difference has a reason in a list here; RINGTAP_DIFFERENCES=1 prints all.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 
-use ringtap_extract::{Kind, Payload, Payloads};
-use ringtap_io::capture::{Files, Input};
-use ringtap_wire::{Decoded, Decoder, HashKey, PacketRecord, Paths};
+use ringtap_extract::Kind;
+
+use crate::reading::{captures, messages};
 
 /// The columns: field of tshark, and kind here.
 const COLUMNS: [(&str, Kind); 9] = [
@@ -30,53 +28,21 @@ const LONGEST: usize = 500;
 /// How often each value of a column occurs.
 type Values = BTreeMap<(&'static str, String), usize>;
 
-fn captures() -> Option<Vec<PathBuf>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
-    let mut all: Vec<PathBuf> = ["", "applications"]
-        .iter()
-        .filter_map(|part| fs::read_dir(folder.join(part)).ok())
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            let extension = path.extension().and_then(|name| name.to_str());
-            matches!(extension, Some("pcap" | "pcapng" | "trace"))
-        })
-        .collect();
-    all.sort();
-    (!all.is_empty()).then_some(all)
-}
-
 /// What is found here in messages over TCP.
 fn ours(path: &Path) -> Values {
-    let mut decoder = Decoder::new(HashKey::from_seed(1), Arc::new(Paths::new()));
-    let mut payloads = Payloads::new("http".parse().unwrap(), 64 << 20);
     let mut all = Values::new();
-    let mut files = Files::new(vec![Input::from(path.to_owned())]);
-    while files.burst(64, |frame| {
-        let mut record = PacketRecord::EMPTY;
-        let decoded =
-            decoder.decode(frame.link, frame.ts_ns, frame.data, frame.original_len, &mut record);
-        if matches!(decoded, Decoded::NonIp(_)) {
-            return;
+    let (messages, _) = messages(path);
+    // The length of a body that ends later stands behind another message.
+    for (kind, value) in
+        messages.iter().filter(|own| own.protocol != b"ssdp").flat_map(|own| &own.facts)
+    {
+        // A length in a request is in its header, too.
+        let kind = if *kind == Kind::HttpRequestLength { Kind::HttpResponseLength } else { *kind };
+        if let Some((column, _)) = COLUMNS.iter().find(|column| column.1 == kind) {
+            let value = String::from_utf8_lossy(value).chars().take(LONGEST).collect();
+            *all.entry((column, value)).or_default() += 1;
         }
-        for record in [Some(record), decoder.inner(&record).copied()].into_iter().flatten() {
-            let payload = decoder.payload(frame.link, frame.data, &record);
-            let Some(payload) = payload.filter(|_| record.protocol == 6) else { continue };
-            let payload =
-                Payload { record: &record, bytes: payload.bytes, sequence: payload.sequence };
-            payloads.read(&payload, &mut |kind, value| {
-                // A length in a request is in its header, too.
-                let kind =
-                    if kind == Kind::HttpRequestLength { Kind::HttpResponseLength } else { kind };
-                if let Some((column, _)) = COLUMNS.iter().find(|column| column.1 == kind) {
-                    let value = String::from_utf8_lossy(value).chars().take(LONGEST).collect();
-                    *all.entry((column, value)).or_default() += 1;
-                }
-                true
-            });
-        }
-    }) > 0
-    {}
+    }
     all
 }
 
@@ -117,10 +83,11 @@ const REASONS: &[(&str, &str, bool, &str)] = &[(
 
 #[test]
 fn messages_are_those_that_tshark_finds() {
-    let Some(captures) = captures() else {
+    let captures = captures();
+    if captures.is_empty() {
         println!("SKIPPED: the captures with application data are not on this machine");
         return;
-    };
+    }
     if Command::new("tshark").arg("-v").output().is_err() {
         println!("SKIPPED: no tshark on this machine");
         return;
