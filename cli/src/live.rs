@@ -3,7 +3,7 @@
 use ringtap_engine::{MOST_INTERFACES, Machine, Plan};
 use ringtap_export::formats::Interface;
 use ringtap_io::live::{
-    MergedReceiver, Method, Options, Receiver, interface_index, required_queues,
+    MergedReceiver, Method, Options, Receiver, interface_number, required_queues,
 };
 use ringtap_skeleton::Skeleton;
 
@@ -62,7 +62,8 @@ pub(crate) fn only<'a>(
 pub(crate) fn numbered(names: &[String], args: &MonitorArgs) -> anyhow::Result<Vec<Interface>> {
     let options = options(args);
     let one = |name: &String| {
-        Ok(Interface { index: interface_index(name, &options)?, name: name.clone() })
+        let (index, description) = interface_number(name, &options)?;
+        Ok(Interface { index, name: name.clone(), description })
     };
     names.iter().map(one).collect()
 }

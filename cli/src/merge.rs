@@ -39,6 +39,7 @@ fn run_all(args: &MergeArgs) -> anyhow::Result<ExitCode> {
             ("--scan-threshold", args.scan_threshold.is_some()),
             ("--udp-scan-threshold", args.udp_scan_threshold.is_some()),
             ("--names", args.names.is_some()),
+            ("--port-labels", args.port_labels.is_some()),
             ("--memory", args.memory.is_some()),
         ];
         refuse(&of_states, "measurements")?;
@@ -114,6 +115,7 @@ fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     let existing = Existing::of(args.force, false);
     let mut roles = Roles::default();
     roles.reads("the input", &args.files).reads("--names", &args.names);
+    roles.reads("--port-labels", &args.port_labels);
     roles.writes("--state", &args.state).check(existing)?;
     sandbox::enter(args.state.iter().map(AsRef::as_ref), false)?;
     let has_report = args.state.is_none() || args.report.is_some() || args.digest;
@@ -123,6 +125,7 @@ fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
             ("--udp-scan-threshold", args.udp_scan_threshold.is_some()),
             ("--top", args.top.is_some()),
             ("--names", args.names.is_some()),
+            ("--port-labels", args.port_labels.is_some()),
             ("--memory", args.memory.is_some()),
         ];
         refuse(&of_reports, "--state alone: add --report")?;
@@ -168,7 +171,7 @@ pub(crate) fn merged<R: Read>(args: &MergeArgs, states: Vec<R>) -> anyhow::Resul
         udp_scan_threshold: args.udp_scan_threshold.unwrap_or(defaults.udp_scan_threshold),
         top: args.top.unwrap_or(defaults.top),
         digest: args.digest,
-        names: monitor::names(args.names.as_deref())?,
+        names: monitor::names(args.names.as_deref(), args.port_labels.as_deref())?,
         memory_bytes: args.memory,
     };
     // States in memory have no paths.

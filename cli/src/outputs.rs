@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ringtap_export::Summary as Exported;
 use ringtap_export::{
     AlertOutput, Alerts, Changer, EventOutput, Exports, FileOutput, Handle, Items, Output,
-    Prepared, Reason, States, Store,
+    Prepared, Protocol, Reason, States, Store,
 };
 use ringtap_flow::Sinks;
 
@@ -62,9 +62,13 @@ pub(crate) fn takes_states(exported: &[Output]) -> bool {
     exported.iter().any(|output| output.items() == Items::States)
 }
 
-/// Whether a topic of Kafka is among these.
-pub(crate) fn has_topic(exported: &[Output]) -> bool {
-    exported.iter().any(|output| matches!(output, Output::Topic(_)))
+/// Whether one of these names the probe: Kafka, IPFIX.
+pub(crate) fn has_probe(exported: &[Output]) -> bool {
+    exported.iter().any(|output| match output {
+        Output::Collector(collector) => collector.protocol() == Protocol::Ipfix,
+        Output::Topic(_) | Output::IpfixFile(_) => true,
+        _ => false,
+    })
 }
 
 /// Whether both are the same place for alerts other than a file.

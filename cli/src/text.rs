@@ -552,6 +552,9 @@ fn show_plan(page: &mut Page, plan: &Plan<Options>) {
     if let Some(vendors) = &plan.app.enrichment.vendors {
         table.row(["vendors", &count(vendors.count() as u64)]);
     }
+    if let Some(vlans) = &plan.app.enrichment.vlans {
+        table.row(["VLANs", &count(vlans.count() as u64)]);
+    }
     if let Some(geo) = &plan.app.enrichment.geo {
         table.row(["geo", &geo.types().join(", ")]);
     }

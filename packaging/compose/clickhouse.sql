@@ -169,6 +169,8 @@ CREATE TABLE ringtap.flows (
     reverseBurstStartMicroseconds Array(UInt64),
     burstMicroseconds Array(UInt64),
     reverseBurstMicroseconds Array(UInt64),
+    ingressInterfaceName Nullable(String),
+    vlanName Nullable(String),
 -- end
     probe LowCardinality(String)
 ) ENGINE = MergeTree PARTITION BY toDate(flowEndMilliseconds) ORDER BY flowEndMilliseconds
@@ -360,6 +362,8 @@ CREATE TABLE ringtap.messages (
     reverseBurstStartMicroseconds Array(UInt64),
     burstMicroseconds Array(UInt64),
     reverseBurstMicroseconds Array(UInt64),
+    ingressInterfaceName Nullable(String),
+    vlanName Nullable(String),
 -- end
     probe String,
     run Nullable(String),
@@ -540,6 +544,8 @@ CREATE MATERIALIZED VIEW ringtap.flows_reader TO ringtap.flows AS SELECT
     m.reverseBurstStartMicroseconds AS reverseBurstStartMicroseconds,
     m.burstMicroseconds AS burstMicroseconds,
     m.reverseBurstMicroseconds AS reverseBurstMicroseconds,
+    m.ingressInterfaceName AS ingressInterfaceName,
+    m.vlanName AS vlanName,
 -- end
     probe
 FROM ringtap.messages AS m WHERE m.run IS NULL;

@@ -396,8 +396,7 @@ impl AppOptions for Options {
     }
 
     fn worker_bytes(&self) -> u64 {
-        let has_stage = self.reloads || !self.enrichment.is_empty();
-        let stage = if has_stage { STAGE_BYTES } else { 0 };
+        let stage = if self.reloads { STAGE_BYTES } else { self.enrichment.stage_bytes() };
         let since = if self.saves_parts() { part_bytes(self.on())[1] } else { 0 };
         let kept = if self.keeps_open { FRAME_MEMORY } else { 0 };
         WORKER_BYTES + self.on().worker_bytes() + stage + since + kept
@@ -658,14 +657,18 @@ fn enrichment<S: Serializer>(enrichment: &Enrichment, s: S) -> Result<S::Ok, S::
         /// The number of prefixes of vendors.
         #[serde(skip_serializing_if = "Option::is_none")]
         vendors: Option<usize>,
+        /// The number of names of VLANs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        vlans: Option<usize>,
     }
-    let Enrichment { networks, geo, vendors, anonymiser } = enrichment;
+    let Enrichment { networks, geo, vendors, vlans, interfaces: _, anonymiser } = enrichment;
     let types = |geo: &Arc<Geo>| geo.types().into_iter().map(str::to_owned).collect();
     Shown {
         anonymise: anonymiser.is_some(),
         networks: networks.as_ref().map(|networks| networks.count()),
         geo: geo.as_ref().map(types),
         vendors: vendors.as_ref().map(|vendors| vendors.count()),
+        vlans: vlans.as_ref().map(|vlans| vlans.count()),
     }
     .serialize(s)
 }

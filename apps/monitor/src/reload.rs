@@ -177,6 +177,7 @@ impl Setup {
         let enrichment = Enrichment {
             // Outputs of a run have one key.
             anonymiser: self.options.enrichment.anonymiser.clone(),
+            interfaces: self.options.enrichment.interfaces.clone(),
             ..new.enrichment
         };
         let context = Context {

@@ -49,6 +49,9 @@ pub(crate) struct MergeArgs {
     /// Label applications by the names in this file, the same as when the states were made
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "States")]
     pub(crate) names: Option<PathBuf>,
+    /// Label applications by the ports in this file, the same as when the states were made
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "States")]
+    pub(crate) port_labels: Option<PathBuf>,
     /// Limit the memory of the report [default: a quarter of the machine's memory]
     #[arg(long, value_name = "SIZE", value_parser = units::positive_bytes, help_heading = "States")]
     pub(crate) memory: Option<u64>,

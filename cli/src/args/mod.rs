@@ -192,6 +192,10 @@ pub(crate) struct MonitorArgs {
     /// name and a label on each line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Analyses")]
     pub(crate) names: Option<PathBuf>,
+    /// Label applications by the ports in this file, before the built-in list: a port and a label on each line, as in
+    /// '8443/tcp internal-api'; labels from names and payloads have priority
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Analyses")]
+    pub(crate) port_labels: Option<PathBuf>,
     /// Print an alert when a host first reaches an entry of this file, and report all matches: a name
     /// (of TLS, QUIC, DNS or HTTP; with all names below it), a JA3 or JA4 fingerprint, an address or a
     /// network on each line, perhaps with a label
@@ -207,6 +211,9 @@ pub(crate) struct MonitorArgs {
     /// Add the vendors of network cards to flow records, from IEEE's oui.txt or oui.csv, or Wireshark's manuf
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Analyses")]
     pub(crate) oui: Option<PathBuf>,
+    /// Add names of VLANs to flow records: a VLAN and a name on each line of this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Analyses")]
+    pub(crate) vlans: Option<PathBuf>,
     /// Use these packets of tunnels (GRE, VXLAN, GTP, …) for flows, talkers and scans: outer (the
     /// tunnel), inner (its contents) or both
     #[arg(
@@ -334,7 +341,8 @@ pub(crate) struct MonitorArgs {
     /// replaced, with a manifest for 'ringtap verify'
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
     pub(crate) store: Option<PathBuf>,
-    /// Name this machine or link in its states, in its store, and in messages of Kafka [default: the host name]
+    /// Name this machine or link in its states, in its store, in messages of Kafka and in IPFIX (observationDomainName)
+    /// [default: the host name; in IPFIX none]
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Output")]
     pub(crate) probe: Option<String>,
     /// Write flow records as json, csv, eve (Suricata), zeek (conn.log) or parquet. If PATH is - (stdout), the report goes

@@ -126,7 +126,8 @@ pub(crate) fn roles(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<Ro
     roles.reads("--config", &args.config).reads("--names", &args.names);
     roles.reads("--watch", &args.watch).reads("--networks", &args.networks);
     roles.reads("--allow", &args.allow);
-    roles.reads("--oui", &args.oui);
+    roles.reads("--oui", &args.oui).reads("--vlans", &args.vlans);
+    roles.reads("--port-labels", &args.port_labels);
     roles.reads("--geo", &args.geo).reads("--anonymise", &args.anonymise);
     roles.reads("--tls-ca", &args.tls_ca).reads("--tls-cert", &args.tls_cert);
     roles.reads("--tls-key", &args.tls_key).reads("--web-token", &args.web_token);

@@ -177,7 +177,7 @@ impl<'a> Planned<'a> {
     /// Starts programs for alerts, enters the fence, and opens what needs the rights that the process began with:
     /// ports, certificates, interfaces. Inputs are checked before.
     fn open(self) -> anyhow::Result<Opened<'a>> {
-        let Self { parsed, plan } = self;
+        let Self { parsed, mut plan } = self;
         let Parsed { args, interfaces, outputs, .. } = &parsed;
         if args.tui && parsed.stdout_is_taken() && io::stdout().is_terminal() {
             return Err(Usage::of(
@@ -202,6 +202,9 @@ impl<'a> Planned<'a> {
         }
         privileges::forbid_new();
         let numbered = live::numbered(interfaces, args)?;
+        let has_number = numbered.iter().filter(|one| one.index > 0);
+        let names = has_number.map(|one| (one.index, one.name.clone()));
+        plan.app.enrichment.interfaces = names.collect();
         let read = ReadFiles::of(args, outputs);
         let page = args.web.map(|address| Page::open(address, args)).transpose()?;
         let metrics =

@@ -9,11 +9,11 @@ use anyhow::Context;
 use ringtap_base::without_secrets;
 use ringtap_engine::{Machine, Options, Plan};
 use ringtap_enrich::{
-    Anonymiser, Enrichment, Geo, Networks, Vendors, WatchList, read_key, read_list,
+    Anonymiser, Enrichment, Geo, Networks, Vendors, Vlans, WatchList, read_key, read_list,
 };
 use ringtap_export::formats::{Interface, Interfaces, Origins};
 use ringtap_export::{Items, Meter, Metered, Output, Sampling, Settings, Tls};
-use ringtap_extract::{Extractors, Names};
+use ringtap_extract::{Extractors, InvalidNames, Names};
 use ringtap_flow::{Metering, Timeouts};
 use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_monitor::report::Time;
@@ -43,7 +43,7 @@ pub(crate) fn plan(
     keep_state: bool,
 ) -> anyhow::Result<Plan<ringtap_monitor::Options>> {
     let run_options = options(args, interfaces, outputs)?;
-    let monitor_options = app(args, outputs, keep_state, anonymiser(args)?)?;
+    let monitor_options = app(args, interfaces, outputs, keep_state, anonymiser(args)?)?;
     Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)
 }
 
@@ -59,7 +59,7 @@ pub(super) fn next_plan(
     let anonymiser = plan.app.enrichment.anonymiser.clone();
     // The room for a further reload is that of the run.
     let monitor_options =
-        ringtap_monitor::Options { reloads: false, ..app(args, outputs, false, anonymiser)? };
+        ringtap_monitor::Options { reloads: false, ..app(args, &[], outputs, false, anonymiser)? };
     let next = Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)?;
     Ok(Plan { buffers: plan.buffers.clone(), ..next })
 }
@@ -67,6 +67,7 @@ pub(super) fn next_plan(
 /// The monitor options of the flags, with the lists that they name.
 fn app(
     args: &MonitorArgs,
+    interfaces: &[String],
     outputs: &[Output],
     keep_state: bool,
     anonymiser: Option<Arc<Anonymiser>>,
@@ -74,10 +75,10 @@ fn app(
     Ok(ringtap_monitor::Options {
         watch: watch(args)?,
         allow: allow(args)?,
-        enrichment: enrichment(args, anonymiser)?,
+        enrichment: enrichment(args, interfaces, anonymiser)?,
         state: identity(args, keep_state)?,
         events: outputs.iter().any(|output| output.items() == Items::Events),
-        ..monitor_options(args, names(args.names.as_deref())?)
+        ..monitor_options(args, names(args.names.as_deref(), args.port_labels.as_deref())?)
     })
 }
 
@@ -95,12 +96,14 @@ pub(crate) fn settings(
         networks: args.networks.is_some(),
         geo: !args.geo.is_empty(),
         vendors: args.oui.is_some(),
+        vlans: args.vlans.is_some(),
     };
     let interfaces = Interfaces::new(interfaces).with(origins).with_parts(args.cut.is_some());
     let interfaces = interfaces.with_statistics(plan.app.analyses.statistics);
     let identity = args.tls_cert.clone().zip(args.tls_key.clone());
     Settings {
         observation_domain: args.observation_domain,
+        domain_name: args.probe.clone(),
         refresh: args.template_refresh,
         tls: Tls { authorities: args.tls_ca.clone(), identity },
         vlan_in_key: args.vlan_in_key,
@@ -281,8 +284,9 @@ fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> 
     }
     if !is_complete || !(keep || is_wanted) {
         return match args.probe {
-            Some(_) if args.store.is_none() && !outputs::has_topic(&args.export) => Err(Usage::of(
-                "--probe names states, stores and messages of Kafka: use it with --state, --store, or --export kafka://…",
+            Some(_) if args.store.is_none() && !outputs::has_probe(&args.export) => Err(Usage::of(
+                "--probe names states, stores, messages of Kafka and domains of IPFIX: use it with --state, --store, or \
+                 --export kafka://… or ipfix://…",
             )),
             _ => Ok(None),
         };
@@ -298,13 +302,25 @@ fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> 
     }))
 }
 
-/// The list of names: of the file, or the built-in one.
-pub(crate) fn names(path: Option<&Path>) -> anyhow::Result<Arc<Names>> {
-    let Some(path) = path else { return Ok(Names::built_in()) };
-    let named = || format!("reading the names in {}", path.display());
+/// The list of names: of the file, or the built-in one; with the ports of the other file.
+pub(crate) fn names(path: Option<&Path>, ports: Option<&Path>) -> anyhow::Result<Arc<Names>> {
+    let names = path.map_or_else(
+        || Ok(Names::built_in()),
+        |path| labels("names", path, Names::parse).map(Arc::new),
+    )?;
+    let Some(path) = ports else { return Ok(names) };
+    labels("port labels", path, |list| Names::clone(&names).with_ports(list)).map(Arc::new)
+}
+
+/// Names with the labels of a file.
+fn labels(
+    what: &str,
+    path: &Path,
+    parse: impl FnOnce(&[u8]) -> Result<Names, InvalidNames>,
+) -> anyhow::Result<Names> {
+    let named = || format!("reading the {what} in {}", path.display());
     let list = std::fs::read(path).map_err(Usage::of).with_context(named)?;
-    let names = Names::parse(&list).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
-    Ok(Arc::new(names))
+    parse(&list).map_err(|error| Usage::of(format!("{}: {error}", named())))
 }
 
 /// The watched entries.
@@ -349,6 +365,7 @@ fn anonymiser(args: &MonitorArgs) -> anyhow::Result<Option<Arc<Anonymiser>>> {
 /// What is added to records and the report, and replaced in them.
 fn enrichment(
     args: &MonitorArgs,
+    interfaces: &[String],
     anonymiser: Option<Arc<Anonymiser>>,
 ) -> anyhow::Result<Enrichment> {
     let networks = args.networks.as_ref().map(|path| -> anyhow::Result<_> {
@@ -368,8 +385,15 @@ fn enrichment(
             Vendors::read(path).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
         Ok(Arc::new(list))
     });
+    let vlans = args.vlans.as_ref().map(|path| -> anyhow::Result<_> {
+        let named = || format!("reading the VLANs in {}", path.display());
+        let list = Vlans::read(path).map_err(|error| Usage::of(format!("{}: {error}", named())))?;
+        Ok(Arc::new(list))
+    });
     Ok(Enrichment {
         vendors: vendors.transpose()?,
+        vlans: vlans.transpose()?,
+        interfaces: interfaces.iter().map(|name| (0, name.clone())).collect(),
         networks: networks.transpose()?,
         geo: (!args.geo.is_empty()).then(|| Arc::new(geo)),
         anonymiser,

@@ -35,7 +35,7 @@ use crate::console::Console;
 use crate::outputs::{self, Changes};
 
 /// Flags that change while a run goes on.
-pub(super) const CHANGING: [&str; 21] = [
+pub(super) const CHANGING: [&str; 23] = [
     "alert",
     "alert_to",
     "allow",
@@ -47,6 +47,7 @@ pub(super) const CHANGING: [&str; 21] = [
     "networks",
     "observation_domain",
     "oui",
+    "port_labels",
     "sample",
     "scan_threshold",
     "template_refresh",
@@ -54,6 +55,7 @@ pub(super) const CHANGING: [&str; 21] = [
     "tls_cert",
     "tls_key",
     "udp_scan_threshold",
+    "vlans",
     "watch",
     "words",
     "write",
@@ -69,10 +71,10 @@ const OF_TLS: [&str; 3] = ["tls_ca", "tls_cert", "tls_key"];
 const OF_PAGE: [&str; 2] = ["tls_cert", "tls_key"];
 
 /// Flags that decide which fields records have: files may change, and not whether there are any.
-const OF_FIELDS: [&str; 3] = ["geo", "networks", "oui"];
+const OF_FIELDS: [&str; 4] = ["geo", "networks", "oui", "vlans"];
 
 /// Flags that a state has: they are those of the whole run.
-const OF_STATES: [&str; 4] = ["filter", "names", "sample", "words"];
+const OF_STATES: [&str; 5] = ["filter", "names", "port_labels", "sample", "words"];
 
 /// How often outputs that have ended are removed from the list.
 const TURN: Duration = Duration::from_secs(1);
@@ -184,8 +186,8 @@ impl Reload<'_> {
         };
         let changed = current.given.differences(&args.given);
         self.check_keys(current, &args, &changed)?;
-        let lists = [&args.watch, &args.allow, &args.networks, &args.names, &args.oui];
-        let lists = lists.into_iter().flatten();
+        let lists = [&args.watch, &args.allow, &args.networks, &args.names, &args.port_labels];
+        let lists = lists.into_iter().chain([&args.oui, &args.vlans]).flatten();
         let lists = lists.chain(&args.geo).map(|path| file_len(path));
         let (bytes_of_lists, room) =
             (lists.sum::<anyhow::Result<u64>>()?, self.plan.app.list_bytes);

@@ -82,6 +82,7 @@ fn two_interfaces_give_one_stream_with_counts_per_interface() {
         (&["-i", "right,right2", "--capture", "af-xdp"], 2),
     ] {
         let Some(net) = two_links(2) else { return };
+        net.ip(Right, "link set right alias uplink");
         let (flows, csv, eve) = (file("flows.json"), file("flows.csv"), file("eve.json"));
         let writes = [format!("json:{flows}"), format!("csv:{csv}"), format!("eve:{eve}")];
         let export = format!("ipfix-file:{}", file("flows.ipfix"));
@@ -120,6 +121,7 @@ fn two_interfaces_give_one_stream_with_counts_per_interface() {
                 (&1.into(), &1.into())
             );
             assert!(!exact || record["ingressInterface"] == by, "{line}");
+            assert!(!exact || record["ingressInterfaceName"] == "right", "{line}");
             assert!(record["ingressInterface"].as_u64().unwrap() > 0, "{line}");
         }
         let lines = fs::read_to_string(&csv).unwrap();
@@ -136,7 +138,14 @@ fn two_interfaces_give_one_stream_with_counts_per_interface() {
             tshark.args(["-r", &file("flows.ipfix"), "-T", "fields", "-e", "cflow.inputint"]);
             let text = String::from_utf8(tshark.output().unwrap().stdout).unwrap();
             let count = text.split([',', '\n']).filter(|word| *word == by.to_string()).count();
-            assert_eq!(count, 300, "{text}");
+            // Also that of its name: in the scope, and behind it.
+            assert_eq!(count, 302, "{text}");
+            let mut tshark = Command::new("tshark");
+            tshark.args(["-r", &file("flows.ipfix"), "-V"]);
+            let text = String::from_utf8_lossy(&tshark.output().unwrap().stdout).into_owned();
+            for name in ["IfName: right", "IfDescr: uplink", "IfName: right2", "IfDescr: right2"] {
+                assert!(text.lines().any(|line| line.trim() == name), "{name}");
+            }
         }
     }
 }

@@ -229,3 +229,82 @@ fn other_layouts_of_databases_are_read() {
         assert!(code == 2 && errors.contains(words), "{code} {errors}");
     }
 }
+
+/// A capture with a SYN to port 8443 in VLAN 10.
+fn tagged() -> Vec<u8> {
+    let frame = [
+        &[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x81, 0, 0, 10, 8, 0][..],
+        &[0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2],
+        &[0xc3, 0x50, 0x20, 0xfb, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0, 0],
+    ]
+    .concat();
+    let words =
+        |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    let len = frame.len() as u32;
+    let head = words(&[0xa1b2_c3d4, 2 | 4 << 16, 0, 0, 65_535, 1]);
+    [head, words(&[1_700_000_000, 0, len, len]), frame].concat()
+}
+
+#[test]
+fn vlans_and_ports_have_the_names_of_the_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+    write("a.pcap", &tagged());
+    write("vlans", b"10 office, \"2nd\"\n");
+    write("ports", b"8443/tcp internal-api\n");
+    let run = |flags: &[&str]| {
+        let mut command = ringtap();
+        command.current_dir(folder.path()).args(["monitor", "-q", "-r", "a.pcap"]).args(flags);
+        output_of(&mut command)
+    };
+    let lists = ["--vlans=vlans", "--port-labels=ports"];
+    let writes = ["--write=json:a.json", "--write=csv:a.csv", "--state=a.state", "--report=json"];
+    let (report, errors, code) = run(&[lists, ["--write=parquet:a.parquet", writes[3]]].concat());
+    assert_eq!(code, 0, "{errors}");
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["plan"]["vlans"], 1);
+    assert_eq!(report["applications"]["rows"][0]["application"], "internal-api", "{report}");
+    let (_, errors, code) = run(&[&lists[..], &writes].concat());
+    assert_eq!(code, 0, "{errors}");
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    let record: Value = serde_json::from_str(&read("a.json")).unwrap();
+    for (name, value) in [
+        ("vlanName", "office, \"2nd\""),
+        ("application", "internal-api"),
+        ("applicationReason", "port"),
+    ] {
+        assert_eq!(record[name], value, "{record}");
+    }
+    assert_eq!(record["ingressInterfaceName"], Value::Null);
+    let csv = read("a.csv");
+    assert!(csv.lines().next().unwrap().ends_with(",vlanName"), "{csv}");
+    assert!(csv.ends_with(",\"office, \"\"2nd\"\"\"\n"), "{csv}");
+    let file = fs::File::open(folder.path().join("a.parquet")).unwrap();
+    let rows = SerializedFileReader::new(file).unwrap();
+    let row = rows.get_row_iter(None).unwrap().next().unwrap().unwrap().to_string();
+    assert!(row.contains("vlanName: \"office, \"2nd\"\""), "{row}");
+    let (_, _, code) = run(&["--write=csv:b.csv"]);
+    assert!(code == 0 && !read("b.csv").contains("vlanName"));
+
+    // Labels of a report are those of its states.
+    let merge = |flags: &[&str]| {
+        let mut command = ringtap();
+        command.current_dir(folder.path()).args(["merge", "a.state"]).args(flags);
+        output_of(&mut command)
+    };
+    let (_, errors, code) = merge(&[]);
+    assert!(code == 1 && errors.contains("use the same --names and --port-labels"), "{errors}");
+    let (text, errors, code) = merge(&["--port-labels=ports"]);
+    assert!(code == 0 && text.contains("internal-api"), "{text} {errors}");
+
+    write("vlans", b"# id name\n4096 office\n");
+    write("ports", b"8443 internal-api\n");
+    for (flag, words) in [
+        (lists[0], "error: reading the VLANs in vlans: line 2: use a VLAN from 0 to 4095"),
+        (lists[1], "error: reading the port labels in ports: line 1: invalid port \"8443\""),
+        ("--vlans=missing", "error: reading the VLANs in missing"),
+    ] {
+        let (_, errors, code) = run(&[flag]);
+        assert!(code == 2 && errors.starts_with(words), "{errors}");
+    }
+}

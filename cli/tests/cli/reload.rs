@@ -143,7 +143,9 @@ fn outputs_lists_limits_and_the_filter_change_and_the_rest_stays() {
     let folder = folder.path();
     let [config, watch, allow] = ["ringtap.toml", "watch", "allow"].map(|name| folder.join(name));
     let collector = Collector::new(folder, "socket");
-    let stays = format!("export = [{:?}]\ninterval = \"60s\"\n", collector.url);
+    let stays =
+        format!("export = [{:?}]\ninterval = \"60s\"\nport-labels = \"labels\"\n", collector.url);
+    fs::write(folder.join("labels"), "22/tcp before\n").unwrap();
     let with = |more: &str| format!("{stays}{more}");
     fs::write(&watch, "192.0.2.77\n").unwrap();
     fs::write(&allow, "10.9.9.9 *\n").unwrap();
@@ -162,6 +164,7 @@ fn outputs_lists_limits_and_the_filter_change_and_the_rest_stays() {
 
     // A file ends and another begins; the list has an address of the capture.
     fs::write(&watch, "10.0.0.0/8 own\n192.168.0.0/16\n").unwrap();
+    fs::write(folder.join("labels"), "22/tcp after\n").unwrap();
     let second = format!(
         "write = [\"json:b.json\"]\nwatch = {watch:?}\nallow = {allow:?}\nscan-threshold = 7\n"
     );
@@ -171,7 +174,7 @@ fn outputs_lists_limits_and_the_filter_change_and_the_rest_stays() {
 
     // Faults change nothing, and say where they are.
     for (text, words) in [
-        ("write = [\"json:c.json\"]\nscan-threshold = x\n", "line 4"),
+        ("write = [\"json:c.json\"]\nscan-threshold = x\n", "line 5"),
         ("write = [\"json:c.json\"]\nwatch = \"missing\"\n", "reading missing"),
         (
             "write = [\"json:c.json\"]\nidle-timeout = \"5s\"\n",
@@ -185,7 +188,7 @@ fn outputs_lists_limits_and_the_filter_change_and_the_rest_stays() {
              nothing was changed; a restart ends the open flows, also with resume",
         ),
         ("write = [\"json:c.json\"]\n", "needs a restart"),
-        ("write = [\"json:c.json\"]\nexport = [\"ipfix-tcp://h\"]", "line 4"),
+        ("write = [\"json:c.json\"]\nexport = [\"ipfix-tcp://h\"]", "line 5"),
         ("write = [\"json:/proc/c.json\"]\nwatch = \"watch\"\n", "/proc/c.json"),
         ("events = [\"json:e.json\"]\nwatch = \"watch\"\n", "events"),
     ] {
@@ -220,6 +223,9 @@ fn outputs_lists_limits_and_the_filter_change_and_the_rest_stays() {
     assert_eq!(number(&report, "/plan/scan_threshold"), 7);
     assert!(!report["watch"]["rows"].as_array().unwrap().is_empty(), "{}", report["watch"]);
     let written = ["a.", "b."].map(|name| records(folder, name).len() as u64);
+    let labels: Vec<_> =
+        records(folder, "b.").iter().map(|record| record["application"].clone()).collect();
+    assert!(labels.contains(&"after".into()) && !labels.contains(&"before".into()), "{labels:?}");
     assert!(written[1] > 0 && written.iter().sum::<u64>() == flows, "{written:?} {flows}");
     let outputs: Vec<_> = report["write"].as_array().unwrap().iter().collect();
     assert_eq!(outputs.iter().map(|own| number(own, "/records")).sum::<u64>(), flows);

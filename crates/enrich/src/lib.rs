@@ -24,6 +24,7 @@ mod networks;
 mod prefixes;
 mod recent;
 mod vendors;
+mod vlans;
 mod watch;
 
 use std::net::IpAddr;
@@ -38,6 +39,7 @@ pub use key::{InvalidKey, read_key};
 pub use lines::{InvalidList, read as read_list, wrong_network};
 pub use networks::Networks;
 pub use vendors::Vendors;
+pub use vlans::Vlans;
 pub use watch::{EntryKind, WatchList};
 
 use anonymiser::Anonymising;
@@ -52,6 +54,10 @@ pub struct Enrichment {
     pub geo: Option<Arc<Geo>>,
     /// The vendors of network cards, for records.
     pub vendors: Option<Arc<Vendors>>,
+    /// The names of VLANs, for records.
+    pub vlans: Option<Arc<Vlans>>,
+    /// The interfaces of the run: the kernel's numbers, 0 until they are opened, and their names, for records.
+    pub interfaces: Vec<(u32, String)>,
     /// Replaces addresses and names, after everything else.
     pub anonymiser: Option<Arc<Anonymiser>>,
 }
@@ -65,6 +71,13 @@ impl Enrichment {
                 networks: self.networks.clone(),
                 geo: self.geo.clone(),
                 vendors: self.vendors.clone(),
+                vlans: self.vlans.clone(),
+                // Copies, because threads that share a count would wait for each other.
+                interfaces: self
+                    .interfaces
+                    .iter()
+                    .map(|(own, name)| (*own, Arc::from(&**name)))
+                    .collect(),
                 origins: has_origins.then(Recent::new),
                 anonymising: self.anonymiser.as_ref().map(Anonymising::new),
                 record: FlowRecord::new(NO_KEY),
@@ -75,15 +88,30 @@ impl Enrichment {
 
     /// Whether items stay as they are.
     pub fn is_empty(&self) -> bool {
-        let Self { networks, geo, vendors, anonymiser } = self;
-        networks.is_none() && geo.is_none() && vendors.is_none() && anonymiser.is_none()
+        self.interfaces.is_empty() && self.has_no_files()
+    }
+
+    fn has_no_files(&self) -> bool {
+        let Self { networks, geo, vendors, vlans, interfaces: _, anonymiser } = self;
+        let adds_none = networks.is_none() && geo.is_none() && vendors.is_none() && vlans.is_none();
+        adds_none && anonymiser.is_none()
+    }
+
+    /// Bytes of memory of a stage, at most.
+    pub fn stage_bytes(&self) -> u64 {
+        match self.has_no_files() {
+            true if self.interfaces.is_empty() => 0,
+            true => RECORD_BYTES,
+            false => STAGE_BYTES,
+        }
     }
 
     /// Bytes of memory of the loaded files.
     pub fn memory(&self) -> u64 {
         let networks = self.networks.as_ref().map_or(0, |own| own.memory());
         let vendors = self.vendors.as_ref().map_or(0, |own| own.memory());
-        networks + vendors + self.geo.as_ref().map_or(0, |own| own.memory())
+        let vlans = self.vlans.as_ref().map_or(0, |own| own.memory());
+        networks + vendors + vlans + self.geo.as_ref().map_or(0, |own| own.memory())
     }
 }
 
@@ -97,8 +125,10 @@ const NO_KEY: FlowKey = FlowKey {
     protocol: 0,
 };
 
-/// Bytes of memory of a stage, at most.
+/// Bytes of memory of a stage with recent results, at most.
 pub const STAGE_BYTES: u64 = 2 << 20;
+/// Bytes of memory of a stage's latest items, at most.
+const RECORD_BYTES: u64 = 64 << 10;
 
 /// Passes the items of one thread.
 #[derive(Debug)]
@@ -106,6 +136,8 @@ pub struct Stage {
     networks: Option<Arc<Networks>>,
     geo: Option<Arc<Geo>>,
     vendors: Option<Arc<Vendors>>,
+    vlans: Option<Arc<Vlans>>,
+    interfaces: Box<[(u32, Arc<str>)]>,
     /// `None` if none are added.
     origins: Option<Recent<Origin>>,
     anonymising: Option<Anonymising>,
@@ -118,7 +150,8 @@ impl Stage {
     /// The record as outputs get it.
     pub fn record(&mut self, record: &FlowRecord) -> &FlowRecord {
         self.record.clone_from(record);
-        if self.origins.is_some() || self.vendors.is_some() {
+        let names_links = self.vendors.is_some() || self.vlans.is_some();
+        if self.origins.is_some() || names_links || !self.interfaces.is_empty() {
             let [source, destination] = [record.key.source(), record.key.destination()];
             let mut origins = [self.origin(source), self.origin(destination)];
             if let Some(vendors) = &self.vendors {
@@ -130,6 +163,12 @@ impl Stage {
                 let both = origins.iter_mut().zip(macs);
                 both.for_each(|(origin, mac)| origin.vendor = vendors.name(mac).cloned());
             }
+            if let Some(vlans) = self.vlans.as_ref().filter(|_| record.path.vlan_tags > 0) {
+                origins[0].vlan = vlans.name(record.path.vlans[0]).cloned();
+            }
+            let ingress = record.path.ingress;
+            let received = self.interfaces.iter().find(|(own, _)| ingress > 0 && *own == ingress);
+            origins[0].interface = received.map(|(_, name)| Arc::clone(name));
             let known = origins.iter().any(|origin| *origin != Origin::default());
             self.record.origins = known.then(|| Box::new(origins));
         }
@@ -140,11 +179,10 @@ impl Stage {
     }
 
     /// The event as outputs get it.
-    pub fn event(&mut self, event: &Event) -> &Event {
+    pub fn event<'a>(&'a mut self, event: &'a Event) -> &'a Event {
+        let Some(anonymising) = &mut self.anonymising else { return event };
         self.event.clone_from(event);
-        if let Some(anonymising) = &mut self.anonymising {
-            anonymising.event(&mut self.event);
-        }
+        anonymising.event(&mut self.event);
         &self.event
     }
 
@@ -238,5 +276,39 @@ mod tests {
         assert_eq!(names(Initiator::Syn, [client, server]), ["Client", "Server"]);
         // The first packet was an answer.
         assert_eq!(names(Initiator::SynAck, [server, client]), ["Client", "Server"]);
+    }
+
+    #[test]
+    fn a_record_has_the_names_of_its_interface_and_its_vlan() {
+        let interfaces = vec![(0, "no number".to_owned()), (7, "eth0".to_owned())];
+        let vlans = Some(Arc::new(Vlans::parse(b"10 office\n").unwrap()));
+        let enrichment = Enrichment { interfaces, vlans, ..Enrichment::default() };
+        assert_eq!(enrichment.stage_bytes(), STAGE_BYTES);
+        let mut stage = enrichment.stage().unwrap();
+        let mut names = |ingress, vlan_tags, vlan| {
+            let mut record = FlowRecord::new(NO_KEY);
+            (record.path.ingress, record.path.vlan_tags) = (ingress, vlan_tags);
+            record.path.vlans[0] = vlan;
+            let origins = stage.record(&record).origins.clone()?;
+            let [Origin { interface, vlan, .. }, other] = *origins;
+            assert_eq!(other, Origin::default());
+            Some([interface, vlan].map(|name| name.map(|name| name.to_string())))
+        };
+        let [eth0, office] = ["eth0", "office"].map(|name| Some(name.to_owned()));
+        assert_eq!(names(7, 1, 10), Some([eth0.clone(), office.clone()]));
+        assert_eq!(names(7, 0, 10), Some([eth0, None]), "no tag");
+        assert_eq!(names(8, 2, 10), Some([None, office]));
+        assert_eq!([names(0, 0, 0), names(8, 1, 11)], [None, None]);
+    }
+
+    #[test]
+    fn a_stage_for_interfaces_alone_takes_little_memory() {
+        let mut enrichment = Enrichment::default();
+        assert!(enrichment.is_empty() && enrichment.stage().is_none());
+        assert_eq!(enrichment.stage_bytes(), 0);
+        enrichment.interfaces = vec![(0, "eth0".to_owned())];
+        assert!(!enrichment.is_empty() && enrichment.stage().is_some());
+        assert_eq!(enrichment.stage_bytes(), RECORD_BYTES);
+        assert!(enrichment.stage().unwrap().origins.is_none());
     }
 }

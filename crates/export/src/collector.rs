@@ -162,18 +162,20 @@ fn encoders(
     limit: usize,
 ) -> io::Result<Box<dyn Fn() -> Box<dyn Encoder> + '_>> {
     let (domain, sampling) = (settings.observation_domain, settings.sampling);
-    let (ingress, parts) = (!settings.interfaces.is_empty(), settings.interfaces.has_parts());
+    let interfaces = &settings.interfaces;
+    let (ingress, parts) = (!interfaces.is_empty(), interfaces.has_parts());
     Ok(match protocol {
         Protocol::Ipfix => Box::new(move || {
             let encoder = Ipfix::new(domain, number, limit).sampled(sampling);
             let encoder = encoder.keyed_by_vlans(settings.vlan_in_key).with_parts(parts);
-            Box::new(encoder.with_ingress(ingress))
+            let encoder = encoder.with_domain_name(settings.domain_name.as_deref());
+            Box::new(encoder.with_ingress(ingress).with_names_of(interfaces))
         }),
         Protocol::NetFlow9 => {
             let clock = NetFlow9::new(domain, limit);
             Box::new(move || {
                 let encoder = NetFlow9::new(domain, limit).with_clock_of(&clock);
-                Box::new(encoder.sampled(sampling).with_ingress(ingress))
+                Box::new(encoder.sampled(sampling).with_ingress(ingress).with_names_of(interfaces))
             })
         }
         Protocol::NetFlow5 => {

@@ -24,6 +24,8 @@ pub const BUFFER_BYTES: usize = 32 << 20;
 pub struct Settings {
     /// Observation domain (IPFIX), source identifier (NetFlow v9); its low 16 bits are the engine (NetFlow v5).
     pub observation_domain: u32,
+    /// The name of the observation domain, for IPFIX.
+    pub domain_name: Option<String>,
     /// When templates are sent again over UDP.
     pub refresh: Refresh,
     /// Certificates for TLS.
@@ -57,6 +59,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             observation_domain: 0,
+            domain_name: None,
             refresh: Refresh::default(),
             tls: Tls::default(),
             vlan_in_key: false,

@@ -4,7 +4,8 @@
 //! 0  content   DNS within TLS or QUIC: by the ALPN value dot or doq, or on port 853          dns-over-tls
 //! 1  name      the longest suffix of the server name, HTTP host or queried name in a list     google
 //! 2  content   the first protocol recognised in the payloads                                  tls
-//! 3  port      the lower port, then the higher one, in the table below                        https
+//! 3  port      the lower port, then the higher one, in the list of the user (`port_labels.rs`)      internal-api
+//! 4  port      the same in the table below                                                    https
 //! ```
 //!
 //! The list is text: a suffix and a label on each line, `#` begins a comment. Suffixes match whole labels of a name, so
@@ -18,11 +19,13 @@
 //! entries | text, length, label |    suffixes are one after another in one text
 //! ```
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use sha2::{Digest, Sha256};
 
+use crate::port_labels::PortLabels;
 use crate::{Facts, Kind};
 
 /// The built-in list.
@@ -112,12 +115,14 @@ pub struct Application {
     pub reason: ApplicationReason,
 }
 
-/// A list of names: suffixes with their labels.
+/// A list of names: suffixes with their labels; and the user's labels of ports.
+#[derive(Clone, Default)]
 pub struct Names {
     text: Vec<u8>,
     entries: Vec<Entry>,
     slots: Vec<u32>,
     labels: Vec<Label>,
+    ports: PortLabels,
 }
 
 #[derive(Clone, Copy)]
@@ -133,7 +138,7 @@ pub struct InvalidNames {
     /// The number of the line, from 1.
     pub line: usize,
     /// What is wrong there, and the remedy.
-    why: String,
+    pub(crate) why: String,
 }
 
 impl fmt::Display for InvalidNames {
@@ -152,7 +157,7 @@ impl Names {
         Arc::clone(&LIST)
     }
 
-    /// The SHA-256 of all suffixes and labels, in hexadecimal digits.
+    /// The SHA-256 of all suffixes, ports and labels, in hexadecimal digits.
     pub fn digest(&self) -> String {
         let mut hasher = Sha256::new();
         for &Entry { start, len, label } in &self.entries {
@@ -162,6 +167,7 @@ impl Names {
             hasher.update(self.labels[usize::from(label)].as_str());
             hasher.update([0]);
         }
+        self.ports.digest(&mut hasher);
         hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
@@ -212,6 +218,22 @@ impl Names {
             names.insert(suffix, label as u16);
         }
         Ok(names)
+    }
+
+    /// Adds the user's labels of ports (`port_labels.rs`).
+    ///
+    /// # Errors
+    /// The first line that is neither a port and a label nor empty, or one label too many.
+    pub fn with_ports(mut self, list: &[u8]) -> Result<Self, InvalidNames> {
+        self.ports = PortLabels::parse(list)?;
+        let known: HashSet<_> = self.labels.iter().copied().collect();
+        let further = self.ports.labels().into_iter();
+        self.labels.extend(further.filter(|label| !known.contains(label)));
+        if self.labels.len() > LABELS_MAX {
+            let why = format!("with the names more than {LABELS_MAX} labels: use fewer");
+            return Err(InvalidNames { line: 1, why });
+        }
+        Ok(self)
     }
 
     /// Adds a suffix, or replaces its label.
@@ -286,6 +308,7 @@ impl Names {
             + self.entries.capacity() * size_of::<Entry>()
             + self.slots.capacity() * size_of::<u32>()
             + self.labels.capacity() * size_of::<Label>()
+            + self.ports.memory()
     }
 
     /// The label of the longest suffix of a name, which may end with a dot.
@@ -323,7 +346,7 @@ impl Names {
                 return Some(Application { label, reason: ApplicationReason::Content });
             }
         }
-        by_port(protocol, ports)
+        self.ports.find(protocol, ports).or_else(|| by_port(protocol, ports))
     }
 
     /// The label of the first name in the list: server names, HTTP hosts, queried names.
@@ -333,13 +356,6 @@ impl Names {
         of(Kind::TlsServerName)
             .or_else(|| facts.values(Kind::HttpHost).find_map(host))
             .or_else(|| of(Kind::DnsQueryName))
-    }
-}
-
-impl Default for Names {
-    /// The empty list.
-    fn default() -> Self {
-        Self { text: Vec::new(), entries: Vec::new(), slots: Vec::new(), labels: Vec::new() }
     }
 }
 
@@ -397,8 +413,8 @@ fn without_port(host: &[u8]) -> &[u8] {
     }
 }
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
 
 /// The application of the lower port, else of the higher one. Without branches, because the ports of flows mix at random.
 #[inline]
@@ -418,7 +434,7 @@ const NO_PORT: u8 = PORTS.len() as u8;
 /// Number of places of ports.
 const PORT_PLACES: usize = 1 << 11;
 
-const fn key(protocol: u8, port: u16) -> u32 {
+pub(crate) const fn key(protocol: u8, port: u16) -> u32 {
     port as u32 | (protocol as u32) << 16
 }
 
@@ -502,7 +518,7 @@ const PORTS: [((u8, u16), &str); 94] = [
 ];
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -511,7 +527,7 @@ mod tests {
         Some(Label::new(text.as_bytes()).unwrap())
     }
 
-    fn facts(values: &[(Kind, &str)]) -> Facts {
+    pub(crate) fn facts(values: &[(Kind, &str)]) -> Facts {
         let mut facts = Facts::default();
         for (kind, value) in values {
             facts.add(*kind, value.as_bytes(), usize::MAX).unwrap();

@@ -35,6 +35,7 @@ mod kinds;
 mod numbers;
 mod opening;
 mod payloads;
+mod port_labels;
 mod positions;
 mod protocols;
 mod streams;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-/// The network, country and autonomous system of an address, and the vendor of its network card, as far as they are known.
+/// The network, country and autonomous system of an address, the vendor of its network card, and where its packets were
+/// received, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
     /// The name of the user's network.
@@ -15,4 +16,8 @@ pub struct Origin {
     pub as_name: Option<Arc<str>>,
     /// The vendor by the address of the link.
     pub vendor: Option<Arc<str>>,
+    /// Of the source alone: the name of the interface that received the flow's first packet.
+    pub interface: Option<Arc<str>>,
+    /// Of the source alone: the name of the outermost VLAN of that packet.
+    pub vlan: Option<Arc<str>>,
 }

@@ -39,7 +39,7 @@ fn records(count: u64) -> Vec<FlowRecord> {
 
 fn interfaces() -> Interfaces {
     Interfaces::default()
-        .with(Origins { networks: true, geo: true, vendors: true })
+        .with(Origins { networks: true, geo: true, vendors: true, vlans: true })
         .with_parts(true)
 }
 

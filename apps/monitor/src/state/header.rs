@@ -313,8 +313,10 @@ pub enum MergeError {
         /// Its value in this one.
         other: String,
     },
-    /// The states were made with another list of names than that of the report.
-    #[error("the states were made with another list of names: use the same --names")]
+    /// The states were made with another list of names or ports than that of the report.
+    #[error(
+        "the states were made with another list of names: use the same --names and --port-labels"
+    )]
     Names,
     /// One part of a run is in two of the states.
     #[error("the same run of probe {0:?} is in two of the states, and it counts once")]

@@ -32,6 +32,7 @@ use super::options::{self, Noticed, Options};
 use super::template::{Group, Template};
 use super::{Encoder, Progress, Refusal, Sealed, as_biflow, put_word, word};
 use crate::fields::{self, Element, REVERSE, View, milliseconds};
+use crate::formats::Interfaces;
 use crate::{RecordTotals, Sampling};
 
 const HEADER: usize = 16;
@@ -136,6 +137,8 @@ pub struct Ipfix {
     domain: u32,
     process: u32,
     sampling: Option<Sampling>,
+    interfaces: Interfaces,
+    domain_name: Option<String>,
     vlans_are_key: bool,
     variant: usize,
     templates: &'static [Template; COUNT],
@@ -170,6 +173,8 @@ impl Ipfix {
             domain,
             process,
             sampling: None,
+            interfaces: Interfaces::default(),
+            domain_name: None,
             vlans_are_key: false,
             variant: 0,
             templates: &TEMPLATES[0],
@@ -201,6 +206,18 @@ impl Ipfix {
     #[must_use]
     pub fn with_ingress(self, yes: bool) -> Self {
         self.with(INGRESS, yes)
+    }
+
+    /// Adds the announcement of the names of these interfaces.
+    #[must_use]
+    pub fn with_names_of(self, interfaces: &Interfaces) -> Self {
+        Self { interfaces: interfaces.clone(), ..self }
+    }
+
+    /// Adds the announcement of the name of the observation domain.
+    #[must_use]
+    pub fn with_domain_name(self, domain_name: Option<&str>) -> Self {
+        Self { domain_name: domain_name.map(str::to_owned), ..self }
     }
 
     /// For parts of flows, if `yes`: each record has the number of its flow.
@@ -325,13 +342,25 @@ impl Encoder for Ipfix {
     fn announcement(&mut self) -> Vec<Vec<u8>> {
         let templates = self.numbered(&self.active);
         let records = templates.iter().map(|one| (TEMPLATE_SET, one.record()));
+        let interfaces = self.interfaces.numbered().map(options::interface);
+        let interfaces: Vec<_> = interfaces.map(|one| (options::INTERFACES.id, one)).collect();
+        let domain = self.domain_name.as_ref().map(|name| options::domain(self.domain, name));
+        let named = [
+            (!interfaces.is_empty()).then_some(&options::INTERFACES),
+            domain.as_ref().map(|_| &options::DOMAIN),
+        ];
         let options = Options::ALL.iter().map(|one| (OPTIONS_TEMPLATE_SET, one.template()));
         let mut messages = self.pack(records.chain(options), false);
+        // A set of its own for each: nfcapd reads the first template of a set.
+        for one in named.into_iter().flatten() {
+            messages.extend(self.pack([(OPTIONS_TEMPLATE_SET, one.template())], false));
+        }
         let vlans = self.vlans_are_key;
         let keys =
             templates.iter().map(|one| options::flow_keys(one.number, one.fields.keys(vlans)));
         // Options data are also Data Records.
-        messages.extend(self.pack(keys.chain(self.sampling.map(options::sampling)), true));
+        let data = keys.chain(self.sampling.map(options::sampling));
+        messages.extend(self.pack(data.chain(interfaces).chain(domain), true));
         messages
     }
 

@@ -11,8 +11,8 @@
 //! 1 ICMP; bits 2 and 3: 0 no link fields, 1 a VLAN tag, 2 also link addresses, 3 also an MPLS label; bit 4: the label of
 //! the application, never with ICMP, in a fixed length because v9 has no other. Type and code of
 //! ICMP, link addresses and label are those of the flow's first packet, so the answering direction uses a template
-//! without them. Options templates contain the exporter's totals (320) and sampling (321). There are no field types for
-//! tunnels. For flows from interfaces every template ends with INPUT_SNMP; the interface is known for the direction of
+//! without them. Options templates contain the exporter's totals (320), sampling (321) and the names of interfaces (322).
+//! There are no field types for tunnels. For flows from interfaces every template ends with INPUT_SNMP; the interface is known for the direction of
 //! the first packet, and 0 in the other one.
 
 use ringtap_flow::{FlowRecord, IpVersion};
@@ -20,8 +20,9 @@ use ringtap_flow::{FlowRecord, IpVersion};
 use super::message::Message;
 use super::template::{Group, Template};
 use super::uptime::Uptime;
-use super::{Encoder, Progress, Refusal, Sealed, as_uniflows, directions, put_word, word};
+use super::{Encoder, Progress, Refusal, Sealed, as_uniflows, directions, options, put_word, word};
 use crate::fields::{self, View, milliseconds};
+use crate::formats::Interfaces;
 use crate::{RecordTotals, Sampling, Sent};
 
 const HEADER: usize = 20;
@@ -112,10 +113,15 @@ const TOTALS_TEMPLATE: [u16; 11] = [TOTALS, 4, 12, 1, 4, 40, 8, 41, 8, 42, 8];
 const SAMPLER: u16 = 321;
 const SAMPLER_TEMPLATE: [u16; 15] = [SAMPLER, 4, 20, 1, 4, 34, 4, 35, 1, 48, 1, 49, 1, 50, 4];
 
+/// The names of an interface. Scope "Interface" (2); INPUT_SNMP, IF_NAME, IF_DESC, as in IPFIX.
+const INTERFACES: u16 = 322;
+const INTERFACES_TEMPLATE: [u16; 11] = [INTERFACES, 4, 12, 2, 4, 10, 4, 82, 32, 83, 64];
+
 /// Encodes flow records as NetFlow v9 packets.
 pub struct NetFlow9 {
     source: u32,
     sampling: Option<Sampling>,
+    interfaces: Interfaces,
     templates: &'static [Template; COUNT],
     sequence: u32,
     uptime: Uptime,
@@ -127,7 +133,8 @@ impl NetFlow9 {
     pub fn new(source: u32, limit: usize) -> Self {
         let message = Message::new(HEADER, limit, ALIGN);
         let (templates, uptime) = (&TEMPLATES[0], Uptime::default());
-        Self { source, sampling: None, templates, sequence: 0, uptime, message }
+        let interfaces = Interfaces::default();
+        Self { source, sampling: None, interfaces, templates, sequence: 0, uptime, message }
     }
 
     /// For flows from interfaces, if `yes`: each record has INPUT_SNMP.
@@ -135,6 +142,12 @@ impl NetFlow9 {
     pub fn with_ingress(mut self, yes: bool) -> Self {
         self.templates = &TEMPLATES[usize::from(yes)];
         self
+    }
+
+    /// Adds the announcement of the names of these interfaces.
+    #[must_use]
+    pub fn with_names_of(self, interfaces: &Interfaces) -> Self {
+        Self { interfaces: interfaces.clone(), ..self }
     }
 
     /// Uses the clock of another encoder, so that the times in messages of both are relative to the same start.
@@ -225,8 +238,11 @@ impl Encoder for NetFlow9 {
         });
         let totals = (OPTIONS_TEMPLATE_SET, TOTALS_TEMPLATE.to_vec());
         let sampler = self.sampling.map(|_| (OPTIONS_TEMPLATE_SET, SAMPLER_TEMPLATE.to_vec()));
+        let names: Vec<_> = self.interfaces.numbered().map(options::interface).collect();
+        let named = (OPTIONS_TEMPLATE_SET, INTERFACES_TEMPLATE.to_vec());
+        let named = (!names.is_empty()).then_some(named);
         let (mut message, mut messages) = (self.message.another(), Vec::new());
-        for (set, words) in templates.chain([totals]).chain(sampler) {
+        for (set, words) in templates.chain([totals]).chain(sampler).chain(named) {
             let record: Vec<u8> = words.into_iter().flat_map(u16::to_be_bytes).collect();
             if !message.fits(set, record.len()) {
                 messages.push(self.send_alone(&mut message));
@@ -236,6 +252,7 @@ impl Encoder for NetFlow9 {
         }
         messages.push(self.send_alone(&mut message));
         messages.extend(self.sampling.map(|sampling| self.sampler(sampling)));
+        messages.extend(names.iter().map(|name| self.send_option(INTERFACES, name)));
         messages
     }
 

@@ -8,7 +8,13 @@
 //! | 323 | received packets, and packets that were not metered | 7011, section 4.2 |
 //! | 324 | systematic sampling, one packet in N | 5476, section 6.5.2; elements of 5477 |
 //! | 325 | random sampling, one packet in N | the same |
+//! | 326 | the name and the description of an interface | elements of 7012's registry |
+//! | 327 | the name of the observation domain | the same |
+//!
+//! The last two are announced if there are such names. These have a fixed length, with zeros behind them, because some
+//! collectors expect one in options; nfdump reads the number of an interface only behind the scope, so it is there, too.
 
+use crate::formats::Interface;
 use crate::sampling::Sampling;
 use crate::{Metered, RecordTotals, Sent};
 
@@ -47,8 +53,22 @@ pub(crate) const SYSTEMATIC: Options = Options {
 pub(crate) const RANDOM: Options =
     Options { id: 325, scope: (302, 8), elements: &[(304, 2), (34, 4), (35, 1), (311, 8)] };
 
+/// ingressInterface; again, and interfaceName, interfaceDescription.
+pub(crate) const INTERFACES: Options = Options {
+    id: 326,
+    scope: (10, 4),
+    elements: &[(10, 4), (82, NAME as u16), (83, DESCRIPTION as u16)],
+};
+/// observationDomainId; observationDomainName.
+pub(crate) const DOMAIN: Options =
+    Options { id: 327, scope: (149, 4), elements: &[(300, DESCRIPTION as u16)] };
+
+/// Octets of the name of an interface, and of its description or another longer name.
+const NAME: usize = 32;
+const DESCRIPTION: usize = 64;
+
 impl Options {
-    /// All options templates.
+    /// The options templates of all exporters.
     pub(crate) const ALL: [&Self; 6] =
         [&STATISTICS, &RELIABILITY, &FLOW_KEYS, &METERING, &SYSTEMATIC, &RANDOM];
 
@@ -104,6 +124,34 @@ pub(crate) fn sampling(sampling: Sampling) -> OptionsData {
     (SYSTEMATIC.id, out)
 }
 
+/// The octets of INTERFACES, also of NetFlow v9. Without a description it is the name: some collectors read no other.
+pub(crate) fn interface(interface: &Interface) -> Vec<u8> {
+    let Interface { index, name, description } = interface;
+    let description = if description.is_empty() { name } else { description };
+    let (number, name) = (index.to_be_bytes(), padded::<NAME>(name));
+    [&number[..], &number, &name, &padded::<DESCRIPTION>(description)].concat()
+}
+
+pub(crate) fn domain(domain: u32, name: &str) -> OptionsData {
+    (DOMAIN.id, [&domain.to_be_bytes()[..], &padded::<DESCRIPTION>(name)].concat())
+}
+
+/// A text in `LEN` octets: cut between characters, with at least one zero behind it, and with a replacement character for
+/// each control character.
+fn padded<const LEN: usize>(text: &str) -> [u8; LEN] {
+    let (mut out, mut len) = ([0; LEN], 0);
+    for char in text.chars() {
+        let char = if char.is_control() { char::REPLACEMENT_CHARACTER } else { char };
+        let end = len + char.len_utf8();
+        if end >= LEN {
+            break;
+        }
+        char.encode_utf8(&mut out[len..end]);
+        len = end;
+    }
+    out
+}
+
 fn record(scope: &[u8], numbers: &[u64]) -> Vec<u8> {
     scope.iter().copied().chain(numbers.iter().flat_map(|number| number.to_be_bytes())).collect()
 }
@@ -128,5 +176,26 @@ impl Noticed {
     /// Zeros if there was no loss.
     fn times(self) -> (u64, u64) {
         self.times_ms.unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_between_characters_and_have_no_control_characters() {
+        let text = |name: &str| {
+            let octets = padded::<8>(name);
+            let text = String::from_utf8(octets.to_vec()).unwrap();
+            text.trim_end_matches('\0').to_owned()
+        };
+        assert_eq!(
+            [text(""), text("eth0"), text("1234567"), text("12345678")],
+            ["", "eth0", "1234567", "1234567"]
+        );
+        assert_eq!([text("12345é"), text("123456é")], ["12345é", "123456"]);
+        assert_eq!([text("a\0b\n"), text("a\u{1b}[2J")], ["a\u{fffd}b", "a\u{fffd}[2J"]);
+        assert_eq!(text(&"\u{7f}x".repeat(1 << 15)), "\u{fffd}x\u{fffd}");
     }
 }

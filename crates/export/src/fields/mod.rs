@@ -128,6 +128,8 @@ fields! { |v, d|
     9 tunnelDestinationMacAddress [] TunnelEthernet Text = Mac(&v.path.outer_macs[1]);
     /// the kernel's number of the interface that received the first packet
     6 ingressInterface [10] Interfaces U32 = Some(v.path.ingress).filter(|&index| index > 0);
+    /// its name when it was opened
+    12 ingressInterfaceName [] Interfaces Text = v.origin(0)?.interface.as_deref().map(|name| Name(name.as_bytes()));
 
     facts {
         /// [protocols recognised in payloads](MONITOR.md#payloads), in the order of first appearance
@@ -359,6 +361,8 @@ fields! { |v, d|
     9 sourceVendor [] Vendors Text = v.origin(0)?.vendor.as_deref().map(|name| Name(name.as_bytes()));
     /// vendor of the network card with `destinationMacAddress`
     9 destinationVendor [] Vendors Text = v.origin(1)?.vendor.as_deref().map(|name| Name(name.as_bytes()));
+    /// name of the outermost VLAN, `vlanId`
+    12 vlanName [] Vlans Text = v.origin(0)?.vlan.as_deref().map(|name| Name(name.as_bytes()));
 
     /// below 2⁵¹; equal for the parts of a flow, and in every run
     7 flowId [148: 8] Parts U64 = v.record.part.map(|_| flow_id(v.record));

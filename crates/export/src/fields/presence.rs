@@ -74,6 +74,7 @@ presences! { |v, d|
     Networks "with `--networks`" = true;
     Geo "with `--geo`" = true;
     Vendors "with `--oui`" = true;
+    Vlans "with `--vlans`, tagged" = true;
 }
 
 impl Presence {
@@ -100,6 +101,8 @@ pub struct Origins {
     pub geo: bool,
     /// Vendors of network cards.
     pub vendors: bool,
+    /// Names of VLANs.
+    pub vlans: bool,
 }
 
 /// The columns that not all runs have.
@@ -129,6 +132,7 @@ impl Columns {
             Presence::Networks => self.origins.networks,
             Presence::Geo => self.origins.geo,
             Presence::Vendors => self.origins.vendors,
+            Presence::Vlans => self.origins.vlans,
             _ => true,
         }
     }

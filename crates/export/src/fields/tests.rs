@@ -18,7 +18,7 @@ fn names_are_distinct_and_every_kept_kind_has_a_row() {
 fn every_column_is_once_in_the_order_by_editions() {
     let all = Columns {
         ingress: true,
-        origins: Origins { networks: true, geo: true, vendors: true },
+        origins: Origins { networks: true, geo: true, vendors: true, vlans: true },
         parts: true,
         statistics: true,
         stored: false,

@@ -33,6 +33,8 @@ pub struct Interface {
     pub index: u32,
     /// Its name when it was opened.
     pub name: String,
+    /// Its description then (ifAlias), which may be empty.
+    pub description: String,
 }
 
 /// The interfaces of a run; its records contain the interface of a flow's first packet. Empty for a run over files.
@@ -40,7 +42,8 @@ pub struct Interface {
 /// have statistics.
 #[derive(Clone, Debug, Default)]
 pub struct Interfaces {
-    list: Arc<[(u32, String)]>,
+    /// With their names as JSON strings.
+    list: Arc<[(Interface, String)]>,
     origins: Origins,
     parts: bool,
     statistics: bool,
@@ -49,7 +52,7 @@ pub struct Interfaces {
 impl Interfaces {
     /// Creates the list.
     pub fn new(interfaces: &[Interface]) -> Self {
-        let list = interfaces.iter().map(|one| (one.index, quoted(&one.name))).collect();
+        let list = interfaces.iter().map(|one| (one.clone(), quoted(&one.name))).collect();
         Self { list, ..Self::default() }
     }
 
@@ -90,8 +93,13 @@ impl Interfaces {
 
     /// The name of an interface as a JSON string; `None` if it is unknown.
     pub(crate) fn quoted_name(&self, index: u32) -> Option<&str> {
-        let known = self.list.iter().find(|(own, _)| index > 0 && *own == index);
+        let known = self.list.iter().find(|(own, _)| index > 0 && own.index == index);
         known.map(|(_, name)| name.as_str())
+    }
+
+    /// The interfaces with a number.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = &Interface> {
+        self.list.iter().map(|(own, _)| own).filter(|own| own.index > 0)
     }
 }
 

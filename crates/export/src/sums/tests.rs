@@ -16,9 +16,9 @@ use crate::formats::{Format, Interface, Interfaces};
 
 /// A run in which records have all columns.
 fn interfaces() -> Interfaces {
-    let interface = Interface { index: 1, name: "eth0".to_owned() };
+    let interface = Interface { index: 1, name: "eth0".to_owned(), description: String::new() };
     Interfaces::new(&[interface])
-        .with(Origins { networks: true, geo: true, vendors: true })
+        .with(Origins { networks: true, geo: true, vendors: true, vlans: true })
         .with_parts(true)
         .with_statistics(true)
 }
@@ -46,12 +46,12 @@ prop_compose! {
         country in prop::option::of("[A-Z]{2}"),
         as_number: Option<u32>,
         as_name in prop::option::of(any::<String>()),
-        vendor in prop::option::of(any::<String>()),
+        links in prop::array::uniform3(prop::option::of(any::<String>())),
     ) -> Origin {
         let country = country.and_then(|code| code.into_bytes().try_into().ok());
-        let [network, as_name, vendor] =
-            [network, as_name, vendor].map(|name| name.map(Arc::from));
-        Origin { network, country, as_number, as_name, vendor }
+        let [network, as_name] = [network, as_name].map(|name| name.map(Arc::from));
+        let [vendor, interface, vlan] = links.map(|name| name.map(Arc::from));
+        Origin { network, country, as_number, as_name, vendor, interface, vlan }
     }
 }
 

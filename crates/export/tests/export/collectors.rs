@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use ringtap_export::formats::{Interface, Interfaces};
 use ringtap_export::{Meter, Metered, Output, Prepared, Sampling, Settings, Store, Summary};
 use ringtap_flow::{FlowRecord, Path as Way, TunnelKind};
 
@@ -75,12 +76,25 @@ impl Store for Plain {
 
 fn export(url: &str, sampling: Option<Sampling>) -> Summary {
     let meter = Some(Meter::new(|| Metered { packets: 10, ..Metered::default() }));
-    let settings = Settings { sampling, meter, ..Settings::default() };
+    let domain_name = Some("site b".to_owned());
+    let named = |index, name: &str, description: &str| Interface {
+        index,
+        name: name.to_owned(),
+        description: description.to_owned(),
+    };
+    let interfaces =
+        Interfaces::new(&[named(7, "eth0", "uplink \u{1}"), named(70_000, "eth1", "")]);
+    let settings = Settings { sampling, meter, domain_name, interfaces, ..Settings::default() };
     let output = url.parse::<Output>().unwrap();
     let open = |path: &Path| Ok(Box::new(Plain(File::create(path)?)) as Box<dyn Store>);
     let prepared = Prepared::new(&[output], settings).unwrap();
     let (mut sinks, exports) = record_sinks(prepared.start(1, open).unwrap());
-    records().iter().for_each(|record| sinks[0].take(record));
+    let received = |record| {
+        let mut record: FlowRecord = record;
+        record.path.ingress = 7;
+        record
+    };
+    records().into_iter().map(received).for_each(|record| sinks[0].take(&record));
     sinks[0].finish();
     let summary = exports.finish().remove(0);
     assert_eq!((summary.lost(), &summary.failure), (0, &None), "{summary:?}");
@@ -120,7 +134,16 @@ fn tshark_and_ipfix_dump_understand_every_template() {
             for template in (256..320).chain(with_facts) {
                 assert!(text.contains(&format!("FlowSet Id: (Data) ({template})")), "{template}");
             }
-            for word in ["Gre Key: 11259375", "Biflow Direction", "Dot1q Customer Vlan Id: 9"] {
+            for word in [
+                "Gre Key: 11259375",
+                "Biflow Direction",
+                "Dot1q Customer Vlan Id: 9",
+                "IfName: eth0",
+                "IfName: eth1",
+                "IfDescr: uplink \u{fffd}",
+                "IfDescr: eth1",
+                "Observation Domain Name: site b",
+            ] {
                 assert!(text.contains(word), "{word}");
             }
         }
@@ -173,6 +196,14 @@ fn nfcapd_counts_every_template() {
         assert!(tries.count() < 3_000, "nfcapd reads the data");
         output("kill", &["-INT", &child.id().to_string()]);
         child.wait().unwrap();
+        // Of IPFIX it keeps the descriptions of interfaces, and shows none.
+        let files = std::fs::read_dir(folder.path()).unwrap().flatten();
+        let files: Vec<_> = files.filter_map(|file| std::fs::read(file.path()).ok()).collect();
+        for name in ["uplink", "eth1"] {
+            let has =
+                |octets: &Vec<u8>| octets.windows(name.len()).any(|one| one == name.as_bytes());
+            assert!(scheme != "ipfix" || files.iter().any(has), "{name}");
+        }
         let text = output("nfdump", &["-I", "-R", &folder.path().display().to_string()]);
         let number = |name: &str| -> u64 {
             let line = text.lines().find_map(|line| line.strip_prefix(name));

@@ -1,6 +1,7 @@
 //! Complete messages, octet by octet, as in the specifications.
 
 use ringtap_export::encode::{Encoder, Ipfix, NetFlow5, NetFlow9, Progress, UDP_LIMIT};
+use ringtap_export::formats::{Interface, Interfaces};
 use ringtap_export::{Metered, RecordTotals, Sampling};
 use ringtap_flow::{FlowRecord, Initiator, Path};
 
@@ -148,6 +149,38 @@ fn sampling_is_announced() {
     let mut v5 = NetFlow5::new(0, UDP_LIMIT).sampled(random);
     assert_eq!(message(&mut v5)[22..24], hex("83e8"));
     assert!(!has(&ipfix(None), "0000000000000001 0001 000003e8"));
+}
+
+#[test]
+fn names_of_interfaces_and_of_the_domain_are_announced() {
+    let one = |index, name: &str, description: &str| Interface {
+        index,
+        name: name.to_owned(),
+        description: description.to_owned(),
+    };
+    // A device of DPDK has no number.
+    let both = [one(7, "eth0", "uplink"), one(0, "0000:01:00.0", ""), one(70_000, "a\nb", "")];
+    let interfaces = Interfaces::new(&both);
+    let zeros = |text: &str, len: usize| text.to_owned() + &"00".repeat(len - text.len() / 2);
+    let names = |number: &str, name: &str, description: &str| {
+        format!("{number} {number} {} {}", zeros(name, 32), zeros(description, 64))
+    };
+    let first = names("00000007", "65746830", "75706c696e6b");
+    let second = names("00011170", "61efbfbd62", "61efbfbd62");
+    let template = "0146 0004 0001  000a 0004  000a 0004  0052 0020  0053 0040";
+    let domain = "0147 0002 0001  0095 0004  012c 0040";
+    let ipfix = Ipfix::new(9, 1, UDP_LIMIT);
+    let bare = Ipfix::new(9, 1, UDP_LIMIT).announcement();
+    assert!(!has(&bare, template) && !has(&bare, domain));
+    let got = ipfix.with_names_of(&interfaces).with_domain_name(Some("site b")).announcement();
+    assert!(has(&got, template) && has(&got, domain));
+    assert!(has(&got, &format!("0146 00d4 {first} {second}")), "one set");
+    assert!(has(&got, &format!("0147 0048 00000009 {}", zeros("736974652062", 64))));
+
+    let got = NetFlow9::new(9, UDP_LIMIT).with_names_of(&interfaces).announcement();
+    assert!(has(&got, "0142 0004 000c  0002 0004  000a 0004  0052 0020  0053 0040"));
+    assert!(has(&got, &format!("0142 006c {first}")) && has(&got, &format!("0142 006c {second}")));
+    assert!(!has(&NetFlow9::new(9, UDP_LIMIT).announcement(), "0052 0020"));
 }
 
 #[test]

@@ -74,12 +74,38 @@ fn theirs(path: &Path) -> Values {
 }
 
 /// Differences with their reason: the beginnings of the file's name and of the column, and whether the value is here.
-const REASONS: &[(&str, &str, bool, &str)] = &[(
-    "heuristic_tcp_ack_payload",
-    "http.",
-    true,
-    "acknowledgements carry stray bytes, so tshark takes the segments for out of order",
-)];
+const REASONS: &[(&str, &str, bool, &str)] = &[
+    (
+        "",
+        "http.content_length_header",
+        true,
+        "the length of chunks, up to the end of the connection, or of no body",
+    ),
+    (
+        "heuristic_tcp_ack_payload",
+        "http.",
+        true,
+        "acknowledgements carry stray bytes, so tshark takes the segments for out of order",
+    ),
+    ("o001-example", "http.", true, UNFINISHED),
+    ("o007-http", "http.", true, UNFINISHED),
+    ("soap", "http.", true, UNFINISHED),
+    ("o009-fragtest", "http.request.method", false, CUT),
+    ("o050-combined", "http.request.uri", false, CUT),
+    ("o013-mixed-vlan-mpls", "http.request", false, "the same packet on two networks"),
+    (
+        "o019-gtp1_gn_normal_incl_fragmentation",
+        "http.",
+        false,
+        "the packet around a tunnel is in fragments",
+    ),
+    ("o021-teredo_bubble_with_payload", "http.", true, "Teredo that tshark does not open"),
+    ("http-body-looks-like-request", "http.", false, "a body that looks like a request"),
+    ("http-unknown-method", "http.", true, "a method that tshark does not know"),
+];
+
+const UNFINISHED: &str = "tshark waits for the rest of a body, which is not in the capture";
+const CUT: &str = "the start line was cut when it was captured";
 
 #[test]
 fn messages_are_those_that_tshark_finds() {

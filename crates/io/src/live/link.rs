@@ -35,6 +35,8 @@ const XDP_PROGRAM: [u16; 4] = [4, 5, 6, 7];
 pub(crate) struct Link {
     pub(crate) index: u32,
     pub(crate) name: String,
+    /// The description that an administrator gave it, at most 256 bytes; empty without one.
+    pub(crate) alias: String,
     /// Link type `ARPHRD_…`.
     pub(crate) hardware: u16,
     /// Flags `IFF_…`.
@@ -208,15 +210,19 @@ impl<'a> Message<'a> {
     }
 }
 
+/// A text, up to its first zero.
+fn text(value: &[u8]) -> String {
+    let text = value.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
+}
+
 fn parse(body: &[u8]) -> Option<Link> {
     let (hardware, index, flags) = (half(body, 2)?, word(body, 4)?, word(body, 8)?);
     let mut link = Link { hardware, index, flags, ..Link::default() };
     for (kind, value) in attributes(body.get(INFO..)?) {
         match kind {
-            libc::IFLA_IFNAME => {
-                let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
-                link.name = String::from_utf8_lossy(name).into_owned();
-            }
+            libc::IFLA_IFNAME => link.name = text(value),
+            libc::IFLA_IFALIAS => link.alias = text(value),
             libc::IFLA_MTU => link.mtu = word(value, 0)?,
             kind if JOINED.contains(&kind) => link.joined = link.joined.max(word(value, 0)?),
             libc::IFLA_NUM_RX_QUEUES => link.rx_queues = word(value, 0)?,

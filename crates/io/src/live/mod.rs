@@ -78,6 +78,6 @@ pub use offload::{Marks, Offload, OffloadError, Segments, complete};
 pub use options::{Attach, Method, Options};
 pub use port::Port;
 pub use port_sender::PortSender;
-pub use receiver::{Lost, Receiver, Wake, interface_index, open, required_queues};
+pub use receiver::{Lost, Receiver, Wake, interface_number, open, required_queues};
 pub use send::{LiveSender, Pace, SendError, SendOptions, Sender, Sent, TemplateError};
 pub use state::State;

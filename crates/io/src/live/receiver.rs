@@ -139,14 +139,17 @@ pub fn required_queues(name: &str, options: &Options) -> Result<Option<u32>, Ope
     }
 }
 
-/// The kernel's index of the interface called `name`; 0 for a DPDK device.
+/// The kernel's index and description (ifAlias) of the interface called `name`; 0 and none for a DPDK device.
 ///
 /// # Errors
 /// If there is no such interface, or if its properties cannot be read.
-pub fn interface_index(name: &str, options: &Options) -> Result<u32, OpenError> {
+pub fn interface_number(name: &str, options: &Options) -> Result<(u32, String), OpenError> {
     match options.method {
-        Method::Packet | Method::Xdp => Ok(Interface::open(name)?.link.index),
-        Method::Dpdk => Ok(0),
+        Method::Packet | Method::Xdp => {
+            let link = Interface::open(name)?.link;
+            Ok((link.index, link.alias))
+        }
+        Method::Dpdk => Ok((0, String::new())),
     }
 }
 

@@ -98,7 +98,7 @@ pub struct HostOrigin {
 
 impl HostOrigin {
     pub(crate) fn of(origin: Origin) -> Self {
-        let Origin { network, country, as_number, as_name, vendor: _ } = origin;
+        let Origin { network, country, as_number, as_name, .. } = origin;
         Self {
             network: network.map(|name| name.to_string()),
             country: country.map(|code| String::from_utf8_lossy(&code).into_owned()),

@@ -12,7 +12,8 @@ fn by(ingress: u32, record: FlowRecord) -> FlowRecord {
 }
 
 fn interfaces() -> [Interface; 2] {
-    let named = |index, name: &str| Interface { index, name: name.to_owned() };
+    let named =
+        |index, name: &str| Interface { index, name: name.to_owned(), description: String::new() };
     [named(7, "eth0"), named(70_000, "a\"b\\\u{1}é")]
 }
 
