@@ -67,22 +67,33 @@ def milliseconds(text):
 
 def run(command):
     """The output and the messages of a program."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIME_LIMIT, check=False)
     return done.stdout, done.stderr
+
+
+def rows_of(folder):
+    """What nfdump prints of the records in files of nfcapd or nfpcapd."""
+    lines, errors = run(["nfdump", "-q", "-R", str(folder), "-o", "json"])
+    if "rror" in errors:
+        raise SystemExit(f"nfdump: {errors}")
+    lines = lines.strip().removesuffix(",")
+    return json.loads(f"[{lines}]") if lines.startswith("{") else []
+
+
+def ends_of(row):
+    return [row.get(f"{end}4_addr") or row[f"{end}6_addr"] for end in ("src", "dst")]
+
+
+def flags_of(row):
+    return sum(bit for bit, letter in zip((128, 64, 32, 16, 8, 4, 2, 1), row.get("tcp_flags", "")) if letter != ".")
 
 
 def nfdump(folder):
     """The records in files of nfcapd or nfpcapd."""
-    lines, errors = run(["nfdump", "-q", "-R", str(folder), "-o", "json"])
-    lines = lines.strip().removesuffix(",")
-    for row in json.loads(f"[{lines}]") if lines.startswith("{") else []:
-        ends = [row.get(f"{end}4_addr") or row[f"{end}6_addr"] for end in ("src", "dst")]
+    for row in rows_of(folder):
         ports = row.get("src_port", 0), row.get("dst_port", 0)
-        flags = sum(bit for bit, letter in zip((128, 64, 32, 16, 8, 4, 2, 1), row.get("tcp_flags", "")) if letter != ".")
         times = milliseconds(row["first"]), milliseconds(row["last"])
-        yield record(*ends, row["proto"], ports, *times, row["in_packets"], row["in_bytes"], flags=flags)
-    if "rror" in errors:
-        raise SystemExit(f"nfdump: {errors}")
+        yield record(*ends_of(row), row["proto"], ports, *times, row["in_packets"], row["in_bytes"], flags=flags_of(row))
 
 
 def queued(port):
@@ -94,8 +105,8 @@ def queued(port):
     return None
 
 
-def collected(command):
-    """The records and messages of the program that `command` makes of a port, through nfcapd."""
+def collected(command, read=nfdump):
+    """What `read` makes of nfcapd's folder, and the messages of the program that `command` makes of a port."""
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -117,7 +128,7 @@ def collected(command):
                 nfcapd.terminate()
         if lost:
             raise SystemExit(f"nfcapd lost {lost} datagrams")
-        return list(nfdump(folder)), "".join(messages)
+        return list(read(folder)), "".join(messages)
 
 
 def softflowd(path):

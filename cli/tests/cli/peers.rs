@@ -6,6 +6,22 @@ use std::process::Command;
 use crate::common::{captures, have};
 use crate::merge::real;
 
+/// `compare/conformance` finds every value of its cases in ringtap's records, except those of fields that records do not have.
+#[test]
+fn records_have_the_values_of_the_cases() {
+    if !have("python3") {
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compare/conformance");
+    let mut command = Command::new("python3");
+    command.arg(script).args(["--program", env!("CARGO_BIN_EXE_ringtap")]);
+    let output = command.env("SUBJECT", "ringtap").output().unwrap();
+    let (table, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    println!("{table}");
+    assert!(output.status.success(), "{table}{errors}");
+}
+
 /// `compare/peers.py` finds an equal record, or a reason in the packets, for each record of softflowd, pmacctd, nfpcapd and
 /// ringtap.
 #[test]

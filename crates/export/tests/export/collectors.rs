@@ -15,7 +15,7 @@ use crate::common::{answered, echo_v6, record_sinks, tunnelled};
 use crate::facts::layouts;
 
 /// Records of all kinds: both IP versions, ICMP, answered and not, with all paths and tunnels.
-fn records() -> Vec<FlowRecord> {
+pub(crate) fn records() -> Vec<FlowRecord> {
     let mut v6 = answered();
     v6.key.version = echo_v6().key.version;
     (v6.key.src, v6.key.dst) = (echo_v6().key.src, echo_v6().key.dst);

@@ -38,7 +38,7 @@ pub(crate) fn layouts(record: &FlowRecord) -> Vec<FlowRecord> {
 }
 
 /// An element: enterprise number and identifier.
-type Element = (u32, u16);
+pub(crate) type Element = (u32, u16);
 
 /// A decoded record: its set, and the values of each element in order; those of lists follow.
 #[derive(Debug, Default)]
@@ -48,28 +48,30 @@ struct Decoded {
     values: BTreeMap<Element, Vec<Vec<u8>>>,
 }
 
-struct Reader<'a>(&'a [u8]);
+/// The rest of some octets.
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> &'a [u8] {
+    pub(crate) fn take(&mut self, len: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(len);
         self.0 = rest;
         taken
     }
 
-    fn half(&mut self) -> u16 {
+    pub(crate) fn half(&mut self) -> u16 {
         u16::from_be_bytes(self.take(2).try_into().unwrap())
     }
 
     /// Element and length.
-    fn specifier(&mut self) -> (Element, u16) {
+    pub(crate) fn specifier(&mut self) -> (Element, u16) {
         let (id, len) = (self.half(), self.half());
         let pen =
             if id & 0x8000 == 0 { 0 } else { u32::from_be_bytes(self.take(4).try_into().unwrap()) };
         ((pen, id & 0x7fff), len)
     }
 
-    fn value(&mut self, len: u16) -> &'a [u8] {
+    /// A value whose template has this length.
+    pub(crate) fn value(&mut self, len: u16) -> &'a [u8] {
         let len = match (len, len == u16::MAX && self.0[0] < 255) {
             (u16::MAX, true) => self.take(1)[0].into(),
             (u16::MAX, false) => {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use netflow_parser::variable_versions::ipfix::FlowSetBody;
 use netflow_parser::{NetflowPacket, NetflowParser};
 use ringtap_export::{
-    Handle, Meter, Metered, Output, Prepared, Reason, Sampling, Settings, Store, Summary,
+    Handle, Meter, Metered, Output, Prepared, Reason, Refresh, Sampling, Settings, Store, Summary,
 };
 use ringtap_flow::{FlowRecord, RecordSink};
 
@@ -85,10 +85,10 @@ pub(crate) fn export_with(
     summary
 }
 
-/// Number of flow records in IPFIX octets; each must follow its template and be in sequence.
+/// Number of flow records in IPFIX octets; each must follow its template and be in sequence. Times never decrease.
 pub(crate) fn flows(octets: &[u8]) -> u64 {
     let mut parser = NetflowParser::default();
-    let (mut rest, mut flows, mut sequence) = (octets, 0, None);
+    let (mut rest, mut flows, mut sequence, mut time) = (octets, 0, None, 0);
     while rest.len() >= 16 {
         let length = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
         if length > rest.len() {
@@ -99,6 +99,8 @@ pub(crate) fn flows(octets: &[u8]) -> u64 {
         let [NetflowPacket::IPFix(packet)] = &result.packets[..] else { panic!("not IPFIX") };
         let header = &packet.header;
         assert_eq!(header.sequence_number, sequence.unwrap_or(header.sequence_number));
+        assert!(header.export_time >= time, "a message is older than the one before");
+        time = header.export_time;
         let mut records = 0;
         for set in &packet.flowsets {
             match &set.body {
@@ -134,6 +136,65 @@ fn udp_gets_everything() {
     let summary = export(&url, 900, |_| {});
     assert_eq!(flows(&receive(&socket)), 900);
     assert_eq!((summary.sent.flows.records, summary.lost(), summary.failure), (900, 0, None));
+}
+
+/// The number of fields of each record of this template in IPFIX octets; 0 is a withdrawal.
+fn announced(octets: &[u8], template: u16) -> Vec<u16> {
+    let half = |at: usize| u16::from_be_bytes([octets[at], octets[at + 1]]);
+    let (mut at, mut all) = (0, Vec::new());
+    while at < octets.len() {
+        let (mut set, end) = (at + 16, at + usize::from(half(at + 2)));
+        while set < end {
+            if half(set) == 2 && half(set + 4) == template {
+                all.push(half(set + 6));
+            }
+            set += usize::from(half(set + 2));
+        }
+        at = end;
+    }
+    all
+}
+
+#[test]
+fn templates_are_sent_again_over_udp_and_never_withdrawn() {
+    // Two copies at the beginning, and then one after so many messages.
+    for (messages, copies) in [(1_000_000, 2..3), (3, 5..1_000)] {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let url = format!("ipfix://{}", socket.local_addr().unwrap());
+        let refresh = Refresh { every: Duration::from_secs(3_600), messages };
+        export_with(&Settings { refresh, ..Settings::default() }, &url, 300, |_| {});
+        // Template 256 is the first one of an announcement.
+        let fields = announced(&receive(&socket), 256);
+        assert!(fields.iter().all(|&count| count > 10), "{fields:?}");
+        assert!(copies.contains(&fields.len()), "{} of {copies:?}", fields.len());
+    }
+}
+
+#[test]
+fn collectors_of_one_run_share_no_state() {
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let urls = [
+        format!("ipfix://{}", udp.local_addr().unwrap()),
+        format!("ipfix+tcp://{}", listener.local_addr().unwrap()),
+    ];
+    let reader = std::thread::Builder::new().spawn(move || {
+        let mut octets = Vec::new();
+        listener.accept().unwrap().0.read_to_end(&mut octets).unwrap();
+        octets
+    });
+    let outputs = urls.map(|url| url.parse::<Output>().unwrap());
+    let prepared = Prepared::new(&outputs, Settings::default()).unwrap();
+    let (mut sinks, exports) = record_sinks(prepared.start(1, no_file).unwrap());
+    records(700).for_each(|record| sinks[0].take(&record));
+    sinks[0].ending();
+    sinks[0].finish();
+    assert!(exports.finish().iter().all(|one| one.lost() == 0 && one.failure.is_none()));
+    for octets in [receive(&udp), reader.unwrap().join().unwrap()] {
+        // Each has its templates, and a sequence that begins at 0.
+        assert_eq!(octets[8..12], [0; 4]);
+        assert_eq!(flows(&octets), 700);
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod broker;
 mod collectors;
 mod common;
+mod conformance;
 mod contract;
 mod decode;
 mod facts;

@@ -217,6 +217,61 @@ fn a_client_certificate_is_sent_on_request() {
 }
 
 #[test]
+fn a_hello_offers_neither_old_versions_nor_suites_without_encryption() {
+    let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new("known"));
+    let server = config(&authority.certify("127.0.0.1", 2999), None);
+    let hellos = std::sync::Mutex::new(Vec::new());
+    let summary = export_to(&settings(&folder, &authority, None), 100, |stream| {
+        let mut hello = vec![0; 4_096];
+        let len = stream.peek(&mut hello).unwrap();
+        hellos.lock().unwrap().push(hello[..len].to_vec());
+        decrypted(stream, &server).unwrap();
+    });
+    assert_eq!((summary.sent.flows.records, &summary.failure), (100, &None), "{summary:?}");
+    let hello = hellos.into_inner().unwrap().remove(0);
+    // The extension supported_versions: TLS 1.3 and 1.2.
+    let versions = [0, 43, 0, 5, 4, 3, 4, 3, 3];
+    assert!(hello.windows(versions.len()).any(|octets| octets == versions), "{hello:?}");
+    // Behind headers, version and random number: the session, then the suites.
+    let at = 5 + 4 + 2 + 32;
+    let at = at + 1 + usize::from(hello[at]);
+    let len = usize::from(u16::from_be_bytes([hello[at], hello[at + 1]]));
+    let suites = hello[at + 2..at + 2 + len].chunks(2).map(|suite| [suite[0], suite[1]]);
+    let suites: Vec<_> = suites.collect();
+    // All have AES-GCM or ChaCha20-Poly1305; the last one says that renegotiation is secure.
+    let encrypted = [
+        [0x13, 1],
+        [0x13, 2],
+        [0x13, 3],
+        [0xc0, 0x2b],
+        [0xc0, 0x2c],
+        [0xc0, 0x2f],
+        [0xc0, 0x30],
+        [0xcc, 0xa8],
+        [0xcc, 0xa9],
+        [0, 0xff],
+    ];
+    assert!(suites.len() > 3 && suites.iter().all(|suite| encrypted.contains(suite)), "{suites:?}");
+}
+
+#[test]
+fn a_collector_may_have_tls_1_2_alone() {
+    let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new("known"));
+    let own = authority.certify("127.0.0.1", 2999);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider);
+    let builder = builder.with_protocol_versions(&[&rustls::version::TLS12]).unwrap();
+    let key = PrivateKeyDer::try_from(own.key).unwrap();
+    let server = builder.with_no_client_auth().with_single_cert(own.chain, key).unwrap();
+    let (server, received) = (Arc::new(server), std::sync::Mutex::new(Vec::new()));
+    let summary = export_to(&settings(&folder, &authority, None), 100, |stream| {
+        received.lock().unwrap().push(decrypted(stream, &server).unwrap());
+    });
+    assert_eq!((summary.sent.flows.records, &summary.failure), (100, &None), "{summary:?}");
+    assert_eq!(flows(&received.into_inner().unwrap().concat()), 100);
+}
+
+#[test]
 fn a_tls_collector_that_restarts_is_found_again() {
     let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new("known"));
     let server = config(&authority.certify("127.0.0.1", 2999), None);

@@ -15,6 +15,7 @@ pub(crate) struct Stack {
     /// The top MPLS label.
     pub(crate) mpls_label: Option<u32>,
     pub(super) depth: u32,
+    in_tunnel: bool,
     /// Number of headers that contain the link type of the next header.
     wrappers: u32,
 }
@@ -25,11 +26,17 @@ impl Stack {
     /// Most headers that capture programs put in front of a frame.
     const WRAPPERS_MAX: u32 = 4;
 
-    /// Stores Ethernet addresses, only those of the outermost header.
+    /// Headers in a tunnel, where a frame may be behind others.
+    pub(crate) fn in_tunnel() -> Self {
+        Self { in_tunnel: true, ..Self::default() }
+    }
+
+    /// Stores Ethernet addresses, only those of the outermost header; in a tunnel those of the first frame.
     #[inline(always)]
     pub(super) fn ethernet(&mut self, header: &[u8; 14]) {
         let [macs @ .., _, _] = header;
-        if self.depth == 0 && self.vlan_tags == 0 {
+        let is_outermost = self.depth == 0 && self.vlan_tags == 0;
+        if is_outermost || self.in_tunnel && self.macs == [0; 12] {
             self.macs = *macs;
         }
     }

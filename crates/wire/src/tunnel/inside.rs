@@ -36,14 +36,14 @@ impl<'a> Inside<'a> {
 
 /// The network layer declared by an EtherType in a tunnel's header: IP, MPLS, a whole frame and others.
 pub(super) fn ether_type(number: u16, packet: Span<'_>) -> Option<Content<'_>> {
-    let mut stack = Stack::default();
+    let mut stack = Stack::in_tunnel();
     let network = link::ether_type(number, packet, &mut stack).ok()?;
     Some(Content { network, macs: stack.macs })
 }
 
 /// The network layer behind a network service header or the like, by the number in it.
 pub(super) fn service(number: u8, packet: Span<'_>) -> Option<Content<'_>> {
-    let mut stack = Stack::default();
+    let mut stack = Stack::in_tunnel();
     let network = link::service(number, packet, &mut stack).ok()?;
     Some(Content { network, macs: stack.macs })
 }
@@ -55,7 +55,7 @@ pub(super) fn ethernet(frame: Span<'_>) -> Option<Content<'_>> {
 
 /// The network layer of a frame of any link.
 pub(super) fn of_link(link: LinkType, frame: Span<'_>) -> Option<Content<'_>> {
-    let mut stack = Stack::default();
+    let mut stack = Stack::in_tunnel();
     let network = link::strip(link, frame, &mut stack).ok()?;
     Some(Content { network, macs: stack.macs })
 }

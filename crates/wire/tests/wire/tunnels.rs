@@ -54,8 +54,13 @@ fn ethernet(ether_type: u16, packet: &[u8]) -> Vec<u8> {
 const INNER_MACS: [u8; 12] = [3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4];
 
 /// The frame in a tunnel.
+fn inner_ethernet(ether_type: u16, packet: &[u8]) -> Vec<u8> {
+    cat(&[&INNER_MACS, &ether_type.to_be_bytes(), packet])
+}
+
+/// The frame in a tunnel, with IPv4 in it.
 fn inner_frame(packet: &[u8]) -> Vec<u8> {
-    cat(&[&INNER_MACS, &FOUR.to_be_bytes(), packet])
+    inner_ethernet(FOUR, packet)
 }
 
 fn vxlan(network: u8, frame: &[u8]) -> Vec<u8> {
@@ -156,7 +161,7 @@ fn cases() -> Vec<(&'static str, u8, Vec<u8>, TunnelKind, u32)> {
         (
             "gre, vlan",
             GRE,
-            gre(0, 0x6558, &ethernet(0x8100, &cat(&[&[0, 5, 8, 0], &four]))),
+            gre(0, 0x6558, &inner_ethernet(0x8100, &cat(&[&[0, 5, 8, 0], &four]))),
             Gre,
             0,
         ),
@@ -189,7 +194,7 @@ fn cases() -> Vec<(&'static str, u8, Vec<u8>, TunnelKind, u32)> {
             43,
         ),
         ("vxlan", 17, vxlan(5, &frame), Vxlan, 5),
-        ("vxlan, ipv6", 17, vxlan(5, &ethernet(SIX, &six)), Vxlan, 5),
+        ("vxlan, ipv6", 17, vxlan(5, &inner_ethernet(SIX, &six)), Vxlan, 5),
         (
             "vxlan, old port",
             17,
@@ -260,7 +265,7 @@ fn cases() -> Vec<(&'static str, u8, Vec<u8>, TunnelKind, u32)> {
         ("l2tp 3, cookie", 17, l2tp3(&[1, 2, 3, 4, 5, 6, 7, 8, 0x40, 0, 0, 1], &frame), L2tp, 258),
         ("l2tp 3, ppp", 17, l2tp3(&[0x40, 0, 0, 1], &ppp(&four)), L2tp, 258),
         ("l2tp over ip", 115, cat(&[&[0, 0, 0, 9], &[0x40, 0, 0, 1], &frame]), L2tpIp, 9),
-        ("l2tp over ip, ipv6", 115, cat(&[&[0, 0, 0, 9], &ethernet(SIX, &six)]), L2tpIp, 9),
+        ("l2tp over ip, ipv6", 115, cat(&[&[0, 0, 0, 9], &inner_ethernet(SIX, &six)]), L2tpIp, 9),
         ("etherip", 97, cat(&[&[0x30, 0], &frame]), EtherIp, 0),
         ("gue", 17, udp([999, 6080], &cat(&[&[0, 4, 0, 0], &four])), Gue, 0),
         ("gue, ipv6", 17, udp([999, 6080], &cat(&[&[1, 41, 0, 0, 1, 2, 3, 4], &six])), Gue, 0),
@@ -599,7 +604,7 @@ fn malformed_tunnels_are_not_opened() {
 #[test]
 fn the_innermost_packet_and_the_outermost_tunnel_are_reported() {
     let gre = cat(&[&[0, 0, 8, 0], &user4()]);
-    let within = ethernet(FOUR, &ipv4([5, 6], GRE, &gre));
+    let within = inner_frame(&ipv4([5, 6], GRE, &gre));
     let packet = ipv4([7, 8], 17, &vxlan(3, &within));
     let tag = |packet: &[u8]| cat(&[&[0x20, 9, 8, 0], packet]);
     let (mut decoder, paths) = decoder(Tunnels::Both);
@@ -615,7 +620,9 @@ fn the_innermost_packet_and_the_outermost_tunnel_are_reported() {
         (TunnelKind::Vxlan, 3, 7, 8)
     );
     assert_eq!((path.vlans, path.vlan_tags), ([9, 0], 1));
-    assert_eq!(*paths.get(outer.path), Path { tunnel: None, ..*path });
+    assert_eq!(path.macs, [[4; 6], [3; 6]]);
+    let around = Path { tunnel: None, macs: path.outer_macs, outer_macs: [[0; 6]; 2], ..*path };
+    assert_eq!(*paths.get(outer.path), around);
 }
 
 #[test]
