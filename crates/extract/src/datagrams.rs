@@ -123,6 +123,10 @@ impl Datagram {
             before.bytes.extend_from_slice(bytes);
             return false;
         }
+        // Most datagrams have one piece.
+        if self.pieces.is_empty() {
+            self.pieces.reserve_exact(1);
+        }
         self.pieces.insert(at, Piece { begin, bytes: bytes.to_vec() });
         true
     }

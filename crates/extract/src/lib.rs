@@ -32,6 +32,7 @@ mod facts;
 mod fuzz;
 mod hashing;
 mod kinds;
+mod label;
 mod numbers;
 mod opening;
 mod payloads;
@@ -46,15 +47,14 @@ mod text;
 use std::fmt;
 use std::str::FromStr;
 
-pub use applications::{
-    Application, ApplicationReason, InvalidNames, LABEL_MAX, LABELS_MAX, Label, Names, SUFFIXES_MAX,
-};
+pub use applications::{LABELS_MAX, Names, SUFFIXES_MAX};
 pub use dns_record::{DnsRecord, unescaped};
 pub use extractor::{LIFETIME_NS, Payload, Unread};
 pub use facts::{Added, Facts, Values};
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::{fuzz, fuzz_http};
 pub use kinds::{Keep, Kind, Type};
+pub use label::{Application, ApplicationReason, InvalidNames, LABEL_MAX, Label};
 pub use payloads::{Counts, Payloads};
 #[cfg(any(test, feature = "fuzz"))]
 pub use protocols::quic::fuzz::fuzz_quic;

@@ -11,9 +11,7 @@ use std::collections::BTreeSet;
 
 use sha2::{Digest, Sha256};
 
-use crate::applications::{
-    Application, ApplicationReason, InvalidNames, LABEL_MAX, Label, TCP, UDP, key,
-};
+use crate::label::{Application, ApplicationReason, InvalidNames, LABEL_MAX, Label, TCP, UDP, key};
 
 /// Protocols with ports.
 const PROTOCOLS: [(&str, u8); 5] =

@@ -90,7 +90,7 @@ fn all_are_read(name: &str, packets: &[Stamped], conversations: u16) {
     let outcome = run(&reference(request()), &capture);
     let facts = outcome.run.report.facts.unwrap().kept;
     let each = u64::from(conversations / 3);
-    for field in ["httpHost", "dnsResponseMicroseconds", "tlsVersion"] {
+    for field in ["httpHost", "dnsResponseMicroseconds", "tlsClientVersion"] {
         assert_eq!(facts.get(field), Some(&each), "{name}: {facts:?}");
     }
 }

@@ -107,6 +107,7 @@ fn theirs(path: &Path) -> Vec<Option<Ends>> {
     let ports = ["tcp.srcport", "tcp.dstport", "udp.srcport", "udp.dstport"];
     let mut command = Command::new("tshark");
     command.args(["-n", "-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE"]);
+    command.args(["--enable-heuristic", "teredo_udp"]);
     command.args(["-T", "fields", "-E", "occurrence=a", "-e", "frame.protocols"]);
     for field in fields.iter().chain(&ports) {
         command.args(["-e", field]);

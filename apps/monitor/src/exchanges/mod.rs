@@ -14,7 +14,7 @@
 //! A request is an event of its own if no response comes within [`LIFETIME_NS`], by the times of both packets, or before
 //! the end; so is a response without a request.
 //!
-//! Bounds: [`REQUESTS_MAX`] requests of a connection, and the memory given to [`Exchanges::new`]. What exceeds them is an
+//! Bounds: [`parts::REQUESTS_MAX`] requests of a connection, and the memory given to [`Exchanges::new`]. What exceeds them is an
 //! event of its own, too early, and counted.
 //!
 //! Invariant: an event depends on the packets of its connection and on the places of the marks alone, as long as nothing
@@ -33,8 +33,6 @@ use ringtap_flow::{Event, FlowKey, Kind, Values};
 
 /// Longest time from a request to its response, nanoseconds.
 const LIFETIME_NS: u64 = 60_000_000_000;
-/// Most requests of a connection without a response.
-const REQUESTS_MAX: usize = 64;
 /// Most connections.
 const MOST: usize = 1 << 18;
 

@@ -8,7 +8,9 @@
 
 use ringtap_flow::{Kind, Values};
 
-/// The most requests of a handshake.
+/// Most requests of a connection without a response.
+pub(super) const REQUESTS_MAX: usize = 64;
+/// Most of them of a handshake.
 const HELLOS_MAX: usize = 1;
 
 /// The name of a joined event.
@@ -92,7 +94,7 @@ impl Protocol {
 
     /// The most requests without a response.
     pub(super) fn requests_max(self) -> usize {
-        if self == Self::Tls { HELLOS_MAX } else { super::REQUESTS_MAX }
+        if self == Self::Tls { HELLOS_MAX } else { REQUESTS_MAX }
     }
 
     /// The values of an exchange that begins with a message.

@@ -2,7 +2,7 @@
 
 use ringtap_flow::IpVersion;
 
-use super::parts::EXCHANGE;
+use super::parts::{EXCHANGE, REQUESTS_MAX};
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;

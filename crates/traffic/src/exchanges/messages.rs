@@ -73,10 +73,12 @@ mod field {
     pub(super) const TARGET: &str = "httpTarget";
     pub(super) const USER_AGENT: &str = "httpUserAgent";
     pub(super) const STATUS: &str = "httpStatus";
+    pub(super) const CONTENT_TYPE: &str = "httpContentType";
+    pub(super) const RESPONSE_LENGTH: &str = "httpResponseLength";
 }
 
 /// Fields of which a flow has several values.
-pub(super) const LISTS: [&str; 12] = [
+pub(super) const LISTS: [&str; 14] = [
     field::PROTOCOL,
     field::ALPN,
     field::QUERY_NAME,
@@ -89,6 +91,8 @@ pub(super) const LISTS: [&str; 12] = [
     field::TARGET,
     field::USER_AGENT,
     field::STATUS,
+    field::CONTENT_TYPE,
+    field::RESPONSE_LENGTH,
 ];
 
 /// The time from a question to its answer, microseconds.
@@ -101,6 +105,7 @@ const CIPHERS: [(u16, &str, &str); 2] = [
 ];
 /// Time to live of DNS records, seconds.
 const TTL: u32 = 300;
+const CONTENT_TYPE: &str = "text/plain";
 const AGENTS: [&str; 4] = ["agent/1.0", "agent/2.5 (X11; Linux)", "fetch/7.88.1", "robot"];
 const SIGNATURES: [u16; 8] = [0x403, 0x804, 0x401, 0x503, 0x805, 0x501, 0x806, 0x601];
 /// X25519MLKEM768, x25519 and secp256r1; the first with a long key share.
@@ -208,6 +213,9 @@ impl Exchange {
             Kind::Response(number) => {
                 each(field::PROTOCOL, "http".into());
                 each(field::STATUS, self.status(number).0.to_string());
+                each(field::CONTENT_TYPE, CONTENT_TYPE.into());
+                let length = if self.has_body(number) { self.body(number) } else { 0 };
+                each(field::RESPONSE_LENGTH, length.to_string());
             }
             Kind::Query(number) | Kind::Answer(number) => {
                 let asks = matches!(kind, Kind::Query(_));
@@ -441,7 +449,7 @@ impl Exchange {
         let length = if self.status(number).0 == 304 { 0 } else { self.body(number) };
         let _ = write!(
             out,
-            "HTTP/1.1 {code} {reason}\r\nServer: site\r\nContent-Type: text/plain\r\n\
+            "HTTP/1.1 {code} {reason}\r\nServer: site\r\nContent-Type: {CONTENT_TYPE}\r\n\
              Content-Length: {length}\r\n\r\n"
         );
     }
