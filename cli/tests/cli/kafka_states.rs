@@ -236,7 +236,7 @@ fn a_state_needs_its_analyses_and_addresses() {
         (&["--export", url, "--anonymise", key], "--anonymise cannot be used with"),
         (
             &["--probe", "a"],
-            "--probe names states, stores and messages of Kafka: use it with --state, --store, or",
+            "--probe names states, stores, messages of Kafka and domains of IPFIX: use it with",
         ),
     ] {
         let (_, errors, code) = monitor(flags);
