@@ -385,7 +385,7 @@ fn later_fragments_get_their_ports_with_every_seed_and_arrangement() {
 fn evicted_fragment_entries_are_counted() {
     const DATAGRAMS: u32 = 55_000;
     let capture = Capture::Bytes(fragments(DATAGRAMS));
-    let request = request().run(|o| o.memory_bytes = Some(84 << 20));
+    let request = request().run(|o| o.memory_bytes = Some(96 << 20));
     let mut plans = vec![reference(request.clone())];
     for skeleton in skeletons() {
         plans.push(parallel(request.clone(), skeleton, (2, 1), Ring::default(), (4096, 50)));
