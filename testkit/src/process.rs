@@ -57,7 +57,7 @@ impl Background {
         Self { child, errors }
     }
 
-    /// The next line on stderr with `words`; panics if the process ends before, or is killed after [`LONGEST_WAIT`].
+    /// The next line on stderr with `words`; panics if the process ends before, or is killed because it writes none.
     pub fn wait_for(&mut self, words: &str) -> String {
         let id = Pid::from_child(&self.child);
         let mut seen = Vec::new();
