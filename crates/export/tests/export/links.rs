@@ -157,7 +157,7 @@ fn announced(octets: &[u8], template: u16) -> Vec<u16> {
 
 #[test]
 fn templates_are_sent_again_over_udp_and_never_withdrawn() {
-    // Two copies at the beginning, and then one after so many messages.
+    // Templates are sent twice at the beginning, and again whenever `messages` messages were sent.
     for (messages, copies) in [(1_000_000, 2..3), (3, 5..1_000)] {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let url = format!("ipfix://{}", socket.local_addr().unwrap());
