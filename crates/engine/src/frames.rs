@@ -230,8 +230,8 @@ impl Frames {
             attachments.push(at, kind as u8, value)
         };
         // Of a sample the other fragments are missing.
-        let part = self.decoder.part(frame.link, frame.data, record).filter(|_| self.sample == 1);
-        if let Some(part) = part {
+        let is_part = record.flags.contains(Flags::FRAGMENT) && self.sample == 1;
+        if is_part && let Some(part) = self.decoder.part(frame.link, frame.data, record) {
             self.payloads.read_part(record, &part, &mut found);
         } else {
             let payload = self.decoder.payload(frame.link, frame.data, record);

@@ -71,7 +71,7 @@ fn plain6(key: &HashKey, ports: &TunnelPorts, frame: &[u8]) -> Option<u32> {
 /// TCP, or UDP that is certainly not a tunnel's; `t` is the start of its header.
 #[inline(always)]
 fn is_plain(protocol: u8, t: &[u8; PLAIN_LEN], ports: &TunnelPorts) -> bool {
-    let of = [[t[0], t[1]], [t[2], t[3]]].map(u16::from_be_bytes);
+    let of = [u16::from_be_bytes([t[0], t[1]]), u16::from_be_bytes([t[2], t[3]])];
     let known = (protocol == TCP) | (protocol == UDP);
     known & !ports.filter().suspects(protocol, of, t)
 }

@@ -157,7 +157,7 @@ impl Watched {
     /// of IPv6 ([`has_ipv6`]). Without a branch between the two protocols.
     #[inline(always)]
     pub(crate) fn suspects(&self, protocol: u8, ports: [u16; 2], header: &[u8; PLAIN_LEN]) -> bool {
-        let [src, dst] = ports.map(|port| self.bit(port));
+        let (src, dst) = (self.bit(ports[0]), self.bit(ports[1]));
         (protocol == UDP) & (((src | dst) & 1 == 1) | has_ipv6(header))
     }
 

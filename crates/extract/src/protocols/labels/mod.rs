@@ -44,6 +44,12 @@ const STUN: Opening = Opening {
     ..Opening::ANY
 };
 
+/// The first bytes of type and length. Of the transaction, which is random, two bytes are not both 0: zeros alone are
+/// frequent filler.
+const OLD_STUN: Opening =
+    Opening { first: Bytes::of(&[0, 1]), third: Bytes::of(&[0]), ..Opening::ANY };
+const NOT_0: Bytes = Bytes::range(1, 0xff);
+
 pub(crate) struct Labels;
 
 type Recognise = fn(&Payload<'_>) -> bool;
@@ -116,7 +122,8 @@ impl Extractor for Labels {
             ..Opening::ANY
         },
         STUN,
-        Opening { first: Bytes::of(&[0, 1]), third: Bytes::of(&[0]), ..Opening::ANY },
+        Opening { sixth: NOT_0, ..OLD_STUN },
+        Opening { eighth: NOT_0, ..OLD_STUN },
         Opening { first: Bytes::range(1, 4), third: Bytes::of(&[0]), ..Opening::ANY },
         Opening { first: Bytes::of(&[0x38, 0x40, 0x50]), ..Opening::ANY },
         Opening { first: Bytes::of(&[0x30]), ..Opening::ANY },
