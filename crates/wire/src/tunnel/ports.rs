@@ -6,7 +6,7 @@
 //!  src_port ─┘   in the common case              else                     nothing
 //! ```
 //!
-//! The filter is looked at for every UDP packet, so it is small and has no branch: each port sets one bit, chosen by a hash. A
+//! The filter is looked at for every packet, so it is small and has no branch: each port sets one bit, chosen by its low bits. A
 //! further port that has the same bit costs time, never correctness.
 
 use std::fmt;
@@ -17,8 +17,8 @@ use crate::transport::{PLAIN_LEN, UDP};
 
 /// Most ports that a user may add.
 const ADDED_MAX: usize = 64;
-const BITS: u32 = 11;
-const WORDS: usize = 1 << (BITS - 6);
+/// Of the filter, 64 bits each.
+const WORDS: usize = 32;
 
 /// Assigned ports, in order; 8472 is the one that Linux used for VXLAN before one was assigned.
 const ASSIGNED: [(u16, PortKind); 12] = [
@@ -168,11 +168,10 @@ impl Watched {
     }
 }
 
+/// The word and the bit of a port.
 #[inline(always)]
 fn place(port: u16) -> (usize, u32) {
-    const FACTOR: u16 = 0x9e37;
-    let hash = port.wrapping_mul(FACTOR) >> (16 - BITS);
-    (usize::from(hash >> 6), u32::from(hash) & 63)
+    (usize::from(port >> 6) % WORDS, u32::from(port) & 63)
 }
 
 /// Whether the data behind a UDP header begin with an IPv6 header and have exactly the length that it says: Teredo, whose
