@@ -50,6 +50,7 @@ impl Ends for V4 {
         Self(self.0.rotate_left(32))
     }
 
+    #[inline(always)]
     fn addresses(self) -> ([u8; 16], [u8; 16]) {
         let wide = |word: u32| {
             let mut bytes = [0; 16];
@@ -89,6 +90,7 @@ impl Ends for V6 {
         Self([dst, src])
     }
 
+    #[inline(always)]
     fn addresses(self) -> ([u8; 16], [u8; 16]) {
         let wide = |[low, high]: [u64; 2]| (u128::from(low) | u128::from(high) << 64).to_ne_bytes();
         (wide(self.0[0]), wide(self.0[1]))

@@ -375,6 +375,7 @@ impl<E: Ends> Entry<E> {
     }
 
     /// Extends the ranges of TTL and length.
+    #[inline(always)]
     fn stretch(&mut self, packet: &PacketRecord, side: usize, len: u16) {
         let [low, high] = &mut self.ttl[side];
         if low > high {
