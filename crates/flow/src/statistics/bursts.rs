@@ -37,22 +37,17 @@ impl Burst {
     /// Bytes of [`Burst::save`].
     pub(super) const SAVED: usize = 32;
 
-    const NONE: Self = Self { start_ns: 0, end_ns: 0, packets: 0, octets: 0 };
+    pub(super) const NONE: Self = Self { start_ns: 0, end_ns: 0, packets: 0, octets: 0 };
 
     /// The time from the first to the last packet, microseconds; 0 if a clock was set back between them.
     pub const fn duration_us(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns) / 1_000
     }
 
-    fn of(ts_ns: u64, octets: u64) -> Self {
-        Self { start_ns: ts_ns, end_ns: ts_ns, packets: 1, octets }
-    }
-
-    fn is_burst(&self) -> bool {
+    pub(super) fn is_burst(&self) -> bool {
         self.packets >= BURST_PACKETS
     }
 
-    #[inline(always)]
     fn extend(&mut self, later: &Self) {
         self.end_ns = later.end_ns;
         self.packets = self.packets.saturating_add(later.packets);
@@ -80,8 +75,8 @@ pub(super) struct Side {
     /// Gaps below zero, which count as zero.
     pub(super) negative: u64,
     /// The first run, and the last one if that is another. Without packets: none.
-    first: Burst,
-    last: Burst,
+    pub(super) first: Burst,
+    pub(super) last: Burst,
 }
 
 impl Side {
@@ -95,25 +90,11 @@ impl Side {
         last: Burst::NONE,
     };
 
-    /// Counts a packet. Returns a burst that is over, unless it is the first run.
-    #[inline(always)]
-    pub(super) fn count(&mut self, ts_ns: u64, octets: u64) -> Option<Burst> {
-        self.lengths.add(octets);
-        let run = Burst::of(ts_ns, octets);
-        if self.first.packets == 0 {
-            self.first = run;
-            return None;
-        }
-        let gap_ns = self.gap_to(ts_ns);
-        self.follow(&run, gap_ns)
-    }
-
     fn latest(&mut self) -> &mut Burst {
         if self.last.packets > 0 { &mut self.last } else { &mut self.first }
     }
 
     /// Counts the gap to a packet of this time, and returns it.
-    #[inline(always)]
     fn gap_to(&mut self, ts_ns: u64) -> u64 {
         let before_ns = self.latest().end_ns;
         self.negative = self.negative.saturating_add(u64::from(ts_ns < before_ns));
@@ -123,7 +104,6 @@ impl Side {
     }
 
     /// Adds a run behind a gap. Returns a burst that is over.
-    #[inline(always)]
     fn follow(&mut self, run: &Burst, gap_ns: u64) -> Option<Burst> {
         if gap_ns < BURST_GAP_NS {
             self.latest().extend(run);
@@ -194,16 +174,16 @@ impl Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Activity {
     /// Times of the first and the latest packet, in the order of arrival.
-    first_ns: u64,
-    latest_ns: u64,
+    pub(super) first_ns: u64,
+    pub(super) latest_ns: u64,
     /// The length of the first active time, and of the last one if there was an idle time between.
-    first_active_ns: u64,
-    last_active_ns: u64,
+    pub(super) first_active_ns: u64,
+    pub(super) last_active_ns: u64,
     /// Active times between the first and the last one.
-    between: Moments,
+    pub(super) between: Moments,
     pub(super) idle: Moments,
     /// Whether there was a packet.
-    any: bool,
+    pub(super) any: bool,
 }
 
 impl Activity {
@@ -219,19 +199,7 @@ impl Activity {
         any: false,
     };
 
-    #[inline(always)]
-    pub(super) fn count(&mut self, ts_ns: u64) {
-        if !self.any {
-            (self.any, self.first_ns, self.latest_ns) = (true, ts_ns, ts_ns);
-            return;
-        }
-        let gap_ns = ts_ns.saturating_sub(self.latest_ns);
-        self.latest_ns = ts_ns;
-        self.follow(gap_ns, 0);
-    }
-
     /// Adds an active time behind a gap.
-    #[inline(always)]
     fn follow(&mut self, gap_ns: u64, active_ns: u64) {
         if gap_ns <= IDLE_NS {
             let own =
@@ -245,7 +213,6 @@ impl Activity {
     }
 
     /// Whether there was an idle time.
-    #[inline(always)]
     fn is_parted(&self) -> bool {
         self.idle.count() > 0
     }

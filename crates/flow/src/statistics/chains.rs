@@ -53,6 +53,9 @@ pub(super) struct Chain {
 }
 
 impl Chain {
+    /// An empty list.
+    pub(super) const NONE: Self = Self { first: 0, last: 0, len: 0 };
+
     #[inline(always)]
     pub(super) const fn len(&self) -> usize {
         self.len as usize
@@ -89,13 +92,14 @@ impl<T: Copy, const N: usize> Chains<T, N> {
         true
     }
 
-    /// Puts the values of a list into `values`, instead of what is there.
-    pub(super) fn copy(&self, chain: &Chain, values: &mut Vec<T>) {
-        values.clear();
+    /// Appends the values of a list to `values`.
+    pub(super) fn append(&self, chain: &Chain, values: &mut Vec<T>) {
         values.reserve(chain.len());
-        let mut place = chain.first;
+        let (mut place, mut left) = (chain.first, chain.len());
         while let Some(block) = self.0.get(place) {
-            values.extend_from_slice(&block.values[..N.min(chain.len() - values.len())]);
+            let own = &block.values[..N.min(left)];
+            values.extend_from_slice(own);
+            left -= own.len();
             place = block.next;
         }
     }
@@ -116,8 +120,8 @@ mod tests {
     use super::*;
 
     fn values(chains: &Chains<u32, 3>, chain: &Chain) -> Vec<u32> {
-        let mut values = vec![7; 3];
-        chains.copy(chain, &mut values);
+        let mut values = Vec::new();
+        chains.append(chain, &mut values);
         values
     }
 

@@ -6,8 +6,9 @@
 //! the later piece is one more gap.
 //!
 //! ```text
-//! states   | sums of both directions | …         same positions as the flows (shelf.rs)
-//! packets  | 4 packets | 4 packets | …            chains of the first packets of flows
+//! flows    | what each packet changes | …        same positions as the flows (shelf.rs)
+//! rares    | what few packets change | …         of flows with gaps of a second, or a clock that stepped back
+//! packets  | 4 packets | 4 packets | …            chains of the first packets of flows, behind two that are with the flow
 //! bursts   | 2 bursts | …                         chains of bursts, of flows with any
 //! ```
 //!
@@ -16,6 +17,7 @@
 
 mod bursts;
 mod chains;
+mod live;
 mod moments;
 mod slab;
 mod value;

@@ -5,12 +5,12 @@ use crate::fields::Fields;
 /// The moments of unsigned values. Sums that do not fit keep the largest number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moments {
-    squares: u128,
-    count: u64,
-    sum: u64,
+    pub(super) squares: u128,
+    pub(super) count: u64,
+    pub(super) sum: u64,
     /// Larger than `most` without values.
-    least: u64,
-    most: u64,
+    pub(super) least: u64,
+    pub(super) most: u64,
 }
 
 impl Moments {

@@ -2,15 +2,17 @@
 
 use std::cell::Cell;
 
-use ringtap_base::prefetch;
+use ringtap_base::prefetch_all;
 use ringtap_wire::PacketRecord;
 
 use super::bursts::{BURSTS_MOST, Burst};
-use super::chains::{Chain, Chains, Room};
-use super::value::{FirstPacket, FlowStatistics, Sums};
+use super::chains::{Chains, Room};
+use super::live::{Counted, Live, Rare};
+use super::value::{FirstPacket, FlowStatistics};
+use crate::pool::Pool;
 
-/// Memory of a live flow with statistics, without its lists, bytes.
-pub const STATISTICS_BYTES: u64 = size_of::<State>() as u64;
+/// Most memory of a live flow with statistics, without its lists, bytes.
+pub const STATISTICS_BYTES: u64 = size_of::<Live>() as u64 + Pool::<Rare>::BYTES;
 
 /// How flows are measured.
 #[derive(Debug)]
@@ -26,18 +28,11 @@ impl Measure {
     }
 }
 
-/// The statistics of a live flow.
-#[derive(Debug)]
-pub(super) struct State {
-    sums: Sums,
-    packets: Chain,
-    bursts: [Chain; 2],
-}
-
 /// The statistics of a shelf's flows, at their positions; empty unless flows are measured.
 #[derive(Default)]
 pub(crate) struct Slab {
-    states: Vec<State>,
+    flows: Vec<Live>,
+    rares: Pool<Rare>,
     packets: Chains<FirstPacket, 4>,
     bursts: Chains<Burst, 2>,
     /// Statistics of a record that ended, so that few are allocated.
@@ -48,37 +43,35 @@ impl Slab {
     /// Reserves address space for this number of flows.
     pub(crate) fn reserve(&mut self, flows: usize) {
         // If the system does not reserve that much, the table grows when needed.
-        let _ = self.states.try_reserve_exact(flows);
+        let _ = self.flows.try_reserve_exact(flows);
     }
 
     /// Adds a flow without packets.
     pub(crate) fn push(&mut self, most: u8) {
-        let (packets, bursts) = (Chain::default(), [Chain::default(); 2]);
-        self.states.push(State { sums: Sums::new(most), packets, bursts });
+        self.flows.push(Live::new(most));
     }
 
     /// Adds a flow with these statistics, as far as there is room for its lists.
     pub(crate) fn push_saved(&mut self, saved: &FlowStatistics, room: &Room) {
-        self.push(0);
-        let Self { states, packets, bursts, .. } = self;
-        let Some(state) = states.last_mut() else { return };
-        state.sums = saved.sums;
-        let _ = saved.packets.iter().all(|own| packets.push(&mut state.packets, *own, room));
+        let Self { flows, rares, packets, bursts, .. } = self;
+        let mut flow = Live::of(&saved.sums, rares);
+        let mut keep =
+            |own: &FirstPacket| flow.add_near(*own) || packets.push(&mut flow.far, *own, room);
+        let _ = saved.packets.iter().all(&mut keep);
         for (side, own) in saved.bursts.iter().enumerate() {
-            if !own.iter().all(|burst| bursts.push(&mut state.bursts[side], *burst, room)) {
-                state.sums.cut |= 1 << side;
+            let chain = &mut flow.rare_mut(rares).bursts[side];
+            if !own.iter().all(|burst| bursts.push(chain, *burst, room)) {
+                flow.cut(side);
             }
         }
+        flows.push(flow);
     }
 
     /// Prefetches what the next packet of a flow needs.
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: usize) {
-        if let Some(state) = self.states.get(at) {
-            prefetch(&state.sums.sides[0]);
-            prefetch(&state.sums.sides[1]);
-            prefetch(&state.sums.activity);
-            prefetch(&state.packets);
+        if let Some(flow) = self.flows.get(at) {
+            prefetch_all(flow);
         }
     }
 
@@ -91,32 +84,33 @@ impl Slab {
         packet: &PacketRecord,
         measure: &Measure,
     ) {
-        let Self { states, packets, bursts, .. } = self;
-        let (Some(state), side) = (states.get_mut(at), direction & 1) else { return };
-        let sums = &mut state.sums;
-        let listed = state.packets.len();
-        // Behind a packet that had no room there are none.
-        if listed < usize::from(sums.most) && listed as u64 == sums.packets() {
-            packets.push(&mut state.packets, FirstPacket::of(packet, side), &measure.room);
+        let Self { flows, rares, packets, bursts, .. } = self;
+        let (Some(flow), side) = (flows.get_mut(at), direction & 1) else { return };
+        let Counted { is_far, burst } = flow.count(side, packet, rares);
+        if is_far {
+            packets.push(&mut flow.far, FirstPacket::of(packet, side), &measure.room);
         }
-        if let Some(burst) = sums.sides[side].count(packet.ts_ns, packet.ip_len.into())
-            && state.bursts[side].len() < BURSTS_MOST
-            && sums.cut >> side & 1 == 0
-            && !bursts.push(&mut state.bursts[side], burst, &measure.room)
-        {
-            sums.cut |= 1 << side;
+        let Some(burst) = burst.filter(|_| !flow.is_cut(side)) else { return };
+        let chain = &mut flow.rare_mut(rares).bursts[side];
+        if chain.len() < BURSTS_MOST && !bursts.push(chain, burst, &measure.room) {
+            flow.cut(side);
         }
-        sums.activity.count(packet.ts_ns);
     }
 
     /// The statistics of a flow, if flows are measured and it has packets.
     pub(crate) fn get(&self, at: usize) -> Option<Box<FlowStatistics>> {
-        let state = self.states.get(at).filter(|state| state.sums.packets() > 0)?;
+        let flow = self.flows.get(at).filter(|flow| flow.packets() > 0)?;
         let mut own = self.spare.take().unwrap_or_else(FlowStatistics::empty);
-        own.sums = state.sums;
-        self.packets.copy(&state.packets, &mut own.packets);
-        let bursts = own.bursts.iter_mut().zip(&state.bursts);
-        bursts.for_each(|(own, chain)| self.bursts.copy(chain, own));
+        own.sums = flow.sums(&self.rares);
+        own.packets.clear();
+        own.packets.extend_from_slice(flow.near());
+        self.packets.append(&flow.far, &mut own.packets);
+        for (side, list) in own.bursts.iter_mut().enumerate() {
+            list.clear();
+            if let Some(rare) = flow.rare(&self.rares) {
+                self.bursts.append(&rare.bursts[side], list);
+            }
+        }
         Some(own)
     }
 
@@ -130,31 +124,34 @@ impl Slab {
     /// Another flow, or the next part of this one, begins at a position.
     pub(crate) fn restart(&mut self, at: usize, measure: &Measure) {
         self.release(at);
-        if let (Some(state), Some(most)) = (self.states.get_mut(at), measure.packets) {
-            state.sums = Sums::new(most);
+        if let (Some(flow), Some(most)) = (self.flows.get_mut(at), measure.packets) {
+            *flow = Live::new(most);
         }
     }
 
     /// Removes a flow, if flows are measured; the last one takes its place.
     #[inline(always)]
     pub(crate) fn swap_remove(&mut self, at: usize) {
-        if at < self.states.len() {
+        if at < self.flows.len() {
             self.release(at);
-            self.states.swap_remove(at);
+            self.flows.swap_remove(at);
         }
     }
 
     /// Removes all flows from this position on.
     pub(crate) fn truncate(&mut self, len: usize) {
-        (len..self.states.len()).for_each(|at| self.release(at));
-        self.states.truncate(len);
+        (len..self.flows.len()).for_each(|at| self.release(at));
+        self.flows.truncate(len);
     }
 
     fn release(&mut self, at: usize) {
-        let Self { states, packets, bursts, .. } = self;
-        let Some(state) = states.get_mut(at) else { return };
-        packets.clear(&mut state.packets);
-        state.bursts.iter_mut().for_each(|chain| bursts.clear(chain));
+        let Self { flows, rares, packets, bursts, .. } = self;
+        let Some(flow) = flows.get_mut(at) else { return };
+        packets.clear(&mut flow.far);
+        if let Some(rare) = flow.rare_of(rares) {
+            rare.bursts.iter_mut().for_each(|chain| bursts.clear(chain));
+        }
+        flow.release(rares);
     }
 }
 

@@ -25,6 +25,9 @@ pub struct FirstPacket {
 impl FirstPacket {
     const SAVED: usize = 12;
 
+    pub(super) const NONE: Self = Self { time: [0; 2], octets: 0, tcp_flags: 0, side: 0 };
+
+    #[inline(always)]
     pub(super) fn of(packet: &PacketRecord, side: usize) -> Self {
         Self {
             time: [(packet.ts_ns >> 32) as u32, packet.ts_ns as u32],
