@@ -8,6 +8,7 @@
 //! It is read as it is: signatures are not verified, and serial numbers and times may be any. Chains are only counted.
 
 use std::net::IpAddr;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use ringtap_wire::PacketRecord;
@@ -149,9 +150,24 @@ fn text(value: &Any) -> String {
     }
 }
 
+/// The algorithms of nearly all certificates with their names: the list of all names is long.
+static COMMON: LazyLock<Vec<(ObjectIdentifier, &str)>> = LazyLock::new(|| {
+    let all = [
+        RSA,
+        ELLIPTIC,
+        ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.5"), // RSA with SHA-1
+        ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.11"), // RSA with SHA-256
+        ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.12"), // RSA with SHA-384
+        ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.2"),  // ECDSA with SHA-256
+        ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.3"),  // ECDSA with SHA-384
+    ];
+    all.into_iter().filter_map(|oid| Some((oid, DB.by_oid(&oid)?))).collect()
+});
+
 /// Passes on the name of an algorithm, or its numbers.
 fn algorithm(kind: Kind, oid: &ObjectIdentifier, found: Found<'_>) {
-    match DB.by_oid(oid) {
+    let common = COMMON.iter().find(|(own, _)| own.as_bytes() == oid.as_bytes());
+    match common.map(|(_, name)| *name).or_else(|| DB.by_oid(oid)) {
         Some(name) => found(kind, name.as_bytes()),
         None => found(kind, oid.to_string().as_bytes()),
     }
