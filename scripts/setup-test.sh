@@ -117,6 +117,12 @@ if [ "${RINGTAP_FULL:-}" = 1 ] && [ ! -e "$tools/nfstream/complete" ]; then
     fi
 fi
 
+# scikit-learn, for a notebook.
+if [ "${RINGTAP_FULL:-}" = 1 ] && [ ! -e "$tools/python/with-scikit-learn" ]; then
+    "$tools/python/bin/pip" install --quiet scikit-learn
+    touch "$tools/python/with-scikit-learn"
+fi
+
 # A broker of Kafka, and the connector of Spark to it, for the tests of `make test-all`.
 if [ "${RINGTAP_FULL:-}" = 1 ]; then
     wanted=() missing=()

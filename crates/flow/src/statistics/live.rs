@@ -111,7 +111,7 @@ pub(super) struct Live {
 
 /// What a packet adds to the lists.
 pub(super) struct Counted {
-    /// It is one of the first packets, behind those near.
+    /// One of the first packets, behind those near.
     pub(super) is_far: bool,
     /// A burst that is over, unless it is the first run.
     pub(super) burst: Option<Burst>,
