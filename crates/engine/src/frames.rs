@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use ringtap_extract::{Kind, Payload, Payloads};
 use ringtap_io::bpf::Expression;
+use ringtap_io::capture::Frame as Captured;
 use ringtap_stage::{Attachments, Burst};
 use ringtap_wire::{Decoded, Decoder, Flags, LinkType, PacketRecord, Segment, selection_hash};
 
@@ -30,6 +31,14 @@ pub(crate) struct Frame<'a> {
     pub(crate) ts_ns: u64,
     pub(crate) data: &'a [u8],
     pub(crate) original_len: u32,
+}
+
+impl<'a> Frame<'a> {
+    /// As a frame of a capture.
+    pub(crate) fn captured(self) -> Captured<'a> {
+        let Self { link, ts_ns, data, original_len } = self;
+        Captured { ts_ns, link, original_len, data }
+    }
 }
 
 /// The free end of a burst, into which packets are decoded.
@@ -103,6 +112,14 @@ impl Frames {
     pub(crate) fn leaves_out(&mut self, frame: &Frame<'_>, counts: bool) -> bool {
         let Some(filter) = &self.filter else { return false };
         self.counts.leaves_out(filter, frame.link, frame.data, frame.original_len, counts)
+    }
+
+    /// Whether the filter expression selects a frame, without counting it.
+    pub(crate) fn selects(&self, frame: &Frame<'_>) -> bool {
+        let selects = |filter: &Arc<Expression>| {
+            filter.selects(frame.link, frame.data, frame.original_len) == Some(true)
+        };
+        self.filter.as_ref().is_none_or(selects)
     }
 
     /// Appends the packets of a frame: the outermost, and its innermost packet, if any; there must

@@ -33,6 +33,7 @@ use crate::frames::{Frame, Frames, Slots};
 use crate::interfaces::{BurstCounts, InterfaceCounts};
 use crate::live_clock::{Clock, LiveClock, Now, Sets};
 use crate::packet_source::{ClockChanges, Closed, PacketSource};
+use crate::recent::Keeper;
 use crate::sharding::{Seen, Sharding};
 use crate::source::Table;
 use crate::timeline::Turns;
@@ -59,6 +60,7 @@ pub(crate) struct LiveFeed<'a> {
     queue: usize,
     watch: &'a Watch,
     frames: Frames,
+    keeper: Option<Keeper>,
     turns: [(Table, Turns); 2],
     key: HashKey,
     ports: TunnelPorts,
@@ -150,6 +152,7 @@ impl<'a> LiveFeed<'a> {
         let feed = |(queue, receiver): (usize, MergedReceiver)| Self {
             counts: BurstCounts::new(receiver.interfaces().len()),
             frames: Frames::new(plan, decoder(queue, &receiver)),
+            keeper: plan.keeper(),
             turns: Table::turns(plan.options.dedup_ns),
             pace: Pace::new(receiver.least_memory()),
             receiver,
@@ -174,9 +177,24 @@ impl<'a> LiveFeed<'a> {
         receivers.into_iter().map(Into::into).enumerate().map(feed).collect()
     }
 
-    /// Takes waiting frames while there is room for them and their inner packets; returns their
-    /// number.
+    /// Takes waiting frames while there is room for them and their inner packets, and keeps them if that is wanted;
+    /// returns their number.
     fn take(&mut self, burst: &mut Burst<PacketRecord>) -> usize {
+        // Asked once a burst.
+        let Some(mut keeper) = self.keeper.take() else { return self.take_each(burst, |_| {}) };
+        let mut kept = keeper.begin();
+        let handed = self.take_each(burst, |frame| kept.keep(&frame.captured()));
+        drop(kept);
+        self.keeper = Some(keeper);
+        handed
+    }
+
+    /// Takes waiting frames, and calls `keep` with each that is selected.
+    fn take_each(
+        &mut self,
+        burst: &mut Burst<PacketRecord>,
+        mut keep: impl FnMut(&Frame<'_>),
+    ) -> usize {
         self.frames.select(self.watch);
         let Self { receiver, counts, frames, clock, key, ports, .. } = self;
         let shed = self.shed.unwrap_or(0);
@@ -201,6 +219,7 @@ impl<'a> LiveFeed<'a> {
                 frames.counts.shed += 1;
                 return;
             }
+            keep(&frame);
             frames.decoder.from_interface(interface);
             if frames.take(&frame, None, &mut slots) {
                 counts.of(interface).octets += data.len() as u64;

@@ -42,6 +42,9 @@ pub struct Buffers {
     /// Bytes for encoded records that wait to be written, of each output.
     #[serde(skip_serializing_if = "is_zero")]
     pub output_bytes: u64,
+    /// Bytes for the latest frames.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub recent_bytes: u64,
     /// Most packets that are stored to find duplicates.
     #[serde(skip_serializing_if = "is_zero")]
     pub max_duplicates: u64,
@@ -82,6 +85,7 @@ impl Buffers {
         let own = Self {
             buffer_bytes: buffer_bytes(options.interfaces() as u64, requested),
             output_bytes: if options.outputs > 0 { output_bytes(workers, requested) } else { 0 },
+            recent_bytes: options.recent.as_ref().map_or(0, |recent| recent.bytes()),
             max_duplicates: options.dedup_ns.map_or(0, |_| stored_packets(bytes)),
             max_datagrams: datagrams.clamp(LEAST_DATAGRAMS, MOST_DATAGRAMS),
         };
@@ -89,6 +93,7 @@ impl Buffers {
             + own.buffer_bytes
             + options.outputs as u64 * own.output_bytes
             + options.output_fixed_bytes
+            + own.recent_bytes
             + options.input_bytes
             + (worker_bytes + options.ring_capacity as u64 * SLOT_BYTES) * workers
             + own.max_duplicates * PACKET_BYTES

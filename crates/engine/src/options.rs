@@ -9,6 +9,8 @@ use ringtap_skeleton::Skeleton;
 use ringtap_wire::{TunnelPorts, Tunnels};
 use serde::{Serialize, Serializer};
 
+use crate::Recent;
+
 /// Slots of a lane: 4,096 records of 64 bytes, 256 KiB, which fit a core's L2 cache.
 const RING_CAPACITY: usize = 4_096;
 /// The batch size of P. P. C. Lee, T. Bu, G. Chandranmenon, *A Lock-Free, Cache-Efficient Shared Ring Buffer for
@@ -53,6 +55,9 @@ pub struct Options {
     /// Cores to which the seats are pinned, in order; `None`: the kernel chooses.
     #[serde(skip)]
     pub cores: Option<Vec<usize>>,
+    /// Keeps the latest frames, within the memory of the run; `None`: none are kept.
+    #[serde(skip)]
+    pub recent: Option<Arc<Recent>>,
     /// The kind of ring between threads.
     #[serde(serialize_with = "display")]
     pub ring: Kind,
@@ -91,6 +96,7 @@ impl Default for Options {
             queues: None,
             workers: None,
             cores: None,
+            recent: None,
             ring: Kind::default(),
             ring_capacity: RING_CAPACITY,
             ring_batch: RING_BATCH,

@@ -6,10 +6,14 @@ use serde::Serialize;
 
 use crate::arrangement::{Arrangement, MOST_WORKERS};
 use crate::duplicates::Duplicates;
+use crate::recent::Keeper;
 use crate::{AppOptions, Buffers, MOST_INTERFACES, Machine, Options, PlanError, within};
 
 /// Capacity of the ring of messages from one worker.
 const REPORT_CAPACITY: usize = 4_096;
+
+/// Least memory for the latest frames; the most is half of all.
+const LEAST_RECENT_BYTES: u64 = 1 << 20;
 
 /// A plan: all choices made, printable.
 #[derive(Clone, Debug, Serialize)]
@@ -56,6 +60,10 @@ impl<A: AppOptions> Plan<A> {
         let workers = arrangement.workers as u64;
         let (buffers, memory) =
             Buffers::new(&options, machine.memory_bytes, workers, app.worker_bytes());
+        if options.recent.is_some() {
+            let most = memory.bytes / 2;
+            within("memory of recent packets", buffers.recent_bytes, LEAST_RECENT_BYTES, most)?;
+        }
         app.settle(&memory)?;
         Ok(Self { name: A::NAME, options, arrangement, buffers, app })
     }
@@ -99,6 +107,12 @@ impl<A> Plan<A> {
         Some(Duplicates::new(self.hash_key(), window_ns, most as usize))
     }
 
+    /// What keeps the frames of a queue, if they are kept.
+    pub(crate) fn keeper(&self) -> Option<Keeper> {
+        let recent = self.options.recent.as_ref()?;
+        Some(recent.keeper(self.arrangement.queues))
+    }
+
     /// The skeleton's options for this plan.
     pub fn run_options(&self) -> RunOptions {
         let Options { ring, ring_capacity: capacity, ring_batch: batch, .. } = self.options;
@@ -115,9 +129,12 @@ impl<A> Plan<A> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use ringtap_skeleton::{Role, Skeleton};
 
     use super::*;
+    use crate::Recent;
     use crate::application::tests::Toy;
     use crate::memory::BUFFER_BYTES;
 
@@ -221,6 +238,27 @@ mod tests {
             })
             .contains("one worker a queue")
         );
+    }
+
+    #[test]
+    fn recent_frames_are_a_part_of_the_memory() {
+        let fixed = |recent: Option<u64>| -> Result<(u64, u64), PlanError> {
+            let recent = recent.map(|bytes| Arc::new(Recent::new(bytes)));
+            let options = Options { recent, memory_bytes: Some(1 << 30), ..Options::default() };
+            let machine = machine(1);
+            let plan = made(options.clone(), &machine)?;
+            Ok((plan.buffers.recent_bytes, Buffers::new(&options, 1 << 30, 1, 0).1.fixed))
+        };
+        let (none, without) = fixed(None).unwrap();
+        let (bytes, with) = fixed(Some(100 << 20)).unwrap();
+        assert_eq!((none, bytes, with - without), (0, 100 << 20, 100 << 20));
+        for wrong in [1, 513 << 20, 256 << 40] {
+            let error = fixed(Some(wrong)).unwrap_err().to_string();
+            assert!(
+                error.contains("recent packets") && error.contains("use 1048576 to"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use ringtap_wire::{Decoder, PacketRecord, Paths};
 
 use crate::frames::{Frame, Frames, Slots};
 use crate::packet_source::{ClockChanges, Closed, FeedCounts, PacketSource};
+use crate::recent::Keeper;
 use crate::source::{Asked, Hashing, Inbox, List, SHARED, Sign, SortedChunk, Source, Ticks};
 use crate::timeline::Timeline;
 use crate::{AppOptions, Plan, Watch};
@@ -36,6 +37,7 @@ pub struct PacketFeed<'a> {
     /// Marks that each queue has handed out.
     passed: Arc<[AtomicU64]>,
     frames: Frames,
+    keeper: Option<Keeper>,
 }
 
 impl<'a> PacketFeed<'a> {
@@ -67,6 +69,7 @@ impl<'a> PacketFeed<'a> {
             shards: shards.clone(),
             watch,
             frames: Frames::new(plan, decoder(queue)),
+            keeper: plan.keeper(),
             load: None,
             places: 0,
             marks: 0,
@@ -128,7 +131,7 @@ impl<'a> PacketFeed<'a> {
         places: &[Place],
         burst: &mut Burst<PacketRecord>,
     ) -> usize {
-        let Self { frames, shards, queue, .. } = self;
+        let Self { frames, shards, queue, keeper, .. } = self;
         let owns = |hash| shards.queue(hash) == *queue;
         // One more than packets, for the inner packet of the last one; at least two.
         let room = (burst.capacity() - burst.len()).max(2);
@@ -143,18 +146,32 @@ impl<'a> PacketFeed<'a> {
                 load.chunk.prefetch(ahead);
             }
             done += 1;
-            let &Place { link, ts_ns, original_len, .. } = place;
-            let frame = Frame { link, ts_ns, data: load.chunk.data(place), original_len };
+            let frame = frame_at(load, place);
             let shared = place.tag == SHARED;
             // The first queue counts frames that all queues have.
             if !frames.leaves_out(&frame, !shared || *queue == 0) {
                 frames.take(&frame, if shared { Some(&owns) } else { None }, &mut slots);
             }
         }
+        if let Some(keeper) = keeper {
+            let mut kept = keeper.begin();
+            // The first queue keeps those of all, too.
+            let own = places[..done].iter().filter(|place| place.tag != SHARED || *queue == 0);
+            let own = own.map(|place| frame_at(load, place));
+            own.filter(|frame| frames.selects(frame))
+                .for_each(|frame| kept.keep(&frame.captured()));
+        }
         let len = frames.finish(&slots);
         burst.truncate(len);
         done
     }
+}
+
+/// The frame at a place of a chunk.
+#[inline(always)]
+fn frame_at<'a>(load: &'a SortedChunk, place: &Place) -> Frame<'a> {
+    let &Place { link, ts_ns, original_len, .. } = place;
+    Frame { link, ts_ns, data: load.chunk.data(place), original_len }
 }
 
 impl Feed for PacketFeed<'_> {
