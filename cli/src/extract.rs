@@ -208,6 +208,25 @@ fn lower_first(key: FlowKey) -> FlowKey {
     if (turned.src, turned.src_port) < (key.src, key.src_port) { turned } else { key }
 }
 
+/// The packet of a frame, and the one in its tunnel; none without IP.
+pub(crate) fn packets_in(decoder: &mut Decoder, frame: &Frame<'_>) -> [Option<PacketRecord>; 2] {
+    let mut record = PacketRecord::EMPTY;
+    let Frame { ts_ns, link, original_len, data } = *frame;
+    match decoder.decode(link, ts_ns, data, original_len, &mut record) {
+        Decoded::NonIp(_) => [None; 2],
+        _ => [Some(record), decoder.inner(&record).copied()],
+    }
+}
+
+/// The id of a packet's flow.
+pub(crate) fn id_of(key: FlowKey, packet: &PacketRecord) -> CommunityId {
+    CommunityId::of_key(key, if is_icmp(packet) { packet.dst_port } else { 0 })
+}
+
+fn is_icmp(packet: &PacketRecord) -> bool {
+    matches!(packet.protocol, 1 | 58)
+}
+
 /// Which packets are chosen.
 struct Chosen {
     decoder: Decoder,
@@ -230,14 +249,8 @@ impl Chosen {
 
     /// The chosen flow of a frame: that of its packet, or of the one in its tunnel.
     fn of(&mut self, frame: &Frame<'_>) -> Option<CommunityId> {
-        let mut record = PacketRecord::EMPTY;
-        let Frame { ts_ns, link, original_len, data } = *frame;
-        let decoded = self.decoder.decode(link, ts_ns, data, original_len, &mut record);
-        if let Decoded::NonIp(_) = decoded {
-            return None;
-        }
-        let inner = self.decoder.inner(&record).copied();
-        self.of_packet(&record).or_else(|| self.of_packet(&inner?))
+        let packets = packets_in(&mut self.decoder, frame);
+        packets.iter().flatten().find_map(|packet| self.of_packet(packet))
     }
 
     fn of_packet(&mut self, packet: &PacketRecord) -> Option<CommunityId> {
@@ -254,11 +267,11 @@ impl Chosen {
 
     /// The flow if its id is given.
     fn named(&mut self, key: FlowKey, packet: &PacketRecord) -> Option<CommunityId> {
-        let is_icmp = matches!(packet.protocol, 1 | 58);
+        let is_icmp = is_icmp(packet);
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
-        let id = CommunityId::of_key(key, if is_icmp { packet.dst_port } else { 0 });
+        let id = id_of(key, packet);
         let id = self.ids.contains(id.as_bytes()).then_some(id);
         if !is_icmp {
             if self.known.len() >= KNOWN_MOST {

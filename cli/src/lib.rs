@@ -5,6 +5,7 @@
 //! results are printed: records to files, the report to stdout, everything else to stderr.
 #![forbid(unsafe_code)]
 
+mod alert_packets;
 mod alerts;
 mod args;
 mod cards;

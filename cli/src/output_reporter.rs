@@ -14,7 +14,8 @@ const REPEAT_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Losses caused by an output. Other losses are only in the report: records that the protocol
 /// cannot express, and records after the reader of stdout closed it.
-const LOSSES: [Reason; 4] = [Reason::NoRoom, Reason::Failed, Reason::Refused, Reason::TooLate];
+const LOSSES: [Reason; 5] =
+    [Reason::NoRoom, Reason::Failed, Reason::Refused, Reason::TooLate, Reason::TooMany];
 
 /// Compares the status of all outputs with the last report.
 pub(crate) struct OutputReporter {
@@ -35,6 +36,8 @@ struct Reported {
     lost: u64,
     /// Records lost because the buffer was full.
     no_room: u64,
+    /// Alerts lost because too many began.
+    too_many: u64,
     /// Time of the last report.
     at: Option<Duration>,
 }
@@ -106,7 +109,8 @@ impl Spaces {
 
 impl Reported {
     fn check(&mut self, status: &Status, elapsed: Duration) -> Option<Line> {
-        let (name, no_room) = (&status.name, status.lost(Reason::NoRoom));
+        let [no_room, too_many] = [Reason::NoRoom, Reason::TooMany].map(|why| status.lost(why));
+        let name = &status.name;
         let lost = LOSSES.map(|reason| status.lost(reason)).iter().sum();
         let due = self.at.is_none_or(|at| elapsed.saturating_sub(at) >= REPEAT_INTERVAL);
         let new = u64::saturating_sub(lost, self.lost);
@@ -122,12 +126,16 @@ impl Reported {
         } else if !status.failing && self.failing {
             Line::Note(format!("{name}: works again{losses}"))
         } else if new > 0 && due {
-            let what = if no_room > self.no_room { "too slow" } else { "writing fails" };
+            let what = match (no_room > self.no_room, too_many > self.too_many) {
+                (true, _) => "too slow",
+                (_, true) => "too many alerts",
+                _ => "writing fails",
+            };
             Line::Warning(format!("{name}: {what}{losses}"))
         } else {
             return None;
         };
-        *self = Self { failing: status.failing, lost, no_room, at: Some(elapsed) };
+        *self = Self { failing: status.failing, lost, no_room, too_many, at: Some(elapsed) };
         Some(line)
     }
 }
@@ -215,6 +223,8 @@ mod tests {
         }
         let refused = "json:a: writing fails; 5 flow records lost";
         assert_eq!(line(Reason::Refused).as_deref(), Some(refused));
+        let many = "json:a: too many alerts; 5 flow records lost";
+        assert_eq!(line(Reason::TooMany).as_deref(), Some(many));
         let slow = "json:a: too slow; 5 flow records lost";
         assert_eq!(line(Reason::NoRoom).as_deref(), Some(slow));
         let alerts = losing(Reason::Failed, true, 1);

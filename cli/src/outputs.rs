@@ -57,6 +57,14 @@ pub(crate) fn written_path(output: &Output) -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(names.path().to_owned()))
 }
 
+/// The path whose folder gets the packets of alerts, if the output is one for them.
+pub(crate) fn packets_path(output: &Output) -> Option<PathBuf> {
+    match output {
+        Output::Alerts(output) => Some(output.packets()?.join("alert.pcapng")),
+        _ => None,
+    }
+}
+
 /// Whether one of these receives states.
 pub(crate) fn takes_states(exported: &[Output]) -> bool {
     exported.iter().any(|output| output.items() == Items::States)
@@ -231,6 +239,11 @@ impl Outputs {
 
     pub(crate) fn control(&self) -> Control {
         Control { handle: self.exports.handle(), parts: Arc::clone(&self.parts) }
+    }
+
+    /// Removes these, too, if the program exits early.
+    pub(crate) fn extend_parts(&self, parts: Vec<Part>) {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).extend(parts);
     }
 
     /// Removes the outputs for states, for the thread that makes states.

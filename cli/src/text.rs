@@ -565,6 +565,9 @@ fn show_plan(page: &mut Page, plan: &Plan<Options>) {
         let (window, most) = (Duration::from_nanos(window_ns), plan.buffers.max_duplicates);
         table.row(["duplicates", &format!("within {window:?}, of {} packets", count(most))]);
     }
+    if plan.buffers.recent_bytes > 0 {
+        table.row(["recent", &format!("{} of packets", bytes(plan.buffers.recent_bytes))]);
+    }
     if plan.options.sample > 1 {
         table.row(["sample", &sample(plan.options.sample)]);
     }

@@ -3,7 +3,8 @@
 //! ```text
 //! merger ─ Alert ─┬▶ AlertLines (lines.rs) ─▶ stderr, terminal view
 //!                 └▶ Notice (notice.rs) ─▶ outputs of ringtap_export::Alerts ─▶ file, syslog, webhook
-//!                                                                           └▶ helper (helper.rs) ─▶ program
+//!                                                                           ├▶ helper (helper.rs) ─▶ program
+//!                                                                           └▶ PacketFiles (alert_packets.rs) ─▶ files
 //! ```
 
 mod helper;
@@ -38,9 +39,11 @@ impl FromStr for AlertTo {
     }
 }
 
-/// Whether alerts are printed on stderr: by default, and if it is given.
+/// Whether alerts are printed on stderr: if it is given, and by default, also beside files of their packets.
 pub(crate) fn are_printed(places: &[AlertTo]) -> bool {
-    places.is_empty() || places.contains(&AlertTo::Stderr)
+    let has_packets =
+        |place: &AlertTo| matches!(place, AlertTo::Output(output) if output.packets().is_some());
+    places.iter().all(has_packets) || places.contains(&AlertTo::Stderr)
 }
 
 /// The given places but stderr.

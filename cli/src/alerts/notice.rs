@@ -19,6 +19,7 @@ pub(crate) fn notice(alert: &Alert) -> Notice {
         is_end: matches!(alert.state, AlertState::Ends | AlertState::Withdrawn),
         fields,
         time_ns: alert.time.0,
+        packets_of: alert.packets_of(),
         lost_before: 0,
     }
 }
@@ -71,6 +72,7 @@ mod tests {
             evidence: [Time(0); 2],
         };
         let notice = notice(&alert);
+        assert!(notice.packets_of.is_empty(), "it ends");
         assert!(notice.is_end && notice.json.contains("\"text\":\"10.0.0.1 receives a UDP flood"));
         let value = |name: &str| {
             let mut fields = notice.fields.iter();

@@ -381,9 +381,12 @@ pub(crate) struct MonitorArgs {
     pub(crate) export: Vec<ringtap_export::Output>,
     /// Send alerts to json:PATH (lines; - is stdout; PATH may have strftime fields), syslog:HOST (RFC 5424; also syslog+tcp://HOST,
     /// syslog+tls://HOST; syslog: is this host), an http:// or https:// URL (POST), exec:PROGRAM (run
-    /// for each one) or stderr [default: stderr]
+    /// for each one), packets:FOLDER (a file with the packets of each one, see --recent) or stderr [default: stderr]
     #[arg(long, value_name = "WHERE", help_heading = "Output")]
     pub(crate) alert_to: Vec<AlertTo>,
+    /// Keep the latest packets in this much of --memory, for --alert-to packets:FOLDER [default: 64M]
+    #[arg(long, value_name = "SIZE", value_parser = units::positive_bytes, help_heading = "Output")]
+    pub(crate) recent: Option<u64>,
     /// Trust these certificate authorities (PEM) for TLS collectors, brokers, syslog and webhooks
     /// [default: the system's]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]

@@ -39,6 +39,11 @@ pub(crate) fn outputs(args: &MonitorArgs, further: Option<Output>) -> anyhow::Re
     }
     all.extend(further);
     check_use(args, &all)?;
+    if args.anonymise.is_some() && all.iter().any(has_packets) {
+        return Err(Usage::of(
+            "packets have addresses: --anonymise cannot be used with --alert-to packets:FOLDER",
+        ));
+    }
     Ok(all)
 }
 
@@ -75,6 +80,12 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
             analyses.flows && outputs.iter().any(|output| output.items() == Items::Flows),
             "--cut",
             "an output for flow records, as in --write json:flows.json",
+        ),
+        (
+            args.recent.is_some(),
+            outputs.iter().any(has_packets),
+            "--recent",
+            "--alert-to packets:FOLDER",
         ),
         (args.rotate.is_some(), has_files || has_statistics, "--rotate", FILES),
         (args.keep.is_some(), has_files, "--keep", FILES),
@@ -117,6 +128,11 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
 /// Whether an output is files of records, events or alerts.
 fn is_file(output: &Output) -> bool {
     output.path().is_some() && !output.is_stdout()
+}
+
+/// Whether an output is files with the packets of alerts.
+fn has_packets(output: &Output) -> bool {
+    outputs::packets_path(output).is_some()
 }
 
 /// The files of the flags.

@@ -28,7 +28,7 @@ use anyhow::Context;
 use ringtap_base::User;
 use ringtap_engine::Plan;
 use ringtap_export::formats::Interface;
-use ringtap_export::{Output, Prepared};
+use ringtap_export::{Output, Prepared, WritePackets};
 use ringtap_flow::Sinks;
 use ringtap_monitor::resume::Resumed;
 use ringtap_monitor::{Options, Reloads};
@@ -41,6 +41,7 @@ use ringtap_store::{Created, Layout, Store};
 use ringtap_terminal::Usage;
 use ringtap_terminal::console;
 
+use crate::alert_packets::PacketFiles;
 use crate::args::{Capture, Command, MonitorArgs, ReportForm};
 use crate::cards::Setup;
 use crate::outputs::{self, Outputs};
@@ -149,7 +150,8 @@ impl<'a> Parsed<'a> {
         let state = state.into_iter().chain(self.args.resume.clone());
         // Its manifest and its lock, besides the outputs.
         let store = self.layout.as_ref().map(|layout| layout.root.join("manifest"));
-        outputs.chain(state).chain(store).collect()
+        let packets = self.outputs.iter().filter_map(outputs::packets_path);
+        outputs.chain(state).chain(store).chain(packets).collect()
     }
 
     /// Whether records take stdout.
@@ -283,13 +285,17 @@ impl<'a> Confined<'a> {
         let workers = plan.arrangement.workers;
         let rules = file_rules(args, *existing);
         let store = layout.as_ref().map(|layout| store::open(layout, args, &plan)).transpose()?;
-        let started = Outputs::start(named, prepared, workers, &args.export, rules, store.as_ref());
-        let (outputs, mut sinks) = match &user {
-            Some(user) => {
-                started.with_context(|| format!("as the user {}", user.name.to_string_lossy()))?
-            }
-            None => started?,
+        let as_user = |error: anyhow::Error| match &user {
+            Some(user) => error.context(format!("as the user {}", user.name.to_string_lossy())),
+            None => error,
         };
+        let packets = PacketFiles::open_all(named, &plan.options).map_err(as_user)?;
+        let parts = packets.iter().map(PacketFiles::part).collect();
+        let packets = packets.into_iter().map(|own| Box::new(own) as Box<dyn WritePackets>);
+        let prepared = prepared.with_packets(packets.collect());
+        let started = Outputs::start(named, prepared, workers, &args.export, rules, store.as_ref());
+        let (outputs, mut sinks) = started.map_err(as_user)?;
+        outputs.extend_parts(parts);
         let certificate = served.0.as_ref().and_then(|page| page.certificate.clone());
         let extent = source.extent(interfaces, args.capture);
         let handle = outputs.control().handle().clone();

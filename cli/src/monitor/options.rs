@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ringtap_base::without_secrets;
-use ringtap_engine::{Machine, Options, Plan};
+use ringtap_engine::{Machine, Options, Plan, Recent};
 use ringtap_enrich::{
     Anonymiser, Enrichment, Geo, Networks, Vendors, Vlans, WatchList, read_key, read_list,
 };
@@ -31,6 +31,9 @@ use crate::source::Shared;
 use crate::units::TimeoutList;
 use crate::{live, outputs, source, states};
 use ringtap_store::FileRules;
+
+/// The default memory for the latest packets; with `--memory` at most a quarter of that.
+const RECENT_BYTES: u64 = 64 << 20;
 
 /// The default interval with `--tui`.
 const TUI_INTERVAL_NS: u64 = 5_000_000_000;
@@ -197,6 +200,11 @@ fn options(
             0
         },
         memory_bytes: args.memory,
+        recent: {
+            let is_wanted = outputs.iter().any(|one| outputs::packets_path(one).is_some());
+            let default = || args.memory.map_or(RECENT_BYTES, |most| RECENT_BYTES.min(most / 4));
+            is_wanted.then(|| Arc::new(Recent::new(args.recent.unwrap_or_else(default))))
+        },
         ..args.threads.options(args.seed)
     })
 }

@@ -297,7 +297,8 @@ impl Reload<'_> {
     fn check(&self, ending: &[Output], beginning: &[Output]) -> anyhow::Result<()> {
         if let Some(output) = ending.iter().chain(beginning).find(|output| {
             let is_program = matches!(output, Output::Alerts(own) if own.program().is_some());
-            is_program || output.is_stdout() || output.items() == Items::States
+            let has_packets = outputs::packets_path(output).is_some();
+            is_program || has_packets || output.is_stdout() || output.items() == Items::States
         }) {
             return Err(Usage::of(format!("{output} needs a restart")));
         }

@@ -130,6 +130,7 @@ impl Totals {
             is_end: false,
             fields: Vec::new(),
             time_ns,
+            packets_of: Vec::new(),
             lost_before: 0,
         });
     }

@@ -14,16 +14,17 @@ const LINES: Lines = &[
     (
         "monitor | -r a.pcap --dry-run",
         "interface capture cut rotate keep keep-size keep-free dpdk-args duration shed user setup-nic no-promiscuous probe observation-domain template-refresh \
-         tls-ca tls-cert tls-key web-token tui statistics-packets",
+         tls-ca tls-cert tls-key web-token tui statistics-packets recent",
     ),
     (
         "monitor | -i lo --dry-run",
-        "read dpdk-args cut rotate keep keep-size keep-free probe observation-domain template-refresh tls-ca tls-cert tls-key web-token statistics-packets",
+        "read dpdk-args cut rotate keep keep-size keep-free probe observation-domain template-refresh tls-ca tls-cert tls-key web-token statistics-packets recent",
     ),
     (
         "monitor | -i lo --web 1 --export ipfix+tls://127.0.0.1:1 --tls-cert c --tls-key k --state s --dry-run",
-        "read anonymise dpdk-args resume statistics-packets",
+        "read anonymise dpdk-args resume statistics-packets recent",
     ),
+    ("monitor | -r a.pcap --alert-to packets:. --dry-run", "all but recent"),
     ("monitor | -r a.pcap --analyses all,statistics --dry-run", "all but statistics-packets"),
     // Other flags are on the lines above: this one opens a device.
     ("monitor | -i 0000:00:00.0 --capture dpdk --dry-run", "all but dpdk-args"),

@@ -47,6 +47,7 @@ mod net;
 mod origins;
 mod outputs;
 mod overwrite;
+mod packets;
 mod page;
 mod parts;
 mod peers;

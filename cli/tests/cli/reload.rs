@@ -191,6 +191,11 @@ fn outputs_lists_limits_and_the_filter_change_and_the_rest_stays() {
         ("write = [\"json:c.json\"]\nexport = [\"ipfix-tcp://h\"]", "line 5"),
         ("write = [\"json:/proc/c.json\"]\nwatch = \"watch\"\n", "/proc/c.json"),
         ("events = [\"json:e.json\"]\nwatch = \"watch\"\n", "events"),
+        ("alert-to = [\"packets:.\"]\nwatch = \"watch\"\n", "alerts to packets:. needs a restart"),
+        (
+            "recent = \"8M\"\nwatch = \"watch\"\n",
+            "recent needs a restart (now not set, in the file 8M)",
+        ),
     ] {
         let line = reload(&mut run, &config, &with(text), "reload:");
         let goes_on = line.ends_with("; the run goes on as before");

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use ringtap_flow::{Event, FlowRecord, RecordSink, Sinks};
 
-use crate::alerts::Alerts;
+use crate::alerts::{Alerts, WritePackets};
 use crate::launch::{BoxedSinks, Collected, Launch, Ready, Started};
 use crate::output::Output;
 use crate::settings::Settings;
@@ -40,6 +40,8 @@ pub struct Prepared {
     outputs: Vec<Start>,
     /// To the helpers of alert programs, in the order of the outputs.
     programs: Vec<UnixStream>,
+    /// The writers of packets of alerts, in the order of the outputs.
+    packets: Vec<Box<dyn WritePackets>>,
     settings: Settings,
     changes: bool,
 }
@@ -253,7 +255,8 @@ impl Prepared {
             Err(error) => Err(StartError { output: output.to_string(), error }),
         };
         let outputs = outputs.iter().map(prepare).collect::<Result<_, _>>()?;
-        Ok(Self { outputs, programs: Vec::new(), settings, changes: false })
+        let (programs, packets) = (Vec::new(), Vec::new());
+        Ok(Self { outputs, programs, packets, settings, changes: false })
     }
 
     /// As the first outputs of a run whose outputs change ([`Changer`]).
@@ -265,6 +268,11 @@ impl Prepared {
     /// [`Request`](crate::Request)s and answers each with a [`Reply`](crate::Reply).
     pub fn with_programs(self, programs: Vec<UnixStream>) -> Self {
         Self { programs, ..self }
+    }
+
+    /// With writers of the packets of alerts, in the order of these outputs.
+    pub fn with_packets(self, packets: Vec<Box<dyn WritePackets>>) -> Self {
+        Self { packets, ..self }
     }
 
     /// Opens files with `open` and starts a writer for each output. Returns the sinks of each of the `workers`.
@@ -304,6 +312,7 @@ impl Prepared {
         mut open: impl FnMut(&Path) -> io::Result<Box<dyn Store>>,
     ) -> Result<Collected, StartError> {
         let (mut sinks, mut programs) = (Collected::default(), self.programs.into_iter());
+        let mut packets = self.packets.into_iter();
         let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
         for Start { output, ready } in self.outputs {
             let (number, name) = (all.last + 1, output.to_string());
@@ -315,6 +324,7 @@ impl Prepared {
                 joins_parts: output.joins_parts(),
                 open: &mut open,
                 programs: &mut programs,
+                packets: &mut packets,
                 sinks: &mut sinks,
             };
             let started = ready(&mut launch);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ringtap_flow::{Event, FlowRecord, RecordSink};
 
-use crate::alerts::AlertSender;
+use crate::alerts::{AlertSender, WritePackets};
 use crate::block::{Encode, Inbox, Room, Sender, lane};
 use crate::settings::Settings;
 use crate::shared::{Shared, WaitPolicy, now};
@@ -53,6 +53,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) open: &'a mut dyn FnMut(&Path) -> io::Result<Box<dyn Store>>,
     /// Connections to the helpers that run programs, in the order of the outputs.
     pub(crate) programs: &'a mut dyn Iterator<Item = UnixStream>,
+    /// The writers of packets of alerts, in the order of the outputs.
+    pub(crate) packets: &'a mut dyn Iterator<Item = Box<dyn WritePackets>>,
     pub(crate) sinks: &'a mut Collected,
 }
 

@@ -80,6 +80,7 @@ mod writer;
 
 pub use alerts::{
     AlertOutput, Alerts, InvalidAlertOutput, MOST_RUNNING, Notice, Reply, Request, Severity,
+    WritePackets,
 };
 #[cfg(feature = "arrow")]
 pub use batches::Batches;

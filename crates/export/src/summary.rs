@@ -19,6 +19,8 @@ pub enum Reason {
     TooLate,
     /// The system rejected the message, or the file could not be written.
     Failed,
+    /// More alerts began than files of packets are written for.
+    TooMany,
     /// The reader of standard output has closed it.
     ReaderGone,
     /// NetFlow v5 supports only IPv4.
@@ -31,11 +33,12 @@ pub enum Reason {
 
 /// The rows of the reasons: each with its name in reports, and the text behind the number of lost records; no text if the
 /// loss is no fault. In the order of their numbers.
-const REASONS: [(Reason, &str, Option<&str>); 8] = [
+const REASONS: [(Reason, &str, Option<&str>); 9] = [
     (Reason::Refused, "refused", Some("the collector's port is closed")),
     (Reason::NoRoom, "no_room", Some("the output was down or too slow, and its buffer was full")),
     (Reason::TooLate, "too_late", Some("the output accepted nothing more at the end of the run")),
     (Reason::Failed, "failed", Some("they could not be written")),
+    (Reason::TooMany, "too_many", Some("at most 60 a minute get a file of packets")),
     (Reason::ReaderGone, "reader_gone", None),
     (Reason::Ipv6, "ipv6", Some("NetFlow v5 has no IPv6")),
     (Reason::TimeSpan, "time_span", Some("the protocol's 32 bits cannot express the flow's time")),

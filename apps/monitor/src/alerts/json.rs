@@ -81,7 +81,7 @@ struct Numbers<'a> {
 }
 
 impl Member {
-    fn target(&self) -> Option<IpAddr> {
+    pub(super) fn target(&self) -> Option<IpAddr> {
         match *self {
             Self::Target(target) => Some(target),
             Self::Port(_) => None,

@@ -367,6 +367,21 @@ impl Flood {
 }
 
 impl Alert {
+    /// If it begins, the addresses that packets about it have, all of them: those of a pair, or that of a host.
+    pub fn packets_of(&self) -> Vec<IpAddr> {
+        match &self.subject {
+            _ if !self.state.is_first() => Vec::new(),
+            Subject::Scan { source, sample, scans: 1, .. } => {
+                let target = sample.first().and_then(Member::target);
+                std::iter::once(*source).chain(target).collect()
+            }
+            Subject::Watched { kind: EntryKind::Network, flow, .. } => {
+                vec![flow.source(), flow.destination()]
+            }
+            other => vec![other.host()],
+        }
+    }
+
     /// As outputs get it.
     pub(crate) fn pass(&mut self, stage: &mut Stage) {
         match &mut self.subject {
@@ -449,4 +464,50 @@ pub struct Reached {
     pub number: u64,
     /// Details of a flood.
     pub flood: Option<Flood>,
+}
+
+#[cfg(test)]
+mod tests {
+    use ringtap_wire::PacketRecord;
+
+    use super::*;
+
+    #[test]
+    fn packets_about_an_alert_that_begins_are_those_of_a_pair_or_a_host() {
+        let [one, other] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(IpAddr::from);
+        let packets_of = |state, subject| {
+            let times = [Time(0); 4];
+            let [since, time, evidence @ ..] = times;
+            Alert { id: 1, state, subject, number: 9, flood: None, since, time, evidence }
+                .packets_of()
+        };
+        let begins = |subject| packets_of(AlertState::Begins, subject);
+        let scan = |kind, sample: &[Member], scans| {
+            begins(Subject::Scan { kind, source: one, sample: sample.to_vec(), scans })
+        };
+        let target = Member::Target(other);
+        assert_eq!(scan(ScanKind::Vertical, &[target], 1), [one, other]);
+        assert_eq!(scan(ScanKind::Vertical, &[target, target], 2), [one]);
+        assert_eq!(scan(ScanKind::Horizontal, &[Member::Port(22)], 1), [one]);
+        assert_eq!(begins(Subject::Flood { target: other }), [other]);
+        let watched = |kind| {
+            let flow = FlowKey::of(&PacketRecord::EMPTY);
+            begins(Subject::Watched {
+                host: one,
+                hosts: vec![one],
+                hits: 0,
+                at_least: false,
+                entry: "entry".into(),
+                kind,
+                label: String::new(),
+                field: "dnsQueryName",
+                flow,
+            })
+        };
+        assert_eq!(watched(EntryKind::Name), [one]);
+        assert_eq!(watched(EntryKind::Network).len(), 2);
+        for state in [AlertState::Continues, AlertState::Ends, AlertState::Withdrawn] {
+            assert!(packets_of(state, Subject::Spread { source: one }).is_empty());
+        }
+    }
 }

@@ -1,7 +1,7 @@
-//! Outputs for alerts: lines in a file, syslog, webhooks, programs.
+//! Outputs for alerts: lines in a file, syslog, webhooks, programs, files of packets.
 //!
 //! ```text
-//! merger ─ Notice ─▶ Alerts: is there room? ─ ring ─▶ AlertSink ─▶ Target: file, syslog, webhook, program
+//! merger ─ Notice ─▶ Alerts: is there room? ─ ring ─▶ AlertSink ─▶ Target: file, syslog, webhook, program, packets
 //! ```
 //!
 //! Invariants: the sender of an alert waits for no output; that of totals does so in runs over files. Notices that wait take at most [`ROOM_BYTES`]; those beyond
@@ -9,11 +9,13 @@
 
 mod file;
 mod output;
+mod packets;
 mod program;
 mod syslog;
 mod url;
 mod webhook;
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +24,7 @@ use ringtap_flow::RecordSink;
 pub(crate) use file::FileTarget;
 pub(crate) use output::start_lines;
 pub use output::{AlertOutput, InvalidAlertOutput};
+pub use packets::WritePackets;
 pub use program::{MOST_RUNNING, Reply, Request};
 
 use crate::RecordTotals;
@@ -92,6 +95,8 @@ pub struct Notice {
     pub fields: Vec<(String, String)>,
     /// The time of the change, nanoseconds since 1970.
     pub time_ns: u64,
+    /// If it begins: packets that have all of these addresses are about it. Otherwise none.
+    pub packets_of: Vec<IpAddr>,
     /// Notices lost for lack of room since the one before. Set by [`Alerts::send`].
     pub lost_before: u64,
 }
@@ -102,7 +107,9 @@ impl Notice {
             .fields
             .iter()
             .map(|(name, value)| size_of::<(String, String)>() + name.len() + value.len());
-        size_of::<Self>() + self.json.len() + self.text.len() + fields.sum::<usize>()
+        let addresses = self.packets_of.len() * size_of::<IpAddr>();
+        let texts = self.json.len() + self.text.len() + fields.sum::<usize>();
+        size_of::<Self>() + texts + addresses
     }
 
     /// The object, with the number of those lost before.
@@ -339,6 +346,7 @@ mod tests {
             is_end: false,
             fields: vec![("id".into(), "7".into())],
             time_ns: 0,
+            packets_of: Vec::new(),
             lost_before: 0,
         }
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::file::FileTarget;
+use super::packets::Packets;
 use super::program::Program;
 use super::syslog::Syslog;
 use super::url::Url;
@@ -52,6 +53,8 @@ enum To {
     Webhook(Url),
     /// A program that is run for each alert.
     Program(PathBuf),
+    /// A folder for files with the packets of each alert.
+    Packets(PathBuf),
 }
 
 /// An invalid output for alerts.
@@ -60,7 +63,7 @@ pub enum InvalidAlertOutput {
     /// The scheme is missing or unknown.
     #[error(
         "unknown place for alerts {0:?}: use stderr, json:PATH, syslog:HOST, syslog: (this host), syslog+tcp://HOST, \
-         syslog+tls://HOST, http://…, https://… or exec:PROGRAM"
+         syslog+tls://HOST, http://…, https://…, exec:PROGRAM or packets:FOLDER"
     )]
     Scheme(String),
     /// The part behind the scheme is invalid.
@@ -102,6 +105,14 @@ impl AlertOutput {
             _ => None,
         }
     }
+
+    /// The folder, if it gets packets.
+    pub fn packets(&self) -> Option<&Path> {
+        match &self.to {
+            To::Packets(folder) => Some(folder),
+            _ => None,
+        }
+    }
 }
 
 /// A receiver of syslog by a transport; `None` if the transport has no such address.
@@ -129,6 +140,10 @@ impl FromStr for AlertOutput {
                 return Err(invalid("exec:PROGRAM, as in exec:/usr/local/bin/notify"));
             }
             "exec" => To::Program(rest.into()),
+            "packets" if rest.is_empty() => {
+                return Err(invalid("packets:FOLDER, as in packets:/var/lib/ringtap/packets"));
+            }
+            "packets" => To::Packets(rest.into()),
             "syslog" if rest.is_empty() => {
                 syslog(&transports::LOCAL, DEV_LOG).ok_or_else(unknown)?
             }
@@ -182,7 +197,7 @@ impl Place for AlertOutput {
         match &self.to {
             To::Webhook(url) => url.is_encrypted,
             To::Syslog(route) => route.transport.is_encrypted,
-            To::File(_) | To::Program(_) => false,
+            To::File(_) | To::Program(_) | To::Packets(_) => false,
         }
     }
 
@@ -215,6 +230,11 @@ impl Place for AlertOutput {
                 let missing = || io::Error::other("alerts cannot run programs here");
                 let stream = launch.programs.next().ok_or_else(missing)?;
                 start(Program::new(stream)?, WaitPolicy::Collector, launch)
+            }),
+            To::Packets(_) => Box::new(|launch| {
+                let missing = || io::Error::other("packets of alerts cannot be written here");
+                let writer = launch.packets.next().ok_or_else(missing)?;
+                start(Packets::new(writer), WaitPolicy::File, launch)
             }),
         })
     }
@@ -264,6 +284,7 @@ mod tests {
             ("json:a:b", To::File("a:b".into())),
             ("json:-", To::File("-".into())),
             ("exec:./notify", To::Program("./notify".into())),
+            ("packets:a/b", To::Packets("a/b".into())),
             ("syslog:", local("/dev/log")),
             ("syslog:/run/log", local("/run/log")),
             ("syslog:logs.example", udp("logs.example", 514)),
@@ -314,6 +335,7 @@ mod tests {
             ("csv:a", "json:PATH"),
             ("json:", "json:alerts.json"),
             ("exec:", "exec:PROGRAM"),
+            ("packets:", "packets:FOLDER"),
             ("syslog:h:port", "syslog:HOST:PORT"),
             ("syslog+tcp:h", "syslog+tcp://HOST:PORT"),
             ("syslog+udp://h", "use stderr"),

@@ -201,6 +201,7 @@ impl Giver {
                 is_end: false,
                 fields: Vec::new(),
                 time_ns: 0,
+                packets_of: Vec::new(),
                 lost_before: 0,
             }),
             Items::States => self.states.send(&StatePart {

@@ -328,6 +328,7 @@ fn a_webhook_may_be_encrypted() {
         is_end: false,
         fields: Vec::new(),
         time_ns: 0,
+        packets_of: Vec::new(),
         lost_before: 0,
     };
     let (request, summaries) = std::thread::scope(|scope| {
