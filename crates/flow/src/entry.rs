@@ -22,8 +22,8 @@ use crate::timeouts::Class;
 use crate::{EndReason, FlowKey, FlowRecord, History, Initiator, OpenFlow};
 
 const TCP: u8 = 6;
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
+pub(crate) const ICMP: u8 = 1;
+pub(crate) const ICMPV6: u8 = 58;
 
 /// Bits of the state: the [`Class`].
 const CLASS: u8 = Class::MASK;
@@ -35,6 +35,11 @@ const AGEING: u8 = 1 << 5;
 const INITIATOR: u32 = 6;
 /// The initiator is [`Initiator::FirstPacket`], and an earlier part of the flow had its SYN.
 const SYN_REPORTED: u8 = 3;
+
+/// Position of type and code of the first answer in the tail of an ICMP flow, whose low bits are those of its first packet.
+const ANSWER: u32 = 16;
+/// There was an answer.
+const ANSWERED: u64 = 1 << 32;
 
 /// Position of the stamp in the tail.
 const STAMP: u32 = 48;
@@ -159,7 +164,9 @@ impl<E: Ends> Entry<E> {
         for side in (0..2).filter(|side| record.packets[*side] > 0) {
             (own.ttl[side], own.ip_len[side]) = (record.ttl[side], record.ip_len[side]);
         }
-        if !icmp {
+        if icmp {
+            own.set_answer(record.reverse_icmp_type_code);
+        } else {
             own.tail = record.history.bits();
         }
         own
@@ -189,8 +196,9 @@ impl<E: Ends> Entry<E> {
             self.state |= SYN_REPORTED << INITIATOR;
         }
         let Self { align, ends, ports, protocol, state, path, last_ns, tail, .. } = *self;
-        // Type and code of ICMP stay, history does not.
-        let notes = if matches!(protocol, ICMP | ICMPV6) { u64::MAX } else { !0 << STAMP };
+        // Type and code of the first ICMP packet stay, those of the answer and the history do not.
+        let first = if matches!(protocol, ICMP | ICMPV6) { (1 << ANSWER) - 1 } else { 0 };
+        let notes = !0 << STAMP | first;
         let blank = Self::blank(&self.key());
         *self = Self {
             align,
@@ -377,13 +385,27 @@ impl<E: Ends> Entry<E> {
     /// Extends the ranges of TTL and length.
     #[inline(always)]
     fn stretch(&mut self, packet: &PacketRecord, side: usize, len: u16) {
-        let [low, high] = &mut self.ttl[side];
-        if low > high {
+        if self.ttl[side][0] > self.ttl[side][1] {
             self.tos[side] = packet.tos;
+            if side == 1 && matches!(self.protocol, ICMP | ICMPV6) {
+                self.set_answer(Some(packet.dst_port));
+            }
         }
+        let [low, high] = &mut self.ttl[side];
         (*low, *high) = ((*low).min(packet.ttl), (*high).max(packet.ttl));
         let [short, long] = &mut self.ip_len[side];
         (*short, *long) = ((*short).min(len), (*long).max(len));
+    }
+
+    /// Sets type and code of the first ICMP message to the initiator.
+    fn set_answer(&mut self, answer: Option<u16>) {
+        let notes = answer.map_or(0, |own| ANSWERED | u64::from(own) << ANSWER);
+        self.tail = self.tail & !(ANSWERED | 0xffff << ANSWER) | notes;
+    }
+
+    /// Type and code of the first ICMP message to the initiator.
+    const fn answer(&self) -> Option<u16> {
+        if self.tail & ANSWERED == 0 { None } else { Some((self.tail >> ANSWER) as u16) }
     }
 
     #[cold]
@@ -444,6 +466,7 @@ impl<E: Ends> Entry<E> {
                 .map(|[least, most]| if least > most { [0; 2] } else { [least, most] }),
             tos: self.tos,
             icmp_type_code: if icmp { self.tail as u16 } else { 0 },
+            reverse_icmp_type_code: if icmp { self.answer() } else { None },
             history: if icmp { History::EMPTY } else { History::from_bits(self.tail) },
             initiator: match self.state >> INITIATOR {
                 1 => Initiator::Syn,

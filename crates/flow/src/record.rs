@@ -4,8 +4,12 @@
 use ringtap_extract::{Application, Facts};
 use ringtap_wire::{Path, Tunnel, TunnelKind};
 
+use crate::entry::{ICMP, ICMPV6};
 use crate::fields::Fields;
 use crate::{FlowKey, FlowStatistics, History, IpVersion, Origin, ResponseTimes, TcpPerformance};
+
+/// In the canonical form: type and code of an ICMP answer are there.
+const ANSWERED: u64 = 1 << 16;
 
 /// Why a flow ended (IPFIX flowEndReason, element 136).
 #[repr(u8)]
@@ -87,6 +91,8 @@ pub struct FlowRecord {
     pub tos: [u8; 2],
     /// ICMP type and code of the first packet, `type << 8 | code`; 0 for other protocols.
     pub icmp_type_code: u16,
+    /// ICMP type and code of the first packet to the initiator; `None` without packets and for other protocols.
+    pub reverse_icmp_type_code: Option<u16>,
     /// Events in order; empty for protocols other than TCP and UDP.
     pub history: History,
     /// How the initiator is known.
@@ -128,6 +134,7 @@ impl FlowRecord {
             ip_len: [[0; 2]; 2],
             tos: [0; 2],
             icmp_type_code: 0,
+            reverse_icmp_type_code: None,
             history: History::EMPTY,
             initiator: Initiator::FirstPacket,
             end_reason: EndReason::Forced,
@@ -176,7 +183,9 @@ impl FlowRecord {
         put(self.ttl.as_flattened());
         self.ip_len.as_flattened().iter().for_each(|len| put(&len.to_le_bytes()));
         put(&self.icmp_type_code.to_le_bytes());
-        put(&self.history.bits().to_le_bytes());
+        // Only one of them is there.
+        let answer = self.reverse_icmp_type_code.map_or(0, |own| ANSWERED | u64::from(own));
+        put(&(self.history.bits() | answer).to_le_bytes());
         for numbers in [[self.first_ns, self.last_ns], self.packets, self.octets] {
             numbers.iter().for_each(|number| put(&number.to_le_bytes()));
         }
@@ -216,7 +225,12 @@ impl FlowRecord {
         record.ttl = [bytes.take(), bytes.take()];
         record.ip_len = [bytes.words(), bytes.words()];
         [record.icmp_type_code] = bytes.words();
-        record.history = History::from_bits(u64::from_le_bytes(bytes.take()));
+        let notes = u64::from_le_bytes(bytes.take());
+        if matches!(protocol, ICMP | ICMPV6) {
+            record.reverse_icmp_type_code = (notes & ANSWERED != 0).then_some(notes as u16);
+        } else {
+            record.history = History::from_bits(notes);
+        }
         let mut long = || u64::from_le_bytes(bytes.take());
         (record.first_ns, record.last_ns) = (long(), long());
         (record.packets, record.octets) = ([long(), long()], [long(), long()]);
@@ -254,6 +268,11 @@ impl FlowRecord {
         }
     }
 
+    /// ICMP type and code of the first packet, if it is an ICMP flow.
+    fn first_icmp(&self) -> Option<u16> {
+        matches!(self.key.protocol, ICMP | ICMPV6).then_some(self.icmp_type_code)
+    }
+
     /// Adds a later record of the same endpoints, such as the next part. The initiator is that of the first.
     pub fn join(&mut self, later: Self) {
         let turned = self.key != later.key;
@@ -267,6 +286,10 @@ impl FlowRecord {
                 self.ttl[direction] = later.ttl[from];
                 self.ip_len[direction] = later.ip_len[from];
                 self.tos[direction] = later.tos[from];
+                if direction == 1 && later.packets[from] > 0 {
+                    self.reverse_icmp_type_code =
+                        if turned { later.first_icmp() } else { later.reverse_icmp_type_code };
+                }
             } else if later.packets[from] > 0 {
                 self.ttl[direction] = range(self.ttl[direction], later.ttl[from]);
                 self.ip_len[direction] = range(self.ip_len[direction], later.ip_len[from]);

@@ -87,6 +87,7 @@ fields! { |v, d|
     1 reverseTcpControlBits [reverse] Tcp U16 = v.record.tcp_flags[d];
     /// of the first packet, type · 256 + code
     1 icmpTypeCode ["icmpTypeCodeIPv4" 32, "icmpTypeCodeIPv6" 139] Icmp U16 = TypeCode(v.record.key.protocol, v.record.icmp_type_code);
+    12 reverseIcmpTypeCode [reverse "reverseIcmpTypeCodeIPv4" "reverseIcmpTypeCodeIPv6"] Icmp U16 = v.record.reverse_icmp_type_code.map(|own| TypeCode(v.record.key.protocol, own));
     /// smallest time to live, hop limit
     2 minimumTTL [52: 1] Sent U8 = v.record.ttl[d][0];
     /// largest time to live, hop limit

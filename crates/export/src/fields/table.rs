@@ -155,6 +155,9 @@ macro_rules! keys {
     ($name:ident $four:literal $id4:literal, $six:literal $id6:literal) => {
         keys!($name $four $six)
     };
+    ($name:ident reverse $four:literal $six:literal) => {
+        keys!($name $four $six)
+    };
     ($name:ident $four:literal $six:literal) => {
         [concat!(",\"", $four, "\":\""), concat!(",\"", $six, "\":\"")]
     };
@@ -164,7 +167,7 @@ macro_rules! keys {
 /// The direction of a row.
 #[rustfmt::skip]
 macro_rules! side {
-    (reverse) => { 1 };
+    (reverse $($key:literal)*) => { 1 };
     ($($element:tt)*) => { 0 };
 }
 

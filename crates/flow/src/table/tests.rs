@@ -237,6 +237,9 @@ impl Live {
         if record.packets[side] == 0 {
             (record.ttl[side], record.ip_len[side]) = ([p.ttl; 2], [len; 2]);
             record.tos[side] = p.tos;
+            if side == 1 && [1, 58].contains(&p.protocol) {
+                record.reverse_icmp_type_code = Some(p.dst_port);
+            }
         }
         record.first_ns = record.first_ns.min(p.ts_ns);
         record.last_ns = record.last_ns.max(p.ts_ns);
@@ -446,6 +449,9 @@ fn all_fragments_of_a_ping_and_its_answer_are_one_flow() {
     let records = run(&packets, 10, 4);
     assert_eq!(records.len(), 1);
     assert_eq!((records[0].packets, records[0].icmp_type_code), ([2, 2], 8 << 8));
+    assert_eq!(records[0].reverse_icmp_type_code, Some(0));
+    let copy = FlowRecord::from_canonical(&records[0].canonical()).unwrap();
+    assert_eq!(copy.reverse_icmp_type_code, Some(0));
 }
 
 fn table(metering: &Metering) -> FlowTable {

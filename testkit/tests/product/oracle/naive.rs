@@ -510,6 +510,9 @@ impl Live {
         if record.packets[side] == 0 {
             (record.ttl[side], record.ip_len[side]) = ([ttl; 2], [len; 2]);
             record.tos[side] = packet.tos;
+            if side == 1 && [1, 58].contains(&packet.protocol) {
+                record.reverse_icmp_type_code = Some(packet.dst_port);
+            }
         }
         record.first_ns = record.first_ns.min(packet.ts_ns);
         record.last_ns = record.last_ns.max(packet.ts_ns);
