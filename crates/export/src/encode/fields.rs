@@ -85,8 +85,8 @@ own_fields! { |v, d|
     DestinationV4 DESTINATION[0].id, 4 => first_four(address(v, 1 - d));
     SourceV6 SOURCE[1].id, 16 => *address(v, d);
     DestinationV6 DESTINATION[1].id, 16 => *address(v, 1 - d);
-    IcmpV4 ICMP[0].id, 2 => v.record.icmp_type_code.to_be_bytes();
-    IcmpV6 ICMP[1].id, 2 => v.record.icmp_type_code.to_be_bytes();
+    IcmpV4 ICMP[0].id, 2 => type_code(v, d);
+    IcmpV6 ICMP[1].id, 2 => type_code(v, d);
     FirstSwitched 22, 4 => v.uptimes_ms[0].to_be_bytes();
     LastSwitched 21, 4 => v.uptimes_ms[1].to_be_bytes();
     Dot1qVlan 243, 2 => v.path.vlans[0].to_be_bytes();
@@ -111,6 +111,12 @@ own_fields! { |v, d|
 fn application(record: &FlowRecord) -> &[u8; LABEL_MAX] {
     const NONE: &[u8; LABEL_MAX] = &[0; LABEL_MAX];
     record.application.as_ref().map_or(NONE, |one| one.label.padded())
+}
+
+/// Type and code of a direction; 0 if it is unknown.
+#[inline(always)]
+fn type_code(v: &View<'_>, direction: usize) -> [u8; 2] {
+    fields::type_code(v.record, direction).unwrap_or_default().to_be_bytes()
 }
 
 #[inline(always)]

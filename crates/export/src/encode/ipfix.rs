@@ -86,8 +86,12 @@ const fn template(bits: usize, variant: usize) -> Template {
         all = all.with(Group::Span).with(Group::Counts);
     }
     if bits & ANSWERED != 0 {
-        let answer = if is_icmp { Group::Counts } else { Group::CountsAndFlags };
-        all = all.with_reverse(answer).with(Group::Initiative);
+        all = match (is_icmp, is_v6) {
+            (false, _) => all.with_reverse(Group::CountsAndFlags),
+            (true, false) => all.with_reverse(Group::Counts).with_reverse(Group::AnswerOfV4),
+            (true, true) => all.with_reverse(Group::Counts).with_reverse(Group::AnswerOfV6),
+        };
+        all = all.with(Group::Initiative);
     }
     if around > 0 {
         all = all.with(Group::Ethernet);

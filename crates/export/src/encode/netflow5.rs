@@ -166,10 +166,7 @@ fn put(
     out: &mut Vec<u8>,
 ) {
     let key = if direction == 0 { record.key } else { record.key.reversed() };
-    let to = match (fields::is_icmp(record), direction) {
-        (true, 0) => record.icmp_type_code,
-        _ => key.dst_port,
-    };
+    let to = fields::type_code(record, direction).unwrap_or(key.dst_port);
     // The first parts get the remainder of the division.
     let share = |all: u64| {
         let one_more = u64::from(part < all % parts);

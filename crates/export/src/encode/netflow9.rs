@@ -9,8 +9,8 @@
 //!
 //! Flows are one-direction, so an answered flow becomes two records. The number of a template, minus 256: bit 0 is IPv6, bit
 //! 1 ICMP; bits 2 and 3: 0 no link fields, 1 a VLAN tag, 2 also link addresses, 3 also an MPLS label; bit 4: the label of
-//! the application, never with ICMP, in a fixed length because v9 has no other. Type and code of
-//! ICMP, link addresses and label are those of the flow's first packet, so the answering direction uses a template
+//! the application, never with ICMP, in a fixed length because v9 has no other. Link
+//! addresses and label are those of the flow's first packet, so the answering direction uses a template
 //! without them. Options templates contain the exporter's totals (320), sampling (321) and the names of interfaces (322).
 //! There are no field types for tunnels. For flows from interfaces every template ends with INPUT_SNMP; the interface is known for the direction of
 //! the first packet, and 0 in the other one.
@@ -93,7 +93,8 @@ fn bits(record: &FlowRecord, direction: usize) -> usize {
     let version = if record.key.version == IpVersion::V6 { IPV6 } else { 0 };
     let application = if record.application.is_some() { APPLICATION } else { 0 };
     if direction == 1 {
-        return application | tagged << LINK_SHIFT | version;
+        let what = if fields::type_code(record, 1).is_some() { ICMP } else { application };
+        return what | tagged << LINK_SHIFT | version;
     }
     let link = match (path.mpls_label, path.macs != [[0; 6]; 2]) {
         (Some(_), _) => 3,

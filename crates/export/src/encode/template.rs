@@ -103,6 +103,9 @@ groups! {
     Ports = [sourceTransportPort, destinationTransportPort, protocolIdentifier];
     IcmpOfV4 = [protocolIdentifier, IcmpV4];
     IcmpOfV6 = [protocolIdentifier, IcmpV6];
+    /// Type and code of the answer.
+    AnswerOfV4 = [IcmpV4];
+    AnswerOfV6 = [IcmpV6];
     /// First and last time, and the end reason.
     Span = [flowEndReason, flowStartMilliseconds, flowEndMilliseconds];
     /// First and last time in milliseconds of uptime, and the end reason.

@@ -57,7 +57,7 @@ use value::Listed;
 use value::Reads as _;
 pub(crate) use value::Value::{self, *};
 use view::microseconds;
-pub(crate) use view::{View, ingress, is_icmp, milliseconds};
+pub(crate) use view::{View, ingress, is_icmp, milliseconds, type_code};
 
 fields! { |v, d|
     /// earliest packet, ms since 1970, rounded down
@@ -273,6 +273,10 @@ fields! { |v, d|
     /// number of responses with a time
     8 responseCount [] Answered U32 = v.record.responses.map(|times| times.count);
 
+    /// earliest packet of the direction to the initiator
+    12 reverseFlowStartMilliseconds [] Statistics Time = v.statistics()?.times(1).map(|[earliest, _]| milliseconds(earliest));
+    /// latest packet of the direction to the initiator
+    12 reverseFlowEndMilliseconds [] Statistics Time = v.statistics()?.times(1).map(|[_, latest]| milliseconds(latest));
     /// smallest number of octets of layer 3 of a packet
     11 packetLengthMinimum [] Statistics U64 = v.statistics()?.lengths(d).minimum();
     11 reversePacketLengthMinimum [reverse] Statistics U64 = v.statistics()?.lengths(d).minimum();

@@ -123,6 +123,14 @@ pub(crate) fn is_icmp(record: &FlowRecord) -> bool {
     record.key.protocol == own
 }
 
+/// Type and code of the first ICMP message of a direction, if the record has one.
+#[inline(always)]
+pub(crate) fn type_code(record: &FlowRecord, direction: usize) -> Option<u16> {
+    let own =
+        if direction == 0 { Some(record.icmp_type_code) } else { record.reverse_icmp_type_code };
+    own.filter(|_| is_icmp(record))
+}
+
 /// The receiving interface of this direction, if it is known. Only the interface of the flow's first packet is known,
 /// so only one direction has it: the answering one if the key was reversed. Otherwise 0.
 pub(crate) fn ingress(record: &FlowRecord, direction: usize) -> u32 {

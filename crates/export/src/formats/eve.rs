@@ -52,6 +52,11 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, interfaces: &Interfa
         let [icmp_type, icmp_code] = record.icmp_type_code.to_be_bytes();
         number(line, b",\"icmp_type\":", icmp_type);
         number(line, b",\"icmp_code\":", icmp_code);
+        if let Some(answer) = record.reverse_icmp_type_code {
+            let [icmp_type, icmp_code] = answer.to_be_bytes();
+            number(line, b",\"response_icmp_type\":", icmp_type);
+            number(line, b",\"response_icmp_code\":", icmp_code);
+        }
     }
     if let Some(name) = app_proto(record) {
         line.extend_from_slice(b",\"app_proto\":\"");

@@ -120,7 +120,7 @@ impl FlowMessage {
         [self.src_mac, self.dst_mac] = macs.map(|mac| mac.iter().fold(0, number_of));
         self.mpls_label.clear();
         self.mpls_label.extend(v.path.mpls_label.filter(|_| forward));
-        let icmp = if forward && fields::is_icmp(record) { record.icmp_type_code } else { 0 };
+        let icmp = fields::type_code(record, direction).unwrap_or_default();
         (self.icmp_type, self.icmp_code) = (u32::from(icmp >> 8), u32::from(icmp & 0xff));
 
         (self.time_flow_start_ns, self.time_flow_end_ns) = (record.first_ns, record.last_ns);
@@ -288,6 +288,9 @@ mod tests {
         (echo.key.version, echo.key.protocol) = (IpVersion::V6, 58);
         (echo.key.src, echo.key.dst) = ([0x20; 16], [0x21; 16]);
         echo.icmp_type_code = 1 << 8 | 4;
+        echo.reverse_icmp_type_code = Some(129 << 8);
+        let back = self::fields(&message(&echo, 1).encode_to_vec());
+        assert_eq!(back.get(&31), Some(&Value::Number(129)));
         let fields = fields(&message(&echo, 0).encode_to_vec());
         assert_eq!(fields[&6], Value::Octets(vec![0x20; 16]));
         assert_eq!(fields[&7], Value::Octets(vec![0x21; 16]));

@@ -21,6 +21,7 @@ pub(crate) fn records() -> Vec<FlowRecord> {
     (v6.key.src, v6.key.dst) = (echo_v6().key.src, echo_v6().key.dst);
     let mut echo_v4 = answered();
     (echo_v4.key.protocol, echo_v4.icmp_type_code) = (1, 0x0800);
+    echo_v4.reverse_icmp_type_code = Some(3);
     let kinds = [answered(), v6, echo_v4, echo_v6()];
 
     let (plain, tunnel) = (answered().path, tunnelled().path.tunnel.unwrap());

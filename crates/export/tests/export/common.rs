@@ -139,6 +139,7 @@ pub(crate) fn any_record() -> impl Strategy<Value = FlowRecord> {
     (key, counts.clone(), counts, times, what, more).prop_map(
         |(key, packets, octets, (first, lasted, ns), what, (ttl, ip_len, tos, path))| {
             let (tcp_flags, icmp_type_code, reason, initiator) = what;
+            let has_answer = packets.1 > 0 && [1, 58].contains(&key.protocol);
             FlowRecord {
                 first_ns: first * 1_000_000 + ns,
                 last_ns: (first + lasted) * 1_000_000 + ns,
@@ -149,6 +150,7 @@ pub(crate) fn any_record() -> impl Strategy<Value = FlowRecord> {
                 ip_len,
                 tos,
                 icmp_type_code,
+                reverse_icmp_type_code: has_answer.then_some(!icmp_type_code),
                 initiator: [Initiator::FirstPacket, Initiator::Syn, Initiator::SynAck][initiator],
                 end_reason: EndReason::ALL[reason],
                 path,

@@ -223,6 +223,10 @@ fn as_ipfix(record: &FlowRecord, ingress: bool) -> Decoded {
         put_counts(&mut fields, record, 1, names, reverse);
         if !is_icmp(record) {
             fields.put(&reverse("TcpControlBits"), [record.tcp_flags[1]]);
+        } else {
+            let name = if v6 { "IcmpTypeCodeIPv6" } else { "IcmpTypeCodeIPv4" };
+            let code = record.reverse_icmp_type_code.unwrap_or(0);
+            fields.put(&reverse(name), code.to_be_bytes());
         }
     }
     if ingress {
@@ -238,6 +242,12 @@ fn as_ipfix(record: &FlowRecord, ingress: bool) -> Decoded {
 fn input(record: &FlowRecord, way: usize) -> u32 {
     let first = if record.initiator == Initiator::SynAck { 1 } else { 0 };
     if way == first { record.path.ingress } else { 0 }
+}
+
+/// Type and code of ICMP of a direction.
+fn type_code(record: &FlowRecord, way: usize) -> Option<u16> {
+    let own = [Some(record.icmp_type_code), record.reverse_icmp_type_code][way];
+    own.filter(|_| is_icmp(record))
 }
 
 fn reverse(name: &str) -> String {
@@ -264,8 +274,8 @@ fn as_v9(record: &FlowRecord, way: usize, ingress: bool) -> Decoded {
     put("FirstSwitched", (record.first_ns / 1_000_000).to_be_bytes().into());
     put("LastSwitched", (record.last_ns / 1_000_000).to_be_bytes().into());
     put("FlowEndReason", vec![record.end_reason as u8]);
-    if is_icmp(record) && way == 0 {
-        put("IcmpType", record.icmp_type_code.to_be_bytes().into());
+    if let Some(code) = type_code(record, way) {
+        put("IcmpType", code.to_be_bytes().into());
     } else {
         put("L4SrcPort", key.src_port.to_be_bytes().into());
         put("L4DstPort", key.dst_port.to_be_bytes().into());
@@ -367,11 +377,7 @@ proptest! {
             for way in ways(record) {
                 let key = if way == 0 { record.key } else { record.key.reversed() };
                 let [src, dst] = [key.src, key.dst].map(|ip| [ip[0], ip[1], ip[2], ip[3]].into());
-                let to = if is_icmp(record) && way == 0 {
-                    record.icmp_type_code
-                } else {
-                    key.dst_port
-                };
+                let to = type_code(record, way).unwrap_or(key.dst_port);
                 let same = (
                     (src, dst, key.src_port, to),
                     (

@@ -74,6 +74,10 @@ fn icmp_has_type_and_code_and_no_ports() {
     assert_eq!((&event["icmp_type"], &event["icmp_code"]), (&json!(8), &json!(0)));
     assert_eq!((&event["proto"], &event["flow"]["state"]), (&json!("ICMP"), &json!("new")));
     assert_eq!((event.get("src_port"), event.get("tcp")), (None, None));
+    assert_eq!(event.get("response_icmp_type"), None);
+    let answered = object(Format::Eve, FlowRecord { reverse_icmp_type_code: Some(3), ..echo() });
+    assert_eq!(answered["response_icmp_type"], 0);
+    assert_eq!(answered["response_icmp_code"], 3);
     for (protocol, name) in [(58, "IPv6-ICMP"), (132, "SCTP"), (17, "UDP"), (200, "200")] {
         let record = record(key(protocol, "2001:db8::1", "2001:db8::2", (1, 2)));
         assert_eq!(object(Format::Eve, record)["proto"], name);

@@ -165,6 +165,7 @@ prop_compose! {
         counts in any_counts(),
         tcp_flags: [u8; 2],
         icmp_type_code: u16,
+        reverse_icmp_type_code: Option<u16>,
         letters in prop::collection::vec(prop::sample::select(b"SHADFRshadfr".to_vec()), 0..12),
         initiator in prop::sample::select(vec![
             Initiator::FirstPacket, Initiator::Syn, Initiator::SynAck
@@ -177,6 +178,7 @@ prop_compose! {
         FlowRecord {
             tcp_flags,
             icmp_type_code,
+            reverse_icmp_type_code,
             history: History::of(std::str::from_utf8(&letters).unwrap()),
             initiator,
             end_reason: EndReason::ALL[reason],

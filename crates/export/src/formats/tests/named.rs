@@ -262,7 +262,16 @@ fn json_of_icmpv6() {
     assert_eq!(object["sourceIPv6Address"], "3ffe:501:410:0:2c0:dfff:fe47:33e");
     assert_eq!(object["destinationIPv6Address"], "3ffe:507:0:1:200:86ff:fe05:80da");
     assert_eq!(object["icmpTypeCodeIPv6"], 260);
+    assert_eq!(object.get("reverseIcmpTypeCodeIPv6"), None);
     assert_eq!(object["communityId"], "1:hLZd0XGWojozrvxqE0dWB1iM6R0=");
+}
+
+#[test]
+fn answers_of_icmp_have_type_and_code() {
+    let answered = FlowRecord { reverse_icmp_type_code: Some(0), ..echo() };
+    assert_eq!(object(answered.clone())["reverseIcmpTypeCodeIPv4"], 0);
+    let has_zero = ("reverseIcmpTypeCode".to_owned(), "0".to_owned());
+    assert!(columns(answered).contains(&has_zero));
 }
 
 /// The first columns never change.
