@@ -45,7 +45,10 @@ fn columns_of_flows(text: &mut String, field: &Field) {
 fn columns_of_messages(text: &mut String, field: &Field) {
     match field.value {
         _ if field.presence == Presence::Parquet => {}
-        Type::Time => _ = writeln!(text, "    {} UInt64,", field.name),
+        Type::Time => {
+            let of = if field.shape == Shape::Required { "UInt64" } else { "Nullable(UInt64)" };
+            let _ = writeln!(text, "    {} {of},", field.name);
+        }
         _ if has_version(field) => {
             let of = if field.value == Type::Text { "String".into() } else { column(field) };
             let of = of.trim_start_matches("Nullable(").trim_end_matches(')');

@@ -74,21 +74,33 @@ pub(super) struct Side {
     pub(super) gaps: Moments,
     /// Gaps below zero, which count as zero.
     pub(super) negative: u64,
+    /// The earliest and the latest time of a packet. Without packets the earliest is the largest number.
+    pub(super) times: [u64; 2],
     /// The first run, and the last one if that is another. Without packets: none.
     pub(super) first: Burst,
     pub(super) last: Burst,
 }
 
 impl Side {
-    pub(super) const SAVED: usize = 2 * Moments::SAVED + 8 + 2 * Burst::SAVED;
+    pub(super) const SAVED: usize = 2 * Moments::SAVED + 8 + 2 * 8 + 2 * Burst::SAVED;
 
     pub(super) const NONE: Self = Self {
         lengths: Moments::NONE,
         gaps: Moments::NONE,
         negative: 0,
+        times: [u64::MAX, 0],
         first: Burst::NONE,
         last: Burst::NONE,
     };
+
+    fn extend_times(&mut self, [earliest, latest]: [u64; 2]) {
+        self.times = [self.times[0].min(earliest), self.times[1].max(latest)];
+    }
+
+    /// The times of the earliest and the latest packet.
+    pub(super) fn times(&self) -> Option<[u64; 2]> {
+        (self.lengths.count() > 0).then_some(self.times)
+    }
 
     fn latest(&mut self) -> &mut Burst {
         if self.last.packets > 0 { &mut self.last } else { &mut self.first }
@@ -128,6 +140,7 @@ impl Side {
             return;
         }
         self.lengths.merge(&later.lengths);
+        self.extend_times(later.times);
         let gap_ns = self.gap_to(later.first.start_ns);
         self.gaps.merge(&later.gaps);
         self.negative = self.negative.saturating_add(later.negative);
@@ -155,6 +168,7 @@ impl Side {
         self.lengths.save(out);
         self.gaps.save(out);
         out.extend_from_slice(&self.negative.to_le_bytes());
+        self.times.iter().for_each(|time| out.extend_from_slice(&time.to_le_bytes()));
         self.first.save(out);
         self.last.save(out);
     }
@@ -164,6 +178,7 @@ impl Side {
             lengths: Moments::load(from),
             gaps: Moments::load(from),
             negative: u64::from_le_bytes(from.take()),
+            times: [u64::from_le_bytes(from.take()), u64::from_le_bytes(from.take())],
             first: Burst::load(from),
             last: Burst::load(from),
         }

@@ -65,6 +65,8 @@ pub(super) struct Rare {
     pub(super) bursts: [Chain; 2],
     /// Gaps below zero.
     negative: [u64; 2],
+    /// Of each direction: the earliest time behind a gap below zero, and the latest one before.
+    times: [[u64; 2]; 2],
     /// What the sum of gaps has beyond the time from the first to the latest packet, modulo 2⁶⁴.
     beyond_ns: [u64; 2],
     /// The first active time, once there was an idle time.
@@ -79,6 +81,7 @@ impl Rare {
         before: [Burst::NONE; 2],
         bursts: [Chain::NONE; 2],
         negative: [0; 2],
+        times: [[u64::MAX, 0]; 2],
         beyond_ns: [0; 2],
         first_active_ns: 0,
         between: Moments::NONE,
@@ -229,6 +232,8 @@ impl Live {
             if ts_ns < earlier.end_ns {
                 let rare = self.rare_mut(rares);
                 rare.negative[number] = rare.negative[number].saturating_add(1);
+                let [earliest, latest] = &mut rare.times[number];
+                (*earliest, *latest) = ((*earliest).min(ts_ns), (*latest).max(earlier.end_ns));
                 let step_ns = earlier.end_ns - ts_ns;
                 rare.beyond_ns[number] = rare.beyond_ns[number].wrapping_add(step_ns);
             } else if gap_ns >= BURST_GAP_NS {
@@ -321,7 +326,13 @@ impl Live {
             let own = &self.sides[number];
             let run = own.run();
             let is_parted = rare.first[number].packets > 0;
+            let [earliest, latest] = rare.times[number];
+            let times = match own.count {
+                0 => [u64::MAX, 0],
+                _ => [earliest.min(own.first_ns), latest.max(own.latest_ns)],
+            };
             Side {
+                times,
                 lengths: Moments {
                     squares: own.octets_squares.get(),
                     count: own.count,
@@ -363,7 +374,7 @@ impl Live {
         live.cut = sums.cut;
         let mut rare = Rare::NONE;
         for (number, side) in sums.sides.iter().enumerate() {
-            let Side { lengths, gaps, negative, first, last } = side;
+            let Side { lengths, gaps, negative, times, first, last } = side;
             let is_parted = last.packets > 0;
             let latest_ns = if is_parted { last.end_ns } else { first.end_ns };
             let octet = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
@@ -379,7 +390,7 @@ impl Live {
                 gap_least: gaps.least,
                 gap_most: gaps.most,
             };
-            rare.negative[number] = *negative;
+            (rare.negative[number], rare.times[number]) = (*negative, *times);
             let time_ns = latest_ns.wrapping_sub(first.start_ns);
             rare.beyond_ns[number] = gaps.sum.wrapping_sub(time_ns);
             if is_parted {

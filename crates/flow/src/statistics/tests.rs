@@ -50,6 +50,8 @@ fn check(found: &FlowStatistics, packets: &[Sent], most: u8) {
         }
         let negative = pairs().filter(|(before, next)| next < before).count();
         assert_eq!(found.negative_gaps(side), negative as u64);
+        let times = || own.iter().map(|own| own.0);
+        assert_eq!(found.times(side), times().min().zip(times().max()).map(<[_; 2]>::from));
         let near = |a: &&Sent, b: &&Sent| b.0.saturating_sub(a.0) < BURST_GAP_NS;
         let bursts = own.chunk_by(near).filter(|run| run.len() as u64 >= BURST_PACKETS);
         let bursts: Vec<_> = bursts

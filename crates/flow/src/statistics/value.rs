@@ -109,6 +109,11 @@ impl FlowStatistics {
         self.sums.sides[direction & 1].negative
     }
 
+    /// The times of the earliest and the latest packet of a direction, nanoseconds since 1970.
+    pub fn times(&self, direction: usize) -> Option<[u64; 2]> {
+        self.sums.sides[direction & 1].times()
+    }
+
     /// Active times, nanoseconds: from the first to the last of packets without a gap above [`IDLE_NS`](super::IDLE_NS).
     pub fn active(&self) -> Moments {
         self.sums.activity.active()
