@@ -252,7 +252,8 @@ impl Frames {
             self.payloads.read_part(record, &part, &mut found);
         } else {
             let payload = self.decoder.payload(frame.link, frame.data, record);
-            let Some(ringtap_wire::Payload { bytes, sequence }) = payload else { return };
+            let Some(ringtap_wire::Payload { header, bytes, sequence }) = payload else { return };
+            self.payloads.read_syn(&Payload { record, bytes: header, sequence }, &mut found);
             self.payloads.read(&Payload { record, bytes, sequence }, &mut found);
         }
         let is_measured = any && self.decoder.segment(record).is_some();

@@ -166,6 +166,14 @@ kinds! {
     HttpLocation = "httpLocation", List, Text;
     /// The length of the body of an HTTP response, in octets.
     HttpResponseLength = "httpResponseLength", List, Number;
+    /// What the first SYN without ACK looks like: [`SynFingerprint`](crate::SynFingerprint).
+    TcpSyn = "tcpSynFingerprint", One, Text;
+    /// What the first SYN with ACK looks like.
+    TcpSynAck = "reverseTcpSynFingerprint", One, Text;
+    /// The sequence number of the first SYN without ACK.
+    TcpSequence = "tcpInitialSequenceNumber", One, Number;
+    /// The sequence number of the first SYN with ACK.
+    TcpSynAckSequence = "reverseTcpInitialSequenceNumber", One, Number;
     /// `query` or `answer`: the direction of a DNS message.
     DnsKind = "dnsKind", Event, Text;
     /// The class of a question other than IN, such as `CH`, or `CLASS` and a number; it follows the type.

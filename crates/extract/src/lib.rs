@@ -58,6 +58,7 @@ pub use label::{Application, ApplicationReason, InvalidNames, LABEL_MAX, Label};
 pub use payloads::{Counts, Payloads};
 #[cfg(any(test, feature = "fuzz"))]
 pub use protocols::quic::fuzz::fuzz_quic;
+pub use protocols::syn::SynFingerprint;
 
 pub(crate) use extractor::{Extractor, Found, Progress, State};
 
@@ -123,6 +124,9 @@ mod tests {
     #[test]
     fn sets_are_named() {
         assert_eq!("all".parse(), Ok(Extractors::ALL));
+        assert!(!Extractors::ALL.names().contains(&"syn"));
+        let with_syn = "all,syn".parse::<Extractors>().unwrap().names();
+        assert_eq!(with_syn, Extractors::NAMES);
         assert_eq!("dns,tls".parse::<Extractors>().unwrap().names(), ["tls", "dns"]);
         let error = "all,none".parse::<Extractors>().unwrap_err().to_string();
         assert!(error.contains("\"all,none\"") && error.ends_with("none alone"), "{error}");

@@ -45,8 +45,8 @@ pub use parts::{PART_BYTES, part_statistics_bytes};
 pub use record::{EndReason, FlowRecord, Initiator, Part};
 pub use responses::{Exchange, RESPONSE_BYTES, Response, ResponseTimes};
 pub use ringtap_extract::{
-    Application, ApplicationReason, DnsRecord, Facts, Keep, Kind, LABEL_MAX, Label, Names, Type,
-    Values, unescaped,
+    Application, ApplicationReason, DnsRecord, Facts, Keep, Kind, LABEL_MAX, Label, Names,
+    SynFingerprint, Type, Values, unescaped,
 };
 pub use ringtap_wire::{Path, Paths, Tunnel, TunnelKind};
 pub use sink::{RecordSink, Sinks};

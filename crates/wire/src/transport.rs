@@ -30,6 +30,8 @@ const UDP_LITE: u8 = 136;
 /// The data that a TCP or UDP packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payload<'a> {
+    /// The TCP or UDP header.
+    pub header: &'a [u8],
     /// The captured bytes behind the header.
     pub bytes: &'a [u8],
     /// TCP: the sequence number in the header; that of the first byte, unless SYN is set. Otherwise 0.
@@ -70,8 +72,8 @@ pub(crate) fn data(protocol: u8, payload: &[u8]) -> Option<Payload<'_>> {
     match protocol {
         TCP => {
             let &[_, _, _, _, s0, s1, s2, s3, _, _, _, _, offset] = payload.first_chunk::<13>()?;
-            let bytes = payload.get(usize::from(tcp_header_len(offset))..)?;
-            Some(Payload { bytes, sequence: u32::from_be_bytes([s0, s1, s2, s3]) })
+            let (header, bytes) = payload.split_at_checked(tcp_header_len(offset).into())?;
+            Some(Payload { header, bytes, sequence: u32::from_be_bytes([s0, s1, s2, s3]) })
         }
         UDP => {
             let &[l0, l1] = payload.get(4..6)?.first_chunk()?;
@@ -80,7 +82,8 @@ pub(crate) fn data(protocol: u8, payload: &[u8]) -> Option<Payload<'_>> {
                 0 => payload.len(),
                 len => len.min(payload.len()),
             };
-            Some(Payload { bytes: payload.get(usize::from(UDP_HEADER_LEN)..len)?, sequence: 0 })
+            let (header, bytes) = payload.get(..len)?.split_at_checked(UDP_HEADER_LEN.into())?;
+            Some(Payload { header, bytes, sequence: 0 })
         }
         _ => None,
     }

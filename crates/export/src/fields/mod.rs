@@ -237,6 +237,14 @@ fields! { |v, d|
         12 httpLocation HttpLocation [] Http;
         /// octets of the bodies of responses
         12 httpResponseLength HttpResponseLength [] Http;
+        /// [fingerprint](MONITOR.md#syn) of the SYN, such as `60:64240:2-4-8-1-3:1460:7`; `reverse…` is of the SYN with ACK
+        12 tcpSynFingerprint TcpSyn [] Syn;
+        /// fingerprint of the SYN with ACK
+        12 reverseTcpSynFingerprint TcpSynAck [reverse] Syn;
+        /// sequence number of the SYN
+        12 tcpInitialSequenceNumber TcpSequence [] Syn;
+        /// sequence number of the SYN with ACK
+        12 reverseTcpInitialSequenceNumber TcpSynAckSequence [reverse] Syn;
     }
 
     /// values beyond the limit of a flow's fields
@@ -246,6 +254,18 @@ fields! { |v, d|
     /// `name`, `content` or `port`: what the label was derived from
     5 applicationReason [] Reason Text = Word(v.record.application.as_ref()?.reason.name());
 
+    /// octets of layer 3 of the SYN
+    12 tcpSynLength [] Syn U32 = v.syn(d)?.length;
+    12 reverseTcpSynLength [reverse] Syn U32 = v.syn(d)?.length;
+    /// kinds of its options in order, such as `2-4-8-1-3`
+    12 tcpSynOptions [] Syn Text = Name(v.syn(d)?.options.as_bytes());
+    12 reverseTcpSynOptions [reverse] Syn Text = Name(v.syn(d)?.options.as_bytes());
+    /// maximum segment size in its options
+    12 tcpMaximumSegmentSize [] Syn U16 = v.syn(d)?.segment;
+    12 reverseTcpMaximumSegmentSize [reverse] Syn U16 = v.syn(d)?.segment;
+    /// window scale in its options: the shift of later windows
+    12 tcpWindowScale [] Syn U8 = v.syn(d)?.scale;
+    12 reverseTcpWindowScale [reverse] Syn U8 = v.syn(d)?.scale;
     /// round-trip time of the [handshake](MONITOR.md#tcp)
     5 tcpHandshakeRttMicroseconds [] Handshake U64 = v.record.tcp?.handshake_total_us();
     /// its part between the observer and the client

@@ -61,6 +61,7 @@ presences! { |v, d|
     Ntp "NTP" = true;
     Certificate "SSL 3.0 to TLS 1.2" = true;
     Proxy "PROXY protocol" = true;
+    Syn "`--extract syn`, seen" = true;
     Omitted "JSON alone, if there are some" = true;
     Label "it has one" = true;
     Reason "with `application`" = true;
@@ -83,6 +84,7 @@ impl Presence {
         Some(match self {
             Self::Handshake | Self::Samples | Self::Measured | Self::Answered => "--analyses tcp",
             Self::Statistics | Self::Lists => "--analyses statistics",
+            Self::Syn => "--extract all,syn",
             Self::Parts => "--cut",
             Self::Networks => "--networks",
             Self::Geo => "--geo",

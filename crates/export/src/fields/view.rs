@@ -1,7 +1,8 @@
 //! A flow record as the values of fields read it.
 
 use ringtap_flow::{
-    Facts, FlowRecord, FlowStatistics, Initiator, IpVersion, Kind, Origin, Path, Tunnel,
+    Facts, FlowRecord, FlowStatistics, Initiator, IpVersion, Kind, Origin, Path, SynFingerprint,
+    Tunnel,
 };
 
 use super::value::{Listed, Numbers, Value};
@@ -70,6 +71,14 @@ impl<'a> View<'a> {
     #[inline(always)]
     pub(super) fn fact(&self, kind: Kind) -> Option<Value<'a>> {
         self.facts.filter(|facts| facts.has(kind)).map(|facts| Value::Fact(facts, kind))
+    }
+
+    /// What the first SYN looked like: 0 without ACK, 1 with it.
+    #[inline(always)]
+    pub(super) fn syn(&self, side: usize) -> Option<SynFingerprint<'a>> {
+        let kind = if side == 0 { Kind::TcpSyn } else { Kind::TcpSynAck };
+        let facts = self.facts.filter(|facts| facts.has(kind))?;
+        SynFingerprint::of(facts.values(kind).next()?)
     }
 
     /// The statistics of its packets.

@@ -8,7 +8,7 @@ use crate::datagrams::{Datagrams, Start};
 use crate::opening::LOOKED_AT;
 use crate::positions::{Place, Positions, Read};
 use crate::protocols::http::{Framed, Frames};
-use crate::protocols::{HTTP, OPENINGS, PORTS, States, http};
+use crate::protocols::{self, HTTP, OPENINGS, PORTS, States, http};
 use crate::streams::{Fed, STREAM_MAX, Stream, Streams};
 use crate::text::Text;
 use crate::{Extractors, Found, Kind, Payload, Progress, Unread};
@@ -151,7 +151,7 @@ impl Payloads {
                     self.positions.may_end_body(record, sequence, frame.len().saturating_sub(at))
                 });
         let begins = record.tcp_flags & SYN != 0
-            && self.positions.may_know(record) | self.streams.may_have(record);
+            && self.reads_syns() | self.positions.may_know(record) | self.streams.may_have(record);
         let ends = record.tcp_flags & FIN != 0 && self.positions.may_have_body(record);
         data & (found | (tcp & joins)) | tcp & (begins | ends)
     }
@@ -187,6 +187,23 @@ impl Payloads {
             protocols: (by_content | if tcp { 0 } else { by_port }) & self.set.0,
             by_content,
             stream: tcp && self.streams.may_have(record),
+        }
+    }
+
+    #[inline(always)]
+    fn reads_syns(&self) -> bool {
+        self.set.0 >> protocols::SYN & 1 != 0
+    }
+
+    /// Reads the TCP header of a packet, `header.bytes`, if it has a SYN and these are read; arguments as for
+    /// [`Payloads::read`], which follows.
+    pub fn read_syn(&mut self, header: &Payload<'_>, found: &mut impl FnMut(Kind, &[u8]) -> bool) {
+        if header.record.tcp_flags & SYN == 0 || !self.reads_syns() {
+            return;
+        }
+        self.read[protocols::SYN] += 1;
+        if let Err((why, _)) = self.parse(protocols::SYN, header, found) {
+            self.lose(protocols::SYN, why);
         }
     }
 
@@ -274,7 +291,8 @@ impl Payloads {
             return;
         };
         if let Some((record, payload)) = joined(record, protocol, &bytes) {
-            let ringtap_wire::Payload { bytes, sequence } = payload;
+            let ringtap_wire::Payload { header, bytes, sequence } = payload;
+            self.read_syn(&Payload { record: &record, bytes: header, sequence }, found);
             self.read(&Payload { record: &record, bytes, sequence }, found);
         }
     }

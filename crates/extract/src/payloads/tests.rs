@@ -162,6 +162,30 @@ fn http_has_its_position() {
 }
 
 #[test]
+fn syns_are_read_if_they_are_named() {
+    assert_eq!(Extractors::NAMES[protocols::SYN], "syn");
+    let header = [&[0; 12][..], &[0x60, SYN, 4, 0, 0, 0, 0, 0], &[2, 4, 5, 0xb4]].concat();
+    for (set, expected) in [("all", 0), ("syn", 2), ("all,syn", 2)] {
+        let mut own = Connection::new(80);
+        own.payloads = Payloads::new(set.parse().unwrap(), MEMORY);
+        let flags = Flags(Flags::IPV4.0);
+        let record = PacketRecord { tcp_flags: SYN, flags, ..own.record(CLIENT) };
+        assert_eq!(own.payloads.may_read(&record, &[], 0, || None), expected > 0);
+        let mut facts = 0;
+        let payload = Payload { record: &record, bytes: &header, sequence: 7 };
+        own.payloads.read_syn(&payload, &mut |_, _| {
+            facts += 1;
+            true
+        });
+        assert_eq!(facts, expected);
+        let read = own.payloads.counts(true).read.get("syn").copied();
+        assert_eq!(read, (expected > 0).then_some(1));
+        let other = PacketRecord { tcp_flags: 16, ..record };
+        assert!(!own.payloads.may_read(&other, &[], 0, || None));
+    }
+}
+
+#[test]
 fn a_message_that_is_sent_again_is_not_read_again() {
     for (port, bytes, facts) in firsts() {
         let mut own = Connection::new(port);

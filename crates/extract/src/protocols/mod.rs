@@ -8,6 +8,7 @@ pub(crate) mod ntp;
 pub(crate) mod proxy;
 pub(crate) mod quic;
 pub(crate) mod ssh;
+pub(crate) mod syn;
 pub(crate) mod tls;
 
 use crate::{Extractor, Extractors, Found, Payload, Progress, State, Unread, opening};
@@ -16,8 +17,8 @@ use crate::{Extractor, Extractors, Found, Payload, Progress, State, Unread, open
 macro_rules! extractors {
     ($($name:ident $bit:literal $extractor:ty,)+) => {
         impl Extractors {
-            /// All of them.
-            pub const ALL: Self = Self(0 $(| 1 << $bit)+);
+            /// All of them that read payloads: not `syn`, which reads each connection.
+            pub const ALL: Self = Self((0 $(| 1 << $bit)+) & !(1 << SYN));
 
             /// Names of all, each at its position.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
@@ -93,6 +94,8 @@ macro_rules! extractors {
 
 /// The position of HTTP in the list.
 pub(crate) const HTTP: usize = 3;
+/// The position of SYN in the list.
+pub(crate) const SYN: usize = 9;
 
 // In the order in which they are tried, each with its position.
 extractors! {
@@ -105,4 +108,5 @@ extractors! {
     ntp 6 ntp::Ntp,
     labels 7 labels::Labels,
     proxy 8 proxy::Proxy,
+    syn 9 syn::Syn,
 }
