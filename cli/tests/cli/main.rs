@@ -65,6 +65,7 @@ mod signals;
 mod statistics;
 mod store;
 mod store_faults;
+mod syn;
 mod text;
 mod tui;
 mod usage;

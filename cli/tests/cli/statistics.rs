@@ -62,6 +62,16 @@ fn records_have_lengths_gaps_and_first_packets() {
             assert_eq!(record["octetDeltaSumOfSquares"], squares, "{record}");
         }
         assert_eq!(record["interArrivalMicrosecondsMean"].is_null(), packets < 2, "{record}");
+        let [start, end, back_start, back_end] = [
+            "flowStartMilliseconds",
+            "flowEndMilliseconds",
+            "reverseFlowStartMilliseconds",
+            "reverseFlowEndMilliseconds",
+        ]
+        .map(|name| record[name].as_u64());
+        assert_eq!([back_start, back_end].map(|time| time.is_some()), [back > 0; 2], "{record}");
+        let in_order = start <= back_start && back_start <= back_end && back_end <= end;
+        assert!(back == 0 || in_order, "{record}");
         assert_eq!(record["packetLengthDeviation"].is_null(), packets < 2, "{record}");
         let own = list(record, "burstPackets");
         assert!(own.iter().all(|packets| *packets >= 3) && own.iter().sum::<u64>() <= packets);

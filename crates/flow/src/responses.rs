@@ -19,7 +19,7 @@
 //! are missing, a further request replaces those that wait: the response may have been among them.
 //!
 //! ```text
-//! lines    | time of the oldest request, what waits | …       16 bytes each
+//! lines    | octets sent, time of the oldest request, what waits | …       32 bytes each
 //! sums     | sum, number, queue | …                            16 bytes each, for flows with a response
 //! queues   | times of further requests | …                     for flows with several requests at once
 //! ```
@@ -145,6 +145,8 @@ impl ResponseTimes {
 /// What each packet with data needs.
 #[derive(Clone, Copy, Debug)]
 struct Line {
+    /// Octets of data of each side.
+    octets: [u64; 2],
     /// The time of the oldest request so far, or of the client's first data.
     asked_ns: u64,
     /// The position of the flow's sums; 0: it has none.
@@ -153,7 +155,7 @@ struct Line {
 }
 
 impl Line {
-    const EMPTY: Self = Self { asked_ns: 0, sums: 0, bits: 0 };
+    const EMPTY: Self = Self { octets: [0; 2], asked_ns: 0, sums: 0, bits: 0 };
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -173,9 +175,9 @@ struct Queue {
     beyond: u32,
 }
 
-const _: () = assert!(size_of::<Line>() == 16 && size_of::<Sums>() == 16);
+const _: () = assert!(size_of::<Line>() == 32 && size_of::<Sums>() == 16);
 
-/// Most bytes that a flow takes more if response times are measured.
+/// Most bytes that a flow takes more if response times and octets of data are measured.
 pub const RESPONSE_BYTES: u64 =
     size_of::<Line>() as u64 + Pool::<Sums>::BYTES + Pool::<Queue>::BYTES;
 
@@ -183,6 +185,8 @@ pub const RESPONSE_BYTES: u64 =
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Data {
     pub(crate) side: usize,
+    /// Octets, those that were sent before included.
+    pub(crate) octets: u32,
     pub(crate) ns: u64,
     pub(crate) news: News,
     /// Whether a message was found in it.
@@ -198,7 +202,7 @@ pub(crate) struct Requests {
 }
 
 /// Bytes of stored requests.
-pub(crate) const SAVED_REQUESTS: usize = 8 + 1 + ResponseTimes::CANONICAL_LEN;
+pub(crate) const SAVED_REQUESTS: usize = 8 + 1 + ResponseTimes::CANONICAL_LEN + 16;
 
 impl Requests {
     /// The bytes of the requests of a flow; zeros if they are not measured. If several wait, all of them are left out.
@@ -209,7 +213,11 @@ impl Requests {
         let is_one = sums.is_none_or(|sums| sums.queue == 0);
         out[..8].copy_from_slice(&line.asked_ns.to_le_bytes());
         out[8] = if is_one { line.bits } else { line.bits & !(WAITS | GAP) };
-        out[9..].copy_from_slice(&self.times(at).unwrap_or_default().canonical());
+        let (times, octets) = out[9..].split_at_mut(ResponseTimes::CANONICAL_LEN);
+        times.copy_from_slice(&self.times(at).unwrap_or_default().canonical());
+        for (place, own) in octets.chunks_exact_mut(8).zip(line.octets) {
+            place.copy_from_slice(&own.to_le_bytes());
+        }
         out
     }
 
@@ -219,10 +227,11 @@ impl Requests {
         let asked_ns = u64::from_le_bytes(bytes.take());
         let [bits] = bytes.take();
         let times = ResponseTimes::from_canonical(&bytes.take());
+        let octets = [bytes.take(), bytes.take()].map(u64::from_le_bytes);
         let sums = times.map_or(0, |ResponseTimes { sum_us, count }| {
             self.sums.add(Sums { sum_us, count, queue: 0 })
         });
-        self.lines.push(Line { asked_ns, sums, bits });
+        self.lines.push(Line { octets, asked_ns, sums, bits });
     }
 
     /// Reserves address space for this number of flows.
@@ -287,10 +296,16 @@ impl Requests {
 
     /// A part of a flow was reported.
     pub(crate) fn cut(&mut self, at: usize) {
-        let sums = self.lines.get(at).and_then(|line| self.sums.get_mut(line.sums));
-        if let Some(sums) = sums {
+        let Some(line) = self.lines.get_mut(at) else { return };
+        line.octets = [0; 2];
+        if let Some(sums) = self.sums.get_mut(line.sums) {
             (sums.sum_us, sums.count) = (0, 0);
         }
+    }
+
+    /// Octets of data of each side so far.
+    pub(crate) fn octets(&self, at: usize) -> [u64; 2] {
+        self.lines.get(at).map_or([0; 2], |line| line.octets)
     }
 
     /// The response times of a flow for its record.
@@ -326,6 +341,8 @@ impl Requests {
         is_client: impl FnOnce() -> Option<bool>,
     ) -> Option<u64> {
         let line = self.lines.get_mut(at)?;
+        let octets = &mut line.octets[data.side & 1];
+        *octets = octets.saturating_add(data.octets.into());
         if line.bits & (SPOKE | FIRST | WAITS) == SPOKE {
             return None;
         }

@@ -35,7 +35,8 @@ use crate::statistics::{Measure, Slab};
 use crate::tcp::Connections;
 use crate::timeouts::Class;
 use crate::{
-    EndReason, Exchange, FlowKey, FlowRecord, Observer, OpenFlow, Part, Response, Slice, Timeouts,
+    EndReason, Exchange, FlowKey, FlowRecord, Observer, OpenFlow, Part, Response, Slice,
+    TcpPerformance, Timeouts,
 };
 
 /// Rules for all flows of a table.
@@ -397,7 +398,8 @@ impl<E: Ends> Shelf<E> {
     /// Adds what is measured of the flow since its last part.
     #[inline(always)]
     fn add_measured(&self, at: usize, record: &mut FlowRecord) {
-        record.tcp = self.tcp.performance(at);
+        let octets = self.requests.octets(at);
+        record.tcp = self.tcp.performance(at).map(|own| TcpPerformance { octets, ..own });
         record.responses = self.requests.times(at);
         record.statistics = self.statistics.get(at);
     }
@@ -778,7 +780,13 @@ impl<E: Ends> Shelf<E> {
         if segment.data_len == 0 {
             return;
         }
-        let data = Data { side: direction, ns: packet.ts_ns, news, has_message: arrival.has_facts };
+        let data = Data {
+            side: direction,
+            octets: segment.data_len,
+            ns: packet.ts_ns,
+            news,
+            has_message: arrival.has_facts,
+        };
         let entry = &self.entries[at];
         let is_client = || entry.is_client(direction, rules.uniflow);
         if let Some(time_us) = self.requests.on_data(at, &data, is_client) {

@@ -71,6 +71,7 @@ fn check_tcp(truth: &TcpTruth, found: &TcpPerformance, place: &str) {
         ]),
         "{place}: retransmissions, out of order, duplicate acknowledgments, zero windows"
     );
+    assert_eq!(found.octets, truth.octets, "{place}: octets of data");
     // The initiator's segments are answered by the server.
     for (side, true_ns) in [truth.server_rtt_ns, truth.client_rtt_ns].into_iter().enumerate() {
         let handshake = found.handshake_us[side].map(|us| u64::from(us) * 1_000);

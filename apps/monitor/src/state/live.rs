@@ -11,7 +11,11 @@ use ringtap_state::{Row, Rows, Schema};
 const ENDS: usize = 1 + 16 + 2 + 16 + 2 + 1;
 /// Of [`FlowRecord::canonical`] the bytes behind the key and the reason of the end.
 const REST: usize = FlowRecord::CANONICAL_LEN - 39;
-const TCP: usize = 1 + TcpPerformance::CANONICAL_LEN;
+/// Of [`TcpPerformance::canonical`] the bytes that older states have, too. The others are the last ones of a key.
+const OLD_TCP: usize = 64;
+const TCP: usize = 1 + OLD_TCP;
+/// Response times, and the rest of the performance of TCP.
+const MORE: usize = ResponseTimes::CANONICAL_LEN + TcpPerformance::CANONICAL_LEN - OLD_TCP;
 /// The first time in a canonical record, and the last one behind it.
 const FIRST_NS: usize = 66;
 
@@ -19,16 +23,14 @@ const FIRST_NS: usize = 66;
 const UNTIMED_KEY: usize = ENDS + 1 + 8 + 1 + REST + 4 + TCP;
 
 /// The endpoints, the direction, the run, the class, the rest of the record, the number of facts left
-/// out, the performance of TCP, the response times; the tail are the facts.
-pub(super) static LIVE: Schema =
-    Schema::many("live_timed", UNTIMED_KEY + ResponseTimes::CANONICAL_LEN);
+/// out, the performance of TCP, the response times, the octets of TCP; the tail are the facts.
+pub(super) static LIVE: Schema = Schema::many("live_octets", UNTIMED_KEY + MORE);
 
 /// As [`LIVE`], in states with the analysis of packet statistics: the tail is 1 and the statistics, or 0 without any; then
 /// the facts.
-pub(super) static MEASURED: Schema =
-    Schema::many("live_statistics", UNTIMED_KEY + ResponseTimes::CANONICAL_LEN);
+pub(super) static MEASURED: Schema = Schema::many("live_measured", UNTIMED_KEY + MORE);
 
-/// [`LIVE`] in older states: without response times.
+/// [`LIVE`] in older states: without response times and octets of TCP.
 pub(super) static UNTIMED: Schema = Schema::many("live", UNTIMED_KEY);
 
 /// Whether a table has live flows.
@@ -85,8 +87,9 @@ impl Live {
         // The duration varies less than the time.
         let duration = record.last_ns.wrapping_sub(record.first_ns);
         rest[FIRST_NS + 8..FIRST_NS + 16].copy_from_slice(&duration.to_le_bytes());
-        let tcp = record.tcp.map_or([0; 64], |tcp| tcp.canonical());
-        let key: [&[u8]; 9] = [
+        let tcp = record.tcp.map_or([0; _], |tcp| tcp.canonical());
+        let (tcp, octets) = tcp.split_at(OLD_TCP);
+        let key: [&[u8]; 10] = [
             &ends,
             &[u8::from(forward)],
             &run.to_be_bytes(),
@@ -94,8 +97,9 @@ impl Live {
             &rest[39..],
             &record.facts.beyond().to_be_bytes(),
             &[u8::from(record.tcp.is_some())],
-            &tcp,
+            tcp,
             times,
+            if times.is_empty() { &[] } else { octets },
         ];
         rows.push(&key, &[], tail);
     }
@@ -115,7 +119,11 @@ impl Live {
         let (canonical, rest) = rest.split_first_chunk::<REST>()?;
         let (beyond, rest) = rest.split_first_chunk()?;
         let (&[measured], rest) = rest.split_first_chunk()?;
-        let (tcp, times) = rest.split_first_chunk()?;
+        let (tcp, more) = rest.split_at_checked(OLD_TCP)?;
+        let (times, octets) = match more.split_first_chunk() {
+            Some((times, octets)) => (Some(times), octets),
+            None => (None, more),
+        };
         let mut bytes = [0; FlowRecord::CANONICAL_LEN];
         let (low, high) = (&ends[1..19], &ends[19..37]);
         let (src, dst) = if forward > 0 { (low, high) } else { (high, low) };
@@ -137,9 +145,12 @@ impl Live {
             }
         }
         record.facts = Facts::restore(facts, u32::from_be_bytes(*beyond))?;
-        record.tcp = (measured > 0).then(|| TcpPerformance::from_canonical(tcp));
-        // Absent in older states.
-        record.responses = times.first_chunk().and_then(ResponseTimes::from_canonical);
+        // Absent in older states, as the octets.
+        record.responses = times.and_then(ResponseTimes::from_canonical);
+        let mut performance = [0; TcpPerformance::CANONICAL_LEN];
+        let places = performance.iter_mut().zip(tcp.iter().chain(octets));
+        places.for_each(|(place, byte)| *place = *byte);
+        record.tcp = (measured > 0).then(|| TcpPerformance::from_canonical(&performance));
         let class = *Class::ALL.get(usize::from(class))?;
         Some(Self { run: u64::from_be_bytes(*run), class, record })
     }

@@ -60,10 +60,12 @@ prop_compose! {
         handshake_us: [Option<u32>; 2],
         rtt_ns: [u64; 2],
         counts: [[u32; 2]; 5],
+        octets: [u64; 2],
     ) -> TcpPerformance {
         let [rtt_count, retransmissions, out_of_order, duplicate_acks, zero_windows] = counts;
         TcpPerformance {
-            handshake_us, rtt_ns, rtt_count, retransmissions, out_of_order, duplicate_acks, zero_windows
+            handshake_us, rtt_ns, rtt_count, retransmissions, out_of_order, duplicate_acks,
+            zero_windows, octets
         }
     }
 }

@@ -22,7 +22,7 @@ impl Wire {
         self.ns += ms * MS;
         let [is_new, is_behind_gap, has_message] = place;
         let news = News { is_new, is_behind_gap, begins: false };
-        let data = Data { side, ns: self.ns, news, has_message };
+        let data = Data { side, octets: 3, ns: self.ns, news, has_message };
         let client = self.client.map(|own| own == (side == 0));
         let time_us = self.requests.on_data(0, &data, || client);
         if let Some(time_us) = time_us {
@@ -59,6 +59,13 @@ fn other_connections_are_timed_from_first_data_to_first_data() {
     assert_eq!((wire.data(0, 0), wire.data(5, 0), wire.data(7, 1)), (None, None, Some(12_000)));
     assert_eq!((wire.data(1, 0), wire.data(1, 1)), (None, None));
     assert_eq!(wire.requests.times(0), Some(ResponseTimes { sum_us: 12_000, count: 1 }));
+    assert_eq!(wire.requests.octets(0), [9, 6]);
+    let mut other = Requests::default();
+    other.push_saved(&wire.requests.saved(0));
+    assert_eq!((other.octets(0), other.times(0)), ([9, 6], wire.requests.times(0)));
+    wire.requests.cut(0);
+    wire.data(1, 0);
+    assert_eq!(wire.requests.octets(0), [3, 0]);
     // The server speaks first, or it is not known which side it is.
     for (client, first) in [(Some(true), 1), (None, 0), (None, 1)] {
         let mut wire = Wire { client, ..Wire::new() };

@@ -170,11 +170,13 @@ pub struct TcpPerformance {
     pub duplicate_acks: [u32; 2],
     /// Segments that announce a window of zero.
     pub zero_windows: [u32; 2],
+    /// Octets of data, those that were sent again included.
+    pub octets: [u64; 2],
 }
 
 impl TcpPerformance {
     /// Bytes of [`TcpPerformance::canonical`].
-    pub const CANONICAL_LEN: usize = 64;
+    pub const CANONICAL_LEN: usize = 80;
 
     /// The mean round-trip time from this direction's segments to their acknowledgments, microseconds, rounded down.
     pub fn rtt_us(&self, direction: usize) -> Option<u64> {
@@ -200,13 +202,18 @@ impl TcpPerformance {
             out_of_order: sums(self.out_of_order, later.out_of_order),
             duplicate_acks: sums(self.duplicate_acks, later.duplicate_acks),
             zero_windows: sums(self.zero_windows, later.zero_windows),
+            octets: [0, 1].map(|side| self.octets[side].saturating_add(later.octets[side])),
         }
     }
 
     /// A fixed byte string for each value, for digests.
     pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
         let mut out = [0; Self::CANONICAL_LEN];
-        let (times, counts) = out.split_at_mut(16);
+        let (times, rest) = out.split_at_mut(16);
+        let (counts, octets) = rest.split_at_mut(48);
+        for (place, own) in octets.chunks_exact_mut(8).zip(self.octets) {
+            place.copy_from_slice(&own.to_le_bytes());
+        }
         for (place, ns) in times.chunks_exact_mut(8).zip(self.rtt_ns) {
             place.copy_from_slice(&ns.to_le_bytes());
         }
@@ -238,6 +245,7 @@ impl TcpPerformance {
             out_of_order: pair(),
             duplicate_acks: pair(),
             zero_windows: pair(),
+            octets: [bytes.take(), bytes.take()].map(u64::from_le_bytes),
         }
     }
 }
@@ -420,7 +428,7 @@ impl Connections {
         (own.handshake_us != UNKNOWN).then_some(own.handshake_us.into())
     }
 
-    /// The counts of a flow for its record; `None` if no segment was read.
+    /// The counts of a flow for its record, without octets; `None` if no segment was read.
     pub(crate) fn performance(&self, at: usize) -> Option<TcpPerformance> {
         let Line { senders: [sender, peer], counts } = self.lines.get(at)?;
         if (sender.bits | peer.bits) & (SENT | ACKED) == 0 {
@@ -437,6 +445,7 @@ impl Connections {
             out_of_order: [own.out_of_order, back.out_of_order],
             duplicate_acks: [own.duplicate_acks, back.duplicate_acks],
             zero_windows: [own.zero_windows, back.zero_windows],
+            octets: [0; 2],
         })
     }
 }

@@ -393,6 +393,7 @@ impl Replayed<'_> {
         let [client, server] = self.exchange.rtt_ns;
         for step in self.steps() {
             let way = usize::from(step.way);
+            truth.octets[way] += u64::from(step.len);
             match step.count {
                 Count::Nothing => {}
                 Count::Retransmission => truth.retransmissions[way] += 1,
@@ -464,4 +465,6 @@ pub struct TcpTruth {
     pub duplicate_acks: [u32; 2],
     /// Segments that announce a window of zero.
     pub zero_windows: [u32; 2],
+    /// Octets of data.
+    pub octets: [u64; 2],
 }

@@ -377,6 +377,7 @@ mod tests {
         out_of_order: [0; 2],
         duplicate_acks: [0; 2],
         zero_windows: [0; 2],
+        octets: [0; 2],
     };
 
     fn record(server: u8, tcp: TcpPerformance) -> FlowRecord {

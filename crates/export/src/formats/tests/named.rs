@@ -108,6 +108,7 @@ fn the_performance_of_tcp_is_in_json_csv_and_parquet() {
         out_of_order: [3, 4],
         duplicate_acks: [5, 6],
         zero_windows: [7, 8],
+        octets: [9, 10],
     };
     let record = FlowRecord { tcp: Some(tcp), ..self::tcp() };
     let expected = [
@@ -124,6 +125,8 @@ fn the_performance_of_tcp_is_in_json_csv_and_parquet() {
         ("reverseTcpDuplicateAcks", Some("6")),
         ("tcpZeroWindows", Some("7")),
         ("reverseTcpZeroWindows", Some("8")),
+        ("initiatorOctets", Some("9")),
+        ("responderOctets", Some("10")),
     ];
     let object = object(record.clone());
     let text = text(Format::Csv, std::slice::from_ref(&record));
