@@ -33,15 +33,14 @@ fn every_column_is_once_in_the_order_by_editions() {
 /// A line of docs/OUTPUTS.md: a field, with that of the other direction.
 fn line(field: &Field) -> String {
     let quoted = |name: &str| format!("`{}`", name.trim_matches(|sign| ",\":".contains(sign)));
-    let mut name = quoted(field.name);
-    let [four, six] = field.keys.map(quoted);
-    if four != six {
-        name += &format!("; in JSON {four}, {six}");
-    }
     let (first, rest) = field.name.split_at(1);
     let reverse = format!("reverse{}{rest}", first.to_uppercase());
-    if FIELDS.iter().any(|other| other.side == 1 && other.name == reverse) {
-        name += &format!(", `{reverse}`");
+    let reverse = FIELDS.iter().find(|other| other.side == 1 && other.name == reverse);
+    let both = || std::iter::once(field).chain(reverse);
+    let mut name = both().map(|own| quoted(own.name)).collect::<Vec<_>>().join(", ");
+    if field.keys[0] != field.keys[1] {
+        let keys: Vec<_> = both().flat_map(|own| own.keys).map(quoted).collect();
+        name += &format!("; in JSON {}", keys.join(", "));
     }
     let elements: Vec<_> = field.elements.iter().map(element).collect();
     let elements = if elements.is_empty() { "–".to_owned() } else { elements.join(", ") };
