@@ -102,6 +102,10 @@ const fn class(kind: Kind) -> Class {
         | Kind::DnsQueryClass
         | Kind::HttpContentType
         | Kind::HttpResponseLength
+        | Kind::TcpSyn
+        | Kind::TcpSynAck
+        | Kind::TcpSequence
+        | Kind::TcpSynAckSequence
         | Kind::HttpRequestLength
         | Kind::HttpResponseTime
         | Kind::HttpKind

@@ -290,7 +290,7 @@ mod tests {
         (echo.key.src, echo.key.dst) = ([0x20; 16], [0x21; 16]);
         echo.icmp_type_code = 1 << 8 | 4;
         echo.reverse_icmp_type_code = Some(129 << 8);
-        let back = self::fields(&message(&echo, 1).encode_to_vec());
+        let back = fields(&message(&echo, 1).encode_to_vec());
         assert_eq!(back.get(&31), Some(&Value::Number(129)));
         let fields = fields(&message(&echo, 0).encode_to_vec());
         assert_eq!(fields[&6], Value::Octets(vec![0x20; 16]));
