@@ -43,7 +43,7 @@ pub const GROUP_ROWS: usize = 1 << 16;
 pub const GROUPS_MOST: usize = 512;
 
 /// Memory for the footer's data of a row group, bytes.
-pub const GROUP_BYTES: usize = 56 << 10;
+pub const GROUP_BYTES: usize = 60 << 10;
 
 /// One Parquet file, encoded in memory piece by piece.
 pub struct ParquetFile {

@@ -122,10 +122,10 @@ proptest! {
     /// Any record is an object with names and types of the schema, and without empty lists.
     #[test]
     fn any_record_is_an_event(record in any_record()) {
-        const TOP: [&str; 17] = [
+        const TOP: [&str; 19] = [
             "timestamp", "flow_id", "event_type", "vlan", "src_ip", "src_port", "dest_ip",
             "dest_port", "ip_v", "proto", "icmp_type", "icmp_code", "flow", "tcp", "ether",
-            "tunnel", "community_id",
+            "tunnel", "community_id", "response_icmp_type", "response_icmp_code",
         ];
         let event = event(record.clone());
         let fields = event.as_object().unwrap();
