@@ -27,6 +27,7 @@ use ringtap_wire::{PacketRecord, Paths, Segment};
 
 use crate::ends::Ends;
 use crate::entry::{Entry, Key};
+use crate::flags::RST;
 use crate::index::Index;
 use crate::parts::Reported;
 use crate::responses::{Data, Requests};
@@ -780,9 +781,11 @@ impl<E: Ends> Shelf<E> {
         if segment.data_len == 0 {
             return;
         }
+        // Data of a RST is a text for people, and takes no sequence numbers.
+        let octets = if packet.tcp_flags & RST == 0 { segment.data_len } else { 0 };
         let data = Data {
             side: direction,
-            octets: segment.data_len,
+            octets,
             ns: packet.ts_ns,
             news,
             has_message: arrival.has_facts,

@@ -170,7 +170,7 @@ pub struct TcpPerformance {
     pub duplicate_acks: [u32; 2],
     /// Segments that announce a window of zero.
     pub zero_windows: [u32; 2],
-    /// Octets of data, those that were sent again included.
+    /// Octets of data, those that were sent again included, without those of segments with RST.
     pub octets: [u64; 2],
 }
 
