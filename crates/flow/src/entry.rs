@@ -18,12 +18,11 @@ use ringtap_wire::{PacketRecord, Paths};
 
 use crate::ends::Ends;
 use crate::flags::{ACK, FIN, RST, SYN};
+use crate::key::{ICMP, ICMPV6};
 use crate::timeouts::Class;
 use crate::{EndReason, FlowKey, FlowRecord, History, Initiator, OpenFlow};
 
 const TCP: u8 = 6;
-pub(crate) const ICMP: u8 = 1;
-pub(crate) const ICMPV6: u8 = 58;
 
 /// Bits of the state: the [`Class`].
 const CLASS: u8 = Class::MASK;

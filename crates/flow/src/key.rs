@@ -43,6 +43,8 @@ pub struct FlowKey {
     pub protocol: u8,
 }
 
+pub(crate) const ICMP: u8 = 1;
+pub(crate) const ICMPV6: u8 = 58;
 /// The first port that is none of the system's, and the first one that systems give to clients.
 const FIRST_USER_PORT: u16 = 1_024;
 const FIRST_DYNAMIC_PORT: u16 = 32_768;
@@ -82,8 +84,6 @@ impl FlowKey {
     #[inline(always)]
     pub(crate) fn ports_of(packet: &PacketRecord) -> (u16, u16) {
         const KNOWN: u16 = Flags::PORTS.0 | Flags::PORTS_FROM_FIRST.0;
-        const ICMP: u8 = 1;
-        const ICMPV6: u8 = 58;
         // A later fragment has the type and code of its first one.
         let icmp = packet.protocol == ICMP || packet.protocol == ICMPV6;
         if packet.flags.0 & KNOWN != 0 && !icmp {

@@ -4,8 +4,8 @@
 use ringtap_extract::{Application, Facts};
 use ringtap_wire::{Path, Tunnel, TunnelKind};
 
-use crate::entry::{ICMP, ICMPV6};
 use crate::fields::Fields;
+use crate::key::{ICMP, ICMPV6};
 use crate::{FlowKey, FlowStatistics, History, IpVersion, Origin, ResponseTimes, TcpPerformance};
 
 /// In the canonical form: type and code of an ICMP answer are there.
