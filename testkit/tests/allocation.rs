@@ -52,20 +52,8 @@ impl Feed for CountingFeed<'_> {
     }
 }
 
-/// Number of allocations after five eighths of the packets, when all flows have been seen: the least of three runs, since the
-/// thread that waits for this test allocates once, at any time.
+/// Number of allocations after five eighths of the packets, when all flows have been seen.
 fn allocations_after_warm_up(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
-    let mut least = u64::MAX;
-    for _ in 0..3 {
-        least = least.min(allocations_of_one_run(plan, capture, packets));
-        if least == 0 {
-            break;
-        }
-    }
-    least
-}
-
-fn allocations_of_one_run(plan: &Plan, capture: &Capture, packets: u64) -> u64 {
     let paths = std::sync::Arc::default();
     let app =
         ringtap_monitor::Monitor::new(ringtap_monitor::Setup::of(plan, &paths), Outputs::default());

@@ -20,6 +20,12 @@ impl<T> Pool<T> {
     /// Memory of a value with its place among the free ones, bytes.
     pub(crate) const BYTES: u64 = (size_of::<T>() + size_of::<u32>()) as u64;
 
+    /// Reserves address space for this number of values.
+    pub(crate) fn reserve(&mut self, values: usize) {
+        // If the system does not reserve that much, the pool grows when needed.
+        let _ = self.all.try_reserve_exact(values);
+    }
+
     /// Adds a value; returns its position.
     pub(crate) fn add(&mut self, value: T) -> u32 {
         if let Some(place) = self.free.pop() {

@@ -177,8 +177,8 @@ impl<E: Ends> Shelf<E> {
     }
 
     /// Reserves address space for the statistics of this number of flows.
-    pub(crate) fn reserve_statistics(&mut self, flows: usize) {
-        self.statistics.reserve(flows);
+    pub(crate) fn reserve_statistics(&mut self, flows: usize, measure: &Measure) {
+        self.statistics.reserve(flows, measure);
     }
 
     pub(crate) fn len(&self) -> usize {

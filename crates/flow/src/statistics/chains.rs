@@ -71,6 +71,12 @@ impl<T, const N: usize> Default for Chains<T, N> {
 impl<T: Copy, const N: usize> Chains<T, N> {
     const BYTES: usize = Pool::<Block<T, N>>::BYTES as usize;
 
+    /// Reserves address space for this number of lists of this length, as far as they have room.
+    pub(super) fn reserve(&mut self, lists: usize, len: usize, room: &Room) {
+        let blocks = lists.saturating_mul(len.div_ceil(N));
+        self.0.reserve(blocks.min(room.bytes / Self::BYTES));
+    }
+
     /// Adds a value to a list; false if there is no room.
     #[inline]
     pub(super) fn push(&mut self, chain: &mut Chain, value: T, room: &Room) -> bool {

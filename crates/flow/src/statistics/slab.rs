@@ -40,10 +40,12 @@ pub(crate) struct Slab {
 }
 
 impl Slab {
-    /// Reserves address space for this number of flows.
-    pub(crate) fn reserve(&mut self, flows: usize) {
+    /// Reserves address space for this number of flows, and for their first packets.
+    pub(crate) fn reserve(&mut self, flows: usize, measure: &Measure) {
         // If the system does not reserve that much, the table grows when needed.
         let _ = self.flows.try_reserve_exact(flows);
+        let packets = measure.packets.unwrap_or(0).into();
+        self.packets.reserve(flows, packets, &measure.room);
     }
 
     /// Adds a flow without packets.

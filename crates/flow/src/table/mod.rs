@@ -167,8 +167,8 @@ impl FlowTable {
         self.rules.measure = Measure { packets, room: Room::new(room) };
         if packets.is_some() {
             self.rules.has_more = true;
-            self.v4.reserve_statistics(self.capacity);
-            self.v6.reserve_statistics(self.capacity);
+            self.v4.reserve_statistics(self.capacity, &self.rules.measure);
+            self.v6.reserve_statistics(self.capacity, &self.rules.measure);
         }
         self
     }
