@@ -67,7 +67,7 @@ pub(super) struct Rare {
     negative: [u64; 2],
     /// Of each direction: the earliest time behind a gap below zero, and the latest one before.
     times: [[u64; 2]; 2],
-    /// What the sum of gaps has beyond the time from the first to the latest packet, modulo 2⁶⁴.
+    /// What the sum of gaps has beyond the time from the first to the latest packet: the steps back.
     beyond_ns: [u64; 2],
     /// The first active time, once there was an idle time.
     first_active_ns: u64,
@@ -235,7 +235,7 @@ impl Live {
                 let [earliest, latest] = &mut rare.times[number];
                 (*earliest, *latest) = ((*earliest).min(ts_ns), (*latest).max(earlier.end_ns));
                 let step_ns = earlier.end_ns - ts_ns;
-                rare.beyond_ns[number] = rare.beyond_ns[number].wrapping_add(step_ns);
+                rare.beyond_ns[number] = rare.beyond_ns[number].saturating_add(step_ns);
             } else if gap_ns >= BURST_GAP_NS {
                 counted.burst = self.begin_run(number, &earlier, ts_ns, rares);
             }
@@ -343,10 +343,7 @@ impl Live {
                 gaps: Moments {
                     squares: own.gap_squares.get(),
                     count: own.count.saturating_sub(1),
-                    sum: own
-                        .latest_ns
-                        .wrapping_sub(own.first_ns)
-                        .wrapping_add(rare.beyond_ns[number]),
+                    sum: sum_of_gaps(own, rare.beyond_ns[number]),
                     least: own.gap_least,
                     most: own.gap_most,
                 },
@@ -391,8 +388,10 @@ impl Live {
                 gap_most: gaps.most,
             };
             (rare.negative[number], rare.times[number]) = (*negative, *times);
-            let time_ns = latest_ns.wrapping_sub(first.start_ns);
-            rare.beyond_ns[number] = gaps.sum.wrapping_sub(time_ns);
+            rare.beyond_ns[number] = match latest_ns.checked_sub(first.start_ns) {
+                Some(time_ns) => gaps.sum.saturating_sub(time_ns),
+                None => gaps.sum.saturating_add(first.start_ns - latest_ns),
+            };
             if is_parted {
                 rare.first[number] = *first;
                 rare.before[number] = Burst {
@@ -419,6 +418,12 @@ impl Live {
     pub(super) fn add_near(&mut self, packet: FirstPacket) -> bool {
         self.keep_near(packet, self.listed() as u64)
     }
+}
+
+/// The sum of the gaps of a direction, of which a step back is none; at most 2⁶⁴ - 1.
+fn sum_of_gaps(side: &LiveSide, beyond_ns: u64) -> u64 {
+    let sum = i128::from(side.latest_ns) - i128::from(side.first_ns) + i128::from(beyond_ns);
+    u64::try_from(sum.max(0)).unwrap_or(u64::MAX)
 }
 
 impl Rare {

@@ -232,3 +232,13 @@ fn only_the_first_bursts_are_kept() {
     assert_eq!((found.bursts(0).count(), found.bursts(1).count()), (BURSTS_MOST, 0));
     assert!(!found.is_cut());
 }
+
+#[test]
+fn sums_of_gaps_that_do_not_fit_keep_the_largest_number() {
+    let packets: Vec<_> = [0, 1 << 63, 0, 1 << 63, 0, 1 << 63].map(|ts_ns| (ts_ns, 0, 100)).into();
+    let found = of(&packets, 30).unwrap();
+    assert_eq!((found.gaps(0).sum(), found.negative_gaps(0)), (u64::MAX, 2));
+    let mut joined = of(&packets[..3], 30).unwrap();
+    joined.join(&of(&packets[3..], 30).unwrap());
+    assert_eq!(joined.gaps(0), found.gaps(0));
+}
