@@ -13,6 +13,8 @@ import os
 import random
 import statistics
 
+from versions import interval, seconds
+
 FLOWS = "flows, no extractors"
 ROWS = {
     FLOWS: ["--analyses", "flows", "--extract", "none"],
@@ -30,22 +32,6 @@ if __name__ == "__main__":
                            n_dissections=int(sys.argv[2]), idle_timeout=3600, active_timeout=3600, n_meters=1):
         pass
 """
-
-
-def cpu_seconds(command):
-    """Runs a command; returns the CPU seconds of it and of its children."""
-    pid = os.posix_spawnp(command[0], command, os.environ, file_actions=[
-        (os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_WRONLY, 0) for fd in (1, 2)])
-    _, status, usage = os.wait4(pid, 0)
-    if status:
-        raise SystemExit(f"{' '.join(command)}: status {status}")
-    return usage.ru_utime + usage.ru_stime
-
-
-def interval(ratios):
-    generator = random.Random(1)
-    medians = sorted(statistics.median(generator.choices(ratios, k=len(ratios))) for _ in range(2000))
-    return medians[49], medians[1949]
 
 
 def main():
@@ -74,7 +60,7 @@ def main():
             random.Random(turn).shuffle(order)
             for name in order:
                 if not name.startswith("nfstream") or turn % 3 == 0:
-                    times[name].append((turn, cpu_seconds(candidates[name](file))))
+                    times[name].append((turn, seconds(candidates[name](file))[0]))
         base = dict(times[FLOWS])
         for name in candidates:
             ratios = [own / base[turn] for turn, own in times[name]]

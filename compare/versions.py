@@ -71,4 +71,5 @@ def main():
                 print(f"| {' | '.join(cells)} |", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
