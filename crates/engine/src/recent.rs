@@ -59,7 +59,7 @@ struct Open {
 
 #[derive(Default)]
 struct Sealed {
-    /// The number of the oldest piece: so many were overwritten.
+    /// The number of the oldest piece, which is the number of those overwritten.
     first: u64,
     pieces: VecDeque<Arc<Vec<u8>>>,
 }
@@ -69,7 +69,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Recent {
-    /// Keeps the latest frames in so many bytes.
+    /// Keeps the latest frames in this number of bytes.
     pub fn new(bytes: u64) -> Self {
         Self { bytes, queues: Mutex::default() }
     }
@@ -79,7 +79,7 @@ impl Recent {
         self.bytes
     }
 
-    /// The writing end of one of so many queues.
+    /// The writing end of one queue, of this number of queues.
     pub(crate) fn keeper(&self, queues: usize) -> Keeper {
         let part = self.bytes / queues.max(1) as u64;
         let size = (part / PIECES_LEAST).clamp(1, PIECE_MOST);
