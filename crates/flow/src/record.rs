@@ -120,8 +120,6 @@ pub struct FlowRecord {
 impl FlowRecord {
     /// Bytes of [`FlowRecord::canonical`].
     pub const CANONICAL_LEN: usize = 192;
-    /// In the canonical form: one more than the second MPLS label; 0 without one.
-    const SECOND_LABEL: usize = Self::CANONICAL_LEN - 4;
 
     /// A record with a key, zeros and [`EndReason::Forced`].
     pub fn new(key: FlowKey) -> Self {
@@ -203,15 +201,12 @@ impl FlowRecord {
             put(&tunnel.id.to_le_bytes());
             put(path.outer_macs.as_flattened());
         }
-        let second = path.mpls_second_label.map_or(0, |label| label + 1);
-        out[Self::SECOND_LABEL..].copy_from_slice(&second.to_le_bytes());
         out
     }
 
     /// The record of these bytes, as [`FlowRecord::canonical`] returned them; `None` if no record has such bytes. The
     /// interface is unknown.
     pub fn from_canonical(bytes: &[u8; Self::CANONICAL_LEN]) -> Option<Self> {
-        let second = u32::from_le_bytes(*bytes.last_chunk::<4>()?);
         let mut bytes = Fields(bytes);
         let [src, dst] = [bytes.take(), bytes.take()];
         let [src_port, dst_port] = bytes.words();
@@ -254,7 +249,6 @@ impl FlowRecord {
         };
         record.path.tunnel = (kind > 0).then_some(tunnel);
         record.path.outer_macs = [bytes.take(), bytes.take()];
-        record.path.mpls_second_label = second.checked_sub(1);
         Some(record)
     }
 

@@ -29,8 +29,6 @@ pub struct Path {
     pub vlans: [u16; 2],
     /// The top MPLS label, 0 to 2²⁰ - 1.
     pub mpls_label: Option<u32>,
-    /// The label below it.
-    pub mpls_second_label: Option<u32>,
     /// The outermost tunnel that was opened.
     pub tunnel: Option<Tunnel>,
     /// The receiving interface, by the kernel's number (ifIndex); 0 for a file, or if it is unknown.
@@ -169,7 +167,6 @@ static UNKNOWN: Path = Path {
     vlan_tags: 0,
     vlans: [0; 2],
     mpls_label: None,
-    mpls_second_label: None,
     tunnel: None,
     ingress: 0,
 };
@@ -189,8 +186,7 @@ pub struct Paths {
 impl Paths {
     /// Most paths that get a number of their own.
     pub const MOST: usize = u16::MAX as usize;
-    /// Numbers for paths with addresses of frames in tunnels, which hosts behind a tunnel can choose, and with a second
-    /// label, which may be another one for each flow (RFC 6391).
+    /// Numbers for paths with addresses of frames in tunnels, which hosts behind a tunnel can choose.
     const MOST_INNER: usize = Self::MOST / 2;
 
     /// Contains only number 0, the unknown path.
@@ -218,14 +214,11 @@ impl Paths {
             let all = self.all.get_or_init(|| std::mem::take(&mut numbers));
             return self.of_all(all, path);
         }
-        let is_inner = path.outer_macs != [[0; 6]; 2] || path.mpls_second_label.is_some();
-        if is_inner && numbers.len() > Self::MOST_INNER {
+        if path.outer_macs != [[0; 6]; 2] && numbers.len() > Self::MOST_INNER {
             drop(numbers);
             // Relaxed: a counter, read at the end.
             self.lost.fetch_add(1, Ordering::Relaxed);
-            let macs = if path.outer_macs == [[0; 6]; 2] { path.macs } else { path.outer_macs };
-            let outer_macs = [[0; 6]; 2];
-            return self.number(&Path { macs, outer_macs, mpls_second_label: None, ..*path });
+            return self.number(&Path { macs: path.outer_macs, outer_macs: [[0; 6]; 2], ..*path });
         }
         let number = numbers.len() as u16;
         let at = usize::from(number);
@@ -254,7 +247,7 @@ impl Paths {
     }
 
     /// Packets whose path got no number; their records have the unknown path, or one with the addresses around a tunnel
-    /// alone and without a second label.
+    /// alone.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
@@ -289,19 +282,6 @@ mod tests {
             assert_eq!((paths.number(&path(7)), paths.number(&path(65_534))), (8, 65_535));
         }
         assert_eq!(*paths.get(0), Path::default());
-    }
-
-    #[test]
-    fn second_labels_leave_numbers_for_other_paths() {
-        let paths = Paths::new();
-        let second = |n| Path { mpls_second_label: Some(n), ..path(7) };
-        for n in 0..Paths::MOST as u32 {
-            paths.number(&second(n));
-        }
-        assert_eq!(*paths.get(paths.number(&second(70_000))), path(7));
-        assert_eq!(*paths.get(paths.number(&second(5))), second(5));
-        assert_eq!(paths.lost(), (Paths::MOST - Paths::MOST_INNER + 1) as u64);
-        assert_eq!(*paths.get(paths.number(&path(8))), path(8));
     }
 
     #[test]

@@ -115,8 +115,6 @@ fields! { |v, d|
     4 dot1qCustomerVlanId [245: 2] TaggedTwice U16 = v.path.vlans[1];
     /// top MPLS label, 0 to 1,048,575
     4 mplsTopLabel [] Labelled U32 = v.path.mpls_label;
-    /// the MPLS label below it
-    12 mplsSecondLabel [] Labelled U32 = v.path.mpls_second_label;
     /// `gre`, `erspan`, `ipip`, `6in4`, `vxlan`, `geneve`, `gtp-u`, `teredo`, `vxlan-gpe`, `gre-udp`, `mpls-udp`, `l2tp`, `l2tp-ip`, `etherip`, `gue`, `lisp`, `capwap`: the outermost opened tunnel
     4 tunnelType [] Tunnelled Text = Word(v.path.tunnel.as_ref()?.kind.name());
     /// its outer address on the side of the initiator

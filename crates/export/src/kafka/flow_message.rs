@@ -119,8 +119,7 @@ impl FlowMessage {
         let macs = if forward { v.path.macs } else { Default::default() };
         [self.src_mac, self.dst_mac] = macs.map(|mac| mac.iter().fold(0, number_of));
         self.mpls_label.clear();
-        let labels = v.path.mpls_label.into_iter().chain(v.path.mpls_second_label);
-        self.mpls_label.extend(labels.filter(|_| forward));
+        self.mpls_label.extend(v.path.mpls_label.filter(|_| forward));
         let icmp = fields::type_code(record, direction).unwrap_or_default();
         (self.icmp_type, self.icmp_code) = (u32::from(icmp >> 8), u32::from(icmp & 0xff));
 

@@ -105,7 +105,6 @@ fn any_path() -> impl Strategy<Value = Path> {
                 if at < usize::from(vlan_tags) { vlans[at] % 4096 } else { 0 }
             }),
             mpls_label,
-            mpls_second_label: mpls_label.map(|label| label ^ 1),
             tunnel,
             ingress,
         },

@@ -34,16 +34,11 @@ pub(super) fn labels<'a>(
     stack: &mut Stack,
     strip: Strip<'a>,
 ) -> Result<Network<'a>, NonIp> {
-    let is_outermost = stack.mpls_label.is_none();
-    let mut place = 0;
     loop {
         let (entry, inner) = rest.take::<4>().ok_or(NonIp::Truncated(Layer::Mpls))?;
         rest = inner;
         let entry = u32::from_be_bytes(*entry);
-        if is_outermost {
-            stack.label(place, entry >> 12);
-            place += 1;
-        }
+        stack.mpls_label.get_or_insert(entry >> 12);
         if entry & 0x100 == 0 {
             stack.deeper()?;
             continue;

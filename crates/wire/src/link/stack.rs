@@ -14,8 +14,6 @@ pub(crate) struct Stack {
     vlans: [u16; 2],
     /// The top MPLS label.
     pub(crate) mpls_label: Option<u32>,
-    /// The label below it.
-    mpls_second_label: Option<u32>,
     pub(super) depth: u32,
     in_tunnel: bool,
     /// Number of headers that contain the link type of the next header.
@@ -52,15 +50,6 @@ impl Stack {
         self.vlan_tags += 1;
     }
 
-    /// Stores a label of a stack, at this place from the top: the upper two of the outermost stack are kept.
-    pub(super) fn label(&mut self, place: usize, label: u32) {
-        match place {
-            0 => self.mpls_label = Some(label),
-            1 => self.mpls_second_label = Some(label),
-            _ => {}
-        }
-    }
-
     /// The path, as far as the link layer defines it.
     pub(crate) fn path(&self) -> Path {
         Path {
@@ -69,7 +58,6 @@ impl Stack {
             vlan_tags: self.vlan_tags,
             vlans: self.vlans,
             mpls_label: self.mpls_label,
-            mpls_second_label: self.mpls_second_label,
             tunnel: None,
             ingress: 0,
         }

@@ -2,12 +2,11 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 
 use crate::sealed;
 use ringtap_wire::{
-    Decoded, Decoder, Flags, HashKey, Layer, LinkType, NonIp, PacketRecord, Paths, TunnelPorts,
-    joined, pair_hash,
+    Decoded, Decoder, Flags, HashKey, Layer, LinkType, NonIp, PacketRecord, TunnelPorts, joined,
+    pair_hash,
 };
 
 const UDP: [u8; 12] = [0x12, 0x34, 0, 80, 0, 12, 0, 0, b'd', b'a', b't', b'a'];
@@ -568,29 +567,6 @@ fn the_payload_of_a_label_is_what_its_bytes_confirm() {
     let nested = (0..60).fold(four, |inner, _| below(&[&word[..], &below(&inner)].concat()));
     let (decoded, _) = decode(LinkType::ETHERNET, &nested);
     assert!(matches!(decoded, Decoded::NonIp(NonIp::Mpls | NonIp::TooDeep)), "{decoded:?}");
-}
-
-#[test]
-fn the_upper_two_labels_are_in_the_path() {
-    let four = ipv4(17, 0, &UDP);
-    let entry = |label: u32, bottom: u32| (label << 12 | bottom << 8 | 64).to_be_bytes();
-    // A frame with labels of its own below a pseudowire.
-    let below = ethernet(0x8847, &[&entry(8, 0)[..], &entry(9, 1), &four].concat());
-    for (stack, labels) in [
-        (vec![entry(0xfffff, 1)], [Some(0xfffff), None]),
-        (vec![entry(0, 0), entry(0xffffe, 1)], [Some(0), Some(0xffffe)]),
-        (vec![entry(5, 0), entry(6, 0), entry(7, 1)], [Some(5), Some(6)]),
-    ] {
-        for packet in [&four, &below] {
-            let paths = Arc::new(Paths::new());
-            let mut decoder = Decoder::new(HashKey::from_seed(1), Arc::clone(&paths));
-            let mut out = PacketRecord::EMPTY;
-            let frame = ethernet(0x8847, &[&stack.concat()[..], packet].concat());
-            decoder.decode(LinkType::ETHERNET, 0, &frame, frame.len() as u32, &mut out);
-            let path = paths.get(out.path);
-            assert_eq!([path.mpls_label, path.mpls_second_label], labels, "{out:?}");
-        }
-    }
 }
 
 #[test]

@@ -400,8 +400,6 @@ proptest! {
         let answered = record.packets[1] > 0;
         prop_assert_eq!(number("reverseMinimumTTL"), answered.then(|| record.ttl[1][0].into()));
         prop_assert_eq!(number("mplsTopLabel"), record.path.mpls_label.map(u64::from));
-        let second = record.path.mpls_second_label.map(u64::from);
-        prop_assert_eq!(number("mplsSecondLabel"), second);
         let inner = (record.path.vlan_tags > 1).then(|| record.path.vlans[1].into());
         prop_assert_eq!(number("dot1qCustomerVlanId"), inner);
 
