@@ -5,7 +5,7 @@ SHELL := bash
 
 ARCH ?= amd64
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := decode dhcp dns forward http labels ndn ntp pcap pcapng proxy quic ring ssh state tls
+FUZZ_TARGETS := decode dhcp dns forward http labels ndn ntp pcap pcapng proxy quic ring ssh state syn tls
 
 .PHONY: help run build packages release-check check test test-all lint bench instructions fuzz site clean
 

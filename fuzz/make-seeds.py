@@ -465,6 +465,16 @@ def proxies():
     yield head + b"\x21\x11\0\4" + bytes(4)
 
 
+def syns():
+    """TCP headers of SYNs; the first byte says whether it is an answer."""
+    usual = bytes([2, 4, 5, 0xB4, 4, 2, 8, 10, 1, 2, 3, 4, 0, 0, 0, 0, 1, 3, 3, 7])
+    for first in (0, 1):
+        head = bytes([first]) + bytes(13) + struct.pack("!HHH", 64240, 0, 0)
+        for options in (usual, b"", bytes([3, 3, 0, 3, 3, 9, 0, 2]), bytes([1, 2, 4, 2, 0, 8, 1]), bytes([254, 4, 1, 2])):
+            yield head + options
+    yield bytes(19)
+
+
 def tls():
     yield from flights()
     """A segment or datagram; the last byte says where the stream is cut."""
@@ -536,6 +546,7 @@ def main():
     write(output / "proxy", proxies())
     write(output / "quic", quic())
     write(output / "ring", scripts())
+    write(output / "syn", syns())
     write(output / "tls", tls())
 
 

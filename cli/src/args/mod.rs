@@ -185,8 +185,8 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) analyses: Option<Analyses>,
     /// Read the payloads of these protocols into flow records and events: tls, quic, dns, http, ssh,
-    /// dhcp, ntp, labels (the names of further protocols), proxy, all (these nine) or none; or syn (the options of TCP's SYNs)
-    /// [default: all]
+    /// dhcp, ntp, labels (the names of further protocols), proxy, all (these nine), syn (the options of TCP's SYNs; not in all,
+    /// but "all,syn" reads both) or none [default: all]
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) extract: Option<Extractors>,
     /// Label applications by the names in this file instead of the built-in list: a suffix of a

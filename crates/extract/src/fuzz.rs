@@ -6,7 +6,7 @@ use ringtap_wire::{Flags, PacketRecord};
 
 use crate::payloads::Look;
 use crate::streams::STREAM_MAX;
-use crate::{Extractors, Kind, Payload, Payloads};
+use crate::{Extractors, Kind, Payload, Payloads, SynFingerprint};
 
 type Facts = Vec<(Kind, Vec<u8>)>;
 
@@ -54,6 +54,25 @@ pub fn fuzz_http(bytes: &[u8]) {
         response(&segments);
     }
 }
+
+/// Reads `bytes` as the TCP header of a SYN, or of an answer if the first byte is odd. Panics if a fact is not as its kind
+/// promises.
+pub fn fuzz_syn(bytes: &[u8]) {
+    let answers = bytes.first().is_some_and(|byte| byte & 1 != 0);
+    let record = PacketRecord { tcp_flags: if answers { 18 } else { 2 }, ip_len: 60, ..packet(6) };
+    let mut payloads = Payloads::new("syn".parse().expect("the name of an extractor"), 1 << 20);
+    let header = Payload { record: &record, bytes, sequence: 7 };
+    payloads.read_syn(&header, &mut |kind, value| {
+        match kind {
+            Kind::TcpSyn | Kind::TcpSynAck => assert!(SynFingerprint::of(value).is_some()),
+            kind => assert_eq!((kind, value), (SYN_NUMBERS[usize::from(answers)], &b"7"[..])),
+        }
+        true
+    });
+    payloads.counts(false);
+}
+
+const SYN_NUMBERS: [Kind; 2] = [Kind::TcpSequence, Kind::TcpSynAckSequence];
 
 /// The length of the first body in segments at these positions.
 fn response(segments: &[(usize, &[u8])]) -> Option<Vec<u8>> {
@@ -113,6 +132,7 @@ mod tests {
         #[test]
         fn any_bytes_can_be_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             Extractors::ALL.names().iter().for_each(|name| fuzz(name, &bytes));
+            fuzz_syn(&bytes);
         }
 
         #[test]

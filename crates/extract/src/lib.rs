@@ -52,7 +52,7 @@ pub use dns_record::{DnsRecord, unescaped};
 pub use extractor::{LIFETIME_NS, Payload, Unread};
 pub use facts::{Added, Facts, Values};
 #[cfg(any(test, feature = "fuzz"))]
-pub use fuzz::{fuzz, fuzz_http};
+pub use fuzz::{fuzz, fuzz_http, fuzz_syn};
 pub use kinds::{Keep, Kind, Type};
 pub use label::{Application, ApplicationReason, InvalidNames, LABEL_MAX, Label};
 pub use payloads::{Counts, Payloads};

@@ -98,6 +98,11 @@ fn proxy() {
 }
 
 #[test]
+fn syn() {
+    replay("syn", ringtap_extract::fuzz_syn);
+}
+
+#[test]
 fn ssh() {
     replay("ssh", |bytes| ringtap_extract::fuzz("ssh", bytes));
 }

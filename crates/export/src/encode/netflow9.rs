@@ -12,8 +12,8 @@
 //! the application, never with ICMP, in a fixed length because v9 has no other. Link
 //! addresses and label are those of the flow's first packet, so the answering direction uses a template
 //! without them. Options templates contain the exporter's totals (320), sampling (321) and the names of interfaces (322).
-//! There are no field types for tunnels. For flows from interfaces every template ends with INPUT_SNMP; the interface is known for the direction of
-//! the first packet, and 0 in the other one.
+//! There are no field types for tunnels. For flows from interfaces every template ends with INPUT_SNMP; the interface is
+//! known for the direction of the first packet, and 0 in the other one.
 
 use ringtap_flow::{FlowRecord, IpVersion};
 

@@ -107,7 +107,7 @@ fields! { |v, d|
     2 history [] History Text = Letters(v.record.history);
     /// Ethernet address of the initiator, in the first packet; of the frame in the tunnel if that is one
     4 sourceMacAddress [56: 6] Ethernet Text = Mac(&v.path.macs[0]);
-    /// Ethernet address of the other end, as well
+    /// Ethernet address of the other end, in the same packet
     4 destinationMacAddress [80: 6] Ethernet Text = Mac(&v.path.macs[1]);
     /// outermost VLAN tag
     1 vlanId [58: 2] Tagged U16 = v.path.vlans[0];
@@ -290,7 +290,7 @@ fields! { |v, d|
     5 reverseTcpZeroWindows [reverse] Measured U64 = v.record.tcp?.zero_windows[d];
     /// octets of payload from the initiator, those sent again included
     12 initiatorOctets [231] Measured U64 = v.record.tcp?.octets[0];
-    /// octets of payload to the initiator, as well
+    /// octets of payload to the initiator, those sent again included
     12 responderOctets [232] Measured U64 = v.record.tcp?.octets[1];
     /// mean [response time](MONITOR.md#response-times)
     8 responseMicroseconds [] Answered U64 = v.record.responses?.mean_us();

@@ -197,7 +197,7 @@ impl Live {
         &mut all[self.rare]
     }
 
-    /// As [`Live::rare`].
+    /// [`Live::rare`], to change it.
     pub(super) fn rare_of<'a>(&self, all: &'a mut Pool<Rare>) -> Option<&'a mut Rare> {
         all.get_mut(self.rare)
     }
