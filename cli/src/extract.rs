@@ -161,7 +161,7 @@ fn write(args: &ExtractArgs, flows: Flows, existing: Existing) -> anyhow::Result
     let has_comments = args.flow.len() + flows.len() > 1;
     let ports = args.tunnel_port.clone().unwrap_or_default();
     let mut chosen = Chosen::new(&args.flow, flows, ports);
-    let mut out = PcapngWriter::new(out, &title(args)).with_context(doing)?;
+    let mut out = PcapngWriter::new(out, &title(args));
     let mut files = source::reader(&args.files, &WATCH);
     let (mut read, mut written, mut failed) = (0_u64, 0_u64, None);
     while failed.is_none() && !WATCH.stopped() {
@@ -171,18 +171,17 @@ fn write(args: &ExtractArgs, flows: Flows, existing: Existing) -> anyhow::Result
             // With one flow the section says it.
             let comment = if has_comments { id.to_string() } else { String::new() };
             written += 1;
-            failed = out.write(&frame, &comment).err();
+            failed = out.write(&frame, "", &comment).err();
         });
         read += count as u64;
         if count == 0 {
             break;
         }
     }
-    match failed.map_or_else(|| out.flush(), Err) {
+    match failed.map_or_else(|| out.finish(), Err) {
         Err(error) if file.is_stdout() && error.kind() == std::io::ErrorKind::BrokenPipe => {}
         result => result.with_context(doing)?,
     }
-    drop(out);
     // Without its end the file is removed.
     if WATCH.stopped() {
         return Ok(INTERRUPTED.into());

@@ -289,7 +289,7 @@ impl<'a> Confined<'a> {
             Some(user) => error.context(format!("as the user {}", user.name.to_string_lossy())),
             None => error,
         };
-        let packets = PacketFiles::open_all(named, &plan.options).map_err(as_user)?;
+        let packets = PacketFiles::open_all(named, &plan, interfaces).map_err(as_user)?;
         let parts = packets.iter().map(PacketFiles::part).collect();
         let packets = packets.into_iter().map(|own| Box::new(own) as Box<dyn WritePackets>);
         let prepared = prepared.with_packets(packets.collect());

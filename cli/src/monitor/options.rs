@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ringtap_base::without_secrets;
-use ringtap_engine::{Machine, Options, Plan, Recent};
+use ringtap_engine::{Machine, Options, Plan, RecentBytes};
 use ringtap_enrich::{
     Anonymiser, Enrichment, Geo, Networks, Vendors, Vlans, WatchList, read_key, read_list,
 };
@@ -26,14 +26,12 @@ use ringtap_skeleton::Skeleton;
 use ringtap_terminal::Usage;
 
 use super::store;
+use crate::alert_packets::PacketFiles;
 use crate::args::{MonitorArgs, ReportForm};
 use crate::source::Shared;
 use crate::units::TimeoutList;
 use crate::{live, outputs, source, states};
 use ringtap_store::FileRules;
-
-/// The default memory for the latest packets; with `--memory` at most a quarter of that.
-const RECENT_BYTES: u64 = 64 << 20;
 
 /// The default interval with `--tui`.
 const TUI_INTERVAL_NS: u64 = 5_000_000_000;
@@ -64,7 +62,7 @@ pub(super) fn next_plan(
     let monitor_options =
         ringtap_monitor::Options { reloads: false, ..app(args, &[], outputs, false, anonymiser)? };
     let next = Plan::new(run_options, monitor_options, &Machine::this()).map_err(Usage::of)?;
-    Ok(Plan { buffers: plan.buffers.clone(), ..next })
+    Ok(Plan { buffers: plan.buffers.clone(), recent: plan.recent.clone(), ..next })
 }
 
 /// The monitor options of the flags, with the lists that they name.
@@ -188,9 +186,10 @@ fn options(
             if reloads(args) { 2 * outputs } else { outputs }
         },
         output_fixed_bytes: {
+            let packets = PacketFiles::bytes(outputs);
             let outputs = outputs.iter().map(Output::fixed_bytes).sum::<u64>();
             let further = if reloads(args) { outputs.max(LEAST_FURTHER_BYTES) } else { 0 };
-            outputs + further + store::fixed_bytes(args)
+            outputs + further + store::fixed_bytes(args) + packets
         },
         input_bytes: if args.memory.is_some()
             && args.inputs.read.iter().any(|path| source::may_be_zstd(path))
@@ -202,8 +201,7 @@ fn options(
         memory_bytes: args.memory,
         recent: {
             let is_wanted = outputs.iter().any(|one| outputs::packets_path(one).is_some());
-            let default = || args.memory.map_or(RECENT_BYTES, |most| RECENT_BYTES.min(most / 4));
-            is_wanted.then(|| Arc::new(Recent::new(args.recent.unwrap_or_else(default))))
+            is_wanted.then(|| args.recent.map_or(RecentBytes::Default, RecentBytes::Given))
         },
         ..args.threads.options(args.seed)
     })

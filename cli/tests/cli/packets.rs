@@ -76,7 +76,7 @@ fn short(folder: &Path) -> PathBuf {
 fn the_packets_of_an_alert_are_those_that_tshark_selects() {
     let folder = tempfile::tempdir().unwrap();
     let short = short(folder.path());
-    let flags = ["--scan-threshold=5", "--report=json", "--digest"];
+    let flags = ["--scan-threshold=5", "--report=json", "--digest", "--memory=128M"];
     let (plain, ..) =
         output_of(ringtap().args(["monitor", "-q"]).args(flags).arg("-r").arg(&short));
     let digest = |report: &str| {
@@ -93,6 +93,8 @@ fn the_packets_of_an_alert_are_those_that_tshark_selects() {
         assert_eq!((errors.as_str(), code), ("", 0));
         assert_eq!(digest(&report), digest(&plain), "{more:?}");
         let report: Value = serde_json::from_str(&report).unwrap();
+        // A quarter of the memory.
+        assert_eq!(report["plan"]["recent_bytes"], 32 << 20);
         assert_eq!(report["write"][0]["not_written"], serde_json::json!({}));
         assert!(!files(&folder).is_empty());
         for file in files(&folder) {
@@ -215,7 +217,10 @@ fn more_than_a_minute_allows_are_counted() {
     let flags = ["--scan-threshold=2", "--udp-scan-threshold=1000", "--fail-on-drop"];
     let (_, errors, code) = run(&path, &packets_of, &flags);
     assert_eq!(files(&packets_of).len(), 60);
-    assert!(code == 3 && errors.contains("10 alerts lost: at most 60 a minute"), "{errors}");
+    assert!(
+        code == 3 && errors.contains("10 alerts lost: more alerts began in a minute"),
+        "{errors}"
+    );
     assert!(errors.contains("alerts not delivered: 10"), "{errors}");
 }
 
@@ -229,8 +234,10 @@ fn what_has_no_effect_or_cannot_be_is_refused() {
     refused(&["--recent=8M"], "--recent has no effect", 2);
     refused(&["--alert-to=packets:"], "packets:FOLDER", 2);
     refused(&["--alert-to=packets:.", "--alert-to=packets:."], "is given twice", 2);
-    refused(&["--alert-to=packets:.", "--recent=1"], "use 1048576 to", 2);
-    refused(&["--alert-to=packets:.", "--memory=256M", "--recent=129M"], "use 1048576 to", 2);
+    refused(&["--alert-to=packets:.", "--recent=1"], "recent packets 1: use 1M to", 2);
+    let packets = "--alert-to=packets:.";
+    refused(&[packets, "--memory=256M", "--recent=129M"], "use 1M to 128M", 2);
+    refused(&[packets, "--memory=256M", "--queues=9", "--recent=8M"], "use 9M to 128M", 2);
     refused(&["--alert-to=packets:/no/folder"], "opening the output alerts to packets:/no", 1);
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("key");
@@ -264,8 +271,15 @@ fn a_live_run_writes_the_packets_while_it_goes_on() {
         assert!(soon(|| new().is_some()));
         let of_pair: Vec<_> =
             all.into_iter().filter(|frame| is_between(frame, [SCANNER, SCANNED])).collect();
-        let packets = packets(&new().unwrap());
+        let file = new().unwrap();
+        let packets = packets(&file);
         assert!(packets.len() >= 399 && packets[..] == of_pair[..packets.len()]);
+        if have("tshark") {
+            let mut command = Command::new("tshark");
+            command.arg("-r").arg(&file).args(["-T", "fields", "-e", "frame.interface_name"]);
+            let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+            assert_eq!(text, "right\n".repeat(packets.len()));
+        }
         run.interrupt();
         let (_, errors, code) = run.end();
         assert_eq!(code, 0, "{errors}");

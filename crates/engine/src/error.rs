@@ -29,6 +29,19 @@ pub enum PlanError {
         /// The memory needed, bytes.
         least: u64,
     },
+    /// The memory of the latest frames is too small for the queues, or too large for the run.
+    #[error(
+        "invalid memory of recent packets {}: use {} to {} (a megabyte for each queue, and half of all memory)",
+        size(*given), size(*least), size(*most)
+    )]
+    RecentMemory {
+        /// The memory as given, bytes.
+        given: u64,
+        /// Smallest allowed.
+        least: u64,
+        /// Largest allowed.
+        most: u64,
+    },
     /// A core to which threads of this process cannot be pinned.
     #[error("core {core} is not available to this process: use {allowed}")]
     NoCore {

@@ -181,19 +181,20 @@ impl<'a> LiveFeed<'a> {
     /// returns their number.
     fn take(&mut self, burst: &mut Burst<PacketRecord>) -> usize {
         // Asked once a burst.
-        let Some(mut keeper) = self.keeper.take() else { return self.take_each(burst, |_| {}) };
+        let Some(mut keeper) = self.keeper.take() else { return self.take_each(burst, |_, _| {}) };
         let mut kept = keeper.begin();
-        let handed = self.take_each(burst, |frame| kept.keep(&frame.captured()));
+        let handed =
+            self.take_each(burst, |interface, frame| kept.keep(interface, &frame.captured()));
         drop(kept);
         self.keeper = Some(keeper);
         handed
     }
 
-    /// Takes waiting frames, and calls `keep` with each that is selected.
+    /// Takes waiting frames, and calls `keep` with each that is selected and its interface.
     fn take_each(
         &mut self,
         burst: &mut Burst<PacketRecord>,
-        mut keep: impl FnMut(&Frame<'_>),
+        mut keep: impl FnMut(usize, &Frame<'_>),
     ) -> usize {
         self.frames.select(self.watch);
         let Self { receiver, counts, frames, clock, key, ports, .. } = self;
@@ -219,7 +220,7 @@ impl<'a> LiveFeed<'a> {
                 frames.counts.shed += 1;
                 return;
             }
-            keep(&frame);
+            keep(interface, &frame);
             frames.decoder.from_interface(interface);
             if frames.take(&frame, None, &mut slots) {
                 counts.of(interface).octets += data.len() as u64;

@@ -4,7 +4,8 @@ use ringtap_wire::BYTES_PER_DATAGRAM;
 use serde::Serialize;
 
 use crate::duplicates::PACKET_BYTES;
-use crate::{Options, PlanError};
+use crate::recent::LEAST_QUEUE_BYTES;
+use crate::{Options, PlanError, RecentBytes};
 
 /// Buffer for waiting frames of each interface: 64 ms of 60-byte frames at 10 million a second.
 pub(crate) const BUFFER_BYTES: u64 = 64 << 20;
@@ -17,6 +18,9 @@ const OUTPUT_BYTES: u64 = 32 << 20;
 const LEAST_OUTPUT_BYTES: u64 = 1 << 20;
 /// Least size of a worker's record blocks for an output, in total.
 const LEAST_WORKER_OUTPUT_BYTES: u64 = 64 << 10;
+/// The latest frames, unless the user gave their memory: seconds of a fast link; at most a quarter of all memory, but
+/// the least that the queues need.
+const RECENT_BYTES: u64 = 64 << 20;
 /// Memory before any state: the program and its buffers for reading and writing.
 /// Measured: 6 MB, 9 MB with records to a file, 15 MB with two collectors.
 const BASE_BYTES: u64 = 20 << 20;
@@ -76,6 +80,7 @@ impl Buffers {
     pub(crate) fn new(
         options: &Options,
         machine_bytes: u64,
+        queues: u64,
         workers: u64,
         worker_bytes: u64,
     ) -> (Self, Memory) {
@@ -85,7 +90,7 @@ impl Buffers {
         let own = Self {
             buffer_bytes: buffer_bytes(options.interfaces() as u64, requested),
             output_bytes: if options.outputs > 0 { output_bytes(workers, requested) } else { 0 },
-            recent_bytes: options.recent.as_ref().map_or(0, |recent| recent.bytes()),
+            recent_bytes: options.recent.map_or(0, |given| recent_bytes(given, bytes, queues)),
             max_duplicates: options.dedup_ns.map_or(0, |_| stored_packets(bytes)),
             max_datagrams: datagrams.clamp(LEAST_DATAGRAMS, MOST_DATAGRAMS),
         };
@@ -93,11 +98,12 @@ impl Buffers {
             + own.buffer_bytes
             + options.outputs as u64 * own.output_bytes
             + options.output_fixed_bytes
-            + own.recent_bytes
             + options.input_bytes
             + (worker_bytes + options.ring_capacity as u64 * SLOT_BYTES) * workers
             + own.max_duplicates * PACKET_BYTES
             + own.max_datagrams * BYTES_PER_DATAGRAM;
+        // The user may have given any number.
+        let fixed = fixed.saturating_add(own.recent_bytes);
         (own, Memory { requested, bytes, fixed, workers, live: options.live })
     }
 }
@@ -113,6 +119,14 @@ impl Memory {
             Some(given) if given < least => Err(PlanError::TooLittleMemory { given, least }),
             _ => Ok(self.bytes.saturating_sub(least)),
         }
+    }
+}
+
+/// Bytes of the run's memory for the latest frames.
+fn recent_bytes(given: RecentBytes, bytes: u64, queues: u64) -> u64 {
+    match given {
+        RecentBytes::Given(bytes) => bytes,
+        RecentBytes::Default => RECENT_BYTES.min(bytes / 4).max(queues * LEAST_QUEUE_BYTES),
     }
 }
 

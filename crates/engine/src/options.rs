@@ -9,8 +9,6 @@ use ringtap_skeleton::Skeleton;
 use ringtap_wire::{TunnelPorts, Tunnels};
 use serde::{Serialize, Serializer};
 
-use crate::Recent;
-
 /// Slots of a lane: 4,096 records of 64 bytes, 256 KiB, which fit a core's L2 cache.
 const RING_CAPACITY: usize = 4_096;
 /// The batch size of P. P. C. Lee, T. Bu, G. Chandranmenon, *A Lock-Free, Cache-Efficient Shared Ring Buffer for
@@ -57,7 +55,7 @@ pub struct Options {
     pub cores: Option<Vec<usize>>,
     /// Keeps the latest frames, within the memory of the run; `None`: none are kept.
     #[serde(skip)]
-    pub recent: Option<Arc<Recent>>,
+    pub recent: Option<RecentBytes>,
     /// The kind of ring between threads.
     #[serde(serialize_with = "display")]
     pub ring: Kind,
@@ -79,6 +77,15 @@ pub struct Options {
     pub memory_bytes: Option<u64>,
     /// Seed of all hash functions; the caller draws one if the user gave none.
     pub seed: u64,
+}
+
+/// Memory for the latest frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecentBytes {
+    /// Chosen by the memory of the run.
+    Default,
+    /// This number of bytes.
+    Given(u64),
 }
 
 impl Default for Options {

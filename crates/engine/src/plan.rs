@@ -1,19 +1,20 @@
 //! The plan of a run: the options with all choices made.
 
+use std::sync::Arc;
+
 use ringtap_skeleton::{MOST_QUEUES, RunOptions, ShardMap};
 use ringtap_wire::{HashKey, REGIONS};
 use serde::Serialize;
 
 use crate::arrangement::{Arrangement, MOST_WORKERS};
 use crate::duplicates::Duplicates;
-use crate::recent::Keeper;
-use crate::{AppOptions, Buffers, MOST_INTERFACES, Machine, Options, PlanError, within};
+use crate::recent::{Keeper, LEAST_QUEUE_BYTES};
+use crate::{
+    AppOptions, Buffers, MOST_INTERFACES, Machine, Memory, Options, PlanError, Recent, within,
+};
 
 /// Capacity of the ring of messages from one worker.
 const REPORT_CAPACITY: usize = 4_096;
-
-/// Least memory for the latest frames; the most is half of all.
-const LEAST_RECENT_BYTES: u64 = 1 << 20;
 
 /// A plan: all choices made, printable.
 #[derive(Clone, Debug, Serialize)]
@@ -30,6 +31,9 @@ pub struct Plan<A> {
     /// Memory of the buffers.
     #[serde(flatten)]
     pub buffers: Buffers,
+    /// The latest frames, if they are kept.
+    #[serde(skip)]
+    pub recent: Option<Arc<Recent>>,
     /// The application's own options.
     #[serde(flatten)]
     pub app: A,
@@ -57,16 +61,27 @@ impl<A: AppOptions> Plan<A> {
         within("sampling rate", options.sample.into(), 1, u32::MAX.into())?;
         options.shed &= options.live;
         let arrangement = Arrangement::new(&options, machine, app.dispatch_share())?;
-        let workers = arrangement.workers as u64;
+        let (queues, workers) = (arrangement.queues as u64, arrangement.workers as u64);
         let (buffers, memory) =
-            Buffers::new(&options, machine.memory_bytes, workers, app.worker_bytes());
-        if options.recent.is_some() {
-            let most = memory.bytes / 2;
-            within("memory of recent packets", buffers.recent_bytes, LEAST_RECENT_BYTES, most)?;
-        }
+            Buffers::new(&options, machine.memory_bytes, queues, workers, app.worker_bytes());
+        let recent = options.recent.map(|_| recent(buffers.recent_bytes, queues, &memory));
+        let recent = recent.transpose()?;
         app.settle(&memory)?;
-        Ok(Self { name: A::NAME, options, arrangement, buffers, app })
+        Ok(Self { name: A::NAME, options, arrangement, buffers, recent, app })
     }
+}
+
+/// Memory for the latest frames, of which each queue has an equal part.
+fn recent(bytes: u64, queues: u64, memory: &Memory) -> Result<Arc<Recent>, PlanError> {
+    // In whole megabytes, as the user may give them.
+    let (least, most) = (queues * LEAST_QUEUE_BYTES, memory.bytes / 2 >> 20 << 20);
+    if least > most {
+        return Err(PlanError::TooLittleMemory { given: memory.bytes, least: 2 * least });
+    }
+    if !(least..=most).contains(&bytes) {
+        return Err(PlanError::RecentMemory { given: bytes, least, most });
+    }
+    Ok(Arc::new(Recent::new(bytes)))
 }
 
 impl<A> Plan<A> {
@@ -109,7 +124,7 @@ impl<A> Plan<A> {
 
     /// What keeps the frames of a queue, if they are kept.
     pub(crate) fn keeper(&self) -> Option<Keeper> {
-        let recent = self.options.recent.as_ref()?;
+        let recent = self.recent.as_ref()?;
         Some(recent.keeper(self.arrangement.queues))
     }
 
@@ -129,12 +144,10 @@ impl<A> Plan<A> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use ringtap_skeleton::{Role, Skeleton};
 
     use super::*;
-    use crate::Recent;
+    use crate::RecentBytes;
     use crate::application::tests::Toy;
     use crate::memory::BUFFER_BYTES;
 
@@ -240,24 +253,74 @@ mod tests {
         );
     }
 
+    /// A plan with recent frames.
+    fn with_recent(
+        recent: RecentBytes,
+        memory_bytes: Option<u64>,
+        queues: usize,
+        machine: &Machine,
+    ) -> Result<Plan<Toy>, PlanError> {
+        let (recent, queues) = (Some(recent), Some(queues));
+        made(Options { recent, memory_bytes, queues, ..Options::default() }, machine)
+    }
+
     #[test]
     fn recent_frames_are_a_part_of_the_memory() {
-        let fixed = |recent: Option<u64>| -> Result<(u64, u64), PlanError> {
-            let recent = recent.map(|bytes| Arc::new(Recent::new(bytes)));
-            let options = Options { recent, memory_bytes: Some(1 << 30), ..Options::default() };
-            let machine = machine(1);
-            let plan = made(options.clone(), &machine)?;
-            Ok((plan.buffers.recent_bytes, Buffers::new(&options, 1 << 30, 1, 0).1.fixed))
+        let fixed = |recent| {
+            let options = Options { recent, ..Options::default() };
+            Buffers::new(&options, 4 << 30, 1, 1, 0).1.fixed
         };
-        let (none, without) = fixed(None).unwrap();
-        let (bytes, with) = fixed(Some(100 << 20)).unwrap();
-        assert_eq!((none, bytes, with - without), (0, 100 << 20, 100 << 20));
-        for wrong in [1, 513 << 20, 256 << 40] {
-            let error = fixed(Some(wrong)).unwrap_err().to_string();
-            assert!(
-                error.contains("recent packets") && error.contains("use 1048576 to"),
-                "{error}"
-            );
+        let given = RecentBytes::Given(100 << 20);
+        assert_eq!(fixed(Some(given)) - fixed(None), 100 << 20);
+        let plan = with_recent(given, Some(1 << 30), 1, &machine(1)).unwrap();
+        assert_eq!(plan.buffers.recent_bytes, 100 << 20);
+        assert!(plan.keeper().is_some());
+        let plan = made(Options::default(), &machine(1)).unwrap();
+        assert!(plan.buffers.recent_bytes == 0 && plan.keeper().is_none());
+    }
+
+    #[test]
+    fn the_default_of_recent_frames_fits_any_memory() {
+        let bytes = |memory, queues, machine: &Machine| {
+            let plan = with_recent(RecentBytes::Default, memory, queues, machine);
+            plan.map(|plan| plan.buffers.recent_bytes)
+        };
+        let machine = |memory_bytes| Machine { memory_bytes, ..machine(1) };
+        // Without a limit a quarter of the machine's memory is for the run.
+        for (of_machine, expected) in [(8 << 30, 64), (1 << 30, 64), (512 << 20, 32), (96 << 20, 6)]
+        {
+            assert_eq!(bytes(None, 1, &machine(of_machine)), Ok(expected << 20), "{of_machine}");
+        }
+        let machine = machine(8 << 30);
+        for (memory, expected) in [(1 << 30, 64), (256, 64), (255, 63), (100, 25)] {
+            let memory = if memory < 1 << 20 { memory << 20 } else { memory };
+            let given = bytes(Some(memory), 1, &machine).unwrap();
+            assert_eq!(given >> 20, expected, "{memory}");
+        }
+        // The queues need more than a quarter.
+        assert_eq!(bytes(Some(100 << 20), 40, &machine), Ok(40 << 20));
+        let error = bytes(Some(100 << 20), 64, &machine).unwrap_err().to_string();
+        assert!(error.contains("memory limit 100M: use at least 128M"), "{error}");
+    }
+
+    #[test]
+    fn the_memory_of_recent_frames_has_room_for_each_queue() {
+        let of = |bytes, queues| {
+            let recent = RecentBytes::Given(bytes);
+            with_recent(recent, Some((1 << 30) + 5), queues, &machine(1)).map(|_| ())
+        };
+        for (bytes, queues) in [(1 << 20, 1), (512 << 20, 1), (64 << 20, 64)] {
+            assert_eq!(of(bytes, queues), Ok(()));
+        }
+        for (bytes, queues, words) in [
+            (1, 1, "packets 1: use 1M to 512M (a megabyte for each queue"),
+            (513 << 20, 1, "packets 513M: use 1M to 512M"),
+            (256 << 40, 1, "use 1M to 512M"),
+            (u64::MAX, 4, "use 4M to 512M"),
+            ((64 << 20) - 1, 64, "packets 67108863: use 64M to 512M"),
+        ] {
+            let error = of(bytes, queues).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
         }
     }
 

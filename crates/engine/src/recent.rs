@@ -4,10 +4,11 @@
 //! queue 0 ─ frames of a burst ─▶ open piece ─ full ─▶ sealed pieces, the oldest first ─ no room ─▶ overwritten
 //! queue 1 ─ …                        └─ a copy ─────────────┴─ one at a time ─▶ Reader: selected frames, by time
 //!
-//! frame in a piece: time (8) │ link type (2) │ original length (4) │ captured length (4) │ captured bytes
+//! frame in a piece: time (8) │ link type (2) │ interface (2) │ original length (4) │ captured length (4) │ captured bytes
 //! ```
 //!
-//! Each queue has a part of the memory, whose frames are in the order of arrival.
+//! Each queue has an equal part of the memory, whose frames are in the order of arrival. A piece has room for the longest
+//! frame that is kept, and a part for three pieces at least.
 //!
 //! Invariants: all pieces of a queue, with the one that a reader has, fit its part of the memory. A queue waits for a
 //! reader at most while that copies a piece; a sealed piece is not changed, and freed if it is overwritten meanwhile.
@@ -20,21 +21,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ringtap_io::capture::Frame;
 use ringtap_wire::LinkType;
 
-/// Longest piece, bytes: copied in some 20 µs.
-const PIECE_MOST: u64 = 256 << 10;
+/// Longest frame that is kept, bytes: the largest snap length of captures. A piece has room for one, and is copied in
+/// some 20 µs.
+pub const LONGEST_FRAME: usize = 256 << 10;
 
-/// Pieces of a queue, at least.
-const PIECES_LEAST: u64 = 8;
+/// Least memory of a queue, bytes.
+pub(crate) const LEAST_QUEUE_BYTES: u64 = 1 << 20;
 
 /// Pieces that are not sealed: the open one, and the one of a reader.
 const NOT_SEALED: usize = 2;
 
 /// Bytes before each frame.
-const HEADER: usize = size_of::<u64>() + size_of::<u16>() + 2 * size_of::<u32>();
+const HEADER: usize = size_of::<u64>() + 2 * size_of::<u16>() + 2 * size_of::<u32>();
+
+const _: () =
+    assert!(LEAST_QUEUE_BYTES as usize > NOT_SEALED * (HEADER + LONGEST_FRAME) + LONGEST_FRAME);
 
 /// The latest frames of all queues of a run, which fill it while it goes on.
 pub struct Recent {
     bytes: u64,
+    /// The longest frame that is kept, bytes.
+    longest: usize,
     queues: Mutex<Vec<Arc<Queue>>>,
 }
 
@@ -49,10 +56,15 @@ struct Queue {
 }
 
 /// The piece that is written.
+#[derive(Default)]
 struct Open {
     bytes: Vec<u8>,
     /// Pieces before it.
     number: u64,
+    /// Frames before it.
+    first: u64,
+    /// Frames before the next one.
+    frames: u64,
     /// Frames longer than a piece, which are not kept.
     too_long: u64,
 }
@@ -61,7 +73,8 @@ struct Open {
 struct Sealed {
     /// The number of the oldest piece, which is the number of those overwritten.
     first: u64,
-    pieces: VecDeque<Arc<Vec<u8>>>,
+    /// Pieces, with the number of frames before each.
+    pieces: VecDeque<(u64, Arc<Vec<u8>>)>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -70,23 +83,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Recent {
     /// Keeps the latest frames in this number of bytes.
-    pub fn new(bytes: u64) -> Self {
-        Self { bytes, queues: Mutex::default() }
-    }
-
-    /// Their memory.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    pub(crate) fn new(bytes: u64) -> Self {
+        Self { bytes, longest: LONGEST_FRAME, queues: Mutex::default() }
     }
 
     /// The writing end of one queue, of this number of queues.
     pub(crate) fn keeper(&self, queues: usize) -> Keeper {
         let part = self.bytes / queues.max(1) as u64;
-        let size = (part / PIECES_LEAST).clamp(1, PIECE_MOST);
+        let size = HEADER + self.longest;
         let queue = Arc::new(Queue {
-            size: size as usize,
-            most: (part / size) as usize,
-            open: Mutex::new(Open { bytes: Vec::new(), number: 0, too_long: 0 }),
+            size,
+            most: (part / size as u64) as usize,
+            open: Mutex::default(),
             sealed: Mutex::default(),
         });
         lock(&self.queues).push(Arc::clone(&queue));
@@ -102,19 +110,22 @@ impl Recent {
             let open = lock(&queue.open);
             let sealed = lock(&queue.sealed);
             too_long += open.too_long;
+            let oldest = sealed.pieces.front();
             if sealed.first > 0 {
-                let oldest = sealed.pieces.front().map_or(&open.bytes[..], |piece| &piece[..]);
-                let oldest_ns = frame_at(oldest, 0).map(|(frame, _)| frame.ts_ns);
+                let oldest = oldest.map_or(&open.bytes[..], |(_, piece)| &piece[..]);
+                let oldest_ns = kept_at(oldest, 0).map(|kept| kept.frame.ts_ns);
                 since_ns = since_ns.max(oldest_ns);
             }
             Cursor {
                 queue: Arc::clone(queue),
                 number: sealed.first,
                 last: open.number,
+                frame: oldest.map_or(open.first, |(first, _)| *first),
+                end: open.frames,
                 piece: None,
                 at: 0,
                 head: None,
-                has_gap: false,
+                overwritten: 0,
             }
         };
         let cursors = queues.iter().map(cursor).collect();
@@ -145,8 +156,8 @@ pub(crate) struct Keeping<'a> {
 }
 
 impl Keeping<'_> {
-    /// Keeps a frame, as the latest.
-    pub(crate) fn keep(&mut self, frame: &Frame<'_>) {
+    /// Keeps a frame of the interface at this position of the source, as the latest.
+    pub(crate) fn keep(&mut self, interface: usize, frame: &Frame<'_>) {
         let len = HEADER + frame.data.len();
         if self.open.bytes.len() + len > self.queue.size {
             if len > self.queue.size {
@@ -155,10 +166,12 @@ impl Keeping<'_> {
             }
             self.seal();
         }
+        self.open.frames += 1;
         let bytes = &mut self.open.bytes;
         bytes.reserve_exact(self.queue.size - bytes.len());
         bytes.extend_from_slice(&frame.ts_ns.to_le_bytes());
         bytes.extend_from_slice(&frame.link.0.to_le_bytes());
+        bytes.extend_from_slice(&(interface as u16).to_le_bytes());
         bytes.extend_from_slice(&frame.original_len.to_le_bytes());
         bytes.extend_from_slice(&(frame.data.len() as u32).to_le_bytes());
         bytes.extend_from_slice(frame.data);
@@ -170,15 +183,16 @@ impl Keeping<'_> {
         let mut sealed = lock(&self.queue.sealed);
         let mut next = Vec::new();
         if sealed.pieces.len() + NOT_SEALED >= self.queue.most
-            && let Some(oldest) = sealed.pieces.pop_front()
+            && let Some((_, oldest)) = sealed.pieces.pop_front()
         {
             sealed.first += 1;
             // A reader that has it frees it.
             next = Arc::try_unwrap(oldest).unwrap_or_default();
             next.clear();
         }
-        sealed.pieces.push_back(Arc::new(std::mem::replace(&mut self.open.bytes, next)));
-        self.open.number += 1;
+        let Open { bytes, number, first, frames, .. } = &mut *self.open;
+        sealed.pieces.push_back((*first, Arc::new(std::mem::replace(bytes, next))));
+        (*number, *first) = (*number + 1, *frames);
     }
 }
 
@@ -196,13 +210,16 @@ struct Cursor<T> {
     /// The number of the current piece, and of the last one that is read.
     number: u64,
     last: u64,
+    /// Frames before the next one, and before the first one that came after the begin.
+    frame: u64,
+    end: u64,
     piece: Option<Arc<Vec<u8>>>,
     /// Where the next frame begins.
     at: usize,
     /// The selected frame whose turn is next.
     head: Option<Head<T>>,
-    /// Frames were overwritten since the last selected one.
-    has_gap: bool,
+    /// Frames that were overwritten since the last selected one.
+    overwritten: u64,
 }
 
 struct Head<T> {
@@ -215,10 +232,12 @@ struct Head<T> {
 pub struct Selected<'a, T> {
     /// The frame.
     pub frame: Frame<'a>,
+    /// The position of its interface in the source; 0 in runs over files.
+    pub interface: usize,
     /// What the selection returned.
     pub value: T,
-    /// Frames before it were overwritten while they were read.
-    pub has_gap: bool,
+    /// Frames of its queue, selected or not, that were overwritten before their turn, since the selected one before.
+    pub overwritten: u64,
 }
 
 impl<T> Reader<'_, T> {
@@ -243,6 +262,12 @@ impl<T> Reader<'_, T> {
         let ready = self.cursors.iter_mut().filter(|cursor| cursor.head.is_some());
         ready.min_by_key(time_ns)?.take()
     }
+
+    /// At the end: frames, selected or not, that were overwritten before their turn, after the last selected one of
+    /// their queue.
+    pub fn overwritten_at_end(&self) -> u64 {
+        self.cursors.iter().map(|cursor| cursor.overwritten).sum()
+    }
 }
 
 impl<T> Cursor<T> {
@@ -250,13 +275,13 @@ impl<T> Cursor<T> {
     fn seek(&mut self, select: &mut impl FnMut(&Frame<'_>) -> Option<T>) {
         while self.head.is_none() && self.has_piece() {
             let piece = self.piece.as_deref().map_or(&[][..], Vec::as_slice);
-            let Some((frame, after)) = frame_at(piece, self.at) else {
+            let Some(Kept { frame, after, .. }) = kept_at(piece, self.at) else {
                 (self.piece, self.number) = (None, self.number + 1);
                 continue;
             };
             let (ts_ns, at) = (frame.ts_ns, self.at);
             self.head = select(&frame).map(|value| Head { ts_ns, at, value });
-            self.at = after;
+            (self.at, self.frame) = (after, self.frame + 1);
         }
     }
 
@@ -266,10 +291,14 @@ impl<T> Cursor<T> {
             self.at = 0;
             let sealed = lock(&self.queue.sealed);
             if self.number < sealed.first {
-                (self.number, self.has_gap) = (sealed.first, true);
+                // Those that came after the begin need not be read.
+                let next = sealed.pieces.front().map_or(self.end, |(first, _)| *first);
+                self.overwritten += next.min(self.end).saturating_sub(self.frame);
+                (self.number, self.frame) = (sealed.first, next);
                 continue;
             }
-            self.piece = sealed.pieces.get((self.number - sealed.first) as usize).cloned();
+            let piece = sealed.pieces.get((self.number - sealed.first) as usize);
+            self.piece = piece.map(|(_, piece)| Arc::clone(piece));
             drop(sealed);
             if self.piece.is_none() {
                 let open = lock(&self.queue.open);
@@ -285,15 +314,29 @@ impl<T> Cursor<T> {
     /// Removes the selected frame.
     fn take(&mut self) -> Option<Selected<'_, T>> {
         let Head { at, value, .. } = self.head.take()?;
-        let (frame, _) = frame_at(self.piece.as_deref()?, at)?;
-        Some(Selected { frame, value, has_gap: std::mem::take(&mut self.has_gap) })
+        let Kept { frame, interface, .. } = kept_at(self.piece.as_deref()?, at)?;
+        Some(Selected {
+            frame,
+            interface,
+            value,
+            overwritten: std::mem::take(&mut self.overwritten),
+        })
     }
 }
 
-/// The frame at this position of a piece, and the position behind it.
-fn frame_at(piece: &[u8], at: usize) -> Option<(Frame<'_>, usize)> {
+/// A frame in a piece.
+struct Kept<'a> {
+    frame: Frame<'a>,
+    interface: usize,
+    /// The position behind it.
+    after: usize,
+}
+
+/// The frame at this position of a piece.
+fn kept_at(piece: &[u8], at: usize) -> Option<Kept<'_>> {
     let (ts_ns, rest) = piece.get(at..)?.split_first_chunk()?;
     let (link, rest) = rest.split_first_chunk()?;
+    let (interface, rest) = rest.split_first_chunk()?;
     let (original_len, rest) = rest.split_first_chunk()?;
     let (len, rest) = rest.split_first_chunk()?;
     let data = rest.get(..u32::from_le_bytes(*len) as usize)?;
@@ -303,29 +346,37 @@ fn frame_at(piece: &[u8], at: usize) -> Option<(Frame<'_>, usize)> {
         original_len: u32::from_le_bytes(*original_len),
         data,
     };
-    Some((frame, at + HEADER + data.len()))
+    let interface = u16::from_le_bytes(*interface).into();
+    Some(Kept { frame, interface, after: at + HEADER + data.len() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Frames in this number of bytes, with eight pieces for one queue.
+    fn recent_of(bytes: usize) -> Recent {
+        Recent { bytes: bytes as u64, longest: bytes / 8 - HEADER, queues: Mutex::default() }
+    }
+
     fn keep(keeper: &mut Keeper, frames: impl IntoIterator<Item = (u64, Vec<u8>)>) {
         let mut keeping = keeper.begin();
         for (ts_ns, data) in frames {
             let original_len = data.len() as u32 + 1;
-            keeping.keep(&Frame { link: LinkType(7), ts_ns, data: &data, original_len });
+            let frame = Frame { link: LinkType(7), ts_ns, data: &data, original_len };
+            keeping.keep(ts_ns as usize % 3, &frame);
         }
     }
 
-    /// The times of all frames that `select` selects, and whether there is a gap before each.
+    /// The times of all frames that `select` selects, and how many were overwritten before each.
     fn times_of(
         reader: &mut Reader<'_, ()>,
         select: impl Fn(&Frame<'_>) -> bool,
-    ) -> Vec<(u64, bool)> {
+    ) -> Vec<(u64, u64)> {
         let mut times = Vec::new();
         while let Some(next) = reader.next(|frame| select(frame).then_some(())) {
-            times.push((next.frame.ts_ns, next.has_gap));
+            assert_eq!(next.interface as u64, next.frame.ts_ns % 3);
+            times.push((next.frame.ts_ns, next.overwritten));
         }
         times
     }
@@ -337,12 +388,13 @@ mod tests {
     /// Bytes of all pieces.
     fn held(keeper: &Keeper) -> usize {
         let (open, sealed) = (lock(&keeper.0.open), lock(&keeper.0.sealed));
-        open.bytes.capacity() + sealed.pieces.iter().map(|piece| piece.capacity()).sum::<usize>()
+        open.bytes.capacity()
+            + sealed.pieces.iter().map(|(_, piece)| piece.capacity()).sum::<usize>()
     }
 
     #[test]
     fn what_is_kept_is_read_in_the_order_of_arrival() {
-        let recent = Recent::new(1 << 20);
+        let recent = recent_of(1 << 20);
         let mut keeper = recent.keeper(1);
         assert_eq!(times(&recent), Vec::<u64>::new());
         // Time steps back, and lengths differ.
@@ -355,17 +407,17 @@ mod tests {
             let data = vec![time as u8; (time % 9) as usize];
             let original_len = data.len() as u32 + 1;
             let frame = Frame { ts_ns: time, link: LinkType(7), original_len, data: &data };
-            assert_eq!((next.frame, next.value, next.has_gap), (frame, data.len(), false));
+            assert_eq!((next.frame, next.value, next.overwritten), (frame, data.len(), 0));
         }
         assert!(reader.next(|_| Some(0)).is_none());
         drop(reader);
         let odd = times_of(&mut recent.reader(), |frame| frame.ts_ns % 2 == 1);
-        assert_eq!(odd, [5, 3, u64::MAX].map(|time| (time, false)));
+        assert_eq!(odd, [5, 3, u64::MAX].map(|time| (time, 0)));
     }
 
     #[test]
     fn the_oldest_are_overwritten_within_the_memory() {
-        let recent = Recent::new(100_000);
+        let recent = recent_of(100_000);
         let mut keeper = recent.keeper(1);
         keep(&mut keeper, (0..10_000).map(|time| (time, vec![0; 100])));
         assert!(held(&keeper) <= 100_000, "{}", held(&keeper));
@@ -380,22 +432,33 @@ mod tests {
 
     #[test]
     fn a_frame_without_room_is_counted_and_the_others_stay() {
-        let recent = Recent::new(8_000);
+        let recent = recent_of(8_000);
         let mut keeper = recent.keeper(1);
         let frames = [(1, 10), (2, 1_000), (3, 1_000 - HEADER), (4, 100_000), (5, 0)];
         keep(&mut keeper, frames.map(|(time, len)| (time, vec![0; len])));
         assert_eq!(recent.reader::<()>().too_long(), 2);
         assert_eq!(times(&recent), [1, 3, 5]);
-        // The smallest memory is none for frames.
-        let recent = Recent::new(0);
-        let mut keeper = recent.keeper(3);
-        keep(&mut keeper, [(1, vec![])]);
-        assert_eq!((times(&recent), recent.reader::<()>().too_long()), (vec![], 1));
+    }
+
+    #[test]
+    fn each_queue_keeps_a_longest_frame_in_its_least_memory() {
+        let queues = 64;
+        let recent = Recent::new(queues as u64 * LEAST_QUEUE_BYTES);
+        let mut keepers: Vec<_> = (0..queues).map(|_| recent.keeper(queues)).collect();
+        for (time, keeper) in keepers.iter_mut().enumerate() {
+            let lens = [LONGEST_FRAME, LONGEST_FRAME + 1, 1, 1];
+            keep(keeper, lens.map(|len| (time as u64, vec![1; len])));
+            assert!(held(keeper) as u64 <= LEAST_QUEUE_BYTES - LONGEST_FRAME as u64);
+        }
+        let mut reader = recent.reader::<()>();
+        assert_eq!(reader.too_long(), queues as u64);
+        let long = times_of(&mut reader, |frame| frame.data.len() == LONGEST_FRAME);
+        assert_eq!(long, (0..queues as u64).map(|time| (time, 0)).collect::<Vec<_>>());
     }
 
     #[test]
     fn frames_of_several_queues_are_merged_by_time() {
-        let recent = Recent::new(1 << 20);
+        let recent = recent_of(1 << 20);
         let mut keepers = [(); 3].map(|()| recent.keeper(3));
         let of = |times: &'static [u64]| times.iter().map(|time| (*time, vec![1; 60]));
         keep(&mut keepers[0], of(&[1, 4, 7]));
@@ -406,7 +469,7 @@ mod tests {
 
     #[test]
     fn what_is_overwritten_while_it_is_read_is_a_gap() {
-        let recent = Recent::new(80_000);
+        let recent = recent_of(80_000);
         let mut keeper = recent.keeper(1);
         let frames = |times: std::ops::Range<u64>| times.map(|time| (time, vec![0; 1_000]));
         keep(&mut keeper, frames(0..30));
@@ -418,11 +481,38 @@ mod tests {
         let rest = times_of(&mut reader, |_| true);
         drop(reader);
         // The piece that the reader has, and what was kept at its begin and is not overwritten.
-        let gaps: Vec<_> = rest.iter().filter(|(_, has_gap)| *has_gap).collect();
-        assert_eq!((rest[0], gaps.len()), ((1, false), 1), "{rest:?}");
-        let after = gaps[0].0;
+        let gaps: Vec<_> = rest.iter().filter(|(_, overwritten)| *overwritten > 0).collect();
+        assert_eq!((rest[0], gaps.len()), ((1, 0), 1), "{rest:?}");
+        let (after, overwritten) = *gaps[0];
+        assert_eq!(overwritten, after - 9);
         let expected: Vec<_> = (1..9).chain(after..36).collect();
         assert_eq!(rest.iter().map(|(time, _)| *time).collect::<Vec<_>>(), expected);
+    }
+
+    /// Frames 0 to 29 are kept when a reader begins; then others follow.
+    #[test]
+    fn what_is_overwritten_behind_the_last_selected_is_counted() {
+        let frames = |times: std::ops::Range<u64>| times.map(|time| (time, vec![0; 1_000]));
+        for (further, overwritten) in [(0, 0), (45, 18), (1_000, 21)] {
+            let recent = recent_of(80_000);
+            let mut keeper = recent.keeper(1);
+            keep(&mut keeper, frames(0..30));
+            let mut reader = recent.reader();
+            let first = |frame: &Frame<'_>| (frame.ts_ns == 0).then_some(());
+            assert_eq!(reader.next(first).map(|next| next.overwritten), Some(0));
+            assert_eq!(reader.overwritten_at_end(), 0);
+            keep(&mut keeper, frames(30..30 + further));
+            assert!(reader.next(first).is_none());
+            assert_eq!(reader.overwritten_at_end(), overwritten, "{further}");
+        }
+        // The other queue has no selected frame, and its gap is told once.
+        let recent = recent_of(160_000);
+        let mut keepers = [(); 2].map(|()| recent.keeper(2));
+        keepers.iter_mut().for_each(|keeper| keep(keeper, frames(0..1)));
+        let mut reader = recent.reader();
+        keep(&mut keepers[1], frames(1..1_000));
+        let times = times_of(&mut reader, |_| true);
+        assert_eq!((times, reader.overwritten_at_end()), (vec![(0, 0)], 1));
     }
 
     #[test]
@@ -434,7 +524,7 @@ mod tests {
             let mut keeping = keeper.begin();
             for place in 0..250 {
                 let (ts_ns, link, data) = (burst * 250 + place, LinkType(1), &[0; 60][..]);
-                keeping.keep(&Frame { link, ts_ns, data, original_len: 60 });
+                keeping.keep(0, &Frame { link, ts_ns, data, original_len: 60 });
             }
             drop(keeping);
             if burst % 1_000 == 0 {
@@ -449,7 +539,7 @@ mod tests {
 
     #[test]
     fn a_reader_and_a_queue_do_not_disturb_each_other() {
-        let recent = Recent::new(200_000);
+        let recent = recent_of(200_000);
         let mut keeper = recent.keeper(1);
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
@@ -464,11 +554,8 @@ mod tests {
                 while let Some(next) = reader.next(|frame| Some(frame.data.to_vec())) {
                     let time = next.frame.ts_ns;
                     assert_eq!(next.value, vec![time as u8; 50]);
-                    let follows = before.is_none_or(|before: u64| match next.has_gap {
-                        true => before < time,
-                        false => before + 1 == time,
-                    });
-                    assert!(follows, "{before:?} {time}");
+                    let expected = before.map_or(time, |before: u64| before + 1 + next.overwritten);
+                    assert_eq!(time, expected, "{before:?}");
                     before = Some(time);
                 }
                 reads += 1;

@@ -38,7 +38,7 @@ const REASONS: [(Reason, &str, Option<&str>); 9] = [
     (Reason::NoRoom, "no_room", Some("the output was down or too slow, and its buffer was full")),
     (Reason::TooLate, "too_late", Some("the output accepted nothing more at the end of the run")),
     (Reason::Failed, "failed", Some("they could not be written")),
-    (Reason::TooMany, "too_many", Some("at most 60 a minute get a file of packets")),
+    (Reason::TooMany, "too_many", Some("more alerts began in a minute than get a file of packets")),
     (Reason::ReaderGone, "reader_gone", None),
     (Reason::Ipv6, "ipv6", Some("NetFlow v5 has no IPv6")),
     (Reason::TimeSpan, "time_span", Some("the protocol's 32 bits cannot express the flow's time")),

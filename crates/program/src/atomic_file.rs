@@ -304,25 +304,11 @@ impl AtomicFile {
     /// Renames the complete file, which is on the disk then. Returns whether it is a regular one, after which
     /// another may begin. A file with a failed write is removed instead, and that is an error.
     pub fn finish(&mut self) -> io::Result<bool> {
-        // Relaxed: the writer has been dropped or flushed by this thread, or its thread was joined.
-        if self.failed.load(Ordering::Relaxed) {
-            self.part.remove();
-            return Err(io::Error::other(
-                "a write failed, so the file is incomplete and was removed",
-            ));
-        }
-        let mut part = self.part.lock();
+        self.check_writes()?;
+        let part = self.part.clone();
+        let mut part = part.lock();
         let Some(path) = part.take() else { return Ok(false) };
-        let wanted = self.name.as_ref().unwrap_or(&self.path);
-        let replaces =
-            self.existing == Existing::Replace && self.finished == 0 && self.name.is_none();
-        let synced = self.file.as_ref().map_or(Ok(()), File::sync_all);
-        let named = match synced {
-            Err(error) => Err(PathPersistError { error, path }),
-            Ok(()) if replaces => path.persist(&self.path).map(|()| self.path.clone()),
-            Ok(()) => persist(path, wanted),
-        };
-        match named {
+        match self.rename(path) {
             Err(PathPersistError { error, path }) => {
                 // A later rename may succeed; until then the file is kept.
                 self.keep = true;
@@ -332,17 +318,75 @@ impl AtomicFile {
             }
             Ok(name) => {
                 drop(part);
-                // If the name is not on the disk yet, the temporary one is.
-                let _ = File::open(folder(&name)).and_then(|folder| folder.sync_all());
-                if name != *wanted {
-                    note(&format!("{} exists: wrote {}", wanted.display(), name.display()));
-                }
-                (self.keep, self.file) = (false, None);
-                self.finished += 1;
-                self.last = Some(name);
+                self.renamed(name);
                 Ok(true)
             }
         }
+    }
+
+    /// Like [`finish`](Self::finish), but a file that cannot be renamed is removed.
+    pub fn finish_or_discard(&mut self) -> io::Result<bool> {
+        self.check_writes()?;
+        let part = self.part.clone();
+        let mut part = part.lock();
+        let Some(path) = part.take() else { return Ok(false) };
+        // The error has the path, which is removed with it.
+        let named = self.rename(path).map_err(|failed| failed.error);
+        drop(part);
+        match named {
+            Err(error) => {
+                self.discard();
+                Err(error)
+            }
+            Ok(name) => {
+                self.renamed(name);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Removes the current file, so that its space is free.
+    pub fn discard(&mut self) {
+        self.part.remove();
+        (self.keep, self.claimed, self.file) = (false, false, None);
+    }
+
+    /// # Errors
+    /// A write failed; the file is removed.
+    fn check_writes(&mut self) -> io::Result<()> {
+        // Relaxed: the writer has been dropped or flushed by this thread, or its thread was joined.
+        if !self.failed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.part.remove();
+        Err(io::Error::other("a write failed, so the file is incomplete and was removed"))
+    }
+
+    /// Gives the temporary file its name, and returns that.
+    fn rename(&self, part: TempPath) -> Result<PathBuf, PathPersistError> {
+        if let Err(error) = self.file.as_ref().map_or(Ok(()), File::sync_all) {
+            return Err(PathPersistError { error, path: part });
+        }
+        let wanted = self.name.as_ref().unwrap_or(&self.path);
+        let replaces =
+            self.existing == Existing::Replace && self.finished == 0 && self.name.is_none();
+        match replaces {
+            true => part.persist(wanted).map(|()| wanted.clone()),
+            false => persist(part, wanted),
+        }
+    }
+
+    /// The file has this name.
+    fn renamed(&mut self, name: PathBuf) {
+        // If the name is not on the disk yet, the temporary one is.
+        let _ = File::open(folder(&name)).and_then(|folder| folder.sync_all());
+        let wanted = self.name.as_ref().unwrap_or(&self.path);
+        if name != *wanted {
+            note(&format!("{} exists: wrote {}", wanted.display(), name.display()));
+        }
+        (self.keep, self.file) = (false, None);
+        self.finished += 1;
+        self.last = Some(name);
     }
 }
 
@@ -427,6 +471,33 @@ mod tests {
         let names = ["flows.tar.gz", "flows.tar.1.gz", "flows.tar.2.gz"];
         assert_eq!(names.map(|name| read(name).unwrap()), ["again", "new", "again"]);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_renamed_is_kept_or_discarded() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = || fs::read_dir(&folder).unwrap().count();
+        let own = folder.path().join("of-another");
+        fs::write(&own, "old").unwrap();
+        let mut file = AtomicFile::new(folder.path().join("flows"), Existing::Next);
+        let too_long = folder.path().join("x".repeat(300));
+        for name in [&too_long, &own.join("below-a-file")] {
+            file.begin().unwrap().write_all(b"whole").unwrap();
+            file.set_name(name.clone());
+            let error = file.finish().unwrap_err().to_string();
+            assert!(error.contains("the data is in") && count() == 2, "{error}");
+            let error = file.finish_or_discard().unwrap_err().to_string();
+            assert!(!error.contains("the data is in") && count() == 1, "{error}");
+        }
+        file.begin().unwrap().write_all(b"begun").unwrap();
+        file.discard();
+        assert_eq!((count(), file.finish_or_discard().unwrap()), (1, false));
+        // The next one is complete, and replaces none.
+        file.begin().unwrap().write_all(b"whole").unwrap();
+        file.set_name(own.clone());
+        assert!(file.finish_or_discard().unwrap());
+        assert_eq!(fs::read(file.last().unwrap()).unwrap(), b"whole");
+        assert_eq!(fs::read(&own).unwrap(), b"old");
     }
 
     #[test]

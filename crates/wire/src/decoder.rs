@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::carried::Carried;
-use crate::fragments::FragmentTable;
+use crate::fragments::{BYTES_PER_DATAGRAM, FragmentTable};
 use crate::hash::HashKey;
 use crate::ip::{Context, Data, v4, v6};
 use crate::link::{self, LinkType, Stack};
@@ -69,6 +69,9 @@ pub enum Decoded {
 }
 
 impl Decoder {
+    /// Memory of a new decoder, besides that of its paths.
+    pub const BYTES: u64 = DATAGRAMS as u64 * BYTES_PER_DATAGRAM + PathCache::BYTES;
+
     /// Creates a decoder with all of its memory, most of it for the first fragments of 32,768 datagrams, each valid for
     /// 30 s of packet time ([`Decoder::with_fragments`] changes the number). New paths are added to `paths`. Tunnels
     /// are opened.

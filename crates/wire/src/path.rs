@@ -198,6 +198,14 @@ impl Paths {
         paths
     }
 
+    /// Contains only number 0, which all paths get: for decoders of which no path is read. Takes no memory for paths.
+    pub fn none() -> Self {
+        let mut paths = Self::new();
+        let numbers = paths.numbers.get_mut().unwrap_or_else(|poison| poison.into_inner());
+        paths.all = OnceLock::from(std::mem::take(numbers));
+        paths
+    }
+
     /// The number of a path: a new one if necessary, 0 if none is free. Takes a lock while numbers are free; decoders
     /// call it only for paths that are not in their cache.
     #[cold]
@@ -265,6 +273,18 @@ mod tests {
 
     fn path(vlan: u32) -> Path {
         Path { mpls_label: Some(vlan), ..Path::default() }
+    }
+
+    #[test]
+    fn no_path_gets_a_number_if_none_is_wanted() {
+        let paths = Paths::none();
+        assert!((0..100_000).all(|vlan| paths.number(&path(vlan)) == 0));
+        assert_eq!((paths.get(0), paths.get(1)), (&Path::default(), &Path::default()));
+        let held = |paths: &Paths| {
+            let chunks = paths.chunks.iter().filter(|chunk| chunk.get().is_some()).count();
+            (chunks, paths.all.get().map(HashMap::len))
+        };
+        assert_eq!(held(&paths), (1, Some(1)));
     }
 
     #[test]

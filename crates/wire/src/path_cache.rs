@@ -51,6 +51,10 @@ pub(crate) struct PathCache {
 }
 
 impl PathCache {
+    /// Memory of a cache.
+    pub(crate) const BYTES: u64 =
+        (LINKS * size_of::<Link>() + OTHERS * size_of::<(Path, u16)>()) as u64;
+
     pub(crate) fn new(key: HashKey, paths: Arc<Paths>) -> Self {
         let links = Box::new([Link::default(); LINKS]);
         let others = vec![(Path::default(), 0); OTHERS].into_boxed_slice();

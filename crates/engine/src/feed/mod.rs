@@ -159,7 +159,7 @@ impl<'a> PacketFeed<'a> {
             let own = places[..done].iter().filter(|place| place.tag != SHARED || *queue == 0);
             let own = own.map(|place| frame_at(load, place));
             own.filter(|frame| frames.selects(frame))
-                .for_each(|frame| kept.keep(&frame.captured()));
+                .for_each(|frame| kept.keep(0, &frame.captured()));
         }
         let len = frames.finish(&slots);
         burst.truncate(len);

@@ -4,7 +4,9 @@
 //! section header, with a comment │ interface of a link type │ packet │ packet │ interface of another │ packet …
 //! ```
 //!
-//! Source: draft-ietf-opsawg-pcapng. Each link type has an interface, described before its first packet.
+//! Source: draft-ietf-opsawg-pcapng. Each interface and link type has a description before its first packet.
+//!
+//! Invariant: the last block is written when the next one follows or at the end, so it may get a further comment.
 
 use std::io::{self, Write};
 
@@ -18,6 +20,7 @@ const PACKET: u32 = 6;
 
 const END_OF_OPTIONS: u16 = 0;
 const COMMENT: u16 = 1;
+const NAME: u16 = 2;
 const TIME_RESOLUTION: u16 = 9;
 /// Longest text of an option.
 const TEXT_MOST: usize = u16::MAX as usize;
@@ -25,40 +28,41 @@ const TEXT_MOST: usize = u16::MAX as usize;
 /// Writes packets to a pcapng file.
 pub struct PcapngWriter<W: Write> {
     out: W,
-    links: Vec<LinkType>,
+    /// Interfaces that are described, by number.
+    interfaces: Vec<(LinkType, String)>,
+    /// The last block: its kind, and its body without the end of options.
+    kind: u32,
     block: Vec<u8>,
+    has_options: bool,
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Writes the section header, with this comment.
-    ///
-    /// # Errors
-    /// Errors of the underlying writer.
-    pub fn new(mut out: W, comment: &str) -> io::Result<Self> {
+    /// Begins with the section header, with this comment.
+    pub fn new(out: W, comment: &str) -> Self {
         let mut block = Vec::new();
         // Byte order, version 1.0, unknown length of the section.
         block.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
         block.extend_from_slice(&[1, 0, 0, 0]);
         block.extend_from_slice(&u64::MAX.to_le_bytes());
-        push_option(&mut block, COMMENT, comment.as_bytes());
-        push_option(&mut block, END_OF_OPTIONS, &[]);
-        write_block(&mut out, SECTION, &block)?;
-        Ok(Self { out, links: Vec::new(), block })
+        let mut writer =
+            Self { out, interfaces: Vec::new(), kind: SECTION, block, has_options: false };
+        writer.comment(comment);
+        writer
     }
 
-    /// Writes a packet with a comment, which may be empty.
+    /// Writes a packet from the interface of this name, with a comment. Both may be empty.
     ///
     /// # Errors
     /// Errors of the underlying writer.
-    pub fn write(&mut self, frame: &Frame<'_>, comment: &str) -> io::Result<()> {
-        let known = self.links.iter().position(|link| *link == frame.link);
-        let interface = match known {
-            Some(at) => at,
-            None => self.describe(frame.link)?,
+    pub fn write(&mut self, frame: &Frame<'_>, interface: &str, comment: &str) -> io::Result<()> {
+        self.end_block()?;
+        let is_it = |(link, name): &(LinkType, String)| *link == frame.link && name == interface;
+        let number = match self.interfaces.iter().position(is_it) {
+            Some(number) => number,
+            None => self.describe(frame.link, interface)?,
         };
-        let Self { out, block, .. } = self;
-        block.clear();
-        block.extend_from_slice(&(interface as u32).to_le_bytes());
+        let Self { block, .. } = self;
+        block.extend_from_slice(&(number as u32).to_le_bytes());
         block.extend_from_slice(&((frame.ts_ns >> 32) as u32).to_le_bytes());
         block.extend_from_slice(&(frame.ts_ns as u32).to_le_bytes());
         let captured = frame.data.len() as u32;
@@ -66,32 +70,54 @@ impl<W: Write> PcapngWriter<W> {
         block.extend_from_slice(&frame.original_len.max(captured).to_le_bytes());
         block.extend_from_slice(frame.data);
         pad(block);
+        self.kind = PACKET;
+        self.comment(comment);
+        Ok(())
+    }
+
+    /// Adds a comment to the last packet, or to the section if there is none. Nothing happens if it is empty.
+    pub fn comment(&mut self, comment: &str) {
         if !comment.is_empty() {
-            push_option(block, COMMENT, comment.as_bytes());
-            push_option(block, END_OF_OPTIONS, &[]);
+            self.option(COMMENT, comment.as_bytes());
         }
-        write_block(out, PACKET, block)
     }
 
-    /// Writes the description of the interface of a link type, and returns its number.
-    fn describe(&mut self, link: LinkType) -> io::Result<usize> {
-        let Self { out, links, block } = self;
-        block.clear();
-        block.extend_from_slice(&link.0.to_le_bytes());
+    /// Writes the description of an interface, and returns its number.
+    fn describe(&mut self, link: LinkType, name: &str) -> io::Result<usize> {
+        self.kind = INTERFACE;
+        self.block.extend_from_slice(&link.0.to_le_bytes());
         // Reserved; packets have any length.
-        block.extend_from_slice(&[0; 6]);
-        push_option(block, TIME_RESOLUTION, &[9]);
-        push_option(block, END_OF_OPTIONS, &[]);
-        write_block(out, INTERFACE, block)?;
-        links.push(link);
-        Ok(links.len() - 1)
+        self.block.extend_from_slice(&[0; 6]);
+        if !name.is_empty() {
+            self.option(NAME, name.as_bytes());
+        }
+        self.option(TIME_RESOLUTION, &[9]);
+        self.end_block()?;
+        self.interfaces.push((link, name.to_owned()));
+        Ok(self.interfaces.len() - 1)
     }
 
-    /// Flushes the underlying writer.
+    fn option(&mut self, code: u16, value: &[u8]) {
+        push_option(&mut self.block, code, value);
+        self.has_options = true;
+    }
+
+    /// Writes the last block; the next one is empty.
+    fn end_block(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.has_options) {
+            push_option(&mut self.block, END_OF_OPTIONS, &[]);
+        }
+        write_block(&mut self.out, self.kind, &self.block)?;
+        self.block.clear();
+        Ok(())
+    }
+
+    /// Writes the last block, and flushes the underlying writer.
     ///
     /// # Errors
     /// Errors of the underlying writer.
-    pub fn flush(&mut self) -> io::Result<()> {
+    pub fn finish(mut self) -> io::Result<()> {
+        self.end_block()?;
         self.out.flush()
     }
 }
@@ -139,11 +165,12 @@ mod tests {
             data,
         };
         let mut bytes = Vec::new();
-        let mut writer = PcapngWriter::new(&mut bytes, "flows of a test").unwrap();
+        let mut writer = PcapngWriter::new(&mut bytes, "flows of a test");
         for (at, own) in frames.iter().enumerate() {
-            writer.write(&frame(own), if at == 1 { "a comment" } else { "" }).unwrap();
+            let (interface, comment) = if at == 1 { ("eth0", "a comment") } else { ("", "") };
+            writer.write(&frame(own), interface, comment).unwrap();
         }
-        writer.flush().unwrap();
+        writer.finish().unwrap();
         let mut files = Files::from_reader("test", Cursor::new(bytes));
         let mut seen = 0;
         while files.burst(1, |own| {
@@ -152,5 +179,64 @@ mod tests {
         }) > 0
         {}
         assert_eq!((seen, files.take_notices().len()), (3, 0));
+    }
+
+    /// The types of the blocks of a file, each with the texts of its comments and names.
+    fn blocks(mut bytes: &[u8]) -> Vec<(u32, Vec<String>)> {
+        let number = |bytes: &[u8]| u32::from_le_bytes(bytes[..4].try_into().unwrap());
+        let mut all = Vec::new();
+        while !bytes.is_empty() {
+            let (kind, len) = (number(bytes), number(&bytes[4..]) as usize);
+            let body = &bytes[8..len - 4];
+            assert_eq!(number(&bytes[len - 4..]) as usize, len);
+            let mut options = match kind {
+                SECTION => &body[16..],
+                INTERFACE => &body[8..],
+                _ => &body[20 + (number(&body[12..]) as usize).next_multiple_of(4)..],
+            };
+            let mut texts = Vec::new();
+            while !options.is_empty() {
+                let [code, len] = [0, 2].map(|at| number(&options[at..]) as u16);
+                let value = &options[4..4 + usize::from(len)];
+                if [COMMENT, NAME].contains(&code) {
+                    texts.push(String::from_utf8(value.to_vec()).unwrap());
+                }
+                options = &options[4 + value.len().next_multiple_of(4)..];
+                assert_eq!(code == END_OF_OPTIONS, options.is_empty());
+            }
+            all.push((kind, texts));
+            bytes = &bytes[len..];
+        }
+        all
+    }
+
+    #[test]
+    fn each_interface_is_described_and_the_last_block_gets_comments() {
+        let frame =
+            |link| Frame { ts_ns: 1, link: LinkType(link), original_len: 5, data: b"bytes" };
+        let mut bytes = Vec::new();
+        let mut writer = PcapngWriter::new(&mut bytes, "a test");
+        writer.comment("none yet");
+        let packets = [(1, "eth0", "first"), (1, "eth1", ""), (113, "eth0", ""), (1, "eth0", "")];
+        for (link, interface, comment) in packets {
+            writer.write(&frame(link), interface, comment).unwrap();
+        }
+        writer.comment("");
+        writer.comment("last");
+        writer.comment("of all");
+        writer.finish().unwrap();
+        let expected: [(u32, &[&str]); 8] = [
+            (SECTION, &["a test", "none yet"]),
+            (INTERFACE, &["eth0"]),
+            (PACKET, &["first"]),
+            (INTERFACE, &["eth1"]),
+            (PACKET, &[]),
+            (INTERFACE, &["eth0"]),
+            (PACKET, &[]),
+            (PACKET, &["last", "of all"]),
+        ];
+        let expected = expected.map(|(kind, texts)| (kind, texts.iter().map(ToString::to_string)));
+        let expected = expected.map(|(kind, texts)| (kind, texts.collect::<Vec<_>>()));
+        assert_eq!(blocks(&bytes), expected);
     }
 }
