@@ -385,7 +385,7 @@ pub(crate) struct MonitorArgs {
     /// for each one), packets:FOLDER (a file with the packets of each one, see --recent) or stderr [default: stderr]
     #[arg(long, value_name = "WHERE", help_heading = "Output")]
     pub(crate) alert_to: Vec<AlertTo>,
-    /// Keep the latest packets in this much of --memory, for --alert-to packets:FOLDER [default: 64M]
+    /// Keep the latest packets in this much of --memory, for --alert-to packets:FOLDER [default: 64M, at most a quarter of it]
     #[arg(long, value_name = "SIZE", value_parser = units::positive_bytes, help_heading = "Output")]
     pub(crate) recent: Option<u64>,
     /// Trust these certificate authorities (PEM) for TLS collectors, brokers, syslog and webhooks

@@ -298,7 +298,7 @@ mod tests {
             assert_eq!(given >> 20, expected, "{memory}");
         }
         // The queues need more than a quarter.
-        assert_eq!(bytes(Some(100 << 20), 40, &machine), Ok(40 << 20));
+        assert_eq!(bytes(Some(100 << 20), 30, &machine), Ok(30 << 20));
         let error = bytes(Some(100 << 20), 64, &machine).unwrap_err().to_string();
         assert!(error.contains("memory limit 100M: use at least 128M"), "{error}");
     }

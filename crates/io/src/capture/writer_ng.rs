@@ -196,7 +196,8 @@ mod tests {
             };
             let mut texts = Vec::new();
             while !options.is_empty() {
-                let [code, len] = [0, 2].map(|at| number(&options[at..]) as u16);
+                let [code, len] =
+                    [0, 2].map(|at| u16::from_le_bytes([options[at], options[at + 1]]));
                 let value = &options[4..4 + usize::from(len)];
                 if [COMMENT, NAME].contains(&code) {
                     texts.push(String::from_utf8(value.to_vec()).unwrap());
