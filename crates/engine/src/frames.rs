@@ -222,14 +222,26 @@ impl Frames {
             let sequence = || self.decoder.plain_sequence(data);
             self.payloads.may_read(record, data, at, sequence)
         };
-        // Of other frames the headers are parsed again, if data follow or a connection begins or ends.
-        let other = || {
-            record.flags.0 & (Flags::DATA.0 | Flags::FRAGMENT.0) != 0
-                || record.tcp_flags & (SYN | FIN) != 0
-        };
-        if self.decoder.plain_data().map_or_else(other, look) {
+        if self.decoder.plain_data().map_or_else(|| self.may_read_other(frame, record), look) {
             self.extract(frame, record, at, attachments);
         }
+    }
+
+    /// Whether a packet that was not plain may be of interest.
+    #[inline(never)]
+    fn may_read_other(&self, frame: &Frame<'_>, record: &PacketRecord) -> bool {
+        let has = |flags: u16| record.flags.0 & flags != 0;
+        if has(Flags::FRAGMENT.0) {
+            return true;
+        }
+        // Without data it matters if a connection begins or ends.
+        if !has(Flags::DATA.0) && record.tcp_flags & (SYN | FIN) == 0 {
+            return false;
+        }
+        let payload = self.decoder.payload(frame.link, frame.data, record);
+        payload.is_some_and(|payload| {
+            self.payloads.may_read(record, payload.bytes, 0, || Some(payload.sequence))
+        })
     }
 
     /// Reads the payload of the packet just decoded, if it is of interest.

@@ -99,8 +99,9 @@ impl Values {
     /// Appends a value, of which the first 65,535 bytes count.
     pub fn push(&mut self, kind: Kind, value: &[u8]) {
         let value = &value[..value.len().min(usize::from(u16::MAX))];
-        self.0.push(kind as u8);
-        self.0.extend_from_slice(&(value.len() as u16).to_le_bytes());
+        let [l0, l1] = (value.len() as u16).to_le_bytes();
+        self.0.reserve(HEAD + value.len());
+        self.0.extend_from_slice(&[kind as u8, l0, l1]);
         self.0.extend_from_slice(value);
     }
 
@@ -175,24 +176,26 @@ impl Facts {
     /// There is not enough room.
     pub fn add(&mut self, kind: Kind, value: &[u8], room: usize) -> Result<Added, usize> {
         let value = &value[..value.len().min(usize::from(u16::MAX))];
-        if kind.most() == 0 {
+        let most = kind.most();
+        if most == 0 {
             return Ok(Added::NotKept);
         }
         let tag = tag(kind, value);
-        let of_kind = self.0.as_ref().map_or(0, |kept| usize::from(kept.counts[kind as usize]));
-        if of_kind > 0 && self.0.as_ref().is_some_and(|kept| kept.has(tag, value)) {
-            return Ok(Added::Known);
-        }
-        if of_kind > 0 && kind.keep() == Keep::Last {
-            return self.replace(kind, value, room);
-        }
-        if of_kind >= kind.most() {
-            if let Some(kept) = &mut self.0 {
-                kept.beyond = kept.beyond.saturating_add(1);
+        let (mut values, mut places) = (0, 0);
+        if let Some(kept) = &mut self.0 {
+            let of_kind = usize::from(kept.counts[kind as usize]);
+            if of_kind > 0 && kept.has(tag, value) {
+                return Ok(Added::Known);
             }
-            return Ok(Added::Beyond);
+            if of_kind > 0 && kind.keep() == Keep::Last {
+                return self.replace(kind, value, room);
+            }
+            if of_kind >= most {
+                kept.beyond = kept.beyond.saturating_add(1);
+                return Ok(Added::Beyond);
+            }
+            (values, places) = kept.lengths();
         }
-        let (values, places) = self.0.as_ref().map_or((0, 0), |kept| kept.lengths());
         let bytes = memory(values + HEAD + value.len(), places + 1) - memory(values, places);
         if bytes > room {
             return Err(bytes);

@@ -44,6 +44,7 @@ macro_rules! kinds {
             }
 
             /// How many values a flow keeps.
+            #[inline]
             pub const fn keep(self) -> Keep {
                 match self {
                     $(Self::$kind => Keep::$keep,)+
@@ -190,7 +191,21 @@ kinds! {
 }
 
 /// Most distinct values of a list that a flow keeps.
-const LIST_MAX: usize = 16;
+const LIST_MAX: u8 = 16;
+
+/// For each kind, most distinct values that a flow keeps.
+const MOST: [u8; Kind::ALL.len()] = {
+    let (mut most, mut at) = ([0; Kind::ALL.len()], 0);
+    while at < most.len() {
+        most[at] = match Kind::ALL[at].keep() {
+            Keep::One | Keep::Last => 1,
+            Keep::List => LIST_MAX,
+            Keep::Event => 0,
+        };
+        at += 1;
+    }
+    most
+};
 
 /// Number of kinds that flows keep; those of events alone are the last in the list.
 const KEPT: usize = {
@@ -226,18 +241,25 @@ impl Kind {
         }
     }
 
+    /// Whether [`Kind::of_side`] depends on the side.
+    #[inline]
+    pub const fn has_side(self) -> bool {
+        matches!(
+            self,
+            Self::SshClient | Self::SshServer | Self::TlsClientAlerts | Self::TlsServerAlerts
+        )
+    }
+
     /// The kind with this number.
+    #[inline]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 
     /// Most distinct values that a flow keeps.
+    #[inline]
     pub const fn most(self) -> usize {
-        match self.keep() {
-            Keep::One | Keep::Last => 1,
-            Keep::List => LIST_MAX,
-            Keep::Event => 0,
-        }
+        MOST[self as usize] as usize
     }
 }
 
@@ -249,6 +271,7 @@ mod tests {
     fn a_kind_is_found_by_its_number() {
         for kind in Kind::ALL {
             assert_eq!(Kind::from_number(kind as u8), Some(kind));
+            assert_eq!(kind.has_side(), kind.of_side(true) != kind.of_side(false));
         }
         assert_eq!(Kind::from_number(Kind::ALL.len() as u8), None);
         assert!(Kind::ALL[KEPT..].iter().all(|kind| kind.most() == 0));

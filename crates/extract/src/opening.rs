@@ -43,6 +43,16 @@ impl Bytes {
         Self([a | e, b | f, c | g, d | h])
     }
 
+    /// For each value, whether the set has it.
+    pub(crate) const fn table(&self) -> [bool; 256] {
+        let (mut table, mut value) = ([false; 256], 0);
+        while value < table.len() {
+            table[value] = self.contains(value as u8);
+            value += 1;
+        }
+        table
+    }
+
     /// Whether the set has this value.
     pub(crate) const fn contains(&self, value: u8) -> bool {
         self.0[value as usize / 64] >> (value % 64) & 1 != 0

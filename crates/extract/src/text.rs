@@ -8,7 +8,8 @@ const TEXT_MAX: usize = 48;
 /// A text of at most 48 bytes.
 pub(crate) struct Text {
     bytes: [u8; TEXT_MAX],
-    len: usize,
+    start: usize,
+    end: usize,
 }
 
 impl Text {
@@ -18,20 +19,23 @@ impl Text {
         let mut rest = &mut bytes[..];
         // Addresses fit.
         let _ = write!(rest, "{value}");
-        let len = TEXT_MAX - rest.len();
-        Self { bytes, len }
+        let end = TEXT_MAX - rest.len();
+        Self { bytes, start: 0, end }
     }
 
     /// The digits of a number.
     pub(crate) fn number(number: u64) -> Self {
-        let mut text = Self { bytes: [0; TEXT_MAX], len: 0 };
-        text.push(decimal(number, &mut [0; DIGITS_MAX]));
-        text
+        let mut bytes = [0; TEXT_MAX];
+        let mut start = DIGITS_MAX;
+        if let Some(digits) = bytes.first_chunk_mut() {
+            start -= decimal(number, digits).len();
+        }
+        Self { bytes, start, end: DIGITS_MAX }
     }
 
     /// An IPv4 address.
     pub(crate) fn ipv4(address: [u8; 4]) -> Self {
-        let mut text = Self { bytes: [0; TEXT_MAX], len: 0 };
+        let mut text = Self { bytes: [0; TEXT_MAX], start: 0, end: 0 };
         for (at, byte) in address.into_iter().enumerate() {
             if at > 0 {
                 text.push(b".");
@@ -43,14 +47,14 @@ impl Text {
 
     /// There must be room.
     fn push(&mut self, bytes: &[u8]) {
-        for (place, &byte) in self.bytes[self.len..].iter_mut().zip(bytes) {
+        for (place, &byte) in self.bytes[self.end..].iter_mut().zip(bytes) {
             *place = byte;
         }
-        self.len += bytes.len();
+        self.end += bytes.len();
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+        &self.bytes[self.start..self.end]
     }
 }
 

@@ -131,6 +131,7 @@ impl Attachments {
     /// Attaches `bytes` to the item at this position of the burst; calls must be in the order of
     /// the items. False, without any effect, if the item has [`MOST`](Self::MOST) or would have
     /// more than [`MOST_BYTES`](Self::MOST_BYTES).
+    #[inline]
     #[must_use]
     pub fn push(&mut self, item: usize, kind: u8, bytes: &[u8]) -> bool {
         let (first, start) = match self.heads.last() {

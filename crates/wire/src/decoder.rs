@@ -53,6 +53,9 @@ pub struct Decoder {
     scope: u32,
     /// The data of the last packet, if it was plain.
     data: Data,
+    /// If it was not plain, the byte ranges in the frame of the TCP or UDP headers and data of the outermost packet, and of
+    /// that in the tunnel; empty if they are not known.
+    behind: [Range<usize>; 2],
     /// The last TCP segment; `None` if segments are not read.
     segments: Option<Cell<Segment>>,
 }
@@ -88,6 +91,7 @@ impl Decoder {
             inside: 0..0,
             scope: 0,
             data: Data::default(),
+            behind: [0..0, 0..0],
             segments: None,
         }
     }
@@ -171,7 +175,7 @@ impl Decoder {
     /// its tunnel, `link` and `frame` are the arguments of that call. `None` for other protocols, for later fragments,
     /// and if the header was not captured.
     ///
-    /// Cheap for TCP and UDP in IPv4 in untagged Ethernet; otherwise the headers are parsed again.
+    /// Cheap unless the packet is a fragment: then the headers are parsed again.
     #[inline(always)]
     pub fn payload<'a>(
         &self,
@@ -183,11 +187,33 @@ impl Decoder {
             let end = frame.len().min(record.ip_len as usize + 14);
             return transport::data(record.protocol, frame.get(34..end)?);
         }
-        self.payload_of_any(link, frame, record)
+        self.payload_of_other(link, frame, record)
     }
 
+    /// Uses the places that decoding found.
     #[inline(never)]
-    fn payload_of_any<'a>(
+    fn payload_of_other<'a>(
+        &self,
+        link: LinkType,
+        frame: &'a [u8],
+        record: &PacketRecord,
+    ) -> Option<Payload<'a>> {
+        let [outer, inner] = &self.behind;
+        let known = match record.flags.contains(Flags::INNER) {
+            true => inner.clone(),
+            // Plain IPv6.
+            false if self.data.at > 0 => 54..frame.len().min(self.data.end as usize),
+            false => outer.clone(),
+        };
+        if record.flags.contains(Flags::FRAGMENT) || known.is_empty() {
+            return self.payload_of_any(link, frame, record);
+        }
+        transport::data(record.protocol, frame.get(known)?)
+    }
+
+    /// Parses the headers again.
+    #[cold]
+    pub(crate) fn payload_of_any<'a>(
         &self,
         link: LinkType,
         frame: &'a [u8],
@@ -311,19 +337,22 @@ impl Decoder {
             }
         };
         let mut carried = Carried::NOTHING;
-        let decoded = self.network(network, base, 0, out, &mut carried);
+        let mut behind: &[u8] = &[];
+        let decoded = self.network(network, base, 0, out, &mut carried, &mut behind);
+        self.behind[0] = place_of(behind, bytes);
         if self.tunnels != Tunnels::Outer
             && let Some(inside) = tunnel::open(out, &carried, &self.ports)
         {
-            let within = self.open(self.paths.by_port(stack.path()), inside, base, out);
-            let start = within.as_ptr() as usize - bytes.as_ptr() as usize;
-            self.inside = start..start + within.len();
+            let [within, behind] = self.open(self.paths.by_port(stack.path()), inside, base, out);
+            self.inside = place_of(within, bytes);
+            self.behind[1] = place_of(behind, bytes);
             out.flags.insert(Flags::TUNNEL);
         }
         decoded
     }
 
-    /// Decodes an IP packet. Returns its payload if that may be a tunnel. `scope` is 0 outside tunnels.
+    /// Decodes an IP packet. Returns its payload if that may be a tunnel, and what of it is TCP or UDP and no fragment.
+    /// `scope` is 0 outside tunnels.
     #[inline(always)]
     fn network<'a>(
         &mut self,
@@ -332,18 +361,22 @@ impl Decoder {
         scope: u32,
         out: &mut PacketRecord,
         carried: &mut Carried<'a>,
+        behind: &mut &'a [u8],
     ) -> Decoded {
         let mut context = self.context(scope);
-        match network {
+        let decoded = match network {
             Network::Ipv4(packet) => {
-                if v4::decode_plain(&context, base, packet, out).is_none() {
-                    *out = base;
-                    *carried = v4::decode(&mut context, packet, out);
+                if v4::decode_plain(&context, base, packet, out).is_some() {
+                    *behind = packet.limit(out.ip_len).bytes.get(20..).unwrap_or_default();
+                    return Decoded::Ipv4;
                 }
+                *out = base;
+                *carried = v4::decode(&mut context, packet, out);
                 Decoded::Ipv4
             }
             Network::Ipv6(packet) => {
                 if v6::decode_plain(&context, base, packet, out).is_some() {
+                    *behind = packet.limit(out.ip_len).bytes.get(40..).unwrap_or_default();
                     return Decoded::Ipv6;
                 }
                 *out = base;
@@ -355,11 +388,18 @@ impl Decoder {
                     Err(reason) => Decoded::NonIp(reason),
                 }
             }
+        };
+        *behind = &[];
+        if matches!(carried.protocol, transport::TCP | transport::UDP)
+            && !out.flags.contains(Flags::FRAGMENT)
+        {
+            *behind = carried.payload.bytes;
         }
+        decoded
     }
 
     /// Decodes the tunnel that `outer` carries, and tunnels inside it. Then [`Decoder::inner`] has the innermost
-    /// packet, whose bytes are returned.
+    /// packet, whose bytes are returned, and what [`Decoder::network`] returns of them.
     #[inline(never)]
     fn open<'a>(
         &mut self,
@@ -367,8 +407,8 @@ impl Decoder {
         mut inside: Inside<'a>,
         mut base: PacketRecord,
         outer: &PacketRecord,
-    ) -> &'a [u8] {
-        let mut within: &[u8] = &[];
+    ) -> [&'a [u8]; 2] {
+        let (mut within, mut behind): (&[u8], &[u8]) = (&[], &[]);
         let mut around = *outer;
         let mut scope = 0;
         base.flags.insert(Flags::INNER);
@@ -392,13 +432,13 @@ impl Decoder {
             let mut carried = Carried::NOTHING;
             let (Network::Ipv4(packet) | Network::Ipv6(packet)) = inside.network;
             within = packet.bytes;
-            self.network(inside.network, base, scope, &mut around, &mut carried);
+            self.network(inside.network, base, scope, &mut around, &mut carried, &mut behind);
             let Some(next) = tunnel::open(&around, &carried, &self.ports) else { break };
             inside = next;
         }
         self.inner = around;
         self.scope = scope;
-        within
+        [within, behind]
     }
 
     #[inline(always)]
@@ -419,6 +459,13 @@ fn is_plain(link: LinkType, frame: &[u8], record: &PacketRecord) -> bool {
     link == LinkType::ETHERNET
         && frame.get(12..15) == Some(&[0x08, 0x00, 0x45])
         && record.flags.0 & (Flags::INNER.0 | Flags::FRAGMENT.0) == 0
+}
+
+/// The byte range of a part of a frame, or of nothing.
+#[inline(always)]
+fn place_of(part: &[u8], frame: &[u8]) -> Range<usize> {
+    let start = (part.as_ptr() as usize).wrapping_sub(frame.as_ptr() as usize);
+    start..start.wrapping_add(part.len())
 }
 
 /// The fields that do not depend on the frame's bytes.

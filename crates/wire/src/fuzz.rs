@@ -59,6 +59,9 @@ pub fn fuzz(bytes: &[u8]) {
         crate::content_hash(&HashKey::from_seed(1), link, frame, original_len);
 
         for record in [Some(out), inner].into_iter().flatten() {
+            // The places that decoding found are those that are found again.
+            let payload = decoder.payload(link, frame, &record);
+            assert_eq!(payload, decoder.payload_of_any(link, frame, &record), "{record:?}");
             if let Some(part) = decoder.part(link, frame, &record) {
                 assert!(record.flags.contains(Flags::FRAGMENT));
                 assert_eq!(record.flags.contains(Flags::LATER_FRAGMENT), part.offset > 0);

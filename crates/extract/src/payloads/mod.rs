@@ -225,7 +225,11 @@ impl Payloads {
             sequence = sequence.wrapping_add(1);
         }
         let ends_body = self.positions.may_end_body(record, sequence, bytes.len());
-        if look.is_interesting() || ends_body {
+        // Many bytes look like a method. If nothing is known of the direction, they need no place.
+        let is_none = look.protocols == 1 << HTTP
+            && !(look.stream || ends_body || self.positions.may_know(record))
+            && !http::begins(bytes);
+        if (look.is_interesting() || ends_body) && !is_none {
             self.read_segment(look, &Payload { record, bytes, sequence }, found);
         }
         if record.tcp_flags & FIN != 0 {

@@ -298,7 +298,7 @@ impl FlowTable {
             if kind.most() == 0 {
                 continue;
             }
-            if kind.of_side(true) != kind.of_side(false) {
+            if kind.has_side() {
                 let client = place.and_then(|(at, direction)| match is_v6 {
                     true => v6.is_client(at, direction, rules),
                     false => v4.is_client(at, direction, rules),

@@ -73,6 +73,11 @@ pub(super) struct Question {
     class: u16,
 }
 
+impl Question {
+    /// No question.
+    pub(super) const EMPTY: Self = Self { name: Name::EMPTY, kind: 0, class: 0 };
+}
+
 impl Header {
     pub(super) fn is_answer(&self) -> bool {
         self.flags >> 15 != 0
@@ -156,7 +161,9 @@ impl<'a> Message<'a> {
             return false;
         }
         let mut usual = true;
-        let read = self.each_question(&header, |&Question { ref name, kind, class }| {
+        let mut question = Question::EMPTY;
+        let read = self.each_question(&header, &mut question, |question| {
+            let &Question { ref name, kind, class } = question;
             let netbios = matches!(kind, 32 | 33) && name.is_netbios();
             usual &= name.is_printable()
                 && type_name(kind).is_some()
@@ -175,20 +182,20 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Passes each question, of at most 15. Returns the position after them.
+    /// Reads each question, of at most 15, into `question`, and passes it. Returns the position after them.
     pub(super) fn each_question(
         &self,
         header: &Header,
+        question: &mut Question,
         mut each: impl FnMut(&Question),
     ) -> Result<usize, Fault> {
         let mut at = HEADER;
-        let mut question = Question { name: Name::EMPTY, kind: 0, class: 0 };
         for _ in 0..header.questions().min(QUESTIONS_MAX) {
             let end = question.name.read(self.bytes, at)?;
             let [t0, t1, c0, c1] = *self.chunk(end)?;
             question.kind = u16::from_be_bytes([t0, t1]);
             question.class = u16::from_be_bytes([c0, c1]);
-            each(&question);
+            each(question);
             at = end + 4;
         }
         Ok(at)
@@ -237,6 +244,9 @@ impl<'a> Message<'a> {
     ) -> Result<(), Fault> {
         if header.questions() > QUESTIONS_MAX {
             outcome.too_much = true;
+            return Ok(());
+        }
+        if header.records() == 0 {
             return Ok(());
         }
         let answers = usize::from(header.counts[1]);

@@ -222,9 +222,15 @@ fn read(
         return Err(Unread::Malformed);
     }
     // Nothing is passed if a question cannot be read.
+    let mut question = Question::EMPTY;
     let mut first = None;
-    let keep_first = |question: &Question| _ = first.get_or_insert_with(|| question.clone());
-    let records_at = message.each_question(&header, keep_first).map_err(unread)?;
+    let several = header.questions() > 1;
+    let keep_first = |question: &Question| {
+        if several {
+            first.get_or_insert_with(|| question.clone());
+        }
+    };
+    let records_at = message.each_question(&header, &mut question, keep_first).map_err(unread)?;
 
     let protocol = protocol(record);
     found(Kind::Protocol, protocol);
@@ -234,17 +240,24 @@ fn read(
     pass_flags(&header, text, found);
     let multicast = protocol == b"mdns";
     let mut pass = |question: &Question| pass_question(question, multicast, text, found);
-    match &first {
-        Some(only) if header.questions() == 1 => pass(only),
-        _ => _ = message.each_question(&header, pass).map_err(unread)?,
-    }
+    let first = match (header.questions(), &first) {
+        (1, _) => {
+            pass(&question);
+            Some(&question)
+        }
+        (_, Some(first)) => {
+            message.each_question(&header, &mut question, pass).map_err(unread)?;
+            Some(first)
+        }
+        _ => None,
+    };
 
     let mut outcome = Outcome::default();
     let read = message.read_records(&header, records_at, multicast, text, &mut outcome, found);
     if header.is_answer() {
         pass_code(&header, &outcome, found);
     }
-    if let Some(Question { name, kind, .. }) = first
+    if let Some(&Question { ref name, kind, .. }) = first
         && header.is_query()
         && protocol == b"dns"
     {

@@ -53,8 +53,10 @@ const TOKEN: Bytes = Bytes::range(b'A', b'Z')
     .and(Bytes::range(b'a', b'z'))
     .and(Bytes::range(b'0', b'9'))
     .and(Bytes::of(b"!#$%&'*+-.^_`|~"));
-/// The first letters of the names of fields that are kept.
-const INITIALS: Bytes = Bytes::of(b"hHuUcCtTrRlL");
+/// Whether a byte is one of a token.
+static IS_TOKEN: [bool; 256] = TOKEN.table();
+/// Whether a byte is the first letter of the name of a field that is kept.
+static IS_INITIAL: [bool; 256] = Bytes::of(b"hHuUcCtTrRlL").table();
 
 /// The HTTP extractor.
 pub(crate) struct Http;
@@ -319,8 +321,15 @@ impl<'a> StartLine<'a> {
         if VERSION.starts_with(bytes) {
             return Line::Part(Self::Response(&[]));
         }
-        let beginning = &bytes[..bytes.len().min(METHOD_MAX + 1)];
-        match beginning.iter().position(|&byte| !TOKEN.contains(byte)) {
+        // Of most payloads the first bytes have no space; so many bytes are compared at a time.
+        const LONG: usize = METHOD_MAX + 1;
+        if let Some(beginning) = bytes.first_chunk::<LONG>()
+            && !beginning.iter().fold(false, |any, &byte| any | (byte == b' '))
+        {
+            return Line::Other;
+        }
+        let beginning = &bytes[..bytes.len().min(LONG)];
+        match beginning.iter().position(|&byte| !IS_TOKEN[usize::from(byte)]) {
             Some(end) if bytes[end] == b' ' => {
                 let (method, _) = bytes.split_at(end);
                 let (rest, whole) = line_behind(method);
@@ -424,7 +433,7 @@ impl<'a> Head<'a> {
         // The last line may be cut: its value is not reported.
         for end in memchr_iter(b'\n', bytes) {
             let line = &bytes[head.len..end];
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let line = if let [line @ .., b'\r'] = line { line } else { line };
             let is_start = head.len == 0;
             head.len = end + 1;
             match line {
@@ -432,7 +441,7 @@ impl<'a> Head<'a> {
                     head.complete = true;
                     break;
                 }
-                [first, ..] if !is_start && INITIALS.contains(*first) => head.line(line),
+                [first, ..] if !is_start && IS_INITIAL[usize::from(*first)] => head.line(line),
                 _ => {}
             }
         }
@@ -442,7 +451,8 @@ impl<'a> Head<'a> {
     /// Reads a line of a field. A line that begins with a space continues the value of the last field, of which the first
     /// line is kept.
     fn line(&mut self, line: &'a [u8]) {
-        if let Some(colon) = memchr(b':', line) {
+        // Names are short.
+        if let Some(colon) = line.iter().position(|&byte| byte == b':') {
             self.field(line[..colon].trim_ascii_end(), line[colon + 1..].trim_ascii());
         }
     }

@@ -7,8 +7,7 @@
 //!
 //! They protect nothing from a reader of the packet: they detect changes of it.
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use ring::hmac::{Context, HMAC_SHA256, Key, sign};
 
 use super::header::{Family, Version};
 
@@ -34,15 +33,14 @@ impl Keys {
     /// The keys of a sender; `None` if the version's salt is unknown.
     pub(super) fn new(version: &Version, connection: &[u8], sender: Sender) -> Option<Self> {
         // HKDF-Extract and HKDF-Expand are HMACs for outputs of at most 32 bytes (RFC 5869, section 2).
-        let secret = Hmac::<Sha256>::new_from_slice(version.salt?).ok()?;
-        let secret = secret.chain_update(connection).finalize().into_bytes();
+        let secret = sign(&Key::new(HMAC_SHA256, version.salt?), connection);
         let side = match sender {
             Sender::Client => b"client in",
             Sender::Server => b"server in",
         };
         let mut own = [0; 32];
-        expand(&Hmac::new_from_slice(&secret).ok()?, side, &mut own);
-        let own = Hmac::new_from_slice(&own).ok()?;
+        expand(&Key::new(HMAC_SHA256, secret.as_ref()), side, &mut own);
+        let own = Key::new(HMAC_SHA256, &own);
         let (key, iv, header): (&[u8], &[u8], &[u8]) = match version.family {
             Family::Two => (b"quicv2 key", b"quicv2 iv", b"quicv2 hp"),
             _ => (b"quic key", b"quic iv", b"quic hp"),
@@ -56,13 +54,13 @@ impl Keys {
 }
 
 /// HKDF-Expand-Label with an empty context (RFC 8446, section 7.1).
-fn expand<const LEN: usize>(secret: &Hmac<Sha256>, label: &[u8], out: &mut [u8; LEN]) {
+fn expand<const LEN: usize>(secret: &Key, label: &[u8], out: &mut [u8; LEN]) {
     const { assert!(LEN <= 32) };
     const PREFIX: &[u8] = b"tls13 ";
-    let mut mac = secret.clone();
+    let mut mac = Context::with_key(secret);
     mac.update(&[0, LEN as u8, (PREFIX.len() + label.len()) as u8]);
     [PREFIX, label, &[0, 1]].iter().for_each(|part| mac.update(part));
-    out.copy_from_slice(&mac.finalize().into_bytes()[..LEN]);
+    out.copy_from_slice(&mac.sign().as_ref()[..LEN]);
 }
 
 #[cfg(test)]

@@ -11,8 +11,7 @@ use std::net::IpAddr;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use ringtap_wire::PacketRecord;
-use sha2::{Digest, Sha256};
+use ring::digest::{SHA256, digest};
 use x509_cert::certificate::{CertificateInner, Raw, TbsCertificateInner};
 use x509_cert::der::asn1::{Any, AnyRef, ObjectIdentifier, UintRef};
 use x509_cert::der::oid::db::DB;
@@ -20,10 +19,11 @@ use x509_cert::der::{Decode, Reader, SliceReader, Tag, Tagged};
 use x509_cert::name::Name;
 use x509_cert::spki::SubjectPublicKeyInfoOwned;
 
+use super::certificates::Certificates;
 use super::fingerprint::hex;
 use super::message::length;
 use crate::text::Text;
-use crate::{Found, Kind, Unread};
+use crate::{Found, Kind, Unread, Values};
 
 /// Most names of the subject that are read.
 const NAMES_MAX: usize = 64;
@@ -39,7 +39,7 @@ const ELLIPTIC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2
 /// The curve whose size is not a number of octets.
 const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 
-/// Passes on the facts of the first certificate in the body of a Certificate message.
+/// Passes on the facts of the first certificate in the body of a Certificate message, which was sent at a time.
 ///
 /// # Errors
 /// The lengths contradict each other, the certificate could not be read, or has too many names. What was read before
@@ -47,69 +47,118 @@ const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 pub(super) fn read(
     body: &[u8],
     server_name: Option<&[u8]>,
-    packet: &PacketRecord,
+    ts_ns: u64,
+    recent: &mut Certificates,
     found: Found<'_>,
 ) -> Result<(), Unread> {
     let (first, count) = chain(body).ok_or(Unread::Malformed)?;
     found(Kind::Protocol, b"tls");
     found(Kind::TlsKind, b"certificate");
     found(Kind::TlsCertificateChain, Text::number(count).bytes());
-    let mut digits = [0; 64];
-    hex(&Sha256::digest(first), &mut digits);
-    found(Kind::TlsCertificateSha256, &digits);
-    let certificate = CertificateInner::<Raw>::from_der(first).map_err(|_| Unread::Malformed)?;
-    let own = certificate.tbs_certificate();
-    for (kind, name) in
-        [(Kind::TlsCertificateSubject, own.subject()), (Kind::TlsCertificateIssuer, own.issuer())]
-    {
-        if let Some(name) = common_name(name) {
-            found(kind, name.as_bytes());
+    recent.read(first, |certificate| certificate.pass(server_name, ts_ns, found))
+}
+
+/// What follows from the bytes of a certificate.
+pub(super) struct Certificate {
+    /// The facts before its flaws.
+    facts: Values,
+    /// What they are followed by; the error is why it could not be read.
+    rest: Result<Rest, Unread>,
+}
+
+/// What flaws and names follow from.
+struct Rest {
+    not_before: Duration,
+    not_after: Duration,
+    is_self_signed: bool,
+    common_name: Option<String>,
+    names: Names,
+}
+
+impl Certificate {
+    pub(super) fn read(bytes: &[u8]) -> Self {
+        let mut facts = Values::default();
+        let mut digits = [0; 64];
+        hex(digest(&SHA256, bytes).as_ref(), &mut digits);
+        facts.push(Kind::TlsCertificateSha256, &digits);
+        let rest = Rest::read(bytes, &mut facts);
+        Self { facts, rest }
+    }
+
+    /// Bytes beside itself.
+    pub(super) fn memory(&self) -> usize {
+        let rest = self.rest.as_ref().ok().map_or(0, |rest| {
+            rest.common_name.as_ref().map_or(0, String::capacity) + rest.names.memory()
+        });
+        self.facts.capacity() + rest
+    }
+
+    /// Passes on the facts of a server's certificate: the client asked for a server with this name, and it was sent at a
+    /// time.
+    pub(super) fn pass(
+        &self,
+        server_name: Option<&[u8]>,
+        ts_ns: u64,
+        found: Found<'_>,
+    ) -> Result<(), Unread> {
+        self.facts.all().for_each(|(kind, value)| found(kind, value));
+        let rest = self.rest.as_ref().map_err(|why| *why)?;
+        let now = Duration::from_nanos(ts_ns);
+        let covers = |server: &[u8]| rest.names.has(server, rest.common_name.as_deref());
+        let flaws = [
+            ("expired", now > rest.not_after),
+            ("not-yet-valid", now < rest.not_before),
+            ("self-signed", rest.is_self_signed),
+            ("name-mismatch", server_name.is_some_and(|server| !covers(server))),
+        ];
+        flaws
+            .iter()
+            .filter(|(_, is_there)| *is_there)
+            .for_each(|(flaw, _)| found(Kind::TlsCertificateFlaws, flaw.as_bytes()));
+        let names = rest.names.all().take(NAMES_MAX);
+        names.for_each(|(_, name)| found(Kind::TlsCertificateNames, name));
+        if rest.names.sorts.len() > NAMES_MAX { Err(Unread::TooMuch) } else { Ok(()) }
+    }
+}
+
+impl Rest {
+    /// Reads a certificate, and pushes its facts before its flaws.
+    fn read(bytes: &[u8], facts: &mut Values) -> Result<Self, Unread> {
+        let certificate =
+            CertificateInner::<Raw>::from_der(bytes).map_err(|_| Unread::Malformed)?;
+        let own = certificate.tbs_certificate();
+        let common_name = common_name(own.subject());
+        if let Some(name) = &common_name {
+            facts.push(Kind::TlsCertificateSubject, name.as_bytes());
         }
-    }
-    let serial = own.serial_number().as_bytes();
-    let zeros = serial.iter().take_while(|&&byte| byte == 0).count();
-    let serial = &serial[zeros.min(serial.len().saturating_sub(1))..];
-    let mut digits = [0; 2 * SERIAL_MAX];
-    let serial = &serial[..serial.len().min(SERIAL_MAX)];
-    hex(serial, &mut digits);
-    found(Kind::TlsCertificateSerial, &digits[..2 * serial.len()]);
-    let validity = own.validity();
-    let times = [
-        (Kind::TlsCertificateNotBefore, validity.not_before),
-        (Kind::TlsCertificateNotAfter, validity.not_after),
-    ];
-    for (kind, time) in times {
-        found(kind, Text::of(time).bytes());
-    }
-    let key = own.subject_public_key_info();
-    algorithm(Kind::TlsCertificateKey, &key.algorithm.oid, found);
-    if let Some(bits) = key_bits(key) {
-        found(Kind::TlsCertificateKeyBits, Text::number(bits).bytes());
-    }
-    algorithm(Kind::TlsCertificateSignature, &certificate.signature_algorithm().oid, found);
-    let now = Duration::from_nanos(packet.ts_ns);
-    let names = Names::of(own)?;
-    let subject = common_name(own.subject());
-    let flaws = [
-        ("expired", now > validity.not_after.to_unix_duration()),
-        ("not-yet-valid", now < validity.not_before.to_unix_duration()),
-        ("self-signed", own.subject() == own.issuer()),
-        ("name-mismatch", server_name.is_some_and(|server| !names.has(server, subject.as_deref()))),
-    ];
-    flaws
-        .iter()
-        .filter(|(_, is_there)| *is_there)
-        .for_each(|(flaw, _)| found(Kind::TlsCertificateFlaws, flaw.as_bytes()));
-    for name in names.0.iter().take(NAMES_MAX) {
-        match name {
-            SubjectName::Text(name) => found(Kind::TlsCertificateNames, name),
-            SubjectName::Dns(name) => found(Kind::TlsCertificateNames, name),
-            SubjectName::Address(address) => {
-                found(Kind::TlsCertificateNames, Text::of(address).bytes());
-            }
+        if let Some(name) = self::common_name(own.issuer()) {
+            facts.push(Kind::TlsCertificateIssuer, name.as_bytes());
         }
+        let serial = own.serial_number().as_bytes();
+        let zeros = serial.iter().take_while(|&&byte| byte == 0).count();
+        let serial = &serial[zeros.min(serial.len().saturating_sub(1))..];
+        let mut digits = [0; 2 * SERIAL_MAX];
+        let serial = &serial[..serial.len().min(SERIAL_MAX)];
+        hex(serial, &mut digits);
+        facts.push(Kind::TlsCertificateSerial, &digits[..2 * serial.len()]);
+        let validity = own.validity();
+        facts.push(Kind::TlsCertificateNotBefore, Text::of(validity.not_before).bytes());
+        facts.push(Kind::TlsCertificateNotAfter, Text::of(validity.not_after).bytes());
+        let key = own.subject_public_key_info();
+        push_algorithm(Kind::TlsCertificateKey, &key.algorithm.oid, facts);
+        if let Some(bits) = key_bits(key) {
+            facts.push(Kind::TlsCertificateKeyBits, Text::number(bits).bytes());
+        }
+        let algorithm = &certificate.signature_algorithm().oid;
+        push_algorithm(Kind::TlsCertificateSignature, algorithm, facts);
+        Ok(Self {
+            not_before: validity.not_before.to_unix_duration(),
+            not_after: validity.not_after.to_unix_duration(),
+            is_self_signed: own.subject() == own.issuer(),
+            common_name,
+            names: Names::of(own)?,
+        })
     }
-    if names.0.len() > NAMES_MAX { Err(Unread::TooMuch) } else { Ok(()) }
 }
 
 /// The first certificate, and the number of all.
@@ -164,12 +213,12 @@ static COMMON: LazyLock<Vec<(ObjectIdentifier, &str)>> = LazyLock::new(|| {
     all.into_iter().filter_map(|oid| Some((oid, DB.by_oid(&oid)?))).collect()
 });
 
-/// Passes on the name of an algorithm, or its numbers.
-fn algorithm(kind: Kind, oid: &ObjectIdentifier, found: Found<'_>) {
+/// Pushes the name of an algorithm, or its numbers.
+fn push_algorithm(kind: Kind, oid: &ObjectIdentifier, facts: &mut Values) {
     let common = COMMON.iter().find(|(own, _)| own.as_bytes() == oid.as_bytes());
     match common.map(|(_, name)| *name).or_else(|| DB.by_oid(oid)) {
-        Some(name) => found(kind, name.as_bytes()),
-        None => found(kind, oid.to_string().as_bytes()),
+        Some(name) => facts.push(kind, name.as_bytes()),
+        None => facts.push(kind, oid.to_string().as_bytes()),
     }
 }
 
@@ -198,55 +247,79 @@ fn key_bits(key: &SubjectPublicKeyInfoOwned) -> Option<u64> {
     }
 }
 
-/// A name of the subject.
-#[derive(Debug, PartialEq, Eq)]
-enum SubjectName<'a> {
-    Dns(&'a [u8]),
+/// What a name of the subject is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    Dns,
     Address(IpAddr),
     /// A mail address or a URI.
-    Text(&'a [u8]),
+    Text,
 }
 
 /// The names in the extension for alternative names (RFC 5280, section 4.2.1.6).
-struct Names<'a>(Vec<SubjectName<'a>>);
+#[derive(Default)]
+struct Names {
+    /// The bytes of all names, those of an address in text.
+    bytes: Vec<u8>,
+    /// What each name is, and where it ends.
+    sorts: Vec<(Sort, usize)>,
+}
 
-impl<'a> Names<'a> {
+impl Names {
     /// The names of a certificate.
-    fn of(certificate: &'a TbsCertificateInner<Raw>) -> Result<Self, Unread> {
+    fn of(certificate: &TbsCertificateInner<Raw>) -> Result<Self, Unread> {
         let mut all = certificate.extensions().into_iter().flatten();
         let Some(own) = all.find(|extension| extension.extn_id == SUBJECT_NAMES) else {
-            return Ok(Self(Vec::new()));
+            return Ok(Self::default());
         };
         Self::read(own.extn_value.as_bytes()).ok_or(Unread::Malformed)
     }
 
-    fn read(value: &'a [u8]) -> Option<Self> {
+    fn read(value: &[u8]) -> Option<Self> {
         let sequence = AnyRef::from_der(value).ok()?;
         let mut rest = SliceReader::new(sequence.value()).ok()?;
-        let mut names = Vec::new();
+        let mut names = Self::default();
         while !rest.is_finished() {
             let name = AnyRef::decode(&mut rest).ok()?;
             let Tag::ContextSpecific { number, .. } = name.tag() else { continue };
-            let bytes = name.value();
-            names.extend(match number.value() {
-                1 | 6 => Some(SubjectName::Text(bytes)),
-                2 => Some(SubjectName::Dns(bytes)),
-                7 => address(bytes).map(SubjectName::Address),
-                _ => None,
-            });
+            match (number.value(), name.value()) {
+                (1 | 6, bytes) => names.push(Sort::Text, bytes),
+                (2, bytes) => names.push(Sort::Dns, bytes),
+                (7, bytes) => {
+                    if let Some(address) = address(bytes) {
+                        names.push(Sort::Address(address), Text::of(address).bytes());
+                    }
+                }
+                _ => {}
+            }
         }
-        Some(Self(names))
+        Some(names)
+    }
+
+    fn push(&mut self, sort: Sort, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.sorts.push((sort, self.bytes.len()));
+    }
+
+    fn all(&self) -> impl Iterator<Item = (Sort, &[u8])> {
+        let mut start = 0;
+        self.sorts
+            .iter()
+            .map(move |&(sort, end)| (sort, &self.bytes[std::mem::replace(&mut start, end)..end]))
+    }
+
+    fn memory(&self) -> usize {
+        self.bytes.capacity() + self.sorts.capacity() * size_of::<(Sort, usize)>()
     }
 
     /// Whether the certificate is for a server with this name. The common name counts if there is no name of a host
     /// (RFC 6125, section 6.4.4).
     fn has(&self, server: &[u8], common_name: Option<&str>) -> bool {
-        let mut hosts = self.0.iter().filter_map(|name| match name {
-            SubjectName::Dns(name) => Some(*name),
-            _ => None,
-        });
+        let is_host = |own: &(Sort, &[u8])| own.0 == Sort::Dns;
+        let mut hosts = self.all().filter(is_host).map(|(_, name)| name);
         let address = std::str::from_utf8(server).ok().and_then(|text| text.parse().ok());
-        if address.is_some_and(|address| self.0.contains(&SubjectName::Address(address))) {
+        let is = |address| self.sorts.iter().any(|(own, _)| *own == Sort::Address(address));
+        if address.is_some_and(is) {
             return true;
         }
         match hosts.next() {

@@ -16,8 +16,8 @@
 //! Sources: github.com/salesforce/ja3; JA4, the TLS client fingerprint, github.com/FoxIO-LLC/ja4
 //! (technical_details/JA4.md, BSD 3-Clause). GREASE values are left out everywhere.
 
-use md5::Md5;
-use sha2::{Digest, Sha256};
+use md5::{Digest, Md5};
+use ring::digest::{Context, SHA256};
 
 use super::hello::{ClientHello, ServerHello, Transport, extension};
 use crate::Unread;
@@ -172,20 +172,20 @@ fn ends(name: Option<&[u8]>) -> [u8; 2] {
 
 /// The first digits of the SHA-256 of a list, and of a second one that is not empty.
 fn digest_of(first: impl Iterator<Item = u16>, second: impl Iterator<Item = u16>) -> [u8; DIGITS] {
-    let mut digest = Sha256::new();
+    let mut digest = Context::new(&SHA256);
     let mut list = |numbers: &mut dyn Iterator<Item = u16>, mut separator: &'static [u8]| {
         for number in numbers {
             let mut digits = [0; 4];
             hex(&number.to_be_bytes(), &mut digits);
             digest.update(separator);
-            digest.update(digits);
+            digest.update(&digits);
             separator = b",";
         }
     };
     list(&mut { first }, b"");
     list(&mut { second }, b"_");
     let mut text = [0; DIGITS];
-    hex(&digest.finalize(), &mut text);
+    hex(digest.finish().as_ref(), &mut text);
     text
 }
 

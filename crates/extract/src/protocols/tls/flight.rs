@@ -7,13 +7,12 @@
 //!
 //! The messages after the first one are not read.
 
-use ringtap_wire::PacketRecord;
-
 use super::alert;
 use super::certificate;
+use super::certificates::Certificates;
 use super::handshakes::Handshake;
 use super::records::{ALERT, Between, CHANGE_CIPHER_SPEC, Next, Record, next};
-use crate::{Found, Kind, Unread};
+use crate::{Found, Kind, Payload, Unread};
 
 const NEW_SESSION_TICKET: u8 = 4;
 const CERTIFICATE: u8 = 11;
@@ -33,12 +32,13 @@ pub(super) enum Flight {
 /// # Errors
 /// Why the certificates could not be read.
 pub(super) fn read(
-    bytes: &[u8],
+    payload: &Payload<'_>,
     place: Between,
     handshake: &Handshake,
-    record: &PacketRecord,
+    certificates: &mut Certificates,
     found: Found<'_>,
 ) -> Result<Flight, Unread> {
+    let Payload { record: packet, bytes, .. } = *payload;
     let message = match next(bytes, place, is_first)? {
         Next::Message(message) => message,
         Next::Cut => return Ok(Flight::Waits),
@@ -62,7 +62,9 @@ pub(super) fn read(
         }
     };
     match message.split()? {
-        (CERTIFICATE, body) => certificate::read(body, handshake.name.as_deref(), record, found)?,
+        (CERTIFICATE, body) => {
+            certificate::read(body, handshake.name.as_deref(), packet.ts_ns, certificates, found)?;
+        }
         _ => resumed(found),
     }
     Ok(Flight::Over)

@@ -16,6 +16,7 @@
 
 mod alert;
 mod certificate;
+mod certificates;
 mod ciphers;
 mod dtls;
 mod fingerprint;
@@ -36,6 +37,7 @@ pub(crate) use hello::{RETRY_REQUEST, Transport};
 pub(crate) use message::handshake;
 pub(crate) use recent::Recent;
 
+use certificates::Certificates;
 use flight::Flight;
 use handshakes::{Handshake, Handshakes};
 use message::{CLIENT_HELLO, HANDSHAKE, Hello, SERVER_HELLO, is_possible};
@@ -78,18 +80,20 @@ impl Extractor for Tls {
     }
 }
 
-/// Hellos of DTLS in fragments, handshakes over TCP, and fingerprints of recent hellos.
+/// Hellos of DTLS in fragments, handshakes over TCP, recent certificates, and fingerprints of recent hellos.
 pub(crate) struct State {
     fragments: dtls::Fragments,
     handshakes: Handshakes,
+    certificates: Certificates,
     recent: Recent,
 }
 
 impl crate::State for State {
     fn new(memory: usize) -> Self {
         Self {
-            fragments: dtls::Fragments::new(memory / 2),
+            fragments: dtls::Fragments::new(memory / 4),
             handshakes: Handshakes::new(memory / 2),
+            certificates: Certificates::new(memory / 4),
             recent: Recent::new(),
         }
     }
@@ -106,7 +110,7 @@ impl crate::State for State {
 
     #[cfg(test)]
     fn memory(&self) -> usize {
-        self.fragments.memory() + self.handshakes.memory()
+        self.fragments.memory() + self.handshakes.memory() + self.certificates.memory()
     }
 }
 
@@ -196,7 +200,8 @@ impl State {
         handshake: Handshake,
         found: Found<'_>,
     ) -> Result<Progress, Unread> {
-        match flight::read(payload.bytes, place, &handshake, payload.record, found)? {
+        let certificates = &mut self.certificates;
+        match flight::read(payload, place, &handshake, certificates, found)? {
             Flight::Over => Ok(Progress::Done),
             Flight::Waits => {
                 self.handshakes.wait(payload.record, handshake, payload.sequence, place);
