@@ -99,12 +99,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Aged<K, V, S> {
     /// Inserts the newest entry. Returns the entries that left: the one of the same key, and the oldest one if the table
     /// was full (the new one itself, if there is no room at all).
     pub fn insert(&mut self, key: K, value: V) -> (Option<V>, Option<(K, V)>) {
-        let replaced = self.remove(&key);
+        let hash = self.hasher.hash_one(&key);
+        let replaced = self.remove_hashed(hash, &key);
         if self.most == 0 {
             return (replaced, Some((key, value)));
         }
         let evicted = if self.len() >= self.most { self.pop_oldest() } else { None };
-        let hash = self.hasher.hash_one(&key);
         let (turn, older) = (self.turn, self.newest);
         let entry = Entry { pair: Some((key, value)), older, newer: 0, turn };
         let link = if let Some(unused) = self.entries.get_mut(place(self.unused)) {
@@ -131,7 +131,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Aged<K, V, S> {
 
     /// Removes an entry.
     pub fn remove(&mut self, key: &K) -> Option<V> {
-        let hash = self.hasher.hash_one(key);
+        self.remove_hashed(self.hasher.hash_one(key), key)
+    }
+
+    fn remove_hashed(&mut self, hash: u64, key: &K) -> Option<V> {
         let Self { index, entries, .. } = self;
         let is = |&link: &Link| has_key(entries, link, key);
         let (link, _) = index.find_entry(hash, is).ok()?.remove();

@@ -216,31 +216,29 @@ impl Frames {
         at: usize,
         attachments: &mut Attachments,
     ) {
-        // The decoder has the place of an outermost packet's data, and not that of an inner packet's.
-        let look = |(at, end): (usize, usize)| {
-            let data = &frame.data[..end.min(frame.data.len())];
-            let sequence = || self.decoder.plain_sequence(data);
-            self.payloads.may_read(record, data, at, sequence)
-        };
-        if self.decoder.plain_data().map_or_else(|| self.may_read_other(frame, record), look) {
+        // Without data it matters if a connection begins or ends.
+        let may = record.flags.0 & (Flags::DATA.0 | Flags::FRAGMENT.0) != 0
+            || record.tcp_flags & (SYN | FIN) != 0;
+        if may && self.may_read(frame, record) {
             self.extract(frame, record, at, attachments);
         }
     }
 
-    /// Whether a packet that was not plain may be of interest.
+    /// Whether a packet with data, a fragment, a SYN or a FIN may be of interest.
     #[inline(never)]
-    fn may_read_other(&self, frame: &Frame<'_>, record: &PacketRecord) -> bool {
-        let has = |flags: u16| record.flags.0 & flags != 0;
-        if has(Flags::FRAGMENT.0) {
-            return true;
+    fn may_read(&self, frame: &Frame<'_>, record: &PacketRecord) -> bool {
+        if let Some((at, end)) = self.decoder.plain_data() {
+            let data = &frame.data[..end.min(frame.data.len())];
+            let sequence = || self.decoder.plain_sequence(data);
+            return self.payloads.may_read(record, data, at, sequence);
         }
-        // Without data it matters if a connection begins or ends.
-        if !has(Flags::DATA.0) && record.tcp_flags & (SYN | FIN) == 0 {
-            return false;
+        if record.flags.contains(Flags::FRAGMENT) {
+            return true;
         }
         let payload = self.decoder.payload(frame.link, frame.data, record);
         payload.is_some_and(|payload| {
-            self.payloads.may_read(record, payload.bytes, 0, || Some(payload.sequence))
+            let sequence = || Some(payload.sequence);
+            self.payloads.may_read(record, payload.bytes, 0, sequence)
         })
     }
 

@@ -188,7 +188,9 @@ impl Datagrams {
             return Some((part.protocol, part.bytes.to_vec()));
         }
         let key = &part.datagram;
+        let mut is_new = true;
         let is_over = self.all.get(key).is_some_and(|own| {
+            is_new = false;
             let used_again =
                 start.is_some() && (own.ignored || own.begins_with(part.bytes) == Some(false));
             used_again || ts_ns.saturating_sub(own.start_ns) > LIFETIME_NS
@@ -196,7 +198,7 @@ impl Datagrams {
         if is_over && let Some(old) = self.all.remove(key) {
             self.end(old, Unread::Incomplete, &mut ended);
         }
-        if self.all.get(key).is_none() {
+        if is_new || is_over {
             let new = Datagram { start_ns: ts_ns, ..Datagram::default() };
             if let (_, Some((_, old))) = self.all.insert(*key, new) {
                 self.end(old, Unread::NoRoom, &mut ended);

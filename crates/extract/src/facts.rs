@@ -365,9 +365,11 @@ impl Kept {
 
     /// Whether a value of this tag is there.
     fn has(&self, tag: u32, value: &[u8]) -> bool {
-        // Without an early end, so that several places are compared at a time.
-        self.places.iter().fold(false, |any, place| any | (place.tag == tag))
-            && self.places.iter().any(|own| own.tag == tag && self.value(own) == Some(value))
+        let is = |own: &Place| own.tag == tag && self.value(own) == Some(value);
+        // Places of a chunk are compared at a time.
+        let any = |chunk: &[Place; 8]| chunk.iter().fold(false, |any, own| any | (own.tag == tag));
+        let (chunks, rest) = self.places.as_chunks();
+        chunks.iter().any(|chunk| any(chunk) && chunk.iter().any(is)) || rest.iter().any(is)
     }
 
     fn value(&self, place: &Place) -> Option<&[u8]> {

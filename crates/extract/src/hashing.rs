@@ -7,7 +7,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
-use ringtap_wire::HashKey;
+use ringtap_wire::{HashKey, PacketRecord};
 
 /// Makes hashers with one secret key.
 #[derive(Clone)]
@@ -20,10 +20,13 @@ impl Default for Hashing {
 }
 
 impl Hashing {
-    /// The hash of a word.
+    /// A hash of the direction of a packet, or of the other one.
     #[inline(always)]
-    pub(crate) fn word(&self, word: u64) -> u64 {
-        self.0.word(word)
+    pub(crate) fn direction(&self, record: &PacketRecord, reversed: bool) -> u32 {
+        let ports = u32::from(record.src_port) << 16 | u32::from(record.dst_port);
+        let ports = if reversed { ports.rotate_left(16) } else { ports };
+        let word = u64::from(record.pair_hash) << 32 | u64::from(ports);
+        (self.0.word(word) >> 32) as u32
     }
 }
 

@@ -64,8 +64,8 @@ impl Range {
 
     /// The range with the other one, if they touch; at most [`RANGE_MAX`], without the beginning.
     fn joined(self, other: Self) -> Option<Self> {
-        let [start, end] =
-            [other.start, other.end].map(|place| i64::from(self.offset(place).cast_signed()));
+        let place = |place: u32| i64::from(self.offset(place).cast_signed());
+        let (start, end) = (place(other.start), place(other.end));
         if other == Self::default() || start > i64::from(self.len()) || end < 0 {
             return None;
         }
@@ -163,8 +163,7 @@ pub(crate) struct Positions {
 
 impl Positions {
     /// No positions; all together take at most `memory` bytes.
-    pub(crate) fn new(memory: usize) -> Self {
-        let hashing = Hashing::default();
+    pub(crate) fn new(memory: usize, hashing: Hashing) -> Self {
         Self {
             all: Aged::new((memory / Table::ENTRY_BYTES).min(MOST), hashing.clone()),
             hashing,
@@ -184,16 +183,37 @@ impl Positions {
     /// A keyed hash of the direction of a packet.
     #[inline(always)]
     fn hash(&self, record: &PacketRecord, reversed: bool) -> u32 {
-        let ports = u32::from(record.src_port) << 16 | u32::from(record.dst_port);
-        let ports = if reversed { ports.rotate_left(16) } else { ports };
-        let word = u64::from(record.pair_hash) << 32 | u64::from(ports);
-        (self.hashing.word(word) >> 32) as u32
+        self.hashing.direction(record, reversed)
     }
 
     /// False if nothing is known of the direction.
     #[inline(always)]
     pub(crate) fn may_know(&self, record: &PacketRecord) -> bool {
         !self.all.is_empty() && self.slots[self.hash(record, false) as usize % SLOTS] > 0
+    }
+
+    /// False if nothing is known of directions with this hash of [`Hashing::direction`].
+    #[inline(always)]
+    pub(crate) fn may_know_at(&self, hash: u32) -> bool {
+        self.slots[hash as usize % SLOTS] > 0
+    }
+
+    /// False if there is certainly no body in directions with this hash.
+    #[inline(always)]
+    pub(crate) fn may_have_body_at(&self, hash: u32) -> bool {
+        self.body_slots[hash as usize % BODY_SLOTS] > 0
+    }
+
+    /// Whether there are bodies.
+    #[inline(always)]
+    pub(crate) fn has_bodies(&self) -> bool {
+        self.body_count > 0
+    }
+
+    /// Whether nothing is known.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
     }
 
     /// False if there is certainly no body in the direction.
@@ -531,7 +551,7 @@ mod tests {
             steps in prop::collection::vec((0..6_u8, 0..40_u16, 0..3_000_u32, 1..400_usize), 1..300),
             room in 1..50_usize,
         ) {
-            let mut positions = Positions::new(room * Table::ENTRY_BYTES);
+            let mut positions = Positions::new(room * Table::ENTRY_BYTES, Hashing::default());
             for (number, (step, port, sequence, len)) in steps.into_iter().enumerate() {
                 let record = &packet(port, number as u64 * LIFETIME_NS / 50);
                 let body = u64::from(sequence % 3) * 700;

@@ -201,8 +201,7 @@ pub(crate) struct Streams {
 
 impl Streams {
     /// No streams; all together take at most `bytes_max` bytes.
-    pub(crate) fn new(bytes_max: usize) -> Self {
-        let hashing = Hashing::default();
+    pub(crate) fn new(bytes_max: usize, hashing: Hashing) -> Self {
         Self {
             all: Aged::new((bytes_max / STREAM_BYTES).min(STREAMS_MAX), hashing.clone()),
             slots: Box::new([0; SLOTS]),
@@ -218,12 +217,22 @@ impl Streams {
         !self.all.is_empty() && self.slots[usize::from(self.slot(record))] > 0
     }
 
+    /// False if there is certainly no stream for packets with this hash of [`Hashing::direction`].
+    #[inline(always)]
+    pub(crate) fn may_have_at(&self, hash: u32) -> bool {
+        self.slots[hash as usize % SLOTS] > 0
+    }
+
+    /// Whether there are no streams.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// The slot of a direction in the filter.
     #[inline(always)]
     fn slot(&self, record: &PacketRecord) -> u16 {
-        let ports = u32::from(record.src_port) << 16 | u32::from(record.dst_port);
-        let word = u64::from(record.pair_hash) << 32 | u64::from(ports);
-        (self.hashing.word(word) >> 32) as u16 % SLOTS as u16
+        self.hashing.direction(record, false) as u16 % SLOTS as u16
     }
 
     /// Whether the stream of the packet's direction begins at this sequence number.
@@ -377,7 +386,7 @@ mod tests {
             (offset..offset + len as u32).map(byte).collect::<Vec<u8>>()
         };
         let base = u32::MAX - 150;
-        let mut streams = Streams::new(usize::MAX);
+        let mut streams = Streams::new(usize::MAX, Hashing::default());
         let record = packet(1, 5);
         streams.open(&record, base, &segment(&(0, 100)), (3, true), |_, _| panic!("nothing ends"));
         for part in segments {
@@ -408,7 +417,7 @@ mod tests {
 
     #[test]
     fn streams_end_by_turns_and_by_memory() {
-        let mut streams = Streams::new(10_500);
+        let mut streams = Streams::new(10_500, Hashing::default());
         let mut ended = Vec::new();
         for port in 0..20 {
             let record = packet(port, 1);
@@ -441,7 +450,7 @@ mod tests {
     /// A sender who chooses ports does not fill one slot of the filter.
     #[test]
     fn chosen_ports_spread_over_the_slots() {
-        let streams = Streams::new(0);
+        let streams = Streams::new(0, Hashing::default());
         let chosen = (0..1_u32 << 22).filter(|ports| ports.wrapping_mul(0x9e37_79b1) >> 20 == 0);
         let slots: Vec<u16> = chosen
             .take(1_000)
@@ -456,7 +465,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_of_one_direction_and_one_time() {
-        let mut streams = Streams::new(usize::MAX);
+        let mut streams = Streams::new(usize::MAX, Hashing::default());
         streams.open(&packet(1, 5), 7, b"abc", (0, true), |_, _| {});
         assert!(matches!(streams.feed(&packet(2, 5), 10, b"d", |_, _| {}), Fed::NoStream));
         let reversed = PacketRecord { src_port: 443, dst_port: 1, ..packet(1, 5) };
@@ -477,7 +486,7 @@ mod tests {
 
     #[test]
     fn held_segments_and_parses_are_bounded() {
-        let (mut streams, mut ended) = (Streams::new(1 << 20), 0);
+        let (mut streams, mut ended) = (Streams::new(1 << 20, Hashing::default()), 0);
         for port in 0..100 {
             streams.open(&packet(port, 5), 0, b"abc", (0, true), |_, _| ended += 1);
         }

@@ -742,11 +742,12 @@ impl<E: Ends> Shelf<E> {
             self.facts.resize_with(at + 1, Facts::default);
         }
         let facts = &mut self.facts[at];
-        if facts.is_empty() {
+        let was_empty = facts.is_empty();
+        if was_empty {
             *facts = self.spare_facts.pop().unwrap_or_default();
         }
         let added = facts.add(kind, value, room).ok();
-        if facts.is_empty() {
+        if was_empty && facts.is_empty() {
             self.spare_facts.push(std::mem::take(facts));
         }
         match added {

@@ -13,6 +13,8 @@
 //! Invariants: at most the number of datagrams given to [`FragmentTable::new`]; no allocation after it. The kernel
 //! provides the memory as datagrams arrive.
 
+use std::hash::{Hash, Hasher};
+
 use crate::hash::{HashKey, region};
 
 /// How long a first fragment is stored (RFC 791 suggests 15 s for reassembly, RFC 8200 60 s; hosts use 30 s).
@@ -24,7 +26,7 @@ pub const BYTES_PER_DATAGRAM: u64 = (size_of::<Entry>() + size_of::<Link>()) as 
 const _: () = assert!(size_of::<Entry>() == 72);
 
 /// Identifies the datagram of a fragment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramKey {
     /// Source address, as in the record.
     pub src: [u8; 16],
@@ -37,6 +39,16 @@ pub struct DatagramKey {
     pub protocol: u16,
     /// The tunnel of the fragments; 0 for none.
     pub scope: u32,
+}
+
+impl Hash for DatagramKey {
+    #[inline]
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write(&self.src);
+        hasher.write(&self.dst);
+        hasher.write_u64(u64::from(self.identification) | u64::from(self.protocol) << 32);
+        hasher.write_u64(self.scope.into());
+    }
 }
 
 impl DatagramKey {

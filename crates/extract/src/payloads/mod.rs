@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ringtap_wire::{Flags, PacketRecord, Part, joined};
 
 use crate::datagrams::{Datagrams, Start};
+use crate::hashing::Hashing;
 use crate::opening::LOOKED_AT;
 use crate::positions::{Place, Positions, Read};
 use crate::protocols::http::{Framed, Frames};
@@ -70,6 +71,8 @@ pub struct Payloads {
     /// The openings of `set` over UDP and TCP.
     openings: [u32; 2],
     datagrams: Datagrams,
+    /// The hash of directions, which is that of streams and positions.
+    hashing: Hashing,
     streams: Streams,
     positions: Positions,
     states: States,
@@ -84,12 +87,14 @@ pub struct Payloads {
 impl Payloads {
     /// The extractors of `set`. Incomplete messages, and what is known of connections, take at most about `memory` bytes.
     pub fn new(set: Extractors, memory: usize) -> Self {
+        let hashing = Hashing::default();
         Self {
             set,
             openings: [OPENINGS[0].openings(set.0), OPENINGS[1].openings(set.0)],
             datagrams: Datagrams::new(memory / 16),
-            streams: Streams::new(memory / 16 * 5),
-            positions: Positions::new(memory / 8),
+            streams: Streams::new(memory / 16 * 5, hashing.clone()),
+            positions: Positions::new(memory / 8, hashing.clone()),
+            hashing,
             states: States::new(memory / 2),
             began_ns: None,
             read: [0; Extractors::NAMES.len()],
@@ -145,14 +150,18 @@ impl Payloads {
         let openings = OPENINGS[usize::from(tcp)].confirmed(openings, payload);
         let ports = PORTS.has(record.src_port) | PORTS.has(record.dst_port);
         let found = (!short & (openings != 0)) | (ports & !tcp);
-        let joins = self.streams.may_have(record)
-            || self.positions.may_have_body(record)
+        let (streams, positions) = (&self.streams, &self.positions);
+        let hash = self.hashing.direction(record, false);
+        let waits = !streams.is_empty() && streams.may_have_at(hash);
+        let has_body = positions.has_bodies() && positions.may_have_body_at(hash);
+        let joins = waits
+            || has_body
                 && sequence().is_none_or(|sequence| {
-                    self.positions.may_end_body(record, sequence, frame.len().saturating_sub(at))
+                    positions.may_end_body(record, sequence, frame.len().saturating_sub(at))
                 });
         let begins = record.tcp_flags & SYN != 0
-            && self.reads_syns() | self.positions.may_know(record) | self.streams.may_have(record);
-        let ends = record.tcp_flags & FIN != 0 && self.positions.may_have_body(record);
+            && self.reads_syns() | waits | (!positions.is_empty() && positions.may_know_at(hash));
+        let ends = record.tcp_flags & FIN != 0 && has_body;
         data & (found | (tcp & joins)) | tcp & (begins | ends)
     }
 

@@ -278,8 +278,8 @@ impl FlowTable {
             v4.place_of(arrival, rules, same)
         };
         let mut messages = 0;
-        let mut began_ns =
-            facts.find(item, Kind::BEGAN).and_then(Kind::time).unwrap_or(packet.ts_ns);
+        let began_ns = if rules.tcp { facts.find(item, Kind::BEGAN) } else { None };
+        let mut began_ns = began_ns.and_then(Kind::time).unwrap_or(packet.ts_ns);
         while let Some((kind, value)) = facts.take(item) {
             let Some(mut kind) = Kind::from_number(kind) else { continue };
             messages += u32::from(kind == Kind::Protocol);

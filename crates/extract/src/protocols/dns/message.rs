@@ -217,7 +217,7 @@ impl<'a> Message<'a> {
             if at > self.bytes.len() {
                 return Err(Fault::Short);
             }
-            let [kind, class] = [[t0, t1], [c0, c1]].map(u16::from_be_bytes);
+            let (kind, class) = (u16::from_be_bytes([t0, t1]), u16::from_be_bytes([c0, c1]));
             let ttl = u32::from_be_bytes([l0, l1, l2, l3]);
             each(number, Record { owner, kind, class, ttl, data })?;
         }

@@ -173,17 +173,17 @@ fn ends(name: Option<&[u8]>) -> [u8; 2] {
 /// The first digits of the SHA-256 of a list, and of a second one that is not empty.
 fn digest_of(first: impl Iterator<Item = u16>, second: impl Iterator<Item = u16>) -> [u8; DIGITS] {
     let mut digest = Context::new(&SHA256);
-    let mut list = |numbers: &mut dyn Iterator<Item = u16>, mut separator: &'static [u8]| {
+    let mut list = |numbers: &mut dyn Iterator<Item = u16>, mut separator: u8| {
         for number in numbers {
-            let mut digits = [0; 4];
-            hex(&number.to_be_bytes(), &mut digits);
-            digest.update(separator);
-            digest.update(&digits);
-            separator = b",";
+            let mut text = [separator; 5];
+            hex(&number.to_be_bytes(), &mut text[1..]);
+            digest.update(&text[usize::from(separator == 0)..]);
+            separator = b',';
         }
     };
-    list(&mut { first }, b"");
-    list(&mut { second }, b"_");
+    // Nothing is before the first number.
+    list(&mut { first }, 0);
+    list(&mut { second }, b'_');
     let mut text = [0; DIGITS];
     hex(digest.finish().as_ref(), &mut text);
     text
