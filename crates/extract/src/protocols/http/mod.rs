@@ -46,6 +46,8 @@ const FIELD_MAX: usize = 512;
 /// Most bytes of a method; the longest registered one has 17.
 const METHOD_MAX: usize = 24;
 
+/// The beginning of a response.
+const VERSION: &[u8; 7] = b"HTTP/1.";
 /// The bytes of a method if the end of its line is not there.
 const USUAL: Bytes = Bytes::range(b'A', b'Z').and(Bytes::of(b"-_"));
 /// The bytes of a token (RFC 9110, section 5.6.2).
@@ -194,7 +196,19 @@ impl Extractor for Http {
 
 /// Whether a message may begin with these bytes.
 pub(crate) fn begins(bytes: &[u8]) -> bool {
-    !matches!(StartLine::read(&bytes[empty_lines(bytes)..]), Line::Other)
+    let bytes = &bytes[empty_lines(bytes)..];
+    !lacks_space(bytes) && !matches!(StartLine::read(bytes), Line::Other)
+}
+
+/// Whether bytes are no start line because no space ends the method, as those of most payloads that look like one.
+#[inline]
+fn lacks_space(bytes: &[u8]) -> bool {
+    // Many bytes are compared at a time.
+    let has_space = |beginning: &[u8; METHOD_MAX + 1]| {
+        beginning.iter().fold(false, |any, &byte| any | (byte == b' '))
+    };
+    bytes.first_chunk().is_some_and(|beginning| !has_space(beginning))
+        && bytes.first_chunk() != Some(VERSION)
 }
 
 /// Whether a message behind a body whose end is lost begins with these bytes.
@@ -307,28 +321,20 @@ enum Line<'a> {
 
 impl<'a> StartLine<'a> {
     fn read(bytes: &'a [u8]) -> Line<'a> {
-        const VERSION: &[u8] = b"HTTP/1.";
         let end = || memchr(b'\n', &bytes[..bytes.len().min(STREAM_MAX)]);
         let line_behind = |word: &[u8]| {
             let end = end();
             let rest = &bytes[word.len()..end.unwrap_or(bytes.len())];
             (rest.trim_ascii_end(), end.is_some())
         };
-        if bytes.starts_with(VERSION) {
+        if bytes.first_chunk() == Some(VERSION) {
             let (rest, whole) = line_behind(VERSION);
             return Self::response(rest, whole);
         }
         if VERSION.starts_with(bytes) {
             return Line::Part(Self::Response(&[]));
         }
-        // Of most payloads the first bytes have no space; so many bytes are compared at a time.
-        const LONG: usize = METHOD_MAX + 1;
-        if let Some(beginning) = bytes.first_chunk::<LONG>()
-            && !beginning.iter().fold(false, |any, &byte| any | (byte == b' '))
-        {
-            return Line::Other;
-        }
-        let beginning = &bytes[..bytes.len().min(LONG)];
+        let beginning = &bytes[..bytes.len().min(METHOD_MAX + 1)];
         match beginning.iter().position(|&byte| !IS_TOKEN[usize::from(byte)]) {
             Some(end) if bytes[end] == b' ' => {
                 let (method, _) = bytes.split_at(end);

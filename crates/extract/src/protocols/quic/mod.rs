@@ -90,7 +90,11 @@ pub(crate) struct State {
 
 impl crate::State for State {
     fn new(memory: usize) -> Self {
-        Self { connections: Connections::new(memory), scratch: Vec::new(), recent: Recent::new() }
+        Self {
+            connections: Connections::new(memory / 8 * 7),
+            scratch: Vec::new(),
+            recent: Recent::new(memory / 8),
+        }
     }
 
     fn dropped(&mut self, end: bool, count: &mut dyn FnMut(Unread, u64)) {

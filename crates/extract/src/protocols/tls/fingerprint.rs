@@ -25,6 +25,8 @@ use crate::text::{DIGITS_MAX, decimal};
 
 /// Most cipher suites, and most extensions, that are sorted for a JA4.
 const SORTED_MAX: usize = 512;
+/// Bytes that a digest gets at a time.
+const ROOM: usize = 256;
 /// Digits of the parts of a JA4.
 const DIGITS: usize = 12;
 
@@ -43,52 +45,76 @@ pub(super) fn digests(hello: &ClientHello<'_>) -> Digests {
 }
 
 fn ja3(hello: &ClientHello<'_>) -> [u8; 32] {
-    let mut text = Decimals::new(hello.version);
-    text.list(hello.ciphers());
-    text.list(hello.extensions.types());
-    text.list(hello.groups());
-    text.list(hello.point_formats());
-    text.finish()
+    decimals(hello.version, |text| {
+        text.list(hello.ciphers());
+        text.list(hello.extensions.types());
+        text.list(hello.groups());
+        text.list(hello.point_formats());
+    })
 }
 
 /// The JA3S of a server.
 pub(super) fn ja3s(hello: &ServerHello<'_>) -> [u8; 32] {
-    let mut text = Decimals::new(hello.version);
-    text.list([hello.cipher].into_iter());
-    text.list(hello.extensions.types());
-    text.finish()
+    decimals(hello.version, |text| {
+        text.list([hello.cipher].into_iter());
+        text.list(hello.extensions.types());
+    })
 }
 
-/// Lists of decimal numbers, on their way into an MD5.
-struct Decimals(Md5);
+/// The MD5 of a number, and of the lists behind it.
+fn decimals(first: u16, lists: impl FnOnce(&mut Gathered<&mut dyn FnMut(&[u8])>)) -> [u8; 32] {
+    let mut digest = Md5::new();
+    let mut update = |bytes: &[u8]| digest.update(bytes);
+    let mut text = Gathered::new(&mut update as &mut dyn FnMut(&[u8]));
+    text.number(first);
+    lists(&mut text);
+    text.pass();
+    let mut text = [0; 32];
+    hex(&digest.finalize(), &mut text);
+    text
+}
 
-impl Decimals {
-    fn new(first: u16) -> Self {
-        let mut text = Self(Md5::new());
-        text.number(first);
-        text
+/// Short texts on their way into a digest, which gets many at a time.
+struct Gathered<F> {
+    bytes: [u8; ROOM],
+    len: usize,
+    update: F,
+}
+
+impl<F: FnMut(&[u8])> Gathered<F> {
+    fn new(update: F) -> Self {
+        Self { bytes: [0; ROOM], len: 0, update }
+    }
+
+    /// Adds at most [`DIGITS_MAX`] bytes.
+    fn push(&mut self, text: &[u8]) {
+        if self.len + text.len() > ROOM {
+            self.pass();
+        }
+        let free = &mut self.bytes[self.len..];
+        free.iter_mut().zip(text).for_each(|(place, byte)| *place = *byte);
+        self.len += text.len();
+    }
+
+    fn pass(&mut self) {
+        (self.update)(&self.bytes[..self.len]);
+        self.len = 0;
     }
 
     fn number(&mut self, number: u16) {
-        self.0.update(decimal(number.into(), &mut [0; DIGITS_MAX]));
+        self.push(decimal(number.into(), &mut [0; DIGITS_MAX]));
     }
 
+    /// Adds a comma and decimal numbers with hyphens between them.
     fn list(&mut self, numbers: impl Iterator<Item = u16>) {
-        let mut separator = b",";
+        self.push(b",");
+        let mut is_first = true;
         for number in numbers {
-            self.0.update(separator);
+            if !std::mem::take(&mut is_first) {
+                self.push(b"-");
+            }
             self.number(number);
-            separator = b"-";
         }
-        if separator == b"," {
-            self.0.update(separator);
-        }
-    }
-
-    fn finish(self) -> [u8; 32] {
-        let mut text = [0; 32];
-        hex(&self.0.finalize(), &mut text);
-        text
     }
 }
 
@@ -173,17 +199,19 @@ fn ends(name: Option<&[u8]>) -> [u8; 2] {
 /// The first digits of the SHA-256 of a list, and of a second one that is not empty.
 fn digest_of(first: impl Iterator<Item = u16>, second: impl Iterator<Item = u16>) -> [u8; DIGITS] {
     let mut digest = Context::new(&SHA256);
+    let mut gathered = Gathered::new(|bytes: &[u8]| digest.update(bytes));
     let mut list = |numbers: &mut dyn Iterator<Item = u16>, mut separator: u8| {
         for number in numbers {
             let mut text = [separator; 5];
             hex(&number.to_be_bytes(), &mut text[1..]);
-            digest.update(&text[usize::from(separator == 0)..]);
+            gathered.push(&text[usize::from(separator == 0)..]);
             separator = b',';
         }
     };
     // Nothing is before the first number.
     list(&mut { first }, 0);
     list(&mut { second }, b'_');
+    gathered.pass();
     let mut text = [0; DIGITS];
     hex(digest.finish().as_ref(), &mut text);
     text

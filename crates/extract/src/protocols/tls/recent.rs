@@ -7,7 +7,8 @@
 //! numbers | version | length | cipher … | length | extension … | …        at most 255, else they are not kept
 //! ```
 //!
-//! Bounds: [`PLACES`] lists of clients and of servers, in memory of a fixed size; a list replaces the one at its place.
+//! Bounds: [`PLACES`] lists of clients and of servers, fewer if the memory given to [`Recent::new`] does not suffice; a list
+//! replaces the one at its place.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -15,8 +16,8 @@ use super::fingerprint::{self, Digests};
 use super::hello::{ClientHello, ServerHello};
 use crate::hashing::Hashing;
 
-/// Lists that are kept; a power of two.
-const PLACES: usize = 64;
+/// Most lists that are kept.
+const PLACES: usize = 256;
 /// Most numbers of a list.
 const NUMBERS_MAX: usize = 255;
 
@@ -30,11 +31,12 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
-    pub(crate) fn new() -> Self {
+    /// No fingerprints; all together take at most `memory` bytes.
+    pub(crate) fn new(memory: usize) -> Self {
         Self {
             hashing: Hashing::default(),
-            clients: Table::new(),
-            servers: Table::new(),
+            clients: Table::new(memory / 2),
+            servers: Table::new(memory / 2),
             numbers: Numbers::NONE,
         }
     }
@@ -59,27 +61,30 @@ impl Recent {
 }
 
 /// Lists with their fingerprints, each at a place given by its hash.
-struct Table<V>(Box<[Option<(Numbers, V)>]>);
+struct Table<V>(Box<[Option<(Box<[u8]>, V)>]>);
 
 impl<V: Copy> Table<V> {
-    fn new() -> Self {
-        Self((0..PLACES).map(|_| None).collect())
+    const ENTRY_BYTES: usize = size_of::<Option<(Box<[u8]>, V)>>() + 2 * NUMBERS_MAX;
+
+    fn new(memory: usize) -> Self {
+        let places = (memory / Self::ENTRY_BYTES).min(PLACES);
+        Self((0..places).map(|_| None).collect())
     }
 
     /// The fingerprints of a list; `compute` is called if they are not there.
     fn find(&mut self, hashing: &Hashing, numbers: &Numbers, compute: impl FnOnce() -> V) -> V {
         let mut hasher = hashing.build_hasher();
         hasher.write(numbers.bytes());
-        let place = &mut self.0[hasher.finish() as usize % PLACES];
-        match place {
-            Some((own, value)) if own.bytes() == numbers.bytes() => *value,
-            _ => place.insert((numbers.clone(), compute())).1,
+        let place = (hasher.finish() as usize).checked_rem(self.0.len());
+        match place.and_then(|place| self.0.get_mut(place)) {
+            None => compute(),
+            Some(Some((own, value))) if **own == *numbers.bytes() => *value,
+            Some(place) => place.insert((numbers.bytes().into(), compute())).1,
         }
     }
 }
 
 /// The numbers from which fingerprints follow.
-#[derive(Clone)]
 struct Numbers {
     bytes: [u8; 2 * NUMBERS_MAX],
     len: u16,

@@ -244,12 +244,13 @@ fn published_examples_of_ja4() {
 fn a_handshake_of_quic() {
     let mut kinds = Vec::new();
     let message = whole(1, &example(&SIGNATURES_OF_EXAMPLE, &[b"h3"]));
-    let read = handshake(&message, Transport::Quic, &mut Recent::new(), &mut |kind, value| {
-        kinds.push(kind);
-        if kind == Kind::Ja4 {
-            assert_eq!(value, b"q13d1516h3_8daaf6152771_e5627efa2ab1");
-        }
-    });
+    let read =
+        handshake(&message, Transport::Quic, &mut Recent::new(1 << 20), &mut |kind, value| {
+            kinds.push(kind);
+            if kind == Kind::Ja4 {
+                assert_eq!(value, b"q13d1516h3_8daaf6152771_e5627efa2ab1");
+            }
+        });
     assert_eq!(read, Ok(()));
     let expected = [
         Kind::TlsKind,
@@ -262,7 +263,9 @@ fn a_handshake_of_quic() {
     assert_eq!(kinds, expected);
     for wrong in [&message[..message.len() - 1], &whole(11, &[0; 50])] {
         assert_eq!(
-            handshake(wrong, Transport::Quic, &mut Recent::new(), &mut |_, _| panic!("no facts")),
+            handshake(wrong, Transport::Quic, &mut Recent::new(1 << 20), &mut |_, _| panic!(
+                "no facts"
+            )),
             Err(Unread::Malformed)
         );
     }
@@ -546,7 +549,7 @@ proptest! {
             read(&[&bytes]);
             read(&[first, second]);
         }
-        let _ = handshake(&bytes, Transport::Quic, &mut Recent::new(), &mut |_, _| {});
+        let _ = handshake(&bytes, Transport::Quic, &mut Recent::new(1 << 20), &mut |_, _| {});
     }
 }
 
@@ -565,13 +568,13 @@ fn fingerprints_of_recent_hellos_are_the_same() {
         handshake(&message, Transport::Quic, recent, found).unwrap();
         facts
     };
-    let mut recent = Recent::new();
+    let mut recent = Recent::new(1 << 20);
     for variant in (0..500).chain(0..500).chain([3, 3, 3]) {
         let body = hello(variant);
-        assert_eq!(read(&body, &mut recent), read(&body, &mut Recent::new()), "{variant}");
+        assert_eq!(read(&body, &mut recent), read(&body, &mut Recent::new(1 << 20)), "{variant}");
     }
     // More numbers than are kept.
     let many: Vec<u16> = (0..400).collect();
     let body = client(771, None, &many, &[]);
-    assert_eq!(read(&body, &mut recent), read(&body, &mut Recent::new()));
+    assert_eq!(read(&body, &mut recent), read(&body, &mut Recent::new(1 << 20)));
 }
