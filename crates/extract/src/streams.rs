@@ -229,6 +229,11 @@ impl Streams {
         self.all.is_empty()
     }
 
+    /// Whether there is a stream for the packet.
+    pub(crate) fn has(&self, record: &PacketRecord) -> bool {
+        self.may_have(record) && self.all.get(&Direction::of(record)).is_some()
+    }
+
     /// The slot of a direction in the filter.
     #[inline(always)]
     fn slot(&self, record: &PacketRecord) -> u16 {

@@ -195,7 +195,8 @@ impl Payloads {
         Look {
             protocols: (by_content | if tcp { 0 } else { by_port }) & self.set.0,
             by_content,
-            stream: tcp && self.streams.may_have(record),
+            // Exactly, so that other connections in the slot decide nothing.
+            stream: tcp && self.streams.has(record),
         }
     }
 

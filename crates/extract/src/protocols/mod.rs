@@ -54,9 +54,9 @@ macro_rules! extractors {
                 &mut self.http
             }
 
-            /// The states, each with its part of the memory.
+            /// The states, each with its part of the memory: few have any.
             pub(crate) fn new(memory: usize) -> Self {
-                let each = memory / Extractors::NAMES.len();
+                let each = memory / LARGE_STATES;
                 Self { $($name: State::new(each),)+ }
             }
 
@@ -92,6 +92,8 @@ macro_rules! extractors {
     };
 }
 
+/// At least the number of protocols whose state takes memory.
+const LARGE_STATES: usize = 4;
 /// The position of HTTP in the list.
 pub(crate) const HTTP: usize = 3;
 /// The position of SYN in the list.

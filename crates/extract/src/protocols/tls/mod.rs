@@ -91,10 +91,10 @@ pub(crate) struct State {
 impl crate::State for State {
     fn new(memory: usize) -> Self {
         Self {
-            fragments: dtls::Fragments::new(memory / 8),
-            handshakes: Handshakes::new(memory / 2),
+            fragments: dtls::Fragments::new(memory / 4),
+            handshakes: Handshakes::new(memory / 4),
             certificates: Certificates::new(memory / 4),
-            recent: Recent::new(memory / 8),
+            recent: Recent::new(memory / 4),
         }
     }
 
