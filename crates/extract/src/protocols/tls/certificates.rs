@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_with_the_same_end_are_told_apart() {
+    fn certificates_with_the_same_end_are_distinguished() {
         let mut certificates = Certificates::new(1 << 20);
         for _ in 0..3 {
             for first in 0..4 {
