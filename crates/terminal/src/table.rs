@@ -1,5 +1,7 @@
 //! Tables with aligned columns.
 
+use std::borrow::Cow;
+
 use ringtap_base::text::{acts, push_hex, shown};
 
 use crate::numbers;
@@ -57,7 +59,7 @@ impl<S: Into<String>> From<S> for Cell {
 pub struct Table {
     pub(crate) lean: Vec<Lean>,
     /// The names of the columns, if they have any.
-    pub(crate) head: Vec<&'static str>,
+    pub(crate) head: Vec<Cow<'static, str>>,
     pub(crate) rows: Vec<Vec<Cell>>,
 }
 
@@ -69,7 +71,12 @@ impl Table {
 
     /// An empty table with named columns.
     pub fn with_head(columns: &[(&'static str, Lean)]) -> Self {
-        let (head, lean) = columns.iter().copied().unzip();
+        Self::with_names(columns.iter().map(|&(name, lean)| (name.into(), lean)))
+    }
+
+    /// As [`Table::with_head`], with names that are made.
+    pub fn with_names(columns: impl IntoIterator<Item = (Cow<'static, str>, Lean)>) -> Self {
+        let (head, lean) = columns.into_iter().unzip();
         Self { lean, head, rows: Vec::new() }
     }
 
@@ -98,7 +105,7 @@ impl Table {
     pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
         let texts =
             |row: &'_ Vec<Cell>| row.iter().map(|cell| shown(&cell.text).into_owned()).collect();
-        let head = self.head.iter().map(|name| (*name).to_owned()).collect();
+        let head = self.head.iter().map(|name| shown(name).into_owned()).collect();
         let head = (!self.head.is_empty()).then_some(head);
         let rows: Vec<Vec<String>> = head.into_iter().chain(self.rows.iter().map(texts)).collect();
         let widest = |column: usize| {
@@ -131,7 +138,7 @@ impl Table {
             csv += "\r\n";
         };
         if !self.head.is_empty() {
-            line(&mut self.head.iter().map(|name| (*name).to_owned()));
+            line(&mut self.head.iter().map(|name| name.clone().into_owned()));
         }
         for row in &self.rows {
             let text =
