@@ -52,6 +52,9 @@ pub use alerts::{
 };
 pub use analyses::activity::{Limits, UnknownLimit};
 pub use analyses::changes::{ChangeLimits, OwnNetworks};
+pub use analyses::custom::{
+    Custom, CustomPart, CustomSection, CustomSections, CustomSet, InvalidCustom, Observers,
+};
 pub use analyses::scans::Suspects;
 pub use analyses::{About, Analyses, Context, Scope, Section, UnknownAnalysis};
 pub use app::Monitor;

@@ -16,6 +16,7 @@ use serde::{Serialize, Serializer};
 use crate::alerts::{AllowList, MOST_ALERT_BYTES, ScanLimits};
 use crate::analyses::activity::{Limits, row_bytes};
 use crate::analyses::changes::{ChangeLimits, OwnNetworks};
+use crate::analyses::custom::Observers;
 use crate::analyses::volumes::{MOST_INTERVALS, ROW_UNITS};
 use crate::analyses::{Analyses, Context, Scope};
 use crate::analyses::{applications, names};
@@ -152,6 +153,9 @@ pub struct Options {
     /// Whether a page shows flows while the run goes on.
     #[serde(skip)]
     pub page: bool,
+    /// What watches the packets, records and messages of the run.
+    #[serde(skip)]
+    pub observers: Observers,
     /// Chosen by the plan: bytes for the facts of live flows, of all workers together.
     #[serde(skip_serializing_if = "is_zero")]
     pub fact_bytes: u64,
@@ -202,6 +206,7 @@ impl Default for Options {
             reloads: false,
             charts: false,
             page: false,
+            observers: Observers::default(),
             fact_bytes: 0,
             statistics_bytes: 0,
             name_bytes: 0,
@@ -219,7 +224,7 @@ impl Options {
     fn on(&self) -> Analyses {
         let activity = self.analyses.activity || self.limits.any();
         let (watch, changes) = (self.watch.is_some(), self.change_limits.any());
-        Analyses { activity, watch, changes, ..self.analyses }
+        Analyses { activity, watch, changes, ..self.analyses }.with_needs()
     }
 
     /// The longest time that a record has, or a part of a flow.
@@ -449,7 +454,8 @@ impl AppOptions for Options {
         let packets = self.statistics_packets.unwrap_or(STATISTICS_PACKETS);
         self.statistics_packets = self.analyses.statistics.then_some(packets);
         let Analyses { flows, applications, names, passive_dns, watch, .. } = self.analyses;
-        if !(flows || applications || names || passive_dns || watch || self.events) {
+        let others = self.analyses.custom.any() || !self.observers.0.is_empty();
+        if !(flows || applications || names || passive_dns || watch || self.events || others) {
             self.extract = Extractors::NONE;
         }
         within("number of rows", self.top as u64, 0, TOP_MOST as u64)?;

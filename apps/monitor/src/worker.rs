@@ -95,9 +95,12 @@ impl MonitorWorker {
         let capacity = setup.context.capacity_of(shard);
         let key = setup.context.hash_key;
         sinks.records = sinks.records.filter(|_| on.flows);
-        // Only they show applications.
-        let names =
-            (on.applications || on.flows && sinks.records.is_some()).then_some(&options.names);
+        // Only they use applications.
+        let is_labelled = on.applications
+            || on.flows && sinks.records.is_some()
+            || on.custom.each().any(|own| own.takes_records())
+            || options.observers.take_records();
+        let names = is_labelled.then_some(&options.names);
         let stamps_valid = options.interval_ns.is_none_or(|interval_ns| {
             interval_ns.saturating_mul(STAMPS - 1) > options.metering.timeouts.longest_idle_ns()
         });
@@ -123,15 +126,21 @@ impl MonitorWorker {
                     let apart = metering.uniflow || metering.vlan_in_key || !stamps_valid;
                     Conversations::new(key, capacity, apart)
                 }),
-                analyses: Parts::new(on, &setup.context, shard),
+                analyses: Parts::new(on, &setup.context, shard).observe(
+                    &options.observers,
+                    &setup.context,
+                    shard,
+                ),
                 saver: Saver::new(setup, shard).map(Box::new),
                 flows: FlowCounts {
                     digest: options.needs_record_digest().then(RecordDigest::default),
                     ..FlowCounts::default()
                 },
                 stage: options.enrichment.stage(),
-                messages: (sinks.events.is_some() || on.need_events())
-                    .then(|| Messages::new(&setup.paths)),
+                messages: (sinks.events.is_some()
+                    || on.need_events()
+                    || options.observers.take_events())
+                .then(|| Messages::new(&setup.paths)),
                 exchanges: sinks
                     .events
                     .is_some()

@@ -22,7 +22,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use ringtap_export::{EventOutput, FileOutput, Refresh};
 use ringtap_extract::Extractors;
 use ringtap_flow::FIRST_PACKETS_MOST;
-use ringtap_monitor::{Analyses, TOP_MOST};
+use ringtap_monitor::{Analyses, Observers, TOP_MOST};
 use ringtap_program::pages::Pages;
 use ringtap_skeleton::Skeleton;
 use ringtap_store::KeepFree;
@@ -184,6 +184,9 @@ pub(crate) struct MonitorArgs {
     /// [default: all; with --tui or --web also activity]
     #[arg(long, value_name = "LIST", help_heading = "Analyses")]
     pub(crate) analyses: Option<Analyses>,
+    /// What watches the run, if a program runs it as a library.
+    #[arg(skip)]
+    pub(crate) observers: Observers,
     /// Read the payloads of these protocols into flow records and events: tls, quic, dns, http, ssh,
     /// dhcp, ntp, labels (the names of further protocols), proxy, all (these nine), syn (the options of TCP's SYNs; not in all,
     /// but "all,syn" reads both) or none [default: all]

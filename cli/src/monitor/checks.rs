@@ -49,9 +49,10 @@ pub(crate) fn outputs(args: &MonitorArgs, further: Option<Output>) -> anyhow::Re
 
 /// Checks that flags have an effect, as far as their definition does not.
 fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
-    let analyses = args.analyses.unwrap_or(Analyses::ALL);
+    let analyses = args.analyses.unwrap_or_else(Analyses::all);
     let encrypts = outputs.iter().any(Output::is_encrypted);
     let has_files = outputs.iter().any(is_file);
+    let is_read = outputs.iter().any(Output::is_read);
     let has_statistics = outputs.iter().any(Output::has_statistics);
     let (_, changes) = options::limits(args);
     let page_is_encrypted = args.web.is_some() && args.tls_cert.is_some();
@@ -87,7 +88,7 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
             "--recent",
             "--alert-to packets:FOLDER",
         ),
-        (args.rotate.is_some(), has_files || has_statistics, "--rotate", FILES),
+        (args.rotate.is_some(), has_files || has_statistics || is_read, "--rotate", FILES),
         (args.keep.is_some(), has_files, "--keep", FILES),
         (args.keep_size.is_some(), has_files, "--keep-size", FILES),
         (args.keep_free.is_some(), has_files, "--keep-free", FILES),

@@ -73,6 +73,15 @@ fn app(
     keep_state: bool,
     anonymiser: Option<Arc<Anonymiser>>,
 ) -> anyhow::Result<ringtap_monitor::Options> {
+    if args.anonymise.is_some()
+        && let Some(own) = args.analyses.unwrap_or_else(Analyses::all).custom.each().next()
+    {
+        let name = own.name();
+        return Err(Usage::of(format!(
+            "--anonymise cannot be used with the analysis {name}, whose addresses have forms of their own: name others with \
+             --analyses"
+        )));
+    }
     Ok(ringtap_monitor::Options {
         watch: watch(args)?,
         allow: allow(args)?,
@@ -223,7 +232,9 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
     let defaults = ringtap_monitor::Options::default();
     ringtap_monitor::Options {
         // The views of a run also show activity.
-        analyses: args.analyses.unwrap_or(Analyses { activity: is_viewed(args), ..Analyses::ALL }),
+        analyses: args
+            .analyses
+            .unwrap_or_else(|| Analyses { activity: is_viewed(args), ..Analyses::all() }),
         extract: args.extract.unwrap_or(defaults.extract),
         names,
         metering: Metering {
@@ -239,6 +250,7 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
             args.rotate
         },
         charts: args.report == ReportForm::Html,
+        observers: args.observers.clone(),
         keeps_open: args.resume.is_some(),
         reloads: reloads(args),
         page: is_viewed(args),
@@ -268,7 +280,7 @@ fn is_viewed(args: &MonitorArgs) -> bool {
 
 /// The run whose state is saved: to files or a topic, or in memory (`keep`) if the flags allow it.
 fn identity(args: &MonitorArgs, keep: bool) -> anyhow::Result<Option<Identity>> {
-    let on = args.analyses.unwrap_or(Analyses::ALL);
+    let on = args.analyses.unwrap_or_else(Analyses::all);
     let is_complete = on.flows && on.volumes && on.talkers && args.anonymise.is_none();
     let has_intervals = args.interval.is_some() || !args.interface.is_empty();
     args.state.as_deref().map(|path| states::check(path, has_intervals)).transpose()?;

@@ -1,8 +1,11 @@
-//! Flow records in memory, as Arrow record batches: workers collect rows, and the writer makes batches of them.
+//! Flow records in memory, as Arrow record batches: workers collect rows, and the writer makes batches of them. All of a run
+//! are kept for its end, or a reader takes them while the run goes on.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use arrow_array::RecordBatch;
 
@@ -25,19 +28,108 @@ const MOST_ROWS: usize = 16 * FIRST_ROWS;
 /// Bytes of facts after which a batch ends, because the offsets of texts have 31 bits.
 const MOST_FACT_BYTES: usize = 1 << 30;
 
-/// The flow records of a run; clones share them. Memory grows with the number of records.
+/// How long the writer waits for a reader before it sees whether the run is cancelled.
+const WAIT: Duration = Duration::from_millis(50);
+
+/// The flow records of a run; clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Batches(Arc<Mutex<Vec<RecordBatch>>>);
+pub struct Batches(Arc<Held>);
+
+#[derive(Debug, Default)]
+struct Held {
+    list: Mutex<List>,
+    /// A batch was added or taken, or the list has changed its state.
+    changed: Condvar,
+    /// Batches that wait for a reader, at most; `None`: all are kept.
+    most: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    batches: VecDeque<RecordBatch>,
+    /// No more batches follow.
+    ended: bool,
+    /// The reader takes no more.
+    closed: bool,
+}
+
+/// What a reader gets.
+#[derive(Debug)]
+pub enum Next {
+    /// A batch.
+    Batch(RecordBatch),
+    /// None yet.
+    None,
+    /// No more follow.
+    End,
+}
 
 impl Batches {
+    /// Batches for a reader who takes them while the run goes on: at most as many wait for it, and if they do, the output
+    /// accepts no records. Without a reader all are kept, and memory grows with the number of records.
+    pub fn for_reader(most: usize) -> Self {
+        Self(Arc::new(Held { most: Some(most.max(1)), ..Held::default() }))
+    }
+
+    fn list(&self) -> MutexGuard<'_, List> {
+        self.0.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, list: MutexGuard<'a, List>, time: Duration) -> MutexGuard<'a, List> {
+        self.0.changed.wait_timeout(list, time).unwrap_or_else(PoisonError::into_inner).0
+    }
+
     /// Removes all batches and returns them. After a run there is at least one, perhaps without rows, unless the
     /// output failed.
     pub fn take(&self) -> Vec<RecordBatch> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.list().batches).into()
     }
 
-    fn push(&self, batch: RecordBatch) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
+    /// The next batch, for which the reader waits up to this time.
+    pub fn next(&self, wait: Duration) -> Next {
+        let mut list = self.list();
+        if list.batches.is_empty() && !list.ended {
+            list = self.wait(list, wait);
+        }
+        match list.batches.pop_front() {
+            Some(batch) => {
+                self.0.changed.notify_all();
+                Next::Batch(batch)
+            }
+            None if list.ended => Next::End,
+            None => Next::None,
+        }
+    }
+
+    /// The reader takes no more: what follows is lost.
+    pub fn close(&self) {
+        let mut list = self.list();
+        list.closed = true;
+        list.batches.clear();
+        self.0.changed.notify_all();
+    }
+
+    /// The run has ended, whether or not its output finished.
+    pub fn end(&self) {
+        self.list().ended = true;
+        self.0.changed.notify_all();
+    }
+
+    /// Waits while too many batches wait for the reader. Returns whether it has taken the batch.
+    fn push(&self, batch: RecordBatch, shared: &Shared) -> bool {
+        let mut list = self.list();
+        while !list.closed && self.0.most.is_some_and(|most| list.batches.len() >= most) {
+            if shared.is_cancelled() {
+                return false;
+            }
+            list = self.wait(list, WAIT);
+        }
+        if list.closed {
+            return false;
+        }
+        list.batches.push_back(batch);
+        self.0.changed.notify_all();
+        true
     }
 }
 
@@ -57,10 +149,15 @@ impl fmt::Display for Batches {
 }
 
 impl Place for Batches {
+    fn is_read(&self) -> bool {
+        self.0.most.is_some()
+    }
+
     fn prepare(&self, settings: &Settings) -> io::Result<Ready> {
         let (batches, columns) = (self.clone(), settings.interfaces.columns());
+        let has_periods = settings.rotate_ns.is_some();
         Ok(Box::new(move |launch| {
-            let sink = BatchSink::new(columns, batches);
+            let sink = BatchSink::new(columns, batches, has_periods);
             launch.records(WaitPolicy::File, || RowEncoder::new(columns, None), sink)
         }))
     }
@@ -74,21 +171,40 @@ pub(crate) struct BatchSink {
     flows: RecordTotals,
     /// Rows of a complete batch.
     rows: usize,
+    /// Whether the reader's batches end with periods.
+    has_periods: bool,
 }
 
 impl BatchSink {
-    pub(crate) fn new(columns: Columns, batches: Batches) -> Self {
+    pub(crate) fn new(columns: Columns, batches: Batches, has_periods: bool) -> Self {
         let batch = GrowingBatch::new(columns, FIRST_ROWS);
-        Self { batches, batch, flows: RecordTotals::default(), rows: FIRST_ROWS }
+        let flows = RecordTotals::default();
+        Self { batches, batch, flows, rows: FIRST_ROWS, has_periods }
+    }
+
+    fn has_reader(&self) -> bool {
+        self.batches.0.most.is_some()
+    }
+
+    /// Hands the rows to a reader, if there is one.
+    fn hand_on(&mut self, shared: &Shared) {
+        if self.has_reader() && self.batch.len() > 0 {
+            self.end(shared);
+        }
     }
 
     fn end(&mut self, shared: &Shared) {
-        self.rows = (self.rows * 2).min(MOST_ROWS);
+        if !self.has_reader() {
+            self.rows = (self.rows * 2).min(MOST_ROWS);
+        }
         let flows = std::mem::take(&mut self.flows);
         match self.batch.take(self.rows) {
             Ok(batch) => {
-                self.batches.push(batch);
-                shared.send(Sent { flows, messages: 1, message_octets: 0 });
+                if self.batches.push(batch, shared) {
+                    shared.send(Sent { flows, messages: 1, message_octets: 0 });
+                } else {
+                    shared.lose(Reason::ReaderGone, flows);
+                }
             }
             Err(error) => {
                 shared.fails(&error);
@@ -110,14 +226,24 @@ impl Sink for BatchSink {
         }
     }
 
-    /// Batches belong to the run: there is no other list to start.
-    fn renew(&mut self, _: &Shared) {}
+    /// Without periods, a reader gets the rows of each second.
+    fn tick(&mut self, shared: &Shared) {
+        if !self.has_periods {
+            self.hand_on(shared);
+        }
+    }
+
+    /// Batches that are kept belong to the run: there is no other list to start.
+    fn renew(&mut self, shared: &Shared) {
+        self.hand_on(shared);
+    }
 
     fn finish(&mut self, shared: &Shared) {
         // A table has at least one batch.
-        if self.batch.len() > 0 || self.rows == FIRST_ROWS {
+        if self.batch.len() > 0 || self.rows == FIRST_ROWS && !self.has_reader() {
             self.end(shared);
         }
+        self.batches.end();
         shared.judge();
     }
 }

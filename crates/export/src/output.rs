@@ -76,6 +76,11 @@ impl Output {
         self.place().is_open()
     }
 
+    /// Whether a reader of this process takes its records while the run goes on.
+    pub fn is_read(&self) -> bool {
+        self.place().is_read()
+    }
+
     /// Where a file can be cut whose process ended early; `None` if the output is appended to in place, or not a file.
     pub fn cut(&self) -> Option<Cut> {
         self.place().cut()

@@ -21,6 +21,11 @@ pub(crate) trait Place: Debug + Display {
         None
     }
 
+    /// Whether a reader takes its records while the run goes on.
+    fn is_read(&self) -> bool {
+        false
+    }
+
     /// Whether it is a file that has its name while it is written.
     fn is_open(&self) -> bool {
         false

@@ -74,7 +74,7 @@ pub struct Context {
 
 impl Context {
     /// A worker's part of the live flows.
-    pub(crate) fn capacity_of(&self, shard: Shard) -> usize {
+    pub fn capacity_of(&self, shard: Shard) -> usize {
         self.part(self.max_flows, shard)
     }
 

@@ -1,5 +1,5 @@
 //! The analyses. A new one is a file here that implements [`Analysis`], and a line in the list
-//! below.
+//! below. Analyses of other crates join them by [`custom`].
 //!
 //! ```text
 //!             ┌ volumes, conversations: every packet          the meter (worker.rs): always on, not in the list
@@ -15,6 +15,7 @@ mod analysis;
 pub(crate) mod applications;
 pub(crate) mod changes;
 pub(crate) mod conversations;
+pub(crate) mod custom;
 pub(crate) mod names;
 pub(crate) mod passive_dns;
 pub(crate) mod scans;
@@ -34,6 +35,10 @@ use serde::Serialize;
 
 use crate::totals::Totals;
 
+use custom::{
+    Custom, CustomMergers, CustomPart, CustomSections, CustomSet, InvalidCustom, Observers,
+};
+
 pub use analysis::{About, Context, Scope, Section};
 pub(crate) use analysis::{Analysis, Merge, Signals};
 
@@ -49,19 +54,27 @@ macro_rules! analyses {
             /// Packets, octets and conversations, per protocol and interval.
             pub volumes: bool,
             $($(#[$doc])* pub $name: bool,)*
+            /// Analyses of other crates.
+            pub custom: CustomSet,
         }
 
         impl Analyses {
-            /// The default analyses.
-            pub const ALL: Self =
-                Self { flows: true, volumes: true, $($name: <$part as Analysis>::IN_ALL,)* };
+            /// The default analyses of the list.
+            pub const ALL: Self = Self {
+                flows: true,
+                volumes: true,
+                $($name: <$part as Analysis>::IN_ALL,)*
+                custom: CustomSet::NONE,
+            };
 
-            /// The empty set, for parsing.
-            pub(crate) const NONE: Self = Self { flows: false, volumes: false, $($name: false,)* };
+            /// The empty set.
+            pub const NONE: Self =
+                Self { flows: false, volumes: false, $($name: false,)* custom: CustomSet::NONE };
 
             /// All names, in alphabetical order.
             pub fn known() -> Vec<&'static str> {
                 let mut names = vec!["flows", "volumes", $(stringify!($name),)*];
+                names.extend(custom::names());
                 names.sort_unstable();
                 names
             }
@@ -80,38 +93,54 @@ macro_rules! analyses {
                 self.flows |= other.flows;
                 self.volumes |= other.volumes;
                 $(self.$name |= other.$name;)*
+                self.custom = self.custom.with(other.custom);
             }
 
             /// Whether packets go through the flow table.
             pub fn need_flows(&self) -> bool {
                 self.flows || self.volumes
                     $(|| self.$name && <$part as Analysis>::TAKES_RECORDS)*
+                    || self.custom.each().any(|own| own.takes_records())
             }
 
             /// Whether any needs the messages in payloads.
             pub(crate) fn need_events(&self) -> bool {
                 false $(|| self.$name && <$part as Analysis>::TAKES_EVENTS)*
+                    || self.custom.each().any(|own| own.takes_events())
             }
 
             /// Memory of the listed analyses for a live flow, bytes.
             pub(crate) fn flow_bytes(&self) -> u64 {
-                0 $(+ u64::from(self.$name) * <$part as Analysis>::FLOW_BYTES)*
+                let own = 0 $(+ u64::from(self.$name) * <$part as Analysis>::FLOW_BYTES)*;
+                self.custom.each().fold(own, |sum, custom| sum.saturating_add(custom.flow_bytes()))
             }
 
             /// Memory of the listed analyses in each worker, bytes.
             pub(crate) fn worker_bytes(&self) -> u64 {
-                0 $(+ u64::from(self.$name) * <$part as Analysis>::WORKER_BYTES)*
+                let own = 0 $(+ u64::from(self.$name) * <$part as Analysis>::WORKER_BYTES)*;
+                self.custom.each().fold(own, |sum, custom| sum.saturating_add(custom.worker_bytes()))
             }
         }
 
         /// The analyses of a worker.
         pub(crate) struct Parts {
             $(pub(crate) $name: Option<$part>,)*
+            custom: Vec<Box<dyn CustomPart>>,
         }
 
         impl Parts {
             pub(crate) fn new(on: Analyses, context: &Context, shard: Shard) -> Self {
-                Self { $($name: on.$name.then(|| Analysis::new(context, shard)),)* }
+                let custom = on.custom.each().map(|own| own.part(context, shard));
+                Self {
+                    $($name: on.$name.then(|| Analysis::new(context, shard)),)*
+                    custom: custom.collect(),
+                }
+            }
+
+            /// Adds what watches the run.
+            pub(crate) fn observe(mut self, by: &Observers, context: &Context, shard: Shard) -> Self {
+                self.custom.extend(by.0.iter().map(|own| own.part(context, shard)));
+                self
             }
 
             #[inline(always)]
@@ -119,6 +148,7 @@ macro_rules! analyses {
                 $(if let Some(own) = &mut self.$name {
                     own.on_packets(packets);
                 })*
+                self.custom.iter_mut().for_each(|own| own.on_packets(packets));
             }
 
             #[inline(always)]
@@ -126,6 +156,7 @@ macro_rules! analyses {
                 $(if <$part as Analysis>::TAKES_RECORDS && let Some(own) = &mut self.$name {
                     own.on_record(record);
                 })*
+                self.custom.iter_mut().for_each(|own| own.on_record(record));
             }
 
             #[inline(always)]
@@ -146,6 +177,7 @@ macro_rules! analyses {
                 $(if <$part as Analysis>::TAKES_EVENTS && let Some(own) = &mut self.$name {
                     own.on_event(event);
                 })*
+                self.custom.iter_mut().for_each(|own| own.on_event(event));
             }
 
             pub(crate) fn adopt(&mut self, context: &Context, shard: Shard) {
@@ -155,7 +187,11 @@ macro_rules! analyses {
             }
 
             pub(crate) fn on_tick(&mut self, time_ns: u64) -> Found {
-                Found { $($name: self.$name.as_mut().and_then(|own| own.on_tick(time_ns)),)* }
+                self.custom.iter_mut().for_each(|own| own.on_tick(time_ns));
+                Found {
+                    $($name: self.$name.as_mut().and_then(|own| own.on_tick(time_ns)),)*
+                    custom: Vec::new(),
+                }
             }
 
             pub(crate) fn add_totals(&self, totals: &mut Totals) {
@@ -173,6 +209,7 @@ macro_rules! analyses {
                     let further = |table: &&Schema| !<$part as Analysis>::TABLES.contains(table);
                     all.extend(more.filter(|table| by_time && further(table)));
                 })*
+                all.extend(on.custom.each().flat_map(|own| own.tables()));
                 all
             }
 
@@ -201,6 +238,8 @@ macro_rules! analyses {
                 {
                     own.save(table, rows);
                 })*
+                let saving = self.custom.iter().filter(|own| own.tables().contains(&table));
+                saving.for_each(|own| own.save(table, rows));
             }
 
             /// Adds a row of a state; `None` if no analysis has such a row.
@@ -210,22 +249,27 @@ macro_rules! analyses {
                 {
                     return self.$name.as_mut()?.load(table, row);
                 })*
-                None
+                self.custom.iter_mut().find(|own| own.tables().contains(&table))?.load(table, row)
             }
 
             pub(crate) fn end(&mut self) -> Found {
-                Found { $($name: self.$name.take().map(Analysis::end),)* }
+                Found {
+                    $($name: self.$name.take().map(Analysis::end),)*
+                    custom: std::mem::take(&mut self.custom),
+                }
             }
         }
 
         /// Partial results of a worker's analyses at a mark.
         pub(crate) struct Found {
             $($name: Option<<$part as Analysis>::Found>,)*
+            custom: Vec<Box<dyn CustomPart>>,
         }
 
         /// The mergers of the analyses.
         pub(crate) struct Mergers {
             $(pub(crate) $name: Option<<$part as Analysis>::Merger>,)*
+            custom: CustomMergers,
         }
 
         impl Found {
@@ -237,7 +281,10 @@ macro_rules! analyses {
 
         impl Mergers {
             pub(crate) fn new(on: Analyses, context: &Context) -> Self {
-                Self { $($name: on.$name.then(|| Merge::new(context)),)* }
+                Self {
+                    $($name: on.$name.then(|| Merge::new(context)),)*
+                    custom: CustomMergers::default(),
+                }
             }
 
             /// Merges what need not wait until all workers have passed the mark.
@@ -259,6 +306,7 @@ macro_rules! analyses {
                 $(if let (Some(own), Some(found)) = (&mut self.$name, found.$name) {
                     own.merge_end(found);
                 })*
+                self.custom.merge(found.custom);
             }
 
             pub(crate) fn adopt(&mut self, context: &Context) {
@@ -274,7 +322,10 @@ macro_rules! analyses {
             }
 
             pub(crate) fn end(self, signals: Signals<'_>) -> Sections {
-                Sections { $($name: self.$name.map(|own| Merge::<$part>::end(own, signals)),)* }
+                Sections {
+                    $($name: self.$name.map(|own| Merge::<$part>::end(own, signals)),)*
+                    custom: self.custom.end(),
+                }
             }
         }
 
@@ -284,22 +335,32 @@ macro_rules! analyses {
             $($(#[$doc])*
             #[serde(skip_serializing_if = "Option::is_none")]
             pub $name: Option<<<$part as Analysis>::Merger as Merge<$part>>::Section>,)*
+            /// Sections of analyses of other crates.
+            #[serde(skip_serializing_if = "CustomSections::is_empty")]
+            pub custom: CustomSections,
         }
 
         impl Sections {
             /// Passes all sections through the stage.
             pub(crate) fn pass(&mut self, stage: &mut Stage) {
                 $(self.$name.iter_mut().for_each(|own| own.pass(stage));)*
+                self.custom.pass(stage);
             }
 
             /// Sections that are the same in every arrangement.
             pub fn exact(&self) -> Self {
-                Self { $($name: if <$part as Analysis>::EXACT { self.$name.clone() } else { None },)* }
+                Self {
+                    $($name: if <$part as Analysis>::EXACT { self.$name.clone() } else { None },)*
+                    custom: self.custom.clone(),
+                }
             }
 
             /// The other sections.
             pub fn inexact(&self) -> Self {
-                Self { $($name: if <$part as Analysis>::EXACT { None } else { self.$name.clone() },)* }
+                Self {
+                    $($name: if <$part as Analysis>::EXACT { None } else { self.$name.clone() },)*
+                    custom: CustomSections::new(),
+                }
             }
 
             /// Prints those that are findings, or the others.
@@ -307,6 +368,9 @@ macro_rules! analyses {
                 $(if <$part as Analysis>::IS_FINDING == findings && let Some(own) = &self.$name {
                     own.show(page, about);
                 })*
+                if !findings {
+                    self.custom.show(page, about);
+                }
             }
         }
     };
@@ -339,10 +403,34 @@ analyses! {
 }
 
 impl Analyses {
+    /// Makes an analysis of another crate known, and returns the set of it alone. The same one may be registered again.
+    ///
+    /// # Errors
+    /// An invalid name, or one that another analysis has; a table or a need that cannot be.
+    pub fn register(custom: &'static dyn Custom) -> Result<CustomSet, InvalidCustom> {
+        let mut list = Self::NONE;
+        CustomSet::register(custom, |name| list.find(name).is_some())
+    }
+
+    /// With what those of other crates need.
+    pub(crate) fn with_needs(mut self) -> Self {
+        for name in self.custom.each().flat_map(|own| own.needs()) {
+            self.find(name).into_iter().for_each(|on| *on = true);
+        }
+        self
+    }
+
+    /// The default analyses, with those of other crates.
+    pub fn all() -> Self {
+        Self { custom: CustomSet::by_default(), ..Self::ALL }
+    }
+
     /// Names of those in the set, in alphabetical order.
     pub fn names(mut self) -> Vec<&'static str> {
         let mut names = Self::known();
         names.retain(|name| self.find(name).is_some_and(|on| *on));
+        names.extend(self.custom.each().map(|own| own.name()));
+        names.sort_unstable();
         names
     }
 }
@@ -362,9 +450,12 @@ impl std::str::FromStr for Analyses {
         let mut set = Self::NONE;
         for name in list.split(',').map(str::trim) {
             match (name, set.find(name)) {
-                ("all", _) => set.add(Self::ALL),
+                ("all", _) => set.add(Self::all()),
                 (_, Some(on)) => *on = true,
-                (other, None) => return Err(UnknownAnalysis { name: other.into() }),
+                (other, None) => match CustomSet::named(other) {
+                    Some(own) => set.custom = set.custom.with(own),
+                    None => return Err(UnknownAnalysis { name: other.into() }),
+                },
             }
         }
         Ok(set)

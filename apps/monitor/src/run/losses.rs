@@ -212,6 +212,12 @@ pub static LOSSES: &[Loss] = &[
          too many entries",
     )
     .remedy("remove the most common entries from the list"),
+    loss(
+        "rows without room in analyses of other crates",
+        Section(|of| of.custom.values().map(|own| own.lost).reduce(u64::saturating_add)),
+    )
+    .warning("{count} rows had no room in the tables of analyses of other crates")
+    .remedy("raise --memory or --max-flows"),
     loss("hosts and ports without room", Section(|of| Some(of.changes.as_ref()?.ignored)))
         .warning(
             "{count} times a host or a port had no room among those that are compared with earlier ones; one counts once \

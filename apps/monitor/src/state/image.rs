@@ -5,6 +5,7 @@ use ringtap_state::{Error, Rows, Schema};
 use super::early::EARLY_BYTES;
 use super::live::{LIVE, MEASURED, UNTIMED};
 use super::tables::FIRST;
+use crate::analyses::custom::CustomSet;
 use crate::analyses::tcp::responses::RESPONSES;
 use crate::analyses::{Analyses, Parts};
 
@@ -19,9 +20,11 @@ pub struct Identity {
     pub in_parts: bool,
 }
 
-/// The analyses that a state holds; activity is measured by sketches, and watched entries are found during a run.
+/// The analyses that a state holds; activity is measured by sketches, watched entries are found during a run, and not all
+/// analyses of other crates have tables.
 pub(crate) fn saved(on: Analyses) -> Analyses {
-    Analyses { activity: false, watch: false, changes: false, ..on }
+    let custom = on.custom.only(|own| !own.tables().is_empty());
+    Analyses { activity: false, watch: false, changes: false, custom, ..on }
 }
 
 /// What a state has, and older ones lack.
@@ -56,6 +59,7 @@ pub(super) fn known_tables() -> Vec<&'static Schema> {
     let on = Analyses { passive_dns: true, statistics: true, tcp: true, ..Analyses::ALL };
     let mut all = tables_of(on, Content::NOW);
     all.extend([&LIVE, &UNTIMED]);
+    all.extend(CustomSet::tables());
     all
 }
 
