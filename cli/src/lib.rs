@@ -1,5 +1,43 @@
-//! The `ringtap` command: parses the command line and runs a subcommand, one module each. With the
-//! feature `embedded`, other programs run `monitor` by the same flags.
+//! Line-rate traffic monitoring, as a library and as the command `ringtap`.
+//!
+//! A program gives a [`Monitor`] its packets, functions that watch them, and analyses of its own: an [`Analysis`] runs on any
+//! arrangement of cores, is inside the memory and the ledger of the run, has its section in the report, and merges over runs
+//! and probes. [`main!`] makes a program with the whole command line of `ringtap` and further analyses.
+//!
+//! ```
+//! use ringtap::{Analysis, Flow, Monitor, Room};
+//!
+//! /// Octets of flows without an answer.
+//! #[derive(Default)]
+//! struct Unanswered(u64);
+//!
+//! impl Analysis for Unanswered {
+//!     const NAME: &'static str = "unanswered";
+//!     type Report = u64;
+//!
+//!     fn new(_: &Room) -> Self {
+//!         Self::default()
+//!     }
+//!
+//!     fn record(&mut self, flow: &Flow) {
+//!         if flow.packets[1] == 0 {
+//!             self.0 += flow.octets[0];
+//!         }
+//!     }
+//!
+//!     fn merge(&mut self, other: Self) {
+//!         self.0 += other.0;
+//!     }
+//!
+//!     fn report(self) -> u64 {
+//!         self.0
+//!     }
+//! }
+//!
+//! let report = Monitor::builder().files(["../examples/office.pcap"]).analysis::<Unanswered>().run()?;
+//! assert!(report.of::<Unanswered>().is_some_and(|octets| *octets > 0));
+//! # Ok::<(), ringtap::Failure>(())
+//! ```
 //!
 //! Invariant: this crate computes nothing of the report and the records. Flags become options, the engine runs the plan, and the
 //! results are printed: records to files, the report to stdout, everything else to stderr.
@@ -21,6 +59,7 @@ mod extract;
 mod filter;
 mod generate;
 mod helper;
+mod library;
 mod links;
 mod live;
 mod loads;
@@ -50,15 +89,48 @@ use std::process::ExitCode;
 
 use args::Command;
 use ringtap_program::{notify, pages};
+use ringtap_terminal::Usage;
+
+pub use library::{Analysis, Failure, Monitor, Registrar, Report, Room, Stop, Table, testing};
+#[doc(hidden)]
+pub use ringtap_base::Allocator;
+pub use ringtap_extract::Kind as Fact;
+pub use ringtap_flow::{Event as Message, FlowRecord as Flow};
+pub use ringtap_state as state;
+pub use ringtap_terminal::{page, table as cells};
+pub use ringtap_wire::{Flags, PacketRecord as Packet};
+
+/// Makes `main` of a program: the command line of `ringtap`, with these types as further analyses, which run by default.
+///
+/// ```ignore
+/// ringtap::main![Networks, Latency];
+/// ```
+#[macro_export]
+macro_rules! main {
+    ($($analysis:ty),* $(,)?) => {
+        #[global_allocator]
+        static ALLOCATOR: $crate::Allocator = $crate::Allocator;
+
+        fn main() -> ::std::process::ExitCode {
+            $crate::main_with(|_registrar| {
+                $(_registrar.add::<$analysis>();)*
+            })
+        }
+    };
+}
 
 /// The definition of the command line, from which help, man pages and completions are made.
 pub fn definition() -> clap::Command {
     <args::Cli as clap::CommandFactory>::command()
 }
 
-/// The program: parses the command line, runs the subcommand and returns its exit code.
-pub fn main() -> ExitCode {
-    run().unwrap_or_else(|error| ringtap_terminal::exit_code(&error))
+/// The program: parses the command line, runs the subcommand and returns its exit code. `add` adds analyses; [`main!`]
+/// does both.
+pub fn main_with(add: impl FnOnce(&mut Registrar)) -> ExitCode {
+    let mut registrar = Registrar::default();
+    add(&mut registrar);
+    let added = registrar.finish().map_err(Usage::of);
+    added.and_then(|()| run()).unwrap_or_else(|error| ringtap_terminal::exit_code(&error))
 }
 
 fn run() -> anyhow::Result<ExitCode> {

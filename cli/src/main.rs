@@ -1,11 +1,4 @@
-//! The program `ringtap`; the library of this package has its contents.
+//! The program `ringtap`: the command line of the library, without further analyses.
 #![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-#[global_allocator]
-static ALLOCATOR: ringtap_base::Allocator = ringtap_base::Allocator;
-
-fn main() -> ExitCode {
-    ringtap_cli::main()
-}
+ringtap::main![];

@@ -6,15 +6,18 @@
     run.report["packets"]["received"]
     table = pyarrow.table(run.flows)
 
+    for batch in ringtap.stream("eth0", every="10s"):
+        table = pyarrow.table(batch)
+
     site = ringtap.merge([run, ringtap.read_state("other.state")])
     site.report["exact"]
 """
 
 from pathlib import Path
 
-from ._ringtap import Error, Flows, Run, merge, monitor
+from ._ringtap import Error, Flows, Run, Stream, merge, monitor, stream
 
-__all__ = ["Error", "Flows", "Run", "merge", "monitor", "read_state"]
+__all__ = ["Error", "Flows", "Run", "Stream", "merge", "monitor", "read_state", "stream"]
 
 
 def read_state(path):

@@ -1,7 +1,7 @@
 from os import PathLike
-from typing import Any, Dict, Iterable, Literal, Optional, Sequence, Union, final
+from typing import Any, Dict, Iterable, Iterator, Literal, Optional, Sequence, Union, final
 
-__all__ = ["Error", "Flows", "Run", "merge", "monitor", "read_state"]
+__all__ = ["Error", "Flows", "Run", "Stream", "merge", "monitor", "read_state", "stream"]
 
 _Path = Union[str, PathLike[str]]
 _Scalar = Union[str, int, float, PathLike[str]]
@@ -43,6 +43,35 @@ class Run:
     @property
     def warnings(self) -> list[str]:
         """The messages that the command prints as warnings."""
+
+@final
+class Stream(Iterator[Flows]):
+    """Flow records while the run goes on."""
+
+    def __iter__(self) -> Stream: ...
+    def __next__(self) -> Flows: ...
+    def __enter__(self) -> Stream: ...
+    def __exit__(self, *exception: object) -> None: ...
+    def close(self) -> None:
+        """Stop the run, and wait for its end. The batches that were not read are lost."""
+    @property
+    def run(self) -> Optional[Run]:
+        """The report of the run, once it has ended: a ``Run`` without flows."""
+
+def stream(
+    source: Union[_Path, Iterable[_Path]],
+    *,
+    every: Optional[str] = None,
+    flows: Optional[str] = None,
+    columns: Optional[Sequence[str]] = None,
+    waiting: int = 8,
+    strings: Literal["plain", "view"] = "plain",
+    **flags: Union[bool, _Scalar, Sequence[_Scalar], None],
+) -> Stream:
+    """Iterate over the flow records of captures or of an interface while they are read.
+
+    ``flows`` is an expression in the language of ``ringtap query``, ``every`` a time such as ``10s``.
+    """
 
 def monitor(
     source: Union[_Path, Iterable[_Path]],

@@ -7,16 +7,13 @@ use std::sync::LazyLock;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use ringtap_cli::embedded::{Table, Value};
+use ringtap::embedded::{Table, Value};
 
 use crate::Error;
 
 /// Why some flags cannot be used.
 const REFUSED: [(&[&str], &str); 5] = [
-    (
-        &["interface", "capture", "dpdk-args", "duration", "shed", "user", "no-promiscuous"],
-        "interfaces are read by the command alone: ringtap monitor -i",
-    ),
+    (&["user", "interface"], "the interfaces are the first argument of ringtap.stream"),
     (
         &["tui", "stats", "metrics", "web", "web-token", "quiet"],
         "a run in Python shows no progress",
@@ -58,13 +55,16 @@ pub(crate) fn by_arguments(text: &str) -> String {
 
 /// The long names of all flags that a function has.
 fn flags() -> Vec<String> {
-    let definition = ringtap_cli::definition();
+    let definition = ringtap::definition();
     let commands =
         ["monitor", "merge"].into_iter().filter_map(|name| definition.find_subcommand(name));
     let names =
         commands.flat_map(|command| command.get_arguments()).filter_map(|arg| arg.get_long());
     names.map(str::to_owned).collect()
 }
+
+/// The flags of runs over interfaces.
+const LIVE: [&str; 5] = ["capture", "dpdk-args", "duration", "shed", "no-promiscuous"];
 
 /// One path or several.
 pub(crate) fn files(source: &Bound<'_, PyAny>) -> PyResult<Vec<OsString>> {
@@ -75,13 +75,29 @@ pub(crate) fn files(source: &Bound<'_, PyAny>) -> PyResult<Vec<OsString>> {
     source.try_iter()?.map(path).collect()
 }
 
+/// Whether text is of the type `string_view`.
+pub(crate) fn has_views(strings: &str) -> PyResult<bool> {
+    match strings {
+        "plain" => Ok(false),
+        "view" => Ok(true),
+        _ => {
+            let message = format!("invalid strings {strings:?}: use \"plain\" or \"view\"");
+            Err(Error::new_err(message))
+        }
+    }
+}
+
 /// The arguments as flags by their long names. `None` and empty lists are omitted.
-pub(crate) fn table(arguments: Option<&Bound<'_, PyDict>>) -> PyResult<Table> {
+pub(crate) fn table(arguments: Option<&Bound<'_, PyDict>>, live: bool) -> PyResult<Table> {
     let mut table = Table::new();
     for (name, given) in arguments.into_iter().flatten() {
         let name: String = name.extract()?;
         let flag = name.replace('_', "-");
         if let Some((_, why)) = REFUSED.iter().find(|(flags, _)| flags.contains(&&*flag)) {
+            return Err(Error::new_err(format!("{name} cannot be used in Python: {why}")));
+        }
+        if !live && LIVE.contains(&&*flag) {
+            let why = "interfaces are read by ringtap.stream alone";
             return Err(Error::new_err(format!("{name} cannot be used in Python: {why}")));
         }
         if given.is_none() {

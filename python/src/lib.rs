@@ -1,7 +1,8 @@
 //! The Python package `ringtap`: `ringtap monitor` and `ringtap merge` as functions.
 //!
 //! ```text
-//! keyword arguments ─▶ flags.rs ─▶ flags of the command ─▶ ringtap_cli::embedded ─▶ Run: report, flows, warnings
+//! keyword arguments ─▶ flags.rs ─▶ flags of the command ─▶ ringtap::embedded ─┬▶ Run: report, flows, warnings
+//!                                                                              └▶ Stream: batches while the run goes on
 //! ```
 //!
 //! Flags are parsed, checked and explained by the command's own parser, so this crate has no list of them, except of
@@ -11,6 +12,7 @@
 mod flags;
 mod flows;
 mod run;
+mod stream;
 
 use pyo3::prelude::*;
 
@@ -33,6 +35,8 @@ fn _ringtap(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Error", error)?;
     module.add_class::<run::Run>()?;
     module.add_class::<flows::Flows>()?;
+    module.add_class::<stream::Stream>()?;
+    module.add_function(wrap_pyfunction!(stream::stream, module)?)?;
     module.add_function(wrap_pyfunction!(run::monitor, module)?)?;
     module.add_function(wrap_pyfunction!(run::merge, module)?)
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyType};
-use ringtap_cli::embedded::{self, Failure, Finished, Kept, Stop};
+use ringtap::embedded::{self, Failure, Finished, Kept, Stop};
 
 use crate::flows::{self, Flows};
 use crate::{Error, flags};
 
 /// How often a waiting call checks for interrupts.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The result of a run.
 #[pyclass(frozen, module = "ringtap")]
@@ -72,7 +72,11 @@ impl Run {
 
 impl Run {
     /// Also returns the messages of the run's errors.
-    fn new(py: Python<'_>, finished: Finished, views: bool) -> PyResult<(Self, Vec<String>)> {
+    pub(crate) fn new(
+        py: Python<'_>,
+        finished: Finished,
+        views: bool,
+    ) -> PyResult<(Self, Vec<String>)> {
         let warnings = finished.warnings.iter().map(|text| flags::by_arguments(text));
         let report = py.import("json")?.call_method1("loads", (finished.report,))?;
         let text = |batches| if views { flows::with_views(batches) } else { Ok(batches) };
@@ -111,18 +115,11 @@ pub(crate) fn monitor(
     strings: &str,
     flags: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Run> {
-    let (files, flags) = (flags::files(source)?, flags::table(flags)?);
+    let (files, flags) = (flags::files(source)?, flags::table(flags, false)?);
     if files.is_empty() {
         return Err(Error::new_err("nothing to read: the list of captures is empty"));
     }
-    let views = match strings {
-        "plain" => false,
-        "view" => true,
-        _ => {
-            let message = format!("invalid strings {strings:?}: use \"plain\" or \"view\"");
-            return Err(Error::new_err(message));
-        }
-    };
+    let views = flags::has_views(strings)?;
     let kept = Kept { flows, state };
     let stop = Stop::default();
     let own = stop.clone();
@@ -163,7 +160,7 @@ pub(crate) fn merge(
         }
     };
     let states: Vec<Vec<u8>> = states.try_iter()?.map(state).collect::<PyResult<_>>()?;
-    let flags = flags::table(flags)?;
+    let flags = flags::table(flags, false)?;
     let stop = Stop::default();
     let own = stop.clone();
     let finished = attended(py, &stop, move || embedded::merge(&states, &flags, &own))?;
@@ -172,7 +169,7 @@ pub(crate) fn merge(
 }
 
 /// The exception of a run that did not finish.
-fn failed(failure: Failure) -> PyErr {
+pub(crate) fn failed(failure: Failure) -> PyErr {
     Error::new_err(flags::by_arguments(&failure.to_string()))
 }
 

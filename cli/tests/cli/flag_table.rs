@@ -70,7 +70,7 @@ const LINES: Lines = &[
 ];
 
 fn table() -> FlagTable {
-    FlagTable::new(ringtap_cli::definition(), LINES, prepare, ringtap)
+    FlagTable::new(ringtap::definition(), LINES, prepare, ringtap)
 }
 
 /// Creates the files that the lines name.

@@ -36,6 +36,7 @@ mod interfaces;
 mod kafka;
 #[cfg(feature = "kafka")]
 mod kafka_states;
+mod library;
 mod live;
 mod measure;
 mod measure_live;

@@ -1,0 +1,241 @@
+//! A run as a value: where packets come from, and what is done with them.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringtap_monitor::state::Earlier;
+use ringtap_monitor::{Analyses, Custom, CustomSet, Observers, Outcome};
+use ringtap_terminal::Usage;
+use toml::{Table, Value};
+
+use super::analysis::{Analysis, definition};
+use super::observers::{OnFlow, OnFlowWhere, OnMessage, OnPacket, observer};
+use super::run::{self, Ended, Failure, Stop};
+use crate::{Flow, Message, Packet, text};
+
+/// A run of the monitor in this process. Its flags are those of `ringtap monitor`, with the same defaults.
+#[derive(Clone, Debug, Default)]
+pub struct Monitor {
+    files: Vec<OsString>,
+    flags: Table,
+    analyses: Option<String>,
+    own: CustomSet,
+    observers: Observers,
+    /// The first error of a method, for `run`.
+    error: Option<String>,
+    keeps_state: bool,
+    stop: Stop,
+}
+
+impl Monitor {
+    /// A run without packets, yet.
+    pub fn builder() -> Self {
+        Self::default()
+    }
+
+    /// Reads these captures, in order: pcap or pcapng, also compressed; `-` is the standard input.
+    #[must_use]
+    pub fn files<P: AsRef<Path>>(mut self, files: impl IntoIterator<Item = P>) -> Self {
+        self.files.extend(files.into_iter().map(|file| file.as_ref().as_os_str().to_owned()));
+        self
+    }
+
+    /// Reads the packets of an interface, until [`Stop::request`] or the end of [`Monitor::duration`].
+    #[must_use]
+    pub fn interface(mut self, name: &str) -> Self {
+        let list = self.flags.entry("interface").or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(list) = list {
+            list.push(name.into());
+        }
+        self
+    }
+
+    /// Ends a run over interfaces after this time.
+    #[must_use]
+    pub fn duration(self, duration: Duration) -> Self {
+        self.set("duration", format!("{}ms", duration.as_millis()))
+    }
+
+    /// Reads only packets that an expression of pcap-filter(7) selects.
+    #[must_use]
+    pub fn filter(self, expression: &str) -> Self {
+        self.set("filter", expression)
+    }
+
+    /// Sets a flag of `ringtap monitor` by its long name, without the hyphens: `set("idle-timeout", "15s")`. A switch is
+    /// `true`, a flag for several values is a list.
+    #[must_use]
+    pub fn set(mut self, flag: &str, value: impl Into<Value>) -> Self {
+        self.flags.insert(flag.to_owned(), value.into());
+        self
+    }
+
+    /// Runs these analyses of the command instead of the default ones: `"flows,volumes"`, or `"none"`.
+    #[must_use]
+    pub fn analyses(mut self, list: &str) -> Self {
+        self.analyses = Some(list.to_owned());
+        self
+    }
+
+    /// Runs an analysis, too.
+    #[must_use]
+    pub fn analysis<A: Analysis>(mut self) -> Self {
+        match Analyses::register(definition::<A>()) {
+            Ok(own) => self.own = self.own.with(own),
+            Err(error) => self.error = self.error.or(Some(error.to_string())),
+        }
+        self
+    }
+
+    /// Calls a function with each packet that [`Analysis::packets`] gets. Workers call it at the same time, each with packets of its own
+    /// address pairs, in order.
+    #[must_use]
+    pub fn on_packet(self, call: impl Fn(&Packet) + Send + Sync + 'static) -> Self {
+        self.observe(observer(OnPacket(call)))
+    }
+
+    /// Calls a function with the record of each flow that ends. Workers call it at the same time.
+    #[must_use]
+    pub fn on_flow(self, call: impl Fn(&Flow) + Send + Sync + 'static) -> Self {
+        self.observe(observer(OnFlow(call)))
+    }
+
+    /// As [`Monitor::on_flow`], with the flows that an expression selects, in the language of `ringtap query`:
+    /// `"tcp port 443 and name ~ example"`.
+    #[must_use]
+    pub fn on_flow_where(
+        mut self,
+        expression: &str,
+        call: impl Fn(&Flow) + Send + Sync + 'static,
+    ) -> Self {
+        match run::matcher(expression) {
+            Ok(matcher) => self.observe(observer(OnFlowWhere(matcher, call))),
+            Err(error) => {
+                self.error = self.error.or(Some(format!("{error:#}")));
+                self
+            }
+        }
+    }
+
+    /// Calls a function with each message in payloads. Workers call it at the same time.
+    #[must_use]
+    pub fn on_message(self, call: impl Fn(&Message) + Send + Sync + 'static) -> Self {
+        self.observe(observer(OnMessage(call)))
+    }
+
+    fn observe(mut self, observer: Arc<dyn Custom>) -> Self {
+        self.observers.0.push(observer);
+        self
+    }
+
+    /// Keeps the state of the run, for [`Report::state`].
+    #[must_use]
+    pub fn with_state(mut self) -> Self {
+        self.keeps_state = true;
+        self
+    }
+
+    /// What stops the run from another thread.
+    pub fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// Runs until the captures end or the run is stopped.
+    ///
+    /// # Errors
+    /// An invalid flag, an input or output that cannot be opened, a thread that failed: what the command prints.
+    pub fn run(self) -> Result<Report, Failure> {
+        Ok(self.start()?)
+    }
+
+    fn start(self) -> anyhow::Result<Report> {
+        if let Some(error) = self.error {
+            return Err(Usage::of(error));
+        }
+        let mut args = run::parse_monitor(&self.files, &self.flags)?;
+        let given = self.analyses.as_deref().map(|list| match list {
+            "none" => Ok(Analyses::NONE),
+            list => list.parse::<Analyses>(),
+        });
+        let mut analyses = given.transpose().map_err(Usage::of)?.or(args.analyses);
+        let on = analyses.get_or_insert(Analyses::ALL);
+        on.custom = on.custom.with(self.own);
+        // A flow is a record only if there is a table of them.
+        on.flows |= self.observers.0.iter().any(|own| own.takes_records());
+        args.analyses = analyses;
+        args.observers = self.observers;
+        let ended = run::run(&args, None, self.keeps_state, &self.stop)?;
+        let Ended { outcome, warnings, errors } = ended;
+        Ok(Report { outcome, warnings, errors })
+    }
+}
+
+/// The result of a run.
+#[derive(Debug)]
+pub struct Report {
+    outcome: Outcome,
+    warnings: Vec<String>,
+    errors: Vec<String>,
+}
+
+impl Report {
+    /// What an analysis of this run reports; `None` if it did not run.
+    pub fn of<A: Analysis>(&self) -> Option<&A::Report> {
+        let section = self.outcome.report().sections.custom.get(A::NAME)?;
+        section.report.downcast_ref()
+    }
+
+    /// As [`Report::of`], in JSON.
+    pub fn json_of<A: Analysis>(&self) -> Option<&serde_json::Value> {
+        Some(&self.outcome.report().sections.custom.get(A::NAME)?.json)
+    }
+
+    /// Packets that were received, whether or not they have IP.
+    pub fn packets(&self) -> u64 {
+        self.outcome.run.received
+    }
+
+    /// Why something is missing or not exact, with numbers; empty if the report is complete.
+    pub fn losses(&self) -> Vec<(&'static str, u64)> {
+        self.outcome.losses()
+    }
+
+    /// Messages that the command prints as warnings.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Messages with which the command fails, although there is a report: an input that is damaged, an output that lost
+    /// records.
+    pub fn errors(&self) -> &[String] {
+        &self.errors
+    }
+
+    /// The report as the command prints it with `--report json`.
+    ///
+    /// # Errors
+    /// None are expected.
+    pub fn json(&self) -> serde_json::Result<String> {
+        self.outcome.to_json(env!("CARGO_PKG_VERSION"))
+    }
+
+    /// The report as the command prints it.
+    pub fn text(&self) -> String {
+        text::report(&self.outcome).text()
+    }
+
+    /// The state of a run [`with_state`](Monitor::with_state), for `ringtap merge` of a program that has the same analyses;
+    /// `None` if the run did not have all that a state needs: the analyses flows, volumes and talkers.
+    ///
+    /// # Errors
+    /// The state is too large for memory, or damaged.
+    pub fn state(&self) -> Result<Option<Vec<u8>>, Failure> {
+        if self.outcome.report().state.is_none() {
+            return Ok(None);
+        }
+        let state = self.outcome.write_state(&mut Earlier::default(), Vec::new());
+        state.map(Some).map_err(|error| Failure(error.to_string()))
+    }
+}

@@ -1,0 +1,140 @@
+//! Tests of an analysis: it must say the same in every arrangement, and after a merge.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use ringtap_engine::Options as RunOptions;
+use ringtap_extract::Names;
+use ringtap_io::capture::PcapWriter;
+use ringtap_monitor::state::{self, Choices};
+use ringtap_ring::Kind as Ring;
+use ringtap_skeleton::Skeleton;
+use ringtap_traffic::{Applications, Generator, Profile, ScanSpec};
+use ringtap_wire::LinkType;
+use serde_json::Value;
+
+use super::analysis::Analysis;
+use super::monitor::{Monitor, Report};
+
+/// Queues, and workers of each.
+const SHAPES: [(i64, i64); 6] = [(1, 1), (1, 2), (1, 3), (1, 7), (3, 1), (3, 2)];
+/// Seeds of the generated traffic.
+const SEEDS: [u64; 3] = [1, 2, 3];
+/// Conversations of which one run sees a half, and another one the rest.
+const HALF: &str = "ip and (ip[15] + ip[19]) & 1 = 0";
+
+/// Runs an analysis over these captures and over generated traffic: on one thread, and in every skeleton with different
+/// numbers of queues and workers and different rings. If it has [tables](Analysis::TABLES), two runs with half of the
+/// conversations each are merged, too. Returns the number of comparisons.
+///
+/// # Panics
+/// If any of them has another result than one thread, if something is lost, or if a capture cannot be read.
+pub fn equal_everywhere<A: Analysis>(
+    captures: impl IntoIterator<Item = impl AsRef<Path>>,
+) -> usize {
+    let folder = tempfile::tempdir().expect("a folder for generated traffic");
+    let made = SEEDS.map(|seed| generated(folder.path(), seed));
+    let given = captures.into_iter().map(|capture| capture.as_ref().to_owned());
+    let mut compared = 0;
+    for (turn, capture) in given.chain(made.clone()).enumerate() {
+        let expected = result::<A>(&of::<A>(&capture).set("sequential", true), "one thread");
+        for (s, skeleton) in Skeleton::ALL.into_iter().enumerate() {
+            if skeleton == Skeleton::Reference {
+                continue;
+            }
+            for (w, (queues, workers)) in SHAPES.into_iter().enumerate() {
+                let ring = Ring::ALL[(turn + s + w) % Ring::ALL.len()];
+                let run = of::<A>(&capture).set("skeleton", skeleton.to_string());
+                let run = run.set("ring", ring.to_string()).set("queues", queues);
+                let run = match skeleton {
+                    Skeleton::MultiQueue => run.set("queues", queues * workers),
+                    _ => run.set("workers", queues * workers),
+                };
+                let name = format!("{skeleton}, {queues} × {workers}, {ring}");
+                compare::<A>(&capture, &name, &expected, &result::<A>(&run, &name));
+                compared += 1;
+            }
+        }
+    }
+    if !A::TABLES.is_empty() {
+        for capture in &made {
+            let expected = result::<A>(&of::<A>(capture).set("sequential", true), "one thread");
+            let halves = [HALF.to_owned(), format!("not ({HALF})")];
+            let states = halves.map(|half| {
+                let report =
+                    ran(&of::<A>(capture).filter(&half).with_state(), "half of the traffic");
+                report.state().expect("a state").expect("the analyses of a state")
+            });
+            compare::<A>(capture, "a merge of two runs", &expected, &merged::<A>(&states));
+            compared += 1;
+        }
+    }
+    compared
+}
+
+/// A run of the analysis beside those of the command.
+fn of<A: Analysis>(capture: &Path) -> Monitor {
+    Monitor::builder().files([capture]).analysis::<A>().set("seed", 1)
+}
+
+fn ran(monitor: &Monitor, name: &str) -> Report {
+    let report = monitor.clone().run().unwrap_or_else(|error| panic!("{name}: {error}"));
+    let errors = report.errors();
+    assert!(errors.is_empty(), "{name}: {}", errors.join("; "));
+    let losses = report.losses();
+    assert!(losses.is_empty(), "{name}: losses: {losses:?}");
+    report
+}
+
+/// The result as JSON.
+fn result<A: Analysis>(monitor: &Monitor, name: &str) -> Value {
+    ran(monitor, name).json_of::<A>().cloned().unwrap_or_else(|| panic!("{name}: no {}", A::NAME))
+}
+
+/// The result of merged states.
+fn merged<A: Analysis>(states: &[Vec<u8>]) -> Value {
+    let choices = Choices {
+        scan_threshold: 25,
+        udp_scan_threshold: 25,
+        top: 10,
+        digest: false,
+        names: Names::built_in(),
+        memory_bytes: RunOptions::default().memory_bytes,
+    };
+    let inputs = states.iter().map(|state| &state[..]).collect();
+    let merged = state::report(inputs, &choices).unwrap_or_else(|error| panic!("a merge: {error}"));
+    let section = merged.report.sections.custom.get(A::NAME);
+    section.unwrap_or_else(|| panic!("the merge has no {}", A::NAME)).json.clone()
+}
+
+fn compare<A: Analysis>(capture: &Path, name: &str, expected: &Value, found: &Value) {
+    assert!(
+        expected == found,
+        "{} depends on the arrangement: {}, {name}:\n{found:#}\non one thread:\n{expected:#}",
+        A::NAME,
+        capture.display()
+    );
+}
+
+/// A capture of generated traffic: conversations, scans and applications, some of them over IPv6.
+fn generated(folder: &Path, seed: u64) -> PathBuf {
+    let scan = ScanSpec { ports: 60, ..ScanSpec::default() };
+    let profile = Profile {
+        packets: 20_000,
+        flows: 600,
+        scans: vec![scan],
+        ipv6_share: 0.2,
+        applications: Some(Applications { share: 0.2, ..Applications::default() }),
+        snaplen: 1_518,
+        ..Profile::default()
+    };
+    let path = folder.join(format!("generated-{seed}.pcap"));
+    let file = File::create_new(&path).expect("a new file");
+    let mut writer = PcapWriter::new(file, LinkType::ETHERNET, profile.snaplen);
+    let mut generator = Generator::new(&profile, seed).expect("a valid profile");
+    while let Some(frame) = generator.next() {
+        writer.write(frame.ts_ns, frame.original_len, frame.data).expect("room on the disk");
+    }
+    writer.flush().expect("room on the disk");
+    path
+}

@@ -1,0 +1,137 @@
+//! The library: runs of this process, analyses of other crates.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use ringtap::{Analysis, Flow, Monitor, Packet, Room};
+
+use crate::common::office;
+
+/// Octets of layer 3, and packets that are longer than the one before: it depends on the order of pairs.
+#[derive(Default)]
+struct Lengths<const ORDERED: bool> {
+    octets: u64,
+    longer: u64,
+    before: u32,
+}
+
+impl<const ORDERED: bool> Analysis for Lengths<ORDERED> {
+    const NAME: &'static str = if ORDERED { "planted" } else { "lengths" };
+    type Report = [u64; 2];
+
+    fn new(_: &Room) -> Self {
+        Self::default()
+    }
+
+    fn packet(&mut self, packet: &Packet) {
+        self.octets += u64::from(packet.ip_len);
+        self.longer += u64::from(ORDERED && packet.ip_len > self.before);
+        self.before = packet.ip_len;
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.octets += other.octets;
+        self.longer += other.longer;
+    }
+
+    fn report(self) -> [u64; 2] {
+        [self.octets, self.longer]
+    }
+}
+
+fn counter() -> (Arc<AtomicU64>, Arc<AtomicU64>) {
+    let counter = Arc::new(AtomicU64::new(0));
+    (Arc::clone(&counter), counter)
+}
+
+fn add(to: &AtomicU64) {
+    to.fetch_add(1, Relaxed);
+}
+
+#[test]
+fn functions_watch_packets_flows_and_messages() {
+    let ((packets, by_packet), (flows, by_flow)) = (counter(), counter());
+    let ((dns, by_filter), (messages, by_message)) = (counter(), counter());
+    let monitor = Monitor::builder()
+        .files([office()])
+        .on_packet(move |_| add(&packets))
+        .on_flow(move |_| add(&flows))
+        .on_flow_where("udp port 53", move |flow: &Flow| {
+            assert_eq!(flow.server_port(), 53);
+            add(&dns);
+        })
+        .on_message(move |_| add(&messages))
+        .analysis::<Lengths<false>>();
+    let report = monitor.run().unwrap();
+    assert_eq!((report.errors(), report.losses()), (&[] as &[String], Vec::new()));
+    let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+    assert_eq!(json["packets"]["handled"], by_packet.load(Relaxed));
+    assert_eq!(json["flows"]["records"], by_flow.load(Relaxed));
+    assert!((1..by_flow.load(Relaxed)).contains(&by_filter.load(Relaxed)));
+    assert!(by_message.load(Relaxed) > 10);
+    let [octets, longer] = *report.of::<Lengths<false>>().unwrap();
+    assert_eq!((longer, &json["custom"]["lengths"]), (0, &serde_json::json!([octets, 0])));
+    assert_eq!(json["octets"]["ip"], octets);
+    assert!(report.text().contains("\nLengths\n"), "{}", report.text());
+    assert!(report.of::<Lengths<true>>().is_none());
+}
+
+#[test]
+fn an_analysis_says_the_same_everywhere() {
+    assert!(ringtap::testing::equal_everywhere::<Lengths<false>>([office()]) > 50);
+}
+
+#[test]
+#[should_panic(expected = "planted depends on the arrangement")]
+fn an_analysis_that_depends_on_the_order_of_pairs_is_found() {
+    ringtap::testing::equal_everywhere::<Lengths<true>>([] as [&str; 0]);
+}
+
+#[test]
+fn what_cannot_run_is_an_error() {
+    let error = |monitor: Monitor| monitor.run().unwrap_err().to_string();
+    let files = || Monitor::builder().files([office()]);
+    assert_eq!(error(Monitor::builder().files(["none.pcap"])), "opening none.pcap: no such file");
+    assert!(error(files().set("idle-timeuot", "15s")).contains("--idle-timeout"));
+    let text = error(files().on_flow_where("tcp prot 53", |_| ()));
+    assert!(text.starts_with("the expression \"tcp prot 53\": "), "{text}");
+    assert!(error(files().analyses("flows,nothing")).contains("unknown analysis \"nothing\""));
+    assert!(error(Monitor::builder().interface("no0")).contains("no0"));
+    let named = error(files().analysis::<Lengths<false>>().analysis::<Taken>());
+    assert_eq!(named, "two analyses are named lengths");
+}
+
+struct Taken;
+
+impl Analysis for Taken {
+    const NAME: &'static str = "lengths";
+    type Report = ();
+
+    fn new(_: &Room) -> Self {
+        Self
+    }
+
+    fn merge(&mut self, _: Self) {}
+
+    fn report(self) {}
+}
+
+#[test]
+fn a_run_over_an_interface_ends_after_its_duration_or_a_stop() {
+    let live = || Monitor::builder().interface("lo").filter("tcp port 9").analyses("flows");
+    match live().duration(Duration::from_millis(300)).run() {
+        Ok(report) => assert_eq!(report.errors(), &[] as &[String]),
+        Err(error) => {
+            assert!(error.to_string().contains("CAP_NET_RAW"), "{error}");
+            println!("SKIPPED: packet sockets need CAP_NET_RAW");
+            return;
+        }
+    }
+    let endless = live();
+    let stop = endless.stop();
+    let run = std::thread::spawn(|| endless.run().map(|report| report.packets()));
+    std::thread::sleep(Duration::from_millis(300));
+    stop.request();
+    run.join().unwrap().unwrap();
+}
