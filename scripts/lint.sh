@@ -20,6 +20,7 @@ step() {
 step cargo fmt --all --check
 step cargo fmt --all --check --manifest-path compare/Cargo.toml
 step cargo fmt --check --manifest-path fuzz/Cargo.toml
+step cargo fmt --all --check --manifest-path examples/analyses/Cargo.toml
 # Without DPDK its stub is checked in a later step.
 step cargo clippy --workspace --all-targets "${all_features[@]}" --locked -- -D warnings
 if ! have_dpdk; then
@@ -29,6 +30,7 @@ fi
 step cargo clippy -p ringtap-ring --lib --no-default-features --locked -- -D warnings
 # The same folder, so that libraries of the same version are not checked again.
 step cargo clippy --all-targets --locked --manifest-path compare/Cargo.toml --target-dir target -- -D warnings
+step cargo clippy --all-targets --locked --manifest-path examples/analyses/Cargo.toml --target-dir target -- -D warnings
 # The features of `make run`.
 step cargo clippy -p ringtap -p ringtap-ndn-program --no-default-features --locked -- -D warnings
 if command -v python3 >/dev/null; then

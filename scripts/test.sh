@@ -45,6 +45,7 @@ step workspace workspace
 # The same features as above, so that the crates are not rebuilt.
 step benches-run-once cargo test --workspace "${all_features[@]}" --locked --bench '*'
 step instructions scripts/instructions.sh --tests
+step examples cargo test --manifest-path examples/analyses/Cargo.toml --target-dir target --locked
 step python scripts/python-test.sh
 step patches scripts/patches.sh
 step loom loom

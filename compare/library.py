@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""CPU time of the library beside flows alone and beside nfstream, in interleaved rounds: a Markdown table with medians of
+each program's user and system time, the difference to flows alone by packet and by record, and packets per CPU second.
+
+Usage: cargo build --release --manifest-path examples/analyses/Cargo.toml
+       compare/library.py FOLDER [--rounds N] [--nfstream PYTHON] FILE.pcap…
+
+FOLDER has the programs: examples/analyses/target/release. --nfstream adds the same top networks as a plugin of nfstream
+(PyPI) in this Python, one round in three.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+
+from versions import interval, seconds
+
+NONE = "flows"
+COSTS = {NONE: "none", "an empty analysis": "empty", "a function for packets": "packet", "a function for records": "flow",
+         "a filter of records": "filter"}
+NETWORKS = "networks /24"
+FLAGS = ["monitor", "-q", "--sequential", "--extract", "none", "--idle-timeout", "1h", "--active-timeout", "1h"]
+NFSTREAM = """
+import sys
+from nfstream import NFPlugin, NFStreamer
+
+class Networks(NFPlugin):
+    def on_expire(self, flow):
+        for address, octets in ((flow.src_ip, flow.src2dst_bytes), (flow.dst_ip, flow.dst2src_bytes)):
+            if flow.ip_version == 4:
+                network = address.rsplit(".", 1)[0]
+                SUMS[network] = SUMS.get(network, 0) + octets
+
+SUMS = {}
+if __name__ == "__main__":
+    for flow in NFStreamer(source=sys.argv[1], udps=Networks(), accounting_mode=1, n_dissections=0, idle_timeout=3600,
+                           active_timeout=3600, n_meters=1):
+        pass
+"""
+
+
+def counts(program, file):
+    """Packets and flow records of a file."""
+    words = [program, *FLAGS, "--analyses", "flows", "--report", "json", "-r", file]
+    report = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+    return report["packets"]["handled"], report["flows"]["records"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--nfstream")
+    options = parser.parse_args()
+    cost, networks = (os.path.join(options.folder, name) for name in ("cost", "networks"))
+    candidates = {name: lambda file, what=what: [cost, what, file] for name, what in COSTS.items()}
+    candidates[NETWORKS] = lambda file: [networks, *FLAGS, "--analyses", "flows,networks", "-r", file]
+    if options.nfstream:
+        candidates["nfstream, networks /24"] = lambda file: [options.nfstream, "-c", NFSTREAM, file]
+    print(f"{options.rounds} rounds\n\n| file | candidate | CPU s | ns more a packet | 95 % | ns more a record | million packets a CPU second |")
+    print("|---|---|---|---|---|---|---|")
+    for file in options.files:
+        packets, records = counts(networks, file)
+        times = {name: [] for name in candidates}
+        for turn in range(options.rounds):
+            order = sorted(candidates)
+            random.Random(turn).shuffle(order)
+            for name in order:
+                if not name.startswith("nfstream") or turn % 3 == 0:
+                    times[name].append((turn, seconds(candidates[name](file))[0]))
+        base = dict(times[NONE])
+        for name in candidates:
+            more = [(own - base[turn]) * 1e9 for turn, own in times[name]]
+            low, high = interval([own / packets for own in more])
+            middle, all_more = statistics.median(own for _, own in times[name]), statistics.median(more)
+            print(f"| {os.path.basename(file)} | {name} | {middle:.3f} | {all_more / packets:.1f} | {low:.1f} to {high:.1f} "
+                  f"| {all_more / records:.1f} | {packets / middle / 1e6:.2f} |", flush=True)
+
+
+main()
