@@ -5,7 +5,8 @@ Usage: scripts/figures.py [--check]
 
 A kept measurement is a file that `compare/run.sh --csv` wrote; its first line names the machine and the edition (the
 commit). A table stands between `<!-- figures: NAME -->` and `<!-- figures: end -->`, where NAME is a function here.
-With --check nothing is written: the exit status is 1 if a table is not that of its file, if the edition is more than 150
+With --check nothing is written: the exit status is 1 if a table is not that of its file, if a crate's README has a row that
+the page of docs/ does not have, if the edition is more than 150
 commits old, or if the instructions of a path from frames to the report changed by more than 5 % since the edition.
 """
 
@@ -21,6 +22,8 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), ".."))
 KEPT = "compare/runs/metering.csv"
 COUNTS = "testkit/benches/instructions.tsv"
 PAGES = ["README.md", "docs/PERFORMANCE.md"]
+# Pages with some rows of another page.
+COPIES = {"crates/ring/README.md": "docs/RINGS.md", "crates/sketch/README.md": "docs/SKETCHES.md"}
 COMMITS_MOST = 150
 FILES = ["w1.pcap", "w2.pcap", "w3.pcap"]
 # Candidates of compare/measure.py, as the pages call them.
@@ -153,6 +156,9 @@ def main():
                 file.write(new)
         elif page != new:
             faults.append(f"{path}: the tables are not those of {KEPT}: run scripts/figures.py")
+    for path, page in COPIES.items():
+        rows = re.findall(r"^\|.*\|$", read(path).split("## Speed\n")[1], re.M)
+        faults.extend(f"{path}: {one}: not a row of {page}" for one in rows if one not in read(page).splitlines())
     if "--check" in sys.argv:
         faults.extend(f"{fault}: measure again (compare/run.sh --csv {KEPT})" for fault in stale(measured.edition))
     for fault in faults:

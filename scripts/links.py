@@ -14,6 +14,8 @@ import sys
 import urllib.parse
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), ".."))
+# Pages that are read outside the repository have whole addresses.
+REPOSITORY = "https://github.com/ringtap/ringtap/blob/HEAD/"
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
 
 
@@ -75,10 +77,13 @@ def check_sources():
     anchors = {path: {anchor for _, _, anchor in headings(text)} for path, text in pages.items()}
     for path, text in pages.items():
         for line, target in links(text):
+            folder = os.path.dirname(path)
+            if target.startswith(REPOSITORY):
+                folder, target = "", target.removeprefix(REPOSITORY)
             if is_outside(target):
                 continue
             file, _, anchor = target.partition("#")
-            file = os.path.normpath(os.path.join(os.path.dirname(path), urllib.parse.unquote(file))) if file else path
+            file = os.path.normpath(os.path.join(folder, urllib.parse.unquote(file))) if file else path
             if file not in tracked and file not in folders:
                 yield f"{path}:{line}: {target}: no tracked file {file}"
             elif anchor and anchor not in anchors.get(file, ()):

@@ -3,6 +3,47 @@
 //! The path: [`FlowTable::burst`] finds each packet's entry by its [`FlowKey`], ends
 //! flows by [`Timeouts`] and hands every ended one to the [`Observer`] as a [`FlowRecord`].
 //!
+//! ```
+//! use ringtap_flow::{EndReason, FlowRecord, FlowTable, Metering, Observer};
+//! use ringtap_stage::Attachments;
+//! use ringtap_wire::{Flags, HashKey, PacketRecord};
+//! use std::sync::Arc;
+//!
+//! /// Stores the records of ended flows.
+//! #[derive(Default)]
+//! struct Ended(Vec<FlowRecord>);
+//!
+//! impl Observer for Ended {
+//!     fn counted(&mut self, _: &PacketRecord, _: &mut u16) {}
+//!     fn late(&mut self, _: &PacketRecord, _: u16) {}
+//!     fn ended(&mut self, record: &FlowRecord, _: u16) {
+//!         self.0.push(record.clone());
+//!     }
+//! }
+//!
+//! // A query and its answer; the decoder of ringtap-wire makes such records from frames.
+//! let (key, now_ns) = (HashKey::from_seed(1), 1_700_000_000_000_000_000);
+//! let mut query = PacketRecord { ts_ns: now_ns, ip_len: 60, protocol: 17, ..PacketRecord::EMPTY };
+//! (query.src[..4]).copy_from_slice(&[192, 0, 2, 1]);
+//! (query.dst[..4]).copy_from_slice(&[192, 0, 2, 2]);
+//! (query.src_port, query.dst_port) = (12345, 53);
+//! query.flags = Flags(Flags::IPV4.0 | Flags::PORTS.0);
+//! query.pair_hash = key.pair(&query.src, &query.dst);
+//! let mut answer = PacketRecord { ts_ns: now_ns + 1_000_000, ip_len: 200, ..query };
+//! (answer.src, answer.dst) = (query.dst, query.src);
+//! (answer.src_port, answer.dst_port) = (query.dst_port, query.src_port);
+//!
+//! let mut table = FlowTable::new(1 << 16, &Metering::default(), key, Arc::default());
+//! let mut ended = Ended::default();
+//! table.burst(&[query, answer], Attachments::NONE, &mut ended);
+//! while !table.is_empty() {
+//!     table.drain(answer.ts_ns, 1024, &mut ended);
+//! }
+//! let [flow] = &ended.0[..] else { panic!("one flow") };
+//! assert_eq!((flow.packets, flow.octets), ([1, 1], [60, 200]));
+//! assert_eq!(flow.end_reason, EndReason::Forced);
+//! ```
+//!
 //! Invariants: time is packet time alone. A flow's records depend on its own packets and on the
 //! marks between them, never on other flows, unless a flow is evicted for lack of room, and that is
 //! counted ([`EndReason::LackOfResources`]).
@@ -58,3 +99,8 @@ pub use statistics::{
 pub use table::{FactCounts, FlowTable, Metering};
 pub use tcp::{TCP_BYTES, TcpPerformance};
 pub use timeouts::{Class, Timeouts};
+
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -53,3 +53,8 @@ pub use slots::InvalidCapacity;
 #[cfg(loom)]
 #[doc(hidden)]
 pub use sync::{Edge, weaken};
+
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

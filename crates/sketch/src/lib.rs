@@ -70,3 +70,8 @@ pub use mv::MvSketch;
 pub use reversible::{Reversible, ReversibleModular, SearchBudgetExceeded};
 pub use shared::{SharedCountMin, SharedHashTable, SharedReversible, SharedSketch};
 pub use space_saving::SpaceSaving;
+
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
