@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # scripts/release-check.sh [STEP…]: checks the packages of this machine's architecture in target/packages. Needs root, and
 # a Debian mirror for a root of Debian 12. Steps, all by default: sizes, empty, container, debian, wheel, manifest, compose,
-# sbom, deny, advisories, equal.
+# sbom, deny, advisories, crates, equal.
 # The last line is the total; a step that cannot run here prints `SKIPPED: reason`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -199,6 +199,12 @@ advisories() {
     cargo deny check advisories
 }
 
+# The crates that are published are built from their packages alone.
+crates() {
+    git diff --quiet HEAD || { skip "the tree differs from its commit"; return; }
+    scripts/package-crates.sh 2>"$work/log" || { tail "$work/log"; return 1; }
+}
+
 # A source archive of the commit, in another folder, gives equal files.
 equal() {
     local copy=$work/copy commit file tool
@@ -217,7 +223,7 @@ equal() {
 }
 
 steps=("$@")
-[ $# -gt 0 ] || steps=(sizes empty container debian wheel manifest compose sbom deny advisories equal)
+[ $# -gt 0 ] || steps=(sizes empty container debian wheel manifest compose sbom deny advisories crates equal)
 passed=0 failed=0 skipped=0
 for step in "${steps[@]}"; do
     printf '\n== release-check: %s\n' "$step"
