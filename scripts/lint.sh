@@ -43,6 +43,8 @@ else
     echo "lint: python3 is missing: the graph of packages, the number of dependencies, the word list and links are not checked" >&2
 fi
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace "${all_features[@]}" --no-deps --locked
+# Reads the pages of the step above.
+! command -v python3 >/dev/null || step scripts/public-api.py
 
 if [ ${#failed[@]} -gt 0 ]; then
     printf '\nlint: failed: %s\n' "${failed[@]}" >&2
