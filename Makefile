@@ -72,4 +72,4 @@ endif
 	@scripts/site.py $(or $(RINGTAP),target/quick/ringtap)
 
 clean: ## remove all build outputs
-	rm -rf target compare/target fuzz/target fuzz/artifacts
+	rm -rf target compare/target fuzz/target fuzz/artifacts examples/analyses/target
