@@ -18,12 +18,17 @@ export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC CARGO_NET_OFFLINE=true DPKG_DEB_THREADS
 umask 022
 
 sysroot=$(rustc --print sysroot)
-export RUSTFLAGS="--remap-path-prefix=$PWD=/ringtap --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo \
---remap-path-prefix=$sysroot=/rust -C link-arg=-Wl,--build-id=none"
+paths="--remap-path-prefix=$PWD=/ringtap --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo \
+--remap-path-prefix=$sysroot=/rust"
+# Smaller programs: addresses to relocate are packed (RELR), and equal functions and constants are kept once, as Microsoft's
+# linker does for Rust. Nothing here depends on different addresses of them.
+link="-C link-arg=-fuse-ld=lld -C link-arg=-B$lld -C link-arg=-Wl,--build-id=none,-z,pack-relative-relocs"
+link+=",--icf=all,--ignore-data-address-equality"
 export CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_INCREMENTAL=0
 underscored=${rust_target//-/_}
 env "CC_$underscored=$cc" "CFLAGS_$underscored=$c_flags" "AR_$underscored=$machine-linux-gnu-ar" \
     "CARGO_TARGET_${underscored^^}_LINKER=$cc" "RINGTAP_LIBPCAP=$tools/lib" \
+    "RUSTFLAGS=$paths $link" \
     cargo build --release --locked --target "$rust_target" -p ringtap -p ringtap-ndn-program -p ringtap-lab
 programs=${CARGO_TARGET_DIR:-target}/$rust_target/release
 
@@ -165,6 +170,7 @@ scripts/third-party.py "$wheel_target" ringtap-python >python/LICENSE-THIRD-PART
 crates "$wheel_target"
 scripts/sbom.py python/crates.cdx.json >"$work/ringtap.cdx.json"
 env PATH="$wheel_tools/bin:$PATH" "ZIG_GLOBAL_CACHE_DIR=$wheel_tools/cache" "CFLAGS_${wheel_target//-/_}=$wheel_flags" \
+    "RUSTFLAGS=$paths -C link-arg=-Wl,--build-id=none" \
     maturin build --quiet --profile quick --zig --compatibility manylinux2014 --target "$wheel_target" \
     --sbom-include "$work/ringtap.cdx.json" --manifest-path python/Cargo.toml --out "$out"
 

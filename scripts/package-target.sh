@@ -33,6 +33,8 @@ package_target() {
     # Headers of musl and of the kernel, and libpcap: scripts/setup-packages.sh.
     tools=$package_tools/$arch
     cc=$machine-linux-gnu-gcc
+    # Rust's own linker, which links for every architecture; gcc finds it in this folder.
+    lld=$(rustc --print target-libdir)/../bin/gcc-ld
     # Runs a program of the architecture.
     runs=()
     [ "$(uname -m)" = "$machine" ] || runs=("$qemu")

@@ -34,6 +34,7 @@ for target in "$rust_target" "$wheel_target"; do
         exit 1
     }
 done
+[ -x "$lld/ld.lld" ] || { echo "setup-packages: this Rust has no lld: install Rust with rustup" >&2; exit 1; }
 cargo fetch --locked --target "$rust_target" --target "$wheel_target" >/dev/null || {
     echo "setup-packages: crates cannot be fetched" >&2
     exit 1
