@@ -85,7 +85,7 @@ END
     "${engine[@]}" image inspect --format '{{.Size}} bytes of image' "localhost/ringtap:$version" || return 1
     "${engine[@]}" run "${with[@]}" --cap-add NET_RAW "localhost/ringtap:$version" monitor -i lo --duration 1s --report json \
         >"$work/live.json" || return 1
-    python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["packets"]["residual"] == 0' "$work/live.json" || return 1
+    python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["ledger"]["residual"] == 0' "$work/live.json" || return 1
     ! "${engine[@]}" run "${with[@]}" "localhost/ringtap:$version" --version 2>/dev/null
 }
 
