@@ -234,9 +234,9 @@ fn what_has_no_effect_or_cannot_be_is_refused() {
     refused(&["--recent=8M"], "--recent has no effect", 2);
     refused(&["--alert-to=packets:"], "packets:FOLDER", 2);
     refused(&["--alert-to=packets:.", "--alert-to=packets:."], "is given twice", 2);
-    refused(&["--alert-to=packets:.", "--recent=1"], "recent packets 1: use 1M to", 2);
     let packets = "--alert-to=packets:.";
-    refused(&[packets, "--memory=256M", "--recent=129M"], "use 1M to 128M", 2);
+    refused(&[packets, "--queues=1", "--recent=1"], "recent packets 1: use 1M to", 2);
+    refused(&[packets, "--memory=256M", "--queues=1", "--recent=129M"], "use 1M to 128M", 2);
     refused(&[packets, "--memory=256M", "--queues=9", "--recent=8M"], "use 9M to 128M", 2);
     refused(&["--alert-to=packets:/no/folder"], "opening the output alerts to packets:/no", 1);
     let folder = tempfile::tempdir().unwrap();

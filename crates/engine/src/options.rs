@@ -84,7 +84,7 @@ pub struct Options {
 pub enum RecentBytes {
     /// Chosen by the memory of the run.
     Default,
-    /// This number of bytes.
+    /// A number of bytes.
     Given(u64),
 }
 

@@ -74,7 +74,7 @@ impl<A: AppOptions> Plan<A> {
 /// Memory for the latest frames, of which each queue has an equal part.
 fn recent(bytes: u64, queues: u64, memory: &Memory) -> Result<Arc<Recent>, PlanError> {
     // In whole megabytes, as the user may give them.
-    let (least, most) = (queues * LEAST_QUEUE_BYTES, memory.bytes / 2 >> 20 << 20);
+    let (least, most) = (queues * LEAST_QUEUE_BYTES, ((memory.bytes / 2) >> 20) << 20);
     if least > most {
         return Err(PlanError::TooLittleMemory { given: memory.bytes, least: 2 * least });
     }

@@ -505,7 +505,7 @@ mod tests {
             assert!(reader.next(first).is_none());
             assert_eq!(reader.overwritten_at_end(), overwritten, "{further}");
         }
-        // The other queue has no selected frame, and its gap is told once.
+        // The other queue has no selected frame, and its gap is counted once.
         let recent = recent_of(160_000);
         let mut keepers = [(); 2].map(|()| recent.keeper(2));
         keepers.iter_mut().for_each(|keeper| keep(keeper, frames(0..1)));
