@@ -3,14 +3,15 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use ringtap_export::Output;
+use ringtap_export::{Only, Output};
 use ringtap_monitor::state::Earlier;
 use ringtap_terminal::Usage;
 
 use crate::args::Command;
-use crate::library::run::{self, Ended, Further};
+use crate::library::run::{self, Ended};
 use crate::merge;
 
 pub use crate::library::run::{Failure, Stop};
@@ -56,20 +57,35 @@ pub fn monitor(
 }
 
 /// Runs `monitor` over `files` or over the interfaces of `flags`, with a reader of its flow records: those of a filter in
-/// the language of `query`, if there is one. `every`: batches end with periods of this packet time.
+/// the language of `query`, if `batches` have one.
 ///
 /// # Errors
-/// As those of [`monitor()`], and an invalid filter.
+/// As those of [`monitor()`].
 pub fn stream(
     files: &[OsString],
     flags: &Table,
-    filter: Option<&str>,
     batches: &Batches,
     stop: &Stop,
 ) -> Result<Finished, Failure> {
-    let finished = run_stream(files, flags, filter, batches, stop);
-    batches.end();
-    Ok(finished?)
+    // However the run ends, also by a panic.
+    struct End<'a>(&'a Batches);
+    impl Drop for End<'_> {
+        fn drop(&mut self) {
+            self.0.end();
+        }
+    }
+    let _end = End(batches);
+    Ok(run_stream(files, flags, batches, stop)?)
+}
+
+/// Batches of the flow records that a filter selects, for a reader: at most as many wait.
+///
+/// # Errors
+/// An invalid filter.
+pub fn batches(waiting: usize, filter: Option<&str>) -> Result<Batches, Failure> {
+    let matcher = filter.map(run::matcher).transpose()?;
+    let only = matcher.map(|matcher| Only(Arc::new(move |record| matcher.matches(record))));
+    Ok(Batches::for_reader(waiting, only))
 }
 
 /// Merges states, with the values of the flags of `merge` by their long names.
@@ -119,7 +135,6 @@ fn merge_all(states: &[Vec<u8>], flags: &Table, stop: &Stop) -> anyhow::Result<F
 fn run_stream(
     files: &[OsString],
     flags: &Table,
-    filter: Option<&str>,
     batches: &Batches,
     stop: &Stop,
 ) -> anyhow::Result<Finished> {
@@ -127,8 +142,7 @@ fn run_stream(
     if args.analyses.is_some_and(|on| !on.flows) {
         return Err(Usage::of("a stream has flow records: add flows to --analyses"));
     }
-    let flows = filter.map(run::matcher).transpose()?;
-    let further = Further { output: Output::Batches(batches.clone()), flows };
+    let further = Output::Batches(batches.clone());
     let Ended { outcome, warnings, errors } = run::run(&args, Some(further), false, stop)?;
     let report = outcome.to_json(env!("CARGO_PKG_VERSION"))?;
     Ok(Finished { report, state: None, flows: None, warnings, errors })
@@ -144,8 +158,7 @@ fn run_monitor(
     // Without flows there are no records.
     let has_flows = args.analyses.is_none_or(|on| on.flows);
     let batches = (kept.flows && has_flows).then(Batches::default);
-    let further = batches.clone();
-    let further = further.map(|own| Further { output: Output::Batches(own), flows: None });
+    let further = batches.clone().map(Output::Batches);
     let Ended { outcome, warnings, errors } = run::run(&args, further, kept.state, stop)?;
     Ok(Finished {
         report: outcome.to_json(env!("CARGO_PKG_VERSION"))?,

@@ -99,6 +99,7 @@ pub use ringtap_flow::{Event as Message, FlowRecord as Flow};
 pub use ringtap_state as state;
 pub use ringtap_terminal::{page, table as cells};
 pub use ringtap_wire::{Flags, PacketRecord as Packet};
+pub use toml::Value;
 
 /// Makes `main` of a program: the command line of `ringtap`, with these types as further analyses, which run by default.
 ///

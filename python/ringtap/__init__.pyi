@@ -64,7 +64,7 @@ def stream(
     every: Optional[str] = None,
     flows: Optional[str] = None,
     columns: Optional[Sequence[str]] = None,
-    waiting: int = 8,
+    waiting: int = 4,
     strings: Literal["plain", "view"] = "plain",
     **flags: Union[bool, _Scalar, Sequence[_Scalar], None],
 ) -> Stream:

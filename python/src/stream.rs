@@ -143,7 +143,7 @@ fn interface(source: &Bound<'_, PyAny>) -> Option<String> {
 /// Returns a `Stream`: an iterator of `Flows`. Errors are those of `ringtap.monitor`, after the last batch. An interrupt
 /// (Ctrl-C) ends the run and raises KeyboardInterrupt.
 #[pyfunction]
-#[pyo3(signature = (source, *, every=None, flows=None, columns=None, waiting=8, strings="plain", **flags))]
+#[pyo3(signature = (source, *, every=None, flows=None, columns=None, waiting=4, strings="plain", **flags))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn stream(
     source: &Bound<'_, PyAny>,
@@ -167,9 +167,10 @@ pub(crate) fn stream(
         table.insert("rotate".into(), every.into());
     }
     let views = flags::has_views(strings)?;
-    let (batches, stop) = (Batches::for_reader(waiting), Stop::default());
+    let batches = embedded::batches(waiting, flows.as_deref()).map_err(failed)?;
+    let stop = Stop::default();
     let (own, own_stop) = (batches.clone(), stop.clone());
-    let work = move || embedded::stream(&files, &table, flows.as_deref(), &own, &own_stop);
+    let work = move || embedded::stream(&files, &table, &own, &own_stop);
     let thread = Mutex::new(Some(Builder::new().name("ringtap".into()).spawn(work)?));
     Ok(Stream { batches, stop, thread, run: Mutex::new(None), columns, views })
 }

@@ -45,6 +45,12 @@ def test_periods_filters_and_columns_choose(office):
     assert len(found) == len(dns)
 
 
+def test_a_filter_is_of_the_stream_alone(office, tmp_path):
+    written = tmp_path / "all.json"
+    count = sum(len(batch) for batch in ringtap.stream(office, flows="udp port 53", write=f"json:{written}"))
+    assert 0 < count < len(written.read_text().splitlines())
+
+
 def test_a_slow_consumer_gets_all_records(office):
     count = 0
     for batch in ringtap.stream(office, every="1s", waiting=1, idle_timeout="1s"):
@@ -116,7 +122,7 @@ def test_what_cannot_be_streamed_is_an_error(office, tmp_path):
     with pytest.raises(ringtap.Error, match="no such file"):
         next(ringtap.stream(tmp_path / "none.pcap"))
     with pytest.raises(ringtap.Error, match="the expression"):
-        next(ringtap.stream(office, flows="tcp prot 53"))
+        ringtap.stream(office, flows="tcp prot 53")
     with pytest.raises(ringtap.Error, match="nothing"):
         next(ringtap.stream(office, columns=["nothing"]))
     with pytest.raises(ringtap.Error, match="stream has flow records"):

@@ -96,9 +96,8 @@ impl MonitorWorker {
         let key = setup.context.hash_key;
         sinks.records = sinks.records.filter(|_| on.flows);
         // Only they use applications.
-        let is_labelled = on.applications
+        let is_labelled = on.need_labels()
             || on.flows && sinks.records.is_some()
-            || on.custom.each().any(|own| own.takes_records())
             || options.observers.take_records();
         let names = is_labelled.then_some(&options.names);
         let stamps_valid = options.interval_ns.is_none_or(|interval_ns| {
@@ -431,6 +430,8 @@ impl Worker for MonitorWorker {
                 self.events.end_exchanges(Some(*time_ns));
                 self.events.sinks.time(*time_ns);
                 self.events.sinks.mark();
+                let since = self.events.saver.as_mut().and_then(|saver| saver.since());
+                since.into_iter().for_each(|since| since.tick_custom(*time_ns));
                 let (over, part) = self.hand_over(*time_ns);
                 let found = self.events.analyses.on_tick(*time_ns);
                 let totals = self.totals();

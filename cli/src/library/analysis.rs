@@ -39,7 +39,8 @@ pub trait Analysis: Send + Sized + 'static {
     /// Further memory of each worker, bytes.
     const WORKER_BYTES: u64 = 0;
 
-    /// The tables of its state, for merges over runs and probes. Their names begin with [`NAME`](Self::NAME) and a dot.
+    /// The tables of its state, for merges over runs and probes. A state in parts has a fresh value for each part, which gets
+    /// what happens in that part. Numbers that are added must stay below 2⁶² over all tables of a merge. Their names begin with [`NAME`](Self::NAME) and a dot.
     const TABLES: &'static [&'static Schema] = &[];
 
     /// Its result. In JSON it is the field `custom` of the report, by the name of the analysis.
@@ -108,6 +109,11 @@ pub struct Room {
 }
 
 impl Room {
+    /// Room for this many live flows in the only worker, for tests of an analysis.
+    pub fn for_flows(flows: usize) -> Self {
+        Self { flows, worker: 0, workers: 1 }
+    }
+
     pub(super) fn of(context: &Context, shard: Shard) -> Self {
         Self { flows: context.capacity_of(shard), worker: shard.index, workers: shard.count }
     }
@@ -167,11 +173,15 @@ impl<A: Analysis> CustomPart for Part<A> {
     }
 
     fn on_record(&mut self, record: &Flow) {
-        self.0.record(record);
+        if A::TAKES_RECORDS {
+            self.0.record(record);
+        }
     }
 
     fn on_event(&mut self, event: &Message) {
-        self.0.message(event);
+        if A::TAKES_MESSAGES {
+            self.0.message(event);
+        }
     }
 
     fn on_tick(&mut self, time_ns: u64) {
@@ -204,13 +214,15 @@ impl<A: Analysis> CustomPart for Part<A> {
     fn end(self: Box<Self>) -> Option<CustomSection> {
         let lost = self.0.lost();
         let report = self.0.report();
-        let json = serde_json::to_value(&report)
-            .unwrap_or_else(|error| format!("no JSON: {error}").into());
+        let (json, error) = match serde_json::to_value(&report) {
+            Ok(json) => (json, None),
+            Err(error) => (serde_json::Value::Null, Some(error.to_string())),
+        };
         let show = |report: &(dyn Any + Send + Sync), page: &mut Page| {
             if let Some(report) = report.downcast_ref::<A::Report>() {
                 A::show(report, page);
             }
         };
-        Some(CustomSection { name: A::NAME, json, report: Arc::new(report), lost, show })
+        Some(CustomSection { name: A::NAME, json, error, report: Arc::new(report), lost, show })
     }
 }

@@ -15,8 +15,25 @@ use super::observers::{OnFlow, OnFlowWhere, OnMessage, OnPacket, observer};
 use super::run::{self, Ended, Failure, Stop};
 use crate::{Flow, Message, Packet, text};
 
+/// Flags that only the command has.
+const REFUSED: [(&str, &str); 12] = [
+    ("state", "use with_state"),
+    ("resume", OF_COMMAND),
+    ("metrics", OF_COMMAND),
+    ("web", OF_COMMAND),
+    ("stats", OF_COMMAND),
+    ("tui", OF_COMMAND),
+    ("report", "use text and json of the report"),
+    ("user", OF_COMMAND),
+    ("config", OF_COMMAND),
+    ("dry-run", OF_COMMAND),
+    ("quiet", "a run prints nothing"),
+    ("setup-nic", OF_COMMAND),
+];
+const OF_COMMAND: &str = "only the command has it";
+
 /// A run of the monitor in this process. Its flags are those of `ringtap monitor`, with the same defaults.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Monitor {
     files: Vec<OsString>,
     flags: Table,
@@ -46,6 +63,9 @@ impl Monitor {
     #[must_use]
     pub fn interface(mut self, name: &str) -> Self {
         let list = self.flags.entry("interface").or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::String(other) = list {
+            *list = Value::Array(vec![std::mem::take(other).into()]);
+        }
         if let Value::Array(list) = list {
             list.push(name.into());
         }
@@ -65,7 +85,7 @@ impl Monitor {
     }
 
     /// Sets a flag of `ringtap monitor` by its long name, without the hyphens: `set("idle-timeout", "15s")`. A switch is
-    /// `true`, a flag for several values is a list.
+    /// `true`, a flag for several values is a list. Flags that only the command can have are an error of [`Monitor::run`].
     #[must_use]
     pub fn set(mut self, flag: &str, value: impl Into<Value>) -> Self {
         self.flags.insert(flag.to_owned(), value.into());
@@ -110,7 +130,13 @@ impl Monitor {
         expression: &str,
         call: impl Fn(&Flow) + Send + Sync + 'static,
     ) -> Self {
-        match run::matcher(expression) {
+        let matcher = run::matcher(expression).and_then(|own| match own.needs() {
+            Some(flag) => Err(Usage::of(format!(
+                "the expression {expression:?}: a column of it is in records of outputs with {flag} alone"
+            ))),
+            None => Ok(own),
+        });
+        match matcher {
             Ok(matcher) => self.observe(observer(OnFlowWhere(matcher, call))),
             Err(error) => {
                 self.error = self.error.or(Some(format!("{error:#}")));
@@ -153,6 +179,9 @@ impl Monitor {
     fn start(self) -> anyhow::Result<Report> {
         if let Some(error) = self.error {
             return Err(Usage::of(error));
+        }
+        if let Some((flag, why)) = REFUSED.iter().find(|(flag, _)| self.flags.contains_key(*flag)) {
+            return Err(Usage::of(format!("set({flag:?}): {why}")));
         }
         let mut args = run::parse_monitor(&self.files, &self.flags)?;
         let given = self.analyses.as_deref().map(|list| match list {

@@ -14,7 +14,6 @@ use clap::{CommandFactory, Parser};
 use ringtap_base::text::shown;
 use ringtap_engine::Watch;
 use ringtap_export::{Output, Prepared};
-use ringtap_flow::{FlowRecord, RecordSink};
 use ringtap_monitor::Outcome;
 use ringtap_program::atomic_file::Existing;
 use ringtap_query::{Filter, Matcher};
@@ -90,43 +89,6 @@ pub(crate) struct Ended {
     pub(crate) errors: Vec<String>,
 }
 
-/// An output that the command does not have.
-pub(crate) struct Further {
-    pub(crate) output: Output,
-    /// The flow records that it gets; `None`: all.
-    pub(crate) flows: Option<Matcher>,
-}
-
-/// Passes the records that a filter selects.
-struct Selecting {
-    matcher: Matcher,
-    to: Box<dyn RecordSink>,
-}
-
-impl RecordSink for Selecting {
-    fn take(&mut self, record: &FlowRecord) {
-        if self.matcher.matches(record) {
-            self.to.take(record);
-        }
-    }
-
-    fn time(&mut self, time_ns: u64) {
-        self.to.time(time_ns);
-    }
-
-    fn mark(&mut self) {
-        self.to.mark();
-    }
-
-    fn ending(&mut self) {
-        self.to.ending();
-    }
-
-    fn finish(&mut self) {
-        self.to.finish();
-    }
-}
-
 /// A filter of flow records, in the language of `query`.
 pub(crate) fn matcher(expression: &str) -> anyhow::Result<Matcher> {
     let named = || format!("the expression {expression:?}");
@@ -138,7 +100,7 @@ pub(crate) fn matcher(expression: &str) -> anyhow::Result<Matcher> {
 /// what it needs.
 pub(crate) fn run(
     args: &MonitorArgs,
-    further: Option<Further>,
+    further: Option<Output>,
     keep_state: bool,
     stop: &Stop,
 ) -> anyhow::Result<Ended> {
@@ -153,8 +115,8 @@ pub(crate) fn run(
     }
     let interfaces = live::interfaces(args)?;
     source::check(&args.inputs.read)?;
-    let is_extended = further.is_some();
-    let (further, matcher) = further.map_or((None, None), |own| (Some(own.output), own.flows));
+    // The report has an output that is read while the run goes on.
+    let is_hidden = further.as_ref().is_some_and(|own| !own.is_read());
     let named = monitor::outputs(args, further)?;
     let existing = Existing::of(args.force, !interfaces.is_empty());
     monitor::roles(args, &named)?.check(existing)?;
@@ -164,15 +126,8 @@ pub(crate) fn run(
     let prepared = Prepared::new(&named, settings)?;
     let receivers = live::open(&interfaces, args, &plan)?;
     let (workers, rules) = (plan.arrangement.workers, monitor::file_rules(args, existing));
-    let started = Outputs::start(&named, prepared, workers, &args.export, rules, None)?;
-    let (outputs, mut sinks) = started;
+    let (outputs, sinks) = Outputs::start(&named, prepared, workers, &args.export, rules, None)?;
     stop.connect(outputs.control());
-    if let Some(matcher) = matcher {
-        for own in &mut sinks {
-            let selecting = |to| Box::new(Selecting { matcher: matcher.clone(), to });
-            own.records = own.records.take().map(|to| -> Box<dyn RecordSink> { selecting(to) });
-        }
-    }
     let sinks = ringtap_monitor::Outputs { sinks, ..ringtap_monitor::Outputs::default() };
     let duration = args.inputs.duration.map(Duration::from_nanos);
     let mut outcome = until(duration, stop, || {
@@ -193,7 +148,7 @@ pub(crate) fn run(
     let text = |(_, text)| text;
     let mut errors: Vec<_> = errors.into_iter().map(text).collect();
     errors.extend(monitor::messages::losses(args, &outcome));
-    if is_extended {
+    if is_hidden {
         // The last output, which the command does not have.
         outcome.write.pop();
     }
@@ -201,7 +156,7 @@ pub(crate) fn run(
     Ok(Ended { outcome, warnings: shown_all(warnings), errors: shown_all(errors) })
 }
 
-/// Runs `work`, and requests a stop after the duration, if there is one.
+/// Runs `work`, and ends reading after the duration, if there is one.
 fn until(
     duration: Option<Duration>,
     stop: &Stop,
@@ -213,7 +168,7 @@ fn until(
         if let Some(duration) = duration {
             let wait = move || {
                 if ends.recv_timeout(duration) == Err(RecvTimeoutError::Timeout) {
-                    stop.request();
+                    stop.watch.stop();
                 }
             };
             let clock = std::thread::Builder::new().name("duration".into());

@@ -82,6 +82,11 @@ fn app(
              --analyses"
         )));
     }
+    if args.anonymise.is_some() && !args.observers.0.is_empty() {
+        return Err(Usage::of(
+            "functions get addresses as they are: they cannot be used with --anonymise",
+        ));
+    }
     Ok(ringtap_monitor::Options {
         watch: watch(args)?,
         allow: allow(args)?,

@@ -1,5 +1,6 @@
 //! The library: runs of this process, analyses of other crates.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -73,7 +74,7 @@ fn functions_watch_packets_flows_and_messages() {
     let [octets, longer] = *report.of::<Lengths<false>>().unwrap();
     assert_eq!((longer, &json["custom"]["lengths"]), (0, &serde_json::json!([octets, 0])));
     assert_eq!(json["octets"]["ip"], octets);
-    assert!(report.text().contains("\nLengths\n"), "{}", report.text());
+    assert!(report.text().contains("Lengths"), "{}", report.text());
     assert!(report.of::<Lengths<true>>().is_none());
 }
 
@@ -96,10 +97,37 @@ fn what_cannot_run_is_an_error() {
     assert!(error(files().set("idle-timeuot", "15s")).contains("--idle-timeout"));
     let text = error(files().on_flow_where("tcp prot 53", |_| ()));
     assert!(text.starts_with("the expression \"tcp prot 53\": "), "{text}");
+    assert_eq!(error(files().set("state", "a.state")), "set(\"state\"): use with_state");
+    let text = error(files().on_flow_where("source.country = DE", |_| ()));
+    assert!(text.starts_with("the expression"), "{text}");
     assert!(error(files().analyses("flows,nothing")).contains("unknown analysis \"nothing\""));
     assert!(error(Monitor::builder().interface("no0")).contains("no0"));
     let named = error(files().analysis::<Lengths<false>>().analysis::<Taken>());
     assert_eq!(named, "two analyses are named lengths");
+}
+
+/// A report whose keys cannot be those of JSON.
+struct Silent;
+
+impl Analysis for Silent {
+    const NAME: &'static str = "silent";
+    type Report = BTreeMap<[u8; 2], u64>;
+
+    fn new(_: &Room) -> Self {
+        Self
+    }
+
+    fn merge(&mut self, _: Self) {}
+
+    fn report(self) -> Self::Report {
+        BTreeMap::from([([1, 2], 3)])
+    }
+}
+
+#[test]
+#[should_panic(expected = "silent has no JSON")]
+fn a_report_without_json_is_found() {
+    ringtap::testing::equal_everywhere::<Silent>([office()]);
 }
 
 struct Taken;

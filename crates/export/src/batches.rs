@@ -10,7 +10,9 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 
 use crate::RecordTotals;
-use crate::block::Block;
+use ringtap_flow::FlowRecord;
+
+use crate::block::{Block, Encode};
 use crate::formats::{Columns, GROUP_ROWS, GrowingBatch};
 use crate::launch::Ready;
 use crate::place::Place;
@@ -28,6 +30,13 @@ const MOST_ROWS: usize = 16 * FIRST_ROWS;
 /// Bytes of facts after which a batch ends, because the offsets of texts have 31 bits.
 const MOST_FACT_BYTES: usize = 1 << 30;
 
+/// Rows of a batch for a reader, bytes of its facts, and of all together, at most.
+const READER_ROWS: usize = 1 << 13;
+const READER_FACT_BYTES: usize = 4 << 20;
+const READER_BYTES: u64 = 12 << 20;
+/// Batches that may wait for a reader.
+const MOST_WAITING: usize = 1_000;
+
 /// How long the writer waits for a reader before it sees whether the run is cancelled.
 const WAIT: Duration = Duration::from_millis(50);
 
@@ -42,6 +51,51 @@ struct Held {
     changed: Condvar,
     /// Batches that wait for a reader, at most; `None`: all are kept.
     most: Option<usize>,
+    only: Option<Only>,
+}
+
+/// Which flow records a reader gets.
+#[derive(Clone)]
+pub struct Only(pub Arc<dyn Fn(&FlowRecord) -> bool + Send + Sync>);
+
+impl fmt::Debug for Only {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Only")
+    }
+}
+
+/// Encodes the records that a reader gets.
+struct Selected {
+    encoder: RowEncoder,
+    only: Option<Only>,
+}
+
+impl Selected {
+    fn has(&self, record: &FlowRecord) -> bool {
+        self.only.as_ref().is_none_or(|only| only.0(record))
+    }
+}
+
+impl Encode for Selected {
+    type Item = FlowRecord;
+    type Payload = SummedRows;
+
+    fn payload(&self, bytes: usize) -> SummedRows {
+        self.encoder.payload(bytes)
+    }
+
+    fn add(
+        &mut self,
+        record: &FlowRecord,
+        rows: &mut SummedRows,
+        flows: &mut RecordTotals,
+    ) -> Result<(), Reason> {
+        if self.has(record) { self.encoder.add(record, rows, flows) } else { Ok(()) }
+    }
+
+    fn counts_of(&self, record: &FlowRecord) -> RecordTotals {
+        if self.has(record) { self.encoder.counts_of(record) } else { RecordTotals::default() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -65,10 +119,10 @@ pub enum Next {
 }
 
 impl Batches {
-    /// Batches for a reader who takes them while the run goes on: at most as many wait for it, and if they do, the output
-    /// accepts no records. Without a reader all are kept, and memory grows with the number of records.
-    pub fn for_reader(most: usize) -> Self {
-        Self(Arc::new(Held { most: Some(most.max(1)), ..Held::default() }))
+    /// Batches of these records for a reader who takes them while the run goes on: at most as many wait for it, and if they
+    /// do, the output accepts no records. Without a reader all are kept, and memory grows with the number of records.
+    pub fn for_reader(most: usize, only: Option<Only>) -> Self {
+        Self(Arc::new(Held { most: Some(most.clamp(1, MOST_WAITING)), only, ..Held::default() }))
     }
 
     fn list(&self) -> MutexGuard<'_, List> {
@@ -119,12 +173,12 @@ impl Batches {
     fn push(&self, batch: RecordBatch, shared: &Shared) -> bool {
         let mut list = self.list();
         while !list.closed && self.0.most.is_some_and(|most| list.batches.len() >= most) {
-            if shared.is_cancelled() {
+            if shared.over() {
                 return false;
             }
             list = self.wait(list, WAIT);
         }
-        if list.closed {
+        if list.closed || list.ended {
             return false;
         }
         list.batches.push_back(batch);
@@ -153,12 +207,19 @@ impl Place for Batches {
         self.0.most.is_some()
     }
 
+    fn fixed_bytes(&self) -> u64 {
+        // Besides those that wait: one that grows, and one of the reader.
+        self.0.most.map_or(0, |most| (most as u64 + 2) * READER_BYTES)
+    }
+
     fn prepare(&self, settings: &Settings) -> io::Result<Ready> {
         let (batches, columns) = (self.clone(), settings.interfaces.columns());
-        let has_periods = settings.rotate_ns.is_some();
+        let (has_periods, only) = (settings.rotate_ns.is_some(), self.0.only.clone());
         Ok(Box::new(move |launch| {
             let sink = BatchSink::new(columns, batches, has_periods);
-            launch.records(WaitPolicy::File, || RowEncoder::new(columns, None), sink)
+            let encoder =
+                || Selected { encoder: RowEncoder::new(columns, None), only: only.clone() };
+            launch.records(WaitPolicy::File, encoder, sink)
         }))
     }
 }
@@ -177,9 +238,15 @@ pub(crate) struct BatchSink {
 
 impl BatchSink {
     pub(crate) fn new(columns: Columns, batches: Batches, has_periods: bool) -> Self {
-        let batch = GrowingBatch::new(columns, FIRST_ROWS);
+        let has_reader = batches.0.most.is_some();
+        let rows = if has_reader { READER_ROWS } else { FIRST_ROWS };
+        let batch = GrowingBatch::new(columns, rows);
         let flows = RecordTotals::default();
-        Self { batches, batch, flows, rows: FIRST_ROWS, has_periods }
+        Self { batches, batch, flows, rows, has_periods }
+    }
+
+    fn most_fact_bytes(&self) -> usize {
+        if self.has_reader() { READER_FACT_BYTES } else { MOST_FACT_BYTES }
     }
 
     fn has_reader(&self) -> bool {
@@ -221,7 +288,7 @@ impl Sink for BatchSink {
     fn write(&mut self, block: &mut Block<SummedRows>, shared: &Shared) {
         self.batch.append(&block.payload.rows);
         self.flows += block.flows;
-        if self.batch.len() >= self.rows || self.batch.fact_bytes() >= MOST_FACT_BYTES {
+        if self.batch.len() >= self.rows || self.batch.fact_bytes() >= self.most_fact_bytes() {
             self.end(shared);
         }
     }

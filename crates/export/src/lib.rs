@@ -83,7 +83,7 @@ pub use alerts::{
     WritePackets,
 };
 #[cfg(feature = "arrow")]
-pub use batches::{Batches, Next as NextBatch};
+pub use batches::{Batches, Next as NextBatch, Only};
 pub use collector::{Collector, UnknownCollector};
 pub use cut::Cut;
 pub use event_file::EventOutput;

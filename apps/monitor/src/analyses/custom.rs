@@ -100,8 +100,10 @@ pub trait CustomPart: Send {
 pub struct CustomSection {
     /// Its name.
     pub name: &'static str,
-    /// The report as JSON.
+    /// The report as JSON; null if it has none.
     pub json: serde_json::Value,
+    /// Why it has none.
+    pub error: Option<String>,
     /// The report as its own type.
     pub report: Arc<dyn Any + Send + Sync>,
     /// What had no room.
@@ -175,6 +177,14 @@ pub enum InvalidCustom {
         /// The table.
         table: &'static str,
     },
+    /// Two of its tables have one name.
+    #[error("the analysis {name} has two tables {table}")]
+    Twice {
+        /// The analysis.
+        name: &'static str,
+        /// The tables.
+        table: &'static str,
+    },
     /// An analysis that it needs is none.
     #[error("the analysis {name} needs {needed:?}, which is not in the list of analyses")]
     Needed {
@@ -214,6 +224,11 @@ impl CustomSet {
         };
         if let Some(table) = custom.tables().iter().find(|table| !own(table)) {
             return Err(InvalidCustom::Table { name, table: table.name });
+        }
+        let names = || custom.tables().iter().map(|table| table.name);
+        if let Some(table) = names().find(|name| names().filter(|other| other == name).count() > 1)
+        {
+            return Err(InvalidCustom::Twice { name, table });
         }
         let all = &mut KNOWN.write().unwrap_or_else(PoisonError::into_inner).all;
         let place = all.iter().position(|other| other.name() == name);

@@ -103,6 +103,11 @@ macro_rules! analyses {
                     || self.custom.each().any(|own| own.takes_records())
             }
 
+            /// Whether any needs the applications of flow records.
+            pub(crate) fn need_labels(&self) -> bool {
+                self.applications || self.custom.each().any(|own| own.takes_records())
+            }
+
             /// Whether any needs the messages in payloads.
             pub(crate) fn need_events(&self) -> bool {
                 false $(|| self.$name && <$part as Analysis>::TAKES_EVENTS)*
@@ -187,11 +192,16 @@ macro_rules! analyses {
             }
 
             pub(crate) fn on_tick(&mut self, time_ns: u64) -> Found {
-                self.custom.iter_mut().for_each(|own| own.on_tick(time_ns));
+                self.tick_custom(time_ns);
                 Found {
                     $($name: self.$name.as_mut().and_then(|own| own.on_tick(time_ns)),)*
                     custom: Vec::new(),
                 }
+            }
+
+            /// Passes a mark to analyses of other crates alone.
+            pub(crate) fn tick_custom(&mut self, time_ns: u64) {
+                self.custom.iter_mut().for_each(|own| own.on_tick(time_ns));
             }
 
             pub(crate) fn add_totals(&self, totals: &mut Totals) {

@@ -328,7 +328,11 @@ impl Outcome {
         let links = self.run.undecoded_links().into_iter().map(|(link, packets)| {
             format!("{packets} packets have the link type {link}, which is not decoded: they count as not IP")
         });
-        losses.chain(links).collect()
+        let sections = self.report().sections.custom.values();
+        let silent = sections.filter_map(|own| {
+            own.error.as_ref().map(|error| format!("{} has no JSON: {error}", own.name))
+        });
+        losses.chain(links).chain(silent).collect()
     }
 }
 

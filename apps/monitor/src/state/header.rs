@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use ringtap_state::Schema;
 
 use super::image::{Content, saved, tables_of};
-use crate::analyses::Scope;
+use crate::analyses::{Analyses, Scope};
 use crate::options::Options;
 
 /// What must be equal in states that are merged, because it decides what their rows mean.
@@ -127,7 +127,8 @@ impl Settings {
     /// Checks that live flows get their applications from the list that ended ones got theirs from.
     pub(crate) fn check_names(&self, names: &Names) -> Result<(), MergeError> {
         let (own, other) = (&self.names, names.digest());
-        if *own == other || !self.analyses.iter().any(|name| name == "applications") {
+        let on = self.analyses.join(",").parse::<Analyses>();
+        if *own == other || !on.is_ok_and(|on| on.need_labels()) {
             return Ok(());
         }
         Err(MergeError::Names)

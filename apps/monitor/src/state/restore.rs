@@ -148,7 +148,7 @@ impl<'a> Restorer<'a> {
             parts: Parts::new(on, &setup.context, ONLY),
             shared_pairs: 0,
             joiner: Joiner::new(&options.metering),
-            names: on.applications.then(|| Arc::clone(&options.names)),
+            names: on.need_labels().then(|| Arc::clone(&options.names)),
             total: 0,
         }
     }

@@ -30,7 +30,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "empty" => run.analysis::<Empty>(),
         "packet" => run.on_packet(|packet| _ = black_box(packet.ip_len)),
         "flow" => run.on_flow(|flow| _ = black_box(flow.packets)),
-        "filter" => run.on_flow_where("tcp port 443 and bytes > 1000", |flow| _ = black_box(flow.packets)),
+        "filter" => {
+            run.on_flow_where("tcp port 443 and octets > 1000", |flow| _ = black_box(flow.packets))
+        }
         _ => return Err(format!("unknown: {what}").into()),
     };
     let report = run.run()?;

@@ -1,6 +1,6 @@
 //! Certificates of TLS servers that end within thirty days of their latest connection, or have ended.
 
-use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use ringtap::{Analysis, Fact, Flow, Room, Table};
 use serde::Serialize;
@@ -13,7 +13,8 @@ struct Certificate {
     subject: String,
     /// As `2026-01-31T00:00:00Z`.
     not_after: String,
-    servers: BTreeSet<String>,
+    /// The smallest of their addresses.
+    server: Option<IpAddr>,
     connections: u64,
     latest_ns: u64,
 }
@@ -26,7 +27,7 @@ struct Row {
     days_left: i64,
     subject: String,
     connections: u64,
-    servers: String,
+    server: Option<IpAddr>,
 }
 
 /// The value of a fact as text.
@@ -49,6 +50,7 @@ fn days(date: &str) -> Option<i64> {
 impl Analysis for Expiring {
     const NAME: &'static str = "expiring";
     const TAKES_MESSAGES: bool = false;
+    const FLOW_BYTES: u64 = 512;
 
     type Report = Vec<Row>;
 
@@ -61,14 +63,14 @@ impl Analysis for Expiring {
         let Some(row) = self.0.row(hash.to_vec()) else { return };
         row.subject = text(flow, Fact::TlsCertificateSubject);
         row.not_after = text(flow, Fact::TlsCertificateNotAfter);
-        row.servers.insert(flow.key.destination().to_string());
+        row.server = row.server.into_iter().chain([flow.key.destination()]).min();
         row.connections += 1;
         row.latest_ns = row.latest_ns.max(flow.last_ns);
     }
 
     fn merge(&mut self, other: Self) {
         self.0.merge(other.0, |own, more| {
-            own.servers.extend(more.servers);
+            own.server = own.server.into_iter().chain(more.server).min();
             own.connections += more.connections;
             own.latest_ns = own.latest_ns.max(more.latest_ns);
         });
@@ -87,7 +89,7 @@ impl Analysis for Expiring {
                 days_left,
                 subject: own.subject,
                 connections: own.connections,
-                servers: own.servers.into_iter().collect::<Vec<_>>().join(" "),
+                server: own.server,
             })
         };
         let mut rows: Vec<Row> = self.0.into_sorted().into_iter().filter_map(row).collect();

@@ -32,7 +32,7 @@ impl Analysis for Knocks {
     const NAME: &'static str = "knocks";
     const TAKES_RECORDS: bool = false;
     const TAKES_MESSAGES: bool = false;
-    const FLOW_BYTES: u64 = 64;
+    const FLOW_BYTES: u64 = 192;
 
     type Report = Vec<Knocker>;
 

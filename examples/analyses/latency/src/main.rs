@@ -28,11 +28,11 @@ struct Application {
 
 /// The most microseconds of the class that the quantile is in: that of 50 or 99 of 100 connections.
 fn quantile(classes: &[u64; CLASSES], percent: u64) -> u64 {
-    let all: u64 = classes.iter().sum();
+    let all: u128 = classes.iter().map(|own| u128::from(*own)).sum();
     let mut below = 0;
     let class = classes.iter().position(|own| {
-        below += own;
-        below * 100 >= all * percent
+        below += u128::from(*own);
+        below * 100 >= all * u128::from(percent)
     });
     1 << class.unwrap_or(CLASSES - 1)
 }

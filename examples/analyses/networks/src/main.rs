@@ -8,6 +8,7 @@ struct Networks(Table<[u8; 3], u64>);
 
 impl Analysis for Networks {
     const NAME: &'static str = "networks";
+    const FLOW_BYTES: u64 = 96;
     type Report = Vec<(String, u64)>;
 
     fn new(room: &Room) -> Self {
