@@ -98,7 +98,7 @@ fn what_cannot_run_is_an_error() {
     let text = error(files().on_flow_where("tcp prot 53", |_| ()));
     assert!(text.starts_with("the expression \"tcp prot 53\": "), "{text}");
     assert_eq!(error(files().set("state", "a.state")), "set(\"state\"): use with_state");
-    let text = error(files().on_flow_where("source.country = DE", |_| ()));
+    let text = error(files().on_flow_where("country = DE", |_| ()));
     assert!(text.starts_with("the expression"), "{text}");
     assert!(error(files().analyses("flows,nothing")).contains("unknown analysis \"nothing\""));
     assert!(error(Monitor::builder().interface("no0")).contains("no0"));
