@@ -84,7 +84,7 @@ impl Analysis for Expiring {
         let row = |(_, own): (Vec<u8>, Certificate)| {
             let latest = (own.latest_ns / 86_400_000_000_000) as i64;
             let days_left = days(&own.not_after)? - latest;
-            (days_left <= DAYS).then(|| Row {
+            (days_left <= DAYS).then_some(Row {
                 not_after: own.not_after,
                 days_left,
                 subject: own.subject,

@@ -61,7 +61,10 @@ impl Recent {
 }
 
 /// Lists with their fingerprints, each at a place given by its hash.
-struct Table<V>(Box<[Option<(Box<[u8]>, V)>]>);
+struct Table<V>(Box<[Slot<V>]>);
+
+/// Bytes, and what follows from them.
+type Slot<V> = Option<(Box<[u8]>, V)>;
 
 impl<V: Copy> Table<V> {
     const ENTRY_BYTES: usize = size_of::<Option<(Box<[u8]>, V)>>() + 2 * NUMBERS_MAX;
