@@ -164,7 +164,7 @@ fn until(
 ) -> anyhow::Result<Outcome> {
     std::thread::scope(|scope| {
         // Dropping it ends the waiting.
-        let (_running, ends) = mpsc::channel::<()>();
+        let (_running, ends) = mpsc::sync_channel::<()>(1);
         if let Some(duration) = duration {
             let wait = move || {
                 if ends.recv_timeout(duration) == Err(RecvTimeoutError::Timeout) {
