@@ -144,7 +144,6 @@ fn interface(source: &Bound<'_, PyAny>) -> Option<String> {
 /// (Ctrl-C) ends the run and raises KeyboardInterrupt.
 #[pyfunction]
 #[pyo3(signature = (source, *, every=None, flows=None, columns=None, waiting=4, strings="plain", **flags))]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn stream(
     source: &Bound<'_, PyAny>,
     every: Option<String>,
