@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use ringtap_engine::{LONGEST_FRAME, Plan, Recent};
+use ringtap_engine::{Plan, Recent};
 use ringtap_export::formats::CommunityId;
 use ringtap_export::{Notice, Output, WritePackets};
 use ringtap_flow::FlowKey;
@@ -39,14 +39,6 @@ pub(crate) struct PacketFiles {
 }
 
 impl PacketFiles {
-    /// Memory of a folder, besides the frames: the decoder of a file, and a frame that is written.
-    const BYTES: u64 = Decoder::BYTES + LONGEST_FRAME as u64;
-
-    /// Memory of all outputs that have packets, besides the frames.
-    pub(crate) fn bytes(outputs: &[Output]) -> u64 {
-        outputs.iter().filter_map(packets_path).count() as u64 * Self::BYTES
-    }
-
     /// The writers of all outputs that have packets.
     ///
     /// # Errors

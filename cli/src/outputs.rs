@@ -363,3 +363,9 @@ pub(crate) fn messages(outputs: &[Exported]) -> Vec<(&'static str, String)> {
     }
     all
 }
+
+/// Memory of all outputs that have packets, besides the frames: the decoder of a file, and a frame that is written.
+pub(crate) fn packet_bytes(outputs: &[Output]) -> u64 {
+    let each = ringtap_wire::Decoder::BYTES + ringtap_engine::LONGEST_FRAME as u64;
+    outputs.iter().filter_map(packets_path).count() as u64 * each
+}

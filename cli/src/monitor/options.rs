@@ -26,7 +26,6 @@ use ringtap_skeleton::Skeleton;
 use ringtap_terminal::Usage;
 
 use super::store;
-use crate::alert_packets::PacketFiles;
 use crate::args::{MonitorArgs, ReportForm};
 use crate::source::Shared;
 use crate::units::TimeoutList;
@@ -200,7 +199,7 @@ fn options(
             if reloads(args) { 2 * outputs } else { outputs }
         },
         output_fixed_bytes: {
-            let packets = PacketFiles::bytes(outputs);
+            let packets = outputs::packet_bytes(outputs);
             let outputs = outputs.iter().map(Output::fixed_bytes).sum::<u64>();
             let further = if reloads(args) { outputs.max(LEAST_FURTHER_BYTES) } else { 0 };
             outputs + further + store::fixed_bytes(args) + packets

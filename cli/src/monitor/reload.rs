@@ -28,7 +28,6 @@ use ringtap_terminal::numbers::bytes;
 use super::read_files::ReadFiles;
 use super::source::WATCH;
 use super::{checks, options, page, read_files};
-use crate::alert_packets::PacketFiles;
 use crate::alerts;
 use crate::args::{Command, Given, MonitorArgs};
 use crate::config;
@@ -319,7 +318,7 @@ impl Reload<'_> {
         let (count, fixed) =
             (all.clone().filter(is_of_worker).count(), all.map(Output::fixed_bytes).sum::<u64>());
         // Those with packets do not begin now.
-        let fixed = fixed + PacketFiles::bytes(&running);
+        let fixed = fixed + outputs::packet_bytes(&running);
         let run = &self.plan.options;
         if !beginning.is_empty() && (count > run.outputs || fixed > run.output_fixed_bytes) {
             return Err(Usage::of(format!(

@@ -19,7 +19,6 @@ use x509_cert::der::{Decode, Reader, SliceReader, Tag, Tagged};
 use x509_cert::name::Name;
 use x509_cert::spki::SubjectPublicKeyInfoOwned;
 
-use super::certificates::Certificates;
 use super::fingerprint::hex;
 use super::message::length;
 use crate::text::Text;
@@ -38,25 +37,6 @@ const DSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10040.4.1");
 const ELLIPTIC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 /// The curve whose size is not a number of octets.
 const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
-
-/// Passes on the facts of the first certificate in the body of a Certificate message, which was sent at a time.
-///
-/// # Errors
-/// The lengths contradict each other, the certificate could not be read, or has too many names. What was read before
-/// was passed on.
-pub(super) fn read(
-    body: &[u8],
-    server_name: Option<&[u8]>,
-    ts_ns: u64,
-    recent: &mut Certificates,
-    found: Found<'_>,
-) -> Result<(), Unread> {
-    let (first, count) = chain(body).ok_or(Unread::Malformed)?;
-    found(Kind::Protocol, b"tls");
-    found(Kind::TlsKind, b"certificate");
-    found(Kind::TlsCertificateChain, Text::number(count).bytes());
-    recent.read(first, |certificate| certificate.pass(server_name, ts_ns, found))
-}
 
 /// What follows from the bytes of a certificate.
 pub(super) struct Certificate {
@@ -162,7 +142,7 @@ impl Rest {
 }
 
 /// The first certificate, and the number of all.
-fn chain(body: &[u8]) -> Option<(&[u8], u64)> {
+pub(super) fn chain(body: &[u8]) -> Option<(&[u8], u64)> {
     fn vector<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
         let (&len, rest) = bytes.split_first_chunk::<3>()?;
         let (own, rest) = rest.split_at_checked(length(len))?;

@@ -10,9 +10,29 @@ use std::hash::{BuildHasher, Hasher};
 
 use ringtap_base::Aged;
 
-use super::certificate::Certificate;
-use crate::State;
+use super::certificate::{Certificate, chain};
 use crate::hashing::Hashing;
+use crate::text::Text;
+use crate::{Found, Kind, State, Unread};
+
+/// Passes on the facts of the first certificate in the body of a Certificate message, which was sent at a time.
+///
+/// # Errors
+/// The lengths contradict each other, the certificate could not be read, or has too many names. What was read before
+/// was passed on.
+pub(super) fn read(
+    body: &[u8],
+    server_name: Option<&[u8]>,
+    ts_ns: u64,
+    recent: &mut Certificates,
+    found: Found<'_>,
+) -> Result<(), Unread> {
+    let (first, count) = chain(body).ok_or(Unread::Malformed)?;
+    found(Kind::Protocol, b"tls");
+    found(Kind::TlsKind, b"certificate");
+    found(Kind::TlsCertificateChain, Text::number(count).bytes());
+    recent.read(first, |certificate| certificate.pass(server_name, ts_ns, found))
+}
 
 /// Most certificates.
 const MOST: usize = 1 << 12;
@@ -100,7 +120,7 @@ mod tests {
         assert!(read.is_err());
         let mut digits = [0; 64];
         super::super::hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref(), &mut digits);
-        facts == [(crate::Kind::TlsCertificateSha256, digits.to_vec())]
+        facts == [(Kind::TlsCertificateSha256, digits.to_vec())]
     }
 
     #[test]

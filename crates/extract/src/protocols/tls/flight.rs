@@ -8,8 +8,7 @@
 //! The messages after the first one are not read.
 
 use super::alert;
-use super::certificate;
-use super::certificates::Certificates;
+use super::certificates::{self, Certificates};
 use super::handshakes::Handshake;
 use super::records::{ALERT, Between, CHANGE_CIPHER_SPEC, Next, Record, next};
 use crate::{Found, Kind, Payload, Unread};
@@ -63,7 +62,7 @@ pub(super) fn read(
     };
     match message.split()? {
         (CERTIFICATE, body) => {
-            certificate::read(body, handshake.name.as_deref(), packet.ts_ns, certificates, found)?;
+            certificates::read(body, handshake.name.as_deref(), packet.ts_ns, certificates, found)?;
         }
         _ => resumed(found),
     }
