@@ -12,11 +12,10 @@ FOLDER has the programs: examples/analyses/target/release. --nfstream adds the s
 import argparse
 import json
 import os
-import random
 import statistics
 import subprocess
 
-from versions import interval, seconds
+from versions import interval, rounds
 
 NONE = "flows"
 COSTS = {NONE: "none", "an empty analysis": "empty", "a function for packets": "packet", "a function for records": "flow",
@@ -65,13 +64,7 @@ def main():
     print("|---|---|---|---|---|---|---|")
     for file in options.files:
         packets, records = counts(networks, file)
-        times = {name: [] for name in candidates}
-        for turn in range(options.rounds):
-            order = sorted(candidates)
-            random.Random(turn).shuffle(order)
-            for name in order:
-                if not name.startswith("nfstream") or turn % 3 == 0:
-                    times[name].append((turn, seconds(candidates[name](file))[0]))
+        times = rounds({name: command(file) for name, command in candidates.items()}, options.rounds)
         base = dict(times[NONE])
         for name in candidates:
             more = [(own - base[turn]) * 1e9 for turn, own in times[name]]

@@ -10,10 +10,9 @@ statistics with the first 30 packets, without and with nDPI, one round in three.
 
 import argparse
 import os
-import random
 import statistics
 
-from versions import interval, seconds
+from versions import interval, rounds
 
 FLOWS = "flows, no extractors"
 ROWS = {
@@ -54,13 +53,7 @@ def main():
             candidates[name] = lambda file, depth=depth: [options.nfstream, "-c", NFSTREAM, file, depth]
     print(f"{options.rounds} rounds\n\n| file | candidate | CPU s | / {FLOWS} | 95 % |\n|---|---|---|---|---|")
     for file in options.files:
-        times = {name: [] for name in candidates}
-        for turn in range(options.rounds):
-            order = sorted(candidates)
-            random.Random(turn).shuffle(order)
-            for name in order:
-                if not name.startswith("nfstream") or turn % 3 == 0:
-                    times[name].append((turn, seconds(candidates[name](file))[0]))
+        times = rounds({name: command(file) for name, command in candidates.items()}, options.rounds)
         base = dict(times[FLOWS])
         for name in candidates:
             ratios = [own / base[turn] for turn, own in times[name]]

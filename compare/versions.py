@@ -34,6 +34,19 @@ def seconds(command):
     return usage.ru_utime + usage.ru_stime, time.monotonic() - begin
 
 
+def rounds(commands, count):
+    """CPU seconds of each command by name, as (round, seconds), in interleaved rounds of a random order by seed. Commands
+    of nfstream, which take long, run in one round of three."""
+    times = {name: [] for name in commands}
+    for turn in range(count):
+        order = sorted(commands)
+        random.Random(turn).shuffle(order)
+        for name in order:
+            if not name.startswith("nfstream") or turn % 3 == 0:
+                times[name].append((turn, seconds(commands[name])[0]))
+    return times
+
+
 def interval(ratios):
     generator = random.Random(1)
     medians = sorted(statistics.median(generator.choices(ratios, k=len(ratios))) for _ in range(2000))

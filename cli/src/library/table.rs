@@ -1,6 +1,7 @@
 //! A table with a bounded number of rows.
 
 use std::hash::Hash;
+use std::ops::AddAssign;
 
 use hashbrown::HashMap;
 
@@ -33,6 +34,17 @@ impl<K: Eq + Hash, V> Table<K, V> {
                 None
             }
             hashbrown::hash_map::Entry::Vacant(place) => Some(place.insert(V::default())),
+        }
+    }
+
+    /// Adds to the row of a key.
+    #[inline]
+    pub fn add(&mut self, key: K, more: V)
+    where
+        V: Default + AddAssign,
+    {
+        if let Some(row) = self.row(key) {
+            *row += more;
         }
     }
 
@@ -117,9 +129,7 @@ mod tests {
     fn what_has_no_room_is_counted() {
         let mut table = Table::<u32, u64>::new(2);
         for key in [1, 2, 3, 1, 3] {
-            if let Some(row) = table.row(key) {
-                *row += 1;
-            }
+            table.add(key, 1);
         }
         assert_eq!((table.lost(), table.len()), (2, 2));
         let mut other = Table::new(2);

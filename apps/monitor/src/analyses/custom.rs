@@ -318,23 +318,21 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 
 /// The parts of all workers, joined.
 #[derive(Default)]
-pub(super) struct CustomMergers(Vec<Option<Box<dyn CustomPart>>>);
+pub(super) struct CustomMergers(Vec<Box<dyn CustomPart>>);
 
 impl CustomMergers {
     /// Adds those of a worker, all in one order.
     pub(super) fn merge(&mut self, parts: Vec<Box<dyn CustomPart>>) {
-        self.0.resize_with(parts.len().max(self.0.len()), || None);
-        for (all, part) in self.0.iter_mut().zip(parts) {
-            match all {
-                Some(all) => all.merge(part),
-                None => *all = Some(part),
-            }
+        if self.0.is_empty() {
+            self.0 = parts;
+            return;
         }
+        self.0.iter_mut().zip(parts).for_each(|(all, part)| all.merge(part));
     }
 
     /// Their sections.
     pub(super) fn end(self) -> CustomSections {
-        let ended = self.0.into_iter().flatten().filter_map(CustomPart::end);
+        let ended = self.0.into_iter().filter_map(CustomPart::end);
         ended.map(|section| (section.name, section)).collect()
     }
 }
