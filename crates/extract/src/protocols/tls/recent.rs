@@ -67,7 +67,7 @@ struct Table<V>(Box<[Slot<V>]>);
 type Slot<V> = Option<(Box<[u8]>, V)>;
 
 impl<V: Copy> Table<V> {
-    const ENTRY_BYTES: usize = size_of::<Option<(Box<[u8]>, V)>>() + 2 * NUMBERS_MAX;
+    const ENTRY_BYTES: usize = size_of::<Slot<V>>() + 2 * NUMBERS_MAX;
 
     fn new(memory: usize) -> Self {
         let places = (memory / Self::ENTRY_BYTES).min(PLACES);
