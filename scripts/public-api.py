@@ -34,7 +34,8 @@ def exports(crate, folder):
     page, path = read(crate, folder, "index.html"), "::".join([crate, *filter(None, folder.split("/"))])
     for text in EXPORT.findall(page):
         yield f"use {path}: {' '.join(re.sub(r'<[^>]*>', '', text).split())}"
-    for module in MODULE.findall(page):
+    # A re-exported crate is a module of this one on the page if its own pages were written before.
+    for module in (place for place in MODULE.findall(page) if not place.startswith("..")):
         yield f"mod {path}::{module}"
         yield from exports(crate, os.path.join(folder, module))
 
