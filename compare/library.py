@@ -19,7 +19,7 @@ from versions import interval, rounds
 
 NONE = "flows"
 COSTS = {NONE: "none", "an empty analysis": "empty", "a function for packets": "packet", "a function for records": "flow",
-         "a filter of records": "filter"}
+         "a filter of records": "filter", "the flows of one port alone": "port"}
 NETWORKS = "networks /24"
 FLAGS = ["monitor", "-q", "--sequential", "--extract", "none", "--idle-timeout", "1h", "--active-timeout", "1h"]
 NFSTREAM = """

@@ -490,6 +490,11 @@ fn show_plan(page: &mut Page, plan: &Plan<Options>) {
     let between = if plan.buffers.buffer_bytes > 0 { ", " } else { " " };
     table.row(["source", &plan.options.source.join(between)]);
     table.row(["analyses", &plan.app.analyses.names().join(", ")]);
+    let observers = &plan.app.observers;
+    let by = if observers.wants.is_some() { "packets, then records" } else { "records" };
+    for selection in observers.all.iter().filter_map(|own| own.selection()) {
+        table.row(["selected", &format!("flows {selection:?}, by {by}")]);
+    }
     table.row(["payloads", &plan.app.extract.to_string()]);
     let ports = &plan.options.tunnel_ports;
     let ports = if ports.is_default() { String::new() } else { format!(", also {ports}") };

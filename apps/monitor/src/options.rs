@@ -454,9 +454,13 @@ impl AppOptions for Options {
         let packets = self.statistics_packets.unwrap_or(STATISTICS_PACKETS);
         self.statistics_packets = self.analyses.statistics.then_some(packets);
         let Analyses { flows, applications, names, passive_dns, watch, .. } = self.analyses;
-        let others = self.analyses.custom.any() || !self.observers.0.is_empty();
+        let others = self.analyses.custom.any() || !self.observers.all.is_empty();
         if !(flows || applications || names || passive_dns || watch || self.events || others) {
             self.extract = Extractors::NONE;
+        }
+        let reads_messages = self.observers.take_events() || self.analyses.need_events();
+        if reads_messages || self.keeps_open || self.needs_record_digest() {
+            self.observers.wants = None;
         }
         within("number of rows", self.top as u64, 0, TOP_MOST as u64)?;
         if let Some(state) = &mut self.state {

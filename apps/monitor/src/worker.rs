@@ -42,6 +42,8 @@ pub struct MonitorWorker {
     reports_intervals: bool,
     /// The packets of a burst that make flows.
     metered: Burst<PacketRecord>,
+    /// If flows that no observer wants need not be metered.
+    wanted: Option<Wanted>,
     /// Present at the end: number of flows ended so far that were live then.
     ending: Option<u64>,
     /// Time at the last mark.
@@ -54,6 +56,27 @@ pub struct MonitorWorker {
     reloads: Arc<Reloads>,
     /// The number of the latest settings that were taken up.
     reloaded: u64,
+}
+
+/// The packets of a burst whose flows any observer wants.
+struct Wanted {
+    by: Arc<dyn Fn(&FlowKey) -> bool + Send + Sync>,
+    packets: Burst<PacketRecord>,
+}
+
+impl Wanted {
+    fn of(&mut self, burst: &[PacketRecord], attachments: &Attachments) -> &Burst<PacketRecord> {
+        self.packets.clear();
+        let (packets, kept) = self.packets.parts_mut();
+        let mut cursor = attachments.cursor();
+        for (at, packet) in burst.iter().enumerate() {
+            if (self.by)(&FlowKey::of(packet)) {
+                cursor.copy_range(at..at + 1, packets.len(), kept);
+                packets.push(*packet);
+            }
+        }
+        &self.packets
+    }
 }
 
 /// Handles the flow table's events.
@@ -103,6 +126,7 @@ impl MonitorWorker {
         let stamps_valid = options.interval_ns.is_none_or(|interval_ns| {
             interval_ns.saturating_mul(STAMPS - 1) > options.metering.timeouts.longest_idle_ns()
         });
+        let wants = options.observers.wants.as_ref();
         Self {
             flow_table: on.need_flows().then(|| {
                 let paths = Arc::clone(&setup.paths);
@@ -152,6 +176,7 @@ impl MonitorWorker {
             tunnels: setup.tunnels,
             reports_intervals: reports_intervals && on.volumes,
             metered: Burst::with_capacity(BURST),
+            wanted: wants.map(|by| Wanted { by: Arc::clone(by), packets: Burst::default() }),
             ending: None,
             time_ns: 0,
             begun: false,
@@ -361,9 +386,15 @@ impl Worker for MonitorWorker {
         if let Some(table) = &mut self.flow_table {
             let observer =
                 &mut FlowObserver { events: &mut self.events, noted: tunnelled, keep_ended: true };
-            table.burst(metered, facts, observer);
+            match &mut self.wanted {
+                Some(wanted) => {
+                    let packets = wanted.of(metered, facts);
+                    table.burst(packets, packets.attachments(), observer);
+                }
+                None => table.burst(metered, facts, observer),
+            }
         }
-        if !facts.is_empty() {
+        if self.wanted.is_none() && !facts.is_empty() {
             // The flow table knows the sides of their flows.
             let sides = self.flow_table.as_ref().map_or(&[][..], |table| table.sides());
             self.events.report_messages(metered, facts, sides);

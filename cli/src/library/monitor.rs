@@ -5,14 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringtap_flow::FlowKey;
 use ringtap_monitor::state::Earlier;
 use ringtap_monitor::{Analyses, Custom, CustomSet, Observers, Outcome};
 use ringtap_terminal::Usage;
 use toml::{Table, Value};
 
 use super::analysis::{Analysis, definition};
-use super::observers::{OnFlow, OnFlowWhere, OnMessage, OnPacket, observer};
+use super::observers::{OnFlow, OnFlowWhere, OnMessage, OnPacket, Selection, observer};
 use super::run::{self, Ended, Failure, Stop};
+use crate::args::MonitorArgs;
 use crate::{Flow, Message, Packet, text};
 
 /// Flags that only the command has.
@@ -40,6 +42,8 @@ pub struct Monitor {
     analyses: Option<String>,
     own: CustomSet,
     observers: Observers,
+    /// What those of them select that need not get all flows.
+    selections: Vec<Arc<Selection>>,
     /// The first error of a method, for `run`.
     error: Option<String>,
     keeps_state: bool,
@@ -137,7 +141,11 @@ impl Monitor {
             None => Ok(own),
         });
         match matcher {
-            Ok(matcher) => self.observe(observer(OnFlowWhere(matcher, call))),
+            Ok(matcher) => {
+                let selection = Arc::new(Selection { expression: expression.to_owned(), matcher });
+                self.selections.push(Arc::clone(&selection));
+                self.observe(observer(OnFlowWhere(selection, call)))
+            }
             Err(error) => {
                 self.error = self.error.or(Some(format!("{error:#}")));
                 self
@@ -152,7 +160,7 @@ impl Monitor {
     }
 
     fn observe(mut self, observer: Arc<dyn Custom>) -> Self {
-        self.observers.0.push(observer);
+        self.observers.all.push(observer);
         self
     }
 
@@ -168,15 +176,26 @@ impl Monitor {
         self.stop.clone()
     }
 
+    /// The plan of the run, as `--dry-run` of the command prints it: threads, memory, and what selects flows when.
+    ///
+    /// # Errors
+    /// An invalid flag, an input or interface that does not exist.
+    pub fn plan(self) -> Result<String, Failure> {
+        Ok(text::plan(&run::plan(&self.prepare()?.0)?))
+    }
+
     /// Runs until the captures end or the run is stopped.
     ///
     /// # Errors
     /// An invalid flag, an input or output that cannot be opened, a thread that failed: what the command prints.
     pub fn run(self) -> Result<Report, Failure> {
-        Ok(self.start()?)
+        let keeps_state = self.keeps_state;
+        let (args, stop) = self.prepare()?;
+        let Ended { outcome, warnings, errors } = run::run(&args, None, keeps_state, &stop)?;
+        Ok(Report { outcome, warnings, errors })
     }
 
-    fn start(self) -> anyhow::Result<Report> {
+    fn prepare(self) -> anyhow::Result<(MonitorArgs, Stop)> {
         if let Some(error) = self.error {
             return Err(Usage::of(error));
         }
@@ -191,13 +210,21 @@ impl Monitor {
         let mut analyses = given.transpose().map_err(Usage::of)?.or(args.analyses);
         let on = analyses.get_or_insert(Analyses::ALL);
         on.custom = on.custom.with(self.own);
+        let mut observers = self.observers;
+        let takers = observers.all.iter().filter(|own| own.takes_records()).count();
+        let selects = !on.need_flows() && takers == self.selections.len();
         // A flow is a record only if there is a table of them.
-        on.flows |= self.observers.0.iter().any(|own| own.takes_records());
+        on.flows |= takers > 0;
+        if selects && self.selections.iter().all(|own| own.matcher.refuses_packets()) {
+            let wanted = self.selections;
+            let wants = move |key: &FlowKey| {
+                wanted.iter().any(|own| own.matcher.of_packet(key) != Some(false))
+            };
+            observers.wants = Some(Arc::new(wants));
+        }
         args.analyses = analyses;
-        args.observers = self.observers;
-        let ended = run::run(&args, None, self.keeps_state, &self.stop)?;
-        let Ended { outcome, warnings, errors } = ended;
-        Ok(Report { outcome, warnings, errors })
+        args.observers = observers;
+        Ok((args, self.stop))
     }
 }
 

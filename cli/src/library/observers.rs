@@ -14,6 +14,10 @@ pub(super) trait Call: Send + Sync + 'static {
     const TAKES_RECORDS: bool = false;
     const TAKES_MESSAGES: bool = false;
 
+    fn selection(&self) -> Option<&str> {
+        None
+    }
+
     #[inline(always)]
     fn packets(&self, _packets: &[Packet]) {}
 
@@ -42,13 +46,24 @@ impl<F: Fn(&Flow) + Send + Sync + 'static> Call for OnFlow<F> {
     }
 }
 
-pub(super) struct OnFlowWhere<F>(pub(super) Matcher, pub(super) F);
+pub(super) struct OnFlowWhere<F>(pub(super) Arc<Selection>, pub(super) F);
+
+/// The flows that an expression selects.
+#[derive(Debug)]
+pub(super) struct Selection {
+    pub(super) expression: String,
+    pub(super) matcher: Matcher,
+}
 
 impl<F: Fn(&Flow) + Send + Sync + 'static> Call for OnFlowWhere<F> {
     const TAKES_RECORDS: bool = true;
 
+    fn selection(&self) -> Option<&str> {
+        Some(&self.0.expression)
+    }
+
     fn record(&self, record: &Flow) {
-        if self.0.matches(record) {
+        if self.0.matcher.matches(record) {
             self.1(record);
         }
     }
@@ -87,6 +102,10 @@ impl<C: Call> Custom for Observer<C> {
 
     fn takes_events(&self) -> bool {
         C::TAKES_MESSAGES
+    }
+
+    fn selection(&self) -> Option<&str> {
+        self.0.selection()
     }
 
     fn part(&self, _: &Context, _: Shard) -> Box<dyn CustomPart> {

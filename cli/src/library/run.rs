@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use ringtap_base::text::shown;
-use ringtap_engine::Watch;
+use ringtap_engine::{Plan, Watch};
 use ringtap_export::{Output, Prepared};
 use ringtap_monitor::Outcome;
 use ringtap_program::atomic_file::Existing;
@@ -94,6 +94,13 @@ pub(crate) fn matcher(expression: &str) -> anyhow::Result<Matcher> {
     let named = || format!("the expression {expression:?}");
     let filter = Filter::new(expression).map_err(Usage::of).with_context(named)?;
     Matcher::new(&filter).map_err(Usage::of).with_context(named)
+}
+
+/// The plan of a run with these flags.
+pub(crate) fn plan(args: &MonitorArgs) -> anyhow::Result<Plan<ringtap_monitor::Options>> {
+    let interfaces = live::interfaces(args)?;
+    source::check(&args.inputs.read)?;
+    monitor::plan(args, &interfaces, &monitor::outputs(args, None)?, false)
 }
 
 /// Runs `monitor` with these flags, and an output besides theirs. `keep_state`: the outcome has a state, if the flags leave

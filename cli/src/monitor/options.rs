@@ -18,7 +18,7 @@ use ringtap_flow::{Metering, Timeouts};
 use ringtap_io::bpf::{Expression, ExpressionError};
 use ringtap_monitor::report::Time;
 use ringtap_monitor::state::{Identity, MOST_PROBE, is_probe};
-use ringtap_monitor::{AllowList, Analyses, ChangeLimits, Limits};
+use ringtap_monitor::{AllowList, Analyses, ChangeLimits, Limits, Observers};
 use ringtap_program::atomic_file::Existing;
 use ringtap_program::retention::Retention;
 use ringtap_query::moment::{self, Zone};
@@ -81,18 +81,22 @@ fn app(
              --analyses"
         )));
     }
-    if args.anonymise.is_some() && !args.observers.0.is_empty() {
+    if args.anonymise.is_some() && !args.observers.all.is_empty() {
         return Err(Usage::of(
             "functions get addresses as they are: they cannot be used with --anonymise",
         ));
     }
+    let all = monitor_options(args, names(args.names.as_deref(), args.port_labels.as_deref())?);
+    // Outputs get all flows.
+    let wants = all.observers.wants.filter(|_| outputs.is_empty());
     Ok(ringtap_monitor::Options {
+        observers: Observers { wants, ..all.observers },
         watch: watch(args)?,
         allow: allow(args)?,
         enrichment: enrichment(args, interfaces, anonymiser)?,
         state: identity(args, keep_state)?,
         events: outputs.iter().any(|output| output.items() == Items::Events),
-        ..monitor_options(args, names(args.names.as_deref(), args.port_labels.as_deref())?)
+        ..all
     })
 }
 

@@ -1,13 +1,14 @@
 //! The library: runs of this process, analyses of other crates.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ringtap::{Analysis, Flow, Monitor, Packet, Room};
 
-use crate::common::office;
+use crate::common::{captures, office};
 
 /// Octets of layer 3, and packets that are longer than the one before: it depends on the order of pairs.
 #[derive(Default)]
@@ -76,6 +77,59 @@ fn functions_watch_packets_flows_and_messages() {
     assert_eq!(json["octets"]["ip"], octets);
     assert!(report.text().contains("Lengths"), "{}", report.text());
     assert!(report.of::<Lengths<true>>().is_none());
+}
+
+/// The records that an expression selects, in an order of their own, and the flows that were metered for them.
+fn selected(
+    analyses: &str,
+    expression: &str,
+    queues: i64,
+    files: &[PathBuf],
+) -> (Vec<String>, u64) {
+    let records = Arc::new(Mutex::new(Vec::new()));
+    let taken = Arc::clone(&records);
+    let monitor = Monitor::builder().files(files).analyses(analyses).set("queues", queues);
+    let monitor = monitor.on_flow_where(expression, move |flow| {
+        taken.lock().unwrap().push(format!("{flow:?}"));
+    });
+    let report = monitor.run().unwrap();
+    let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+    let mut records = std::mem::take(&mut *records.lock().unwrap());
+    records.sort();
+    (records, json["flows"]["records"].as_u64().unwrap())
+}
+
+#[test]
+fn flows_that_packets_refuse_are_not_metered() {
+    let files = captures();
+    for (expression, by_packets) in [
+        ("udp port 53", true),
+        ("tcp and octets > 1000", true),
+        ("not (tcp or udp)", true),
+        ("src port 53 or dst host 10.0.0.1", true),
+        ("net 10.0.0.0/8 and not dst portrange 0-1023", true),
+        ("not (udp or octets > 1000)", true),
+        ("port 0", true),
+        ("octets > 1000 or udp", false),
+        ("name ~ example", false),
+    ] {
+        let (all, metered) = selected("flows", expression, 1, &files);
+        for queues in [1, 2] {
+            let (own, fewer) = selected("none", expression, queues, &files);
+            assert_eq!(own, all, "{expression}");
+            assert_eq!(fewer < metered, by_packets, "{expression}: {fewer} of {metered}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_says_by_what_flows_are_selected() {
+    let plan = |analyses: &str| {
+        let monitor = Monitor::builder().files([office()]).analyses(analyses);
+        monitor.on_flow_where("udp port 53", |_| ()).plan().unwrap()
+    };
+    assert!(plan("none").contains("flows \"udp port 53\", by packets, then records"));
+    assert!(plan("flows").contains("flows \"udp port 53\", by records"));
 }
 
 #[test]

@@ -44,7 +44,12 @@ pub struct FlowKey {
 }
 
 pub(crate) const ICMP: u8 = 1;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const DCCP: u8 = 33;
 pub(crate) const ICMPV6: u8 = 58;
+const SCTP: u8 = 132;
+const UDP_LITE: u8 = 136;
 /// The first port that is none of the system's, and the first one that systems give to clients.
 const FIRST_USER_PORT: u16 = 1_024;
 const FIRST_DYNAMIC_PORT: u16 = 32_768;
@@ -91,6 +96,12 @@ impl FlowKey {
         } else {
             (0, 0)
         }
+    }
+
+    /// Whether the protocol has ports; without, they are 0.
+    #[inline]
+    pub const fn has_ports(&self) -> bool {
+        matches!(self.protocol, TCP | UDP | DCCP | SCTP | UDP_LITE)
     }
 
     /// The same flow in the other direction.

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ringtap_enrich::Stage;
-use ringtap_flow::{Event, FlowRecord};
+use ringtap_flow::{Event, FlowKey, FlowRecord};
 use ringtap_stage::Shard;
 use ringtap_state::{Row, Rows, Schema};
 use ringtap_terminal::page::Page;
@@ -38,6 +38,11 @@ pub trait Custom: Send + Sync {
 
     /// Whether it needs the messages in payloads.
     fn takes_events(&self) -> bool;
+
+    /// The expression by which it selects flows, if it has one.
+    fn selection(&self) -> Option<&str> {
+        None
+    }
 
     /// Memory for a live flow that shares no row with others, bytes.
     fn flow_bytes(&self) -> u64 {
@@ -291,23 +296,29 @@ impl CustomSet {
 
 /// What watches the packets, records and messages of one run, without a section of its report.
 #[derive(Clone, Default)]
-pub struct Observers(pub Vec<Arc<dyn Custom>>);
+pub struct Observers {
+    /// In the order of their calls.
+    pub all: Vec<Arc<dyn Custom>>,
+    /// Whether any wants the flow of a packet with this key, of either direction: if nothing else reads flows, the other
+    /// packets do not reach the flow table.
+    pub wants: Option<Arc<dyn Fn(&FlowKey) -> bool + Send + Sync>>,
+}
 
 impl fmt::Debug for Observers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|own| own.name())).finish()
+        f.debug_list().entries(self.all.iter().map(|own| own.name())).finish()
     }
 }
 
 impl Observers {
     /// Whether any needs flow records.
-    pub(crate) fn take_records(&self) -> bool {
-        self.0.iter().any(|own| own.takes_records())
+    pub fn take_records(&self) -> bool {
+        self.all.iter().any(|own| own.takes_records())
     }
 
     /// Whether any needs the messages in payloads.
     pub(crate) fn take_events(&self) -> bool {
-        self.0.iter().any(|own| own.takes_events())
+        self.all.iter().any(|own| own.takes_events())
     }
 }
 

@@ -144,7 +144,7 @@ macro_rules! analyses {
 
             /// Adds what watches the run.
             pub(crate) fn observe(mut self, by: &Observers, context: &Context, shard: Shard) -> Self {
-                self.custom.extend(by.0.iter().map(|own| own.part(context, shard)));
+                self.custom.extend(by.all.iter().map(|own| own.part(context, shard)));
                 self
             }
 

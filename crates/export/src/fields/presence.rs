@@ -1,6 +1,6 @@
 //! Which records have a field.
 
-use crate::formats::protocol::{TCP, has_ports, is_icmp};
+use crate::formats::protocol::{TCP, is_icmp};
 use ringtap_flow::History;
 
 use super::view::View;
@@ -38,7 +38,7 @@ presences! { |v, d|
     Always "always" = true;
     Derived "always, but in a store" = true;
     Parquet "Parquet alone" = true;
-    Ports "TCP, UDP, UDP-Lite, SCTP, DCCP" = has_ports(v.record.key.protocol);
+    Ports "TCP, UDP, UDP-Lite, SCTP, DCCP" = v.record.key.has_ports();
     Tcp "TCP" = v.record.key.protocol == TCP;
     Icmp "ICMP, ICMPv6" = is_icmp(v.record.key.protocol);
     Sent "that direction had packets" = v.record.packets[d] > 0;

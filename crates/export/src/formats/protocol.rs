@@ -3,14 +3,8 @@
 pub(crate) const ICMP: u8 = 1;
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
-pub(crate) const DCCP: u8 = 33;
 pub(crate) const ICMPV6: u8 = 58;
 pub(crate) const SCTP: u8 = 132;
-pub(crate) const UDP_LITE: u8 = 136;
-
-pub(crate) const fn has_ports(protocol: u8) -> bool {
-    matches!(protocol, TCP | UDP | DCCP | SCTP | UDP_LITE)
-}
 
 pub(crate) const fn is_icmp(protocol: u8) -> bool {
     matches!(protocol, ICMP | ICMPV6)

@@ -5,15 +5,13 @@ use std::ops::RangeInclusive;
 
 use regex_lite::{Regex, RegexBuilder};
 use ringtap_export::{Cell, Cells, Reader};
-use ringtap_flow::{FlowRecord, IpVersion};
+use ringtap_flow::{FlowKey, FlowRecord, IpVersion};
 
 use super::{Column, Comparison, End, Filter, Source, Test, Value};
 
 const SYN: u8 = 2;
 const RST: u8 = 4;
 const TCP: u8 = 6;
-
-const PORTS: [&str; 2] = ["sourceTransportPort", "destinationTransportPort"];
 
 /// Most memory of a compiled pattern, bytes.
 const PATTERN_MOST: usize = 1 << 20;
@@ -42,7 +40,7 @@ enum Node {
         network: u128,
         mask: u128,
     },
-    Port(End, [Reader; 2], RangeInclusive<u64>),
+    Port(End, RangeInclusive<u16>),
     Protocol(u8),
     Version(u8),
     Failed,
@@ -75,6 +73,16 @@ impl Matcher {
         self.0.needs()
     }
 
+    /// Whether packets alone can show, for some flows, that the filter does not select them.
+    pub fn refuses_packets(&self) -> bool {
+        self.0.can_be(false)
+    }
+
+    /// Whether the filter selects the flow of a packet, if the key of the packet shows it: the packet may be of either direction.
+    pub fn of_packet(&self, key: &FlowKey) -> Option<bool> {
+        self.0.of_packet(key)
+    }
+
     /// Whether the filter selects the record.
     pub fn matches(&self, record: &FlowRecord) -> bool {
         Cells::with(record, |cells| self.0.holds(record, cells))
@@ -102,13 +110,7 @@ impl Node {
                 let mask = !u128::MAX.checked_shr(u32::from(*bits)).unwrap_or(0);
                 Self::Address { end: *end, version, network: address & mask, mask }
             }
-            Test::Port(end, low, high) => {
-                let readers = PORTS.map(Reader::of);
-                let [Some(source), Some(destination)] = readers else {
-                    return Ok(Self::Or(Vec::new()));
-                };
-                Self::Port(*end, [source, destination], (*low).into()..=(*high).into())
-            }
+            Test::Port(end, low, high) => Self::Port(*end, *low..=*high),
             Test::Protocol(number) => Self::Protocol(*number),
             Test::Version(version) => Self::Version(*version),
             Test::Failed => Self::Failed,
@@ -148,21 +150,69 @@ impl Node {
         }
     }
 
-    fn holds(&self, record: &FlowRecord, cells: &Cells<'_>) -> bool {
-        let key = &record.key;
+    /// Whether [`Node::of_packet`] has this result for some key.
+    fn can_be(&self, result: bool) -> bool {
         match self {
-            Self::And(all) => all.iter().all(|own| own.holds(record, cells)),
-            Self::Or(all) => all.iter().any(|own| own.holds(record, cells)),
-            Self::Not(inner) => !inner.holds(record, cells),
+            Self::And(all) if result => all.iter().all(|own| own.can_be(true)),
+            Self::Or(all) if !result => all.iter().all(|own| own.can_be(false)),
+            Self::And(all) | Self::Or(all) => all.iter().any(|own| own.can_be(result)),
+            Self::Not(inner) => inner.can_be(!result),
+            _ => self.is_of_key(),
+        }
+    }
+
+    /// Whether it is a test of keys.
+    fn is_of_key(&self) -> bool {
+        matches!(self, Self::Address { .. } | Self::Port(..) | Self::Protocol(_) | Self::Version(_))
+    }
+
+    fn of_packet(&self, key: &FlowKey) -> Option<bool> {
+        // The first one with the deciding result; else all must have the other one.
+        let joined = |all: &[Self], deciding: bool| {
+            let mut decided = Some(!deciding);
+            for own in all {
+                match own.of_packet(key) {
+                    Some(result) if result == deciding => return Some(deciding),
+                    Some(_) => {}
+                    None => decided = None,
+                }
+            }
+            decided
+        };
+        match self {
+            Self::And(all) => joined(all, false),
+            Self::Or(all) => joined(all, true),
+            Self::Not(inner) => inner.of_packet(key).map(|own| !own),
+            own if own.is_of_key() => {
+                let result = own.of_key(key);
+                (result == own.of_key(&key.reversed())).then_some(result)
+            }
+            _ => None,
+        }
+    }
+
+    /// A test of keys.
+    fn of_key(&self, key: &FlowKey) -> bool {
+        match self {
             Self::Address { end, version, network, mask } => {
                 let own = |end| u128::from_be_bytes(if end == 0 { key.src } else { key.dst });
                 key.version == *version && end.any(|end| own(end) & mask == *network)
             }
-            Self::Port(end, readers, ports) => {
-                end.any(|end| readers[end].number(cells).is_some_and(|port| ports.contains(&port)))
+            Self::Port(end, ports) => {
+                let own = |end| if end == 0 { key.src_port } else { key.dst_port };
+                key.has_ports() && end.any(|end| ports.contains(&own(end)))
             }
             Self::Protocol(number) => key.protocol == *number,
             Self::Version(version) => key.version as u8 == *version,
+            _ => false,
+        }
+    }
+
+    fn holds(&self, record: &FlowRecord, cells: &Cells<'_>) -> bool {
+        match self {
+            Self::And(all) => all.iter().all(|own| own.holds(record, cells)),
+            Self::Or(all) => all.iter().any(|own| own.holds(record, cells)),
+            Self::Not(inner) => !inner.holds(record, cells),
             Self::Failed => has_syn(record) && record.packets[1] == 0,
             Self::Refused => has_syn(record) && record.tcp_flags[1] & (SYN | RST) == RST,
             Self::Number(reads, comparison, number) => reads
@@ -176,6 +226,7 @@ impl Node {
             Self::Pattern(reads, pattern) => reads.iter().any(|read| {
                 read.any(record, cells, |cell| matches!(cell, Cell::Text(own) if pattern.is_match(&own)))
             }),
+            _ => self.of_key(&record.key),
         }
     }
 }

@@ -1,5 +1,6 @@
-//! What the library costs, for compare/library.py: `cost none|empty|packet|flow|filter FILE` runs flows on one thread, alone or
-//! with an empty analysis, an empty function for packets or flow records, or one for those that a filter selects.
+//! What the library costs, for compare/library.py: `cost none|empty|packet|flow|filter|port FILE` runs flows on one thread, alone or
+//! with an empty analysis, an empty function for packets or flow records, or one for those that a filter selects; `port`: only
+//! the flows of one port.
 
 use std::hint::black_box;
 
@@ -32,6 +33,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "flow" => run.on_flow(|flow| _ = black_box(flow.packets)),
         "filter" => {
             run.on_flow_where("tcp port 443 and octets > 1000", |flow| _ = black_box(flow.packets))
+        }
+        "port" => {
+            run.analyses("none").on_flow_where("udp port 53", |flow| _ = black_box(flow.packets))
         }
         _ => return Err(format!("unknown: {what}").into()),
     };

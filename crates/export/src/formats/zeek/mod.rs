@@ -24,7 +24,7 @@ use ringtap_flow::{FlowRecord, Initiator};
 use crate::fields::{self, Row, Value, View};
 use crate::formats::date::{push_dashed, push_seconds};
 use crate::formats::ids::{tunnel_uid, uid};
-use crate::formats::protocol::{TCP, UDP, has_ports, is_icmp};
+use crate::formats::protocol::{TCP, UDP, is_icmp};
 use crate::formats::service::service;
 use crate::formats::{Interfaces, TextFormat};
 
@@ -151,7 +151,7 @@ fn ports(v: &View<'_>) -> [u64; 2] {
     if is_icmp(key.protocol) {
         return v.record.icmp_type_code.to_be_bytes().map(u64::from);
     }
-    if has_ports(key.protocol) { [key.src_port, key.dst_port].map(u64::from) } else { [0, 0] }
+    [key.src_port, key.dst_port].map(u64::from)
 }
 
 /// `^` means that the direction was determined by an answer.
