@@ -2,12 +2,16 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use crate::live::capability::Capability;
 use crate::live::error::OpenError;
 use crate::live::link::{self, Link};
 use crate::live::state::State;
 use crate::live::sys;
+
+/// How often an interface is looked up by a name that it had just before, a millisecond apart.
+const RENAMING: u32 = 100;
 
 /// An interface in the network namespace in which it was opened.
 pub(crate) struct Interface {
@@ -42,11 +46,17 @@ impl Interface {
 
     /// Current state. Uses `ioctl`s that do not wait for the kernel's lock on network configuration (RTNL).
     pub(crate) fn state(&self) -> State {
-        let name = sys::interface::name(&self.netlink, self.link.index);
-        let Ok(flags) = name.and_then(|name| sys::interface::flags(&self.netlink, &name)) else {
-            return State::Gone;
-        };
-        State::of_flags(flags)
+        for _ in 0..RENAMING {
+            let Ok(name) = sys::interface::name(&self.netlink, self.link.index) else {
+                return State::Gone;
+            };
+            if let Ok(flags) = sys::interface::flags(&self.netlink, &name) {
+                return State::of_flags(flags);
+            }
+            // While it is renamed, no interface has its name.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        State::Gone
     }
 
     /// Number of receive queues: from the driver, otherwise from sysfs, otherwise 1.
