@@ -847,12 +847,14 @@ fn a_store_is_whole_while_it_is_written_and_old_files_are_removed() {
     for _ in 0..15 {
         assert_eq!(gaps(folder.path()), []);
     }
+    let removed = |result: &Value| result["probes"][0]["removed"].as_u64() > Some(0);
+    assert!(soon(|| removed(&verify(folder.path(), &[]).0)));
     goes_on.store(false, Ordering::Relaxed);
     sender.join().unwrap();
     assert!(child.wait().unwrap().success());
     let (result, code) = verify(folder.path(), &[]);
     assert_eq!(code, 0, "{result}");
-    assert!(result["probes"][0]["removed"].as_u64() > Some(0), "{result}");
+    assert!(removed(&result), "{result}");
 }
 
 /// Kills runs that write a store, events and an open file. Returns how many rows and lines were kept.
