@@ -211,6 +211,12 @@ impl<E: Ends> Shelf<E> {
         Some(at as u32)
     }
 
+    /// Prefetches what lies behind the statistics of a flow.
+    #[inline(always)]
+    pub(crate) fn prefetch_behind(&self, at: u32) {
+        self.statistics.prefetch_behind(at as usize);
+    }
+
     /// The packet's flow and its direction there, if it is live. `same` compares what the key does
     /// not contain.
     #[inline(always)]

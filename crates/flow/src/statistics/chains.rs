@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use ringtap_base::prefetch;
+
 use crate::pool::Pool;
 
 /// Memory that all lists of a flow table may take. Blocks that a flow gave back are used again for lists of the same kind, and
@@ -75,6 +77,12 @@ impl<T: Copy, const N: usize> Chains<T, N> {
     pub(super) fn reserve(&mut self, lists: usize, len: usize, room: &Room) {
         let blocks = lists.saturating_mul(len.div_ceil(N));
         self.0.reserve(blocks.min(room.bytes / Self::BYTES));
+    }
+
+    /// Prefetches the block that gets the next value of a list.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, chain: &Chain) {
+        self.0.get(chain.last).into_iter().for_each(prefetch);
     }
 
     /// Adds a value to a list; false if there is no room.

@@ -54,38 +54,44 @@ struct LiveSide {
     gap_most: u64,
 }
 
-/// What few packets change.
+/// The runs of a direction, once it has two.
 #[derive(Clone, Copy, Debug)]
+struct Runs {
+    /// The first one, which is over.
+    first: Burst,
+    /// When the last one began, and packets and octets before it.
+    before: Burst,
+}
+
+/// What few packets change, in five cache lines: the runs of each direction, idle times, times between them, the rest.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Rare {
-    /// Of each direction the first run of packets, if it is over.
-    first: [Burst; 2],
-    /// Of each direction: when the last run began, and packets and octets before it.
-    before: [Burst; 2],
-    /// Bursts between the first and the last run.
-    pub(super) bursts: [Chain; 2],
+    runs: [Runs; 2],
+    idle: Moments,
     /// Gaps below zero.
     negative: [u64; 2],
-    /// Of each direction: the earliest time behind a gap below zero, and the latest one before.
-    times: [[u64; 2]; 2],
+    between: Moments,
     /// What the sum of gaps has beyond the time from the first to the latest packet: the steps back.
     beyond_ns: [u64; 2],
+    /// Of each direction: the earliest time behind a gap below zero, and the latest one before.
+    times: [[u64; 2]; 2],
     /// The first active time, once there was an idle time.
     first_active_ns: u64,
-    between: Moments,
-    idle: Moments,
+    /// Bursts between the first and the last run.
+    pub(super) bursts: [Chain; 2],
 }
 
 impl Rare {
     pub(super) const NONE: Self = Self {
-        first: [Burst::NONE; 2],
-        before: [Burst::NONE; 2],
-        bursts: [Chain::NONE; 2],
-        negative: [0; 2],
-        times: [[u64::MAX, 0]; 2],
-        beyond_ns: [0; 2],
-        first_active_ns: 0,
-        between: Moments::NONE,
+        runs: [Runs { first: Burst::NONE, before: Burst::NONE }; 2],
         idle: Moments::NONE,
+        negative: [0; 2],
+        between: Moments::NONE,
+        beyond_ns: [0; 2],
+        times: [[u64::MAX, 0]; 2],
+        first_active_ns: 0,
+        bursts: [Chain::NONE; 2],
     };
 }
 
@@ -277,14 +283,14 @@ impl Live {
         rares: &mut Pool<Rare>,
     ) -> Option<Burst> {
         let rare = self.rare_mut(rares);
-        let over = match rare.first[side].packets {
+        let over = match rare.runs[side].first.packets {
             0 => {
-                rare.first[side] = *earlier;
+                rare.runs[side].first = *earlier;
                 None
             }
             _ => Some(rare.last(side, earlier)).filter(Burst::is_burst),
         };
-        rare.before[side] = Burst { start_ns: ts_ns, ..*earlier };
+        rare.runs[side].before = Burst { start_ns: ts_ns, ..*earlier };
         over
     }
 
@@ -325,7 +331,7 @@ impl Live {
         let side = |number: usize| {
             let own = &self.sides[number];
             let run = own.run();
-            let is_parted = rare.first[number].packets > 0;
+            let is_parted = rare.runs[number].first.packets > 0;
             let [earliest, latest] = rare.times[number];
             let times = match own.count {
                 0 => [u64::MAX, 0],
@@ -348,7 +354,7 @@ impl Live {
                     most: own.gap_most,
                 },
                 negative: rare.negative[number],
-                first: if is_parted { rare.first[number] } else { run },
+                first: if is_parted { rare.runs[number].first } else { run },
                 last: if is_parted { rare.last(number, &run) } else { Burst::NONE },
             }
         };
@@ -393,8 +399,8 @@ impl Live {
                 None => gaps.sum.saturating_add(first.start_ns - latest_ns),
             };
             if is_parted {
-                rare.first[number] = *first;
-                rare.before[number] = Burst {
+                rare.runs[number].first = *first;
+                rare.runs[number].before = Burst {
                     start_ns: last.start_ns,
                     end_ns: last.start_ns,
                     packets: lengths.count.saturating_sub(last.packets),
@@ -429,7 +435,7 @@ fn sum_of_gaps(side: &LiveSide, beyond_ns: u64) -> u64 {
 impl Rare {
     /// The last run of a direction, of all its packets as one run.
     fn last(&self, side: usize, all: &Burst) -> Burst {
-        let before = &self.before[side];
+        let before = &self.runs[side].before;
         Burst {
             start_ns: before.start_ns,
             end_ns: all.end_ns,
@@ -439,5 +445,6 @@ impl Rare {
     }
 }
 
-// Four cache lines.
+// Four and five cache lines.
 const _: () = assert!(size_of::<Live>() == 256);
+const _: () = assert!(size_of::<Rare>() == 320);

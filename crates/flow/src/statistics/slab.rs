@@ -14,6 +14,9 @@ use crate::pool::Pool;
 /// Most memory of a live flow with statistics, without its lists, bytes.
 pub const STATISTICS_BYTES: u64 = size_of::<Live>() as u64 + Pool::<Rare>::BYTES;
 
+/// How many flows before their turn the statistics of flows that end one after another are prefetched.
+const AHEAD: usize = 8;
+
 /// How flows are measured.
 #[derive(Debug)]
 pub(crate) struct Measure {
@@ -40,12 +43,14 @@ pub(crate) struct Slab {
 }
 
 impl Slab {
-    /// Reserves address space for this number of flows, and for their first packets.
+    /// Reserves address space for this number of flows, and for their lists.
     pub(crate) fn reserve(&mut self, flows: usize, measure: &Measure) {
         // If the system does not reserve that much, the table grows when needed.
         let _ = self.flows.try_reserve_exact(flows);
         let packets = measure.packets.unwrap_or(0).into();
         self.packets.reserve(flows, packets, &measure.room);
+        self.rares.reserve(flows);
+        self.bursts.reserve(flows, 2 * BURSTS_MOST, &measure.room);
     }
 
     /// Adds a flow without packets.
@@ -77,6 +82,14 @@ impl Slab {
         }
     }
 
+    /// Prefetches what the next packet of a flow may need behind it, which was prefetched before.
+    #[inline(always)]
+    pub(crate) fn prefetch_behind(&self, at: usize) {
+        let Some(flow) = self.flows.get(at) else { return };
+        flow.rare(&self.rares).into_iter().for_each(prefetch_all);
+        self.packets.prefetch(&flow.far);
+    }
+
     /// Counts a packet of a flow.
     #[inline]
     pub(crate) fn count(
@@ -101,6 +114,8 @@ impl Slab {
 
     /// The statistics of a flow, if flows are measured and it has packets.
     pub(crate) fn get(&self, at: usize) -> Option<Box<FlowStatistics>> {
+        // Where all flows end, the last one is first.
+        self.prefetch_behind(at.wrapping_sub(AHEAD));
         let flow = self.flows.get(at).filter(|flow| flow.packets() > 0)?;
         let mut own = self.spare.take().unwrap_or_else(FlowStatistics::empty);
         own.sums = flow.sums(&self.rares);

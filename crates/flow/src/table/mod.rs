@@ -220,6 +220,9 @@ impl FlowTable {
                 self.find_all(packets, &mut stages[at]);
             }
             if let Some((at, packets)) = number.checked_sub(2).and_then(group) {
+                if self.rules.measure.packets.is_some() {
+                    self.prefetch_behind(packets, &stages[at]);
+                }
                 let first = (number - 2) * GROUP;
                 let mut from = 0;
                 // Facts are added as soon as their packet is counted, because the next packet may
@@ -344,6 +347,17 @@ impl FlowTable {
             } else {
                 self.v4.prefetch_entry(hash, self.rules.has_more)
             };
+        }
+    }
+
+    /// Prefetches what lies behind the statistics of the flows of a group.
+    fn prefetch_behind(&self, packets: &[PacketRecord], stage: &Stage) {
+        for (packet, likely) in packets.iter().zip(&stage.likely) {
+            match *likely {
+                Some(at) if is_v6(packet) => self.v6.prefetch_behind(at),
+                Some(at) => self.v4.prefetch_behind(at),
+                None => {}
+            }
         }
     }
 
