@@ -6,13 +6,14 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use ringtap_export::{Only, Output};
+use ringtap_export::{Only, Output, Summary};
 use ringtap_monitor::state::Earlier;
 use ringtap_terminal::Usage;
 
-use crate::args::Command;
+use crate::args::{Command, MonitorArgs};
+use crate::library::REFUSED;
 use crate::library::run::{self, Ended};
-use crate::merge;
+use crate::{live, merge, source};
 
 pub use crate::library::run::{Failure, Stop};
 pub use ringtap_export::{Batches, NextBatch};
@@ -31,6 +32,8 @@ pub struct Finished {
     pub warnings: Vec<String>,
     /// Messages with which the command fails; it prints the report all the same.
     pub errors: Vec<String>,
+    /// Flow records that the reader of a stream did not get.
+    pub lost: u64,
 }
 
 /// What a run keeps in memory beside the report.
@@ -54,6 +57,20 @@ pub fn monitor(
     stop: &Stop,
 ) -> Result<Finished, Failure> {
     Ok(run_monitor(files, flags, kept, stop)?)
+}
+
+/// Checks what can be wrong with a call of [`stream`] before it opens interfaces and outputs: flags, and files that cannot be
+/// read.
+///
+/// # Errors
+/// What is wrong.
+pub fn check(files: &[OsString], flags: &Table) -> Result<(), Failure> {
+    if let Some((flag, _)) = REFUSED.iter().find(|(flag, _)| flags.contains_key(*flag)) {
+        return Err(Failure(format!("{flag}: only the command has it")));
+    }
+    let args = stream_args(files, flags)?;
+    live::interfaces(&args)?;
+    Ok(source::check(&args.inputs.read).map_err(anyhow::Error::from)?)
 }
 
 /// Runs `monitor` over `files` or over the interfaces of `flags`, with a reader of its flow records: those of a filter in
@@ -129,7 +146,17 @@ fn merge_all(states: &[Vec<u8>], flags: &Table, stop: &Stop) -> anyhow::Result<F
         flows: None,
         warnings: run::shown_all(merge::warnings(&args, &merged)),
         errors: Vec::new(),
+        lost: 0,
     })
+}
+
+/// The flags of a stream, which has flow records.
+fn stream_args(files: &[OsString], flags: &Table) -> anyhow::Result<MonitorArgs> {
+    let args = run::parse_monitor(files, flags)?;
+    if args.analyses.is_some_and(|on| !on.flows) {
+        return Err(Usage::of("a stream has flow records: add flows to --analyses"));
+    }
+    Ok(args)
 }
 
 fn run_stream(
@@ -138,14 +165,13 @@ fn run_stream(
     batches: &Batches,
     stop: &Stop,
 ) -> anyhow::Result<Finished> {
-    let args = run::parse_monitor(files, flags)?;
-    if args.analyses.is_some_and(|on| !on.flows) {
-        return Err(Usage::of("a stream has flow records: add flows to --analyses"));
-    }
+    let args = stream_args(files, flags)?;
     let further = Output::Batches(batches.clone());
     let Ended { outcome, warnings, errors } = run::run(&args, Some(further), false, stop)?;
     let report = outcome.to_json(env!("CARGO_PKG_VERSION"))?;
-    Ok(Finished { report, state: None, flows: None, warnings, errors })
+    // The last output is the reader's.
+    let lost = outcome.write.last().map_or(0, Summary::lost);
+    Ok(Finished { report, state: None, flows: None, warnings, errors, lost })
 }
 
 fn run_monitor(
@@ -171,6 +197,7 @@ fn run_monitor(
         flows: batches.map(|batches| batches.take()).filter(|batches| !batches.is_empty()),
         warnings,
         errors,
+        lost: 0,
     })
 }
 

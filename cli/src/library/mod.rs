@@ -16,6 +16,8 @@ pub mod testing;
 use ringtap_monitor::{Analyses, InvalidCustom};
 
 pub use analysis::{Analysis, Room};
+#[cfg(feature = "embedded")]
+pub(crate) use monitor::REFUSED;
 pub use monitor::{Monitor, Report};
 pub use run::{Failure, Stop};
 pub use table::Table;

@@ -17,8 +17,8 @@ use super::run::{self, Ended, Failure, Stop};
 use crate::args::MonitorArgs;
 use crate::{Flow, Message, Packet, text};
 
-/// Flags that only the command has.
-const REFUSED: [(&str, &str); 12] = [
+/// Flags that only the command has, and what a run of the library has instead.
+pub(crate) const REFUSED: [(&str, &str); 12] = [
     ("state", "use with_state"),
     ("resume", OF_COMMAND),
     ("metrics", OF_COMMAND),
