@@ -1,0 +1,3 @@
+module ringtap.invalid/flows
+
+go 1.21
