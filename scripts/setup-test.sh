@@ -25,6 +25,7 @@ need softflowd softflowd
 need ipfixDump libfixbuf-tools
 need openssl openssl
 need gcc gcc libc6-dev
+need c++ g++
 need chromium chromium
 need chromedriver chromium-driver
 need bro-cut bro-aux

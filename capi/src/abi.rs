@@ -265,3 +265,32 @@ unsafe fn write_text(text: &str, into: *mut c_char, size: usize) {
         into.add(len).write(0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_of_the_run() {
+        let options = [c"read=../examples/office.pcap".as_ptr(), ptr::null()];
+        // SAFETY: texts with their end, no buffer, and a run that is open up to the last line.
+        unsafe {
+            let run = ringtap_open(options.as_ptr(), ptr::null_mut(), 0);
+            assert!(!run.is_null());
+            assert_eq!(on(run, |_| panic!("on purpose"), -1), -1);
+            assert_eq!(CStr::from_ptr(ringtap_error(run)).to_str(), Ok(PANICKED));
+            ringtap_close(run);
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_at_the_end_of_a_letter() {
+        for (size, expected) in [(1, &b"\0"[..]), (2, b"a\0"), (3, b"a\0"), (4, b"a\xc3\xa4\0")] {
+            let mut own = [1; 8];
+            // SAFETY: there are more bytes than `size`.
+            unsafe { write_text("a\u{e4}b", own.as_mut_ptr(), size) };
+            let own = own.map(|own| own as u8);
+            assert_eq!((&own[..expected.len()], own[size]), (expected, 1));
+        }
+    }
+}

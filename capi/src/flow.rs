@@ -174,7 +174,7 @@ fn address(cell: Option<Cell<'_>>) -> (u8, [u8; 16]) {
 fn letters(text: &str) -> [c_char; 32] {
     let mut letters = [0; 32];
     for (place, byte) in letters[..31].iter_mut().zip(text.bytes()) {
-        *place = byte.cast_signed();
+        *place = byte as c_char;
     }
     letters
 }

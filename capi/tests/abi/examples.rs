@@ -72,8 +72,9 @@ fn the_example_in_c_has_the_records_of_the_library() {
     let (records, errors, code) = output(&program, &[&office()]);
     assert_eq!((errors.as_str(), code), ("", 0));
     assert_eq!(records.lines().last(), Some(&*totals()));
-    let question = records.lines().find(|line| line.contains(" dns ")).unwrap();
-    assert!(question.contains(" protocol 17 ") && question.contains(" 1:"), "{question}");
+    let question = |line: &&str| line.contains(" protocol 17 ") && line.contains(" dns ");
+    let question = records.lines().find(question).unwrap();
+    assert!(question.contains(" 1:"), "no Community ID: {question}");
 
     let (dns, _, _) = output(&program, &[&office(), "--flows=udp port 53", "sequential"]);
     let [lines @ .., _] = &dns.lines().collect::<Vec<_>>()[..] else { panic!("no totals") };

@@ -48,6 +48,7 @@ impl Open {
         let mut flow = MaybeUninit::<Flow>::uninit();
         // SAFETY: an open run and the struct with its size, which is written if the result is 1.
         match unsafe { ringtap_next(self.0, flow.as_mut_ptr(), size_of::<Flow>()) } {
+            // SAFETY: written.
             1 => Ok(Some(unsafe { flow.assume_init() })),
             0 => Ok(None),
             got => {
