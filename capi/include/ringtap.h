@@ -84,7 +84,7 @@ int ringtap_number(ringtap_run *run, const char *field, size_t index, uint64_t *
 const char *ringtap_error(const ringtap_run *run);
 
 /* After the end: the report, as `ringtap monitor --report json` prints it; valid until the run is closed. Before the end, and
- * without a report: NULL. */
+ * without a report: NULL. Its `notices` are what the command prints as warnings. */
 const char *ringtap_report(const ringtap_run *run);
 
 /* After the end: records that the program did not get, because it was slow. */

@@ -177,15 +177,30 @@ fn an_interface_that_is_missing_is_an_error_of_the_run() {
 }
 
 #[test]
-fn a_damaged_capture_is_an_error_after_its_records() {
+fn an_error_comes_after_the_records_and_with_a_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("other.pcap");
+    fs::write(&other, [1; 100]).unwrap();
+    let run = open(&[&office(), &format!("read={}", other.display())]).unwrap();
+    let mut records = 0;
+    let error = loop {
+        match run.next() {
+            Ok(flow) => records += usize::from(flow.is_some()),
+            Err(error) => break error,
+        }
+    };
+    assert!(records > 0 && error.contains("other.pcap: not a capture file"), "{error}");
+    assert!(run.report().unwrap().starts_with('{'));
+}
+
+#[test]
+fn a_warning_is_in_the_report() {
     let folder = tempfile::tempdir().unwrap();
     let cut = folder.path().join("cut.pcap");
-    let whole = fs::read(path("examples/office.pcap")).unwrap();
-    fs::write(&cut, [&whole[..100_000], &[0xff; 64]].concat()).unwrap();
+    fs::write(&cut, &fs::read(path("examples/office.pcap")).unwrap()[..100_000]).unwrap();
     let run = open(&[&format!("read={}", cut.display())]).unwrap();
-    assert!(run.next().unwrap().is_some());
-    assert!(run.packets().unwrap_err().contains("cut.pcap"));
-    assert!(run.report().unwrap().starts_with('{'));
+    assert!(run.packets().unwrap() > 0);
+    assert!(run.report().unwrap().contains("cut off at byte"));
 }
 
 #[test]
@@ -226,8 +241,8 @@ fn a_newer_program_gets_zeros_in_further_members() {
 
 #[test]
 fn over_captures_a_slow_program_loses_nothing() {
-    // A batch for each tenth of a second: more than may wait.
-    let run = open(&[&office(), "rotate=100ms"]).unwrap();
+    // A batch for each second of packet time: more than may wait.
+    let run = open(&[&office(), "rotate=1s"]).unwrap();
     let mut packets = 0;
     while let Some(flow) = run.next().unwrap() {
         packets += flow.packets.iter().sum::<u64>();
@@ -243,8 +258,8 @@ fn a_run_can_be_closed_at_any_time() {
     let folder = tempfile::tempdir().unwrap();
     let (pipe, _writer) = pipe(folder.path());
     drop(open(&[&format!("read={}", pipe.display())]).unwrap());
-    drop(open(&[&office(), "rotate=100ms"]).unwrap());
-    let run = open(&[&office(), "rotate=100ms"]).unwrap();
+    drop(open(&[&office(), "rotate=1s"]).unwrap());
+    let run = open(&[&office(), "rotate=1s"]).unwrap();
     assert!(run.next().unwrap().is_some());
     assert_eq!((run.report(), run.lost()), (None, 0));
 }
@@ -260,5 +275,5 @@ fn another_thread_stops_a_run_that_waits() {
         unsafe { ringtap_stop(run.0) };
         assert_eq!(reader.join().unwrap(), Ok(0));
     });
-    assert!(run.report().unwrap().contains("\"interrupted\":true"));
+    assert!(run.report().unwrap().contains("\"interrupted\": true"));
 }
