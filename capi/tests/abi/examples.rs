@@ -92,7 +92,12 @@ fn the_static_library_is_enough() {
     }
     let folder = tempfile::tempdir().unwrap();
     let library = libraries().join("libringtap_c.a").display().to_string();
-    let further = [&library, "-lm", "-lpthread", "-ldl"].map(str::to_owned);
+    let mut further = [&library, "-lm", "-lpthread", "-ldl"].map(str::to_owned).to_vec();
+    // The tests are built with the feature dpdk where it is installed (scripts/features.sh).
+    if let Ok(dpdk) = Command::new("pkg-config").args(["--libs", "libdpdk"]).output() {
+        let flags = String::from_utf8(dpdk.stdout).unwrap();
+        further.extend(flags.split_whitespace().map(str::to_owned));
+    }
     let (records, errors, code) = output(&example(folder.path(), &further), &[&office()]);
     assert_eq!((errors.as_str(), code), ("", 0));
     assert_eq!(records.lines().last(), Some(&*totals()));

@@ -160,7 +160,6 @@ fn invalid_options_are_named() {
         (&[&office(), "analyses=volumes"], "add flows"),
         (&["interface=eth0,eth0"], "eth0 twice"),
         (&[&office(), "interface=eth0"], "--interface"),
-        (&[], "--read"),
     ] {
         let error = open(options).map(|_| ()).unwrap_err();
         assert!(error.contains(named), "{options:?}: {error}");
@@ -168,12 +167,16 @@ fn invalid_options_are_named() {
 }
 
 #[test]
-fn an_interface_that_is_missing_is_an_error_of_the_run() {
-    let run = open(&["interface=no-such-card"]).unwrap();
-    let error = run.next().unwrap_err();
-    assert!(error.contains("no-such-card"), "{error}");
-    assert_eq!(run.next().unwrap_err(), error);
-    assert_eq!(run.report(), None);
+fn a_run_that_cannot_begin_has_an_error_and_no_report() {
+    for (options, named) in
+        [(&["interface=no-such-card"][..], "no-such-card"), (&[], "nothing to read")]
+    {
+        let run = open(options).unwrap();
+        let error = run.next().unwrap_err();
+        assert!(error.contains(named), "{error}");
+        assert_eq!(run.next().unwrap_err(), error);
+        assert_eq!(run.report(), None);
+    }
 }
 
 #[test]
