@@ -15,9 +15,9 @@
 
 from pathlib import Path
 
-from ._ringtap import Error, Flows, Run, Stream, merge, monitor, stream
+from ._ringtap import Error, Table, Run, Stream, merge, monitor, stream
 
-__all__ = ["Error", "Flows", "Run", "Stream", "merge", "monitor", "read_state", "stream"]
+__all__ = ["Error", "Table", "Run", "Stream", "merge", "monitor", "read_state", "stream"]
 
 
 def read_state(path):

@@ -1,7 +1,7 @@
 from os import PathLike
 from typing import Any, Dict, Iterable, Iterator, Literal, Optional, Sequence, Union, final
 
-__all__ = ["Error", "Flows", "Run", "Stream", "merge", "monitor", "read_state", "stream"]
+__all__ = ["Error", "Table", "Run", "Stream", "merge", "monitor", "read_state", "stream"]
 
 _Path = Union[str, PathLike[str]]
 _Scalar = Union[str, int, float, PathLike[str]]
@@ -16,10 +16,10 @@ class Error(Exception):
     """Only of ``ringtap.spark.monitor``: the errors by capture."""
 
 @final
-class Flows:
+class Table:
     """The flow records of a run: a table for every library that reads Arrow streams."""
 
-    def __new__(cls, bytes: bytes) -> Flows: ...
+    def __new__(cls, bytes: bytes) -> Table: ...
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
     def __len__(self) -> int: ...
@@ -29,13 +29,13 @@ class Run:
     """The result of a run."""
 
     def __new__(
-        cls, report: dict[str, Any], flows: Optional[Flows], state: Optional[bytes], warnings: list[str]
+        cls, report: dict[str, Any], flows: Optional[Table], state: Optional[bytes], warnings: list[str]
     ) -> Run: ...
     @property
     def report(self) -> dict[str, Any]:
         """The report, as in the JSON of ``ringtap monitor --report json``."""
     @property
-    def flows(self) -> Optional[Flows]:
+    def flows(self) -> Optional[Table]:
         """The flow records; None with ``flows=False``, or if ``analyses`` has no flows."""
     @property
     def state(self) -> Optional[bytes]:
@@ -45,11 +45,11 @@ class Run:
         """The messages that the command prints as warnings."""
 
 @final
-class Stream(Iterator[Flows]):
+class Stream(Iterator[Table]):
     """Flow records while the run goes on."""
 
     def __iter__(self) -> Stream: ...
-    def __next__(self) -> Flows: ...
+    def __next__(self) -> Table: ...
     def __enter__(self) -> Stream: ...
     def __exit__(self, *exception: object) -> None: ...
     def close(self) -> None:

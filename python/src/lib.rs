@@ -10,9 +10,9 @@
 //! interpreter's lock and passes interrupts on.
 
 mod flags;
-mod flows;
 mod run;
 mod stream;
+mod table;
 
 use pyo3::prelude::*;
 
@@ -34,7 +34,7 @@ fn _ringtap(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error.setattr("run", module.py().None())?;
     module.add("Error", error)?;
     module.add_class::<run::Run>()?;
-    module.add_class::<flows::Flows>()?;
+    module.add_class::<table::Table>()?;
     module.add_class::<stream::Stream>()?;
     module.add_function(wrap_pyfunction!(stream::stream, module)?)?;
     module.add_function(wrap_pyfunction!(run::monitor, module)?)?;

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyType};
 use ringtap::embedded::{self, Failure, Finished, Kept, Stop};
 
-use crate::flows::{self, Flows};
+use crate::table::{self, Table};
 use crate::{Error, flags};
 
 /// How often a waiting call checks for interrupts.
@@ -23,7 +23,7 @@ pub(crate) struct Run {
     report: Py<PyDict>,
     /// The flow records as an Arrow table; None with `flows=False`.
     #[pyo3(get)]
-    flows: Option<Py<Flows>>,
+    flows: Option<Py<Table>>,
     /// The state as bytes, for `ringtap.merge`; None with `state=False`, and if `analyses` or `anonymise` leave it
     /// incomplete.
     #[pyo3(get)]
@@ -36,7 +36,7 @@ pub(crate) struct Run {
 /// What [`Run::from_parts`] takes.
 type Parts<'py> = (
     Bound<'py, PyDict>,
-    Option<Bound<'py, Flows>>,
+    Option<Bound<'py, Table>>,
     Option<Bound<'py, PyBytes>>,
     Bound<'py, PyList>,
 );
@@ -47,7 +47,7 @@ impl Run {
     #[new]
     fn from_parts(
         report: Py<PyDict>,
-        flows: Option<Py<Flows>>,
+        flows: Option<Py<Table>>,
         state: Option<Py<PyBytes>>,
         warnings: Py<PyList>,
     ) -> Self {
@@ -79,10 +79,10 @@ impl Run {
     ) -> PyResult<(Self, Vec<String>)> {
         let warnings = finished.warnings.iter().map(|text| flags::by_arguments(text));
         let report = py.import("json")?.call_method1("loads", (finished.report,))?;
-        let text = |batches| if views { flows::with_views(batches) } else { Ok(batches) };
+        let text = |batches| if views { table::with_views(batches) } else { Ok(batches) };
         let batches = finished.flows.map(text).transpose();
         let batches = batches.map_err(|error| Error::new_err(error.to_string()))?;
-        let flows = batches.map(|batches| Py::new(py, Flows::new(batches))).transpose()?;
+        let flows = batches.map(|batches| Py::new(py, Table::new(batches))).transpose()?;
         let run = Self {
             report: report.cast_into::<PyDict>()?.unbind(),
             flows,

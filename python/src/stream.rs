@@ -11,14 +11,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ringtap::embedded::{self, Batches, Failure, Finished, NextBatch, Stop, Value};
 
-use crate::flows::{self, Flows};
+use crate::table::{self, Table};
 use crate::run::{POLL_INTERVAL, Run, failed};
 use crate::{Error, flags};
 
 /// The thread of a run.
 type Thread = JoinHandle<Result<Finished, Failure>>;
 
-/// Flow records while the run goes on: an iterator of `Flows`.
+/// Flow records while the run goes on: an iterator of `Table`.
 ///
 /// `close()`, the end of a `with` block and the deletion of the stream stop the run. After the last batch, `run` has the
 /// report.
@@ -59,7 +59,7 @@ impl Stream {
     }
 
     /// The table of a batch, with the chosen columns.
-    fn table(&self, batch: RecordBatch) -> Result<Flows, ArrowError> {
+    fn table(&self, batch: RecordBatch) -> Result<Table, ArrowError> {
         let batch = match &self.columns {
             Some(names) => {
                 let schema = batch.schema();
@@ -69,8 +69,8 @@ impl Stream {
             }
             None => batch,
         };
-        let batches = if self.views { flows::with_views(vec![batch])? } else { vec![batch] };
-        Ok(Flows::new(batches))
+        let batches = if self.views { table::with_views(vec![batch])? } else { vec![batch] };
+        Ok(Table::new(batches))
     }
 }
 
@@ -80,7 +80,7 @@ impl Stream {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Flows> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Table> {
         loop {
             match py.detach(|| self.batches.next(POLL_INTERVAL)) {
                 NextBatch::Batch(batch) => {
@@ -140,7 +140,7 @@ fn interface(source: &Bound<'_, PyAny>) -> Option<String> {
 /// At most `waiting` batches wait for you: over captures the run then waits, too; on an interface records are lost, which
 /// the report counts. The other arguments are flags of `ringtap monitor`.
 ///
-/// Returns a `Stream`: an iterator of `Flows`. Errors are those of `ringtap.monitor`, after the last batch. An interrupt
+/// Returns a `Stream`: an iterator of `Table`. Errors are those of `ringtap.monitor`, after the last batch. An interrupt
 /// (Ctrl-C) ends the run and raises KeyboardInterrupt.
 #[pyfunction]
 #[pyo3(signature = (source, *, every=None, flows=None, columns=None, waiting=4, strings="plain", **flags))]

@@ -191,7 +191,7 @@ def test_results_describe_themselves(office):
     run = ringtap.monitor(office)
     received = run.report["packets"]["received"]
     assert repr(run) == f"<ringtap.Run: {received} packets>"
-    assert repr(run.flows).startswith(f"<ringtap.Flows: {len(run.flows)} rows, ")
+    assert repr(run.flows).startswith(f"<ringtap.Table: {len(run.flows)} rows, ")
 
 
 def test_runs_and_errors_can_be_pickled(office, tmp_path):

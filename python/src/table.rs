@@ -23,12 +23,12 @@ const SCHEMA: &CStr = c"arrow_schema";
 /// A table for every library that reads Arrow streams: `pyarrow.table(flows)`, `polars.DataFrame(flows)`, or in DuckDB
 /// `select … from flows`. The columns are those of `--write parquet:PATH`.
 #[pyclass(frozen, module = "ringtap")]
-pub(crate) struct Flows {
+pub(crate) struct Table {
     /// At least one.
     batches: Vec<RecordBatch>,
 }
 
-impl Flows {
+impl Table {
     pub(crate) const fn new(batches: Vec<RecordBatch>) -> Self {
         Self { batches }
     }
@@ -73,7 +73,7 @@ fn failed(error: impl std::fmt::Display) -> PyErr {
 }
 
 #[pymethods]
-impl Flows {
+impl Table {
     /// A table of the bytes of an Arrow IPC stream, for pickle.
     #[new]
     fn from_ipc(bytes: &[u8]) -> PyResult<Self> {
@@ -129,6 +129,6 @@ impl Flows {
 
     fn __repr__(&self) -> String {
         let columns = self.batches[0].num_columns();
-        format!("<ringtap.Flows: {} rows, {columns} columns>", self.__len__())
+        format!("<ringtap.Table: {} rows, {columns} columns>", self.__len__())
     }
 }
