@@ -1,6 +1,8 @@
 //! `monitor` and `merge` as functions of other programs: the same flags, messages and report, the
 //! flow records as Arrow record batches, and states as bytes.
 
+mod tables;
+
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use crate::library::REFUSED;
 use crate::library::run::{self, Ended};
 use crate::{live, merge, source};
 
+pub use self::tables::{table, tables};
 pub use crate::library::run::{Failure, Stop};
 pub use ringtap_export::{Batches, NextBatch};
 pub use toml::{Table, Value};
@@ -37,10 +40,10 @@ pub struct Finished {
 }
 
 /// What a run keeps in memory beside the report.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Kept {
-    /// The flow records.
-    pub flows: bool,
+    /// Flow records: all that these batches select.
+    pub flows: Option<Batches>,
     /// The state.
     pub state: bool,
 }
@@ -95,14 +98,18 @@ pub fn stream(
     Ok(run_stream(files, flags, batches, stop)?)
 }
 
-/// Batches of the flow records that a filter selects, for a reader: at most as many wait.
+/// Batches of the flow records that a filter selects: for a reader, for whom at most as many wait, or without a number all
+/// of a run.
 ///
 /// # Errors
 /// An invalid filter.
-pub fn batches(waiting: usize, filter: Option<&str>) -> Result<Batches, Failure> {
+pub fn batches(waiting: Option<usize>, filter: Option<&str>) -> Result<Batches, Failure> {
     let matcher = filter.map(run::matcher).transpose()?;
     let only = matcher.map(|matcher| Only(Arc::new(move |record| matcher.matches(record))));
-    Ok(Batches::for_reader(waiting, only))
+    Ok(match waiting {
+        Some(most) => Batches::for_reader(most, only),
+        None => Batches::kept(only),
+    })
 }
 
 /// Merges states, with the values of the flags of `merge` by their long names.
@@ -183,7 +190,7 @@ fn run_monitor(
     let args = run::parse_monitor(files, flags)?;
     // Without flows there are no records.
     let has_flows = args.analyses.is_none_or(|on| on.flows);
-    let batches = (kept.flows && has_flows).then(Batches::default);
+    let batches = kept.flows.filter(|_| has_flows);
     let further = batches.clone().map(Output::Batches);
     let Ended { outcome, warnings, errors } = run::run(&args, further, kept.state, stop)?;
     Ok(Finished {

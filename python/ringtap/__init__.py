@@ -8,16 +8,21 @@
 
     for batch in ringtap.stream("eth0", every="10s"):
         table = pyarrow.table(batch)
+    for result in ringtap.analysis(function, ringtap.stream("eth0", every="10s"), workers=4):
+        ...
 
     site = ringtap.merge([run, ringtap.read_state("other.state")])
     site.report["exact"]
+    pairs = pyarrow.table(ringtap.state(site)["pairs"])
 """
 
 from pathlib import Path
 
-from ._ringtap import Error, Table, Run, Stream, merge, monitor, stream
+from ._analysis import analysis
+from ._ringtap import Error, Run, Stream, Table, merge, monitor, stream
+from ._state import state
 
-__all__ = ["Error", "Table", "Run", "Stream", "merge", "monitor", "read_state", "stream"]
+__all__ = ["Error", "Run", "Stream", "Table", "analysis", "merge", "monitor", "read_state", "state", "stream"]
 
 
 def read_state(path):

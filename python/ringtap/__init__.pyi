@@ -1,10 +1,11 @@
 from os import PathLike
-from typing import Any, Dict, Iterable, Iterator, Literal, Optional, Sequence, Union, final
+from typing import Any, Callable, Dict, Iterable, Iterator, Literal, Mapping, Optional, Sequence, TypeVar, Union, final
 
-__all__ = ["Error", "Table", "Run", "Stream", "merge", "monitor", "read_state", "stream"]
+__all__ = ["Error", "Run", "Stream", "Table", "analysis", "merge", "monitor", "read_state", "state", "stream"]
 
 _Path = Union[str, PathLike[str]]
 _Scalar = Union[str, int, float, PathLike[str]]
+_Result = TypeVar("_Result")
 
 class Error(Exception):
     """A run that could not start, or that failed: the message of the command ``ringtap monitor``."""
@@ -17,7 +18,7 @@ class Error(Exception):
 
 @final
 class Table:
-    """The flow records of a run: a table for every library that reads Arrow streams."""
+    """Flow records, or the rows of a state: a table for every library that reads Arrow streams."""
 
     def __new__(cls, bytes: bytes) -> Table: ...
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object: ...
@@ -73,17 +74,29 @@ def stream(
     ``flows`` is an expression in the language of ``ringtap query``, ``every`` a time such as ``10s``.
     """
 
+def analysis(
+    function: Callable[[Table], _Result],
+    stream: Stream,
+    *,
+    workers: Optional[int] = None,
+    processes: bool = False,
+) -> Iterator[_Result]:
+    """Call a function with each batch of a stream, in a pool of threads or processes, and iterate over the results in the order of
+    the batches.
+    """
+
 def monitor(
     source: Union[_Path, Iterable[_Path]],
     *,
-    flows: bool = True,
+    flows: Union[str, bool, None] = None,
     state: bool = True,
     strings: Literal["plain", "view"] = "plain",
     **flags: Union[bool, _Scalar, Sequence[_Scalar], None],
 ) -> Run:
     """Report flows, port scans, top talkers and traffic volumes of capture files.
 
-    The keyword arguments are the flags of ``ringtap monitor``, with underscores: ``interval="60s"``, ``top=5``.
+    ``flows`` is as in ``stream``, or False for no flow records. The keyword arguments are the flags of ``ringtap monitor``, with
+    underscores: ``interval="60s"``, ``top=5``.
     """
 
 def merge(
@@ -94,6 +107,9 @@ def merge(
 
     The keyword arguments are its flags ``digest``, ``top``, ``scan_threshold``, ``udp_scan_threshold``, ``names`` and ``memory``.
     """
+
+def state(source: Union[_Path, bytes, Run]) -> Mapping[str, Table]:
+    """The tables of a state by name, such as "pairs" and "attempts"."""
 
 def read_state(path: _Path) -> bytes:
     """Read a state that ``ringtap monitor --state`` or ``ringtap merge --state`` wrote."""

@@ -2,6 +2,7 @@
 
     spark = pyspark.sql.SparkSession.builder.getOrCreate()
     run = ringtap.spark.monitor(spark, ["a.pcap", "b.pcap"], interval="60s")
+    frame = ringtap.spark.flows(spark, ["a.pcap", "b.pcap"], flows="tcp port 443")
     reports = ringtap.spark.merge_stream(spark, {"brokers": "broker.example", "topic": "states", "interval": "60s"})
 
 The executors need this package. Address pairs that several captures or probes have make a report inexact, which it says
@@ -15,13 +16,14 @@ import pickle
 import re
 import struct
 import tempfile
+import warnings
 from collections import Counter
 from typing import NamedTuple
 
-from . import Error, merge
+from . import Error, merge, stream
 from . import monitor as monitor_here
 
-__all__ = ["merge_stream", "monitor"]
+__all__ = ["flows", "merge_stream", "monitor"]
 
 # Flags of outputs: each task would write to the same place.
 _OUTPUTS = ("alert_to", "events", "export", "write")
@@ -71,11 +73,7 @@ def monitor(spark, paths, **flags):
     with a line for each. Its attribute `errors` has the lines by path, and `run` the results of the others, or None if there
     are none.
     """
-    paths = [os.fspath(path) for path in paths]
-    if not paths:
-        raise Error("nothing to read: the list of captures is empty")
-    if given := [name for name in _OUTPUTS if flags.get(name)]:
-        raise Error(f"{given[0]} cannot be used on a cluster: the tasks would write to one place; use ringtap.monitor in tasks")
+    paths = _checked(paths, flags)
     of_report = {name: flags.pop(name) for name in _OF_REPORTS if name in flags}
     of_merges = {"names": flags["names"]} if "names" in flags else {}
     _check_monitor(flags)
@@ -104,13 +102,88 @@ def monitor(spark, paths, **flags):
     return run
 
 
-def _check_monitor(flags):
-    """Raises the error of flags that are invalid, or that leave a state incomplete."""
+def flows(spark, paths, *, flows=None, columns=None, **flags):
+    """The flow records of captures, which are read in parallel: a DataFrame.
+
+    `spark` is a SparkSession; `paths` is a list of paths, which are the same on all executors. A task reads a capture, batch by batch,
+    whenever the rows are needed. `flows` is an expression in the language of `ringtap query` that selects the records, `columns`
+    are the names of the columns to keep. The other keyword arguments are those of `ringtap.stream`, but for outputs.
+
+    Numbers without a sign are of the next larger type of Spark. A capture that cannot be read fails its task, and so the query;
+    the warnings of the others are in the logs of the executors.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    paths = _checked(paths, flags)
+    rows = _empty(flows=flows, state=False, **flags).flows
+    if rows is None:
+        raise Error("there are no flow records: add flows to analyses")
+    schema = _signed(rows, columns)
+
+    def read(batches):
+        # In a process of the executor.
+        from ringtap.spark import _rows
+
+        for batch in batches:
+            for path in batch["path"].to_pylist():
+                yield from _rows(path, schema, flows, flags)
+
+    tasks = spark.createDataFrame(spark.sparkContext.parallelize([(path,) for path in paths], len(paths)), "path string")
+    return tasks.mapInArrow(read, from_arrow_schema(schema))
+
+
+def _signed(rows, columns):
+    """The schema of these columns of a table, or of all, with types of Spark."""
+    import pyarrow
+
+    def signed(kind):
+        if pyarrow.types.is_list(kind):
+            return pyarrow.list_(signed(kind.value_type))
+        if pyarrow.types.is_timestamp(kind):
+            return pyarrow.timestamp("us", kind.tz)
+        return wider.get(kind, kind)
+
+    integers = (pyarrow.uint8(), pyarrow.int16()), (pyarrow.uint16(), pyarrow.int32()), (pyarrow.uint32(), pyarrow.int64())
+    wider = dict([*integers, (pyarrow.uint64(), pyarrow.int64())])
+    fields = {field.name: field for field in pyarrow.schema(rows)}
+    if unknown := [name for name in columns or [] if name not in fields]:
+        raise Error(f"there is no column {unknown[0]!r}")
+    chosen = [fields[name] for name in columns or fields]
+    return pyarrow.schema([field.with_type(signed(field.type)) for field in chosen])
+
+
+def _rows(path, schema, flows, flags):
+    """The record batches of a capture."""
+    import pyarrow
+
+    with stream(path, flows=flows, columns=schema.names, **flags) as batches:
+        for batch in batches:
+            yield from pyarrow.table(batch).cast(schema).to_batches()
+    for text in batches.run.warnings:
+        warnings.warn(text if path in text else f"{path}: {text}", stacklevel=2)
+
+
+def _checked(paths, flags):
+    """The paths as texts, if there are some, and no flag is of an output."""
+    paths = [os.fspath(path) for path in paths]
+    if not paths:
+        raise Error("nothing to read: the list of captures is empty")
+    if given := [name for name in _OUTPUTS if flags.get(name)]:
+        raise Error(f"{given[0]} cannot be used on a cluster: the tasks would write to one place; use ringtap.monitor in tasks")
+    return paths
+
+
+def _empty(**arguments):
+    """The run over a capture without packets, which raises the error of invalid arguments."""
     with tempfile.NamedTemporaryFile(suffix=".pcap") as empty:
         empty.write(_EMPTY)
         empty.flush()
-        run = monitor_here(empty.name, flows=False, **flags)
-    if run.state is None:
+        return monitor_here(empty.name, **arguments)
+
+
+def _check_monitor(flags):
+    """Raises the error of flags that are invalid, or that leave a state incomplete."""
+    if _empty(flows=False, **flags).state is None:
         raise Error("the flags leave the states incomplete: omit anonymise, and analyses other than all")
 
 

@@ -11,6 +11,7 @@
 
 mod flags;
 mod run;
+mod state;
 mod stream;
 mod table;
 
@@ -36,6 +37,8 @@ fn _ringtap(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::Run>()?;
     module.add_class::<table::Table>()?;
     module.add_class::<stream::Stream>()?;
+    module.add_function(wrap_pyfunction!(state::state_table, module)?)?;
+    module.add_function(wrap_pyfunction!(state::state_tables, module)?)?;
     module.add_function(wrap_pyfunction!(stream::stream, module)?)?;
     module.add_function(wrap_pyfunction!(run::monitor, module)?)?;
     module.add_function(wrap_pyfunction!(run::merge, module)?)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyType};
-use ringtap::embedded::{self, Failure, Finished, Kept, Stop};
+use ringtap::embedded::{self, Batches, Failure, Finished, Kept, Stop};
 
 use crate::table::{self, Table};
 use crate::{Error, flags};
@@ -94,23 +94,45 @@ impl Run {
     }
 }
 
+/// Which flow records a run keeps.
+#[derive(FromPyObject)]
+pub(crate) enum Wanted {
+    /// All or none.
+    All(bool),
+    /// Those of an expression.
+    Of(String),
+}
+
+impl Wanted {
+    /// The batches for them.
+    fn batches(wanted: Option<Self>) -> PyResult<Option<Batches>> {
+        let filter = match &wanted {
+            Some(Self::All(false)) => return Ok(None),
+            Some(Self::All(true)) | None => None,
+            Some(Self::Of(filter)) => Some(&**filter),
+        };
+        embedded::batches(None, filter).map(Some).map_err(failed)
+    }
+}
+
 /// Report flows, port scans, top talkers and traffic volumes of capture files.
 ///
 /// `source` is the path of a capture (pcap or pcapng, also compressed), or a list of paths, which are read in order.
 /// The keyword arguments are the flags of the command `ringtap monitor`, with underscores: `interval="60s"`, `top=5`,
-/// `digest=True`, `write=["json:flows.json", "csv:flows.csv"]`. `ringtap monitor --help` lists them. `flows=False`
-/// collects no flow records, `state=False` no state. `strings="view"` gives the flow records text of the type
+/// `digest=True`, `write=["json:flows.json", "csv:flows.csv"]`. `ringtap monitor --help` lists them. `flows` is an
+/// expression in the language of `ringtap query`, such as "tcp port 443", that selects the flow records to keep; with False
+/// there are none. `state=False` keeps no state. `strings="view"` gives the flow records text of the type
 /// `string_view`, which Polars shares; with `"plain"`, the default, it copies text.
 ///
 /// Returns a `Run`. Raises `ringtap.Error` with the command's message if an argument is invalid, or if reading or writing
 /// fails; then its attribute `run` has the results so far. An interrupt (Ctrl-C) ends the run and raises
 /// KeyboardInterrupt.
 #[pyfunction]
-#[pyo3(signature = (source, *, flows=true, state=true, strings="plain", **flags))]
+#[pyo3(signature = (source, *, flows=None, state=true, strings="plain", **flags))]
 pub(crate) fn monitor(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
-    flows: bool,
+    flows: Option<Wanted>,
     state: bool,
     strings: &str,
     flags: Option<&Bound<'_, PyDict>>,
@@ -120,7 +142,7 @@ pub(crate) fn monitor(
         return Err(Error::new_err("nothing to read: the list of captures is empty"));
     }
     let views = flags::has_views(strings)?;
-    let kept = Kept { flows, state };
+    let kept = Kept { flows: Wanted::batches(flows)?, state };
     let stop = Stop::default();
     let own = stop.clone();
     let finished = attended(py, &stop, move || embedded::monitor(&files, &flags, kept, &own))?;
@@ -175,11 +197,11 @@ pub(crate) fn failed(failure: Failure) -> PyErr {
 
 /// Runs `work` in a thread. The calling thread waits without the interpreter's lock; after an interrupt it requests a
 /// stop, waits for the end, and returns the interrupt's exception.
-fn attended(
+pub(crate) fn attended<T: Send + 'static>(
     py: Python<'_>,
     stop: &Stop,
-    work: impl FnOnce() -> Result<Finished, Failure> + Send + 'static,
-) -> PyResult<Result<Finished, Failure>> {
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> PyResult<Result<T, Failure>> {
     let (done, result) = sync_channel(1);
     let run = move || {
         // The receiver exists until the thread has ended.

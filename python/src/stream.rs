@@ -11,14 +11,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use ringtap::embedded::{self, Batches, Failure, Finished, NextBatch, Stop, Value};
 
-use crate::table::{self, Table};
 use crate::run::{POLL_INTERVAL, Run, failed};
+use crate::table::{self, Table};
 use crate::{Error, flags};
 
 /// The thread of a run.
 type Thread = JoinHandle<Result<Finished, Failure>>;
 
-/// Flow records while the run goes on: an iterator of `Table`.
+/// Flow records while the run goes on: an iterator of tables.
 ///
 /// `close()`, the end of a `with` block and the deletion of the stream stop the run. After the last batch, `run` has the
 /// report.
@@ -140,7 +140,7 @@ fn interface(source: &Bound<'_, PyAny>) -> Option<String> {
 /// At most `waiting` batches wait for you: over captures the run then waits, too; on an interface records are lost, which
 /// the report counts. The other arguments are flags of `ringtap monitor`.
 ///
-/// Returns a `Stream`: an iterator of `Table`. Errors are those of `ringtap.monitor`, after the last batch. An interrupt
+/// Returns a `Stream`: an iterator of tables. Errors are those of `ringtap.monitor`, after the last batch. An interrupt
 /// (Ctrl-C) ends the run and raises KeyboardInterrupt.
 #[pyfunction]
 #[pyo3(signature = (source, *, every=None, flows=None, columns=None, waiting=4, strings="plain", **flags))]
@@ -166,7 +166,7 @@ pub(crate) fn stream(
         table.insert("rotate".into(), every.into());
     }
     let views = flags::has_views(strings)?;
-    let batches = embedded::batches(waiting, flows.as_deref()).map_err(failed)?;
+    let batches = embedded::batches(Some(waiting), flows.as_deref()).map_err(failed)?;
     let stop = Stop::default();
     let (own, own_stop) = (batches.clone(), stop.clone());
     let work = move || embedded::stream(&files, &table, &own, &own_stop);

@@ -1,4 +1,4 @@
-//! Flow records as an Arrow table, by the Arrow PyCapsule interface. Consumers share the memory.
+//! Flow records, and the rows of states, as Arrow tables by the Arrow PyCapsule interface. Consumers share the memory.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::Error;
 const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
 
-/// The flow records of a run, in the order in which flows ended at each worker.
-///
 /// A table for every library that reads Arrow streams: `pyarrow.table(flows)`, `polars.DataFrame(flows)`, or in DuckDB
-/// `select … from flows`. The columns are those of `--write parquet:PATH`.
+/// `select … from flows`.
+///
+/// Flow records are in the order in which flows ended at each worker, with the columns of `--write parquet:PATH`.
 #[pyclass(frozen, module = "ringtap")]
 pub(crate) struct Table {
     /// At least one.
@@ -69,7 +69,7 @@ fn views(column: &ArrayRef) -> ArrayRef {
 
 /// The error of a table that cannot be written or read as bytes.
 fn failed(error: impl std::fmt::Display) -> PyErr {
-    Error::new_err(format!("a pickled table of flows: {error}"))
+    Error::new_err(format!("a pickled table: {error}"))
 }
 
 #[pymethods]

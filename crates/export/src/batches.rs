@@ -125,6 +125,11 @@ impl Batches {
         Self(Arc::new(Held { most: Some(most.clamp(1, MOST_WAITING)), only, ..Held::default() }))
     }
 
+    /// Batches of these records, which are all kept for the end of the run.
+    pub fn kept(only: Option<Only>) -> Self {
+        Self(Arc::new(Held { only, ..Held::default() }))
+    }
+
     fn list(&self) -> MutexGuard<'_, List> {
         self.0.list.lock().unwrap_or_else(PoisonError::into_inner)
     }

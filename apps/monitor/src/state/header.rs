@@ -341,6 +341,9 @@ pub enum MergeError {
     /// The settings are too large for the memory.
     #[error(transparent)]
     Plan(#[from] ringtap_engine::PlanError),
+    /// A table does not fit in this number of bytes.
+    #[error("the table has more than {0} bytes, a quarter of the machine's memory")]
+    NoRoom(u64),
 }
 
 /// The name of a state without a path.

@@ -15,6 +15,7 @@
 //!
 //! docs/NETWORK.md states what a merge equals, and when.
 
+mod columns;
 mod counts;
 mod early;
 #[cfg(feature = "fuzz")]
@@ -29,6 +30,7 @@ mod saved;
 mod saver;
 mod tables;
 
+pub use columns::{Cell, Columns, Stored, read_columns, tables};
 pub use counts::{Counts, Earlier};
 #[cfg(feature = "fuzz")]
 pub use fuzz::fuzz;
