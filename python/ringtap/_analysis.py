@@ -16,24 +16,26 @@ _IN_POOL = 2
 def analysis(function, stream, *, workers=None, processes=False):
     """Call a function with each batch of a stream, in a pool, and iterate over the results in the order of the batches.
 
-    `stream` is that of `ringtap.stream`. The pool has so many `workers`, by default one for each core: threads, or processes with
-    `processes=True`; then the function belongs to a module, and its results can be pickled. At most two batches a worker are in
-    the pool, and the stream waits.
+    `stream` is that of `ringtap.stream`. The pool has `workers` threads, by default one for each core, or with `processes=True`
+    processes; then the function belongs to a module, and its results can be pickled. The pool has at most two batches a worker;
+    then the stream waits. A result comes when the next batch is there, or at the end.
 
-    If the function raises an exception, `ringtap.Error` has the number of the batch, from 1, and the exception is its cause; a
-    process that is killed is an error, too. After an error, Ctrl-C or a `break` no further batch is read, and the pool ends as
-    soon as the calls that run have ended.
+    If the function raises an exception, `ringtap.Error` has the number of the batch, from 1, and the exception is its cause. A
+    process that is killed is an error, too; that of the run is raised after the last result. After an error of a call, Ctrl-C or
+    a `break` no further batch is read, and the pool ends as soon as the calls that run have ended.
     """
-    workers = os.cpu_count() or 1 if workers is None else workers
+    workers = len(os.sched_getaffinity(0)) if workers is None else workers
     pool = _processes(workers) if processes else ThreadPoolExecutor(workers)
-    calls = deque()
+    calls, errors = deque(), []
     try:
-        for number, batch in enumerate(stream, 1):
+        for number, batch in _numbered(stream, errors):
             calls.append((number, pool.submit(function, batch)))
             while calls and (calls[0][1].done() or len(calls) == _IN_POOL * workers):
                 yield _result(*calls.popleft())
         while calls:
             yield _result(*calls.popleft())
+        if errors:
+            raise errors[0]
     except BrokenExecutor as error:
         raise Error("a process of the pool was killed, perhaps for lack of memory: use fewer workers") from error
     finally:
@@ -41,6 +43,14 @@ def analysis(function, stream, *, workers=None, processes=False):
         with suppress(Error):
             stream.close()
         pool.shutdown(cancel_futures=True)
+
+
+def _numbered(stream, errors):
+    """The batches with their numbers. The error of the run, which follows the last batch, is added to `errors`."""
+    try:
+        yield from enumerate(stream, 1)
+    except Error as error:
+        errors.append(error)
 
 
 def _processes(workers):

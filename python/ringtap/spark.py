@@ -18,6 +18,7 @@ import struct
 import tempfile
 import warnings
 from collections import Counter
+from pathlib import Path
 from typing import NamedTuple
 
 from . import Error, merge, stream
@@ -156,7 +157,7 @@ def _rows(path, schema, flows, flags):
     """The record batches of a capture."""
     import pyarrow
 
-    with stream(path, flows=flows, columns=schema.names, **flags) as batches:
+    with stream(Path(path), flows=flows, columns=schema.names, **flags) as batches:
         for batch in batches:
             yield from pyarrow.table(batch).cast(schema).to_batches()
     for text in batches.run.warnings:

@@ -106,6 +106,21 @@ def test_flows_can_be_omitted(office):
     assert ringtap.monitor(office, flows=False).flows is None
 
 
+def test_flows_can_be_chosen_as_in_a_stream(office):
+    expression = "udp port 53"
+    run = ringtap.monitor(office, sequential=True, flows=expression)
+    streamed = [row for batch in ringtap.stream(office, sequential=True, flows=expression) for row in by_pyarrow(batch)]
+    assert by_pyarrow(run.flows) == streamed
+    whole = ringtap.monitor(office, sequential=True, flows=True)
+    assert 0 < len(run.flows) < len(whole.flows) == run.report["flows"]["records"]
+    assert len(ringtap.monitor(office, flows=None).flows) == len(whole.flows)
+    assert len(ringtap.monitor(office, flows="udp port 9").flows) == 0
+    with pytest.raises(ringtap.Error, match="the expression"):
+        ringtap.monitor(office, flows="tcp prot 53")
+    with pytest.raises(TypeError, match="flows"):
+        ringtap.monitor(office, flows=5)
+
+
 def test_text_can_be_views(office):
     plain, views = (ringtap.monitor(office, sequential=True, strings=strings).flows for strings in ("plain", "view"))
     types = pyarrow.schema(views).types

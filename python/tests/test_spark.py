@@ -1,5 +1,6 @@
-"""`ringtap.spark.monitor` on real executors: two workers, each a process."""
+"""`ringtap.spark.monitor` and `flows` on real executors: two workers, each a process."""
 
+import pyarrow
 import pytest
 import ringtap
 import ringtap.spark
@@ -46,6 +47,46 @@ def test_states_are_joined_in_a_tree_and_the_driver_gets_one(spark, office, tmp_
     run = ringtap.spark.monitor(spark, captures)
     assert len(run.report["runs"]) == 18
     assert tasks(spark, "tree") == [(18, 0), (5, 0), (2, 0), (1, 0)]
+
+
+COLUMNS = ["sourceIPAddress", "destinationTransportPort", "octetDeltaCount", "flowStartMilliseconds", "dnsQueryName"]
+
+
+def test_flows_of_captures_are_those_of_runs(spark, office, tmp_path):
+    captures = split(office, tmp_path)
+    frame = ringtap.spark.flows(spark, captures, flows="udp port 53", columns=COLUMNS)
+    assert frame.columns == COLUMNS
+    alone = [pyarrow.table(ringtap.monitor(one, flows="udp port 53", state=False).flows).select(COLUMNS) for one in captures]
+    times = [row["flowStartMilliseconds"].timestamp() for table in alone for row in table.to_pylist()]
+    assert sorted(row.flowStartMilliseconds.timestamp() for row in frame.collect()) == sorted(times)
+    octets = {}
+    for row in (row for table in alone for row in table.to_pylist()):
+        octets[row["sourceIPAddress"]] = octets.get(row["sourceIPAddress"], 0) + row["octetDeltaCount"]
+    found = frame.groupBy("sourceIPAddress").sum("octetDeltaCount").collect()
+    assert dict(map(tuple, found)) == octets and len(octets) > 1
+
+
+def test_all_columns_of_flows_have_types_of_spark(spark, office):
+    frame = ringtap.spark.flows(spark, [office])
+    whole = ringtap.monitor(office, state=False).flows
+    assert frame.columns == pyarrow.table(whole).column_names and frame.count() == len(whole)
+    assert len(frame.collect()) == len(whole)
+
+
+def test_what_cannot_be_flows_is_an_error(spark, office, tmp_path):
+    mistakes = [
+        ([], {}, "the list of captures is empty"),
+        ([office], {"write": "json:flows.json"}, "cannot be used on a cluster"),
+        ([office], {"flows": "tcp prot 53"}, "the expression"),
+        ([office], {"columns": ["nothing"]}, "there is no column 'nothing'"),
+        ([office], {"analyses": "volumes"}, "there are no flow records"),
+        ([office], {"tops": 3}, "unexpected argument"),
+    ]
+    for captures, arguments, message in mistakes:
+        with pytest.raises(ringtap.Error, match=message):
+            ringtap.spark.flows(spark, captures, **arguments)
+    with pytest.raises(Exception, match="missing.pcap"):
+        ringtap.spark.flows(spark, [office, tmp_path / "missing.pcap"]).count()
 
 
 def tasks(spark, group):
