@@ -99,7 +99,7 @@ impl Run {
 pub(crate) enum Wanted {
     /// All or none.
     All(bool),
-    /// Those of an expression.
+    /// What an expression selects.
     Of(String),
 }
 
