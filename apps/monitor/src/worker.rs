@@ -12,6 +12,7 @@ use ringtap_wire::{Flags, HashKey, PacketRecord, Tunnels};
 
 use crate::analyses::Parts;
 use crate::analyses::conversations::Conversations;
+use crate::analyses::custom::Wants;
 use crate::analyses::volumes::Volumes;
 use crate::counts::{FlowCounts, place};
 use crate::digest::RecordDigest;
@@ -60,7 +61,7 @@ pub struct MonitorWorker {
 
 /// The packets of a burst whose flows any observer wants.
 struct Wanted {
-    by: Arc<dyn Fn(&FlowKey) -> bool + Send + Sync>,
+    by: Wants,
     packets: Burst<PacketRecord>,
 }
 

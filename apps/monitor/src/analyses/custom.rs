@@ -294,14 +294,16 @@ impl CustomSet {
     }
 }
 
+/// Whether a flow with a packet of this key, of either direction, is wanted.
+pub(crate) type Wants = Arc<dyn Fn(&FlowKey) -> bool + Send + Sync>;
+
 /// What watches the packets, records and messages of one run, without a section of its report.
 #[derive(Clone, Default)]
 pub struct Observers {
     /// In the order of their calls.
     pub all: Vec<Arc<dyn Custom>>,
-    /// Whether any wants the flow of a packet with this key, of either direction: if nothing else reads flows, the other
-    /// packets do not reach the flow table.
-    pub wants: Option<Arc<dyn Fn(&FlowKey) -> bool + Send + Sync>>,
+    /// If nothing else reads flows: which of them any wants. Packets of others do not reach the flow table.
+    pub wants: Option<Wants>,
 }
 
 impl fmt::Debug for Observers {
