@@ -7,7 +7,7 @@ from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolEx
 from contextlib import suppress
 from multiprocessing import get_context
 
-from ._ringtap import Error
+from ._ringtap import Error  # type: ignore[import-not-found]
 
 # Batches in the pool, for each worker: one that it has, and one that waits.
 _IN_POOL = 2

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from os import fspath
 from pathlib import Path
 
-from ._ringtap import Error, Run, state_table, state_tables
+from ._ringtap import Error, Run, state_table, state_tables  # type: ignore[import-not-found]
 
 
 def state(source):
