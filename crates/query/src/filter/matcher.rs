@@ -80,11 +80,14 @@ impl Matcher {
 
     /// Whether the filter selects the flow of a packet, if the key of the packet shows it: the packet may be of either direction.
     pub fn of_packet(&self, key: &FlowKey) -> Option<bool> {
-        self.0.of_packet(key)
+        self.0.decided(key, false)
     }
 
     /// Whether the filter selects the record.
     pub fn matches(&self, record: &FlowRecord) -> bool {
+        if let Some(decided) = self.0.decided(&record.key, true) {
+            return decided;
+        }
         Cells::with(record, |cells| self.0.holds(record, cells))
     }
 }
@@ -150,7 +153,7 @@ impl Node {
         }
     }
 
-    /// Whether [`Node::of_packet`] has this result for some key.
+    /// Whether [`Node::decided`] has this result for some key.
     fn can_be(&self, result: bool) -> bool {
         match self {
             Self::And(all) if result => all.iter().all(|own| own.can_be(true)),
@@ -166,12 +169,14 @@ impl Node {
         matches!(self, Self::Address { .. } | Self::Port(..) | Self::Protocol(_) | Self::Version(_))
     }
 
-    fn of_packet(&self, key: &FlowKey) -> Option<bool> {
+    /// The result for a flow, if its key decides it. `is_directed`: its source is the initiator, otherwise it may be the other
+    /// end.
+    fn decided(&self, key: &FlowKey, is_directed: bool) -> Option<bool> {
         // The first one with the deciding result; else all must have the other one.
         let joined = |all: &[Self], deciding: bool| {
             let mut decided = Some(!deciding);
             for own in all {
-                match own.of_packet(key) {
+                match own.decided(key, is_directed) {
                     Some(result) if result == deciding => return Some(deciding),
                     Some(_) => {}
                     None => decided = None,
@@ -182,10 +187,10 @@ impl Node {
         match self {
             Self::And(all) => joined(all, false),
             Self::Or(all) => joined(all, true),
-            Self::Not(inner) => inner.of_packet(key).map(|own| !own),
+            Self::Not(inner) => inner.decided(key, is_directed).map(|own| !own),
             own if own.is_of_key() => {
                 let result = own.of_key(key);
-                (result == own.of_key(&key.reversed())).then_some(result)
+                (is_directed || result == own.of_key(&key.reversed())).then_some(result)
             }
             _ => None,
         }

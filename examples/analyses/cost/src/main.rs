@@ -10,6 +10,8 @@ struct Empty;
 
 impl Analysis for Empty {
     const NAME: &'static str = "empty";
+    const TAKES_RECORDS: bool = false;
+    const TAKES_MESSAGES: bool = false;
     type Report = ();
 
     fn new(_: &Room) -> Self {
