@@ -459,7 +459,9 @@ impl AppOptions for Options {
             self.extract = Extractors::NONE;
         }
         let reads_messages = self.observers.take_events() || self.analyses.need_events();
-        if reads_messages || self.keeps_open || self.needs_record_digest() {
+        // Also watch lists and limits of alerts, which are analyses now.
+        let reads_flows = Analyses { flows: false, ..self.analyses }.need_flows();
+        if reads_messages || reads_flows || self.keeps_open || self.needs_record_digest() {
             self.observers.wants = None;
         }
         within("number of rows", self.top as u64, 0, TOP_MOST as u64)?;

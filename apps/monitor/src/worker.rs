@@ -66,6 +66,10 @@ struct Wanted {
 }
 
 impl Wanted {
+    fn new(by: &Wants) -> Self {
+        Self { by: Arc::clone(by), packets: Burst::with_capacity(BURST) }
+    }
+
     fn of(&mut self, burst: &[PacketRecord], attachments: &Attachments) -> &Burst<PacketRecord> {
         self.packets.clear();
         let (packets, kept) = self.packets.parts_mut();
@@ -177,7 +181,7 @@ impl MonitorWorker {
             tunnels: setup.tunnels,
             reports_intervals: reports_intervals && on.volumes,
             metered: Burst::with_capacity(BURST),
-            wanted: wants.map(|by| Wanted { by: Arc::clone(by), packets: Burst::default() }),
+            wanted: wants.map(|by| Wanted::new(by)),
             ending: None,
             time_ns: 0,
             begun: false,
@@ -395,7 +399,7 @@ impl Worker for MonitorWorker {
                 None => table.burst(metered, facts, observer),
             }
         }
-        if self.wanted.is_none() && !facts.is_empty() {
+        if !facts.is_empty() {
             // The flow table knows the sides of their flows.
             let sides = self.flow_table.as_ref().map_or(&[][..], |table| table.sides());
             self.events.report_messages(metered, facts, sides);

@@ -212,7 +212,7 @@ impl Monitor {
         on.custom = on.custom.with(self.own);
         let mut observers = self.observers;
         let takers = observers.all.iter().filter(|own| own.takes_records()).count();
-        let selects = !on.need_flows() && takers == self.selections.len();
+        let selects = !on.flows && takers == self.selections.len();
         // A flow is a record only if there is a table of them.
         on.flows |= takers > 0;
         if selects && self.selections.iter().all(|own| own.matcher.refuses_packets()) {

@@ -123,6 +123,22 @@ fn flows_that_packets_refuse_are_not_metered() {
 }
 
 #[test]
+fn a_watch_list_sees_all_flows_beside_an_expression() {
+    let list = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&list, "10.20.0.0/16\n").unwrap();
+    let watched = |monitor: Monitor| {
+        let list = list.path().to_str().unwrap();
+        let report = monitor.files([office()]).set("watch", list).run().unwrap();
+        let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+        json["watch"].clone()
+    };
+    let all = watched(Monitor::builder().analyses("flows"));
+    assert!(!all["rows"].as_array().unwrap().is_empty());
+    let selecting = Monitor::builder().analyses("none").on_flow_where("udp port 53", |_| ());
+    assert_eq!(watched(selecting), all);
+}
+
+#[test]
 fn a_plan_says_by_what_flows_are_selected() {
     let plan = |analyses: &str| {
         let monitor = Monitor::builder().files([office()]).analyses(analyses);
