@@ -13,8 +13,9 @@ use ringtap_monitor::state::{self, Cell, Columns, MergeError, Stored};
 
 use super::{Failure, Stop, Stoppable};
 
-/// A batch ends with this number of rows, or when they take so many bytes: the offsets of texts have 31 bits.
+/// Most rows of a batch.
 const BATCH_ROWS: usize = 1 << 16;
+/// Bytes after which a batch ends; the offsets of texts have 31 bits.
 const BATCH_BYTES: u64 = 1 << 28;
 
 /// Bytes of a value, and of a text without its letters, at most.
