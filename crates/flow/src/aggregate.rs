@@ -48,6 +48,8 @@ pub struct Aggregate<R> {
     key: HashKey,
     parts: Vec<Part<R>>,
     index: Vec<u32>,
+    /// Whether rows were pushed since the last [`Aggregate::take_any_changed`].
+    changed: bool,
 }
 
 struct Part<R> {
@@ -62,7 +64,8 @@ impl<R: Row> Aggregate<R> {
     /// An empty table.
     pub fn new(key: HashKey) -> Self {
         let part = |_| Part { rows: Vec::new(), settled: 0, changed: false };
-        Self { key, parts: (0..PARTS).map(part).collect(), index: Vec::new() }
+        let parts = (0..PARTS).map(part).collect();
+        Self { key, parts, index: Vec::new(), changed: false }
     }
 
     /// True if it has no rows.
@@ -86,6 +89,7 @@ impl<R: Row> Aggregate<R> {
         let part = &mut self.parts[number];
         part.rows.push(row);
         part.changed = true;
+        self.changed = true;
         // The next row of this part comes after rows of other parts, so its line arrives in time.
         if let Some(next) = part.rows.spare_capacity_mut().get(1) {
             prefetch_write(next);
@@ -116,6 +120,11 @@ impl<R: Row> Aggregate<R> {
             part.settled = part.rows.len();
         }
         &mut part.rows
+    }
+
+    /// Whether rows were pushed since the last call.
+    pub fn take_any_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
     }
 
     /// Whether rows were pushed to a part since the last call.
@@ -261,6 +270,7 @@ mod tests {
     fn rows_keep_the_order_of_their_keys_and_can_be_taken_and_cut() {
         let mut table = of([(9, 1), (10, 2), (9, 3), (11, 4), (10, 5)]);
         let number = part_of(Sum { key: 9, sum: 0 }.place(&table.key));
+        assert!(table.take_any_changed() && !table.take_any_changed());
         assert!(table.take_changed(number));
         let settled = [(9, 4), (10, 7), (11, 4)].map(|(key, sum)| Sum { key, sum });
         assert_eq!(table.settle_part(number), settled);

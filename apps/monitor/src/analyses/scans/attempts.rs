@@ -139,7 +139,8 @@ pub(super) struct Attempts<A> {
     alone: bool,
     /// Number of attempts of one bucket that makes its sources suspects.
     share: u32,
-    /// By part: number of suspects at the last mark.
+    /// At the last mark: how often suspects had been marked, and by part their number.
+    marks_seen: u64,
     suspects_seen: Vec<u32>,
     attempts: Aggregate<Attempt<A>>,
     /// By bucket: no pair of its sources has more failed attempts, except those in `scans`.
@@ -160,6 +161,7 @@ impl<A: Address> Attempts<A> {
             alone: shard.count == 1,
             share: rules.threshold / shard.count as u32,
             rules,
+            marks_seen: 0,
             suspects_seen: vec![0; PARTS],
             attempts: Aggregate::new(key),
             bounds: vec![0; BUCKETS],
@@ -258,6 +260,11 @@ impl<A: Address> Attempts<A> {
     /// The changes of the suspects' sweeps since the last mark, and those of vertical scans.
     pub(super) fn changes(&mut self, signals: &mut Vec<Signal>) -> Changes<A> {
         let mut changes = Vec::new();
+        let marks = self.rules.suspects.marks();
+        let new_marks = std::mem::replace(&mut self.marks_seen, marks) < marks;
+        if !self.attempts.take_any_changed() && !new_marks {
+            return changes;
+        }
         for part in 0..PARTS {
             let buckets = part * BUCKETS_A_PART..(part + 1) * BUCKETS_A_PART;
             let suspects = self.rules.suspects.count(buckets.clone());

@@ -8,7 +8,10 @@
 //! Sources share bits by their hash, so there may be too many suspects, never too few.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// Buckets of sources by their hash.
 pub(super) const BUCKETS: usize = 1 << 16;
@@ -20,28 +23,38 @@ pub(super) const fn bucket(source_hash: u32) -> usize {
 }
 
 /// A bit for each bucket, never cleared.
-pub struct Suspects(Vec<AtomicU64>);
+pub struct Suspects {
+    buckets: Vec<AtomicU64>,
+    marks: AtomicU64,
+}
 
 impl Default for Suspects {
     fn default() -> Self {
-        Self((0..BUCKETS / 64).map(|_| AtomicU64::new(0)).collect())
+        let buckets = (0..BUCKETS / 64).map(|_| AtomicU64::new(0)).collect();
+        Self { buckets, marks: AtomicU64::new(0) }
     }
 }
 
 impl Suspects {
     #[cold]
     pub(super) fn mark(&self, bucket: usize) {
-        self.0[bucket / 64].fetch_or(1 << (bucket % 64), Relaxed);
+        self.buckets[bucket / 64].fetch_or(1 << (bucket % 64), Relaxed);
+        self.marks.fetch_add(1, Release);
+    }
+
+    /// Number of marks: unless it has grown, no bucket has been marked.
+    pub(super) fn marks(&self) -> u64 {
+        self.marks.load(Acquire)
     }
 
     #[inline(always)]
     pub(super) fn has(&self, bucket: usize) -> bool {
-        self.0[bucket / 64].load(Relaxed) >> (bucket % 64) & 1 != 0
+        self.buckets[bucket / 64].load(Relaxed) >> (bucket % 64) & 1 != 0
     }
 
     /// Number of marked buckets in a range; both ends are multiples of 64.
     pub(super) fn count(&self, buckets: Range<usize>) -> u32 {
-        let words = &self.0[buckets.start / 64..buckets.end / 64];
+        let words = &self.buckets[buckets.start / 64..buckets.end / 64];
         words.iter().map(|word| word.load(Relaxed).count_ones()).sum()
     }
 }

@@ -131,6 +131,9 @@ impl<A: Address> Sums<A> {
     /// Adds the changes of scans.
     pub(super) fn changes(&mut self, signals: &mut Vec<Signal>) {
         let Self { rules, sums, scans } = self;
+        if !sums.take_any_changed() {
+            return;
+        }
         for part in 0..PARTS {
             if !sums.take_changed(part) {
                 continue;
