@@ -6,11 +6,14 @@ use std::io::Write;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::time::Duration;
 
 use ringtap_c::{
     Flow, Run, ringtap_close, ringtap_error, ringtap_lost, ringtap_next, ringtap_number,
     ringtap_open, ringtap_report, ringtap_stop, ringtap_text, ringtap_version,
 };
+
+use ringtap_testkit::{End, Net, send_all};
 
 use crate::{office, path};
 
@@ -19,6 +22,8 @@ struct Open(*mut Run);
 
 // SAFETY: any thread may stop a run; the tests read it in one.
 unsafe impl Sync for Open {}
+// SAFETY: a run belongs to no thread.
+unsafe impl Send for Open {}
 
 impl Drop for Open {
     fn drop(&mut self) {
@@ -279,4 +284,37 @@ fn another_thread_stops_a_run_that_waits() {
         assert_eq!(reader.join().unwrap(), Ok(0));
     });
     assert!(run.report().unwrap().contains("\"interrupted\": true"));
+}
+
+/// Frames of UDP flows that only these have.
+fn udp(round: u8) -> Vec<Vec<u8>> {
+    let frame = |number: u8| {
+        let ethernet = [&[2; 12][..], &[8, 0]].concat();
+        let ip = [0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, round, 10, 0, 1, number];
+        [&ethernet[..], &ip, &[16, 0, 0, 53, 0, 8, 0, 0]].concat()
+    };
+    (0..100).map(frame).collect()
+}
+
+#[test]
+fn what_a_slow_program_misses_of_an_interface_is_counted() {
+    let Some(net) = Net::new(1) else { return };
+    let mut sender = net.sender(&Default::default());
+    let options = ["interface=right", "rotate=1s", "idle-timeout=1s"];
+    let run = net.inside(End::Right, || open(&options)).unwrap();
+    // More batches than may wait.
+    for round in 0..10 {
+        send_all(&mut sender, &udp(round));
+        std::thread::sleep(Duration::from_millis(1_100));
+    }
+    // SAFETY: an open run.
+    unsafe { ringtap_stop(run.0) };
+    let mut records = 0;
+    while run.next().unwrap().is_some() {
+        records += 1;
+    }
+    let report: serde_json::Value = serde_json::from_str(run.report().unwrap()).unwrap();
+    assert!(records > 0 && run.lost() > 0, "{records} records, {} lost", run.lost());
+    assert_eq!(report["flows"]["records"], records + run.lost());
+    assert!(report["packets"]["handled"].as_u64() >= Some(600));
 }
