@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""CPU time of the library beside flows alone and beside nfstream, in interleaved rounds: a Markdown table with each program's
-user and system time, the difference to flows alone by packet and by record, and packets per CPU second. Of all rounds the
-fastest tenth is left out, and the next one counts: differences of a few nanoseconds disappear in the median of a shared machine.
+"""What the library costs beside flows alone and beside nfstream: a Markdown table with each program's CPU time, packets per CPU
+second, and how many instructions it executes more than flows alone by packet and by record. Times are those behind the fastest tenth of
+interleaved rounds. Instructions are counted by callgrind: they do not depend on the machine's load, and show differences
+of less than a nanosecond.
 
-Usage: cargo build --release --manifest-path examples/analyses/Cargo.toml
+Usage: cargo build --release --manifest-path examples/analyses/Cargo.toml       # and Debian package valgrind
        compare/library.py FOLDER [--rounds N] [--nfstream PYTHON] FILE.pcap…
 
 FOLDER has the programs: examples/analyses/target/release. --nfstream adds the same top networks as a plugin of nfstream
@@ -13,6 +14,7 @@ FOLDER has the programs: examples/analyses/target/release. --nfstream adds the s
 import argparse
 import json
 import os
+import re
 import subprocess
 
 from versions import rounds
@@ -48,6 +50,14 @@ def counts(program, file):
     return report["packets"]["handled"], report["flows"]["records"]
 
 
+def instructions(command):
+    """Instructions of a command; None for one that callgrind cannot count."""
+    valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    done = subprocess.run([*valgrind, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    counted = re.search(r"Collected : (\d+)", done.stderr)
+    return int(counted[1]) if done.returncode == 0 and counted else None
+
+
 def fast(times):
     """The time behind the fastest tenth of the rounds."""
     return sorted(own for _, own in times)[len(times) // 10]
@@ -57,7 +67,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("files", nargs="+")
-    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--nfstream")
     options = parser.parse_args()
     cost, networks = (os.path.join(options.folder, name) for name in ("cost", "networks"))
@@ -65,17 +75,20 @@ def main():
     candidates[NETWORKS] = lambda file: [networks, *FLAGS, "--analyses", "flows,networks", "-r", file]
     if options.nfstream:
         candidates["nfstream, networks /24"] = lambda file: [options.nfstream, "-c", NFSTREAM, file]
-    print(f"{options.rounds} rounds\n\n| file | candidate | CPU s | ns more a packet | ns more a record | million packets a CPU second |")
-    print("|---|---|---|---|---|---|")
+    print(f"{options.rounds} rounds\n\n| file | candidate | CPU s | million packets a CPU second | instructions a packet | more a packet "
+          "| more a record |")
+    print("|---|---|---|---|---|---|---|")
     for file in options.files:
         packets, records = counts(networks, file)
         times = rounds({name: command(file) for name, command in candidates.items()}, options.rounds)
-        base = fast(times[NONE])
-        for name in candidates:
+        base = instructions(candidates[NONE](file))
+        for name, command in candidates.items():
             own = fast(times[name])
-            more = (own - base) * 1e9
-            print(f"| {os.path.basename(file)} | {name} | {own:.3f} | {more / packets:.1f} | {more / records:.1f} "
-                  f"| {packets / own / 1e6:.2f} |", flush=True)
+            counted = instructions(command(file)) if not name.startswith("nfstream") else None
+            more = "– | – | –"
+            if counted and base:
+                more = f"{counted / packets:.1f} | {(counted - base) / packets:.1f} | {(counted - base) / records:.1f}"
+            print(f"| {os.path.basename(file)} | {name} | {own:.3f} | {packets / own / 1e6:.2f} | {more} |", flush=True)
 
 
 main()
