@@ -3,6 +3,7 @@
 use std::any::{Any, TypeId};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ringtap_monitor::{Context, Custom, CustomPart, CustomSection};
 use ringtap_stage::Shard;
@@ -82,11 +83,6 @@ pub trait Analysis: Send + Sized + 'static {
     /// Adds what another worker has. Workers come in any order.
     fn merge(&mut self, other: Self);
 
-    /// How much had no room. Above 0 the report is not exact, and says so.
-    fn lost(&self) -> u64 {
-        0
-    }
-
     /// The result.
     fn report(self) -> Self::Report;
 
@@ -96,9 +92,8 @@ pub trait Analysis: Send + Sized + 'static {
     }
 }
 
-/// What an analysis has room for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+/// What an analysis has room for, and a count of what had none.
+#[derive(Clone, Debug)]
 pub struct Room {
     /// Live flows of this worker at the same time, at most.
     pub flows: usize,
@@ -106,16 +101,28 @@ pub struct Room {
     pub worker: usize,
     /// Workers of the run.
     pub workers: usize,
+    lost: Arc<AtomicU64>,
 }
 
 impl Room {
     /// Room for this many live flows in the only worker, for tests of an analysis.
     pub fn for_flows(flows: usize) -> Self {
-        Self { flows, worker: 0, workers: 1 }
+        Self { flows, worker: 0, workers: 1, lost: Arc::default() }
+    }
+
+    /// Counts what had no room, as a [`Table`](crate::Table) does. Above 0 the report is not exact, and says so.
+    pub fn count_lost(&self, count: u64) {
+        self.lost.fetch_add(count, Relaxed);
+    }
+
+    /// What had no room in this worker.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Relaxed)
     }
 
     pub(super) fn of(context: &Context, shard: Shard) -> Self {
-        Self { flows: context.capacity_of(shard), worker: shard.index, workers: shard.count }
+        let flows = context.capacity_of(shard);
+        Self { worker: shard.index, workers: shard.count, ..Self::for_flows(flows) }
     }
 }
 
@@ -161,31 +168,35 @@ impl<A: Analysis> Custom for Of<A> {
     }
 
     fn part(&self, context: &Context, shard: Shard) -> Box<dyn CustomPart> {
-        Box::new(Part(A::new(&Room::of(context, shard))))
+        let room = Room::of(context, shard);
+        Box::new(Part { analysis: A::new(&room), room })
     }
 }
 
-struct Part<A>(A);
+struct Part<A> {
+    analysis: A,
+    room: Room,
+}
 
 impl<A: Analysis> CustomPart for Part<A> {
     fn on_packets(&mut self, packets: &[Packet]) {
-        self.0.packets(packets);
+        self.analysis.packets(packets);
     }
 
     fn on_record(&mut self, record: &Flow) {
         if A::TAKES_RECORDS {
-            self.0.record(record);
+            self.analysis.record(record);
         }
     }
 
     fn on_event(&mut self, event: &Message) {
         if A::TAKES_MESSAGES {
-            self.0.message(event);
+            self.analysis.message(event);
         }
     }
 
     fn on_tick(&mut self, time_ns: u64) {
-        self.0.tick(time_ns);
+        self.analysis.tick(time_ns);
     }
 
     fn tables(&self) -> &'static [&'static Schema] {
@@ -193,17 +204,18 @@ impl<A: Analysis> CustomPart for Part<A> {
     }
 
     fn save(&self, table: &'static Schema, rows: &mut Rows) {
-        self.0.save(table, rows);
+        self.analysis.save(table, rows);
     }
 
     fn load(&mut self, table: &'static Schema, row: &Row<'_>) -> Option<()> {
-        self.0.load(table, row)
+        self.analysis.load(table, row)
     }
 
     fn merge(&mut self, other: Box<dyn CustomPart>) {
         // All workers have the same analyses, in the same order.
         if let Ok(other) = other.into_any().downcast::<Self>() {
-            self.0.merge(other.0);
+            self.room.count_lost(other.room.lost());
+            self.analysis.merge(other.analysis);
         }
     }
 
@@ -212,8 +224,8 @@ impl<A: Analysis> CustomPart for Part<A> {
     }
 
     fn end(self: Box<Self>) -> Option<CustomSection> {
-        let lost = self.0.lost();
-        let report = self.0.report();
+        let lost = self.room.lost();
+        let report = self.analysis.report();
         let (json, error) = match serde_json::to_value(&report) {
             Ok(json) => (json, None),
             Err(error) => (serde_json::Value::Null, Some(error.to_string())),

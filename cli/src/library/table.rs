@@ -5,19 +5,25 @@ use std::ops::AddAssign;
 
 use hashbrown::HashMap;
 
-/// Rows by key, at most as many as it has room for. What has no room is counted; so a report is exact if
-/// [`Table::lost`] is 0.
+use super::Room;
+
+/// Rows by key, at most as many as it has room for. What has no room is counted among the losses of the run.
 #[derive(Clone, Debug)]
 pub struct Table<K, V> {
     rows: HashMap<K, V>,
     most: usize,
-    lost: u64,
+    room: Room,
 }
 
 impl<K: Eq + Hash, V> Table<K, V> {
-    /// An empty table with room for `most` rows.
-    pub fn new(most: usize) -> Self {
-        Self { rows: HashMap::new(), most, lost: 0 }
+    /// An empty table with a row for each live flow that there is room for.
+    pub fn new(room: &Room) -> Self {
+        Self::with_rows(room, room.flows)
+    }
+
+    /// An empty table with at most this many rows.
+    pub fn with_rows(room: &Room, most: usize) -> Self {
+        Self { rows: HashMap::new(), most, room: room.clone() }
     }
 
     /// The row of a key; `None`, and counted, if it is new and has no room.
@@ -30,7 +36,7 @@ impl<K: Eq + Hash, V> Table<K, V> {
         match self.rows.entry(key) {
             hashbrown::hash_map::Entry::Occupied(row) => Some(row.into_mut()),
             hashbrown::hash_map::Entry::Vacant(_) if is_full => {
-                self.lost = self.lost.saturating_add(1);
+                self.room.count_lost(1);
                 None
             }
             hashbrown::hash_map::Entry::Vacant(place) => Some(place.insert(V::default())),
@@ -72,7 +78,6 @@ impl<K: Eq + Hash, V> Table<K, V> {
     /// Adds the rows of another table, which has room of its own; `join` adds a row to that of the same key.
     pub fn merge(&mut self, other: Self, mut join: impl FnMut(&mut V, V)) {
         self.most = self.most.saturating_add(other.most);
-        self.lost = self.lost.saturating_add(other.lost);
         for (key, row) in other.rows {
             match self.rows.entry(key) {
                 hashbrown::hash_map::Entry::Occupied(mut own) => join(own.get_mut(), row),
@@ -81,11 +86,6 @@ impl<K: Eq + Hash, V> Table<K, V> {
                 }
             }
         }
-    }
-
-    /// How many times a row had no room.
-    pub fn lost(&self) -> u64 {
-        self.lost
     }
 
     /// Number of rows.
@@ -127,16 +127,17 @@ mod tests {
 
     #[test]
     fn what_has_no_room_is_counted() {
-        let mut table = Table::<u32, u64>::new(2);
+        let room = Room::for_flows(2);
+        let mut table = Table::<u32, u64>::new(&room);
         for key in [1, 2, 3, 1, 3] {
             table.add(key, 1);
         }
-        assert_eq!((table.lost(), table.len()), (2, 2));
-        let mut other = Table::new(2);
+        assert_eq!((room.lost(), table.len()), (2, 2));
+        let mut other = Table::new(&Room::for_flows(2));
         *other.row(3).unwrap() = 2;
         *other.row(1).unwrap() = 5;
         table.merge(other, |own, more| *own += more);
-        assert_eq!(table.lost(), 2);
+        assert_eq!(room.lost(), 2);
         assert_eq!(table.clone().into_sorted(), [(1, 7), (2, 1), (3, 2)]);
         assert_eq!(table.into_largest(2), [(1, 7), (3, 2)]);
     }

@@ -125,6 +125,11 @@ impl FlowKey {
     pub fn destination(&self) -> IpAddr {
         self.version.address(&self.dst)
     }
+
+    /// Source and destination address, in the order of the counters of a record.
+    pub fn addresses(&self) -> [IpAddr; 2] {
+        [self.source(), self.destination()]
+    }
 }
 
 impl IpVersion {

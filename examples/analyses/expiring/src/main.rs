@@ -55,7 +55,7 @@ impl Analysis for Expiring {
     type Report = Vec<Row>;
 
     fn new(room: &Room) -> Self {
-        Self(Table::new(room.flows))
+        Self(Table::new(room))
     }
 
     fn record(&mut self, flow: &Flow) {
@@ -74,10 +74,6 @@ impl Analysis for Expiring {
             own.connections += more.connections;
             own.latest_ns = own.latest_ns.max(more.latest_ns);
         });
-    }
-
-    fn lost(&self) -> u64 {
-        self.0.lost()
     }
 
     fn report(self) -> Vec<Row> {

@@ -37,7 +37,7 @@ impl Analysis for Knocks {
     type Report = Vec<Knocker>;
 
     fn new(room: &Room) -> Self {
-        Self(Table::new(room.flows))
+        Self(Table::new(room))
     }
 
     fn packet(&mut self, packet: &Packet) {
@@ -63,10 +63,6 @@ impl Analysis for Knocks {
         self.0.merge(other.0, |own, more| own.opened += more.opened);
     }
 
-    fn lost(&self) -> u64 {
-        self.0.lost()
-    }
-
     fn report(self) -> Vec<Knocker> {
         let all = self.0.into_sorted().into_iter().filter(|(_, pair)| pair.opened > 0);
         all.map(|((client, server), pair)| Knocker { client, server, times: pair.opened }).collect()
@@ -86,7 +82,7 @@ mod tests {
 
     #[test]
     fn only_knocks_in_order_and_in_time_count() {
-        let mut knocks = Knocks(Table::new(10));
+        let mut knocks = Knocks(Table::new(&Room::for_flows(10)));
         let mut knock = |dst_port, seconds: u64| {
             let ts_ns = seconds * 1_000_000_000;
             let flags = ringtap::Flags::IPV4;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use ringtap::{Analysis, Flow, Room, Table};
 
-struct Networks(Table<u32, u64>);
+struct Networks(Table<Ipv4Addr, u64>);
 
 impl Analysis for Networks {
     const NAME: &'static str = "networks";
@@ -12,14 +12,13 @@ impl Analysis for Networks {
     type Report = Vec<(Ipv4Addr, u64)>;
 
     fn new(room: &Room) -> Self {
-        Self(Table::new(room.flows))
+        Self(Table::new(room))
     }
 
     fn record(&mut self, flow: &Flow) {
-        let ends = [flow.key.source(), flow.key.destination()];
-        for (end, octets) in ends.into_iter().zip(flow.octets) {
+        for (end, octets) in flow.key.addresses().into_iter().zip(flow.octets) {
             if let IpAddr::V4(address) = end {
-                self.0.add(address.to_bits() & !0xff, octets);
+                self.0.add(Ipv4Addr::from_bits(address.to_bits() & !0xff), octets);
             }
         }
     }
@@ -28,13 +27,8 @@ impl Analysis for Networks {
         self.0.merge(other.0, |own, more| *own += more);
     }
 
-    fn lost(&self) -> u64 {
-        self.0.lost()
-    }
-
     fn report(self) -> Self::Report {
-        let rows = self.0.into_largest(10).into_iter();
-        rows.map(|(network, octets)| (network.into(), octets)).collect()
+        self.0.into_largest(10)
     }
 }
 
