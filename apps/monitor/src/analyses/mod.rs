@@ -430,6 +430,11 @@ impl Analyses {
         self
     }
 
+    /// Names of those of other crates that run by default, in alphabetical order.
+    pub fn further() -> Vec<&'static str> {
+        Self { custom: CustomSet::by_default(), ..Self::NONE }.names()
+    }
+
     /// The default analyses, with those of other crates.
     pub fn all() -> Self {
         Self { custom: CustomSet::by_default(), ..Self::ALL }
