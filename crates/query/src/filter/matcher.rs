@@ -1,7 +1,6 @@
 //! Filters over the records of a run, with the results that their SQL has over stored ones.
 
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 
 use regex_lite::{Regex, RegexBuilder};
 use ringtap_export::{Cell, Cells, Reader};
@@ -30,6 +29,7 @@ pub struct Matcher(Node);
 
 #[derive(Clone, Debug)]
 enum Node {
+    /// Tests of keys come first, none of which is a list of its kind: most flows are decided by them.
     And(Vec<Node>),
     Or(Vec<Node>),
     Not(Box<Node>),
@@ -40,7 +40,8 @@ enum Node {
         network: u128,
         mask: u128,
     },
-    Port(End, RangeInclusive<u16>),
+    /// The lowest and the highest.
+    Port(End, u16, u16),
     Protocol(u8),
     Version(u8),
     Failed,
@@ -94,7 +95,19 @@ impl Matcher {
 
 impl Node {
     fn new(filter: &Filter) -> Result<Self, InvalidPattern> {
-        let all = |all: &[Filter]| all.iter().map(Self::new).collect::<Result<Vec<_>, _>>();
+        let all = |all: &[Filter]| {
+            let mut flat = Vec::new();
+            for inner in all {
+                match (filter, Self::new(inner)?) {
+                    (Filter::And(_), Self::And(own)) | (Filter::Or(_), Self::Or(own)) => {
+                        flat.extend(own);
+                    }
+                    (_, own) => flat.push(own),
+                }
+            }
+            flat.sort_by_key(|own| !own.is_of_key());
+            Ok(flat)
+        };
         Ok(match filter {
             Filter::And(inner) => Self::And(all(inner)?),
             Filter::Or(inner) => Self::Or(all(inner)?),
@@ -113,7 +126,7 @@ impl Node {
                 let mask = !u128::MAX.checked_shr(u32::from(*bits)).unwrap_or(0);
                 Self::Address { end: *end, version, network: address & mask, mask }
             }
-            Test::Port(end, low, high) => Self::Port(*end, *low..=*high),
+            Test::Port(end, low, high) => Self::Port(*end, *low, *high),
             Test::Protocol(number) => Self::Protocol(*number),
             Test::Version(version) => Self::Version(*version),
             Test::Failed => Self::Failed,
@@ -164,53 +177,60 @@ impl Node {
         }
     }
 
-    /// Whether it is a test of keys.
+    /// Whether it is a test of keys alone.
     fn is_of_key(&self) -> bool {
-        matches!(self, Self::Address { .. } | Self::Port(..) | Self::Protocol(_) | Self::Version(_))
+        match self {
+            Self::And(all) | Self::Or(all) => all.iter().all(Self::is_of_key),
+            Self::Not(inner) => inner.is_of_key(),
+            Self::Address { .. } | Self::Port(..) | Self::Protocol(_) | Self::Version(_) => true,
+            _ => false,
+        }
     }
 
     /// The result for a flow, if its key decides it. `is_directed`: its source is the initiator, otherwise it may be the other
     /// end.
     fn decided(&self, key: &FlowKey, is_directed: bool) -> Option<bool> {
-        // The first one with the deciding result; else all must have the other one.
-        let joined = |all: &[Self], deciding: bool| {
-            let mut decided = Some(!deciding);
-            for own in all {
-                match own.decided(key, is_directed) {
-                    Some(result) if result == deciding => return Some(deciding),
-                    Some(_) => {}
-                    None => decided = None,
-                }
-            }
-            decided
-        };
         match self {
-            Self::And(all) => joined(all, false),
-            Self::Or(all) => joined(all, true),
+            Self::And(all) => Self::joined(all, false, key, is_directed),
+            Self::Or(all) => Self::joined(all, true, key, is_directed),
             Self::Not(inner) => inner.decided(key, is_directed).map(|own| !own),
-            own if own.is_of_key() => {
-                let result = own.of_key(key);
-                (is_directed || result == own.of_key(&key.reversed())).then_some(result)
+            own => {
+                let result = own.of_key(key)?;
+                let both = is_directed || own.of_key(&key.reversed()) == Some(result);
+                both.then_some(result)
             }
-            _ => None,
         }
     }
 
-    /// A test of keys.
-    fn of_key(&self, key: &FlowKey) -> bool {
-        match self {
+    /// The first one with the deciding result; else all must have the other one.
+    fn joined(all: &[Self], deciding: bool, key: &FlowKey, is_directed: bool) -> Option<bool> {
+        let mut decided = Some(!deciding);
+        for own in all {
+            match own.decided(key, is_directed) {
+                Some(result) if result == deciding => return Some(deciding),
+                Some(_) => {}
+                None => decided = None,
+            }
+        }
+        decided
+    }
+
+    /// The result of a test of keys; `None` for another one.
+    #[inline(always)]
+    fn of_key(&self, key: &FlowKey) -> Option<bool> {
+        Some(match self {
             Self::Address { end, version, network, mask } => {
                 let own = |end| u128::from_be_bytes(if end == 0 { key.src } else { key.dst });
                 key.version == *version && end.any(|end| own(end) & mask == *network)
             }
-            Self::Port(end, ports) => {
+            Self::Port(end, low, high) => {
                 let own = |end| if end == 0 { key.src_port } else { key.dst_port };
-                key.has_ports() && end.any(|end| ports.contains(&own(end)))
+                end.any(|end| (*low..=*high).contains(&own(end))) && key.has_ports()
             }
             Self::Protocol(number) => key.protocol == *number,
             Self::Version(version) => key.version as u8 == *version,
-            _ => false,
-        }
+            _ => return None,
+        })
     }
 
     fn holds(&self, record: &FlowRecord, cells: &Cells<'_>) -> bool {
@@ -231,13 +251,14 @@ impl Node {
             Self::Pattern(reads, pattern) => reads.iter().any(|read| {
                 read.any(record, cells, |cell| matches!(cell, Cell::Text(own) if pattern.is_match(&own)))
             }),
-            _ => self.of_key(&record.key),
+            _ => self.of_key(&record.key) == Some(true),
         }
     }
 }
 
 impl End {
     /// Whether one of its ends passes the test: 0 is the source.
+    #[inline(always)]
     fn any(self, test: impl Fn(usize) -> bool) -> bool {
         match self {
             Self::Source => test(0),
