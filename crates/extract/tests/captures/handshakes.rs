@@ -9,7 +9,7 @@ use std::process::Command;
 use ringtap_extract::Kind;
 use sha2::{Digest, Sha256};
 
-use crate::reading::{Message, captures, messages};
+use crate::reading::{Message, captures, has, messages};
 
 const FIELDS: [&str; 20] = [
     "tcp.srcport",
@@ -136,8 +136,20 @@ fn is_grease(number: &str) -> bool {
     number.len() == 6 && number.ends_with('a') && number[2..4] == number[4..]
 }
 
+/// Whether a handshake of TLS or SSL, or a header of a proxy, may begin with these bytes.
+fn may_begin(bytes: &[u8]) -> bool {
+    matches!(
+        bytes,
+        [0x16, 3, 0..=4, ..] | [0x80..=0x8f, _, 1, 0, 2] | [0x80..=0x8f, _, 1, 3, 0..=4]
+    ) || bytes == b"PROXY"
+        || bytes == b"\r\n\r\n\0"
+}
+
 /// Runs tshark.
 fn tshark(path: &Path) -> Vec<Vec<Vec<String>>> {
+    if !has(path, may_begin) {
+        return Vec::new();
+    }
     let mut command = Command::new("tshark");
     let filter = "tcp and (tls.handshake.type in {1,2,11} or tls.alert_message.desc or tls.resumed or proxy)";
     command.args(["-o", "tcp.reassemble_out_of_order:TRUE"]);

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use ringtap_extract::Kind;
 
-use crate::reading::{captures, messages};
+use crate::reading::{captures, has, messages};
 
 /// The columns: field of tshark, and kind here.
 const COLUMNS: [(&str, Kind); 9] = [
@@ -49,6 +49,9 @@ fn ours(path: &Path) -> Values {
 /// What tshark finds. It shows a message when its body is complete; or, without bodies, only those that begin a segment.
 fn theirs(path: &Path) -> Values {
     let mut all = Values::new();
+    if !has(path, |bytes| bytes == b"HTTP/") {
+        return all;
+    }
     for bodies in ["TRUE", "FALSE"] {
         let mut command = Command::new("tshark");
         command.args(["-n", "-Y", "http and tcp and not icmp", "-T", "fields", "-r"]).arg(path);

@@ -44,6 +44,12 @@ pub(crate) fn captures() -> Vec<PathBuf> {
     all
 }
 
+/// Whether any five bytes in a row of a capture are like this. Tshark takes half a second to start, and need not read a
+/// capture that cannot have what is compared.
+pub(crate) fn has(path: &Path, are: impl Fn(&[u8]) -> bool) -> bool {
+    std::fs::read(path).is_ok_and(|bytes| bytes.windows(5).any(are))
+}
+
 /// All messages of a capture, and the counters.
 pub(crate) fn messages(path: &Path) -> (Vec<Message>, BTreeMap<String, u64>) {
     let mut decoder = Decoder::new(HashKey::from_seed(1), Arc::new(Paths::new()));
