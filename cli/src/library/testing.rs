@@ -16,6 +16,9 @@ use serde_json::Value;
 use super::analysis::Analysis;
 use super::monitor::{Monitor, Report};
 
+/// The bundled capture of ringtap's repository.
+pub const BUNDLED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/office.pcap");
+
 /// Queues, and workers of each.
 const SHAPES: [(i64, i64); 6] = [(1, 1), (1, 2), (1, 3), (1, 7), (3, 1), (3, 2)];
 /// Seeds of the generated traffic.

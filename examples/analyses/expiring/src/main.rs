@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn equal_everywhere() {
-        ringtap::testing::equal_everywhere::<Expiring>(["../../office.pcap"]);
+        ringtap::testing::equal_everywhere::<Expiring>([ringtap::testing::BUNDLED]);
     }
 
     #[test]

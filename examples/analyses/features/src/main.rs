@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn all_flows_have_features() {
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
-    let rows = rows(&["../../office.pcap".to_owned()]).unwrap();
+    let rows = rows(&[ringtap::testing::BUNDLED.to_owned()]).unwrap();
     let mut file = tempfile();
     write(&rows, &mut file).unwrap();
     let reader = SerializedFileReader::new(file).unwrap();

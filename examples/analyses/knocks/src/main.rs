@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn equal_everywhere() {
-        ringtap::testing::equal_everywhere::<Knocks>(["../../office.pcap"]);
+        ringtap::testing::equal_everywhere::<Knocks>([ringtap::testing::BUNDLED]);
     }
 
     #[test]

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn equal_everywhere() {
-        ringtap::testing::equal_everywhere::<Latency>(["../../office.pcap"]);
+        ringtap::testing::equal_everywhere::<Latency>([ringtap::testing::BUNDLED]);
     }
 
     #[test]

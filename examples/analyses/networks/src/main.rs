@@ -36,5 +36,5 @@ ringtap::main![Networks];
 
 #[test]
 fn equal_everywhere() {
-    ringtap::testing::equal_everywhere::<Networks>(["../../office.pcap"]);
+    ringtap::testing::equal_everywhere::<Networks>([ringtap::testing::BUNDLED]);
 }
