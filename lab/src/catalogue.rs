@@ -64,6 +64,7 @@ mod tests {
 
     use super::*;
     use crate::experiment::{OneOrMore, Selector};
+    use crate::judge::ROUNDS_MIN;
     use crate::settings::{Setting, settings};
 
     #[test]
@@ -100,7 +101,15 @@ mod tests {
                     continue;
                 };
                 assert!(of(quantity) && claim.over.as_deref().is_none_or(of), "{what}");
-                assert!(claim.at_least.is_some() || claim.at_most.is_some(), "{what}");
+                // The effect is the figure that the paper prints.
+                if let Some(effect) = claim.effect {
+                    assert!(claim.paper.contains(&effect.to_string()), "{what}: {effect}");
+                }
+                assert!(claim.saturated.as_ref().is_none_or(|limit| of(&limit.quantity)), "{what}");
+                let mut selectors = std::iter::once(&claim.of).chain(&claim.to);
+                if selectors.any(|selector| selector.best.is_some()) {
+                    assert!(experiment.full.repeat >= 2 * ROUNDS_MIN as u32, "{what}");
+                }
                 for selector in std::iter::once(&claim.of).chain(&claim.to) {
                     check_selector(&what, selector, claim.each.as_deref(), &full);
                     check_selector(&what, &claim.base(selector), claim.each.as_deref(), &full);

@@ -11,7 +11,8 @@
 //! set = { ring = "lamport" }
 //! [values.throughput]                     read from the report by JSON pointer
 //! at = "/items_per_second"
-//! [[claim]]                               a claim of the paper, and when it counts as reproduced
+//! [[claim]]                               a claim of the paper: the settings, and its figure or bounds
+//! effect = 2.2
 //! ```
 //!
 //! The paper's figures are in these files only, each with its source; no code contains them.
@@ -229,7 +230,7 @@ pub struct PaperValue {
     pub relative: bool,
 }
 
-/// A claim of the paper, our figure for it, and the bounds within which it counts as reproduced.
+/// A claim of the paper, our figure for it, and the paper's figure or the bounds that decide.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
@@ -254,15 +255,30 @@ pub struct Claim {
     pub gain_over: BTreeMap<String, Value>,
     /// The claim is judged at each value of this parameter and must hold at all.
     pub each: Option<String>,
-    /// Lower bound of a reproduced figure.
+    /// The paper's figure as a ratio: 2.7 for a gain, 0.41 for a reduction. Half of the gain is
+    /// reproduced, twice the gain is stronger (`bounds.rs`). If the paper prints several, the least.
+    pub effect: Option<f64>,
+    /// Lower bound of a reproduced figure, for a claim without `effect`.
     pub at_least: Option<f64>,
-    /// Upper bound of a reproduced figure.
+    /// Upper bound of a reproduced figure, for a claim without `effect`.
     pub at_most: Option<f64>,
-    /// The reason for the bounds.
+    /// The reason for the bounds; with `effect` only what limits the paper's figure.
+    #[serde(default)]
     pub because: String,
+    /// Marks settings that cannot decide the claim.
+    pub saturated: Option<Saturation>,
     /// Unit printed after our figure: ×, cycles, …
     #[serde(default = "times")]
     pub unit: String,
+}
+
+/// A setting is saturated if the median of `quantity` is above this limit. A full queue has the delay
+/// of its length, for example, whatever is compared.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Saturation {
+    pub quantity: String,
+    pub above: f64,
 }
 
 /// What kind of statement a claim is. Only verdicts on measured claims are added up.
@@ -322,6 +338,8 @@ pub struct Selector {
     pub wanted: BTreeMap<String, OneOrMore>,
 }
 
+/// The highest or lowest median over the rounds of the other parity: in odd rounds that of the even
+/// ones, so that no value takes part in its own choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Best {
@@ -365,10 +383,12 @@ pub struct Model {
 impl Experiment {
     /// Parses the `text` of `file`; the file name is used in errors only.
     pub fn parse(file: &str, text: &str) -> Result<Self, crate::LabError> {
-        toml::from_str(text).map_err(|error| crate::LabError::Experiment {
-            file: file.to_owned(),
-            reason: error.to_string(),
-        })
+        let failed = |reason: String| crate::LabError::Experiment { file: file.to_owned(), reason };
+        let experiment: Self = toml::from_str(text).map_err(|error| failed(error.to_string()))?;
+        match experiment.claims.iter().find_map(|claim| Some((claim, claim.mistake()?))) {
+            Some((claim, mistake)) => Err(failed(format!("claim '{}': {mistake}", claim.text))),
+            None => Ok(experiment),
+        }
     }
 
     /// The rounds and points of a quick or full run.
@@ -379,6 +399,24 @@ impl Experiment {
     /// The stem of its file names: `rings-capacity`.
     pub fn file_name(&self) -> String {
         self.id.replace('/', "-")
+    }
+}
+
+impl Claim {
+    /// What is wrong with the bounds.
+    fn mistake(&self) -> Option<&'static str> {
+        let has_bounds = self.at_least.is_some() || self.at_most.is_some();
+        match (self.effect, &self.quantity) {
+            (Some(_), _) if has_bounds => Some("has effect and at_least or at_most: leave one out"),
+            (Some(effect), _) if effect <= 0.0 || effect == 1.0 || !effect.is_finite() => {
+                Some("invalid effect: use a positive number other than 1")
+            }
+            (Some(_), _) if self.unit != TIMES => Some("has effect and unit: an effect is a ratio"),
+            (None, Some(_)) if !has_bounds => Some("lacks effect, at_least or at_most"),
+            (effect, None) if effect.is_some() || has_bounds => Some("lacks quantity"),
+            (None, _) if self.because.is_empty() => Some("lacks because"),
+            _ => None,
+        }
     }
 }
 
@@ -418,12 +456,57 @@ fn yes() -> bool {
     true
 }
 
+/// Unit of ratios.
+pub(crate) const TIMES: &str = "×";
+
 fn times() -> String {
-    "×".into()
+    TIMES.into()
 }
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
         Self::Text(text.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_bounds_are_an_error_that_names_the_claim() {
+        let parsed = |bounds: &str| {
+            Experiment::parse(
+                "a.toml",
+                &format!(
+                    "id = 'a'\npaper = 'p'\nfigure = 'f'\ntitle = 't'\nabout = 'a'\ncommand = 'c'\n\
+                     candidate = []\nvalues = {{}}\nquick = {{ repeat = 1 }}\nfull = {{ repeat = 1 }}\n\
+                     plot = {{ kind = 'bars', y = 'v', y_label = 'y' }}\n\
+                     [[claim]]\ntext = 'it is fast'\nkind = 'measured'\nsource = 's'\npaper = 'p'\n{bounds}"
+                ),
+            )
+        };
+        for valid in [
+            "quantity = 'v'\neffect = 0.5",
+            "quantity = 'v'\nat_most = 2.0\nunit = 'MB'\nbecause = 'b'",
+            "because = 'digests'",
+        ] {
+            parsed(valid).unwrap();
+        }
+        for (bounds, wanted) in [
+            ("quantity = 'v'\neffect = 2.0\nat_least = 1.2", "leave one out"),
+            ("quantity = 'v'\neffect = 1.0", "other than 1"),
+            ("quantity = 'v'\neffect = -2.0", "a positive number"),
+            ("quantity = 'v'\neffect = nan", "a positive number"),
+            ("quantity = 'v'\neffect = 2.0\nunit = 'MB'", "an effect is a ratio"),
+            ("quantity = 'v'\nbecause = 'b'", "lacks effect, at_least or at_most"),
+            ("effect = 2.0", "lacks quantity"),
+            ("at_most = 2.0\nbecause = 'b'", "lacks quantity"),
+            ("quantity = 'v'\nat_most = 2.0", "lacks because"),
+            ("", "lacks because"),
+        ] {
+            let error = parsed(bounds).unwrap_err().to_string();
+            assert!(error.contains(wanted) && error.contains("'it is fast'"), "{bounds}: {error}");
+        }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  experiments/PAPER/*.toml ─▶ settings ─▶ trials ────────▶ rows ─▶ verdicts ─▶ page, plots
-//!  catalogue                   settings    runner, trial    rows    judge       report, plot
-//!                                          a process each   CSV
+//!  catalogue                   settings    runner, trial    rows    judge,      report, plot
+//!                                          a process each   CSV     bounds
 //! ```
 //!
 //! An experiment is a data file: the commands, their parameters, the values to read from the
@@ -17,6 +17,7 @@
 //! labelled; they are neither plotted as scaling nor judged.
 #![forbid(unsafe_code)]
 
+mod bounds;
 pub mod catalogue;
 mod clock;
 pub mod compare;

@@ -28,6 +28,9 @@ pub(crate) struct Sign {
     pub(crate) hollow: bool,
 }
 
+/// Signs in a line of the legend.
+const LEGEND: usize = 3;
+/// Space above the rows, without the lines of the legend.
 const TOP: f64 = 70.0;
 const ROW: f64 = 18.0;
 /// Space before a heading.
@@ -41,16 +44,18 @@ const LETTERS: usize = 84;
 impl Overview {
     pub(crate) fn svg(&self) -> String {
         let headings = self.rows.iter().filter(|row| matches!(row, Entry::Heading(_))).count();
-        let height = TOP + self.rows.len() as f64 * ROW + headings as f64 * GAP;
+        let top = TOP + self.kinds.len().div_ceil(LEGEND) as f64 * ROW;
+        let height = top + self.rows.len() as f64 * ROW + headings as f64 * GAP;
         let mut canvas = Canvas::new(height);
         canvas.text(8.0, 20.0, "bold", &self.title);
-        canvas.text(LEFT + 4.0, 20.0, "soft", &self.note);
+        canvas.text(8.0, 38.0, "soft", &self.note);
         for (number, (words, sign)) in self.kinds.iter().enumerate() {
-            let x = 14.0 + number as f64 * (WIDTH - 14.0) / self.kinds.len() as f64;
-            sign.draw(&mut canvas, x, 40.0);
-            canvas.text(x + 12.0, 44.0, "", words);
+            let x = 14.0 + (number % LEGEND) as f64 * (WIDTH - 14.0) / LEGEND as f64;
+            let y = 58.0 + (number / LEGEND) as f64 * ROW;
+            sign.draw(&mut canvas, x, y);
+            canvas.text(x + 12.0, y + 4.0, "", words);
         }
-        let mut y = TOP - GAP;
+        let mut y = top - GAP;
         for row in &self.rows {
             match row {
                 Entry::Heading(title) => {

@@ -60,10 +60,12 @@ pub(super) fn overview(papers: &[Chapter]) -> String {
 /// The mark of a verdict. Verdicts differ both by shape and by colour.
 fn sign(verdict: Verdict) -> Sign {
     let (shape, colour, hollow) = match verdict {
+        Verdict::Stronger => (2, 0, false),
         Verdict::Reproduced => (0, 2, false),
-        Verdict::NotReproduced => (1, 1, false),
+        Verdict::Weaker => (0, 4, true),
+        Verdict::Contradicted => (1, 1, false),
+        Verdict::Inconclusive => (1, 3, true),
         Verdict::NotPossibleHere => (3, 7, true),
-        Verdict::Inconclusive => (2, 4, true),
     };
     Sign { shape, colour, hollow }
 }
@@ -231,4 +233,18 @@ fn bars(experiment: &Experiment, shown: &[&Row]) -> Bars {
         });
     }
     Bars { title: title(experiment), label: plot.y_label.clone(), log: plot.log_y, bars }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn marks_of_verdicts_differ_without_colour() {
+        let marks: BTreeSet<_> =
+            Verdict::ALL.map(sign).into_iter().map(|sign| (sign.shape, sign.hollow)).collect();
+        assert_eq!(marks.len(), Verdict::ALL.len());
+    }
 }

@@ -78,8 +78,10 @@ fn summary(facts: &Facts, papers: &[Chapter]) -> String {
         "</p><p>Measured {} at commit {} on: {}. {effort}</p>\n\
          <p class=\"soft\">Each figure is the median of interleaved rounds. The interval in brackets contains \
          the true median with 95 % confidence; with fewer than six rounds it is the range of all values. A \
-         claim is decided only if its whole interval lies on one side of each bound. Vertical bars in figures \
-         and brackets in tables are quartiles.</p>\n<nav><ul>",
+         claim is decided only if its whole interval lies on one side of each bound. Half of the paper’s gain \
+         or reduction is reproduced, twice that gain is stronger, less than half is weaker, and none or the \
+         opposite is contradicted; other claims state their bounds. Vertical bars in figures and brackets \
+         in tables are quartiles.</p>\n<nav><ul>",
         escaped(&facts.date),
         escaped(&facts.commit),
         escaped(&facts.machine.describe())
@@ -230,10 +232,12 @@ fn badge(verdict: Verdict) -> String {
 /// A one-letter badge. Its sign and its title state the verdict, too, not only its colour.
 fn dot(verdict: Verdict) -> String {
     let sign = match verdict {
+        Verdict::Stronger => "↑",
         Verdict::Reproduced => "✓",
-        Verdict::NotReproduced => "✗",
-        Verdict::NotPossibleHere => "–",
+        Verdict::Weaker => "↓",
+        Verdict::Contradicted => "✗",
         Verdict::Inconclusive => "?",
+        Verdict::NotPossibleHere => "–",
     };
     format!("<span class=\"dot {verdict}\" title=\"{verdict}\">{sign}</span>")
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::common::{EQUAL, builds, experiment, program, run, twice};
+use crate::common::{EQUAL, builds, experiment, program, run, twice, twice_as};
 use ringtap_lab::compare::{Change, Comparison};
 use ringtap_lab::judge::{Verdict, judge};
 use ringtap_lab::machine::Machine;
@@ -84,15 +84,22 @@ fn a_run_is_not_continued_with_other_programs() {
 }
 
 #[test]
-fn a_planted_slowdown_of_two_changes_a_verdict() {
+fn planted_faults_change_verdicts() {
     let folder = tempfile::tempdir().unwrap();
     let program = program(folder.path(), "ringtap", 1);
-    let claims = twice("fast") + &twice("slow") + EQUAL;
-    let experiment = experiment(&["plain", "fast", "slow"], &claims);
+    // The slowed one is 1.3 times as fast as `plain`, the fastest five times, and two are swapped.
+    let claims = [
+        twice("fast"),
+        twice("slowed"),
+        twice("fastest"),
+        twice_as("plain", "fast"),
+        EQUAL.to_owned(),
+    ];
+    let experiment = experiment(&["plain", "fast", "slowed", "fastest"], &claims.concat());
     let (_, rows) = run(folder.path(), &program, &experiment);
     let verdicts: Vec<_> = judge(&experiment, &rows).into_iter().map(|j| j.verdict).collect();
-    // `slow` takes twice as long as `fast`, so its claim is not reproduced.
-    assert_eq!(verdicts, [Verdict::Reproduced, Verdict::NotReproduced, Verdict::Reproduced]);
+    use Verdict::{Contradicted, Reproduced, Stronger, Weaker};
+    assert_eq!(verdicts, [Reproduced, Weaker, Stronger, Contradicted, Reproduced]);
 }
 
 #[test]
@@ -142,7 +149,7 @@ fn a_candidate_with_a_different_result_is_wrong_even_if_it_is_fast() {
         !wrong.is_empty() && wrong.iter().all(|row| row.value.is_none() && !row.reason.is_empty())
     );
     let [speed, equal] = judge(&experiment, &rows).try_into().unwrap();
-    assert_eq!(equal.verdict, Verdict::NotReproduced, "{equal:?}");
+    assert_eq!(equal.verdict, Verdict::Contradicted, "{equal:?}");
     assert_ne!(speed.verdict, Verdict::Reproduced, "{speed:?}");
 }
 

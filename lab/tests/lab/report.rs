@@ -42,12 +42,14 @@ fn the_page_is_complete_and_self_contained() {
         "On &lt;Rings&gt; &amp; &quot;Cores&quot;",
         "Figure &lt;1&gt;",
         "fast is twice as fast",
-        "half of the gain",
-        "<p>3 measured claims of 1 papers: <span class=\"badge reproduced\">reproduced</span> 1 ",
+        "half of the paper's gain",
+        "<p>3 measured claims of 1 papers: <span class=\"badge stronger\">stronger</span> 0 ",
+        "<span class=\"badge reproduced\">reproduced</span> 1 ",
         "Counted separately, 2 claims:",
         "Counted separately (by construction)",
         "badge reproduced",
-        "badge not-reproduced",
+        "badge weaker",
+        "badge contradicted",
         "badge not-possible-here",
         "no counters here",
         "ringtap-lab run test/tiny --quick",
@@ -75,7 +77,7 @@ fn the_page_is_complete_and_self_contained() {
     for wanted in [
         "3 measured claims of 1 papers",
         "1 reproduced",
-        "0 not reproduced",
+        "0 contradicted",
         "1 inconclusive",
         "not counted: 2 by construction",
         "test/tiny",
@@ -153,9 +155,9 @@ fn verdicts_of_kept_runs_match_the_current_claims() {
         );
         let name = kept.file_name().into_string().unwrap();
         if page.contains(&name) {
-            let [(_, reproduced), (_, not), (_, impossible), (_, open)] =
-                count_verdicts(&verdicts, &[ClaimKind::Measured]);
-            let measured = reproduced + not + impossible + open;
+            let counts = count_verdicts(&verdicts, &[ClaimKind::Measured]).map(|(_, count)| count);
+            let [stronger, reproduced, weaker, contradicted, open, impossible] = counts;
+            let measured: usize = counts.iter().sum();
             let apart = verdicts.len() - measured;
             let judged = verdicts.len();
             assert!(
@@ -168,10 +170,12 @@ fn verdicts_of_kept_runs_match_the_current_claims() {
                 "README.md: {claims}"
             );
             for sentence in [
-                format!("- {reproduced} of {measured} measured claims are reproduced"),
-                format!("- {not} are not:"),
+                format!("- {stronger} of {measured} measured claims are stronger here"),
+                format!("- {reproduced} are reproduced:"),
+                format!("- {weaker} are weaker:"),
+                format!("- {contradicted} are contradicted:"),
+                format!("- {open} are inconclusive:"),
                 format!("- {impossible} need more cores"),
-                format!("and {open} have results within its noise"),
                 format!("- {apart} claims are counted separately"),
             ] {
                 assert!(page.contains(&sentence), "docs/LAB.md should say: {sentence}");

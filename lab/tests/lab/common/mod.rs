@@ -16,7 +16,7 @@ for word; do case $word in *=*) eval "$word" ;; esac; done
 [ "$name" = broken ] && { echo 'error: no luck' >&2; exit 1; }
 [ "$name" = lacking ] && { echo 'error: no counters here' >&2; exit 69; }
 base=1000
-[ "$name" = fast ] && base=2000
+case $name in fast) base=2000 ;; slowed) base=1300 ;; fastest) base=5000 ;; esac
 digest=same
 [ "$name" = differing ] && digest=other
 noise=$((seed * 37 % 100))
@@ -67,10 +67,15 @@ pub(crate) fn experiment(candidates: &[&str], claims: &str) -> Experiment {
 
 /// A claim that `of` is twice as fast as `plain`.
 pub(crate) fn twice(of: &str) -> String {
+    twice_as(of, "plain")
+}
+
+/// A claim that `of` is twice as fast as `to`.
+pub(crate) fn twice_as(of: &str, to: &str) -> String {
     format!(
         "\n[[claim]]\ntext = '{of} is twice as fast'\nkind = 'measured'\nsource = 'page 1'\npaper = '2 ×'\n\
-         quantity = 'rate'\nof = {{ candidate = '{of}' }}\nto = {{ candidate = 'plain' }}\n\
-         each = 'size'\nat_least = 1.5\nbecause = 'half of the gain'\n"
+         quantity = 'rate'\nof = {{ candidate = '{of}' }}\nto = {{ candidate = '{to}' }}\n\
+         each = 'size'\neffect = 2.0\n"
     )
 }
 
