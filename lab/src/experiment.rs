@@ -272,8 +272,8 @@ pub struct Claim {
     pub unit: String,
 }
 
-/// A setting is saturated if the median of `quantity` is above this limit. A full queue has the delay
-/// of its length, for example, whatever is compared.
+/// A setting is saturated if the median of `quantity` is above this limit. For example, a full queue
+/// has the delay of its length, and a generator that falls behind offers less, whatever is compared.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Saturation {

@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
         });
         (card.join(), measurer.join())
     });
-    let (Ok(dropped), Ok((counted, busy))) = ended else {
+    let (Ok((dropped, behind)), Ok((counted, busy))) = ended else {
         return Err(LabError::Trial("a thread panicked".into()));
     };
     if counted + dropped != plan.packets {
@@ -88,25 +88,29 @@ pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
         "buffers": buffers,
         "packets": plan.packets,
         "dropped": dropped,
+        "behind": behind,
         "delivered": counted as f64 / plan.packets as f64,
         "packet_drop_rate": dropped as f64 / plan.packets as f64,
         "processing_ns_mean": busy * 1e9 / counted.max(1) as f64,
     }))
 }
 
-/// The card: writes packets when they are due. Returns the number of drops for lack of a buffer.
+/// The card: writes packets when they are due. Returns the number of drops for lack of a buffer, and how
+/// much longer it took than planned, as a share of the plan: a card that falls behind offers less.
 fn offer(
     plan: &Plan,
     mut free: Consumer<Buffer, Vernier>,
     mut full: Producer<Buffer, Vernier>,
-) -> u64 {
+) -> (u64, f64) {
+    // Trains start at the mean rate; packets within a train arrive faster.
+    let due_at = |number: u64| {
+        let start = (number - number % TRAIN) as f64 / plan.rate;
+        start + (number % TRAIN) as f64 / (plan.rate * TRAIN_SPEED)
+    };
     let watch = Clock::start();
     let (mut next, mut dropped, mut state) = (0u64, 0u64, plan.seed);
     while next < plan.packets {
-        // Trains start at the mean rate; packets within a train arrive faster.
-        let start = (next - next % TRAIN) as f64 / plan.rate;
-        let due = start + (next % TRAIN) as f64 / (plan.rate * TRAIN_SPEED);
-        if watch.seconds() < due {
+        if watch.seconds() < due_at(next) {
             full.flush();
             spin_loop();
             continue;
@@ -131,7 +135,8 @@ fn offer(
         free.flush();
         next += together;
     }
-    dropped
+    let planned = due_at(plan.packets);
+    (dropped, (watch.seconds() / planned - 1.0).max(0.0))
 }
 
 /// The measurer: counts packets in the sketch. Returns their number and the seconds of counting.
@@ -184,6 +189,7 @@ mod tests {
                 dropped <= 20_000 && found["processing_ns_mean"].as_f64().unwrap() > 0.0,
                 "{found}"
             );
+            assert!(found["behind"].as_f64().unwrap() >= 0.0, "{found}");
         }
     }
 }
