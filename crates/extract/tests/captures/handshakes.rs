@@ -147,9 +147,6 @@ fn may_begin(bytes: &[u8]) -> bool {
 
 /// Runs tshark.
 fn tshark(path: &Path) -> Vec<Vec<Vec<String>>> {
-    if !has(path, may_begin) {
-        return Vec::new();
-    }
     let mut command = Command::new("tshark");
     let filter = "tcp and (tls.handshake.type in {1,2,11} or tls.alert_message.desc or tls.resumed or proxy)";
     command.args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
@@ -283,6 +280,9 @@ fn handshakes_are_those_of_tshark() {
     for path in &files {
         let (all, _) = messages(path);
         let (own, certificates) = own(&all);
+        if own.is_empty() && !has(path, may_begin) {
+            continue;
+        }
         let theirs = theirs(path, &certificates);
         let name = path.file_name().unwrap().to_str().unwrap();
         let mut differ = |who: &str, (column, value): &(&str, String)| {

@@ -49,9 +49,6 @@ fn ours(path: &Path) -> Values {
 /// What tshark finds. It shows a message when its body is complete; or, without bodies, only those that begin a segment.
 fn theirs(path: &Path) -> Values {
     let mut all = Values::new();
-    if !has(path, |bytes| bytes == b"HTTP/") {
-        return all;
-    }
     for bodies in ["TRUE", "FALSE"] {
         let mut command = Command::new("tshark");
         command.args(["-n", "-Y", "http and tcp and not icmp", "-T", "fields", "-r"]).arg(path);
@@ -125,7 +122,11 @@ fn messages_are_those_that_tshark_finds() {
     let mut table: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
     for path in captures {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let (ours, theirs) = (ours(&path), theirs(&path));
+        let ours = ours(&path);
+        if ours.is_empty() && !has(&path, |bytes| bytes == b"HTTP/") {
+            continue;
+        }
+        let theirs = theirs(&path);
         let all: BTreeMap<_, ()> = ours.keys().chain(theirs.keys()).map(|key| (key, ())).collect();
         for key in all.into_keys() {
             let [own, other] = [&ours, &theirs].map(|values| values.get(key).copied().unwrap_or(0));
