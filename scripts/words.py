@@ -35,6 +35,7 @@ WORDS = [
 # The start of a path, a pattern of the line, and the reason.
 ALLOWED = [
     ("examples/analyses/", r"(?i)knock", "port knocking is the field's term"),
+    ("cli/Cargo.toml", r"knocks", "an example's name"),
     ("docs/LIBRARY.md", r"(?i)knock", "port knocking is the field's term"),
     ("scripts/words.py", "", "the list itself"),
     ("", r"fragments[_ ]forgotten|forgotten_fragments|\"forgotten\"", "a published name"),
