@@ -21,7 +21,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 use toml::{Table, Value};
 
-use crate::args::{Cli, Command, Given};
+use crate::args::{Cli, Command, Given, definition};
 use crate::secrets;
 use ringtap_base::without_secrets;
 use ringtap_program::config::toml_error;
@@ -34,7 +34,7 @@ pub(crate) fn command_line() -> anyhow::Result<Cli> {
 
 /// Parses a command line, with the flags of the configuration file if one is given.
 pub(crate) fn parse(words: &[OsString]) -> anyhow::Result<Cli> {
-    let matches = crate::definition().try_get_matches_from(words)?;
+    let matches = definition().try_get_matches_from(words)?;
     let cli = Cli::from_arg_matches(&matches)?;
     let path = match &cli.command {
         Some(Command::Monitor(args)) => args.config.as_deref(),

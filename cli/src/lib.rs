@@ -88,10 +88,10 @@ mod web;
 use std::process::ExitCode;
 
 use args::Command;
-use ringtap_monitor::Analyses;
 use ringtap_program::{notify, pages};
 use ringtap_terminal::Usage;
 
+pub use args::definition;
 pub use library::{Analysis, Failure, Monitor, Registrar, Report, Room, Stop, Table, testing};
 #[doc(hidden)]
 pub use ringtap_base::Allocator;
@@ -119,20 +119,6 @@ macro_rules! main {
             })
         }
     };
-}
-
-/// The definition of the command line, from which help, man pages and completions are made.
-pub fn definition() -> clap::Command {
-    let command = <args::Cli as clap::CommandFactory>::command();
-    let further = Analyses::further();
-    if further.is_empty() {
-        return command;
-    }
-    let with_further = |list: clap::Arg| {
-        let help = list.get_help().map(ToString::to_string).unwrap_or_default();
-        list.help(format!("{help}. This program adds to all: {}", further.join(", ")))
-    };
-    command.mut_subcommand("monitor", |monitor| monitor.mut_arg("analyses", with_further))
 }
 
 /// The program: parses the command line, runs the subcommand and returns its exit code. `add` adds analyses; [`main!`]

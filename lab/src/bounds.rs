@@ -14,7 +14,7 @@
 //! of it shows no effect or the opposite, and inconclusive if it crosses a bound.
 
 use crate::experiment::{Claim, TIMES};
-use crate::judge::Verdict;
+use crate::verdict::Verdict;
 
 /// A tenth of the effect at the bound, or less, is no effect.
 const NO_EFFECT: f64 = 0.1;

@@ -5,7 +5,6 @@
 //! interval, if one of its settings failed, hung, gave a wrong result, or was saturated.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +12,7 @@ use crate::bounds::{self, Bounds};
 use crate::experiment::{Best, Claim, ClaimKind, Experiment, Saturation, Selector};
 use crate::rows::{Row, State};
 use crate::statistics;
+use crate::verdict::Verdict;
 
 /// Our figure for a claim of equal results, if they are not equal.
 const DIFFERENT: &str = "different";
@@ -42,54 +42,6 @@ pub struct Judgement {
     pub reason: String,
     /// The bounds and the reason for them.
     pub judged: String,
-}
-
-/// The verdict on a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// More than twice the paper's effect.
-    Stronger,
-    /// Within the bounds of the claim: half of the paper's effect or more, mostly.
-    Reproduced,
-    /// The paper's effect, but short of the bound.
-    Weaker,
-    /// No effect or the opposite, or outside of bounds that accept no effect.
-    Contradicted,
-    /// The spread of the measurement includes several verdicts, or a setting cannot decide.
-    Inconclusive,
-    /// The machine lacks cores, shared caches or counters for it.
-    NotPossibleHere,
-}
-
-impl Verdict {
-    /// All verdicts.
-    pub const ALL: [Self; 6] = [
-        Self::Stronger,
-        Self::Reproduced,
-        Self::Weaker,
-        Self::Contradicted,
-        Self::Inconclusive,
-        Self::NotPossibleHere,
-    ];
-
-    /// The name in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Stronger => "stronger",
-            Self::Reproduced => "reproduced",
-            Self::Weaker => "weaker",
-            Self::Contradicted => "contradicted",
-            Self::Inconclusive => "inconclusive",
-            Self::NotPossibleHere => "not-possible-here",
-        }
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 /// Judges all claims of `experiment` by the rows of one run.

@@ -40,6 +40,7 @@ pub mod statistics;
 mod template;
 mod traffic;
 mod trial;
+mod verdict;
 pub mod workloads;
 
 pub use error::LabError;
@@ -50,6 +51,7 @@ pub use run_folder::RunFolder;
 pub use runner::{Progress, Runner};
 pub use settings::{Setting, settings};
 pub use trial::UNAVAILABLE;
+pub use verdict::Verdict;
 
 /// The commit that this program was built from, with `-changed` if tracked files differed from it.
 pub const COMMIT: &str = env!("RINGTAP_COMMIT");

@@ -64,6 +64,20 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
+/// The definition of the command line, from which help, man pages and completions are made.
+pub fn definition() -> clap::Command {
+    let command = <Cli as clap::CommandFactory>::command();
+    let further = Analyses::further();
+    if further.is_empty() {
+        return command;
+    }
+    let with_further = |list: clap::Arg| {
+        let help = list.get_help().map(ToString::to_string).unwrap_or_default();
+        list.help(format!("{help}. This program adds to all: {}", further.join(", ")))
+    };
+    command.mut_subcommand("monitor", |monitor| monitor.mut_arg("analyses", with_further))
+}
+
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Report flows, port scans, top talkers and traffic volumes

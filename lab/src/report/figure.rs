@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::chapter::{Chapter, Section};
 use super::paper::{paper_value, parameters};
 use crate::experiment::{ClaimKind, Experiment, Plot, PlotKind};
-use crate::judge::{Verdict, by_number, count_verdicts};
+use crate::judge::{by_number, count_verdicts};
 use crate::plot::{Bar, Bars, Chart, Entry, Line, LineKind, Mark, Overview, Sign};
 use crate::rows::{Row, State};
+use crate::verdict::Verdict;
 use crate::{model, statistics, template};
 
 /// The figure of an experiment as SVG.

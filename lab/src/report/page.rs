@@ -8,11 +8,12 @@ use std::path::Path;
 use super::chapter::{Chapter, Section};
 use super::table;
 use crate::experiment::ClaimKind;
-use crate::judge::{Judgement, Verdict, count_verdicts};
+use crate::judge::{Judgement, count_verdicts};
 use crate::plot::{FIGURES, escaped};
 use crate::rows::State;
 use crate::run_folder::Facts;
 use crate::settings::{Context, settings};
+use crate::verdict::Verdict;
 use crate::{model, runner, traffic};
 
 const STYLE: &str = include_str!("style.css");

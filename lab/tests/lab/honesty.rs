@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{EQUAL, builds, experiment, program, run, twice, twice_as};
 use ringtap_lab::compare::{Change, Comparison};
-use ringtap_lab::judge::{Verdict, judge};
+use ringtap_lab::judge::judge;
 use ringtap_lab::machine::Machine;
-use ringtap_lab::{Programs, RunFolder, State, settings};
+use ringtap_lab::{Programs, RunFolder, State, Verdict, settings};
 
 #[test]
 fn every_number_has_its_provenance() {
