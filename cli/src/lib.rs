@@ -96,7 +96,7 @@ pub use library::{Analysis, Failure, Monitor, Registrar, Report, Room, Stop, Tab
 #[doc(hidden)]
 pub use ringtap_base::Allocator;
 pub use ringtap_extract::Kind as Fact;
-pub use ringtap_flow::{Event as Message, FlowRecord as Flow};
+pub use ringtap_flow::{Event as Message, Facts, FlowKey, FlowRecord as Flow};
 pub use ringtap_state as state;
 pub use ringtap_terminal::{page, table as cells};
 pub use ringtap_wire::{Flags, PacketRecord as Packet};

@@ -123,12 +123,46 @@ fn merged<A: Analysis>(states: &[Vec<u8>]) -> Value {
 }
 
 fn compare<A: Analysis>(capture: &Path, name: &str, expected: &Value, found: &Value) {
-    assert!(
-        expected == found,
-        "{} depends on the arrangement: {}, {name}:\n{found:#}\non one thread:\n{expected:#}",
+    if expected == found {
+        return;
+    }
+    let mut place = String::new();
+    let [found, expected] = first_difference(&mut place, found, expected);
+    panic!(
+        "{} depends on the arrangement (docs/LIBRARY.md, \"What breaks equality\"): {}, {name}: {place} is {found}, on one thread \
+         {expected}",
         A::NAME,
         capture.display()
     );
+}
+
+/// The first values that differ, and their place within the result.
+fn first_difference<'v>(place: &mut String, one: &'v Value, other: &'v Value) -> [&'v Value; 2] {
+    let inner = match (one, other) {
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            let mut pairs = one.iter().zip(other).enumerate();
+            pairs.find(|(_, (one, other))| one != other).map(|(at, pair)| (at.to_string(), pair))
+        }
+        (Value::Object(one), Value::Object(other)) if one.keys().eq(other.keys()) => {
+            let mut pairs = one.iter().zip(other.values());
+            let found = pairs.find(|((_, one), other)| one != other);
+            found.map(|((key, one), other)| (key.clone(), (one, other)))
+        }
+        _ => None,
+    };
+    match inner {
+        Some((key, (one, other))) => {
+            *place += "/";
+            *place += &key;
+            first_difference(place, one, other)
+        }
+        None => {
+            if place.is_empty() {
+                place.push_str("the result");
+            }
+            [one, other]
+        }
+    }
 }
 
 /// A capture of generated traffic: conversations, scans and applications, some of them over IPv6.
@@ -155,4 +189,28 @@ fn generated(folder: &Path, seed: u64, name: &str, has: fn(&[u8]) -> bool) -> Pa
     }
     writer.flush().expect("room on the disk");
     path
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_first_difference_has_its_place() {
+        let shown = |one: Value, other: Value| {
+            let mut place = String::new();
+            let [one, other] = first_difference(&mut place, &one, &other);
+            format!("{place}: {one} {other}")
+        };
+        let rows =
+            |last: u32| json!({ "all": 2, "rows": [{ "a": 1 }, { "a": last, "b": [last] }] });
+        assert_eq!(shown(rows(2), rows(3)), "/rows/1/a: 2 3");
+        assert_eq!(shown(json!([1, 2]), json!([1])), "the result: [1,2] [1]");
+        assert_eq!(
+            shown(json!({ "a": { "b": 1 } }), json!({ "a": { "c": 1 } })),
+            "/a: {\"b\":1} {\"c\":1}"
+        );
+    }
 }

@@ -1,12 +1,13 @@
 //! The library: runs of this process, analyses of other crates.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ringtap::{Analysis, Flow, Monitor, Packet, Room};
+use ringtap::{Analysis, Fact, Flow, FlowKey, Monitor, Packet, Room, Table};
 
 use crate::common::{captures, office};
 
@@ -198,6 +199,59 @@ impl Analysis for Silent {
 #[should_panic(expected = "silent has no JSON")]
 fn a_report_without_json_is_found() {
     ringtap::testing::equal_everywhere::<Silent>([office()]);
+}
+
+/// Octets by source, in a table with one row.
+struct Narrow(Table<IpAddr, u64>);
+
+impl Analysis for Narrow {
+    const NAME: &'static str = "narrow";
+    type Report = usize;
+
+    fn new(room: &Room) -> Self {
+        Self(Table::with_rows(room, 1))
+    }
+
+    fn record(&mut self, flow: &Flow) {
+        self.0.add(flow.key.source(), flow.octets[0]);
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.0.merge(other.0, |own, more| *own += more);
+    }
+
+    fn report(self) -> usize {
+        self.0.len()
+    }
+}
+
+#[test]
+fn what_has_no_room_and_what_a_state_lacks_is_said_by_name() {
+    let run = |workers: i64| {
+        let monitor = Monitor::builder().files([office()]).analyses("flows,volumes,talkers");
+        let monitor = monitor.analysis::<Narrow>().set("workers", workers).with_state();
+        monitor.set("skeleton", "farm").run().unwrap()
+    };
+    for workers in [1, 3] {
+        let report = run(workers);
+        let warnings = report.warnings().join("\n");
+        let lost = report.losses().iter().map(|(_, count)| *count).sum::<u64>();
+        assert!(lost > 100, "{:?}", report.losses());
+        assert!(warnings.contains(&format!("narrow: {lost} rows had no room")), "{warnings}");
+        assert!(warnings.contains("the state has nothing of narrow"), "{warnings}");
+    }
+}
+
+#[test]
+fn records_can_be_made_for_tests() {
+    let packet = Packet { dst_port: 443, protocol: 6, ..Packet::EMPTY };
+    let mut flow = Flow::new(FlowKey::of(&packet));
+    flow.facts.add(Fact::TlsServerName, b"a.example", usize::MAX).expect("room");
+    assert_eq!(flow.facts.values(Fact::TlsServerName).collect::<Vec<_>>(), [b"a.example"]);
+    let mut narrow = Narrow(Table::new(&Room::for_flows(10)));
+    flow.octets = [1_000, 50_000];
+    narrow.record(&flow);
+    assert_eq!(narrow.report(), 1);
 }
 
 struct Taken;

@@ -217,7 +217,7 @@ pub static LOSSES: &[Loss] = &[
         Section(|of| of.custom.values().map(|own| own.lost).reduce(u64::saturating_add)),
     )
     .warning("{count} rows had no room in the tables of analyses of other crates")
-    .remedy("raise --memory or --max-flows"),
+    .remedy("raise --memory or --max-flows, or make tables with more rows"),
     loss("hosts and ports without room", Section(|of| Some(of.changes.as_ref()?.ignored)))
         .warning(
             "{count} times a host or a port had no room among those that are compared with earlier ones; one counts once \
@@ -329,10 +329,20 @@ impl Outcome {
             format!("{packets} packets have the link type {link}, which is not decoded: they count as not IP")
         });
         let sections = self.report().sections.custom.values();
-        let silent = sections.filter_map(|own| {
-            own.error.as_ref().map(|error| format!("{} has no JSON: {error}", own.name))
+        let of_sections = sections.flat_map(|own| {
+            let silent =
+                own.error.as_ref().map(|error| format!("{} has no JSON: {error}", own.name));
+            let lost = format!("{}: {} rows had no room in its tables", own.name, own.lost);
+            silent.into_iter().chain((own.lost > 0).then_some(lost))
         });
-        losses.chain(links).chain(silent).collect()
+        let custom = self.plan.app.state.iter().flat_map(|_| self.plan.app.analyses.custom.each());
+        let unsaved = custom.filter(|own| own.tables().is_empty()).map(|own| {
+            format!(
+                "the state has nothing of {}, which has no tables: a merge has no such section",
+                own.name()
+            )
+        });
+        losses.chain(links).chain(of_sections).chain(unsaved).collect()
     }
 }
 
