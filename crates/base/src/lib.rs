@@ -3,14 +3,16 @@
 //!
 //! Invariants: a counter has one writer, so no read-modify-write; readers may see a slightly old
 //! value, never a torn one. There are no locks but that of secrets. The `unsafe` code of the allocator, the prefetch
-//! instruction, the time stamp counter and the user database is kept here, so that its callers need
-//! none.
+//! instruction, the time stamp counter, the user database and the CPU time of child processes is kept here, so
+//! that its callers need none.
 #![deny(missing_docs, unsafe_code)]
 
 mod addresses;
 mod aged;
 #[allow(unsafe_code, reason = "a global allocator is unsafe by its trait")]
 mod allocator;
+#[allow(unsafe_code, reason = "a system call")]
+mod child;
 mod choices;
 mod clock;
 mod counter;
@@ -32,6 +34,7 @@ mod user;
 pub use addresses::{Network, NotANetwork, list_lines, parse_address};
 pub use aged::Aged;
 pub use allocator::{Allocator, allocations};
+pub use child::{Waited, try_wait};
 pub use choices::UnknownChoice;
 pub use clock::{Clock, now_ns, steady_ns};
 pub use counter::Counter;
