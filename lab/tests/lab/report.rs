@@ -186,6 +186,29 @@ fn verdicts_of_kept_runs_match_the_current_claims() {
     assert_eq!(quoted, 1);
 }
 
+/// Rows without later columns are read, and their run looks as before.
+#[test]
+fn reports_of_kept_runs_are_written_again_byte_for_byte() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/runs");
+    for kept in fs::read_dir(root).unwrap().flatten() {
+        let folder = tempfile::tempdir().unwrap();
+        for file in fs::read_dir(kept.path()).unwrap().flatten() {
+            let name = file.file_name();
+            if file.path().is_file() && name != "report.html" && name != "verdicts.csv" {
+                fs::copy(file.path(), folder.path().join(name)).unwrap();
+            }
+        }
+        report::write(&ringtap_lab::RunFolder::read(folder.path()).unwrap()).unwrap();
+        let figures = fs::read_dir(kept.path().join("figures")).unwrap().flatten();
+        let figures = figures.map(|file| Path::new("figures").join(file.file_name()));
+        for name in figures.chain(["report.html".into(), "verdicts.csv".into()]) {
+            let read = |folder: &Path| fs::read(folder.join(&name)).unwrap();
+            let is_equal = read(folder.path()) == read(&kept.path());
+            assert!(is_equal, "{}: run 'ringtap-lab report'", kept.path().join(&name).display());
+        }
+    }
+}
+
 /// The page lists every experiment of the catalogue, measured or not.
 #[test]
 fn the_page_has_an_article_for_each_experiment() {
