@@ -2,7 +2,8 @@
 //!
 //! Our figure is a ratio within a round, or a value; its interval is over the rounds. The claim's
 //! bounds decide the verdict on the interval (`bounds.rs`). A claim is inconclusive, whatever its
-//! interval, if one of its settings failed, hung, gave a wrong result, or was saturated.
+//! interval, if one of its settings failed, hung, gave a wrong result, or was saturated. Disturbed
+//! trials are not judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::{self, Bounds};
 use crate::experiment::{Best, Claim, ClaimKind, Experiment, Saturation, Selector};
+use crate::quiet::Disturbances;
 use crate::rows::{Row, State};
 use crate::statistics;
 use crate::verdict::Verdict;
@@ -44,9 +46,33 @@ pub struct Judgement {
     pub judged: String,
 }
 
+/// Confidence level of the interval of a claim that got further rounds. Each block of them is another
+/// chance to decide wrongly, so it is higher than that of the planned rounds.
+const CONFIDENCE_FURTHER: f64 = 0.99;
+
 /// Judges all claims of `experiment` by the rows of one run.
 pub fn judge(experiment: &Experiment, rows: &[Row]) -> Vec<Judgement> {
-    experiment.claims.iter().map(|claim| judgement(experiment, claim, rows)).collect()
+    let judged = |claim| judgement(experiment, claim, rows).0;
+    experiment.claims.iter().map(judged).collect()
+}
+
+/// Candidate and parameters of the settings of measured claims that further rounds may decide.
+pub(crate) fn undecided(
+    experiment: &Experiment,
+    rows: &[Row],
+) -> BTreeSet<(String, BTreeMap<String, String>)> {
+    let measured = experiment.claims.iter().filter(|claim| claim.kind == ClaimKind::Measured);
+    let open = measured.filter(|claim| judgement(experiment, claim, rows).1);
+    let settings = open.flat_map(|claim| concerned(experiment, claim, rows));
+    settings.map(|row| (row.candidate.clone(), row.parameters.clone())).collect()
+}
+
+/// Whether rows have rounds beyond those that a full run plans. A quick run has no such rounds.
+pub(crate) fn has_further_rounds<'r>(
+    experiment: &Experiment,
+    rows: impl IntoIterator<Item = &'r Row>,
+) -> bool {
+    rows.into_iter().any(|row| row.trial > experiment.full.repeat)
 }
 
 /// Figure, verdict and reason for one claim.
@@ -112,6 +138,15 @@ impl Finding {
     }
 }
 
+/// The disturbed trials of a claim, if there are any: "3 of 9 trials were disturbed".
+fn disturbed(concerned: &[&Row]) -> Option<String> {
+    let found = Disturbances::of(concerned.iter().copied());
+    let first = concerned.iter().find(|row| row.state == State::Disturbed)?;
+    let Disturbances { trials, .. } = found;
+    let count = |left| format!("{left} of {trials} trials were disturbed ({})", first.reason);
+    Some(found.left()).filter(|left| *left > 0).map(count)
+}
+
 /// Rows of the settings that a claim depends on.
 fn concerned<'r>(experiment: &Experiment, claim: &Claim, rows: &'r [Row]) -> Vec<&'r Row> {
     if claim.quantity.is_none() {
@@ -150,20 +185,34 @@ pub fn count_verdicts<'j>(
     counts
 }
 
-fn judgement(experiment: &Experiment, claim: &Claim, rows: &[Row]) -> Judgement {
+/// The verdict on a claim, and whether further rounds may decide it.
+fn judgement(experiment: &Experiment, claim: &Claim, rows: &[Row]) -> (Judgement, bool) {
+    let concerned = concerned(experiment, claim, rows);
+    let confidence = match has_further_rounds(experiment, concerned.iter().copied()) {
+        true => CONFIDENCE_FURTHER,
+        false => statistics::CONFIDENCE,
+    };
     let finding = match &claim.quantity {
         None => equality(experiment, rows),
-        Some(quantity) => figure(claim, quantity, rows),
+        Some(quantity) => figure(claim, quantity, rows, confidence),
     };
-    let concerned = concerned(experiment, claim, rows);
+    let (is_open, reason) = (finding.verdict == Verdict::Inconclusive, finding.reason.clone());
     // For a claim of equal results, wrong results are the finding itself, not a failure.
     let is_failed = |row: &&&Row| {
         row.state == State::Failed || row.state == State::Wrong && claim.quantity.is_some()
     };
     let failed: Vec<&Row> = concerned.iter().filter(is_failed).copied().collect();
     let finding = finding.unless_saturated(claim.saturated.as_ref(), &concerned);
-    let Finding { ours, verdict, reason } = finding.without(&failed);
-    Judgement {
+    let mut finding = finding.without(&failed);
+    // Another reason than the interval or the number of rounds remains in further ones.
+    let is_open = is_open && finding.reason == reason && claim.quantity.is_some();
+    if finding.verdict == Verdict::Inconclusive
+        && let Some(disturbed) = disturbed(&concerned)
+    {
+        finding = finding.undecided(disturbed);
+    }
+    let Finding { ours, verdict, reason } = finding;
+    let judgement = Judgement {
         experiment: experiment.id.clone(),
         claim: claim.text.clone(),
         kind: claim.kind,
@@ -173,13 +222,15 @@ fn judgement(experiment: &Experiment, claim: &Claim, rows: &[Row]) -> Judgement 
         verdict,
         reason,
         judged: bounds::words(claim),
-    }
+    };
+    (judgement, is_open)
 }
 
 /// Judges whether all trials that should have equal results have.
 fn equality(experiment: &Experiment, rows: &[Row]) -> Finding {
     let with = rows
         .iter()
+        .filter(|row| row.state != State::Disturbed)
         .filter(|row| !row.result.is_empty() && row.trial > 0 || row.state == State::Wrong);
     let mut results: BTreeMap<Vec<&str>, BTreeSet<&str>> = BTreeMap::new();
     let (mut trials, mut settings) = (BTreeSet::new(), BTreeSet::new());
@@ -218,10 +269,10 @@ fn missing<'a>(rows: impl Iterator<Item = &'a Row>, otherwise: &str) -> Finding 
     }
 }
 
-fn figure(claim: &Claim, quantity: &str, rows: &[Row]) -> Finding {
+fn figure(claim: &Claim, quantity: &str, rows: &[Row], confidence: f64) -> Finding {
     let Some(name) = &claim.each else {
         return match ratio(claim, quantity, &claim.of, claim.to.as_ref(), rows) {
-            Ok(values) => decide(claim, &[(String::new(), values)]),
+            Ok(values) => decide(claim, &[(String::new(), values)], confidence),
             Err(finding) => finding,
         };
     };
@@ -250,7 +301,7 @@ fn figure(claim: &Claim, quantity: &str, rows: &[Row]) -> Finding {
         let nothing = || Finding::none(Verdict::Inconclusive, "nothing was measured");
         return without.into_iter().next().map_or_else(nothing, |(_, finding)| finding);
     }
-    let mut finding = decide(claim, &found);
+    let mut finding = decide(claim, &found, confidence);
     // Points that are not possible on this machine do not affect the verdict; the reason lists
     // them.
     if let Some((_, lacking)) = without.first() {
@@ -368,7 +419,7 @@ fn best_by_round(best: Best, settings: &[Rounds]) -> Result<Rounds, Finding> {
 }
 
 /// The verdict on one figure, or on one figure per point. A claim is as good as its worst point.
-fn decide(claim: &Claim, points: &[(String, Vec<f64>)]) -> Finding {
+fn decide(claim: &Claim, points: &[(String, Vec<f64>)], confidence: f64) -> Finding {
     /// From the worst to the best.
     const ORDER: [Verdict; 5] = [
         Verdict::Contradicted,
@@ -381,7 +432,7 @@ fn decide(claim: &Claim, points: &[(String, Vec<f64>)]) -> Finding {
     let mut medians = Vec::new();
     let mut intervals: BTreeMap<Verdict, Vec<String>> = BTreeMap::new();
     for (point, values) in points {
-        let (from, to) = statistics::interval(values).unwrap_or((f64::NAN, f64::NAN));
+        let (from, to) = statistics::interval(values, confidence).unwrap_or((f64::NAN, f64::NAN));
         medians.push(statistics::median(values).unwrap_or(f64::NAN));
         let at = if point.is_empty() { String::new() } else { format!(" at {point}") };
         let interval = format!("{} to {}{at}", show(from, ""), show(to, &claim.unit));
@@ -392,7 +443,7 @@ fn decide(claim: &Claim, points: &[(String, Vec<f64>)]) -> Finding {
     let unit = &claim.unit;
     let ours = match points {
         [(_, values)] => {
-            let (from, to) = statistics::interval(values).unwrap_or((least, most));
+            let (from, to) = statistics::interval(values, confidence).unwrap_or((least, most));
             format!("{} ({}–{})", show(least, unit), show(from, ""), show(to, ""))
         }
         _ => format!("{} to {}", show(least, ""), show(most, unit)),
@@ -476,7 +527,7 @@ mod tests {
     const A_TO_B: &str = "of = { candidate = 'a' }\nto = { candidate = 'b' }\nat_least = 1.5";
 
     fn verdict(text: &str, rows: &[Row]) -> (Verdict, String, String) {
-        let found = figure(&claim(text), "v", rows);
+        let found = figure(&claim(text), "v", rows, statistics::CONFIDENCE);
         (found.verdict, found.ours, found.reason)
     }
 

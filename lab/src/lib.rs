@@ -3,7 +3,7 @@
 //! ```text
 //!  experiments/PAPER/*.toml ─▶ settings ─▶ trials ────────▶ rows ─▶ verdicts ─▶ page, plots
 //!  catalogue                   settings    runner, trial    rows    judge,      report, plot
-//!                                          a process each   CSV     bounds
+//!                                          quiet            CSV     bounds
 //! ```
 //!
 //! An experiment is a data file: the commands, their parameters, the values to read from the
@@ -31,6 +31,7 @@ pub mod machine;
 mod model;
 mod plot;
 mod programs;
+pub mod quiet;
 pub mod report;
 mod rows;
 mod run_folder;

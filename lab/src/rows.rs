@@ -1,7 +1,7 @@
 //! The results of trials as CSV: a line for each number, with its provenance.
 //!
 //! ```text
-//! experiment,candidate,PARAMETERS…,quantity,value,unit,trial,status,reason,result,load,commit,program,machine,seed,command
+//! experiment,candidate,PARAMETERS…,quantity,value,unit,trial,status,reason,result,load,seconds,cpu_seconds,commit,program,machine,seed,command
 //! ```
 //!
 //! Lines are appended when a trial ends, in one write, so an interrupted run loses at most one
@@ -17,9 +17,22 @@ use crate::LabError;
 use crate::settings::Setting;
 
 const BEFORE: [&str; 2] = ["experiment", "candidate"];
-const AFTER: [&str; 13] = [
-    "quantity", "value", "unit", "trial", "status", "reason", "result", "load", "commit",
-    "program", "machine", "seed", "command",
+const AFTER: [&str; 15] = [
+    "quantity",
+    "value",
+    "unit",
+    "trial",
+    "status",
+    "reason",
+    "result",
+    "load",
+    "seconds",
+    "cpu_seconds",
+    "commit",
+    "program",
+    "machine",
+    "seed",
+    "command",
 ];
 
 /// One number of one trial, or the reason for its absence.
@@ -47,6 +60,10 @@ pub struct Row {
     pub result: String,
     /// System load, averaged over the minute before the trial.
     pub load: f64,
+    /// Run time of the trial; `None` without a value, and in rows of early runs.
+    pub seconds: Option<f64>,
+    /// User and system time of its processes; `None` as above.
+    pub cpu_seconds: Option<f64>,
     /// Commit of the measured program; empty for a program of others.
     pub commit: String,
     /// The first 16 hexadecimal digits of the SHA-256 of its file; empty in rows of early runs.
@@ -72,11 +89,19 @@ pub enum State {
     Failed,
     /// The machine lacks something that the trial requires.
     NotPossible,
+    /// Something else used the machine during the trial (`quiet`). Its values are kept, not used.
+    Disturbed,
 }
 
 impl State {
-    const ALL: [Self; 5] =
-        [Self::Ok, Self::Oversubscribed, Self::Wrong, Self::Failed, Self::NotPossible];
+    const ALL: [Self; 6] = [
+        Self::Ok,
+        Self::Oversubscribed,
+        Self::Wrong,
+        Self::Failed,
+        Self::NotPossible,
+        Self::Disturbed,
+    ];
 
     /// The name in files.
     pub fn name(self) -> &'static str {
@@ -86,10 +111,11 @@ impl State {
             Self::Wrong => "wrong",
             Self::Failed => "failed",
             Self::NotPossible => "not-possible",
+            Self::Disturbed => "disturbed",
         }
     }
 
-    /// Whether a row in this state has a measured value.
+    /// Whether a row in this state has a measured value to show.
     pub fn has_value(self) -> bool {
         matches!(self, Self::Ok | Self::Oversubscribed)
     }
@@ -176,6 +202,7 @@ impl RowFile {
     }
 
     fn fields(&self, row: &Row) -> Vec<String> {
+        let optional = |number: Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
         let mut fields = vec![row.experiment.clone(), row.candidate.clone()];
         fields.extend(
             self.parameters
@@ -184,13 +211,15 @@ impl RowFile {
         );
         fields.extend([
             row.quantity.clone(),
-            row.value.map(|value| value.to_string()).unwrap_or_default(),
+            optional(row.value),
             row.unit.clone(),
             row.trial.to_string(),
             row.state.to_string(),
             row.reason.clone(),
             row.result.clone(),
             row.load.to_string(),
+            optional(row.seconds),
+            optional(row.cpu_seconds),
             row.commit.clone(),
             row.program.clone(),
             row.machine.clone(),
@@ -233,14 +262,17 @@ fn row<'a>(field: &impl Fn(&str) -> &'a str, parameters: &[String]) -> Result<Ro
         let value = field(name);
         (!value.is_empty()).then(|| (name.clone(), value.to_owned()))
     };
-    let value = field("value");
+    let optional = |name: &str| match field(name) {
+        "" => Ok(None),
+        text => number(name, text).map(Some),
+    };
     let state = field("status");
     Ok(Row {
         experiment: field("experiment").into(),
         candidate: field("candidate").into(),
         parameters: parameters.iter().filter_map(given).collect(),
         quantity: field("quantity").into(),
-        value: if value.is_empty() { None } else { Some(number("value", value)?) },
+        value: optional("value")?,
         unit: field("unit").into(),
         trial: number("trial", field("trial"))?,
         state: State::ALL
@@ -250,6 +282,8 @@ fn row<'a>(field: &impl Fn(&str) -> &'a str, parameters: &[String]) -> Result<Ro
         reason: field("reason").into(),
         result: field("result").into(),
         load: number("load", field("load"))?,
+        seconds: optional("seconds")?,
+        cpu_seconds: optional("cpu_seconds")?,
         commit: field("commit").into(),
         program: field("program").into(),
         machine: field("machine").into(),
@@ -299,6 +333,8 @@ pub(crate) mod tests {
             reason: String::new(),
             result: "abc".into(),
             load: 0.5,
+            seconds: Some(1.25),
+            cpu_seconds: None,
             commit: "0123456789ab".into(),
             program: "0123456789abcdef".into(),
             machine: "xeon-2c".into(),

@@ -1,7 +1,7 @@
 //! The folder of a run: `runs/2026-11-22-xeon-2c-0123456789ab-quick`.
 //!
 //! It contains `machine.json`, a CSV file for each experiment, and the output of `report`. Its name
-//! contains machine, commit and effort, so an interrupted run is continued in the same folder, and
+//! contains machine, commit, effort and whether the gate was off, so an interrupted run is continued in the same folder, and
 //! results of different programs are never mixed. Traffic is in the folder `traffic` next to the
 //! runs.
 
@@ -35,6 +35,9 @@ pub struct Facts {
     pub date: String,
     pub commit: String,
     pub quick: bool,
+    /// Whether disturbed trials were found (`quiet`); `None` in early runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<bool>,
     pub machine: Machine,
     /// The programs by name; empty in early runs.
     #[serde(default)]
@@ -47,10 +50,12 @@ impl RunFolder {
         root: &Path,
         machine: &Machine,
         quick: bool,
+        gate: bool,
         programs: BTreeMap<String, Build>,
     ) -> Result<Self, LabError> {
         let effort = if quick { "quick" } else { "full" };
-        let name = format!("{}-{COMMIT}-{effort}", machine.label());
+        let without = if gate { "" } else { "-no-gate" };
+        let name = format!("{}-{COMMIT}-{effort}{without}", machine.label());
         let begun = folders(root)
             .into_iter()
             .rev()
@@ -67,8 +72,14 @@ impl RunFolder {
         let date = clock::today();
         let path = root.join(format!("{date}-{name}"));
         fs::create_dir_all(&path).map_err(LabError::io("making", &path))?;
-        let facts =
-            Facts { date, commit: COMMIT.into(), quick, machine: machine.clone(), programs };
+        let facts = Facts {
+            date,
+            commit: COMMIT.into(),
+            quick,
+            gate: Some(gate),
+            machine: machine.clone(),
+            programs,
+        };
         let text = serde_json::to_string_pretty(&facts)
             .map_err(|error| LabError::Rows { path: path.clone(), reason: error.to_string() })?;
         let file = path.join(FACTS);

@@ -1,10 +1,16 @@
-//! Runs experiments: first a check of each setting, then all rounds.
+//! Runs experiments: first a check of each setting, then all planned rounds of each experiment, then
+//! further rounds of the settings whose claims are open.
 //!
 //! ```text
 //!  round 0   A B C D    checked, not counted; settings that fail are left out, with the reason
 //!  round 1   C A D B    each round has every setting once, in a new random order,
 //!  round 2   B D A C    so a temporary disturbance affects all settings alike
+//!  …
+//!  block 1   D B        further rounds, as many as planned, of the settings whose claims all
+//!  block 2   B D        rounds before the block leave undecided, while there is time
 //! ```
+//!
+//! A trial during which the machine was not quiet is repeated (`quiet`).
 //!
 //! Rows that are in the run's folder already are not measured again.
 
@@ -15,15 +21,16 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::LabError;
 use crate::experiment::Experiment;
 use crate::machine::Machine;
 use crate::programs::{Programs, sha256};
+use crate::quiet::Gate;
 use crate::rows::{Row, RowFile, State};
 use crate::run_folder::RunFolder;
 use crate::settings::{Context, Setting, settings};
 use crate::traffic;
 use crate::trial::{self, TrialError};
+use crate::{LabError, judge};
 use ringtap_base::Clock;
 use ringtap_base::SplitMix;
 
@@ -37,6 +44,10 @@ pub struct Runner<'a> {
     pub folder: &'a RunFolder,
     /// Seed of round 0; the seed of round n is `seed + n`.
     pub seed: u64,
+    /// Finds the trials to repeat.
+    pub gate: Gate,
+    /// Whether the time for the run allows another round; asked before each further one.
+    pub has_time: &'a mut dyn FnMut() -> bool,
     /// Called after each trial.
     pub progress: &'a mut dyn FnMut(&Progress),
 }
@@ -63,9 +74,19 @@ struct Work<'e> {
     file: RowFile,
     /// Durations of the trials so far including checks, in seconds.
     took: Vec<f64>,
-    /// Remaining trials.
+    /// Completed and remaining trials.
+    done: usize,
     left: usize,
+    /// The first result of each group that must agree.
+    expected: Expected,
+    /// Numbers of settings that run no more.
+    left_out: BTreeSet<usize>,
+    /// Warnings so far.
+    reported: BTreeSet<String>,
 }
+
+/// Blocks of further rounds. Each is a chance to decide a claim wrongly (docs/LAB.md, "Verdicts").
+const BLOCKS: u32 = 3;
 
 impl Runner<'_> {
     /// Runs the trials of `experiments` that are not in the run's folder yet.
@@ -76,61 +97,107 @@ impl Runner<'_> {
             let settings = settings(experiment, quick)?;
             let file = self.folder.rows(experiment, &settings)?;
             let left = settings.len() * rounds(experiment, quick).count();
-            all.push(Work { experiment, settings, file, took: Vec::new(), left });
+            all.push(Work {
+                experiment,
+                settings,
+                file,
+                took: Vec::new(),
+                done: 0,
+                left,
+                expected: BTreeMap::new(),
+                left_out: BTreeSet::new(),
+                reported: BTreeSet::new(),
+            });
         }
-        let total = all.iter().map(|work| work.left).sum();
-        for at in 0..all.len() {
-            self.run_one(&mut all, at, total)?;
-        }
-        Ok(())
-    }
-
-    fn run_one(&mut self, all: &mut [Work], at: usize, total: usize) -> Result<(), LabError> {
-        let quick = self.folder.facts.quick;
-        let experiment = all[at].experiment;
         let traffic = self.folder.traffic();
-        traffic::make(self.programs, &traffic, experiment, quick)?;
-        let mut expected = BTreeMap::new();
-        let mut left_out = BTreeSet::new();
-        let mut reported = BTreeSet::new();
-        for round in rounds(experiment, quick) {
-            let seed = self.seed.wrapping_add(u64::from(round));
-            for number in shuffled(all[at].settings.len(), seed) {
-                let work = &mut all[at];
-                work.left -= 1;
-                let setting = work.settings[number].clone();
-                let mut warning = None;
-                if !left_out.contains(&number) {
-                    let task =
-                        Task { experiment, setting: &setting, round, seed, traffic: &traffic };
-                    let done = self.trial(&task, work, &mut expected)?;
-                    let first = round == *rounds(experiment, quick).start();
-                    // A setting that fails in the first round would fail again. An oversubscribed
-                    // one is never judged, so it runs once.
-                    if first && !done.has_value() || done == State::Oversubscribed {
-                        left_out.insert(number);
-                    }
-                    if !done.has_value() {
-                        warning = work.file.rows.last().map(warning_of);
-                        warning = warning.filter(|text| reported.insert(text.clone()));
-                    }
+        for at in 0..all.len() {
+            let experiment = all[at].experiment;
+            traffic::make(self.programs, &traffic, experiment, quick)?;
+            let every: BTreeSet<usize> = (0..all[at].settings.len()).collect();
+            for round in rounds(experiment, quick) {
+                self.round(&mut all, at, round, &every)?;
+            }
+        }
+        if !quick {
+            for block in 1..=BLOCKS {
+                for at in 0..all.len() {
+                    self.further(&mut all, at, block)?;
                 }
-                let done = total - all.iter().map(|work| work.left).sum::<usize>();
-                let seconds_left = seconds_left(all);
-                let experiment = experiment.id.clone();
-                (self.progress)(&Progress { experiment, done, total, seconds_left, warning });
             }
         }
         Ok(())
     }
 
+    /// Runs a block of further rounds of the settings whose claims are undecided, while there is time.
+    fn further(&mut self, all: &mut [Work], at: usize, block: u32) -> Result<(), LabError> {
+        let work = &all[at];
+        let planned = work.experiment.full.repeat;
+        // The rounds before the block only: a continued run selects the same settings.
+        let before = planned * block;
+        let earlier = work.file.rows.iter().filter(|row| row.trial <= before).cloned();
+        let undecided = judge::undecided(work.experiment, &earlier.collect::<Vec<_>>());
+        let mut open = BTreeSet::new();
+        for (number, Setting { candidate, parameters, .. }) in work.settings.iter().enumerate() {
+            let is_open = undecided.contains(&(candidate.clone(), parameters.clone()));
+            if is_open && !work.left_out.contains(&number) {
+                open.insert(number);
+            }
+        }
+        for round in before + 1..=before + planned {
+            if open.is_empty() || !(self.has_time)() {
+                break;
+            }
+            all[at].left += open.len();
+            self.round(all, at, round, &open)?;
+        }
+        Ok(())
+    }
+
+    /// Runs one round of these settings of the experiment at `at`.
+    fn round(
+        &mut self,
+        all: &mut [Work],
+        at: usize,
+        round: u32,
+        numbers: &BTreeSet<usize>,
+    ) -> Result<(), LabError> {
+        let quick = self.folder.facts.quick;
+        let traffic = self.folder.traffic();
+        let experiment = all[at].experiment;
+        let seed = self.seed.wrapping_add(u64::from(round));
+        let order = shuffled(all[at].settings.len(), seed);
+        for number in order.into_iter().filter(|number| numbers.contains(number)) {
+            let work = &mut all[at];
+            work.left -= 1;
+            work.done += 1;
+            let setting = work.settings[number].clone();
+            let mut warning = None;
+            if !work.left_out.contains(&number) {
+                let task = Task { experiment, setting: &setting, round, seed, traffic: &traffic };
+                let state = self.trial(&task, work)?;
+                let first = round == *rounds(experiment, quick).start();
+                let failed = !state.has_value() && state != State::Disturbed;
+                // A setting that fails in the first round would fail again. An oversubscribed
+                // one is never judged, so it runs once.
+                if first && failed || state == State::Oversubscribed {
+                    work.left_out.insert(number);
+                }
+                if failed {
+                    warning = work.file.rows.last().map(warning_of);
+                    warning = warning.filter(|text| work.reported.insert(text.clone()));
+                }
+            }
+            let done = all.iter().map(|work| work.done).sum();
+            let total = all.iter().map(|work| work.done + work.left).sum();
+            let seconds_left = seconds_left(all);
+            let experiment = experiment.id.clone();
+            (self.progress)(&Progress { experiment, done, total, seconds_left, warning });
+        }
+        Ok(())
+    }
+
     /// Runs one trial, unless its rows exist, and returns its state.
-    fn trial(
-        &self,
-        task: &Task,
-        work: &mut Work,
-        expected: &mut Expected,
-    ) -> Result<State, LabError> {
+    fn trial(&mut self, task: &Task, work: &mut Work) -> Result<State, LabError> {
         let mut row = self.row(task);
         let placement = match task.setting.placement(self.machine) {
             Ok(placement) => placement,
@@ -162,39 +229,62 @@ impl Runner<'_> {
         if let Some(known) =
             measured.find(|known| known.trial == task.round && known.command == row.command)
         {
-            task.agrees(&known.result, expected);
+            task.agrees(&known.result, &mut work.expected);
             return Ok(known.state);
         }
-        let watch = Clock::start();
-        let done = self.measure(task, &words);
-        work.took.push(watch.seconds());
-        let (values, result) = match done {
-            Ok(done) => done,
-            Err(TrialError::NotPossible(reason)) => {
-                return work.file.add_once(Row { state: State::NotPossible, reason, ..row });
-            }
-            Err(TrialError::Failed(reason)) => {
-                return work.file.add_once(Row { state: State::Failed, reason, ..row });
-            }
-        };
-        row.result = hash(&result);
-        if !task.agrees(&row.result, expected) {
-            let reason = format!("its result {} differs from that of other trials", row.result);
-            return work.file.add_once(Row { state: State::Wrong, reason, ..row });
-        }
-        if task.round == 0 {
-            return Ok(State::Ok);
-        }
         if placement.oversubscribed {
-            row.state = State::Oversubscribed;
             row.reason =
                 format!("{} threads on {} cores", task.setting.threads, placement.cores.len());
         }
-        let state = row.state;
-        let one =
-            |(quantity, unit, value)| Row { quantity, unit, value: Some(value), ..row.clone() };
-        work.file.add(values.into_iter().map(one).collect())?;
-        Ok(state)
+        let cores = match task.setting.is_pinned() {
+            true => placement.cores,
+            false => self.machine.cores.iter().map(|core| core.number).collect(),
+        };
+        // What is not judged may be disturbed.
+        let is_judged = task.round > 0 && !placement.oversubscribed;
+        for left in (0..=self.gate.repetitions()).rev() {
+            row.load = trial::load();
+            let before = if is_judged { self.gate.before(&cores) } else { None };
+            let watch = Clock::start();
+            let done = self.measure(task, &words);
+            work.took.push(watch.seconds());
+            let Measured { values, result, seconds, cpu_seconds } = match done {
+                Ok(done) => done,
+                Err(TrialError::NotPossible(reason)) => {
+                    return work.file.add_once(Row { state: State::NotPossible, reason, ..row });
+                }
+                Err(TrialError::Failed(reason)) => {
+                    return work.file.add_once(Row { state: State::Failed, reason, ..row });
+                }
+            };
+            row.result = hash(&result);
+            if !task.agrees(&row.result, &mut work.expected) {
+                let reason = format!("its result {} differs from that of other trials", row.result);
+                return work.file.add_once(Row { state: State::Wrong, reason, ..row });
+            }
+            if task.round == 0 {
+                return Ok(State::Ok);
+            }
+            let disturbance =
+                before.and_then(|before| self.gate.after(&before, seconds, cpu_seconds));
+            let state = match disturbance {
+                Some(_) => State::Disturbed,
+                None if placement.oversubscribed => State::Oversubscribed,
+                None => State::Ok,
+            };
+            let reason = disturbance.unwrap_or_else(|| row.reason.clone());
+            let (seconds, cpu_seconds) = (Some(seconds), Some(cpu_seconds));
+            let one = |(quantity, unit, value)| {
+                let (value, reason) = (Some(value), reason.clone());
+                Row { quantity, unit, value, state, reason, seconds, cpu_seconds, ..row.clone() }
+            };
+            work.file.add(values.into_iter().map(one).collect())?;
+            if state != State::Disturbed || left == 0 {
+                self.gate.ended(state);
+                return Ok(state);
+            }
+        }
+        Ok(State::Disturbed)
     }
 
     fn scratch(&self) -> PathBuf {
@@ -215,6 +305,8 @@ impl Runner<'_> {
             reason: String::new(),
             result: String::new(),
             load: trial::load(),
+            seconds: None,
+            cpu_seconds: None,
             commit,
             program,
             machine: self.machine.label(),
@@ -255,7 +347,8 @@ impl Runner<'_> {
             let value = ended.value(reading, setting.per(reading)?)?;
             values.push((quantity.clone(), reading.unit.clone(), value));
         }
-        Ok((values, ended.result(&setting.equal)?))
+        let result = ended.result(&setting.equal)?;
+        Ok(Measured { values, result, seconds: ended.seconds, cpu_seconds: ended.cpu_seconds })
     }
 }
 
@@ -275,8 +368,16 @@ fn rounds(experiment: &Experiment, quick: bool) -> std::ops::RangeInclusive<u32>
     u32::from(!effort.warm_up)..=effort.repeat
 }
 
-/// Values (quantity, unit, number), and the text that must be equal between trials.
-type Measured = (Vec<(String, String, f64)>, String);
+/// What a successful trial yields.
+struct Measured {
+    /// Quantity, unit and number.
+    values: Vec<(String, String, f64)>,
+    /// The text that must be equal between trials.
+    result: String,
+    /// Run time, and user and system time.
+    seconds: f64,
+    cpu_seconds: f64,
+}
 
 /// One trial.
 struct Task<'a> {

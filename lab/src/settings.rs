@@ -135,6 +135,11 @@ impl Setting {
         template::fill(&self.command, &known)
     }
 
+    /// Whether its threads run on the cores of its placement only, mostly.
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.command.contains("{cores}")
+    }
+
     /// Name of its program.
     pub(crate) fn program(&self) -> &str {
         self.command.split_whitespace().next().unwrap_or_default()

@@ -3,8 +3,8 @@
 //! The rank test is that of H. B. Mann and D. R. Whitney, "On a Test of Whether One of Two Random
 //! Variables is Stochastically Larger than the Other" (1947).
 
-/// Confidence level of [`interval`].
-const CONFIDENCE: f64 = 0.95;
+/// Confidence level of an interval over the planned rounds.
+pub const CONFIDENCE: f64 = 0.95;
 /// Maximum number of pairs for which the rank test is exact, if there are no ties.
 const EXACT_PAIRS: usize = 1_600;
 
@@ -40,9 +40,9 @@ pub fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// A confidence interval of the true median, from the k-th smallest value to the k-th largest. With
-/// six values or more, k is the largest for a confidence of 95 %. With fewer values the interval is
-/// their range, with lower confidence (five: 94 %, three: 75 %). `None` without values.
-pub fn interval(values: &[f64]) -> Option<(f64, f64)> {
+/// enough values, k is the largest for this confidence. With fewer values (five for 95 %) the interval
+/// is their range, with lower confidence (five: 94 %, three: 75 %). `None` without values.
+pub fn interval(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
     let sorted = sorted(values);
     let n = sorted.len();
     let last = n.checked_sub(1)?;
@@ -52,7 +52,7 @@ pub fn interval(values: &[f64]) -> Option<(f64, f64)> {
     while k < last / 2 {
         below += term;
         term *= (n - k) as f64 / (k + 1) as f64;
-        if 2.0 * (below + term) > 1.0 - CONFIDENCE {
+        if 2.0 * (below + term) > 1.0 - confidence {
             break;
         }
         k += 1;
@@ -151,15 +151,19 @@ mod tests {
     #[test]
     fn intervals_equal_those_of_the_sign_test() {
         let first = |n: u32| (1..=n).map(f64::from).collect::<Vec<_>>();
-        assert_eq!(interval(&[]), None);
-        assert_eq!(interval(&first(3)), Some((1.0, 3.0)));
-        assert_eq!(interval(&first(5)), Some((1.0, 5.0)));
+        assert_eq!(interval(&[], CONFIDENCE), None);
+        assert_eq!(interval(&first(3), CONFIDENCE), Some((1.0, 3.0)));
+        assert_eq!(interval(&first(5), CONFIDENCE), Some((1.0, 5.0)));
         // Published tables have d = 1 for 6 to 8, 2 for 9 to 11, 3 for 12, 6 for 20, 10 for 30.
-        assert_eq!(interval(&first(8)), Some((1.0, 8.0)));
-        assert_eq!(interval(&first(9)), Some((2.0, 8.0)));
-        assert_eq!(interval(&first(12)), Some((3.0, 10.0)));
-        assert_eq!(interval(&first(20)), Some((6.0, 15.0)));
-        assert_eq!(interval(&first(30)), Some((10.0, 21.0)));
+        assert_eq!(interval(&first(8), CONFIDENCE), Some((1.0, 8.0)));
+        assert_eq!(interval(&first(9), CONFIDENCE), Some((2.0, 8.0)));
+        assert_eq!(interval(&first(12), CONFIDENCE), Some((3.0, 10.0)));
+        assert_eq!(interval(&first(20), CONFIDENCE), Some((6.0, 15.0)));
+        assert_eq!(interval(&first(30), CONFIDENCE), Some((10.0, 21.0)));
+        // At 99 % d is 1 for 8, 3 for 15, 8 for 30.
+        assert_eq!(interval(&first(8), 0.99), Some((1.0, 8.0)));
+        assert_eq!(interval(&first(15), 0.99), Some((3.0, 13.0)));
+        assert_eq!(interval(&first(30), 0.99), Some((8.0, 23.0)));
     }
 
     #[test]

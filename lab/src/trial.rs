@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::experiment::Reading;
-use ringtap_base::Clock;
+use ringtap_base::{Clock, Waited, try_wait};
 
 /// Maximum number of bytes that are read of a process's output.
 const OUTPUT_MAX: u64 = 64 << 20;
@@ -23,6 +23,8 @@ pub(crate) struct Ended {
     pub(crate) report: Value,
     /// Its run time.
     pub(crate) seconds: f64,
+    /// User and system time of the process and its descendants.
+    pub(crate) cpu_seconds: f64,
 }
 
 /// The exit status of a trial that is not possible on this machine (sysexits(3): EX_UNAVAILABLE).
@@ -63,10 +65,11 @@ pub(crate) fn run(
         .stderr(stderr)
         .spawn()
         .map_err(|error| format!("{}: {error}", program.display()))?;
-    let status = loop {
-        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
-            break status;
-        }
+    let (status, cpu_seconds) = loop {
+        child = match try_wait(child).map_err(|error| error.to_string())? {
+            Waited::Ended { status, cpu_s } => break (status, cpu_s),
+            Waited::Running(child) => child,
+        };
         if watch.elapsed() >= limit {
             // It may have ended in the meantime; then `kill` fails.
             let _ = child.kill();
@@ -90,7 +93,7 @@ pub(crate) fn run(
         return Err(format!("{status}: {reason}").into());
     }
     let report = serde_json::from_str(&text(&out)).unwrap_or(Value::Null);
-    Ok(Ended { report, seconds })
+    Ok(Ended { report, seconds, cpu_seconds })
 }
 
 fn text(path: &Path) -> String {

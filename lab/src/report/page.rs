@@ -1,15 +1,16 @@
 //! The report page: one HTML file with embedded styles and figures and without scripts, for screen,
 //! phone and print.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
 use super::chapter::{Chapter, Section};
 use super::table;
 use crate::experiment::ClaimKind;
-use crate::judge::{Judgement, count_verdicts};
+use crate::judge::{self, Judgement, count_verdicts};
 use crate::plot::{FIGURES, escaped};
+use crate::quiet::Disturbances;
 use crate::rows::State;
 use crate::run_folder::Facts;
 use crate::settings::{Context, settings};
@@ -74,11 +75,23 @@ fn summary(facts: &Facts, papers: &[Chapter]) -> String {
     } else {
         "This was a full run."
     };
+    let rows = || sections().flat_map(|section| &section.rows);
+    let quiet = match facts.gate {
+        Some(true) => format!(" {}.", Disturbances::of(rows())),
+        Some(false) => " The gate for a quiet machine was off (<code>--no-gate</code>).".into(),
+        None => String::new(),
+    };
+    let has_further =
+        |section: &Section| judge::has_further_rounds(&section.experiment, section.rows.iter());
+    let further = match sections().any(has_further) {
+        true => " Claims that got further rounds have 99 %.",
+        false => "",
+    };
     let _ = write!(
         html,
-        "</p><p>Measured {} at commit {} on: {}. {effort}</p>\n\
+        "</p><p>Measured {} at commit {} on: {}. {effort}{quiet}</p>\n\
          <p class=\"soft\">Each figure is the median of interleaved rounds. The interval in brackets contains \
-         the true median with 95 % confidence; with fewer than six rounds it is the range of all values. A \
+         the true median with 95 % confidence; with fewer than six rounds it is the range of all values.{further} A \
          claim is decided only if its whole interval lies on one side of each bound. Half of the paper’s gain \
          or reduction is reproduced, twice that gain is stronger, less than half is weaker, and none or the \
          opposite is contradicted; other claims state their bounds. Vertical bars in figures and brackets \
@@ -203,8 +216,19 @@ fn claim(judgement: &Judgement) -> String {
 /// The candidates that a figure lacks, by reason.
 fn absent(section: &Section) -> String {
     let mut reasons: BTreeMap<(State, &str), Vec<&str>> = BTreeMap::new();
+    let settings: BTreeSet<_> = section
+        .rows
+        .iter()
+        .filter(|row| row.state.has_value())
+        .map(|row| (&row.candidate, &row.parameters))
+        .collect();
     for row in section.rows.iter().filter(|row| !row.state.has_value()) {
-        let candidates = reasons.entry((row.state, &row.reason)).or_default();
+        let reason = match row.state {
+            State::Disturbed if settings.contains(&(&row.candidate, &row.parameters)) => continue,
+            State::Disturbed => "all trials of a setting",
+            _ => &row.reason,
+        };
+        let candidates = reasons.entry((row.state, reason)).or_default();
         if !candidates.contains(&row.candidate.as_str()) {
             candidates.push(&row.candidate);
         }

@@ -7,6 +7,7 @@ use super::paper::paper_value;
 use crate::experiment::Experiment;
 use crate::judge::{by_number, show};
 use crate::plot::escaped;
+use crate::quiet::Disturbances;
 use crate::rows::{Row, State};
 use crate::statistics;
 
@@ -63,6 +64,11 @@ pub(super) fn html(experiment: &Experiment, rows: &[Row]) -> String {
             html += "<th>paper</th>";
         }
     }
+    // Rows of early runs have no CPU time.
+    let has_cpu = rows.iter().any(|row| row.cpu_seconds.is_some());
+    if has_cpu {
+        html += "<th>CPU time / time</th>";
+    }
     html += "<th>trials</th></tr></thead><tbody>";
     for group in settings(experiment, &rows) {
         let first = group[0];
@@ -73,6 +79,13 @@ pub(super) fn html(experiment: &Experiment, rows: &[Row]) -> String {
         }
         for (quantity, _) in &quantities {
             html += &cells(experiment, &group, quantity);
+        }
+        if has_cpu {
+            let counted = group.iter().filter(|row| row.state.has_value());
+            let used: Vec<f64> =
+                counted.filter_map(|row| Some(row.cpu_seconds? / row.seconds?)).collect();
+            let used = statistics::median(&used).map_or("–".into(), |used| show(used, ""));
+            let _ = write!(html, "<td class=\"number\">{used}</td>");
         }
         let _ = write!(html, "<td>{}</td></tr>", escaped(&trials(&group)));
     }
@@ -102,13 +115,18 @@ fn cells(experiment: &Experiment, group: &[&Row], quantity: &str) -> String {
     cells
 }
 
-/// The number of trials with a value, and state and reason of the first other one.
+/// The number of trials with a value, of disturbed ones, and state and reason of the first other one.
 fn trials(group: &[&Row]) -> String {
     let good: BTreeSet<u32> =
         group.iter().filter(|row| row.state.has_value()).map(|row| row.trial).collect();
-    let bad = group.iter().find(|row| row.state != State::Ok);
-    match bad {
-        Some(row) => format!("{}; {}: {}", good.len(), row.state, row.reason),
-        None => good.len().to_string(),
+    let mut text = good.len().to_string();
+    let left = Disturbances::of(group.iter().copied()).left();
+    if left > 0 {
+        let _ = write!(text, "; {left} disturbed");
     }
+    let is_bad = |row: &&&Row| !matches!(row.state, State::Ok | State::Disturbed);
+    if let Some(row) = group.iter().find(is_bad) {
+        let _ = write!(text, "; {}: {}", row.state, row.reason);
+    }
+    text
 }

@@ -28,6 +28,7 @@ fn every_number_has_its_provenance() {
             ("0123456789ab", "0123456789abcdef")
         );
         assert!(row.value.is_some() && !row.machine.is_empty(), "{row:?}");
+        assert!(row.seconds > Some(0.0) && row.cpu_seconds.is_some(), "{row:?}");
         assert_eq!(row.seed, 1 + u64::from(row.trial), "{row:?}");
         let again =
             format!("name={} size={} seed={}", row.candidate, row.parameters["size"], row.seed);
@@ -74,7 +75,7 @@ fn programs_of_different_builds_are_refused() {
 #[test]
 fn a_run_is_not_continued_with_other_programs() {
     let folder = tempfile::tempdir().unwrap();
-    let open = |builds| RunFolder::open(folder.path(), &Machine::this(), true, builds);
+    let open = |builds| RunFolder::open(folder.path(), &Machine::this(), true, true, builds);
     open(builds()).unwrap();
     open(builds()).unwrap();
     let mut other = builds();

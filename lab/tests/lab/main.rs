@@ -7,4 +7,5 @@ mod commands;
 mod common;
 mod filter;
 mod honesty;
+mod quiet;
 mod report;

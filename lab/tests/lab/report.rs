@@ -214,7 +214,7 @@ fn reports_of_kept_runs_are_written_again_byte_for_byte() {
 fn the_page_has_an_article_for_each_experiment() {
     let folder = tempfile::tempdir().unwrap();
     let machine = ringtap_lab::machine::Machine::this();
-    let run = ringtap_lab::RunFolder::open(folder.path(), &machine, true, builds()).unwrap();
+    let run = ringtap_lab::RunFolder::open(folder.path(), &machine, true, true, builds()).unwrap();
     let html = fs::read_to_string(report::write(&run).unwrap()).unwrap();
     for experiment in ringtap_lab::catalogue::experiments().unwrap() {
         let Experiment { id, figure, .. } = &experiment;

@@ -67,6 +67,12 @@ pub(crate) struct RunArgs {
     /// Seed of the uncounted first round; each further round uses the next number
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Starts further rounds for open claims until this time has passed; 0 for planned rounds only. Not with --quick
+    #[arg(long, value_name = "TIME", default_value = "2h", value_parser = units::duration_ns)]
+    pub(crate) budget: u64,
+    /// Keeps all trials, whatever else uses the machine; otherwise disturbed ones are repeated and not judged
+    #[arg(long)]
+    pub(crate) no_gate: bool,
     #[command(flatten)]
     pub(crate) runs: Runs,
     /// Format of the verdicts on stdout: text or json

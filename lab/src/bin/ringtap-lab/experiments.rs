@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use ringtap_base::Clock;
 use ringtap_lab::compare::{self, Change, Compared, Comparison};
 use ringtap_lab::judge::{Judgement, count_verdicts, judge, show};
 use ringtap_lab::machine::Machine;
+use ringtap_lab::quiet::{Disturbances, Gate};
 use ringtap_lab::{
     ClaimKind, Experiment, LabError, Programs, Progress, RunFolder, Runner, UNAVAILABLE, catalogue,
     report, settings, workloads,
@@ -40,29 +42,38 @@ pub(crate) fn measure(args: &RunArgs) -> anyhow::Result<ExitCode> {
         all.extend(settings(experiment, args.quick)?);
     }
     let builds = programs.builds(&all)?;
-    let folder = RunFolder::open(&args.runs.folder, &machine, args.quick, builds)?;
+    let folder = RunFolder::open(&args.runs.folder, &machine, args.quick, !args.no_gate, builds)?;
     note(&machine.describe());
     note(&folder.path.display().to_string());
     let meter = Meter::new();
+    let (watch, budget) = (Clock::start(), Duration::from_nanos(args.budget));
     let mut runner = Runner {
         programs: &programs,
         machine: &machine,
         folder: &folder,
         seed: args.seed,
+        gate: if args.no_gate { Gate::off() } else { Gate::of_this_machine() },
+        has_time: &mut || watch.elapsed() < budget,
         progress: &mut |progress| meter.show(progress),
     };
     let done = runner.run(&experiments.iter().collect::<Vec<_>>());
     meter.0.finish_and_clear();
     done?;
-    let mut judgements = Vec::new();
+    let (mut judgements, mut rows) = (Vec::new(), Vec::new());
     for experiment in &experiments {
-        judgements.extend(judge(experiment, &folder.measured(experiment)?));
+        let measured = folder.measured(experiment)?;
+        judgements.extend(judge(experiment, &measured));
+        rows.extend(measured);
     }
     let page = report::write(&folder)?;
     console::print(&match args.report {
         Form::Text => verdicts(&judgements),
         Form::Json => serde_json::to_string_pretty(&judgements)? + "\n",
     })?;
+    let disturbances = Disturbances::of(&rows);
+    if disturbances.disturbed > 0 {
+        print_message("warning", &disturbances.to_string());
+    }
     note(&format!("the report: {}", page.display()));
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ringtap_lab::machine::Machine;
+use ringtap_lab::quiet::Gate;
 use ringtap_lab::{Build, Experiment, Programs, Row, RunFolder, Runner};
 
 /// The substitute: a script that prints a rate by `name=…`, with noise of at most a tenth.
@@ -98,14 +99,27 @@ pub(crate) fn builds() -> BTreeMap<String, Build> {
 
 /// Runs `experiment` in a folder below `folder`. Returns the run's folder and its rows.
 pub(crate) fn run(folder: &Path, program: &Path, experiment: &Experiment) -> (RunFolder, Vec<Row>) {
+    let runs = RunFolder::open(&folder.join("runs"), &Machine::this(), true, false, builds());
+    run_into(runs.unwrap(), program, experiment, Gate::off(), &mut || true)
+}
+
+/// Runs `experiment` into `runs`, through this gate, while there is time for further rounds.
+pub(crate) fn run_into(
+    runs: RunFolder,
+    program: &Path,
+    experiment: &Experiment,
+    gate: Gate,
+    has_time: &mut dyn FnMut() -> bool,
+) -> (RunFolder, Vec<Row>) {
     let machine = Machine::this();
-    let runs = RunFolder::open(&folder.join("runs"), &machine, true, builds()).unwrap();
     let programs = Programs { ringtap: program.into(), ndn: program.into(), lab: program.into() };
     let mut runner = Runner {
         programs: &programs,
         machine: &machine,
         folder: &runs,
         seed: 1,
+        gate,
+        has_time,
         progress: &mut |progress| assert!(progress.done <= progress.total),
     };
     runner.run(&[experiment]).unwrap();
