@@ -37,7 +37,7 @@ const TICKS_MIN: f64 = 2.0;
 
 /// Repetitions of a disturbed trial.
 const REPETITIONS: u32 = 2;
-/// After so many trials in succession that stayed disturbed, there are no repetitions until a trial is quiet.
+/// After this many disturbed trials in a row, trials are not repeated until one is quiet.
 const HOPELESS: u32 = 10;
 /// Times of the calibration loop whose median counts, for each core. A lasting change of the
 /// machine's speed is thus no disturbance for long.
