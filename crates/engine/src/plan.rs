@@ -62,11 +62,26 @@ impl<A: AppOptions> Plan<A> {
         options.shed &= options.live;
         let arrangement = Arrangement::new(&options, machine, app.dispatch_share())?;
         let (queues, workers) = (arrangement.queues as u64, arrangement.workers as u64);
-        let (buffers, memory) =
-            Buffers::new(&options, machine.memory_bytes, queues, workers, app.worker_bytes());
+        let worker_bytes = app.worker_bytes();
+        let divided = |options: &Options| {
+            Buffers::new(options, machine.memory_bytes, queues, workers, worker_bytes)
+        };
+        let (buffers, memory) = divided(&options);
         let recent = options.recent.map(|_| recent(buffers.recent_bytes, queues, &memory));
         let recent = recent.transpose()?;
-        app.settle(&memory)?;
+        app.settle(&memory).map_err(|error| match error {
+            PlanError::TooLittleMemory { given, mut least } => {
+                // Buffers are parts of the memory: with more of it, they need more.
+                loop {
+                    options.memory_bytes = Some(least.next_multiple_of(1 << 20));
+                    match app.settle(&divided(&options).1) {
+                        Err(PlanError::TooLittleMemory { least: more, .. }) => least = more,
+                        _ => return PlanError::TooLittleMemory { given, least },
+                    }
+                }
+            }
+            other => other,
+        })?;
         Ok(Self { name: A::NAME, options, arrangement, buffers, recent, app })
     }
 }
@@ -262,6 +277,27 @@ mod tests {
     ) -> Result<Plan<Toy>, PlanError> {
         let (recent, queues) = (Some(recent), Some(queues));
         made(Options { recent, memory_bytes, queues, ..Options::default() }, machine)
+    }
+
+    #[test]
+    fn the_least_memory_in_an_error_is_enough_and_the_least() {
+        let with = |megabytes: u64| {
+            let memory_bytes = Some(megabytes << 20);
+            let options = Options { memory_bytes, outputs: 3, live: true, ..Options::default() };
+            made(options, &machine(4))
+        };
+        let least = |megabytes| match with(megabytes).map(drop) {
+            Err(PlanError::TooLittleMemory { given, least }) => {
+                assert_eq!(given, megabytes << 20);
+                least.div_ceil(1 << 20)
+            }
+            other => panic!("{other:?}"),
+        };
+        let enough = least(1);
+        assert!(with(enough).is_ok());
+        for given in [2, enough / 2, enough - 1] {
+            assert_eq!(least(given), enough, "{given}");
+        }
     }
 
     #[test]
