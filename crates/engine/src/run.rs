@@ -7,7 +7,7 @@ use ringtap_base::{Ledger, Stage, Usage};
 use ringtap_io::capture::Files;
 use ringtap_io::live::MergedReceiver;
 use ringtap_skeleton::{Run, RunError};
-use ringtap_stage::Application;
+use ringtap_stage::{Application, Feed};
 use ringtap_wire::{PacketRecord, Paths};
 
 use crate::live::LiveFeed;
@@ -59,7 +59,9 @@ pub fn run_feeds<P: AppOptions, A: Application<Item = PacketRecord>>(
     mut feeds: Vec<impl PacketSource>,
 ) -> Result<Outcome<A::Report>, RunError> {
     let before = Usage::now();
-    let each = feeds.iter_mut().collect();
+    // A call by table for each burst; with a copy of the skeletons for each kind of feed, a program is larger.
+    let each = feeds.iter_mut().map(|feed| feed as &mut (dyn Feed<Item = PacketRecord> + Send));
+    let each: Vec<_> = each.collect();
     let run = ringtap_skeleton::run(plan.arrangement.skeleton, app, each, &plan.run_options())?;
     let closed = PacketSource::close(feeds);
     let lost: u64 = closed.lost.iter().flat_map(BTreeMap::values).sum();

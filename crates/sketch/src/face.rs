@@ -1,5 +1,7 @@
 //! The interface of all sketches: update, estimate with bounds, merge, and bytes.
 
+use std::cmp::Ordering;
+
 use crate::{
     image::ImageError,
     key::{Item, Key},
@@ -107,9 +109,6 @@ pub fn heaviest<K: Key>(
     threshold: u64,
     most: usize,
 ) -> Vec<Heavy<K>> {
-    let order = |a: &Heavy<K>, b: &Heavy<K>| {
-        b.estimate.value.cmp(&a.estimate.value).then_with(|| a.key.cmp(&b.key))
-    };
     let (mut kept, mut least) = (Vec::new(), threshold);
     if most == 0 {
         return kept;
@@ -121,14 +120,19 @@ pub fn heaviest<K: Key>(
         }
         kept.push(heavy);
         if kept.len() >= room {
-            let (_, last, _) = kept.select_nth_unstable_by(most - 1, order);
+            let (_, last, _) = kept.select_nth_unstable_by(most - 1, order::<K>);
             least = last.estimate.value;
             kept.truncate(most);
         }
     }
-    kept.sort_unstable_by(order);
+    kept.sort_unstable_by(order::<K>);
     kept.truncate(most);
     kept
+}
+
+/// Heaviest first, equal ones by key. Not a closure: the compiler would sort in other code for each iterator.
+fn order<K: Key>(a: &Heavy<K>, b: &Heavy<K>) -> Ordering {
+    b.estimate.value.cmp(&a.estimate.value).then_with(|| a.key.cmp(&b.key))
 }
 
 /// Two sketches that cannot be merged.
