@@ -24,14 +24,19 @@ pub(crate) fn office() -> PathBuf {
     example("office.pcap")
 }
 
+/// The folder of captures of real traffic, if there is one next to the project.
+pub(crate) fn real_folder() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
+    folder.join("MANIFEST.tsv").exists().then_some(folder)
+}
+
 /// The bundled capture, and captures of real traffic if `shared/traces` exists.
 pub(crate) fn captures() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
     let mut all = vec![office()];
-    if !folder.join("MANIFEST.tsv").exists() {
+    let Some(folder) = real_folder() else {
         eprintln!("SKIPPED: no folder of real captures next to the project (shared/traces)");
         return all;
-    }
+    };
     let found = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     all.extend(found.filter(|path| {
         let is_capture = path.file_name().unwrap().to_string_lossy().starts_with("o0");

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -14,12 +15,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::arrived::sum;
-use crate::common::{have, office, output_of, ringtap};
+use crate::common::{have, office, output_of, real_folder, ringtap};
 use crate::signals::Waiting;
 
 /// The bundled capture, and captures of `shared/traces` or generated ones in their place.
 fn captures() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
     let names = [
         "o001-example.pcap",
         "o003-1kxun.pcap",
@@ -41,17 +41,17 @@ fn captures() -> Vec<PathBuf> {
         "o050-combined.pcap",
     ];
     let mut all = vec![office()];
-    if folder.join("MANIFEST.tsv").exists() {
+    if let Some(folder) = real_folder() {
         all.extend(names.map(|name| folder.join(name)));
     } else {
         eprintln!("SKIPPED: no folder of real captures next to the project (shared/traces)");
-        all.extend(generated());
+        all.extend(GENERATED.iter().cloned());
     }
     all
 }
 
-/// Generates captures that take the place of real ones.
-fn generated() -> Vec<PathBuf> {
+/// Captures that take the place of real ones.
+static GENERATED: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let profiles = ["w1", "w2", "w3", "mix", "scans", "steady", "flood"];
     let make = |(seed, profile): (u64, &&str)| {
@@ -62,7 +62,7 @@ fn generated() -> Vec<PathBuf> {
         path
     };
     (1..=2).flat_map(|seed| profiles.iter().map(move |profile| (seed, profile))).map(make).collect()
-}
+});
 
 pub(crate) fn free_port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()

@@ -4,7 +4,7 @@ use std::process::Command as System;
 
 use serde_json::Value;
 
-use crate::common::{captures, have, json, office, output_of, ringtap};
+use crate::common::{captures, have, json, office, output_of, real_folder, ringtap};
 
 const HTTP: &str = "tcp port 80 and not net fd20::/16";
 
@@ -64,7 +64,7 @@ fn the_expression_selects_the_same_packets_as_tcpdump() {
             compared += 1;
         }
     }
-    assert!(compared >= 4);
+    assert!(compared >= 4 || real_folder().is_none());
 }
 
 #[test]

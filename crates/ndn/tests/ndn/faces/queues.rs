@@ -209,17 +209,32 @@ fn another_program_cannot_take_the_address() {
     program.join().unwrap();
 }
 
+/// The local and remote ends of all UDP sockets. The kernel lists them by pages: while other tests
+/// open and close sockets, a page repeats or leaves out some of the page before.
+fn all_sockets() -> Vec<[String; 2]> {
+    // A line is `number: address:port address:port …`, first the local end.
+    let ends = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        [(); 2].map(|()| words.next().unwrap_or_default().to_owned())
+    };
+    let list = || std::fs::read_to_string("/proc/net/udp").unwrap().lines().map(ends).collect();
+    let mut last: Vec<_> = list();
+    loop {
+        let next = list();
+        if next == last {
+            return next;
+        }
+        last = next;
+    }
+}
+
 /// Numbers of sockets at this port: all, and those that are connected to the neighbour.
 fn sockets(at: SocketAddr, neighbour: &UdpSocket) -> [usize; 2] {
-    let sockets = std::fs::read_to_string("/proc/net/udp").unwrap();
     let port = |at: SocketAddr| format!(":{:04X}", at.port());
     let (near, far) = (port(at), port(neighbour.local_addr().unwrap()));
-    // A line is `number: address:port address:port …`, first the local end.
-    let at_end = |line: &str, end: usize, port: &str| {
-        line.split_whitespace().nth(end).is_some_and(|end| end.ends_with(port))
-    };
-    let all = || sockets.lines().filter(|line| at_end(line, 1, &near));
-    [all().count(), all().filter(|line| at_end(line, 2, &far)).count()]
+    let mut all = all_sockets();
+    all.retain(|[local, _]| local.ends_with(&near));
+    [all.len(), all.iter().filter(|[_, remote]| remote.ends_with(&far)).count()]
 }
 
 #[test]
