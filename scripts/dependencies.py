@@ -20,7 +20,7 @@ WITHOUT = "--no-default-features"
 BOUNDS = {
     ("ringtap", ""): 186,
     ("ringtap", WITHOUT_KAFKA): 136,
-    ("ringtap", WITHOUT): 84,
+    ("ringtap", WITHOUT): 85,
     ("ringtap-ndn-program", ""): 87,
     ("ringtap-ndn-program", WITHOUT): 64,
 }

@@ -93,6 +93,13 @@ fn line_of(text: &str, key: &str) -> Option<String> {
     text.lines().position(is_key).map(|at| format!("line {}: ", at + 1))
 }
 
+/// The name that a user may have meant.
+fn similar<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
+    let alike = |name: &&str| strsim::jaro_winkler(word, name);
+    let best = names.iter().copied().max_by(|one, other| alike(one).total_cmp(&alike(other)))?;
+    (alike(&best) > 0.85).then_some(best)
+}
+
 /// The file's keys as flags of the subcommand `name`, and those of them that refer to values elsewhere. Lists that the
 /// command line also gives are omitted.
 fn flags(
@@ -117,7 +124,11 @@ fn flags(
         let line = || line_of(text, key).unwrap_or_default();
         let Some((_, arg)) = known().find(|(long, _)| *long == key) else {
             let keys: Vec<_> = known().map(|(long, _)| long).collect();
-            return Err(wrong(format!("{}unknown key {key:?}: use {}", line(), keys.join(", "))));
+            let advice = match similar(key, &keys) {
+                Some(other) => format!("did you mean {other:?}?"),
+                None => format!("use {}", keys.join(", ")),
+            };
+            return Err(wrong(format!("{}unknown key {key:?}: {advice}", line())));
         };
         let collects = matches!(arg.get_action(), ArgAction::Append);
         // A filter on the command line replaces that of the file.

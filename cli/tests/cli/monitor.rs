@@ -167,7 +167,8 @@ fn an_invalid_configuration_is_a_usage_error() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("wrong.toml");
     for (text, words) in [
-        ("worker = 3", "unknown key \"worker\": use read, "),
+        ("worker = 3", "unknown key \"worker\": did you mean \"workers\"?"),
+        ("colour = 3", "unknown key \"colour\": use read, "),
         ("workers = \"many\"", "'many'"),
         ("ring = \"foo\"", ": use lock"),
         ("digest = 1", "invalid digest: use true or false"),
