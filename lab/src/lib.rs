@@ -17,6 +17,7 @@
 //! labelled; they are neither plotted as scaling nor judged.
 #![forbid(unsafe_code)]
 
+pub mod agreement;
 mod bounds;
 pub mod catalogue;
 mod clock;

@@ -98,6 +98,49 @@ fn a_run_measures_judges_and_reports() {
 }
 
 #[test]
+fn a_run_is_checked_against_a_kept_one() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/runs");
+    let [xeon, epyc] =
+        ["2026-11-22-xeon-2c-47df368b9138-full", "2026-11-26-epyc-2c-5e6e3a662d55-full"]
+            .map(|name| kept.join(name));
+    let check =
+        |paths: [&Path; 2], flags: &[&str]| output(lab().arg("check").args(paths).args(flags));
+    // A run agrees with itself.
+    let (out, _, code) = check([&xeon, &xeon], &[]);
+    assert!(code == 0 && out.contains("measured claims: 0 differs, 0 near, "), "{out}");
+    // Only the experiments of both are compared.
+    let (out, errors, _) = check([&xeon, &epyc], &["--report", "json"]);
+    let pairs: Value = serde_json::from_str(&out).unwrap();
+    let pairs = pairs.as_array().unwrap();
+    let is_pit = |pair: &Value| pair["here"]["experiment"].as_str().unwrap().starts_with("pit/");
+    assert!(!pairs.is_empty() && pairs.iter().all(is_pit), "{out}");
+    assert!(errors.contains("expected: ") && errors.contains("here: "), "{errors}");
+
+    // Another candidate's rows under a name: the verdict changes sides.
+    let folder = tempfile::tempdir().unwrap();
+    let planted = folder.path().join("planted");
+    fs::create_dir(&planted).unwrap();
+    fs::copy(xeon.join("machine.json"), planted.join("machine.json")).unwrap();
+    let rows = fs::read_to_string(xeon.join("rings-element-size.csv")).unwrap();
+    let [one, other] = [",\"MCRingBuffer, batch 50\",", ",LockRingBuffer,"];
+    let swapped = rows.replace(one, ",X,").replace(other, one).replace(",X,", other);
+    assert_ne!(swapped, rows);
+    fs::write(planted.join("rings-element-size.csv"), swapped).unwrap();
+    let (out, _, code) = check([&xeon, &planted], &[]);
+    assert!(code == 1 && out.contains("differs    rings/element-size: MCRingBuffer"), "{out}");
+    assert!(out.contains("expected ") && out.contains("here contradicted, "), "{out}");
+
+    for (words, error) in [
+        (vec!["check"], "EXPECTED"),
+        (vec!["check", "/nowhere"], "/nowhere"),
+        (vec!["check", xeon.to_str().unwrap(), "/nowhere"], "/nowhere"),
+    ] {
+        let (out, errors, code) = output(lab().args(words));
+        assert!(out.is_empty() && code != 0 && errors.contains(error), "{errors}");
+    }
+}
+
+#[test]
 fn a_workload_prints_its_numbers() {
     let words = "trial ring kind=mcring bytes=64 capacity=100 batch=10 mode=burst items=50k cores=";
     let (out, errors, code) = output(lab().args(words.split(' ')));

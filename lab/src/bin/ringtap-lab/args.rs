@@ -37,6 +37,8 @@ pub(crate) enum Action {
     Run(RunArgs),
     /// Writes the latest run as one page, with its figures
     Report(ReportArgs),
+    /// Compares the verdicts of a run with those of an expected one, such as a kept run of another machine
+    Check(CheckArgs),
     /// Compares the speed of ringtap with that of another revision
     Compare(CompareArgs),
     /// Runs the published packet-filter benchmark with one of its designs
@@ -87,6 +89,21 @@ pub(crate) struct ReportArgs {
     pub(crate) run: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) runs: Runs,
+}
+
+#[derive(Args)]
+pub(crate) struct CheckArgs {
+    /// Folder of the expected run
+    #[arg(value_name = "EXPECTED", value_hint = ValueHint::DirPath)]
+    pub(crate) expected: PathBuf,
+    /// Folder of the run to check [default: the latest]
+    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) run: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) runs: Runs,
+    /// Format of the pairs of verdicts on stdout: text or json
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    pub(crate) report: Form,
 }
 
 #[derive(Args)]

@@ -1,12 +1,14 @@
-//! The commands `list`, `run`, `report`, `compare` and `trial`.
+//! The commands `list`, `run`, `report`, `check`, `compare` and `trial`.
 
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use ringtap_base::Clock;
+use ringtap_lab::agreement::{self, Agreement, Pair};
 use ringtap_lab::compare::{self, Change, Compared, Comparison};
 use ringtap_lab::judge::{Judgement, count_verdicts, judge, show};
 use ringtap_lab::machine::Machine;
@@ -16,7 +18,7 @@ use ringtap_lab::{
     report, settings, workloads,
 };
 
-use crate::args::{CompareArgs, ReportArgs, RunArgs};
+use crate::args::{CheckArgs, CompareArgs, ReportArgs, RunArgs, Runs};
 
 use ringtap_terminal::console::{self, note, print_message};
 use ringtap_terminal::{Form, Usage};
@@ -120,11 +122,57 @@ fn verdicts(judgements: &[Judgement]) -> String {
     text
 }
 
+/// The run at a path; by default the latest one.
+fn run_at(path: Option<&PathBuf>, runs: &Runs) -> Result<RunFolder, LabError> {
+    path.map_or_else(|| RunFolder::latest(&runs.folder), |path| RunFolder::read(path))
+}
+
+/// Exit code 1 if a claim has verdicts that differ.
+pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    let [expected, here] =
+        [RunFolder::read(&args.expected)?, run_at(args.run.as_ref(), &args.runs)?];
+    let pairs = agreement::compare(&expected, &here)?;
+    if pairs.is_empty() {
+        return Err(Usage::of("the runs have no experiment in common"));
+    }
+    note(&format!("expected: {}", expected.facts.machine.describe()));
+    note(&format!("here: {}", here.facts.machine.describe()));
+    console::print(&match args.report {
+        Form::Text => agreements(&pairs),
+        Form::Json => serde_json::to_string_pretty(&pairs)? + "\n",
+    })?;
+    let differs = |pair: &Pair| pair.agreement == Agreement::Differs && pair.counts();
+    Ok(if pairs.iter().any(differs) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The claims on which two runs do not agree, and how many of each kind there are.
+fn agreements(pairs: &[Pair]) -> String {
+    let mut text = String::new();
+    for agreement in [Agreement::Differs, Agreement::Near] {
+        for Pair { expected, here, .. } in pairs.iter().filter(|pair| pair.agreement == agreement) {
+            let Judgement { experiment, claim, kind, paper, .. } = here;
+            let apart = if *kind == ClaimKind::Measured { "" } else { kind.name() };
+            text += &format!("  {:9}  {experiment}: {claim} {apart}\n", agreement.name());
+            text += &format!("{:13}paper {paper}\n", "");
+            for (name, run) in [("expected", expected), ("here", here)] {
+                text += &format!("{:13}{name} {}, {}\n", "", run.verdict, run.ours);
+            }
+        }
+    }
+    let of = |kinds: &[ClaimKind]| {
+        let own: Vec<_> =
+            pairs.iter().filter(|pair| kinds.contains(&pair.here.kind)).cloned().collect();
+        let counts = agreement::counts(&own);
+        let counts: Vec<_> =
+            counts.iter().map(|(each, count)| format!("{count} {}", each.name())).collect();
+        counts.join(", ")
+    };
+    text += &format!("measured claims: {}\n", of(&[ClaimKind::Measured]));
+    text + &format!("other claims: {}\n", of(&ClaimKind::ALL[1..]))
+}
+
 pub(crate) fn write_report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
-    let folder = match &args.run {
-        Some(path) => RunFolder::read(path),
-        None => RunFolder::latest(&args.runs.folder),
-    }?;
+    let folder = run_at(args.run.as_ref(), &args.runs)?;
     let page = report::write(&folder)?;
     console::print(&format!("{}\n", page.display())).map(|()| ExitCode::SUCCESS)
 }

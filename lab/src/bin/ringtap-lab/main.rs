@@ -26,6 +26,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Action::List => experiments::list(),
         Action::Run(args) => experiments::measure(&args),
         Action::Report(args) => experiments::write_report(&args),
+        Action::Check(args) => experiments::check(&args),
         Action::Compare(args) => experiments::compare_with(&args),
         Action::Filter(args) => filter::run(&args),
         Action::Ndn { action } => ndn::run(&action),
