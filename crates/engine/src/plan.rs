@@ -63,25 +63,27 @@ impl<A: AppOptions> Plan<A> {
         let arrangement = Arrangement::new(&options, machine, app.dispatch_share())?;
         let (queues, workers) = (arrangement.queues as u64, arrangement.workers as u64);
         let worker_bytes = app.worker_bytes();
-        let divided = |options: &Options| {
-            Buffers::new(options, machine.memory_bytes, queues, workers, worker_bytes)
+        let mut fit = |options: &Options| {
+            let (buffers, memory) =
+                Buffers::new(options, machine.memory_bytes, queues, workers, worker_bytes);
+            let recent = options.recent.map(|_| recent(buffers.recent_bytes, queues, &memory));
+            let recent = recent.transpose()?;
+            app.settle(&memory)?;
+            Ok((buffers, recent))
         };
-        let (buffers, memory) = divided(&options);
-        let recent = options.recent.map(|_| recent(buffers.recent_bytes, queues, &memory));
-        let recent = recent.transpose()?;
-        app.settle(&memory).map_err(|error| match error {
-            PlanError::TooLittleMemory { given, mut least } => {
-                // Buffers are parts of the memory: with more of it, they need more.
-                loop {
-                    options.memory_bytes = Some(least.next_multiple_of(1 << 20));
-                    match app.settle(&divided(&options).1) {
-                        Err(PlanError::TooLittleMemory { least: more, .. }) => least = more,
-                        _ => return PlanError::TooLittleMemory { given, least },
+        let (buffers, recent) = match fit(&options) {
+            Err(PlanError::TooLittleMemory { given, mut least }) => loop {
+                // The buffers grow with the memory, so repeat until the memory is enough.
+                options.memory_bytes = Some(least.next_multiple_of(1 << 20));
+                match fit(&options) {
+                    Err(PlanError::TooLittleMemory { least: more, .. }) if more > least => {
+                        least = more;
                     }
+                    _ => return Err(PlanError::TooLittleMemory { given, least }),
                 }
-            }
-            other => other,
-        })?;
+            },
+            other => other?,
+        };
         Ok(Self { name: A::NAME, options, arrangement, buffers, recent, app })
     }
 }
@@ -335,8 +337,11 @@ mod tests {
         }
         // The queues need more than a quarter.
         assert_eq!(bytes(Some(100 << 20), 30, &machine), Ok(30 << 20));
-        let error = bytes(Some(100 << 20), 64, &machine).unwrap_err().to_string();
-        assert!(error.contains("memory limit 100M: use at least 128M"), "{error}");
+        let error = bytes(Some(100 << 20), 64, &machine).unwrap_err();
+        let PlanError::TooLittleMemory { given, least } = error else { panic!("{error}") };
+        assert_eq!(given, 100 << 20);
+        let enough = bytes(Some(least.next_multiple_of(1 << 20)), 64, &machine).unwrap();
+        assert_eq!(enough, 64 << 20);
     }
 
     #[test]
