@@ -1,6 +1,4 @@
-//! Two runs beside each other: on which claims do they agree?
-
-use std::collections::BTreeMap;
+//! Compares the verdicts of two runs, claim by claim.
 
 use serde::Serialize;
 
@@ -8,12 +6,12 @@ use crate::judge::{Judgement, judge};
 use crate::{ClaimKind, LabError, RunFolder, Verdict, catalogue};
 
 /// Whether two verdicts on a claim agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {
-    /// One shows the paper's effect and the other none, or they are further apart.
+    /// Two decided verdicts that are neither equal nor near.
     Differs,
-    /// Neighbours, such as `stronger` and `reproduced`: the same effect with another size, as on another machine.
+    /// `stronger` and `reproduced`, or `reproduced` and `weaker`: sizes of an effect differ between machines.
     Near,
     /// The same verdict.
     Agrees,
@@ -60,41 +58,63 @@ impl Agreement {
 }
 
 impl Pair {
-    /// Whether the pair speaks against one of the runs: what the paper's machine did at its own speed is no claim about
-    /// another one.
-    pub fn counts(&self) -> bool {
-        self.here.kind != ClaimKind::Absolute
+    /// Whether the verdicts differ on a claim that is not absolute. Absolute claims state the speed of the paper's machine,
+    /// so they may differ between machines.
+    pub fn is_contradiction(&self) -> bool {
+        self.agreement == Agreement::Differs && self.here.kind != ClaimKind::Absolute
     }
 }
 
-/// Compares two runs: a pair for each claim of the experiments that both have, in their order.
-///
-/// # Errors
-/// The rows of one cannot be read.
-pub fn compare(expected: &RunFolder, here: &RunFolder) -> Result<Vec<Pair>, LabError> {
-    let mut pairs = Vec::new();
-    for experiment in catalogue::experiments()? {
-        let both = [expected.measured(&experiment)?, here.measured(&experiment)?];
-        if both.iter().any(Vec::is_empty) {
-            continue;
+/// The claims of two runs.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Comparison {
+    /// A pair for each claim of the experiments that both have, in their order.
+    pub pairs: Vec<Pair>,
+    /// The experiments that one of them lacks.
+    pub left_out: Vec<String>,
+}
+
+impl Comparison {
+    /// Compares two runs.
+    ///
+    /// # Errors
+    /// The rows of one cannot be read.
+    pub fn of(expected: &RunFolder, here: &RunFolder) -> Result<Self, LabError> {
+        let mut own = Self::default();
+        for experiment in catalogue::experiments()? {
+            let both = [expected.measured(&experiment)?, here.measured(&experiment)?];
+            match both.each_ref().map(Vec::is_empty) {
+                [true, true] => continue,
+                [false, false] => {}
+                _ => {
+                    own.left_out.push(experiment.id);
+                    continue;
+                }
+            }
+            let [expected, here] = both.map(|rows| judge(&experiment, &rows));
+            own.pairs.extend(expected.into_iter().zip(here).map(|(expected, here)| Pair {
+                agreement: Agreement::of(expected.verdict, here.verdict),
+                expected,
+                here,
+            }));
         }
-        let [expected, here] = both.map(|rows| judge(&experiment, &rows));
-        pairs.extend(expected.into_iter().zip(here).map(|(expected, here)| Pair {
-            agreement: Agreement::of(expected.verdict, here.verdict),
-            expected,
-            here,
-        }));
+        Ok(own)
     }
-    Ok(pairs)
-}
 
-/// How many pairs agree, differ and so on.
-pub fn counts(pairs: &[Pair]) -> BTreeMap<Agreement, usize> {
-    let mut counts: BTreeMap<_, _> = Agreement::ALL.into_iter().map(|each| (each, 0)).collect();
-    for pair in pairs {
-        *counts.entry(pair.agreement).or_default() += 1;
+    /// How many pairs of these kinds of claims have each agreement.
+    pub fn count(&self, kinds: &[ClaimKind]) -> [(Agreement, usize); 4] {
+        let of = |pair: &&Pair| kinds.contains(&pair.here.kind);
+        Agreement::ALL.map(|each| {
+            let own = self.pairs.iter().filter(of).filter(|pair| pair.agreement == each);
+            (each, own.count())
+        })
     }
-    counts
+
+    /// Whether a measured claim has equal or neighbouring verdicts, and no claim has others.
+    pub fn agrees(&self) -> bool {
+        let [_, (_, near), (_, equal), _] = self.count(&[ClaimKind::Measured]);
+        near + equal > 0 && !self.pairs.iter().any(Pair::is_contradiction)
+    }
 }
 
 #[cfg(test)]
@@ -102,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn effects_of_another_size_are_near_and_none_differs() {
+    fn neighbouring_verdicts_are_near_and_others_differ() {
         use Verdict::{Contradicted, Inconclusive, NotPossibleHere, Reproduced, Stronger, Weaker};
         for (one, other, agreement) in [
             (Stronger, Stronger, Agreement::Agrees),
@@ -119,5 +139,32 @@ mod tests {
             assert_eq!(Agreement::of(one, other), agreement, "{one} {other}");
             assert_eq!(Agreement::of(other, one), agreement, "{other} {one}");
         }
+    }
+
+    #[test]
+    fn absolute_claims_may_differ_and_one_measured_claim_must_agree() {
+        let pair = |kind, agreement| {
+            let own = Judgement {
+                experiment: "a/b".into(),
+                claim: "one is faster".into(),
+                kind,
+                source: "1".into(),
+                paper: "2 ×".into(),
+                ours: "2 ×".into(),
+                verdict: Verdict::Reproduced,
+                reason: String::new(),
+                judged: String::new(),
+            };
+            Pair { agreement, expected: own.clone(), here: own }
+        };
+        let agrees = |pairs: &[(ClaimKind, Agreement)]| {
+            let pairs = pairs.iter().map(|&(kind, agreement)| pair(kind, agreement)).collect();
+            Comparison { pairs, left_out: Vec::new() }.agrees()
+        };
+        let (measured, absolute) = (ClaimKind::Measured, ClaimKind::Absolute);
+        assert!(agrees(&[(measured, Agreement::Near), (absolute, Agreement::Differs)]));
+        assert!(!agrees(&[(measured, Agreement::Agrees), (measured, Agreement::Differs)]));
+        assert!(!agrees(&[(measured, Agreement::Undecided), (absolute, Agreement::Agrees)]));
+        assert!(!agrees(&[]));
     }
 }

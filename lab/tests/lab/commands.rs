@@ -107,11 +107,13 @@ fn a_run_is_checked_against_a_kept_one() {
         |paths: [&Path; 2], flags: &[&str]| output(lab().arg("check").args(paths).args(flags));
     // A run agrees with itself.
     let (out, _, code) = check([&xeon, &xeon], &[]);
-    assert!(code == 0 && out.contains("measured claims: 0 differs, 0 near, "), "{out}");
+    assert!(code == 0 && out.contains("measured claims: differs: 0, near: 0, agrees: "), "{out}");
     // Only the experiments of both are compared.
     let (out, errors, _) = check([&xeon, &epyc], &["--report", "json"]);
-    let pairs: Value = serde_json::from_str(&out).unwrap();
-    let pairs = pairs.as_array().unwrap();
+    let comparison: Value = serde_json::from_str(&out).unwrap();
+    let pairs = comparison["pairs"].as_array().unwrap();
+    let left_out = comparison["left_out"].as_array().unwrap();
+    assert!(left_out.contains(&"monitor/workers".into()), "{out}");
     let is_pit = |pair: &Value| pair["here"]["experiment"].as_str().unwrap().starts_with("pit/");
     assert!(!pairs.is_empty() && pairs.iter().all(is_pit), "{out}");
     assert!(errors.contains("expected: ") && errors.contains("here: "), "{errors}");
@@ -127,7 +129,7 @@ fn a_run_is_checked_against_a_kept_one() {
     assert_ne!(swapped, rows);
     fs::write(planted.join("rings-element-size.csv"), swapped).unwrap();
     let (out, _, code) = check([&xeon, &planted], &[]);
-    assert!(code == 1 && out.contains("differs    rings/element-size: MCRingBuffer"), "{out}");
+    assert!(code == 3 && out.contains("differs    rings/element-size: MCRingBuffer"), "{out}");
     assert!(out.contains("expected ") && out.contains("here contradicted, "), "{out}");
 
     for (words, error) in [

@@ -37,7 +37,7 @@ pub(crate) enum Action {
     Run(RunArgs),
     /// Writes the latest run as one page, with its figures
     Report(ReportArgs),
-    /// Compares the verdicts of a run with those of an expected one, such as a kept run of another machine
+    /// Compares the verdicts of a run with those of an expected one; exit code 3 if they do not agree
     Check(CheckArgs),
     /// Compares the speed of ringtap with that of another revision
     Compare(CompareArgs),

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use ringtap_base::Clock;
-use ringtap_lab::agreement::{self, Agreement, Pair};
-use ringtap_lab::compare::{self, Change, Compared, Comparison};
+use ringtap_lab::agreement::{Agreement, Comparison, Pair};
+use ringtap_lab::compare::{self, Change, Compared};
 use ringtap_lab::judge::{Judgement, count_verdicts, judge, show};
 use ringtap_lab::machine::Machine;
 use ringtap_lab::quiet::{Disturbances, Gate};
@@ -88,6 +88,14 @@ fn chosen(ids: &[String]) -> anyhow::Result<Vec<Experiment>> {
     })
 }
 
+/// What follows a claim that is counted separately.
+fn apart(kind: ClaimKind) -> String {
+    match kind {
+        ClaimKind::Measured => String::new(),
+        kind => format!(" [{}]", kind.name()),
+    }
+}
+
 fn verdicts(judgements: &[Judgement]) -> String {
     let mut text = String::new();
     let mut of = "";
@@ -96,13 +104,10 @@ fn verdicts(judgements: &[Judgement]) -> String {
             text += &format!("{experiment}\n");
             of = experiment;
         }
-        let apart = match kind {
-            ClaimKind::Measured => String::new(),
-            kind => format!(" [{}]", kind.name()),
-        };
         text += &format!(
-            "  {:17}  {claim}{apart}\n{:21}paper {paper}; here {ours}\n",
+            "  {:17}  {claim}{}\n{:21}paper {paper}; here {ours}\n",
             verdict.name(),
+            apart(*kind),
             ""
         );
         if !reason.is_empty() {
@@ -127,45 +132,42 @@ fn run_at(path: Option<&PathBuf>, runs: &Runs) -> Result<RunFolder, LabError> {
     path.map_or_else(|| RunFolder::latest(&runs.folder), |path| RunFolder::read(path))
 }
 
-/// Exit code 1 if a claim has verdicts that differ.
+/// Exit code 3 if the runs do not agree.
 pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let [expected, here] =
         [RunFolder::read(&args.expected)?, run_at(args.run.as_ref(), &args.runs)?];
-    let pairs = agreement::compare(&expected, &here)?;
-    if pairs.is_empty() {
+    let comparison = Comparison::of(&expected, &here)?;
+    if comparison.pairs.is_empty() {
         return Err(Usage::of("the runs have no experiment in common"));
     }
     note(&format!("expected: {}", expected.facts.machine.describe()));
     note(&format!("here: {}", here.facts.machine.describe()));
     console::print(&match args.report {
-        Form::Text => agreements(&pairs),
-        Form::Json => serde_json::to_string_pretty(&pairs)? + "\n",
+        Form::Text => agreements(&comparison),
+        Form::Json => serde_json::to_string_pretty(&comparison)? + "\n",
     })?;
-    let differs = |pair: &Pair| pair.agreement == Agreement::Differs && pair.counts();
-    Ok(if pairs.iter().any(differs) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if comparison.agrees() { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
 /// The claims on which two runs do not agree, and how many of each kind there are.
-fn agreements(pairs: &[Pair]) -> String {
+fn agreements(comparison: &Comparison) -> String {
+    let Comparison { pairs, left_out } = comparison;
     let mut text = String::new();
     for agreement in [Agreement::Differs, Agreement::Near] {
         for Pair { expected, here, .. } in pairs.iter().filter(|pair| pair.agreement == agreement) {
             let Judgement { experiment, claim, kind, paper, .. } = here;
-            let apart = if *kind == ClaimKind::Measured { "" } else { kind.name() };
-            text += &format!("  {:9}  {experiment}: {claim} {apart}\n", agreement.name());
+            text += &format!("  {:9}  {experiment}: {claim}{}\n", agreement.name(), apart(*kind));
             text += &format!("{:13}paper {paper}\n", "");
             for (name, run) in [("expected", expected), ("here", here)] {
                 text += &format!("{:13}{name} {}, {}\n", "", run.verdict, run.ours);
             }
         }
     }
+    if !left_out.is_empty() {
+        text += &format!("only in one of the runs: {}\n", left_out.join(", "));
+    }
     let of = |kinds: &[ClaimKind]| {
-        let own: Vec<_> =
-            pairs.iter().filter(|pair| kinds.contains(&pair.here.kind)).cloned().collect();
-        let counts = agreement::counts(&own);
-        let counts: Vec<_> =
-            counts.iter().map(|(each, count)| format!("{count} {}", each.name())).collect();
-        counts.join(", ")
+        comparison.count(kinds).map(|(each, count)| format!("{}: {count}", each.name())).join(", ")
     };
     text += &format!("measured claims: {}\n", of(&[ClaimKind::Measured]));
     text + &format!("other claims: {}\n", of(&ClaimKind::ALL[1..]))
@@ -193,7 +195,7 @@ pub(crate) fn compare_with(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let now = Programs::of(std::env::current_exe().context("finding this program")?);
     let machine = Machine::this();
     let meter = Meter::new();
-    let comparison = Comparison {
+    let comparison = compare::Comparison {
         programs: [then, now],
         machine: &machine,
         folder: folder.clone(),
