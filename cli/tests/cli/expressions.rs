@@ -64,7 +64,8 @@ fn the_expression_selects_the_same_packets_as_tcpdump() {
             compared += 1;
         }
     }
-    assert!(compared >= 4 || real_folder().is_none());
+    let least = if real_folder().is_some() { 4 } else { 1 };
+    assert!(compared >= least, "{compared}");
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn an_invalid_configuration_is_a_usage_error() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("wrong.toml");
     for (text, words) in [
-        ("worker = 3", "unknown key \"worker\": did you mean \"workers\"?"),
+        ("worker = 3", "unknown key \"worker\": a similar key is \"workers\""),
         ("colour = 3", "unknown key \"colour\": use read, "),
         ("workers = \"many\"", "'many'"),
         ("ring = \"foo\"", ": use lock"),

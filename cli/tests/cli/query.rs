@@ -169,6 +169,9 @@ fn filters_select_the_packets_that_tshark_selects() {
     if !have("tshark") {
         return;
     }
+    if real_folder().is_none() {
+        return eprintln!("SKIPPED: no folder of real captures next to the project (shared/traces)");
+    }
     let mut compared = 0;
     for capture in short().into_iter().step_by(7) {
         let folder = store_of(&capture, &["--sequential"]);
@@ -198,7 +201,7 @@ fn filters_select_the_packets_that_tshark_selects() {
         assert_eq!(found, wanted, "{}", capture.display());
         compared += 1;
     }
-    assert!(compared > 4 || real_folder().is_none(), "{compared}");
+    assert!(compared > 4, "{compared}");
 }
 
 /// Numbers as floats, because one side writes 2.0 and the other 2.

@@ -209,8 +209,9 @@ fn another_program_cannot_take_the_address() {
     program.join().unwrap();
 }
 
-/// The local and remote ends of all UDP sockets. The kernel lists them by pages: while other tests
-/// open and close sockets, a page repeats or leaves out some of the page before.
+/// The local and remote ends of all UDP sockets. The kernel writes the list page by page: if a
+/// socket is opened or closed between two pages, others are missing or listed twice. So this reads
+/// until two lists are equal.
 fn all_sockets() -> Vec<[String; 2]> {
     // A line is `number: address:port address:port …`, first the local end.
     let ends = |line: &str| {
@@ -219,13 +220,14 @@ fn all_sockets() -> Vec<[String; 2]> {
     };
     let list = || std::fs::read_to_string("/proc/net/udp").unwrap().lines().map(ends).collect();
     let mut last: Vec<_> = list();
-    loop {
+    for _ in 0..1_000 {
         let next = list();
         if next == last {
             return next;
         }
         last = next;
     }
+    panic!("the list of sockets does not settle");
 }
 
 /// Numbers of sockets at this port: all, and those that are connected to the neighbour.
