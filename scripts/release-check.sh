@@ -189,6 +189,8 @@ for path in map(pathlib.Path, sys.argv[1:]):
 # Licences and sources of the crates.
 deny() {
     cargo_tool cargo-deny "$deny_version" || { skip "cargo-deny cannot be built"; return; }
+    # It reads the crates of all systems.
+    cargo fetch --locked 2>"$work/log" || { tail -n 3 "$work/log"; skip "crates cannot be fetched"; return; }
     cargo deny --offline check licenses bans sources
 }
 
