@@ -30,7 +30,7 @@ fi
 step cargo clippy -p ringtap-ring --lib --no-default-features --locked -- -D warnings
 # The same folder, so that libraries of the same version are not checked again.
 step cargo clippy --all-targets --locked --manifest-path compare/Cargo.toml --target-dir target -- -D warnings
-# Their code is checked as tests of the command; here, that their manifests and locked versions are right.
+# Most of their code is checked as tests of the command, the rest by test-all; here, their manifests and locked versions.
 step cargo tree --quiet --locked --depth 0 --workspace --manifest-path examples/analyses/Cargo.toml
 # The features of `make run`.
 step cargo clippy -p ringtap -p ringtap-ndn-program --no-default-features --locked -- -D warnings

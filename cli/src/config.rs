@@ -93,7 +93,7 @@ fn line_of(text: &str, key: &str) -> Option<String> {
     text.lines().position(is_key).map(|at| format!("line {}: ", at + 1))
 }
 
-/// The name that a user may have meant.
+/// The name most similar to `word`, if one is similar enough.
 fn similar<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
     let alike = |name: &&str| strsim::jaro_winkler(word, name);
     let best = names.iter().copied().max_by(|one, other| alike(one).total_cmp(&alike(other)))?;
@@ -125,7 +125,7 @@ fn flags(
         let Some((_, arg)) = known().find(|(long, _)| *long == key) else {
             let keys: Vec<_> = known().map(|(long, _)| long).collect();
             let advice = match similar(key, &keys) {
-                Some(other) => format!("did you mean {other:?}?"),
+                Some(other) => format!("a similar key is {other:?}"),
                 None => format!("use {}", keys.join(", ")),
             };
             return Err(wrong(format!("{}unknown key {key:?}: {advice}", line())));

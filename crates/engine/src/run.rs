@@ -59,7 +59,7 @@ pub fn run_feeds<P: AppOptions, A: Application<Item = PacketRecord>>(
     mut feeds: Vec<impl PacketSource>,
 ) -> Result<Outcome<A::Report>, RunError> {
     let before = Usage::now();
-    // A call by table for each burst; with a copy of the skeletons for each kind of feed, a program is larger.
+    // Dynamic dispatch costs one call per burst. One copy of the skeletons for all feed types keeps programs small.
     let each = feeds.iter_mut().map(|feed| feed as &mut (dyn Feed<Item = PacketRecord> + Send));
     let each: Vec<_> = each.collect();
     let run = ringtap_skeleton::run(plan.arrangement.skeleton, app, each, &plan.run_options())?;

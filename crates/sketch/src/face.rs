@@ -130,7 +130,7 @@ pub fn heaviest<K: Key>(
     kept
 }
 
-/// Heaviest first, equal ones by key. Not a closure: the compiler would sort in other code for each iterator.
+/// Heaviest first, equal ones by key. Not a closure: otherwise each iterator type gets its own copy of the sort.
 fn order<K: Key>(a: &Heavy<K>, b: &Heavy<K>) -> Ordering {
     b.estimate.value.cmp(&a.estimate.value).then_with(|| a.key.cmp(&b.key))
 }
