@@ -49,7 +49,7 @@ impl Run {
     pub(crate) fn open(options: Options) -> Result<Self, String> {
         let Options { files, flags, flows } = options;
         embedded::check(&files, &flags).map_err(|error| error.to_string())?;
-        let batches = embedded::batches(Some(WAITING), flows.as_deref());
+        let batches = embedded::batches(Some(WAITING), flows.as_deref(), None);
         let batches = batches.map_err(|error| error.to_string())?;
         let stop = Stop::default();
         let (own, own_stop) = (batches.clone(), stop.clone());

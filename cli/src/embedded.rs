@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use ringtap_export::{Only, Output, Summary};
+use ringtap_export::{Chosen, Only, Output, Summary};
 use ringtap_monitor::state::Earlier;
 use ringtap_terminal::Usage;
 
@@ -99,15 +99,20 @@ pub fn stream(
 }
 
 /// Batches of the flow records that a filter selects: for a reader, for whom at most as many wait, or without a number all
-/// of a run.
+/// of a run. A reader's batches have the columns of these
+/// names, or all; names that are none are ignored.
 ///
 /// # Errors
 /// An invalid filter.
-pub fn batches(waiting: Option<usize>, filter: Option<&str>) -> Result<Batches, Failure> {
+pub fn batches(
+    waiting: Option<usize>,
+    filter: Option<&str>,
+    columns: Option<&[String]>,
+) -> Result<Batches, Failure> {
     let matcher = filter.map(run::matcher).transpose()?;
     let only = matcher.map(|matcher| Only(Arc::new(move |record| matcher.matches(record))));
     Ok(match waiting {
-        Some(most) => Batches::for_reader(most, only),
+        Some(most) => Batches::for_reader(most, only, columns.map(Chosen::named)),
         None => Batches::kept(only),
     })
 }

@@ -111,7 +111,7 @@ impl Wanted {
             Some(Self::All(true)) | None => None,
             Some(Self::Of(filter)) => Some(&**filter),
         };
-        embedded::batches(None, filter).map(Some).map_err(failed)
+        embedded::batches(None, filter, None).map(Some).map_err(failed)
     }
 }
 

@@ -58,7 +58,7 @@ impl Stream {
         Err(error)
     }
 
-    /// The table of a batch, with the chosen columns.
+    /// The table of a batch, with the chosen columns in their order.
     fn table(&self, batch: RecordBatch) -> Result<Table, ArrowError> {
         let batch = match &self.columns {
             Some(names) => {
@@ -166,7 +166,8 @@ pub(crate) fn stream(
         table.insert("rotate".into(), every.into());
     }
     let views = flags::has_views(strings)?;
-    let batches = embedded::batches(Some(waiting), flows.as_deref()).map_err(failed)?;
+    let batches = embedded::batches(Some(waiting), flows.as_deref(), columns.as_deref());
+    let batches = batches.map_err(failed)?;
     let stop = Stop::default();
     let (own, own_stop) = (batches.clone(), stop.clone());
     let work = move || embedded::stream(&files, &table, &own, &own_stop);

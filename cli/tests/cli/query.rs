@@ -170,7 +170,9 @@ fn filters_select_the_packets_that_tshark_selects() {
         return;
     }
     if real_folder().is_none() {
-        return eprintln!("SKIPPED: no folder of real captures next to the project (shared/traces)");
+        return eprintln!(
+            "SKIPPED: no folder of real captures next to the project (shared/traces)"
+        );
     }
     let mut compared = 0;
     for capture in short().into_iter().step_by(7) {

@@ -249,7 +249,10 @@ fn a_configuration_is_checked_to_its_first_fault() {
         check("# A probe.\ninterval = \"60s\"\nshed = true\nexport = [\"ipfix://127.0.0.1\"]\n");
     assert_eq!((out.as_str(), code), ("c.toml: valid\n", 0), "{errors}");
     for (text, words) in [
-        ("shed = true\n\nintervall = \"60s\"\n", "line 3: unknown key \"intervall\": a similar key is \"interval\""),
+        (
+            "shed = true\n\nintervall = \"60s\"\n",
+            "line 3: unknown key \"intervall\": a similar key is \"interval\"",
+        ),
         ("shed = true\ninterval = \"soon\"\n", "line 2: invalid value 'soon'"),
         ("shed = 1\n", "line 1: invalid shed: use true or false"),
         ("# x\nshed = \n", "line 2: "),

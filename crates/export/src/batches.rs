@@ -13,6 +13,7 @@ use crate::RecordTotals;
 use ringtap_flow::FlowRecord;
 
 use crate::block::{Block, Encode};
+use crate::fields::Chosen;
 use crate::formats::{Columns, GROUP_ROWS, GrowingBatch};
 use crate::launch::Ready;
 use crate::place::Place;
@@ -52,6 +53,8 @@ struct Held {
     /// Batches that wait for a reader, at most; `None`: all are kept.
     most: Option<usize>,
     only: Option<Only>,
+    /// The columns; `None`: all.
+    chosen: Option<Chosen>,
 }
 
 /// Which flow records a reader gets.
@@ -120,9 +123,11 @@ pub enum Next {
 
 impl Batches {
     /// Batches of these records for a reader who takes them while the run goes on: at most as many wait for it, and if they
-    /// do, the output accepts no records. Without a reader all are kept, and memory grows with the number of records.
-    pub fn for_reader(most: usize, only: Option<Only>) -> Self {
-        Self(Arc::new(Held { most: Some(most.clamp(1, MOST_WAITING)), only, ..Held::default() }))
+    /// do, the output accepts no records. Without a reader all are kept, and memory grows with the number of records. The
+    /// batches have the chosen columns, or all.
+    pub fn for_reader(most: usize, only: Option<Only>, chosen: Option<Chosen>) -> Self {
+        let most = Some(most.clamp(1, MOST_WAITING));
+        Self(Arc::new(Held { most, only, chosen, ..Held::default() }))
     }
 
     /// Batches of these records, which are all kept for the end of the run.
@@ -220,10 +225,11 @@ impl Place for Batches {
     fn prepare(&self, settings: &Settings) -> io::Result<Ready> {
         let (batches, columns) = (self.clone(), settings.interfaces.columns());
         let (has_periods, only) = (settings.rotate_ns.is_some(), self.0.only.clone());
+        let chosen = self.0.chosen.unwrap_or(Chosen::ALL);
         Ok(Box::new(move |launch| {
             let sink = BatchSink::new(columns, batches, has_periods);
             let encoder =
-                || Selected { encoder: RowEncoder::new(columns, None), only: only.clone() };
+                || Selected { encoder: RowEncoder::choosing(columns, chosen), only: only.clone() };
             launch.records(WaitPolicy::File, encoder, sink)
         }))
     }
@@ -245,7 +251,8 @@ impl BatchSink {
     pub(crate) fn new(columns: Columns, batches: Batches, has_periods: bool) -> Self {
         let has_reader = batches.0.most.is_some();
         let rows = if has_reader { READER_ROWS } else { FIRST_ROWS };
-        let batch = GrowingBatch::new(columns, rows);
+        let chosen = batches.0.chosen.unwrap_or(Chosen::ALL);
+        let batch = GrowingBatch::new(columns, chosen, rows);
         let flows = RecordTotals::default();
         Self { batches, batch, flows, rows, has_periods }
     }

@@ -89,6 +89,8 @@ pub use cut::Cut;
 pub use event_file::EventOutput;
 pub use events::{EventFormat, UnknownEventFormat};
 pub use exports::{ChangeError, Changer, Exports, Handle, Prepared, StartError};
+#[cfg(feature = "arrow")]
+pub use fields::Chosen;
 pub use fields::{Cell, Cells, Column, ColumnType, Reader, parquet_columns};
 pub use file::{FileOutput, InvalidFile};
 pub use ipfix_file::IpfixFile;

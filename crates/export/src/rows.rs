@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::fields::Chosen;
 use crate::formats::{Columns, GROUP_BYTES, GROUP_ROWS, GROUPS_MOST, ParquetFile, Rows};
 use ringtap_flow::FlowRecord;
 
@@ -40,8 +41,8 @@ pub(crate) struct SummedRows {
 }
 
 impl SummedRows {
-    fn new(columns: Columns) -> Self {
-        Self { rows: Rows::new(columns), sums: Sums::default() }
+    fn new(columns: Columns, chosen: Chosen) -> Self {
+        Self { rows: Rows::choosing(columns, chosen), sums: Sums::default() }
     }
 }
 
@@ -58,6 +59,7 @@ impl Payload for SummedRows {
 
 pub(crate) struct RowEncoder {
     columns: Columns,
+    chosen: Chosen,
     /// Seconds of the intervals of sums.
     sums_s: Option<u64>,
     buffer: Vec<u8>,
@@ -65,7 +67,13 @@ pub(crate) struct RowEncoder {
 
 impl RowEncoder {
     pub(crate) fn new(columns: Columns, sums_s: Option<u64>) -> Self {
-        Self { columns, sums_s, buffer: Vec::new() }
+        Self { columns, chosen: Chosen::ALL, sums_s, buffer: Vec::new() }
+    }
+
+    /// The encoder of rows with these columns only.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn choosing(columns: Columns, chosen: Chosen) -> Self {
+        Self { chosen, ..Self::new(columns, None) }
     }
 }
 
@@ -74,7 +82,7 @@ impl Encode for RowEncoder {
     type Payload = SummedRows;
 
     fn payload(&self, _: usize) -> SummedRows {
-        SummedRows::new(self.columns)
+        SummedRows::new(self.columns, self.chosen)
     }
 
     #[inline]

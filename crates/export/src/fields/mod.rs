@@ -424,6 +424,33 @@ pub(crate) const COLUMNS: [usize; COUNT] = {
     order
 };
 
+/// A set of fields, by their numbers in [`FIELDS`].
+#[cfg(feature = "parquet")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen([u64; COUNT.div_ceil(64)]);
+
+#[cfg(feature = "parquet")]
+impl Chosen {
+    /// All fields.
+    pub(crate) const ALL: Self = Self([u64::MAX; COUNT.div_ceil(64)]);
+
+    /// The fields of these names; other names are ignored.
+    #[cfg(feature = "arrow")]
+    pub fn named(names: &[impl AsRef<str>]) -> Self {
+        let mut own = Self([0; COUNT.div_ceil(64)]);
+        for (row, field) in FIELDS.iter().enumerate() {
+            let is_named = names.iter().any(|name| name.as_ref() == field.name);
+            own.0[row / 64] |= u64::from(is_named) << (row % 64);
+        }
+        own
+    }
+
+    #[inline(always)]
+    pub(crate) const fn has(&self, row: usize) -> bool {
+        self.0[row / 64] >> (row % 64) & 1 != 0
+    }
+}
+
 /// The columns of a run in their order, with the numbers of their rows.
 pub(crate) fn columns(further: Columns) -> impl Iterator<Item = (usize, &'static Field)> {
     let all = COLUMNS.into_iter().map(|row| (row, &FIELDS[row]));

@@ -15,13 +15,16 @@ use std::sync::Arc;
 use arrow_array::types::{
     ArrowPrimitiveType, TimestampMillisecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{ArrayRef, ListArray, PrimitiveArray, RecordBatch, StringArray, new_null_array};
+use arrow_array::{
+    ArrayRef, ListArray, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray,
+    new_null_array,
+};
 use arrow_buffer::{NullBuffer, NullBufferBuilder, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::column::{Column, IN_LIST, Values};
 use super::columns::Rows;
-use crate::fields::{self, Columns, Field as Own, Shape, Type};
+use crate::fields::{self, Chosen, Columns, Field as Own, Shape, Type};
 
 /// The name of a list's values, as Parquet has it.
 const ELEMENT: &str = "element";
@@ -40,11 +43,12 @@ pub(crate) struct GrowingBatch {
 }
 
 impl GrowingBatch {
-    /// No rows, with these columns besides those of all runs.
-    pub(crate) fn new(further: Columns, capacity: usize) -> Self {
-        let fields: Vec<_> = fields::columns(further).map(|(_, own)| field(own)).collect();
+    /// No rows, with those of the chosen columns that a run with these further columns has.
+    pub(crate) fn new(further: Columns, chosen: Chosen, capacity: usize) -> Self {
+        let columns = || fields::columns(further).filter(|(row, _)| chosen.has(*row));
+        let fields: Vec<_> = columns().map(|(_, own)| field(own)).collect();
         let array = |(row, own): (_, &Own)| (row, GrowingArray::new(own.value, own.shape));
-        let arrays = fields::columns(further).map(array).collect();
+        let arrays = columns().map(array).collect();
         Self { schema: Arc::new(Schema::new(fields)), arrays, rows: 0, capacity, fact_bytes: 0 }
     }
 
@@ -85,7 +89,9 @@ impl GrowingBatch {
             array.finish(rows)
         });
         let arrays: Result<Vec<_>, _> = arrays.collect();
-        RecordBatch::try_new(Arc::clone(&self.schema), arrays?)
+        // Without columns it has rows, too.
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays?, &options)
     }
 }
 

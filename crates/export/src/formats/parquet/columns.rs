@@ -23,7 +23,9 @@ use parquet::schema::types::{Type as Node, TypePtr};
 use ringtap_flow::FlowRecord;
 
 use super::column::{Column, Place, Values};
-use crate::fields::{self, COUNT, Columns, FIELDS, Field, Row, Shape, Type, View, Visit, visit};
+use crate::fields::{
+    self, COUNT, Chosen, Columns, FIELDS, Field, Row, Shape, Type, View, Visit, visit,
+};
 
 /// Memory of the statistics in a row: without lists, of a first packet, and of a burst.
 const STATISTICS_COST: [usize; 3] = [320, 36, 48];
@@ -36,6 +38,8 @@ pub struct Rows {
     /// By the number of the field, also those that the run does not have.
     pub(super) columns: Box<[Column; COUNT]>,
     pub(super) further: Columns,
+    /// The other columns remain empty.
+    chosen: Chosen,
     pub(super) rows: usize,
     /// Bytes of facts and statistics, and their levels.
     fact_bytes: usize,
@@ -46,7 +50,12 @@ impl Rows {
     pub fn new(further: Columns) -> Self {
         let column = |row: usize| Column::new(FIELDS[row].value, FIELDS[row].shape);
         let columns = Box::new(std::array::from_fn(column));
-        Self { columns, further, rows: 0, fact_bytes: 0 }
+        Self { columns, further, chosen: Chosen::ALL, rows: 0, fact_bytes: 0 }
+    }
+
+    /// No rows, which will have values in these columns only.
+    pub(crate) fn choosing(further: Columns, chosen: Chosen) -> Self {
+        Self { chosen, ..Self::new(further) }
     }
 
     pub(super) fn schema(&self) -> Result<TypePtr, ParquetError> {
@@ -89,8 +98,13 @@ impl Rows {
     pub fn push(&mut self, record: &FlowRecord) {
         let mut reversed = None;
         let view = View::of(record, &mut reversed);
-        let Self { columns, further, rows: before, .. } = self;
-        visit(&mut Record { view, columns, further: *further, before: *before });
+        let Self { columns, further, chosen, rows: before, .. } = self;
+        let (further, chosen, before) = (*further, *chosen, *before);
+        if chosen == Chosen::ALL {
+            visit(&mut Record::<true> { view, columns, further, chosen, before });
+        } else {
+            visit(&mut Record::<false> { view, columns, further, chosen, before });
+        }
         self.fact_bytes += record.facts.bytes().len() * FACT_COST;
         if let Some(own) = record.statistics.as_deref().filter(|_| further.statistics) {
             let [sums, packet, burst] = STATISTICS_COST;
@@ -134,19 +148,21 @@ impl Rows {
     }
 }
 
-/// A record that is appended.
-struct Record<'a> {
+/// A record that is appended. `ALL`: all columns are chosen.
+struct Record<'a, const ALL: bool> {
     view: View<'a>,
     columns: &'a mut [Column; COUNT],
     further: Columns,
+    chosen: Chosen,
     before: usize,
 }
 
-impl Visit for Record<'_> {
+impl<const ALL: bool> Visit for Record<'_, ALL> {
     #[inline(always)]
     fn row<R: Row>(&mut self) {
         if R::FIELD.edition > 0
             && self.further.has(R::FIELD.presence)
+            && (ALL || self.chosen.has(R::POSITION))
             && let Some(value) = R::of(&self.view)
         {
             Place { column: &mut self.columns[R::POSITION], before: self.before }.set(value);

@@ -6,11 +6,12 @@ use arrow_array::{Array, RecordBatch};
 use ringtap_flow::{FlowRecord, FlowStatistics, Kind};
 
 use super::{echo, tcp, tunnelled};
+use crate::fields::Chosen;
 use crate::formats::{Columns, GrowingBatch, Rows};
 
 /// The batch of records that two workers made.
 fn batch(first: &[FlowRecord], second: &[FlowRecord]) -> RecordBatch {
-    let mut all = GrowingBatch::new(Columns::default(), 4);
+    let mut all = GrowingBatch::new(Columns::default(), Chosen::ALL, 4);
     for records in [first, second] {
         let mut rows = Rows::new(Columns::default());
         records.iter().for_each(|record| rows.push(record));
@@ -19,6 +20,32 @@ fn batch(first: &[FlowRecord], second: &[FlowRecord]) -> RecordBatch {
     let batch = all.take(4).unwrap();
     assert_eq!((all.len(), all.take(4).unwrap().num_rows()), (0, 0));
     batch
+}
+
+#[test]
+fn chosen_columns_are_those_of_all_columns() {
+    let names = [
+        "sourceIPAddress",
+        "flowStartMilliseconds",
+        "sourceTransportPort",
+        "tunnelType",
+        "nothing",
+    ];
+    let chosen = Chosen::named(&names);
+    let records = [tcp(), tunnelled(), echo()];
+    let mut some = GrowingBatch::new(Columns::default(), chosen, 4);
+    let mut rows = Rows::choosing(Columns::default(), chosen);
+    records.iter().for_each(|record| rows.push(record));
+    some.append(&rows);
+    let (some, all) = (some.take(4).unwrap(), batch(&records, &[]));
+    assert_eq!((some.num_columns(), some.num_rows()), (4, 3));
+    for name in &names[..4] {
+        assert_eq!(some.column_by_name(name), all.column_by_name(name), "{name}");
+    }
+    // Rows without columns are still rows.
+    let mut none = GrowingBatch::new(Columns::default(), Chosen::named(&["nothing"]), 4);
+    none.append(&rows);
+    assert_eq!(none.take(4).unwrap().num_rows(), 3);
 }
 
 fn named(kind: Kind, values: &[&str]) -> FlowRecord {
@@ -72,7 +99,7 @@ fn lists_of_numbers_have_zeros_too() {
     let packets = [(0, 0, 60, 2), (1, 2_000, 1_500, 18), (0, 5_000, 52, 16)];
     let at = packets.map(|(side, ns, octets, flags)| (side, first_ns + ns, octets, flags));
     let measured = FlowRecord { statistics: FlowStatistics::of(30, at), ..tcp() };
-    let (mut all, mut rows) = (GrowingBatch::new(columns, 4), Rows::new(columns));
+    let (mut all, mut rows) = (GrowingBatch::new(columns, Chosen::ALL, 4), Rows::new(columns));
     [tcp(), measured, tcp()].iter().for_each(|record| rows.push(record));
     all.append(&rows);
     let batch = all.take(4).unwrap();
