@@ -424,7 +424,7 @@ pub(crate) const COLUMNS: [usize; COUNT] = {
     order
 };
 
-/// A set of fields, by their numbers in [`FIELDS`].
+/// A set of fields.
 #[cfg(feature = "parquet")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chosen([u64; COUNT.div_ceil(64)]);
