@@ -99,8 +99,7 @@ pub fn stream(
 }
 
 /// Batches of the flow records that a filter selects: for a reader, for whom at most as many wait, or without a number all
-/// of a run. A reader's batches have the columns of these
-/// names, or all; names that are none are ignored.
+/// of a run. A reader's batches have the columns of these names, or all; names that are no fields are ignored.
 ///
 /// # Errors
 /// An invalid filter.
