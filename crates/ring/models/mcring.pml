@@ -25,10 +25,19 @@
  *   UNCLAMPED       the batch is not clamped to half of the capacity, rounded up
  *   KEEP            a side that finds the ring full or empty does not publish its index
  *   CONSTANT        the producer never flushes and never ends: the paper's constant arrivals
+ *   PUBLISHED       UNCLAMPED, KEEP and CONSTANT, and single items: figure 5 of the paper, whose `max` is CAP + 1
  *   BUG             1: publishes before it writes   2: uses a capacity that is one slot too large
  *                   3: UNCLAMPED and KEEP           4: frees slots before it reads them
  */
 
+#ifdef PUBLISHED
+#define UNCLAMPED
+#define KEEP
+#define CONSTANT
+#define BURST_MAX 1
+#else
+#define BURST_MAX CAP
+#endif
 #ifndef BUG
 #define BUG 0
 #endif
@@ -143,7 +152,7 @@ active proctype producer() {
 	byte wanted, n, i, at;
 	byte number;
 	do
-	:: true -> select(wanted : 1 .. CAP); push_burst()
+	:: true -> select(wanted : 1 .. BURST_MAX); push_burst()
 #ifndef CONSTANT
 	:: true -> flush()
 	:: true -> flush(); closed = 1; break
@@ -153,7 +162,11 @@ active proctype producer() {
 
 /* peek and release of `n` items; pop is n = 1. */
 inline take() {
+#ifdef PUBLISHED
+	n = 1;
+#else
 	select(n : 1 .. DISTANCE(nextRead, localWrite));
+#endif
 	i = 0;
 #if BUG == 4
 	read = FORWARD(nextRead, n);

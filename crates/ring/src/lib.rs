@@ -29,7 +29,8 @@
 //! ```
 //!
 //! Features: `std` (on) for parking; without it the crate is `no_std` with `alloc`. `model` is for
-//! tests: scripts of operations against an oracle.
+//! tests: scripts of operations against an oracle. `published` is for comparisons: the rings of the
+//! paper as it prints them.
 //!
 //! Invariants: items leave in the order they came, each exactly once (taken, released or dropped
 //! with the ring). No call blocks, except `park` and the spin lock of [`Kind::Lock`]. Nothing is
@@ -44,6 +45,9 @@ mod flavors;
 pub mod model;
 #[cfg(feature = "std")]
 mod park;
+#[cfg(all(any(test, feature = "published"), not(loom)))]
+#[doc(hidden)]
+pub mod published;
 mod slots;
 mod sync;
 
