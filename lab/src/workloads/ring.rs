@@ -2,12 +2,17 @@
 //!
 //! These are the paper's evaluations 1 to 3 (Lee, Bu and Chandranmenon, section II-D): a producer
 //! inserts and a consumer extracts at full speed, both with busy waiting. Every item is written and
-//! read completely, and checked.
+//! read completely, and checked. The rings are those of `ringtap-ring`, and, with the prefix
+//! `literal-`, those of the paper as it prints them.
 
 use std::hint::spin_loop;
+use std::ops::Range;
 use std::sync::Barrier;
 
-use ringtap_ring::{Consumer, Kind, Producer, ring};
+use ringtap_ring::published::{
+    BasicRingBuffer, FastForward, LockRingBuffer, McRingBuffer, Ring, ends,
+};
+use ringtap_ring::{InvalidCapacity, Kind, ring};
 use serde_json::{Value, json};
 
 use super::Arguments;
@@ -19,6 +24,16 @@ use ringtap_base::Clock;
 const BURST: usize = 256;
 /// Failed attempts after which a thread yields, in case both threads share a core.
 const SPINS: u32 = 1 << 14;
+
+ringtap_base::choices! {
+    /// The paper's rings.
+    enum Literal: "literal rings" {
+        Lock = "literal-lock",
+        Basic = "literal-basic",
+        FastForward = "literal-fastforward",
+        Mcring = "literal-mcring",
+    }
+}
 
 /// Item sizes, as words of 8 bytes.
 macro_rules! by_size {
@@ -32,11 +47,19 @@ macro_rules! by_size {
     };
 }
 
+#[derive(Clone, Copy)]
+enum AnyKind {
+    Ours(Kind),
+    Literal(Literal),
+}
+
 struct Plan {
-    kind: Kind,
+    kind: AnyKind,
     capacity: usize,
     batch: usize,
     bursts: bool,
+    /// Whether each element begins with a cache line; otherwise they follow the allocator's 16 bytes.
+    on_lines: bool,
     items: u64,
     cores: Vec<usize>,
 }
@@ -45,14 +68,27 @@ pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
     let kind = arguments.text("kind")?;
     let bytes = arguments.count("bytes", 1 << 16)?;
     let mode = arguments.text("mode")?;
+    let align: Option<String> = arguments.optional("align")?;
     let plan = Plan {
-        kind: kind.parse().map_err(|error| LabError::Trial(format!("{error}")))?,
+        kind: match kind.parse() {
+            Ok(literal) => AnyKind::Literal(literal),
+            Err(_) => {
+                AnyKind::Ours(kind.parse().map_err(|error| LabError::Trial(format!("{error}")))?)
+            }
+        },
         capacity: arguments.count("capacity", 1 << 24)? as usize,
         batch: arguments.count("batch", 1 << 24)? as usize,
         bursts: match mode.as_str() {
             "single" => false,
             "burst" => true,
             _ => return Err(LabError::Trial(format!("invalid mode={mode}: use single or burst"))),
+        },
+        on_lines: match align.as_deref() {
+            None | Some("16") => false,
+            Some("64") => true,
+            Some(other) => {
+                return Err(LabError::Trial(format!("invalid align={other}: use 16 or 64")));
+            }
         },
         items: arguments.count("items", 1 << 40)?,
         cores: arguments.cores()?,
@@ -65,6 +101,7 @@ pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
         "capacity": plan.capacity,
         "batch": plan.batch,
         "mode": mode,
+        "align": if plan.on_lines { 64 } else { 16 },
         "items": plan.items,
         "seconds": seconds,
         "items_per_second": plan.items as f64 / seconds,
@@ -74,87 +111,233 @@ pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
 
 /// Runs the transfer. Returns its seconds and the sum of all words of all items.
 fn transfer<const WORDS: usize>(plan: &Plan) -> Result<(f64, u64), LabError> {
-    let (producer, consumer) = ring::<[u64; WORDS]>(plan.kind, plan.capacity, plan.batch)
-        .map_err(|error| LabError::Trial(error.to_string()))?;
+    match (plan.kind, plan.on_lines) {
+        (AnyKind::Ours(kind), false) => transfer_ours::<WORDS, [u64; WORDS]>(plan, kind),
+        (AnyKind::Ours(kind), true) => transfer_ours::<WORDS, OnLines<WORDS>>(plan, kind),
+        (AnyKind::Literal(kind), false) => transfer_literal::<WORDS, [u64; WORDS]>(plan, kind),
+        (AnyKind::Literal(kind), true) => transfer_literal::<WORDS, OnLines<WORDS>>(plan, kind),
+    }
+}
+
+/// Words that are an item.
+trait Words<const WORDS: usize>: Copy + Send {
+    fn of(number: u64) -> Self;
+    fn words(&self) -> &[u64; WORDS];
+}
+
+impl<const WORDS: usize> Words<WORDS> for [u64; WORDS] {
+    #[inline(always)]
+    fn of(number: u64) -> Self {
+        [number; WORDS]
+    }
+
+    #[inline(always)]
+    fn words(&self) -> &[u64; WORDS] {
+        self
+    }
+}
+
+/// An item that begins with a cache line.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct OnLines<const WORDS: usize>([u64; WORDS]);
+
+impl<const WORDS: usize> Words<WORDS> for OnLines<WORDS> {
+    #[inline(always)]
+    fn of(number: u64) -> Self {
+        Self([number; WORDS])
+    }
+
+    #[inline(always)]
+    fn words(&self) -> &[u64; WORDS] {
+        &self.0
+    }
+}
+
+fn invalid(error: InvalidCapacity) -> LabError {
+    LabError::Trial(error.to_string())
+}
+
+fn transfer_ours<const WORDS: usize, T: Words<WORDS>>(
+    plan: &Plan,
+    kind: Kind,
+) -> Result<(f64, u64), LabError> {
+    let (mut producer, mut consumer) =
+        ring::<T>(kind, plan.capacity, plan.batch).map_err(invalid)?;
+    let bursts = plan.bursts;
+    timed(
+        plan,
+        move |numbers| {
+            send(numbers, |next, left| match bursts {
+                true => producer.fill(BURST.min(left as usize), |i| T::of(next + i as u64)) as u64,
+                false => u64::from(producer.push(T::of(next)).is_ok()),
+            });
+            producer.flush();
+        },
+        move |numbers, sum| {
+            receive(numbers, |due| match bursts {
+                true => {
+                    let items = consumer.peek(BURST);
+                    items.iter().zip(due..).for_each(|(item, due)| sum.add(item.words(), due));
+                    let done = items.len();
+                    consumer.release(done);
+                    done as u64
+                }
+                false => consumer.pop().map_or(0, |item| {
+                    sum.add(item.words(), due);
+                    1
+                }),
+            });
+            consumer.flush();
+        },
+    )
+}
+
+fn transfer_literal<const WORDS: usize, T: Words<WORDS>>(
+    plan: &Plan,
+    kind: Literal,
+) -> Result<(f64, u64), LabError> {
+    let refused = |reason: String| Err(LabError::Trial(reason));
+    let (max, batch) = (plan.capacity as u32, plan.batch as u32);
+    if plan.bursts {
+        return refused("invalid mode=burst: the paper's rings have mode=single only".into());
+    }
+    if max < 2 {
+        return refused(format!(
+            "invalid capacity={max}: use 2 or more, because one slot stays empty"
+        ));
+    }
+    match kind {
+        Literal::Lock => transfer_published(plan, LockRingBuffer::<T>::new(max)),
+        Literal::Basic => transfer_published(plan, BasicRingBuffer::<T>::new(max)),
+        Literal::FastForward if WORDS > 1 || plan.on_lines => {
+            refused("FastForward transfers pointers: use bytes=8 and align=16".into())
+        }
+        Literal::FastForward => transfer_pointers(plan, FastForward::new(max)),
+        Literal::Mcring if batch >= max => refused(format!(
+            "batch={batch} stalls the paper's ring, of whose {max} slots one stays empty: use less"
+        )),
+        Literal::Mcring if !plan.items.is_multiple_of(10 * u64::from(batch)) => refused(format!(
+            "invalid items={}: use a multiple of {}, because an incomplete batch is never published",
+            plan.items,
+            10 * batch
+        )),
+        Literal::Mcring => transfer_published(plan, McRingBuffer::<T>::new(max, batch)),
+    }
+}
+
+fn transfer_published<const WORDS: usize, T: Words<WORDS>>(
+    plan: &Plan,
+    ring: Result<impl Ring<Element = T>, InvalidCapacity>,
+) -> Result<(f64, u64), LabError> {
+    let (mut producer, mut consumer) = ends(ring.map_err(invalid)?);
+    timed(
+        plan,
+        move |numbers| send(numbers, |next, _| u64::from(producer.insert(T::of(next)))),
+        move |numbers, sum| {
+            receive(numbers, |due| {
+                consumer.extract().map_or(0, |item| {
+                    sum.add(item.words(), due);
+                    1
+                })
+            });
+        },
+    )
+}
+
+/// A pointer is not NULL, so it is the number plus 1.
+fn transfer_pointers(
+    plan: &Plan,
+    ring: Result<FastForward, InvalidCapacity>,
+) -> Result<(f64, u64), LabError> {
+    let (mut producer, mut consumer) = ends(ring.map_err(invalid)?);
+    timed(
+        plan,
+        move |numbers| send(numbers, |next, _| u64::from(producer.insert(next + 1))),
+        move |numbers, sum| {
+            receive(numbers, |due| {
+                consumer.extract().map_or(0, |pointer| {
+                    sum.add(&[pointer - 1], due);
+                    1
+                })
+            });
+        },
+    )
+}
+
+/// What the consumer read.
+#[derive(Default)]
+struct Sum {
+    /// The sum of all words of all items.
+    words: u64,
+    /// Not 0 if an item was lost or out of order.
+    wrong: u64,
+}
+
+impl Sum {
+    #[inline(always)]
+    fn add<const WORDS: usize>(&mut self, item: &[u64; WORDS], due: u64) {
+        self.wrong |= item[0] ^ due;
+        self.words = item.iter().fold(self.words, |sum, &word| sum.wrapping_add(word));
+    }
+}
+
+/// Sends and receives in two threads. Returns the seconds and the sum of all words of all items.
+fn timed(
+    plan: &Plan,
+    mut send: impl FnMut(Range<u64>) + Send,
+    mut receive: impl FnMut(Range<u64>, &mut Sum) + Send,
+) -> Result<(f64, u64), LabError> {
     // Warm-up with a tenth of the items: slots are in memory, and the clock rate has risen.
     let warm = plan.items / 10;
     let start = Barrier::new(2);
     let received = std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let start = &start;
+        scope.spawn(move || {
             bind(&plan.cores, 0);
-            let mut producer = producer;
-            send(&mut producer, 0..warm, plan.bursts);
+            send(0..warm);
             start.wait();
-            send(&mut producer, warm..warm + plan.items, plan.bursts);
+            send(warm..warm + plan.items);
         });
-        let consumer = scope.spawn(|| {
+        let consumer = scope.spawn(move || {
             bind(&plan.cores, 1);
-            let mut consumer = consumer;
-            receive(&mut consumer, 0..warm, plan.bursts);
+            let mut sum = Sum::default();
+            receive(0..warm, &mut sum);
+            sum.words = 0;
             start.wait();
             let watch = Clock::start();
-            let sum = receive(&mut consumer, warm..warm + plan.items, plan.bursts);
+            receive(warm..warm + plan.items, &mut sum);
             (watch.seconds(), sum)
         });
         consumer.join()
     });
     match received {
-        Ok((seconds, Some(sum))) => Ok((seconds, sum)),
-        Ok((_, None)) => Err(LabError::Trial("an item was lost or out of order".into())),
+        Ok((seconds, Sum { words, wrong: 0 })) => Ok((seconds, words)),
+        Ok(_) => Err(LabError::Trial("an item was lost or out of order".into())),
         Err(_) => Err(LabError::Trial("the consumer panicked".into())),
     }
 }
 
-fn send<const WORDS: usize>(
-    producer: &mut Producer<[u64; WORDS]>,
-    numbers: std::ops::Range<u64>,
-    bursts: bool,
-) {
+/// Sends all numbers; `put(next, left)` returns how many it sent.
+#[inline(always)]
+fn send(numbers: Range<u64>, mut put: impl FnMut(u64, u64) -> u64) {
     let (mut next, mut idle) = (numbers.start, 0);
     while next < numbers.end {
-        let done = if bursts {
-            let most = BURST.min((numbers.end - next) as usize);
-            producer.fill(most, |i| [next + i as u64; WORDS]) as u64
-        } else {
-            u64::from(producer.push([next; WORDS]).is_ok())
-        };
+        let done = put(next, numbers.end - next);
         next += done;
         wait_if(done == 0, &mut idle);
     }
-    producer.flush();
 }
 
-/// The sum of all words; `None` if an item was lost or out of order.
-fn receive<const WORDS: usize>(
-    consumer: &mut Consumer<[u64; WORDS]>,
-    numbers: std::ops::Range<u64>,
-    bursts: bool,
-) -> Option<u64> {
-    let (mut next, mut idle, mut sum, mut wrong) = (numbers.start, 0, 0u64, 0u64);
-    let mut take = |item: &[u64; WORDS], due: u64| {
-        wrong |= item[0] ^ due;
-        sum = item.iter().fold(sum, |sum, &word| sum.wrapping_add(word));
-    };
+/// Receives all numbers; `take(due)` returns how many it received.
+#[inline(always)]
+fn receive(numbers: Range<u64>, mut take: impl FnMut(u64) -> u64) {
+    let (mut next, mut idle) = (numbers.start, 0);
     while next < numbers.end {
-        let done = if bursts {
-            let items = consumer.peek(BURST);
-            for (item, due) in items.iter().zip(next..) {
-                take(item, due);
-            }
-            let done = items.len();
-            consumer.release(done);
-            done as u64
-        } else if let Some(item) = consumer.pop() {
-            take(&item, next);
-            1
-        } else {
-            0
-        };
+        let done = take(next);
         next += done;
         wait_if(done == 0, &mut idle);
     }
-    consumer.flush();
-    (wrong == 0).then_some(sum)
 }
 
 fn wait_if(nothing: bool, idle: &mut u32) {
@@ -169,27 +352,45 @@ fn wait_if(nothing: bool, idle: &mut u32) {
 #[cfg(test)]
 mod tests {
     use super::super::run;
+    use super::Literal;
 
     #[test]
     fn all_rings_transfer_the_same_items() {
-        let mut sums = std::collections::BTreeSet::new();
-        for kind in ringtap_ring::Kind::ALL {
-            for mode in ["single", "burst"] {
+        let ours = ringtap_ring::Kind::ALL.map(|kind| (kind.name(), &["single", "burst"][..]));
+        let literal = Literal::ALL.map(|kind| (kind.name(), &["single"][..]));
+        for (kind, modes) in ours.into_iter().chain(literal) {
+            for (mode, align) in modes.iter().flat_map(|mode| [(mode, 16), (mode, 64)]) {
+                let bytes = if kind == "literal-fastforward" { 8 } else { 64 };
+                if bytes < align && kind.starts_with("literal") {
+                    continue;
+                }
                 let words = format!(
-                    "kind={} bytes=64 capacity=100 batch=50 mode={mode} items=20k cores=",
-                    kind.name()
+                    "kind={kind} bytes={bytes} capacity=100 batch=50 mode={mode} align={align} items=20k cores=",
                 );
                 let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
                 let found = run("ring", &words).unwrap();
                 assert!(found["items_per_second"].as_f64().unwrap() > 0.0);
-                sums.insert(found["checksum"].to_string());
+                // 2,000 + … + 21,999
+                let sum = bytes / 8 * 239_990_000;
+                assert_eq!(found["checksum"], format!("{sum:016x}"), "{kind} {mode} {align}");
             }
         }
-        // 8 × (2,000 + … + 21,999)
-        assert_eq!(
-            sums.into_iter().collect::<Vec<_>>(),
-            [format!("\"{:016x}\"", 8u64 * 239_990_000)]
-        );
+    }
+
+    #[test]
+    fn what_the_papers_rings_cannot_do_is_an_error() {
+        let error = |words: &str| {
+            let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
+            run("ring", &words).unwrap_err().to_string()
+        };
+        let good = "kind=literal-mcring bytes=8 capacity=50 batch=49 mode=single items=490 cores=";
+        run("ring", &good.split(' ').map(str::to_owned).collect::<Vec<_>>()).unwrap();
+        assert!(error(&good.replace("batch=49", "batch=50")).contains("batch=50 stalls"));
+        assert!(error(&good.replace("items=490", "items=500")).contains("multiple of 490"));
+        assert!(error(&good.replace("single", "burst")).contains("mode=single"));
+        assert!(error(&good.replace("capacity=50", "capacity=1")).contains("capacity=1"));
+        let pointers = good.replace("mcring", "fastforward").replace("bytes=8", "bytes=16");
+        assert!(error(&pointers).contains("use bytes=8"));
     }
 
     #[test]
@@ -202,6 +403,7 @@ mod tests {
         assert!(error(&good.replace("kind=lamport", "kind=rope")).contains("rope"));
         assert!(error(&good.replace("bytes=8", "bytes=9")).contains("bytes=9"));
         assert!(error(&good.replace("items=10", "items=0")).contains("items=0"));
+        assert!(error(&good.replace("cores=", "align=8 cores=")).contains("align=8"));
         assert!(error(&good.replace("mode=single", "mode=many")).contains("mode"));
         assert!(error(&format!("{good} extra=1")).contains("extra"));
         assert!(error("kind=lamport").contains("missing"));

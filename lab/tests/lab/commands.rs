@@ -5,6 +5,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use ringtap_engine::Machine;
+use ringtap_lab::exclusion::locked::Sharing;
 use ringtap_testkit::printed_commands;
 use serde_json::Value;
 
@@ -123,13 +124,13 @@ fn a_run_is_checked_against_a_kept_one() {
     let planted = folder.path().join("planted");
     fs::create_dir(&planted).unwrap();
     fs::copy(xeon.join("machine.json"), planted.join("machine.json")).unwrap();
-    let rows = fs::read_to_string(xeon.join("rings-element-size.csv")).unwrap();
-    let [one, other] = [",\"MCRingBuffer, batch 50\",", ",LockRingBuffer,"];
+    let rows = fs::read_to_string(xeon.join("pit-cas.csv")).unwrap();
+    let [one, other] = [",naive,", ",prefetched,"];
     let swapped = rows.replace(one, ",X,").replace(other, one).replace(",X,", other);
     assert_ne!(swapped, rows);
-    fs::write(planted.join("rings-element-size.csv"), swapped).unwrap();
+    fs::write(planted.join("pit-cas.csv"), swapped).unwrap();
     let (out, _, code) = check([&xeon, &planted], &[]);
-    assert!(code == 3 && out.contains("differs    rings/element-size: MCRingBuffer"), "{out}");
+    assert!(code == 3 && out.contains("differs    pit/cas: Prefetching makes"), "{out}");
     assert!(out.contains("expected ") && out.contains("here contradicted, "), "{out}");
 
     for (words, error) in [
@@ -163,7 +164,7 @@ fn usage_errors_name_the_mistake() {
         ("filter --work java", "serial, interleaved, simd, jump or off"),
         ("ndn cas --cores 1023", "core 1023 is not available"),
         ("ndn pit --cores 1023", "core 1023 is not available"),
-        ("ndn pit --mode free", "shards, buckets, buckets-naive or global"),
+        ("ndn pit --mode free", "buckets-naive, global, buckets-owned or buckets-elided"),
         ("ndn pit --workers 0", "from 1 to 256"),
         ("ndn model --cores-max 0", "from 1 to 1024"),
     ] {
@@ -274,7 +275,7 @@ fn the_benchmarks_print_a_flat_object_for_each_trial() {
     ];
     let found = report(&pit);
     let trials = found["trials"].as_array().unwrap();
-    assert_eq!(trials.len(), 24, "{found}");
+    assert_eq!(trials.len(), 36, "{found}");
     for trial in trials {
         assert!(flat(trial) && trial["exchanges_per_second"].as_f64().unwrap() > 0.0, "{trial}");
         assert!(
@@ -291,9 +292,9 @@ fn the_benchmarks_print_a_flat_object_for_each_trial() {
         ["ndn", "cas", "--cores", &core, "--lines", "1000", "--samples", "1k", "--trials", "1"];
     let found = report(&cas);
     let trials = found["trials"].as_array().unwrap();
-    assert_eq!(trials.len(), 3, "{found}");
+    assert_eq!(trials.len(), 4, "{found}");
     let modes: Vec<_> = trials.iter().map(|trial| trial["mode"].as_str().unwrap()).collect();
-    assert_eq!(modes, ["naive", "prefetched", "uncontended"]);
+    assert_eq!(modes, ["naive", "prefetched", "uncontended", "evicted"]);
     assert!(trials.iter().all(|trial| flat(trial) && trial["samples"] == 1_000), "{found}");
 }
 
@@ -323,7 +324,7 @@ fn exchanges_through_a_running_forwarder_are_measured_in_all_modes() {
     let found = report(&["ndn", "live", "--workers", "2", "--duration", "200ms", "--trials", "1"]);
     let trials = found["trials"].as_array().unwrap();
     let modes: Vec<_> = trials.iter().map(|trial| trial["mode"].as_str().unwrap()).collect();
-    assert_eq!(modes, ["shards", "buckets", "buckets-naive", "global"]);
+    assert_eq!(modes, Sharing::ALL.map(Sharing::name));
     for trial in trials {
         assert!(trial["exchanges"].as_u64().unwrap() > 0, "{trial}");
     }

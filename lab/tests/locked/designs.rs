@@ -9,6 +9,9 @@ use crate::support::design::{Design, Out};
 /// The designs with locks.
 pub(crate) const LOCKED: [Sharing; 3] = [Sharing::Buckets, Sharing::BucketsNaive, Sharing::Global];
 
+/// Designs with the same tables that each have one part for each worker; so here with one.
+const OWNED: [Sharing; 2] = [Sharing::BucketsOwned, Sharing::BucketsElided];
+
 /// Few buckets, so that names share them.
 pub(crate) const LOCKS: usize = 8;
 
@@ -18,7 +21,8 @@ pub(crate) fn of(settings: &Settings, workers: &[usize]) -> Vec<(String, Box<dyn
         let (parallel, _) = Locked::workers(settings, workers, sharing, LOCKS);
         (format!("{workers} workers, {sharing}"), Box::new(InOrder(parallel)))
     };
-    LOCKED.into_iter().zip(workers.iter().cycle()).map(design).collect()
+    let shared = LOCKED.into_iter().zip(workers.iter().cycle());
+    shared.chain(OWNED.map(|sharing| (sharing, &1))).map(design).collect()
 }
 
 /// Workers, run by one thread: entries that other workers create later are younger, also at the same time.

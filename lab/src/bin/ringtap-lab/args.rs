@@ -206,7 +206,8 @@ pub(crate) struct Rounds {
 
 #[derive(Args)]
 pub(crate) struct LiveArgs {
-    /// How workers share the tables: shards, buckets, buckets-naive, global [default: each in turn]
+    /// How workers share the tables: shards, buckets, buckets-naive, global, buckets-owned, buckets-elided [default: each in
+    /// turn]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) mode: Vec<Sharing>,
     /// Numbers of workers
@@ -257,7 +258,8 @@ pub(crate) struct CasArgs {
 
 #[derive(Args)]
 pub(crate) struct PitArgs {
-    /// How workers share the tables: shards, buckets, buckets-naive, global [default: each in turn]
+    /// How workers share the tables: shards, buckets, buckets-naive, global, buckets-owned, buckets-elided [default: each in
+    /// turn]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) mode: Vec<Sharing>,
     /// Distribution of the first name components: uniform, zipf:S, one-hot
@@ -297,6 +299,9 @@ pub(crate) struct ModelArgs {
     /// Uses the published parameters (1018, 226 and 41 cycles) instead of measuring
     #[arg(long)]
     pub(crate) published: bool,
+    /// Rounds of each measurement; the models use the medians
+    #[arg(long, value_name = "N", default_value = "3", value_parser = units::number_in(1..=100_u16))]
+    pub(crate) rounds: u16,
     /// Largest number of cores; the table has a row for each from 1
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) cores_max: usize,

@@ -67,7 +67,7 @@ fn run_cas(args: &CasArgs) -> anyhow::Result<ExitCode> {
     let mut trials = Vec::new();
     let mut medians = Vec::new();
     for number in 0..args.rounds.trials.max(1) {
-        for access in Access::ALL {
+        for access in measured_with(cores.len()) {
             let trial = cas::Trial {
                 access,
                 threads: cores.len(),
@@ -130,9 +130,14 @@ fn run_cas(args: &CasArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Lines of another core need one.
+fn measured_with(cores: usize) -> impl Iterator<Item = Access> {
+    Access::ALL.into_iter().filter(move |access| cores > 1 || !access.is_remote())
+}
+
 fn cas_text(args: &CasArgs, threads: usize, medians: &[(&str, f64)], rows: &[Row]) -> String {
     let mut table = Table::new(&[Lean::Left, Lean::Right]);
-    for access in Access::ALL.map(Access::name) {
+    for access in measured_with(threads).map(Access::name) {
         let of_access = medians.iter().filter(|(name, _)| *name == access).map(|&(_, ticks)| ticks);
         table.row([access.to_owned(), format!("{:.0}", median(of_access.collect()))]);
     }

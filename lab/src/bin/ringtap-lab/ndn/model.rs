@@ -23,9 +23,6 @@ use ringtap_terminal::numbers::rate;
 use ringtap_terminal::table::{Lean, Table};
 use ringtap_terminal::{Form, Usage};
 
-/// Rounds of each measurement.
-const ROUNDS: u64 = 3;
-
 /// Clock rate of the paper's processor, Hz.
 const PAPER_HZ: f64 = 2.2e9;
 
@@ -44,7 +41,7 @@ pub(super) fn run(args: &ModelArgs) -> anyhow::Result<ExitCode> {
     if !(1..=1024).contains(&args.cores_max) || !(1..=1 << 20).contains(&args.locks) {
         return Err(Usage::of("--cores-max takes values from 1 to 1024, --locks 1 to 1048576"));
     }
-    let parameters = if args.published { PUBLISHED } else { measured()? };
+    let parameters = if args.published { PUBLISHED } else { measured(args.rounds)? };
     let Parameters { packet, naive, prefetched, uncontended, hz, source } = parameters;
     let paper = Serial { packet, cas: prefetched };
     let line = |transfer: f64| LineLock {
@@ -139,12 +136,13 @@ const PUBLISHED: Parameters = Parameters {
 
 /// Measures the cost of a packet (half an exchange of one worker without locks) and of a
 /// compare-and-swap by each kind of access.
-fn measured() -> anyhow::Result<Parameters> {
+fn measured(rounds: u16) -> anyhow::Result<Parameters> {
     let cores = own_cores(&Machine::this());
     let mut packets = Vec::new();
-    let mut accesses = [const { Vec::new() }; 3];
+    let mut accesses =
+        [Access::Naive, Access::Prefetched, Access::Uncontended].map(|a| (a, Vec::new()));
     let (clock, begin) = (Clock::start(), ringtap_lab::exclusion::ticks());
-    for seed in 0..ROUNDS {
+    for seed in 0..rounds.into() {
         let found = exchanges::measure(&exchanges::Trial {
             mode: Sharing::Shards,
             popularity: Popularity::Uniform,
@@ -158,9 +156,9 @@ fn measured() -> anyhow::Result<Parameters> {
             seed,
         })?;
         packets.push(found.ticks as f64 / (2 * found.exchanges) as f64);
-        for (found, access) in accesses.iter_mut().zip(Access::ALL) {
+        for (access, found) in &mut accesses {
             let trial = cas::Trial {
-                access,
+                access: *access,
                 threads: cores.len(),
                 cores: cores.clone(),
                 lines: 1 << 20,
@@ -171,7 +169,7 @@ fn measured() -> anyhow::Result<Parameters> {
         }
     }
     let hz = (ringtap_lab::exclusion::ticks() - begin) as f64 * 1e9 / clock.now_ns() as f64;
-    let [naive, prefetched, uncontended] = accesses.map(median);
+    let [naive, prefetched, uncontended] = accesses.map(|(_, ticks)| median(ticks));
     Ok(Parameters {
         packet: median(packets),
         naive,

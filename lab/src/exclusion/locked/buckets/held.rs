@@ -11,7 +11,7 @@ use ringtap_ndn::forwarder::{COMPONENTS_MAX, FaceId};
 use ringtap_ndn::packets::{Data, Interest, PitToken, component};
 
 use super::{Buckets, Chain, LocalPart, NONCE_LOCKS, SharedEntry, WAYS, digest_component};
-use crate::exclusion::locked::lock::lock;
+use crate::exclusion::locked::lock::{Lock, lock};
 
 /// Insertions of a worker between two checks of the capacity.
 const CHECK_EVERY: u32 = 64;
@@ -24,30 +24,30 @@ const RECORDS_MAX: usize = 1 << 12;
 
 /// The tables of a worker while it holds the locks of some buckets.
 #[derive(Debug)]
-pub(crate) struct Held<'a> {
-    pit: HeldPit<'a>,
-    content: SharedContent<'a>,
-    dead: SharedNonces<'a>,
+pub(crate) struct Held<'a, C: Lock<Chain>> {
+    pit: HeldPit<'a, C>,
+    content: SharedContent<'a, C>,
+    dead: SharedNonces<'a, C>,
 }
 
 #[derive(Debug)]
-pub(crate) struct HeldPit<'a> {
-    table: &'a Buckets,
+pub(crate) struct HeldPit<'a, C: Lock<Chain>> {
+    table: &'a Buckets<C>,
     local: &'a mut LocalPart,
-    first: Option<(u32, MutexGuard<'a, Chain>)>,
-    others: Vec<(u32, MutexGuard<'a, Chain>)>,
+    first: Option<(u32, C::Guard<'a>)>,
+    others: Vec<(u32, C::Guard<'a>)>,
 }
 
 #[derive(Debug)]
-pub(crate) struct SharedContent<'a>(&'a Buckets);
+pub(crate) struct SharedContent<'a, C: Lock<Chain>>(&'a Buckets<C>);
 
 #[derive(Debug)]
-pub(crate) struct SharedNonces<'a>(&'a Buckets);
+pub(crate) struct SharedNonces<'a, C: Lock<Chain>>(&'a Buckets<C>);
 
 /// An entry's number: which of the held buckets, and the place in it.
 const PLACE_BITS: u32 = 24;
 
-impl HeldPit<'_> {
+impl<C: Lock<Chain>> HeldPit<'_, C> {
     /// The number of the held bucket for a hash.
     #[inline]
     fn held(&self, hash: u64) -> Option<u32> {
@@ -146,7 +146,7 @@ impl HeldPit<'_> {
     }
 }
 
-impl PendingInterests for HeldPit<'_> {
+impl<C: Lock<Chain>> PendingInterests for HeldPit<'_, C> {
     fn find(&mut self, key: &PitKey<'_>) -> Option<u32> {
         let held = self.held(key.hash)?;
         let same = |(_, entry): &(u32, &SharedEntry)| {
@@ -355,17 +355,17 @@ impl PendingInterests for HeldPit<'_> {
     }
 }
 
-impl Buckets {
+impl<C: Lock<Chain>> Buckets<C> {
     /// Locks one bucket.
     #[inline]
-    pub(crate) fn hold_bucket<'a>(&'a self, local: &'a mut LocalPart, bucket: u32) -> Held<'a> {
-        let chain = lock(&self.buckets[bucket as usize].0, &mut local.waits);
+    pub(crate) fn hold_bucket<'a>(&'a self, local: &'a mut LocalPart, bucket: u32) -> Held<'a, C> {
+        let chain = self.buckets[bucket as usize].0.hold(&mut local.waits);
         Held::new(self, local, bucket, chain)
     }
 
     /// Locks the bucket of a name.
     #[inline]
-    pub(crate) fn hold<'a>(&'a self, local: &'a mut LocalPart, prefixes: &Prefixes) -> Held<'a> {
+    pub(crate) fn hold<'a>(&'a self, local: &'a mut LocalPart, prefixes: &Prefixes) -> Held<'a, C> {
         let bucket = self.bucket_of(prefixes.full());
         self.hold_bucket(local, bucket)
     }
@@ -377,7 +377,7 @@ impl Buckets {
         key: &NameKey,
         data: &Data<'_>,
         prefixes: &Prefixes,
-    ) -> Held<'a> {
+    ) -> Held<'a, C> {
         let mut wanted = [0; COMPONENTS_MAX + 2];
         wanted[0] = self.bucket_of(prefixes.full());
         let mut count = 1;
@@ -405,14 +405,14 @@ impl Buckets {
     }
 }
 
-impl<'a> Held<'a> {
+impl<'a, C: Lock<Chain>> Held<'a, C> {
     /// The tables with one held bucket.
     #[inline]
     pub(super) fn new(
-        table: &'a Buckets,
+        table: &'a Buckets<C>,
         local: &'a mut LocalPart,
         bucket: u32,
-        chain: MutexGuard<'a, Chain>,
+        chain: C::Guard<'a>,
     ) -> Self {
         let (first, others) = (Some((bucket, chain)), Vec::new());
         Self {
@@ -425,28 +425,30 @@ impl<'a> Held<'a> {
     /// Locks another bucket. Its number must be higher than those of the held ones.
     pub(super) fn add(&mut self, bucket: u32) {
         let HeldPit { table, local, others, .. } = &mut self.pit;
-        let chain = lock(&table.buckets[bucket as usize].0, &mut local.waits);
+        let chain = table.buckets[bucket as usize].0.hold(&mut local.waits);
         others.push((bucket, chain));
     }
 
     /// The pending Interests of the held buckets.
-    pub(crate) fn pit(&mut self) -> &mut HeldPit<'a> {
+    pub(crate) fn pit(&mut self) -> &mut HeldPit<'a, C> {
         &mut self.pit
     }
 }
 
-impl<'a> Tables for Held<'a> {
-    type Pit = HeldPit<'a>;
-    type Content = SharedContent<'a>;
-    type Dead = SharedNonces<'a>;
+impl<'a, C: Lock<Chain>> Tables for Held<'a, C> {
+    type Pit = HeldPit<'a, C>;
+    type Content = SharedContent<'a, C>;
+    type Dead = SharedNonces<'a, C>;
 
     #[inline]
-    fn parts(&mut self) -> (&mut HeldPit<'a>, &mut SharedContent<'a>, &mut SharedNonces<'a>) {
+    fn parts(
+        &mut self,
+    ) -> (&mut HeldPit<'a, C>, &mut SharedContent<'a, C>, &mut SharedNonces<'a, C>) {
         (&mut self.pit, &mut self.content, &mut self.dead)
     }
 }
 
-impl Contents for SharedContent<'_> {
+impl<C: Lock<Chain>> Contents for SharedContent<'_, C> {
     fn put(&mut self, now_ns: u64, data: &Data<'_>, prefixes: &Prefixes) {
         if self.0.has_content {
             lock(&self.0.content, &mut 0).put(now_ns, data, prefixes);
@@ -464,14 +466,14 @@ impl Contents for SharedContent<'_> {
     }
 }
 
-impl SharedNonces<'_> {
+impl<C: Lock<Chain>> SharedNonces<'_, C> {
     #[inline]
     fn part(&self, hash: u64) -> MutexGuard<'_, DeadNonces> {
         lock(&self.0.dead[(hash >> 58) as usize % NONCE_LOCKS], &mut 0)
     }
 }
 
-impl NonceList for SharedNonces<'_> {
+impl<C: Lock<Chain>> NonceList for SharedNonces<'_, C> {
     fn has(&self, now_ns: u64, hash: u64) -> bool {
         // Relaxed: a nonce that is stored at the same time may be found or not.
         self.0.has_nonces.load(Ordering::Relaxed) && self.part(hash).has(now_ns, hash)

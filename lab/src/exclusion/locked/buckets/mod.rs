@@ -8,7 +8,8 @@
 //!  Interests with CanBePrefix are pending, in order of their numbers
 //! ```
 //!
-//! The content store has one lock, and the dead nonce list a few.
+//! The content store has one lock, and the dead nonce list a few. What guards a bucket is a type parameter: a
+//! [`Mutex`], or [`Elided`] in a table of one worker, so that both have the same code and the same layout.
 //!
 //! Invariant: locks are taken in the order buckets, content store, dead nonces, so no thread waits
 //! for another in a circle.
@@ -26,7 +27,7 @@ use ringtap_ndn::packets::Data;
 
 pub(crate) use held::Held;
 
-use super::lock::lock;
+use super::lock::{Elided, Lock, lock};
 
 /// Entries in the line of a bucket.
 const WAYS: usize = 4;
@@ -36,8 +37,8 @@ const NONCE_LOCKS: usize = 64;
 
 /// The shared tables.
 #[derive(Debug)]
-pub(crate) struct Buckets {
-    buckets: Vec<Bucket>,
+pub(crate) struct Buckets<C> {
+    buckets: Vec<Bucket<C>>,
     /// Number of pending entries with CanBePrefix, by the number of name components.
     prefixes: Vec<AtomicU32>,
     /// Number of pending entries whose name ends in an implicit digest.
@@ -58,13 +59,14 @@ pub(crate) struct Buckets {
 /// A bucket of the PIT and its lock; one cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Bucket(Mutex<Chain>);
+struct Bucket<C>(C);
 
-const _: () = assert!(size_of::<Bucket>() == 64);
+const _: () = assert!(size_of::<Bucket<Mutex<Chain>>>() == 64);
+const _: () = assert!(size_of::<Bucket<Elided<Chain>>>() == 64);
 
 /// The entries of a bucket. An entry keeps its place until it is removed.
 #[derive(Debug, Default)]
-struct Chain {
+pub(crate) struct Chain {
     ways: [Option<Box<SharedEntry>>; WAYS],
     more: Vec<Option<Box<SharedEntry>>>,
 }
@@ -146,7 +148,7 @@ pub(crate) struct LocalPart {
     waits: u64,
 }
 
-impl Buckets {
+impl<C: Lock<Chain>> Buckets<C> {
     /// Tables for `workers` workers.
     pub(crate) fn new(settings: &Settings, workers: usize, locks: usize) -> Self {
         let buckets = locks.clamp(1, 1 << 30).next_power_of_two();
@@ -207,7 +209,7 @@ impl Buckets {
         let Some(load) = self.faces.get(face.0 as usize) else { return };
         load.remove();
         for bucket in self.buckets.iter().filter(|_| had_routes) {
-            let mut chain = lock(&bucket.0, &mut 0);
+            let mut chain = bucket.0.hold(&mut 0);
             for entry in chain.entries_mut() {
                 entry.out_records.retain(|record| record.face != face);
             }
@@ -230,7 +232,7 @@ fn digest_component(data: &Data<'_>) -> [u8; 34] {
 
 impl LocalPart {
     /// The part of the worker with this number.
-    pub(crate) fn new(table: &Buckets, worker: usize) -> Self {
+    pub(crate) fn new<C>(table: &Buckets<C>, worker: usize) -> Self {
         Self {
             worker,
             wheel: Wheel::new(table.buckets.len()),
