@@ -188,6 +188,13 @@ CREATE TABLE ringtap.flows (
     reverseFlowStartMilliseconds Nullable(DateTime64(3, 'UTC')),
     reverseFlowEndMilliseconds Nullable(DateTime64(3, 'UTC')),
     vlanName Nullable(String),
+    reverseSourceMacAddress Nullable(String),
+    reverseDestinationMacAddress Nullable(String),
+    reverseVlanId Nullable(UInt16),
+    reverseDot1qCustomerVlanId Nullable(UInt16),
+    reverseMplsTopLabel Nullable(UInt32),
+    reverseTunnelId Nullable(UInt32),
+    reverseIngressInterface Nullable(UInt32),
 -- end
     probe LowCardinality(String)
 ) ENGINE = MergeTree PARTITION BY toDate(flowEndMilliseconds) ORDER BY flowEndMilliseconds
@@ -399,6 +406,13 @@ CREATE TABLE ringtap.messages (
     reverseFlowStartMilliseconds Nullable(UInt64),
     reverseFlowEndMilliseconds Nullable(UInt64),
     vlanName Nullable(String),
+    reverseSourceMacAddress Nullable(String),
+    reverseDestinationMacAddress Nullable(String),
+    reverseVlanId Nullable(UInt16),
+    reverseDot1qCustomerVlanId Nullable(UInt16),
+    reverseMplsTopLabel Nullable(UInt32),
+    reverseTunnelId Nullable(UInt32),
+    reverseIngressInterface Nullable(UInt32),
 -- end
     probe String,
     run Nullable(String),
@@ -598,6 +612,13 @@ CREATE MATERIALIZED VIEW ringtap.flows_reader TO ringtap.flows AS SELECT
     fromUnixTimestamp64Milli(toInt64(m.reverseFlowStartMilliseconds), 'UTC') AS reverseFlowStartMilliseconds,
     fromUnixTimestamp64Milli(toInt64(m.reverseFlowEndMilliseconds), 'UTC') AS reverseFlowEndMilliseconds,
     m.vlanName AS vlanName,
+    m.reverseSourceMacAddress AS reverseSourceMacAddress,
+    m.reverseDestinationMacAddress AS reverseDestinationMacAddress,
+    m.reverseVlanId AS reverseVlanId,
+    m.reverseDot1qCustomerVlanId AS reverseDot1qCustomerVlanId,
+    m.reverseMplsTopLabel AS reverseMplsTopLabel,
+    m.reverseTunnelId AS reverseTunnelId,
+    m.reverseIngressInterface AS reverseIngressInterface,
 -- end
     probe
 FROM ringtap.messages AS m WHERE m.run IS NULL;

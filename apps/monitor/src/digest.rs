@@ -14,6 +14,9 @@ impl RecordDigest {
     pub(crate) fn add(&mut self, record: &FlowRecord) {
         let mut hasher = Sha256::new();
         hasher.update(record.canonical());
+        if let Some(path) = record.canonical_reverse_path() {
+            hasher.update(path);
+        }
         hasher.update(record.facts.bytes());
         if record.facts.beyond() > 0 {
             hasher.update(record.facts.beyond().to_le_bytes());

@@ -21,9 +21,9 @@ use serde::{Deserialize, Serialize};
 use crate::state::image;
 
 /// The tail are the facts.
-static OPEN: Schema = Schema::many("open", OpenFlow::CANONICAL_LEN);
+static OPEN: Schema = Schema::many("open_paths", OpenFlow::CANONICAL_LEN);
 /// The tail are the statistics and the facts.
-static MEASURED: Schema = Schema::many("open_statistics", OpenFlow::CANONICAL_LEN);
+static MEASURED: Schema = Schema::many("open_statistics_paths", OpenFlow::CANONICAL_LEN);
 
 /// Bytes of flows after which a frame is written.
 const FRAME_BYTES: usize = 512 << 10;

@@ -331,8 +331,8 @@ fn ipfix_dump(file: &Path) -> std::collections::BTreeMap<u64, u64> {
         let template = template.split_whitespace().next()?.parse().ok()?;
         Some((template, count.trim().parse().ok()?))
     };
-    // Templates of flows have numbers below 320, or from 512 on if they have facts.
-    let is_of_flows = |template: u64| !(320..512).contains(&template);
+    // Options templates have the numbers from 320 to 383.
+    let is_of_flows = |template: u64| !(320..384).contains(&template);
     text.lines().filter_map(line).filter(|(template, _)| is_of_flows(*template)).collect()
 }
 

@@ -316,6 +316,9 @@ impl Anonymising {
     pub(crate) fn record(&mut self, record: &mut FlowRecord) {
         self.key(&mut record.key);
         self.path(&mut record.path);
+        if let Some(path) = &mut record.reverse_path {
+            self.path(path);
+        }
         let by = &self.by;
         record.facts = record.facts.map(|kind, value, out| by.push_value(kind, value, out));
     }

@@ -31,7 +31,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ringtap_base::Network;
-use ringtap_flow::{Event, FlowKey, FlowRecord, Initiator, IpVersion, Origin};
+use ringtap_flow::{Event, FlowKey, FlowRecord, IpVersion, Origin};
 
 pub use anonymiser::Anonymiser;
 pub use geo::{Geo, InvalidDatabase};
@@ -154,17 +154,15 @@ impl Stage {
         if self.origins.is_some() || names_links || !self.interfaces.is_empty() {
             let [source, destination] = [record.key.source(), record.key.destination()];
             let mut origins = [self.origin(source), self.origin(destination)];
+            // That of the first packet may be in the other direction than the key.
+            let [own, _] = record.paths();
+            let path = own.copied().unwrap_or_else(|| record.path.reversed());
             if let Some(vendors) = &self.vendors {
-                // Those of a path are in the direction of its first packet.
-                let mut macs = record.path.macs;
-                if record.initiator == Initiator::SynAck {
-                    macs.swap(0, 1);
-                }
-                let both = origins.iter_mut().zip(macs);
+                let both = origins.iter_mut().zip(path.macs);
                 both.for_each(|(origin, mac)| origin.vendor = vendors.name(mac).cloned());
             }
-            if let Some(vlans) = self.vlans.as_ref().filter(|_| record.path.vlan_tags > 0) {
-                origins[0].vlan = vlans.name(record.path.vlans[0]).cloned();
+            if let Some(vlans) = self.vlans.as_ref().filter(|_| path.vlan_tags > 0) {
+                origins[0].vlan = vlans.name(path.vlans[0]).cloned();
             }
             let ingress = record.path.ingress;
             let received = self.interfaces.iter().find(|(own, _)| ingress > 0 && *own == ingress);
@@ -258,6 +256,8 @@ impl Stage {
 
 #[cfg(test)]
 mod tests {
+    use ringtap_flow::Initiator;
+
     use super::*;
 
     #[test]

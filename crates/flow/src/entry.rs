@@ -5,20 +5,28 @@
 //!  IPv4  | ends | ports |proto|state|path| last_ns | packets | octets |flags|tos |ttl | ip_len | notes |stamp|
 //!          8      4       1     1     2    8         2 × 4     2 × 4   2 × 1 2×1  2×2  2 × 2×2   6       2      bytes
 //!  IPv6  the same with 32 bytes of ends: 88
+//!
+//!  packets  bits 31…9     8       7…0
+//!     of 0 | packets | known | lower byte of the back path |
+//!     of 1 | packets |   -   | upper byte of the back path |
 //! ```
 //!
 //! One cache line holds all that an IPv4 packet needs; the time of the first packet, which few
-//! packets need, is stored elsewhere. Counters here have 32 bits; the owner of the entry carries
-//! them over before they overflow.
+//! packets need, is stored elsewhere. Counters of octets have 32 bits, those of packets 23; the owner of the entry
+//! carries them over before they overflow.
+//!
+//! *Back path* is the number of the path of the first packet in the other direction than that of the connection's first
+//! packet.
 //!
 //! *Notes* are the flow's [`History`], or type and code of ICMP.
 
 use ringtap_extract::Facts;
-use ringtap_wire::{PacketRecord, Paths};
+use ringtap_wire::{PacketRecord, Path, Paths};
 
 use crate::ends::Ends;
 use crate::flags::{ACK, FIN, RST, SYN};
 use crate::key::{ICMP, ICMPV6};
+use crate::record::reverse_of;
 use crate::timeouts::Class;
 use crate::{EndReason, FlowKey, FlowRecord, History, Initiator, OpenFlow};
 
@@ -40,6 +48,15 @@ const ANSWER: u32 = 16;
 /// There was an answer.
 const ANSWERED: u64 = 1 << 32;
 
+/// Position of the number in a word of the packets.
+const PACKETS: u32 = 9;
+/// One packet in such a word.
+const PACKET: u32 = 1 << PACKETS;
+/// The largest number.
+const PACKETS_MOST: u32 = u32::MAX >> PACKETS;
+/// In the first word: the back path is known.
+const BACK_KNOWN: u32 = 1 << 8;
+
 /// Position of the stamp in the tail.
 const STAMP: u32 = 48;
 
@@ -55,6 +72,7 @@ pub(crate) struct Entry<E: Ends> {
     state: u8,
     pub(crate) path: u16,
     pub(crate) last_ns: u64,
+    /// With the back path below.
     packets: [u32; 2],
     octets: [u32; 2],
     tcp_flags: [u8; 2],
@@ -149,11 +167,19 @@ impl<E: Ends> Entry<E> {
 
     /// The entry of a stored flow without its packets and octets. If flows are cut (`counts` is false), earlier parts have
     /// also the rest of what is counted.
-    pub(crate) fn restored(flow: &OpenFlow, key: &Key<E>, path: u16, counts: bool) -> Self {
+    pub(crate) fn restored(
+        flow: &OpenFlow,
+        key: &Key<E>,
+        (path, back): (u16, Option<u16>),
+        counts: bool,
+    ) -> Self {
         let record = &flow.record;
         let mut own = Self::blank(key);
         (own.ports, own.protocol) = (key.ports, key.protocol);
         (own.state, own.path, own.last_ns) = (flow.state | AGEING, path, record.last_ns);
+        if let Some(back) = back {
+            own.set_back(back);
+        }
         let icmp = matches!(key.protocol, ICMP | ICMPV6);
         own.tail = if icmp { record.icmp_type_code.into() } else { 0 };
         if !counts {
@@ -176,7 +202,7 @@ impl<E: Ends> Entry<E> {
         self.state & !AGEING
     }
 
-    /// The next part of a flow that was cut while alive: initiator, path and seen FINs are kept.
+    /// The next part of a flow that was cut while alive: initiator, paths and seen FINs are kept.
     pub(crate) fn continued(&self, packet: &PacketRecord) -> Self {
         let mut next = Self::blank(&self.key());
         next.set(packet, self.key(), Initiator::FirstPacket);
@@ -185,6 +211,7 @@ impl<E: Ends> Entry<E> {
             next.state &= !(SYN_REPORTED << INITIATOR);
         }
         next.path = self.path;
+        next.packets = self.without_packets();
         next.set_stamp(self.stamp());
         next
     }
@@ -198,7 +225,7 @@ impl<E: Ends> Entry<E> {
         // Type and code of the first ICMP packet stay, those of the answer and the history do not.
         let first = if matches!(protocol, ICMP | ICMPV6) { (1 << ANSWER) - 1 } else { 0 };
         let notes = !0 << STAMP | first;
-        let blank = Self::blank(&self.key());
+        let (blank, packets) = (Self::blank(&self.key()), self.without_packets());
         *self = Self {
             align,
             ends,
@@ -207,6 +234,7 @@ impl<E: Ends> Entry<E> {
             state,
             path,
             last_ns,
+            packets,
             tail: tail & notes,
             ..blank
         };
@@ -287,30 +315,67 @@ impl<E: Ends> Entry<E> {
     pub(crate) fn would_overflow(&self, packet: &PacketRecord, direction: usize) -> bool {
         let side = direction & 1;
         let (_, octets) = self.octets[side].overflowing_add(packet.ip_len);
-        octets | (self.packets[side] == u32::MAX)
+        octets | (self.packets[side] >= PACKETS_MOST << PACKETS)
     }
 
     /// The counters: packets and octets.
     #[inline(always)]
     pub(crate) fn counters(&self) -> [[u64; 2]; 2] {
-        [self.packets.map(u64::from), self.octets.map(u64::from)]
+        [self.packets.map(|word| u64::from(word >> PACKETS)), self.octets.map(u64::from)]
     }
 
     /// Sets the counters, packets and octets; false, without any effect, if one does not fit.
     pub(crate) fn set_counters(&mut self, all: [[u64; 2]; 2]) -> bool {
-        let narrow = |pair: [u64; 2]| match pair.map(u32::try_from) {
-            [Ok(own), Ok(back)] => Some([own, back]),
+        let narrow = |pair: [u64; 2], most: u32| match pair.map(u32::try_from) {
+            [Ok(own), Ok(back)] if own.max(back) <= most => Some([own, back]),
             _ => None,
         };
-        let (Some(packets), Some(octets)) = (narrow(all[0]), narrow(all[1])) else { return false };
-        (self.packets, self.octets) = (packets, octets);
+        let (packets, octets) = (narrow(all[0], PACKETS_MOST), narrow(all[1], u32::MAX));
+        let (Some(packets), Some(octets)) = (packets, octets) else { return false };
+        let words = self.without_packets();
+        let packets = packets.map(|number| number << PACKETS);
+        (self.packets, self.octets) = ([words[0] | packets[0], words[1] | packets[1]], octets);
         true
     }
 
     /// Takes the counters: packets and octets.
     pub(crate) fn take_counters(&mut self) -> [[u64; 2]; 2] {
-        let packets = std::mem::take(&mut self.packets).map(u64::from);
-        [packets, std::mem::take(&mut self.octets).map(u64::from)]
+        let all = self.counters();
+        (self.packets, self.octets) = (self.without_packets(), [0; 2]);
+        all
+    }
+
+    /// The words of the packets with the back path alone.
+    fn without_packets(&self) -> [u32; 2] {
+        self.packets.map(|word| word & (PACKET - 1))
+    }
+
+    /// The number of the back path, once a packet had it.
+    pub(crate) fn back(&self) -> Option<u16> {
+        let [low, high] = self.packets.map(|word| word as u8);
+        (self.packets[0] & BACK_KNOWN != 0).then_some(u16::from_le_bytes([low, high]))
+    }
+
+    /// Sets the back path, unless it is known.
+    #[cold]
+    #[inline(never)]
+    fn set_back(&mut self, number: u16) {
+        if self.packets[0] & BACK_KNOWN == 0 {
+            let [low, high] = number.to_le_bytes().map(u32::from);
+            self.packets[0] |= low | BACK_KNOWN;
+            self.packets[1] |= high;
+        }
+    }
+
+    /// The direction of the connection's first packet.
+    const fn first_direction(&self) -> usize {
+        (self.state >> INITIATOR == Initiator::SynAck as u8) as usize
+    }
+
+    /// The back path, if it is known and not the mirror of the path.
+    fn back_path(&self, paths: &Paths) -> Option<Box<Path>> {
+        let back = paths.get(self.back()?);
+        reverse_of(paths.get(self.path), back)
     }
 
     /// The last word of the entry.
@@ -337,7 +402,7 @@ impl<E: Ends> Entry<E> {
         // Packets may be out of order: the maximum keeps durations positive.
         let latest = packet.ts_ns >= self.last_ns;
         self.last_ns = self.last_ns.max(packet.ts_ns);
-        self.packets[side] = self.packets[side].wrapping_add(1);
+        self.packets[side] = self.packets[side].wrapping_add(PACKET);
         self.octets[side] = self.octets[side].wrapping_add(packet.ip_len);
         self.tcp_flags[side] |= packet.tcp_flags;
         let len = packet.ip_len.min(u32::from(u16::MAX)) as u16;
@@ -371,11 +436,13 @@ impl<E: Ends> Entry<E> {
             (short, long) = (short.min(len), long.max(len));
         }
         let octets = u32::try_from(u64::from(self.octets[side]) + octets);
-        let packets = self.packets[side].checked_add(run.len() as u32);
-        let (Ok(octets), Some(packets), Some(last)) = (octets, packets, run.last()) else {
+        let more = run.len() as u32;
+        let (Ok(octets), Some(last)) = (octets, run.last()) else { return false };
+        if more > PACKETS_MOST - (self.packets[side] >> PACKETS) {
             return false;
-        };
-        (self.octets[side], self.packets[side]) = (octets, packets);
+        }
+        self.octets[side] = octets;
+        self.packets[side] += more << PACKETS;
         self.ip_len[side] = [short, long];
         self.last_ns = last.ts_ns;
         true
@@ -386,6 +453,9 @@ impl<E: Ends> Entry<E> {
     fn stretch(&mut self, packet: &PacketRecord, side: usize, len: u16) {
         if self.ttl[side][0] > self.ttl[side][1] {
             self.tos[side] = packet.tos;
+            if side != self.first_direction() {
+                self.set_back(packet.path);
+            }
             if side == 1 && matches!(self.protocol, ICMP | ICMPV6) {
                 self.set_answer(Some(packet.dst_port));
             }
@@ -448,16 +518,15 @@ impl<E: Ends> Entry<E> {
         paths: &Paths,
         end_reason: EndReason,
     ) -> FlowRecord {
-        let sum = |more: [u64; 2], own: [u32; 2]| {
-            [more[0] + u64::from(own[0]), more[1].wrapping_add(u64::from(own[1]))]
-        };
+        let sum = |more: [u64; 2], own: [u64; 2]| [more[0] + own[0], more[1].wrapping_add(own[1])];
+        let [packets, octets] = self.counters();
         let icmp = matches!(self.protocol, ICMP | ICMPV6);
         FlowRecord {
             key: self.flow_key(),
             first_ns,
             last_ns: self.last_ns,
-            packets: sum(carried[0], self.packets),
-            octets: sum(carried[1], self.octets),
+            packets: sum(carried[0], packets),
+            octets: sum(carried[1], octets),
             tcp_flags: self.tcp_flags,
             ttl: self.ttl.map(|[least, most]| if least > most { [0; 2] } else { [least, most] }),
             ip_len: self
@@ -474,6 +543,7 @@ impl<E: Ends> Entry<E> {
             },
             end_reason,
             path: *paths.get(self.path),
+            reverse_path: self.back_path(paths),
             facts: Facts::default(),
             application: None,
             tcp: None,

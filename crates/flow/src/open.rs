@@ -1,8 +1,11 @@
 //! A live flow as it is stored between two runs: its record so far, and what the record does not have.
 
-use crate::fields::Fields;
+use crate::fields::{Fields, PATH_LEN, path_bytes};
+use crate::record::reverse_of;
 use crate::responses::SAVED_REQUESTS;
 use crate::tcp::SAVED_CONNECTION;
+use ringtap_wire::Path;
+
 use crate::{Class, Facts, FlowRecord, Part, ResponseTimes, TcpPerformance};
 
 /// More of anything is not of a flow: sums of stored numbers must not overflow.
@@ -17,6 +20,8 @@ pub struct OpenFlow {
     pub(crate) state: u8,
     /// How many of its facts, and of the values left out, earlier parts had.
     pub(crate) reported: (u16, u32),
+    /// The path of the first packet in the other direction, even if the record does not have it.
+    pub(crate) back: Option<Path>,
     pub(crate) connection: [u8; SAVED_CONNECTION],
     pub(crate) requests: [u8; SAVED_REQUESTS],
 }
@@ -25,21 +30,27 @@ impl OpenFlow {
     /// Bytes of [`OpenFlow::canonical`].
     pub const CANONICAL_LEN: usize = FlowRecord::CANONICAL_LEN
         + (4 + 1 + 2 + 4 + 4)
+        + Self::BACK
         + Self::PART
         + Self::TCP
         + ResponseTimes::CANONICAL_LEN
         + SAVED_CONNECTION
         + SAVED_REQUESTS;
+    const BACK: usize = 1 + PATH_LEN + 4;
     const PART: usize = 1 + 4 + 8;
     const TCP: usize = 1 + TcpPerformance::CANONICAL_LEN;
 
     /// The flow without its facts, whose bytes are those of [`Facts::bytes`].
     pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
-        let Self { record, state, reported, connection, requests } = self;
+        let Self { record, state, reported, back, connection, requests } = self;
+        let known = back.unwrap_or_default();
         let part = record.part.unwrap_or(Part { number: 0, flow_first_ns: 0 });
-        let fields: [&[u8]; 14] = [
+        let fields: [&[u8]; 17] = [
             &record.canonical(),
             &record.path.ingress.to_le_bytes(),
+            &[u8::from(back.is_some())],
+            &path_bytes(&known),
+            &known.ingress.to_le_bytes(),
             &[*state],
             &reported.0.to_le_bytes(),
             &reported.1.to_le_bytes(),
@@ -69,6 +80,11 @@ impl OpenFlow {
         let mut bytes = Fields(bytes);
         let mut record = FlowRecord::from_canonical(&bytes.take())?;
         record.path.ingress = u32::from_le_bytes(bytes.take());
+        let [is_known] = bytes.take();
+        let mut back = bytes.path()?;
+        back.ingress = u32::from_le_bytes(bytes.take());
+        let back = (is_known > 0).then_some(back);
+        record.reverse_path = back.and_then(|back| reverse_of(&record.path, &back));
         let [state] = bytes.take();
         let reported = (u16::from_le_bytes(bytes.take()), u32::from_le_bytes(bytes.take()));
         record.facts = Facts::restore(facts, u32::from_le_bytes(bytes.take()))?;
@@ -81,8 +97,14 @@ impl OpenFlow {
         let tcp = TcpPerformance::from_canonical(&bytes.take());
         record.tcp = (is_measured > 0).then_some(tcp);
         record.responses = ResponseTimes::from_canonical(&bytes.take());
-        let own =
-            Self { record, state, reported, connection: bytes.take(), requests: bytes.take() };
+        let own = Self {
+            record,
+            state,
+            reported,
+            back,
+            connection: bytes.take(),
+            requests: bytes.take(),
+        };
         let is_valid = own.record.first_ns <= own.record.last_ns
             && usize::from(own.reported.0) <= own.record.facts.len()
             && own.record.part.is_none_or(|part| (1..u32::MAX / 2).contains(&part.number))

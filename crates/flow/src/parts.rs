@@ -217,6 +217,7 @@ impl Reported {
             icmp_type_code: last.icmp_type_code,
             initiator: last.initiator,
             path: last.path,
+            reverse_path: last.reverse_path.take(),
             end_reason: last.end_reason,
             application: last.application,
             ..FlowRecord::new(last.key)

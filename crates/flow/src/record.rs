@@ -2,9 +2,9 @@
 //! and, for the two directions, RFC 5103.
 
 use ringtap_extract::{Application, Facts};
-use ringtap_wire::{Path, Tunnel, TunnelKind};
+use ringtap_wire::Path;
 
-use crate::fields::Fields;
+use crate::fields::{Fields, PATH_LEN, path_bytes};
 use crate::key::{ICMP, ICMPV6};
 use crate::{FlowKey, FlowStatistics, History, IpVersion, Origin, ResponseTimes, TcpPerformance};
 
@@ -101,6 +101,9 @@ pub struct FlowRecord {
     pub end_reason: EndReason,
     /// The encapsulation of the connection's first packet.
     pub path: Path,
+    /// The encapsulation of the connection's first packet in the other direction, if it is known and not the mirror of
+    /// `path`.
+    pub reverse_path: Option<Box<Path>>,
     /// Facts from its payloads.
     pub facts: Facts,
     /// Its application, if it has a label and the table has a list of names.
@@ -120,6 +123,8 @@ pub struct FlowRecord {
 impl FlowRecord {
     /// Bytes of [`FlowRecord::canonical`].
     pub const CANONICAL_LEN: usize = 192;
+    /// Bytes of [`FlowRecord::canonical_reverse_path`].
+    pub const REVERSE_PATH_LEN: usize = PATH_LEN;
 
     /// A record with a key, zeros and [`EndReason::Forced`].
     pub fn new(key: FlowKey) -> Self {
@@ -139,6 +144,7 @@ impl FlowRecord {
             initiator: Initiator::FirstPacket,
             end_reason: EndReason::Forced,
             path: Path::default(),
+            reverse_path: None,
             facts: Facts::default(),
             application: None,
             tcp: None,
@@ -163,8 +169,9 @@ impl FlowRecord {
 
     /// A fixed byte string for each record, for digests: little-endian fields in a fixed order. It
     /// contains everything except the facts, whose bytes are [`Facts::bytes`], the application and the origins, which
-    /// follow from the key and the facts, the part, the performance of TCP ([`TcpPerformance::canonical`]), and the response
-    /// times ([`ResponseTimes::canonical`]), and the statistics ([`FlowStatistics::bytes`]).
+    /// follow from the key and the facts, the part, the reverse path ([`FlowRecord::canonical_reverse_path`]), the
+    /// performance of TCP ([`TcpPerformance::canonical`]), the response times ([`ResponseTimes::canonical`]), and the
+    /// statistics ([`FlowStatistics::bytes`]).
     pub fn canonical(&self) -> [u8; Self::CANONICAL_LEN] {
         let mut out = [0; Self::CANONICAL_LEN];
         let mut at = 0;
@@ -189,19 +196,34 @@ impl FlowRecord {
         for numbers in [[self.first_ns, self.last_ns], self.packets, self.octets] {
             numbers.iter().for_each(|number| put(&number.to_le_bytes()));
         }
-        let path = &self.path;
-        put(path.macs.as_flattened());
-        put(&[path.vlan_tags]);
-        path.vlans.iter().for_each(|vlan| put(&vlan.to_le_bytes()));
-        put(&path.mpls_label.map_or(u32::MAX, |label| label).to_le_bytes());
-        if let Some(tunnel) = &path.tunnel {
-            put(&[tunnel.kind as u8 + 1, u8::from(tunnel.ipv6)]);
-            put(&tunnel.src);
-            put(&tunnel.dst);
-            put(&tunnel.id.to_le_bytes());
-            put(path.outer_macs.as_flattened());
-        }
+        put(&path_bytes(&self.path));
         out
+    }
+
+    /// The bytes of the reverse path, for digests.
+    pub fn canonical_reverse_path(&self) -> Option<[u8; Self::REVERSE_PATH_LEN]> {
+        self.reverse_path.as_deref().map(path_bytes)
+    }
+
+    /// Sets the reverse path that has these bytes; false if no path has them. Its interface is unknown.
+    pub fn set_canonical_reverse_path(&mut self, bytes: &[u8; Self::REVERSE_PATH_LEN]) -> bool {
+        let path = Fields(bytes).path();
+        self.reverse_path = path.and_then(|back| reverse_of(&self.path, &back));
+        path.is_some()
+    }
+
+    /// The paths by direction, as far as they are known: that of the connection's first packet, and the reverse path.
+    #[inline]
+    pub fn paths(&self) -> [Option<&Path>; 2] {
+        let paths = [Some(&self.path), self.reverse_path.as_deref()];
+        if self.initiator == Initiator::SynAck { [paths[1], paths[0]] } else { paths }
+    }
+
+    /// The path of a direction; the mirror of the other one's if packets had no other.
+    fn path_of(&self, direction: usize) -> Option<Path> {
+        let had_packets = self.packets[direction] > 0;
+        let mirror = had_packets.then(|| self.path.reversed());
+        self.paths()[direction].copied().or(mirror)
     }
 
     /// The record of these bytes, as [`FlowRecord::canonical`] returned them; `None` if no record has such bytes. The
@@ -234,21 +256,7 @@ impl FlowRecord {
         let mut long = || u64::from_le_bytes(bytes.take());
         (record.first_ns, record.last_ns) = (long(), long());
         (record.packets, record.octets) = ([long(), long()], [long(), long()]);
-        record.path.macs = [bytes.take(), bytes.take()];
-        [record.path.vlan_tags] = bytes.take();
-        record.path.vlans = bytes.words();
-        let label = u32::from_le_bytes(bytes.take());
-        record.path.mpls_label = (label != u32::MAX).then_some(label);
-        let [kind, ipv6] = bytes.take();
-        let tunnel = Tunnel {
-            kind: *TunnelKind::ALL.get(usize::from(kind.saturating_sub(1)))?,
-            ipv6: ipv6 != 0,
-            src: bytes.take(),
-            dst: bytes.take(),
-            id: u32::from_le_bytes(bytes.take()),
-        };
-        record.path.tunnel = (kind > 0).then_some(tunnel);
-        record.path.outer_macs = [bytes.take(), bytes.take()];
+        record.path = bytes.path()?;
         Some(record)
     }
 
@@ -261,6 +269,7 @@ impl FlowRecord {
             initiator: self.initiator,
             end_reason: self.end_reason,
             path: self.path,
+            reverse_path: self.reverse_path.clone(),
             icmp_type_code: self.icmp_type_code,
             application: self.application,
             part: Some(part),
@@ -276,6 +285,11 @@ impl FlowRecord {
     /// Adds a later record of the same endpoints, such as the next part. The initiator is that of the first.
     pub fn join(&mut self, later: Self) {
         let turned = self.key != later.key;
+        let other = usize::from(self.initiator != Initiator::SynAck);
+        if self.reverse_path.is_none() && self.packets[other] == 0 {
+            let back = later.path_of(if turned { 1 - other } else { other });
+            self.reverse_path = back.and_then(|back| reverse_of(&self.path, &back));
+        }
         for direction in 0..2 {
             let from = if turned { 1 - direction } else { direction };
             let empty = self.packets[direction] == 0;
@@ -320,6 +334,12 @@ impl FlowRecord {
             }
         }
     }
+}
+
+/// The path in the other direction as a record has it: only if it is known and not the mirror.
+pub(crate) fn reverse_of(path: &Path, back: &Path) -> Option<Box<Path>> {
+    let is_known = Path { ingress: 0, ..*back } != Path::default();
+    (is_known && !path.mirrors(back)).then(|| Box::new(*back))
 }
 
 fn range<T: Ord>([low, high]: [T; 2], [lower, higher]: [T; 2]) -> [T; 2] {

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A sweep reads entries in order, and a flow that ends is replaced by the last one. Counters that
-//! outgrow 32 bits are carried over to a map, which few flows need.
+//! outgrow their bits are carried over to a map, which few flows need.
 //!
 //! Invariant: every entry has its place in the index and its first packet's time; no map entry outlives its flow.
 
@@ -563,6 +563,7 @@ impl<E: Ends> Shelf<E> {
             self.cut(at, rules, observer);
         }
         let (state, carried) = (self.entries[at].saved_state(), self.take_carried(at));
+        let back = self.entries[at].back().map(|number| *rules.paths.get(number));
         let first_ns = self.first_ns[at];
         let mut record =
             self.entries[at].record(first_ns, carried, &rules.paths, EndReason::Forced);
@@ -575,25 +576,28 @@ impl<E: Ends> Shelf<E> {
         }
         record.facts = self.take_facts(at);
         let connection = self.tcp.saved(at);
-        OpenFlow { record, state, reported: earlier, connection, requests: self.requests.saved(at) }
+        let requests = self.requests.saved(at);
+        OpenFlow { record, state, reported: earlier, back, connection, requests }
     }
 
-    /// Takes up a flow of another run. `key` is its key, `path` the number of its path.
+    /// Takes up a flow of another run. `key` is its key, `paths` the numbers of its path and of the known one of the other
+    /// direction.
     pub(crate) fn restore(
         &mut self,
         flow: &OpenFlow,
         key: &Key<E>,
-        (hash, path): (u32, u16),
+        hash: u32,
+        paths: (u16, Option<u16>),
         rules: &Rules,
     ) {
         let (at, record) = (self.entries.len(), &flow.record);
         self.index.push(hash);
         self.first_ns.push(record.first_ns);
-        let mut entry = Entry::restored(flow, key, path, rules.cut_ns == 0);
+        let mut entry = Entry::restored(flow, key, paths, rules.cut_ns == 0);
         let fits = rules.cut_ns > 0 || entry.set_counters([record.packets, record.octets]);
         self.entries.push(entry);
         if !fits {
-            self.carried.insert((*key, path), [record.packets, record.octets]);
+            self.carried.insert((*key, paths.0), [record.packets, record.octets]);
         }
         if rules.tcp {
             self.tcp.push_saved(&flow.connection);

@@ -35,6 +35,31 @@ pub struct Path {
     pub ingress: u32,
 }
 
+impl Path {
+    /// The path of an answer to a packet with this one that takes the same links back: source and destination of all
+    /// addresses are swapped; the rest is equal.
+    #[must_use]
+    pub const fn reversed(&self) -> Self {
+        let ([macs, outer_macs], tunnel) = ([self.macs, self.outer_macs], self.tunnel);
+        let tunnel = match tunnel {
+            Some(own) => Some(Tunnel { src: own.dst, dst: own.src, ..own }),
+            None => None,
+        };
+        Self {
+            macs: [macs[1], macs[0]],
+            outer_macs: [outer_macs[1], outer_macs[0]],
+            tunnel,
+            ..*self
+        }
+    }
+
+    /// Whether answers take the same links back. Interfaces are not compared: where two are captured, each direction
+    /// arrives on its own.
+    pub fn mirrors(&self, other: &Self) -> bool {
+        Self { ingress: other.ingress, ..self.reversed() } == *other
+    }
+}
+
 /// A tunnel by its outer header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tunnel {

@@ -91,14 +91,24 @@ fn timeless_records(plan: &Plan) -> (Outputs, Arc<Mutex<Vec<FlowRecord>>>) {
 
 /// The record without its times, also of answers, and its interface, which differ between file and live capture.
 fn timeless_record(record: &FlowRecord) -> FlowRecord {
-    let path = Path { ingress: 0, ..record.path };
+    let without = |path: &Path| Path { ingress: 0, ..*path };
+    let path = without(&record.path);
+    let reverse_path = record.reverse_path.as_deref().map(|path| Box::new(without(path)));
     let mut facts = Facts::default();
     for kind in Kind::KEPT.into_iter().filter(|kind| *kind != Kind::DnsResponseTime) {
         for value in record.facts.values(kind) {
             facts.add(kind, value, usize::MAX).expect("room");
         }
     }
-    FlowRecord { first_ns: 0, last_ns: 0, path, facts, statistics: None, ..record.clone() }
+    FlowRecord {
+        first_ns: 0,
+        last_ns: 0,
+        path,
+        reverse_path,
+        facts,
+        statistics: None,
+        ..record.clone()
+    }
 }
 
 /// The collected records, sorted.

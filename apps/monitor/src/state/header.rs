@@ -47,6 +47,9 @@ pub struct Settings {
     /// Whether there are response times, which older states lack.
     #[serde(default)]
     pub timed: bool,
+    /// Whether live flows have reverse paths, which older states lack.
+    #[serde(default)]
+    pub reverse_paths: bool,
     /// Most first packets in the statistics of a flow, if there are statistics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistics_packets: Option<u8>,
@@ -76,6 +79,7 @@ impl Settings {
             names: app.names.digest(),
             by_time: true,
             timed: true,
+            reverse_paths: true,
             statistics_packets: app.statistics_packets,
             server_ports: true,
         }
@@ -120,7 +124,8 @@ impl Settings {
     /// The tables of a state.
     pub(super) fn tables(&self) -> Result<Vec<&'static Schema>, MergeError> {
         let on = self.analyses.join(",").parse();
-        on.map(|on| tables_of(saved(on), Content { by_time: self.by_time, timed: self.timed }))
+        let &Self { by_time, timed, reverse_paths, .. } = self;
+        on.map(|on| tables_of(saved(on), Content { by_time, timed, reverse_paths }))
             .map_err(|_| MergeError::Damaged("its analyses"))
     }
 

@@ -3,7 +3,7 @@
 use ringtap_state::{Error, Rows, Schema};
 
 use super::early::EARLY_BYTES;
-use super::live::{LIVE, MEASURED, UNTIMED};
+use super::live::{LIVE, MEASURED, MEASURED_ONE_PATH, ONE_PATH, UNTIMED};
 use super::tables::FIRST;
 use crate::analyses::custom::CustomSet;
 use crate::analyses::tcp::responses::RESPONSES;
@@ -34,11 +34,13 @@ pub(crate) struct Content {
     pub(crate) by_time: bool,
     /// Response times.
     pub(crate) timed: bool,
+    /// Reverse paths of live flows.
+    pub(crate) reverse_paths: bool,
 }
 
 impl Content {
     /// What this program writes.
-    pub(crate) const NOW: Self = Self { by_time: true, timed: true };
+    pub(crate) const NOW: Self = Self { by_time: true, timed: true, reverse_paths: true };
 }
 
 /// The tables of a state with these analyses, in order.
@@ -46,10 +48,12 @@ pub(crate) fn tables_of(on: Analyses, content: Content) -> Vec<&'static Schema> 
     let mut all = FIRST.to_vec();
     let of_analyses = Parts::tables(on, content.by_time).into_iter();
     all.extend(of_analyses.filter(|table| content.timed || **table != RESPONSES));
-    all.push(match content.timed {
-        _ if on.statistics => &MEASURED,
-        true => &LIVE,
-        false => &UNTIMED,
+    all.push(match (content.timed, content.reverse_paths) {
+        (_, true) if on.statistics => &MEASURED,
+        (_, false) if on.statistics => &MEASURED_ONE_PATH,
+        (true, true) => &LIVE,
+        (true, false) => &ONE_PATH,
+        (false, _) => &UNTIMED,
     });
     all
 }
@@ -58,7 +62,7 @@ pub(crate) fn tables_of(on: Analyses, content: Content) -> Vec<&'static Schema> 
 pub(super) fn known_tables() -> Vec<&'static Schema> {
     let on = Analyses { passive_dns: true, statistics: true, tcp: true, ..Analyses::ALL };
     let mut all = tables_of(on, Content::NOW);
-    all.extend([&LIVE, &UNTIMED]);
+    all.extend([&LIVE, &ONE_PATH, &MEASURED_ONE_PATH, &UNTIMED]);
     all.extend(CustomSet::tables());
     all
 }

@@ -23,19 +23,26 @@ const FIRST_NS: usize = 66;
 const UNTIMED_KEY: usize = ENDS + 1 + 8 + 1 + REST + 4 + TCP;
 
 /// The endpoints, the direction, the run, the class, the rest of the record, the number of facts left
-/// out, the performance of TCP, the response times, the octets of TCP; the tail are the facts.
-pub(super) static LIVE: Schema = Schema::many("live_octets", UNTIMED_KEY + MORE);
+/// out, the performance of TCP, the response times, the octets of TCP; the tail is 1 and the reverse path, or 0 without one;
+/// then the facts.
+pub(super) static LIVE: Schema = Schema::many("live_paths", UNTIMED_KEY + MORE);
 
-/// As [`LIVE`], in states with the analysis of packet statistics: the tail is 1 and the statistics, or 0 without any; then
-/// the facts.
-pub(super) static MEASURED: Schema = Schema::many("live_measured", UNTIMED_KEY + MORE);
+/// As [`LIVE`], in states with the analysis of packet statistics: before the facts the tail has 1 and the statistics, or 0
+/// without any.
+pub(super) static MEASURED: Schema = Schema::many("live_measured_paths", UNTIMED_KEY + MORE);
 
-/// [`LIVE`] in older states: without response times and octets of TCP.
+/// [`LIVE`] in older states: without reverse paths.
+pub(super) static ONE_PATH: Schema = Schema::many("live_octets", UNTIMED_KEY + MORE);
+
+/// [`MEASURED`] in older states: without reverse paths.
+pub(super) static MEASURED_ONE_PATH: Schema = Schema::many("live_measured", UNTIMED_KEY + MORE);
+
+/// [`ONE_PATH`] in older states: without response times and octets of TCP.
 pub(super) static UNTIMED: Schema = Schema::many("live", UNTIMED_KEY);
 
 /// Whether a table has live flows.
 pub(super) fn is_live(table: &Schema) -> bool {
-    *table == LIVE || *table == MEASURED || *table == UNTIMED
+    [&LIVE, &MEASURED, &ONE_PATH, &MEASURED_ONE_PATH, &UNTIMED].contains(&table)
 }
 
 /// A flow that had not ended.
@@ -65,7 +72,12 @@ pub(super) fn ends(key: &ringtap_flow::FlowKey) -> ([u8; ENDS], bool) {
 impl Live {
     pub(super) fn save(&self, rows: &mut Rows) {
         let mut tail = Vec::new();
-        if rows.is_of(&MEASURED) {
+        if rows.is_of(&LIVE) || rows.is_of(&MEASURED) {
+            let path = self.record.canonical_reverse_path();
+            tail.push(path.is_some().into());
+            tail.extend(path.iter().flatten());
+        }
+        if rows.is_of(&MEASURED) || rows.is_of(&MEASURED_ONE_PATH) {
             let statistics = self.record.statistics.as_ref().map(|own| own.bytes());
             tail.push(statistics.is_some().into());
             tail.extend(statistics.into_iter().flatten());
@@ -136,7 +148,16 @@ impl Live {
         let mut record = FlowRecord::from_canonical(&bytes)?;
         record.last_ns = record.first_ns.checked_add(record.last_ns)?;
         let mut facts = row.tail;
-        if *table == MEASURED {
+        if *table == LIVE || *table == MEASURED {
+            let (&has_path, rest) = facts.split_first()?;
+            facts = rest;
+            if has_path > 0 {
+                let (path, rest) = facts.split_first_chunk()?;
+                record.set_canonical_reverse_path(path).then_some(())?;
+                facts = rest;
+            }
+        }
+        if *table == MEASURED || *table == MEASURED_ONE_PATH {
             let (&is_measured, rest) = facts.split_first()?;
             facts = rest;
             if is_measured > 0 {
@@ -220,7 +241,7 @@ impl Joiner {
         // What else separates flows: the direction, the VLANs.
         let mut open: BTreeMap<_, Live> = BTreeMap::new();
         for flow in self.waiting.drain(..) {
-            let path = flow.record.path;
+            let path = &flow.record.path;
             let vlans = self.vlan_in_key.then_some((path.vlan_tags.min(2), path.vlans));
             let apart = (self.uniflow.then_some(flow.record.key), vlans);
             match open.remove(&apart) {

@@ -245,7 +245,7 @@ fn end(
 mod tests {
     use std::collections::BTreeMap;
 
-    use ringtap_flow::Class;
+    use ringtap_flow::{Class, Path};
 
     use super::super::header::{Run, Settings, Span};
     use super::super::image::{Content, image, saved, tables_of};
@@ -258,7 +258,7 @@ mod tests {
     }
 
     fn state_with(number: u64, content: Content, ended: bool, server_ports: bool) -> Vec<u8> {
-        let Content { by_time, timed } = content;
+        let Content { by_time, timed, reverse_paths } = content;
         let options = Options { names: Names::built_in(), ..Options::default() };
         let machine = Machine { cores: 1, allowed_cores: vec![0], memory_bytes: 1 << 30 };
         let plan = Plan::new(ringtap_engine::Options::default(), options, &machine).unwrap();
@@ -271,6 +271,9 @@ mod tests {
         }
         if !timed {
             settings.as_object_mut().unwrap().remove("timed");
+        }
+        if !reverse_paths {
+            settings.as_object_mut().unwrap().remove("reverse_paths");
         }
         if !by_time {
             settings.as_object_mut().unwrap().remove("by_time");
@@ -290,7 +293,13 @@ mod tests {
             protocol: 17,
         };
         let slice = FlowRecord { packets: [2, 0], octets: [200, 0], ..FlowRecord::new(key) };
-        let record = FlowRecord { packets: [7, 0], octets: [700, 0], ..slice.clone() };
+        let back = Path { vlan_tags: 1, ..Path::default() };
+        let record = FlowRecord {
+            packets: [7, 0],
+            octets: [700, 0],
+            reverse_path: reverse_paths.then(|| Box::new(back)),
+            ..slice.clone()
+        };
         let tables = tables_of(saved(plan.app.analyses), content);
         image(&serde_json::to_vec(&header).unwrap(), &tables, |table, rows| {
             let live = Live { run: number, class: Class::Udp, record: record.clone() };
@@ -329,9 +338,11 @@ mod tests {
     #[test]
     fn live_flows_add_their_volume_where_no_row_has_it() {
         // Of a whole run applications are counted by flows, of a part by slices.
-        let (now, third) = (Content::NOW, Content { timed: false, ..Content::NOW });
-        let first = Content { by_time: false, timed: false };
-        for content in [now, third] {
+        let now = Content::NOW;
+        let fourth = Content { reverse_paths: false, ..now };
+        let third = Content { timed: false, ..fourth };
+        let first = Content { by_time: false, ..third };
+        for content in [now, fourth, third] {
             assert_eq!(volumes(&[state(1, content, true)]).unwrap(), (2, 7, 1));
             assert_eq!(volumes(&[state(1, content, false)]).unwrap(), (2, 2, 1));
         }
@@ -340,13 +351,15 @@ mod tests {
             assert_eq!(volumes(&[state(1, first, ended)]).unwrap(), (7, 7, 1));
         }
         let mut copy = Vec::new();
-        for content in [now, third] {
+        for content in [now, fourth, third] {
             let two = [state(1, content, false), state(2, content, true)];
             copy.clear();
             merge_states(two.iter().map(|state| &state[..]).collect(), &mut copy).unwrap();
             assert_eq!(volumes(&[copy.clone()]).unwrap(), volumes(&two).unwrap());
         }
-        for (older, name) in [(first, "by_time"), (third, "timed")] {
+        let by_time = Content { by_time: false, ..now };
+        let timed = Content { timed: false, ..now };
+        for (older, name) in [(by_time, "by_time"), (timed, "timed"), (fourth, "reverse_paths")] {
             let error = volumes(&[state(1, now, true), state(2, older, true)]).unwrap_err();
             assert!(error.to_string().contains(name), "{error}");
         }

@@ -89,9 +89,9 @@ own_fields! { |v, d|
     IcmpV6 ICMP[1].id, 2 => type_code(v, d);
     FirstSwitched 22, 4 => v.uptimes_ms[0].to_be_bytes();
     LastSwitched 21, 4 => v.uptimes_ms[1].to_be_bytes();
-    Dot1qVlan 243, 2 => v.path.vlans[0].to_be_bytes();
+    Dot1qVlan 243, 2 => v.way(d).vlans[0].to_be_bytes();
     /// mplsTopLabelStackSection: the label's 20 bits; traffic class and bottom of stack are not stored, and 0.
-    TopLabel 70, 3 => label(v.path.mpls_label);
+    TopLabel 70, 3 => label(v.way(d).mpls_label);
     OuterSourceV4 SOURCE[0].id, 4 => first_four(&outer(v).src);
     OuterDestinationV4 DESTINATION[0].id, 4 => first_four(&outer(v).dst);
     OuterSourceV6 SOURCE[1].id, 16 => outer(v).src;

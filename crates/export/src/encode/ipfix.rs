@@ -9,22 +9,25 @@
 //! The lower octet of a template's number describes its fields:
 //!
 //! ```text
-//! bits    5 4 3                                           2         1      0
-//!        0 nothing, 1 link addresses, 2 also VLAN tags,  answered  ICMP   IPv6
-//!        3 also an MPLS label; 4 and 5: 2 and 3 inside
-//!         a tunnel over IPv4; 6 and 7: over IPv6
+//! bits     7           5 4 3                                           2         1      0
+//!      two paths  0 nothing, 1 link addresses, 2 also VLAN tags,  answered  ICMP   IPv6
+//!                 3 also an MPLS label; 4 and 5: 2 and 3 inside
+//!                  a tunnel over IPv4; 6 and 7: over IPv6
 //! ```
 //!
 //! The upper octet, minus 1, is the layout of the facts that follow these fields (`facts.rs`); 0 has none, as all of ICMP.
-//! Templates without facts are announced first, the others before the first message that needs them.
+//! Templates without facts and for one path are announced first, the others before the first message that needs them.
 //!
-//! For flows from interfaces these fields end with ingressInterface, and for answered flows with its reverse. Only
-//! the interface of the first packet is known; the other element is 0.
+//! A record has *two paths* if the path of the other direction is known and not the mirror. Then link addresses, VLAN tags
+//! and the label have reverse elements, too; those that one of the paths has are there for both.
+//!
+//! For flows from interfaces these fields end with ingressInterface, and for answered flows with its reverse. The
+//! interface of the other direction is known with two paths; otherwise that element is 0.
 //!
 //! An answered flow is one record with reverse elements, with the enterprise number 29305 (RFC 5103, section 6.1); a
 //! flow without an answer has none of them. `options.rs` has the exporter's own statistics.
 
-use ringtap_flow::{FlowRecord, IpVersion};
+use ringtap_flow::{FlowRecord, IpVersion, Path};
 
 use super::facts::{self, LAYOUT_COUNT, LAYOUTS, Layout};
 use super::message::Message;
@@ -46,7 +49,13 @@ const ICMP: usize = 2;
 const ANSWERED: usize = 4;
 const AROUND_SHIFT: usize = 3;
 
-const COUNT: usize = 64;
+/// The path of the other direction is not the mirror. In numbers of templates this bit is the next one: options templates
+/// have the numbers with bit 6.
+const TWO_PATHS: usize = 64;
+/// The bits below it.
+const ONE_PATH: usize = TWO_PATHS - 1;
+
+const COUNT: usize = 128;
 
 /// Distance between the numbers of templates that differ in the layout of their facts.
 const LAYOUT_SHIFT: usize = 8;
@@ -69,7 +78,7 @@ const fn templates(variant: usize) -> [Template; COUNT] {
 
 /// The template with these bits.
 const fn template(bits: usize, variant: usize) -> Template {
-    let around = bits >> AROUND_SHIFT;
+    let around = bits >> AROUND_SHIFT & 7;
     let (is_v6, is_icmp) = (bits & IPV6 != 0, bits & ICMP != 0);
     let mut all = Template::EMPTY;
     if around >= 4 {
@@ -93,14 +102,21 @@ const fn template(bits: usize, variant: usize) -> Template {
         };
         all = all.with(Group::Initiative);
     }
-    if around > 0 {
-        all = all.with(Group::Ethernet);
-    }
-    if around > 1 {
-        all = all.with(Group::Vlans);
-    }
-    if around > 1 && around % 2 == 1 {
-        all = all.with(Group::Label);
+    let link = [
+        (around > 0, Group::Ethernet),
+        (around > 1, Group::Vlans),
+        (around > 1 && around % 2 == 1, Group::Label),
+    ];
+    let mut at = 0;
+    while at < link.len() {
+        let (has, group) = link[at];
+        if has {
+            all = all.with(group);
+            if bits & TWO_PATHS != 0 {
+                all = all.with_reverse(group);
+            }
+        }
+        at += 1;
     }
     if variant & INGRESS != 0 {
         all = all.with(Group::Ingress);
@@ -116,24 +132,47 @@ const fn template(bits: usize, variant: usize) -> Template {
 
 /// The number of the template with these bits and this layout.
 const fn set(bits: usize, layout: usize) -> u16 {
-    FIRST_TEMPLATE + (layout << LAYOUT_SHIFT | bits) as u16
+    let lower = bits & ONE_PATH | (bits & TWO_PATHS) << 1;
+    FIRST_TEMPLATE + (layout << LAYOUT_SHIFT | lower) as u16
+}
+
+/// The bits and the layout of the template with this number.
+const fn of_set(set: u16) -> (usize, usize) {
+    let number = (set - FIRST_TEMPLATE) as usize;
+    (number & ONE_PATH | number >> 1 & TWO_PATHS, number >> LAYOUT_SHIFT)
 }
 
 /// The bits of a record's template.
 #[inline]
 fn bits(record: &FlowRecord) -> usize {
-    let path = &record.path;
+    let version = if record.key.version == IpVersion::V6 { IPV6 } else { 0 };
+    let icmp = if fields::is_icmp(record) { ICMP } else { 0 };
+    let answered = if record.packets[1] > 0 { ANSWERED } else { 0 };
+    let (path, other) = fields::known_paths(record);
+    let around = match other.filter(|_| answered > 0) {
+        Some(other) => two_paths(path, other),
+        None => around(path) << AROUND_SHIFT,
+    };
+    around | version | icmp | answered
+}
+
+/// What a template has of a path.
+#[inline(always)]
+fn around(path: &Path) -> usize {
     let labelled = usize::from(path.mpls_label.is_some());
-    let around = match &path.tunnel {
+    match &path.tunnel {
         Some(tunnel) => 4 + 2 * usize::from(tunnel.ipv6) + labelled,
         None if labelled == 1 => 3,
         None if path.vlan_tags > 0 => 2,
         None => usize::from(path.macs != [[0; 6]; 2]),
-    };
-    let version = if record.key.version == IpVersion::V6 { IPV6 } else { 0 };
-    let icmp = if fields::is_icmp(record) { ICMP } else { 0 };
-    let answered = if record.packets[1] > 0 { ANSWERED } else { 0 };
-    around << AROUND_SHIFT | version | icmp | answered
+    }
+}
+
+/// The bits of two paths: the tunnel is that of the first.
+#[cold]
+fn two_paths(path: &Path, other: &Path) -> usize {
+    let other = around(&Path { tunnel: path.tunnel, ..*other });
+    around(path).max(other) << AROUND_SHIFT | TWO_PATHS
 }
 
 /// Encodes flow records as IPFIX messages.
@@ -155,10 +194,13 @@ pub struct Ipfix {
     /// The facts of the latest record that has some.
     facts: Vec<u8>,
     /// The announced templates: for each layout, a bit for each template.
-    active: [u64; LAYOUT_COUNT],
+    active: [u128; LAYOUT_COUNT],
 }
 
-const _: () = assert!(COUNT <= u64::BITS as usize);
+const _: () = assert!(COUNT <= u128::BITS as usize);
+
+/// The templates that are announced first: those for one path.
+const FIRST: u128 = (1 << TWO_PATHS) - 1;
 
 impl Ipfix {
     /// Creates an encoder for the observation domain `domain`; its messages have at most `limit` octets. `process`
@@ -188,7 +230,7 @@ impl Ipfix {
             ignored: Noticed::default(),
             message: Message::new(HEADER, limit, 1),
             facts: Vec::with_capacity(facts::CAPACITY),
-            active: std::array::from_fn(|layout| if layout == 0 { u64::MAX } else { 0 }),
+            active: std::array::from_fn(|layout| if layout == 0 { FIRST } else { 0 }),
         }
     }
 
@@ -249,8 +291,13 @@ impl Ipfix {
         record: &FlowRecord,
         flows: &mut RecordTotals,
     ) -> Result<(), Refusal> {
-        let bits = bits(record);
+        let mut bits = bits(record);
         let layout = if bits & ICMP == 0 { Layout::index_of(record) } else { 0 };
+        // With the facts of all protocols, the template of two paths would have more than 60 fields. By default tshark
+        // reads no more.
+        if layout == LAYOUT_COUNT - 1 {
+            bits &= !TWO_PATHS;
+        }
         let (set, template) = (set(bits, layout), &self.templates[bits]);
         self.facts.clear();
         LAYOUTS[layout].put(record, self.message.most() - template.len, &mut self.facts);
@@ -275,7 +322,7 @@ impl Ipfix {
     }
 
     /// The templates with these bits.
-    fn numbered(&self, active: &[u64; LAYOUT_COUNT]) -> Vec<Numbered> {
+    fn numbered(&self, active: &[u128; LAYOUT_COUNT]) -> Vec<Numbered> {
         let mut all = Vec::new();
         for (layout, set_bits) in active.iter().enumerate() {
             let is_active = |bits: &usize| set_bits >> bits & 1 != 0;
@@ -320,7 +367,7 @@ impl Encoder for Ipfix {
             return self.add_with_facts(record, flows);
         }
         let bits = bits(record);
-        let (set, template) = (FIRST_TEMPLATE + bits as u16, &self.templates[bits]);
+        let (set, template) = (set(bits, 0), &self.templates[bits]);
         if !self.message.fits(set, template.len) {
             return Err(Refusal::Full);
         }
@@ -371,15 +418,14 @@ impl Encoder for Ipfix {
     fn missing(&mut self, messages: &[u8], copies: usize) -> Vec<Vec<u8>> {
         let mut missing = [0; LAYOUT_COUNT];
         for set in sets(messages) {
-            let number = usize::from(set - FIRST_TEMPLATE);
-            let (layout, bits) = (number >> LAYOUT_SHIFT, number & (COUNT - 1));
+            let (bits, layout) = of_set(set);
             missing[layout] |= 1 << bits & !self.active[layout];
         }
         if missing == [0; LAYOUT_COUNT] {
             return Vec::new();
         }
         self.active.iter_mut().zip(missing).for_each(|(own, more)| *own |= more);
-        // Flow keys follow with the next announcement: they are those of the templates without facts.
+        // Flow keys follow with the next announcement: they are those of the templates that were announced first.
         let templates = self.numbered(&missing);
         let records = || templates.iter().map(|one| (TEMPLATE_SET, one.record()));
         (0..copies).flat_map(|_| self.pack(records(), false)).collect()

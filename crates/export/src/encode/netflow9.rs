@@ -11,9 +11,10 @@
 //! 1 ICMP; bits 2 and 3: 0 no link fields, 1 a VLAN tag, 2 also link addresses, 3 also an MPLS label; bit 4: the label of
 //! the application, never with ICMP, in a fixed length because v9 has no other. Link
 //! addresses and label are those of the flow's first packet, so the answering direction uses a template
-//! without them. Options templates contain the exporter's totals (320), sampling (321) and the names of interfaces (322).
+//! without them, unless its own path is known. Options templates contain the exporter's totals (320), sampling (321) and the
+//! names of interfaces (322).
 //! There are no field types for tunnels. For flows from interfaces every template ends with INPUT_SNMP; the interface is
-//! known for the direction of the first packet, and 0 in the other one.
+//! known for the direction of the first packet, and 0 in the other one, likewise.
 
 use ringtap_flow::{FlowRecord, IpVersion};
 
@@ -88,20 +89,24 @@ const fn template(bits: usize, ingress: bool) -> Template {
 /// The bits of one direction of a record.
 #[inline]
 fn bits(record: &FlowRecord, direction: usize) -> usize {
-    let path = &record.path;
+    let (path, is_own) = match (fields::known_paths(record), direction) {
+        ((_, Some(other)), 1) => (other, true),
+        ((path, _), _) => (path, direction == 0),
+    };
     let tagged = usize::from(path.vlan_tags > 0);
     let version = if record.key.version == IpVersion::V6 { IPV6 } else { 0 };
     let application = if record.application.is_some() { APPLICATION } else { 0 };
-    if direction == 1 {
-        let what = if fields::type_code(record, 1).is_some() { ICMP } else { application };
-        return what | tagged << LINK_SHIFT | version;
-    }
     let link = match (path.mpls_label, path.macs != [[0; 6]; 2]) {
+        _ if !is_own => tagged,
         (Some(_), _) => 3,
         (None, true) => 2,
         (None, false) => tagged,
     };
-    let what = if fields::is_icmp(record) { ICMP } else { application };
+    let is_icmp = match direction {
+        0 => fields::is_icmp(record),
+        _ => fields::type_code(record, 1).is_some(),
+    };
+    let what = if is_icmp { ICMP } else { application };
     what | link << LINK_SHIFT | version
 }
 

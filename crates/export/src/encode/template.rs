@@ -126,7 +126,7 @@ groups! {
     /// The outermost tag by its old and its new element, and the next tag.
     Vlans = [vlanId, Dot1qVlan, dot1qCustomerVlanId];
     Label = [TopLabel];
-    /// The receiving interface of the first packet, for flows from interfaces.
+    /// The receiving interface of the first packet of a direction, for flows from interfaces.
     Ingress = [Ingress];
     /// Which flow a part is of.
     Flow = [flowId];
@@ -145,7 +145,7 @@ const fn octets(fields: &[Spec]) -> usize {
 }
 
 /// Most groups of a template.
-const MOST: usize = 16;
+const MOST: usize = 18;
 
 /// The fields of records, in order.
 #[derive(Clone, Copy)]

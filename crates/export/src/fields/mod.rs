@@ -57,7 +57,7 @@ use value::Listed;
 use value::Reads as _;
 pub(crate) use value::Value::{self, *};
 use view::microseconds;
-pub(crate) use view::{View, ingress, is_icmp, milliseconds, type_code};
+pub(crate) use view::{View, ingress, is_icmp, known_paths, milliseconds, type_code};
 
 fields! { |v, d|
     /// earliest packet, ms since 1970, rounded down
@@ -106,15 +106,20 @@ fields! { |v, d|
     /// events in order: the letters below
     2 history [] History Text = Letters(v.record.history);
     /// Ethernet address of the initiator, in the first packet; of the frame in the tunnel if that is one
-    4 sourceMacAddress [56: 6] Ethernet Text = Mac(&v.path.macs[0]);
+    4 sourceMacAddress [56: 6] Ethernet Text = Mac(&v.way(d).macs[0]);
+    13 reverseSourceMacAddress [reverse] TwoPaths Text = v.mac(d, 0);
     /// Ethernet address of the other end, in the same packet
-    4 destinationMacAddress [80: 6] Ethernet Text = Mac(&v.path.macs[1]);
+    4 destinationMacAddress [80: 6] Ethernet Text = Mac(&v.way(d).macs[1]);
+    13 reverseDestinationMacAddress [reverse] TwoPaths Text = v.mac(d, 1);
     /// outermost VLAN tag
-    1 vlanId [58: 2] Tagged U16 = v.path.vlans[0];
+    1 vlanId [58: 2] Tagged U16 = v.way(d).vlans[0];
+    13 reverseVlanId [reverse] TwoPaths U16 = v.tag(d, 0);
     /// the next inner tag
-    4 dot1qCustomerVlanId [245: 2] TaggedTwice U16 = v.path.vlans[1];
+    4 dot1qCustomerVlanId [245: 2] TaggedTwice U16 = v.way(d).vlans[1];
+    13 reverseDot1qCustomerVlanId [reverse] TwoPaths U16 = v.tag(d, 1);
     /// top MPLS label, 0 to 1,048,575
     4 mplsTopLabel [] Labelled U32 = v.path.mpls_label;
+    13 reverseMplsTopLabel [reverse] TwoPaths U32 = v.way(d).mpls_label;
     /// `gre`, `erspan`, `ipip`, `6in4`, `vxlan`, `geneve`, `gtp-u`, `teredo`, `vxlan-gpe`, `gre-udp`, `mpls-udp`, `l2tp`, `l2tp-ip`, `etherip`, `gue`, `lisp`, `capwap`: the outermost opened tunnel
     4 tunnelType [] Tunnelled Text = Word(v.path.tunnel.as_ref()?.kind.name());
     /// its outer address on the side of the initiator
@@ -123,12 +128,14 @@ fields! { |v, d|
     4 tunnelDestinationIPAddress ["tunnelDestinationIPv4Address" "tunnelDestinationIPv6Address"] Tunnelled Text = v.outer(|outer| &outer.dst);
     /// GRE key, VXLAN or Geneve network, GTP endpoint, ERSPAN or L2TP session, LISP instance
     4 tunnelId [] TunnelId U32 = v.path.tunnel.map(|outer| outer.id).filter(|&id| id > 0);
+    13 reverseTunnelId [reverse] TwoPaths U32 = v.way(d).tunnel.map(|outer| outer.id).filter(|&id| id > 0);
     /// outer Ethernet address on the side of the initiator, if `sourceMacAddress` is of the frame in the tunnel
     9 tunnelSourceMacAddress [] TunnelEthernet Text = Mac(&v.path.outer_macs[0]);
     /// outer Ethernet address on the other side
     9 tunnelDestinationMacAddress [] TunnelEthernet Text = Mac(&v.path.outer_macs[1]);
     /// the kernel's number of the interface that received the first packet
-    6 ingressInterface [10] Interfaces U32 = Some(v.path.ingress).filter(|&index| index > 0);
+    6 ingressInterface [10] Interfaces U32 = Some(v.record.path.ingress).filter(|&index| index > 0);
+    13 reverseIngressInterface [reverse] TwoInterfaces U32 = v.record.reverse_path.as_ref().map(|path| path.ingress).filter(|&index| index > 0);
     /// its name when it was opened
     12 ingressInterfaceName [] Interfaces Text = v.origin(0)?.interface.as_deref().map(|name| Name(name.as_bytes()));
 

@@ -49,8 +49,10 @@ presences! { |v, d|
     Labelled "labelled" = true;
     Tunnelled "tunnelled" = true;
     TunnelId "tunnelled, and not 0" = true;
+    TwoPaths "[not the mirror](#the-paths-of-both-directions)" = v.reverse_path.is_some();
     TunnelEthernet "tunnelled, with Ethernet inside and outside" = v.path.outer_macs != [[0; 6]; 2];
     Interfaces "runs over interfaces" = true;
+    TwoInterfaces "runs over interfaces, [not the mirror](#the-paths-of-both-directions)" = v.reverse_path.is_some();
     Extract "with `--extract`" = true;
     Tls "TLS, DTLS, QUIC" = true;
     Quic "QUIC" = true;
@@ -127,7 +129,7 @@ impl Columns {
     #[inline(always)]
     pub(crate) const fn has(self, presence: Presence) -> bool {
         match presence {
-            Presence::Interfaces => self.ingress,
+            Presence::Interfaces | Presence::TwoInterfaces => self.ingress,
             Presence::Parts => self.parts,
             Presence::Statistics | Presence::Lists => self.statistics,
             Presence::Derived => !self.stored,

@@ -44,7 +44,10 @@ fn line(field: &Field) -> String {
     }
     let elements: Vec<_> = field.elements.iter().map(element).collect();
     let elements = if elements.is_empty() { "–".to_owned() } else { elements.join(", ") };
-    let (meaning, present) = (field.meaning.trim(), field.presence.text());
+    let (meaning, mut present) = (field.meaning.trim(), field.presence.text().to_owned());
+    if let Some(other) = reverse.filter(|other| other.presence != field.presence) {
+        present += &format!("; the reverse: {}", other.presence.text());
+    }
     format!("| {name} | {elements} | {meaning} | {present} |\n")
 }
 

@@ -12,7 +12,10 @@ use crate::formats::protocol::{ICMP, ICMPV6};
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) record: &'a FlowRecord,
+    /// The path of the direction from the initiator.
     pub(crate) path: &'a Path,
+    /// The path of the other direction, if it is known and not the mirror.
+    pub(crate) reverse_path: Option<&'a Path>,
     /// `None` if there are none.
     pub(crate) facts: Option<&'a Facts>,
     /// Milliseconds from the start of the exporter's clock to the first and the last packet, in NetFlow.
@@ -21,28 +24,42 @@ pub(crate) struct View<'a> {
 
 impl<'a> View<'a> {
     /// The record with its path in the direction of the key. A record has the path of the flow's first packet. If that
-    /// packet was an answer, the key was reversed; then `reversed` gets the reversed path.
+    /// packet was an answer, the key was reversed; then `reversed` gets the reversed path, unless the record has it.
     #[inline(always)]
     pub(crate) fn of(record: &'a FlowRecord, reversed: &'a mut Option<Path>) -> Self {
-        let path = if record.initiator == Initiator::SynAck {
-            let mut path = record.path;
-            path.macs.swap(0, 1);
-            path.outer_macs.swap(0, 1);
-            if let Some(tunnel) = &mut path.tunnel {
-                std::mem::swap(&mut tunnel.src, &mut tunnel.dst);
-            }
-            reversed.insert(path)
-        } else {
-            &record.path
-        };
+        let (mut path, reverse_path) = known_paths(record);
+        if record.initiator == Initiator::SynAck && reverse_path.is_none() {
+            path = reversed.insert(record.path.reversed());
+        }
         let facts = (!record.facts.is_empty()).then_some(&record.facts);
-        Self { record, path, facts, uptimes_ms: [0; 2] }
+        Self { record, path, reverse_path, facts, uptimes_ms: [0; 2] }
     }
 
-    /// The record with the path of its first packet, without facts.
+    /// The record with the path of its first packet, or the paths of both directions, without facts.
     #[inline(always)]
     pub(crate) fn of_first_packet(record: &'a FlowRecord, uptimes_ms: [u32; 2]) -> Self {
-        Self { record, path: &record.path, facts: None, uptimes_ms }
+        let (path, reverse_path) = known_paths(record);
+        Self { record, path, reverse_path, facts: None, uptimes_ms }
+    }
+
+    /// The path of a direction: without a reverse path both have one.
+    #[inline(always)]
+    pub(crate) fn way(&self, direction: usize) -> &'a Path {
+        if direction == 0 { self.path } else { self.reverse_path.unwrap_or(self.path) }
+    }
+
+    /// A VLAN tag of a direction, from the outermost.
+    #[inline(always)]
+    pub(super) fn tag(&self, direction: usize, number: u8) -> Option<u16> {
+        let path = self.way(direction);
+        (path.vlan_tags > number).then_some(path.vlans[usize::from(number)])
+    }
+
+    /// A link address of a direction: 0 the source, 1 the destination.
+    #[inline(always)]
+    pub(super) fn mac(&self, direction: usize, end: usize) -> Option<Value<'a>> {
+        let macs = &self.way(direction).macs;
+        (*macs != [[0; 6]; 2]).then_some(Value::Mac(&macs[end]))
     }
 
     /// The address of an end: 0 the initiator, 1 the other one.
@@ -114,6 +131,16 @@ impl<'a> View<'a> {
     }
 }
 
+/// The paths of both directions if both are known; otherwise that of the first packet.
+#[inline(always)]
+pub(crate) fn known_paths(record: &FlowRecord) -> (&Path, Option<&Path>) {
+    match record.reverse_path.as_deref() {
+        None => (&record.path, None),
+        Some(own) if record.initiator == Initiator::SynAck => (own, Some(&record.path)),
+        other => (&record.path, other),
+    }
+}
+
 pub(crate) const fn milliseconds(ns: u64) -> u64 {
     ns / 1_000_000
 }
@@ -140,9 +167,8 @@ pub(crate) fn type_code(record: &FlowRecord, direction: usize) -> Option<u16> {
     own.filter(|_| is_icmp(record))
 }
 
-/// The receiving interface of this direction, if it is known. Only the interface of the flow's first packet is known,
-/// so only one direction has it: the answering one if the key was reversed. Otherwise 0.
+/// The receiving interface of this direction, if it is known: that of the flow's first packet is, that of the other
+/// direction only with a reverse path. Otherwise 0.
 pub(crate) fn ingress(record: &FlowRecord, direction: usize) -> u32 {
-    let first = usize::from(record.initiator == Initiator::SynAck);
-    if direction == first { record.path.ingress } else { 0 }
+    record.paths()[direction].map_or(0, |path| path.ingress)
 }

@@ -9,7 +9,7 @@
 //! The schema does not allow other names, so values without a name in it are left out. Octets are those of layer 3;
 //! Suricata counts from the link layer on.
 
-use ringtap_flow::{EndReason, FlowRecord, History};
+use ringtap_flow::{EndReason, FlowRecord, History, Path};
 
 use crate::fields::{self, Row, Value, View};
 use crate::formats::date::push_iso;
@@ -136,9 +136,10 @@ fn tcp_object(line: &mut Vec<u8>, flags: [u8; 2], state: Option<TcpState>) {
 
 /// The link addresses, in Suricata's form of lists, and the tunnel.
 fn link(line: &mut Vec<u8>, v: &View<'_>) {
-    if let Some(destination) = fields::destinationMacAddress::of(v) {
-        field(line, b",\"ether\":{\"dest_macs\":[", Some(destination));
-        field(line, b"],\"src_macs\":[", fields::sourceMacAddress::of(v));
+    let (mut destinations, mut sources) = (macs(v, 1).peekable(), macs(v, 0));
+    if destinations.peek().is_some() {
+        list(line, b",\"ether\":{\"dest_macs\":[", &mut destinations);
+        list(line, b"],\"src_macs\":[", &mut sources);
         line.extend_from_slice(b"]}");
     }
     if let Some(tunnel) = &v.path.tunnel {
@@ -147,6 +148,25 @@ fn link(line: &mut Vec<u8>, v: &View<'_>) {
         line.extend_from_slice(b",\"proto\":\"");
         push_protocol(line, tunnel.kind.protocol());
         line.extend_from_slice(b"\",\"depth\":1}");
+    }
+}
+
+/// The link addresses of an end in both directions: 0 the initiator, 1 the other one.
+fn macs<'a>(v: &View<'a>, end: usize) -> impl Iterator<Item = &'a [u8; 6]> {
+    let of = |path: &'a Path, end: usize| (path.macs != [[0; 6]; 2]).then(|| &path.macs[end]);
+    let first = of(v.path, end);
+    let further = v.reverse_path.and_then(|path| of(path, 1 - end));
+    first.into_iter().chain(further.filter(|mac| Some(*mac) != first))
+}
+
+/// Appends `before` and a list of link addresses.
+fn list<'a>(line: &mut Vec<u8>, before: &[u8], macs: impl Iterator<Item = &'a [u8; 6]>) {
+    line.extend_from_slice(before);
+    for (at, mac) in macs.enumerate() {
+        if at > 0 {
+            line.push(b',');
+        }
+        Value::Mac(mac).json(line);
     }
 }
 

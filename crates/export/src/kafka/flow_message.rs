@@ -113,13 +113,15 @@ impl FlowMessage {
         };
         (self.src_as, self.dst_as) = (number(direction), number(1 - direction));
 
-        self.vlan_id = if v.path.vlan_tags > 0 { v.path.vlans[0].into() } else { 0 };
+        let path = v.way(direction);
+        self.vlan_id = if path.vlan_tags > 0 { path.vlans[0].into() } else { 0 };
         self.src_vlan = self.vlan_id;
-        // Fields of the first packet: as in NetFlow v9, the answering direction does not have them.
-        let macs = if forward { v.path.macs } else { Default::default() };
+        // Fields of the first packet: as in NetFlow v9, the answering direction has them only if its own path is known.
+        let path = Some(path).filter(|_| forward || v.reverse_path.is_some());
+        let macs = path.map_or_else(Default::default, |path| path.macs);
         [self.src_mac, self.dst_mac] = macs.map(|mac| mac.iter().fold(0, number_of));
         self.mpls_label.clear();
-        self.mpls_label.extend(v.path.mpls_label.filter(|_| forward));
+        self.mpls_label.extend(path.and_then(|path| path.mpls_label));
         let icmp = fields::type_code(record, direction).unwrap_or_default();
         (self.icmp_type, self.icmp_code) = (u32::from(icmp >> 8), u32::from(icmp & 0xff));
 
@@ -280,6 +282,18 @@ mod tests {
             back.remove(&of_the_first_packet);
         }
         assert_eq!(fields(&message(&record(), 1).encode_to_vec()), back);
+
+        // The path of the answers is known.
+        let path = Path {
+            macs: [[2, 0, 0, 0, 0, 9], [0; 6]],
+            ingress: 6,
+            mpls_label: Some(1),
+            ..Path::default()
+        };
+        let two_paths = FlowRecord { reverse_path: Some(Box::new(path)), ..record() };
+        back.extend([(18, number(6)), (27, number(0x0200_0000_0009)), (81, octets(&[1]))]);
+        [29, 33].iter().for_each(|of_the_tag| drop(back.remove(of_the_tag)));
+        assert_eq!(fields(&message(&two_paths, 1).encode_to_vec()), back);
     }
 
     #[test]

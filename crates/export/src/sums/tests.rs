@@ -321,13 +321,14 @@ fn changed(record: &FlowRecord, field: usize) -> FlowRecord {
         23 => other.part = None,
         24 => other.responses = None,
         25 => other.statistics = None,
+        26 => other.reverse_path = None,
         _ => other.end_reason = record.end_reason,
     }
     other
 }
 
 /// Fields of [`changed`].
-const CHANGES: usize = 26;
+const CHANGES: usize = 27;
 
 proptest! {
     #[test]

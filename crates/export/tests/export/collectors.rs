@@ -45,7 +45,10 @@ pub(crate) fn records() -> Vec<FlowRecord> {
                 let mut record = FlowRecord { path: *path, ..kind.clone() };
                 record.packets[1] = back;
                 record.octets[1] = back * 100;
-                all.push(record);
+                all.push(record.clone());
+                // The answers have another tag.
+                let other = Way { vlan_tags: 1, vlans: [8, 0], ..path.reversed() };
+                all.push(FlowRecord { reverse_path: Some(Box::new(other)), ..record });
             }
         }
     }
@@ -132,7 +135,9 @@ fn tshark_and_ipfix_dump_understand_every_template() {
             }
             // Templates with facts have the same numbers in the lower octet, without ICMP.
             let with_facts = (512..2560).filter(|number| number & 0xc2 == 0);
-            for template in (256..320).chain(with_facts) {
+            // Answered flows with two paths, one of which has a VLAN tag.
+            let with_two_paths = (400..448).filter(|number| number & 4 != 0);
+            for template in (256..320).chain(with_two_paths).chain(with_facts) {
                 assert!(text.contains(&format!("FlowSet Id: (Data) ({template})")), "{template}");
             }
             for word in [

@@ -135,9 +135,17 @@ pub(crate) fn any_record() -> impl Strategy<Value = FlowRecord> {
     ];
     let times = (1_600_000_000_000u64..1_700_000_000_000, 0u64..1 << 30, 0u64..1_000_000);
     let what = (any::<[u8; 2]>(), any::<u16>(), 0usize..5, 0usize..3);
-    let more = (any::<[[u8; 2]; 2]>(), any::<[[u16; 2]; 2]>(), any::<[u8; 2]>(), any_path());
+    let paths = (any_path(), proptest::option::of(any_path().prop_map(Box::new)));
+    let more = (any::<[[u8; 2]; 2]>(), any::<[[u16; 2]; 2]>(), any::<[u8; 2]>(), paths);
     (key, counts.clone(), counts, times, what, more).prop_map(
-        |(key, packets, octets, (first, lasted, ns), what, (ttl, ip_len, tos, path))| {
+        |(
+            key,
+            packets,
+            octets,
+            (first, lasted, ns),
+            what,
+            (ttl, ip_len, tos, (path, reverse_path)),
+        )| {
             let (tcp_flags, icmp_type_code, reason, initiator) = what;
             let has_answer = packets.1 > 0 && [1, 58].contains(&key.protocol);
             FlowRecord {
@@ -154,6 +162,7 @@ pub(crate) fn any_record() -> impl Strategy<Value = FlowRecord> {
                 initiator: [Initiator::FirstPacket, Initiator::Syn, Initiator::SynAck][initiator],
                 end_reason: EndReason::ALL[reason],
                 path,
+                reverse_path,
                 ..FlowRecord::new(key)
             }
         },

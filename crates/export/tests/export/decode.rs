@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use ringtap_export::encode::{Ipfix, LEAST_LIMIT, NetFlow5, NetFlow9, Refusal, UDP_LIMIT};
 use ringtap_export::{Reason, RecordTotals};
-use ringtap_flow::{FlowRecord, Initiator, IpVersion, TunnelKind};
+use ringtap_flow::{FlowRecord, Initiator, IpVersion, Path, TunnelKind};
 
 /// A decoded record: the octets of each field with its name, sorted; equal names in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,6 +110,10 @@ fn read_v9(encoded: &Encoded, limit: usize) -> Vec<Decoded> {
     flows
 }
 
+fn iana(name: &str) -> String {
+    format!("IANA({name})")
+}
+
 fn is_icmp(record: &FlowRecord) -> bool {
     record.key.protocol == if record.key.version == IpVersion::V4 { 1 } else { 58 }
 }
@@ -139,9 +143,8 @@ fn put_counts(
 
 /// The expected record of an IPFIX collector.
 fn as_ipfix(record: &FlowRecord, ingress: bool) -> Decoded {
-    let (key, path) = (&record.key, &record.path);
+    let (key, (path, other)) = (&record.key, paths(record));
     let mut fields = Decoded::default();
-    let iana = |name: &str| format!("IANA({name})");
     let mut put = |name: &str, octets: Vec<u8>| fields.put(&iana(name), octets);
     let addresses = |v6: bool| {
         if v6 {
@@ -196,18 +199,27 @@ fn as_ipfix(record: &FlowRecord, ingress: bool) -> Decoded {
     if answered {
         put("BiflowDirection", vec![u8::from(record.initiator != Initiator::FirstPacket)]);
     }
-    let tagged = path.vlan_tags > 0 || path.mpls_label.is_some() || path.tunnel.is_some();
-    if path.macs != [[0; 6]; 2] || tagged {
-        put("SourceMacaddress", path.macs[0].into());
-        put("DestinationMacaddress", path.macs[1].into());
-    }
-    if tagged {
-        put("VlanId", path.vlans[0].to_be_bytes().into());
-        put("Dot1qVlanId", path.vlans[0].to_be_bytes().into());
-        put("Dot1qCustomerVlanId", path.vlans[1].to_be_bytes().into());
-    }
-    if let Some(label) = path.mpls_label {
-        put("MplsTopLabelStackSection", (label << 4).to_be_bytes()[1..].into());
+    let other = other.filter(|_| answered);
+    let any = |is: fn(&Path) -> bool| is(path) || other.is_some_and(is);
+    let labelled = any(|path| path.mpls_label.is_some());
+    let tagged = labelled || path.tunnel.is_some() || any(|path| path.vlan_tags > 0);
+    let linked = tagged || any(|path| path.macs != [[0; 6]; 2]);
+    for (path, named) in [(Some(path), iana as fn(&str) -> String), (other, reverse)] {
+        let Some(path) = path else { continue };
+        let mut put = |name: &str, octets: Vec<u8>| fields.put(&named(name), octets);
+        if linked {
+            put("SourceMacaddress", path.macs[0].into());
+            put("DestinationMacaddress", path.macs[1].into());
+        }
+        if tagged {
+            put("VlanId", path.vlans[0].to_be_bytes().into());
+            put("Dot1qVlanId", path.vlans[0].to_be_bytes().into());
+            put("Dot1qCustomerVlanId", path.vlans[1].to_be_bytes().into());
+        }
+        if labelled {
+            let label = path.mpls_label.unwrap_or(0) << 4;
+            put("MplsTopLabelStackSection", label.to_be_bytes()[1..].into());
+        }
     }
     let names = [
         "PacketDeltaCount",
@@ -238,10 +250,20 @@ fn as_ipfix(record: &FlowRecord, ingress: bool) -> Decoded {
     fields
 }
 
-/// The interface of a direction, which is known for the direction of the first packet.
+/// The path of the first packet, or those of both directions.
+fn paths(record: &FlowRecord) -> (&Path, Option<&Path>) {
+    match &record.reverse_path {
+        None => (&record.path, None),
+        Some(other) if record.initiator == Initiator::SynAck => (other, Some(&record.path)),
+        Some(other) => (&record.path, Some(other)),
+    }
+}
+
+/// The interface of a direction, which is known for the direction of the first packet, or for both.
 fn input(record: &FlowRecord, way: usize) -> u32 {
     let first = if record.initiator == Initiator::SynAck { 1 } else { 0 };
-    if way == first { record.path.ingress } else { 0 }
+    let other = record.reverse_path.as_ref().map_or(0, |other| other.ingress);
+    if way == first { record.path.ingress } else { other }
 }
 
 /// Type and code of ICMP of a direction.
@@ -251,13 +273,19 @@ fn type_code(record: &FlowRecord, way: usize) -> Option<u16> {
 }
 
 fn reverse(name: &str) -> String {
-    format!("ReverseInformationElement(Reverse{})", name.replace("Ttl", "TTL"))
+    format!(
+        "ReverseInformationElement(Reverse{})",
+        name.replace("Ttl", "TTL").replace("Macaddress", "MacAddress")
+    )
 }
 
 /// The expected record of a NetFlow v9 collector for one direction.
 fn as_v9(record: &FlowRecord, way: usize, ingress: bool) -> Decoded {
     let key = if way == 0 { record.key } else { record.key.reversed() };
-    let path = &record.path;
+    let (path, is_known) = match paths(record) {
+        (_, Some(other)) if way == 1 => (other, true),
+        (path, _) => (path, way == 0),
+    };
     let mut fields = Decoded::default();
     let mut put = |name: &str, octets: Vec<u8>| fields.put(name, octets);
     let names = if key.version == IpVersion::V6 {
@@ -281,9 +309,9 @@ fn as_v9(record: &FlowRecord, way: usize, ingress: bool) -> Decoded {
         put("L4DstPort", key.dst_port.to_be_bytes().into());
         put("TcpFlags", vec![record.tcp_flags[way]]);
     }
-    // Link addresses and label are those of the first packet, which belongs to direction 0.
-    let labelled = path.mpls_label.filter(|_| way == 0);
-    let ethernet = labelled.is_some() || way == 0 && path.macs != [[0; 6]; 2];
+    // Link addresses and label are those of the first packet, which belongs to direction 0, or of both.
+    let labelled = path.mpls_label.filter(|_| is_known);
+    let ethernet = labelled.is_some() || is_known && path.macs != [[0; 6]; 2];
     if ethernet {
         put("InSrcMac", path.macs[0].into());
         put("InDstMac", path.macs[1].into());

@@ -1,10 +1,11 @@
 //! Cuts against the same table without cuts, and slices against the packets.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use ringtap_stage::Attachments;
-use ringtap_wire::Flags;
+use ringtap_wire::{Flags, Path};
 
 use super::*;
 use crate::{EndReason, FlowStatistics, Part, Slice};
@@ -12,6 +13,15 @@ use crate::{EndReason, FlowStatistics, Part, Slice};
 const SECOND: u64 = Timeouts::SECOND;
 const EVERY: u64 = 10 * SECOND;
 const KEY: HashKey = HashKey::from_seed(3);
+
+/// The unknown path, one, its mirror, and another one.
+static PATHS: LazyLock<Arc<Paths>> = LazyLock::new(|| {
+    let paths = Paths::new();
+    let one = Path { macs: [[1; 6], [2; 6]], ..Path::default() };
+    let other = Path { vlan_tags: 1, vlans: [7, 0], ..one };
+    [one, one.reversed(), other].iter().for_each(|path| assert!(paths.number(path) > 0));
+    Arc::new(paths)
+});
 
 /// The parts, the slices and the whole flows that a table reported, in order.
 #[derive(Default)]
@@ -55,6 +65,7 @@ fn packet(ts_ns: u64, flow: u8, back: bool, tcp_flags: u8) -> PacketRecord {
     (packet.ttl, packet.tos) = (60 + (ts_ns / 11 % 5) as u8, (ts_ns / 13 % 7) as u8);
     packet.flags = Flags(Flags::IPV4.0 | Flags::PORTS.0 | Flags::DATA.0);
     packet.pair_hash = KEY.pair(&packet.src, &packet.dst);
+    packet.path = (ts_ns / 17 % 4) as u16;
     if packet.protocol == 6 {
         let number = (ts_ns / 3 % 600) as u32;
         let (data_len, window) = (number % 4 * 10, (ts_ns / 5 % 3) as u16);
@@ -86,7 +97,7 @@ fn run_twice(
     other_at: Option<usize>,
 ) -> Reports {
     let new = || {
-        FlowTable::new(capacity, &metering, KEY, Arc::default())
+        FlowTable::new(capacity, &metering, KEY, Arc::clone(&PATHS))
             .with_tcp(true)
             .with_slices(slice_ns)
             .with_statistics(Some(7), usize::MAX)
@@ -286,7 +297,7 @@ proptest! {
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
     ) {
         let metering = Metering { cut_ns, ..Metering::default() };
-        let new = || FlowTable::new(64, &metering, KEY, Arc::default()).with_tcp(true);
+        let new = || FlowTable::new(64, &metering, KEY, Arc::clone(&PATHS)).with_tcp(true);
         let (mut table, mut other, mut reports) = (new(), new(), Reports::default());
         let feed = |table: &mut FlowTable, reports: &mut Reports| {
             for (ts_ns, step) in &steps {

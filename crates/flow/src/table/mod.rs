@@ -495,6 +495,7 @@ impl FlowTable {
         let FlowKey { version, src, dst, src_port, dst_port, protocol } = record.key;
         let is_v6 = version == IpVersion::V6;
         let path = self.rules.paths.number(&record.path);
+        let back = flow.back.as_ref().map(|back| self.rules.paths.number(back));
         let packet = PacketRecord {
             src,
             dst,
@@ -504,12 +505,12 @@ impl FlowTable {
             pair_hash: self.hash_key.pair(&src, &dst),
             ..PacketRecord::EMPTY
         };
-        let place = (self.hash(&packet, src_port, dst_port), path);
+        let (hash, paths) = (self.hash(&packet, src_port, dst_port), (path, back));
         let ports = u32::from(src_port) << 16 | u32::from(dst_port);
         if is_v6 {
-            self.v6.restore(flow, &Key::of(&packet, ports), place, &self.rules);
+            self.v6.restore(flow, &Key::of(&packet, ports), hash, paths, &self.rules);
         } else {
-            self.v4.restore(flow, &Key::of(&packet, ports), place, &self.rules);
+            self.v4.restore(flow, &Key::of(&packet, ports), hash, paths, &self.rules);
         }
         true
     }
@@ -612,5 +613,7 @@ impl Vlans {
 
 #[cfg(test)]
 mod cuts;
+#[cfg(test)]
+mod paths;
 #[cfg(test)]
 mod tests;

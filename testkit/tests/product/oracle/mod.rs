@@ -67,7 +67,7 @@ proptest! {
 fn the_generated_worlds_cover_all_cases() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let mut reached = [0; 15];
+    let mut reached = [0; 17];
     for _ in 0..100 {
         let world = world().new_tree(&mut runner).unwrap().current();
         let plan = reference(world.request.clone());
@@ -86,6 +86,8 @@ fn the_generated_worlds_cover_all_cases() {
             report.packets.non_ip > 0 && report.packets.ipv6 > 0,
             records.iter().any(|record| record.packets[0] > 3 && record.packets[1] > 3),
             records.iter().any(|record| record.path.tunnel.is_some()),
+            records.iter().any(|record| record.reverse_path.is_some()),
+            records.iter().any(|record| record.packets[1] > 0 && record.reverse_path.is_none()),
             report.packets.inner > 0 && records.iter().any(|record| record.key.protocol == 47),
             udp.vertical.iter().any(|scan| scan.ports > 1),
             udp.horizontal.iter().any(|scan| scan.targets > 1),

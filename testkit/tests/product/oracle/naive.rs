@@ -13,7 +13,7 @@ use ringtap_flow::{EndReason, FlowKey, History, Initiator, IpVersion};
 use ringtap_monitor::Report;
 use ringtap_monitor::report::*;
 use ringtap_wire::Tunnels;
-use ringtap_wire::{Decoder, Flags, PacketRecord, Paths};
+use ringtap_wire::{Decoder, Flags, PacketRecord, Path, Paths};
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -433,12 +433,14 @@ fn ranked<K: Copy + Ord, R>(
 /// Live flows by key, and by VLANs if these are part of the key.
 type Flowing = BTreeMap<(FlowKey, Option<(u8, [u16; 2])>), Live>;
 
-/// A live flow: its record so far, which sides have sent a FIN, and how it was closed.
+/// A live flow: its record so far, which sides have sent a FIN, how it was closed, and the path of the first packet in the
+/// other direction than that of the connection's first packet.
 #[derive(Clone)]
 struct Live {
     record: FlowRecord,
     fin: [bool; 2],
     closed: Option<Closed>,
+    back: Option<Path>,
 }
 
 #[derive(Clone, Copy)]
@@ -467,13 +469,13 @@ impl Live {
             path: *paths.get(packet.path),
             ..FlowRecord::new(if answer { back } else { own })
         };
-        Self { record, fin: [false; 2], closed: None }
+        Self { record, fin: [false; 2], closed: None, back: None }
     }
 
     /// The next part of a flow that the active timeout ended; it is still the same connection.
     fn next_part(&self, plan: &Plan, paths: &Paths, packet: &PacketRecord) -> Self {
         let mut next = Self::begin(plan, paths, packet);
-        (next.fin, next.closed) = (self.fin, self.closed);
+        (next.fin, next.closed, next.back) = (self.fin, self.closed, self.back);
         (next.record.key, next.record.initiator) = (self.record.key, self.record.initiator);
         next.record.path = self.record.path;
         next
@@ -503,8 +505,11 @@ impl Live {
             .or_else(|| (self.closed.is_some() && begins).then_some(EndReason::EndDetected))
     }
 
-    fn count(&mut self, packet: &PacketRecord, key: &FlowKey) {
+    fn count(&mut self, paths: &Paths, packet: &PacketRecord, key: &FlowKey) {
         let side = usize::from(self.record.key != *key);
+        if (side == 1) != (self.record.initiator == Initiator::SynAck) {
+            self.back.get_or_insert(*paths.get(packet.path));
+        }
         let record = &mut self.record;
         let (ttl, len) = (packet.ttl, packet.ip_len.min(65_535) as u16);
         if record.packets[side] == 0 {
@@ -539,8 +544,24 @@ impl Live {
     }
 
     fn ended(&self, end_reason: EndReason) -> FlowRecord {
-        FlowRecord { end_reason, ..self.record.clone() }
+        let known = |back: &Path| Path { ingress: 0, ..*back } != Path::default();
+        let is_other = |back: &Path| known(back) && !are_mirrors(&self.record.path, back);
+        let reverse_path = self.back.filter(is_other).map(Box::new);
+        FlowRecord { end_reason, reverse_path, ..self.record.clone() }
     }
+}
+
+/// Whether two paths have the same links in opposite directions, whatever the interfaces.
+fn are_mirrors(one: &Path, other: &Path) -> bool {
+    let ends = |path: &Path| {
+        let tunnel = path.tunnel.map(|tunnel| [tunnel.src, tunnel.dst]);
+        ([path.macs[0], path.outer_macs[0]], [path.macs[1], path.outer_macs[1]], tunnel)
+    };
+    let tags = |path: &Path| (path.vlan_tags, path.vlans, path.mpls_label);
+    let kind = |path: &Path| path.tunnel.map(|tunnel| (tunnel.kind, tunnel.ipv6, tunnel.id));
+    let (from, to, tunnel) = ends(other);
+    let tunnel = tunnel.map(|[src, dst]| [dst, src]);
+    ends(one) == (to, from, tunnel) && tags(one) == tags(other) && kind(one) == kind(other)
 }
 
 /// The letters of Zeek's history for one packet.
@@ -658,7 +679,7 @@ fn flows(plan: &Plan, paths: &Paths, packets: &[PacketRecord]) -> (Flows, Vec<Fl
                 _ => Live::begin(plan, paths, packet),
             };
         }
-        flow.count(packet, &key);
+        flow.count(paths, packet, &key);
     }
     mark(&mut live, &mut records, end_ns);
     records.extend(live.values().map(Live::closed_or_forced));

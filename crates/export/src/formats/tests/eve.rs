@@ -1,7 +1,7 @@
 //! EVE, field by field. Suricata's schema validates the files in the tests of the command.
 
 use proptest::prelude::*;
-use ringtap_flow::{EndReason, FlowRecord, History};
+use ringtap_flow::{EndReason, FlowRecord, History, Initiator, Path};
 use serde_json::{Value, json};
 
 use super::{any_record, echo, key, object, of_protocol, record, tcp, tunnelled};
@@ -118,6 +118,27 @@ fn connections_have_their_states() {
     }
 }
 
+/// As Suricata does: the addresses of an end in both directions, each once.
+#[test]
+fn link_addresses_are_those_of_both_directions() {
+    let [a, b, c] = [0xa1, 0xb2, 0xc3].map(|last| [2, 0, 0, 0, 0, last]);
+    let path = Path { macs: [a, b], ..Path::default() };
+    let ether = |initiator, back: [[u8; 6]; 2]| {
+        let reverse_path = Some(Box::new(Path { macs: back, vlan_tags: 1, ..Path::default() }));
+        event(FlowRecord { initiator, path, reverse_path, ..tcp() })["ether"].clone()
+    };
+    let [first, second, third] = [a, b, c].map(|mac| format!("02:00:00:00:00:{:02x}", mac[5]));
+    let syn = Initiator::Syn;
+    let expected = json!({ "src_macs": [&first], "dest_macs": [&second, &third] });
+    assert_eq!(ether(syn, [c, a]), expected);
+    let expected = json!({ "src_macs": [&first, &third], "dest_macs": [&second] });
+    assert_eq!(ether(syn, [b, c]), expected);
+    assert_eq!(ether(syn, [[0; 6]; 2]), json!({ "src_macs": [&first], "dest_macs": [&second] }));
+    // The path of the record is that of the answer.
+    let expected = json!({ "src_macs": [&third, &second], "dest_macs": [&first] });
+    assert_eq!(ether(Initiator::SynAck, [c, a]), expected);
+}
+
 proptest! {
     /// Any record is an object with names and types of the schema, and without empty lists.
     #[test]
@@ -131,7 +152,8 @@ proptest! {
         let fields = event.as_object().unwrap();
         prop_assert!(fields.keys().all(|name| TOP.contains(&name.as_str())), "{event}");
         prop_assert_eq!(event["src_ip"].as_str().unwrap().parse(), Ok(record.key.source()));
-        let tags = usize::from(record.path.vlan_tags).min(2);
+        let [own, _] = record.paths();
+        let tags = usize::from(own.unwrap_or(&record.path).vlan_tags).min(2);
         let vlans = event.get("vlan").map_or(0, |vlans| vlans.as_array().unwrap().len());
         prop_assert_eq!(vlans, tags);
         prop_assert_eq!(event["flow"]["bytes_toclient"].as_u64(), Some(record.octets[1]));

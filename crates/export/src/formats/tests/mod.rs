@@ -172,6 +172,7 @@ prop_compose! {
         ]),
         reason in 0..EndReason::ALL.len(),
         path in any_path(),
+        reverse_path in prop::option::of(any_path().prop_map(Box::new)),
         label in prop::option::of("[a-z0-9-]{1,30}"),
     ) -> FlowRecord {
         let label = label.and_then(|text| Label::new(text.as_bytes()));
@@ -183,6 +184,7 @@ prop_compose! {
             initiator,
             end_reason: EndReason::ALL[reason],
             path,
+            reverse_path,
             application: label.map(|label| Application { label, reason: ApplicationReason::Port }),
             ..counts
         }

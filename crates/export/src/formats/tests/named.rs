@@ -7,7 +7,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use proptest::prelude::*;
 use ringtap_flow::{
-    Application, ApplicationReason, FlowRecord, IpVersion, Kind, Label, TcpPerformance,
+    Application, ApplicationReason, FlowRecord, IpVersion, Kind, Label, Path, TcpPerformance,
 };
 use serde_json::{Value, json};
 
@@ -399,9 +399,24 @@ proptest! {
         prop_assert_eq!(&object["communityId"], &CommunityId::of(&record).to_string());
         let answered = record.packets[1] > 0;
         prop_assert_eq!(number("reverseMinimumTTL"), answered.then(|| record.ttl[1][0].into()));
-        prop_assert_eq!(number("mplsTopLabel"), record.path.mpls_label.map(u64::from));
-        let inner = (record.path.vlan_tags > 1).then(|| record.path.vlans[1].into());
-        prop_assert_eq!(number("dot1qCustomerVlanId"), inner);
+        let [own, other] = record.paths();
+        let path = own.copied().unwrap_or(record.path.reversed());
+        prop_assert_eq!(number("mplsTopLabel"), path.mpls_label.map(u64::from));
+        let inner = |path: &Path| (path.vlan_tags > 1).then(|| path.vlans[1].into());
+        prop_assert_eq!(number("dot1qCustomerVlanId"), inner(&path));
+        let other = other.filter(|_| own.is_some());
+        let tag = other.filter(|path| path.vlan_tags > 0).map(|path| path.vlans[0].into());
+        prop_assert_eq!(number("reverseVlanId"), tag);
+        prop_assert_eq!(number("reverseDot1qCustomerVlanId"), other.and_then(inner));
+        let label = other.and_then(|path| path.mpls_label).map(u64::from);
+        prop_assert_eq!(number("reverseMplsTopLabel"), label);
+        let id = other.and_then(|path| path.tunnel).map(|tunnel| tunnel.id.into());
+        prop_assert_eq!(number("reverseTunnelId"), id.filter(|&id: &u64| id > 0));
+        for (end, name) in ["reverseSourceMacAddress", "reverseDestinationMacAddress"].iter().enumerate() {
+            let macs = other.map(|path| path.macs).filter(|macs| *macs != [[0; 6]; 2]);
+            let text = macs.map(|macs| macs[end].map(|octet| format!("{octet:02x}")).join(":"));
+            prop_assert_eq!(object.get(name).and_then(|own| own.as_str()), text.as_deref());
+        }
 
         let mut from_json: Vec<(String, String)> = object
             .as_object()
