@@ -193,6 +193,8 @@ CREATE TABLE ringtap.flows (
     reverseVlanId Nullable(UInt16),
     reverseDot1qCustomerVlanId Nullable(UInt16),
     reverseMplsTopLabel Nullable(UInt32),
+    mplsSecondLabel Nullable(UInt32),
+    reverseMplsSecondLabel Nullable(UInt32),
     reverseTunnelId Nullable(UInt32),
     reverseIngressInterface Nullable(UInt32),
 -- end
@@ -411,6 +413,8 @@ CREATE TABLE ringtap.messages (
     reverseVlanId Nullable(UInt16),
     reverseDot1qCustomerVlanId Nullable(UInt16),
     reverseMplsTopLabel Nullable(UInt32),
+    mplsSecondLabel Nullable(UInt32),
+    reverseMplsSecondLabel Nullable(UInt32),
     reverseTunnelId Nullable(UInt32),
     reverseIngressInterface Nullable(UInt32),
 -- end
@@ -617,6 +621,8 @@ CREATE MATERIALIZED VIEW ringtap.flows_reader TO ringtap.flows AS SELECT
     m.reverseVlanId AS reverseVlanId,
     m.reverseDot1qCustomerVlanId AS reverseDot1qCustomerVlanId,
     m.reverseMplsTopLabel AS reverseMplsTopLabel,
+    m.mplsSecondLabel AS mplsSecondLabel,
+    m.reverseMplsSecondLabel AS reverseMplsSecondLabel,
     m.reverseTunnelId AS reverseTunnelId,
     m.reverseIngressInterface AS reverseIngressInterface,
 -- end

@@ -121,7 +121,7 @@ print(json.dumps({'answer': answer, 'types': dict(row[:2] for row in types)}))
     ] {
         assert_eq!(found["types"][name], kind, "{name}");
     }
-    assert_eq!(found["types"].as_object().unwrap().len(), 130);
+    assert_eq!(found["types"].as_object().unwrap().len(), 132);
 }
 
 #[test]

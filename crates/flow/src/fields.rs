@@ -3,7 +3,7 @@
 use ringtap_wire::{Path, Tunnel, TunnelKind};
 
 /// Bytes of a path.
-pub(crate) const PATH_LEN: usize = 71;
+pub(crate) const PATH_LEN: usize = 75;
 
 /// The bytes of a path without its interface.
 pub(crate) fn path_bytes(path: &Path) -> [u8; PATH_LEN] {
@@ -24,6 +24,8 @@ pub(crate) fn path_bytes(path: &Path) -> [u8; PATH_LEN] {
         put(&tunnel.id.to_le_bytes());
         put(path.outer_macs.as_flattened());
     }
+    let second = path.mpls_second_label.map_or(0, |label| label + 1);
+    out[PATH_LEN - 4..].copy_from_slice(&second.to_le_bytes());
     out
 }
 
@@ -54,6 +56,7 @@ impl Fields<'_> {
         };
         path.tunnel = (kind > 0).then_some(tunnel);
         path.outer_macs = [self.take(), self.take()];
+        path.mpls_second_label = u32::from_le_bytes(self.take()).checked_sub(1);
         Some(path)
     }
 

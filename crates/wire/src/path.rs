@@ -1,4 +1,4 @@
-//! The path of a packet: its interface, link addresses, VLAN tags, MPLS label, and outer tunnel.
+//! The path of a packet: its interface, link addresses, VLAN tags, MPLS labels, and outer tunnel.
 //!
 //! Millions of packets share few paths, so a record contains a two-byte number, and each path is stored once, here:
 //!
@@ -29,6 +29,8 @@ pub struct Path {
     pub vlans: [u16; 2],
     /// The top MPLS label, 0 to 2²⁰ - 1.
     pub mpls_label: Option<u32>,
+    /// The MPLS label below it, in the same stack.
+    pub mpls_second_label: Option<u32>,
     /// The outermost tunnel that was opened.
     pub tunnel: Option<Tunnel>,
     /// The receiving interface, by the kernel's number (ifIndex); 0 for a file, or if it is unknown.
@@ -192,6 +194,7 @@ static UNKNOWN: Path = Path {
     vlan_tags: 0,
     vlans: [0; 2],
     mpls_label: None,
+    mpls_second_label: None,
     tunnel: None,
     ingress: 0,
 };

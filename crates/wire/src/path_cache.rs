@@ -145,7 +145,9 @@ impl PathCache {
         let rest = m << 56 | n << 48 | o << 40 | p << 32;
         let [outer, inner] = path.vlans.map(u64::from);
         let tags = u64::from(path.vlan_tags) << 32 | outer << 16 | inner;
-        let label = path.mpls_label.map_or(0, |label| u64::from(label) + 1) << 40;
+        let [label, second] = [path.mpls_label, path.mpls_second_label]
+            .map(|label| label.map_or(0, |label| u64::from(label) + 1));
+        let label = label << 40 ^ second << 12;
         // Paths from files have no interface, so their hashes do not change.
         let ingress = u64::from(path.ingress).rotate_right(16);
         let link = self.key.words(macs, rest ^ tags ^ label ^ ingress);
@@ -191,6 +193,7 @@ mod tests {
                 for other in [
                     Path { vlan_tags: 1, vlans: [n as u16 % 4096, 0], ..plain },
                     Path { mpls_label: Some(0), ..plain },
+                    Path { mpls_label: Some(0), mpls_second_label: Some(n), ..plain },
                     Path { tunnel: Some(tunnel(n)), ..Path::default() },
                 ] {
                     let number = cache.of(&other);

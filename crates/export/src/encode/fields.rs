@@ -92,6 +92,7 @@ own_fields! { |v, d|
     Dot1qVlan 243, 2 => v.way(d).vlans[0].to_be_bytes();
     /// mplsTopLabelStackSection: the label's 20 bits; traffic class and bottom of stack are not stored, and 0.
     TopLabel 70, 3 => label(v.way(d).mpls_label);
+    SecondLabel 71, 3 => label(v.way(d).mpls_second_label);
     OuterSourceV4 SOURCE[0].id, 4 => first_four(&outer(v).src);
     OuterDestinationV4 DESTINATION[0].id, 4 => first_four(&outer(v).dst);
     OuterSourceV6 SOURCE[1].id, 16 => outer(v).src;

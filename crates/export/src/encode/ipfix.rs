@@ -11,7 +11,7 @@
 //! ```text
 //! bits     7           5 4 3                                           2         1      0
 //!      two paths  0 nothing, 1 link addresses, 2 also VLAN tags,  answered  ICMP   IPv6
-//!                 3 also an MPLS label; 4 and 5: 2 and 3 inside
+//!                 3 also MPLS labels; 4 and 5: 2 and 3 inside
 //!                  a tunnel over IPv4; 6 and 7: over IPv6
 //! ```
 //!
@@ -19,7 +19,7 @@
 //! Templates without facts and for one path are announced first, the others before the first message that needs them.
 //!
 //! A record has *two paths* if the path of the other direction is known and not the mirror. Then link addresses, VLAN tags
-//! and the label have reverse elements, too; those that one of the paths has are there for both.
+//! and labels have reverse elements, too; those that one of the paths has are there for both.
 //!
 //! For flows from interfaces these fields end with ingressInterface, and for answered flows with its reverse. The
 //! interface of the other direction is known with two paths; otherwise that element is 0.
@@ -105,7 +105,7 @@ const fn template(bits: usize, variant: usize) -> Template {
     let link = [
         (around > 0, Group::Ethernet),
         (around > 1, Group::Vlans),
-        (around > 1 && around % 2 == 1, Group::Label),
+        (around > 1 && around % 2 == 1, Group::Labels),
     ];
     let mut at = 0;
     while at < link.len() {

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Flows are one-direction, so an answered flow becomes two records. The number of a template, minus 256: bit 0 is IPv6, bit
-//! 1 ICMP; bits 2 and 3: 0 no link fields, 1 a VLAN tag, 2 also link addresses, 3 also an MPLS label; bit 4: the label of
+//! 1 ICMP; bits 2 and 3: 0 no link fields, 1 a VLAN tag, 2 also link addresses, 3 also MPLS labels; bit 4: the label of
 //! the application, never with ICMP, in a fixed length because v9 has no other. Link
-//! addresses and label are those of the flow's first packet, so the answering direction uses a template
+//! addresses and labels are those of the flow's first packet, so the answering direction uses a template
 //! without them, unless its own path is known. Options templates contain the exporter's totals (320), sampling (321) and the
 //! names of interfaces (322).
 //! There are no field types for tunnels. For flows from interfaces every template ends with INPUT_SNMP; the interface is
@@ -75,7 +75,7 @@ const fn template(bits: usize, ingress: bool) -> Template {
         all = all.with(Group::Ethernet);
     }
     if link > 2 {
-        all = all.with(Group::Label);
+        all = all.with(Group::Labels);
     }
     if bits & APPLICATION != 0 {
         all = all.with(Group::Application);

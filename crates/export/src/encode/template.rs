@@ -125,7 +125,8 @@ groups! {
     OneVlan = [vlanId];
     /// The outermost tag by its old and its new element, and the next tag.
     Vlans = [vlanId, Dot1qVlan, dot1qCustomerVlanId];
-    Label = [TopLabel];
+    /// The top label and the one below, 0 if there is none.
+    Labels = [TopLabel, SecondLabel];
     /// The receiving interface of the first packet of a direction, for flows from interfaces.
     Ingress = [Ingress];
     /// Which flow a part is of.

@@ -120,6 +120,9 @@ fields! { |v, d|
     /// top MPLS label, 0 to 1,048,575
     4 mplsTopLabel [] Labelled U32 = v.path.mpls_label;
     13 reverseMplsTopLabel [reverse] TwoPaths U32 = v.way(d).mpls_label;
+    /// the label below it
+    13 mplsSecondLabel [] LabelledTwice U32 = v.path.mpls_second_label;
+    13 reverseMplsSecondLabel [reverse] TwoPaths U32 = v.way(d).mpls_second_label;
     /// `gre`, `erspan`, `ipip`, `6in4`, `vxlan`, `geneve`, `gtp-u`, `teredo`, `vxlan-gpe`, `gre-udp`, `mpls-udp`, `l2tp`, `l2tp-ip`, `etherip`, `gue`, `lisp`, `capwap`: the outermost opened tunnel
     4 tunnelType [] Tunnelled Text = Word(v.path.tunnel.as_ref()?.kind.name());
     /// its outer address on the side of the initiator

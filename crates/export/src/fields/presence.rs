@@ -47,6 +47,7 @@ presences! { |v, d|
     Tagged "tagged" = v.path.vlan_tags > 0;
     TaggedTwice "tagged twice" = v.path.vlan_tags > 1;
     Labelled "labelled" = true;
+    LabelledTwice "labelled twice" = true;
     Tunnelled "tunnelled" = true;
     TunnelId "tunnelled, and not 0" = true;
     TwoPaths "[not the mirror](#the-paths-of-both-directions)" = v.reverse_path.is_some();

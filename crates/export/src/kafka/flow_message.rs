@@ -121,7 +121,8 @@ impl FlowMessage {
         let macs = path.map_or_else(Default::default, |path| path.macs);
         [self.src_mac, self.dst_mac] = macs.map(|mac| mac.iter().fold(0, number_of));
         self.mpls_label.clear();
-        self.mpls_label.extend(path.and_then(|path| path.mpls_label));
+        let labels = path.map(|path| [path.mpls_label, path.mpls_second_label]);
+        self.mpls_label.extend(labels.into_iter().flatten().flatten());
         let icmp = fields::type_code(record, direction).unwrap_or_default();
         (self.icmp_type, self.icmp_code) = (u32::from(icmp >> 8), u32::from(icmp & 0xff));
 
@@ -211,6 +212,7 @@ mod tests {
                 vlan_tags: 2,
                 vlans: [7, 9],
                 mpls_label: Some(0x12345),
+                mpls_second_label: Some(2),
                 ingress: 5,
                 ..Path::default()
             },
@@ -254,8 +256,8 @@ mod tests {
             (30, number(0x0800)),
             (33, number(7)),
             (70, number(42)),
-            // Packed: the varint of 0x12345.
-            (81, octets(&[0xc5, 0xc6, 0x04])),
+            // Packed: the varints of 0x12345 and 2.
+            (81, octets(&[0xc5, 0xc6, 0x04, 2])),
             (110, number(1_700_000_001_001_000_000)),
             (111, number(1_700_000_000_123_999_999)),
             (112, number(1_700_000_001_001_000_000)),

@@ -322,13 +322,14 @@ fn changed(record: &FlowRecord, field: usize) -> FlowRecord {
         24 => other.responses = None,
         25 => other.statistics = None,
         26 => other.reverse_path = None,
+        27 => other.path.mpls_second_label = Some(other.path.mpls_second_label.unwrap_or(4) ^ 1),
         _ => other.end_reason = record.end_reason,
     }
     other
 }
 
 /// Fields of [`changed`].
-const CHANGES: usize = 27;
+const CHANGES: usize = 28;
 
 proptest! {
     #[test]

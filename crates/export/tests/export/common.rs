@@ -92,12 +92,13 @@ fn any_path() -> impl Strategy<Value = Path> {
         let id = if matches!(kinds[kind], Vxlan | Geneve | VxlanGpe) { id >> 8 } else { id };
         Tunnel { kind: kinds[kind], ipv6, src, dst, id }
     });
-    let label = prop_oneof![Just(None), (0u32..1 << 20).prop_map(Some)];
+    let label = || prop_oneof![Just(None), (0u32..1 << 20).prop_map(Some)];
+    let labels = (label(), label()).prop_map(|(top, second)| (top, top.and(second)));
     let tunnel = prop_oneof![Just(None), tunnel.prop_map(Some)];
     let macs = prop_oneof![Just([[0; 6]; 2]), any::<[[u8; 6]; 2]>()];
     let ingress = prop_oneof![Just(0), any::<u32>(), (1u32..100)];
-    (macs, 0u8..3, any::<[u16; 2]>(), label, tunnel, ingress).prop_map(
-        |(macs, vlan_tags, vlans, mpls_label, tunnel, ingress)| Path {
+    (macs, 0u8..3, any::<[u16; 2]>(), labels, tunnel, ingress).prop_map(
+        |(macs, vlan_tags, vlans, (mpls_label, mpls_second_label), tunnel, ingress)| Path {
             macs,
             outer_macs: [[0; 6]; 2],
             vlan_tags,
@@ -105,6 +106,7 @@ fn any_path() -> impl Strategy<Value = Path> {
                 if at < usize::from(vlan_tags) { vlans[at] % 4096 } else { 0 }
             }),
             mpls_label,
+            mpls_second_label,
             tunnel,
             ingress,
         },

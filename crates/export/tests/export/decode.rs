@@ -114,6 +114,11 @@ fn iana(name: &str) -> String {
     format!("IANA({name})")
 }
 
+/// A label without the other four bits of its entry; 0 if there is none.
+fn label(label: Option<u32>) -> Vec<u8> {
+    (label.unwrap_or(0) << 4).to_be_bytes()[1..].into()
+}
+
 fn is_icmp(record: &FlowRecord) -> bool {
     record.key.protocol == if record.key.version == IpVersion::V4 { 1 } else { 58 }
 }
@@ -217,8 +222,8 @@ fn as_ipfix(record: &FlowRecord, ingress: bool) -> Decoded {
             put("Dot1qCustomerVlanId", path.vlans[1].to_be_bytes().into());
         }
         if labelled {
-            let label = path.mpls_label.unwrap_or(0) << 4;
-            put("MplsTopLabelStackSection", label.to_be_bytes()[1..].into());
+            put("MplsTopLabelStackSection", label(path.mpls_label));
+            put("MplsLabelStackSection2", label(path.mpls_second_label));
         }
     }
     let names = [
@@ -319,8 +324,9 @@ fn as_v9(record: &FlowRecord, way: usize, ingress: bool) -> Decoded {
     if ethernet || path.vlan_tags > 0 {
         put("SrcVlan", path.vlans[0].to_be_bytes().into());
     }
-    if let Some(label) = labelled {
-        put("MplsLabel1", (label << 4).to_be_bytes()[1..].into());
+    if labelled.is_some() {
+        put("MplsLabel1", label(labelled));
+        put("MplsLabel2", label(path.mpls_second_label));
     }
     let names = ["InPkts", "InBytes", "SrcTos", "MinTtl", "MaxTtl", "MinPktLngth", "MaxPktLngth"];
     put_counts(&mut fields, record, way, names, str::to_owned);

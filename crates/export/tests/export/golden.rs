@@ -61,11 +61,11 @@ fn ipfix_of_a_tunnel_has_the_outer_header_first() {
     encoder.add(&tunnelled(), &mut RecordTotals::default()).unwrap();
     let got = encoder.seal().unwrap().bytes;
     let head = hex("
-        012c 0081
+        012c 0084
             c0000201 c0000202 11  0100000000abcdef 00000000 00000000
             0a000001 0a000002 1234 01bb 06  03 0000018bcfe5687b 0000018bcfe56be9");
     assert_eq!(got[16..16 + head.len()], head);
-    assert!(got.ends_with(&hex("020000000001 020000000002  0007 0007 0009  123450")));
+    assert!(got.ends_with(&hex("020000000001 020000000002  0007 0007 0009  123450 000000")));
 }
 
 /// Returns true if a message contains these octets.

@@ -34,11 +34,13 @@ pub(super) fn labels<'a>(
     stack: &mut Stack,
     strip: Strip<'a>,
 ) -> Result<Network<'a>, NonIp> {
+    let (is_outermost, mut place) = (stack.mpls_label.is_none(), 0);
     loop {
         let (entry, inner) = rest.take::<4>().ok_or(NonIp::Truncated(Layer::Mpls))?;
         rest = inner;
         let entry = u32::from_be_bytes(*entry);
-        stack.mpls_label.get_or_insert(entry >> 12);
+        stack.label(is_outermost, place, entry >> 12);
+        place += 1;
         if entry & 0x100 == 0 {
             stack.deeper()?;
             continue;

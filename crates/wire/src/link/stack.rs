@@ -14,6 +14,8 @@ pub(crate) struct Stack {
     vlans: [u16; 2],
     /// The top MPLS label.
     pub(crate) mpls_label: Option<u32>,
+    /// The label below it.
+    mpls_second_label: Option<u32>,
     pub(super) depth: u32,
     in_tunnel: bool,
     /// Number of headers that contain the link type of the next header.
@@ -50,6 +52,15 @@ impl Stack {
         self.vlan_tags += 1;
     }
 
+    /// Stores an MPLS label, by its place in its stack: the upper two of the outermost stack are kept.
+    pub(super) fn label(&mut self, is_outermost: bool, place: u32, label: u32) {
+        match place {
+            0 if is_outermost => self.mpls_label = Some(label),
+            1 if is_outermost => self.mpls_second_label = Some(label),
+            _ => {}
+        }
+    }
+
     /// The path, as far as the link layer defines it.
     pub(crate) fn path(&self) -> Path {
         Path {
@@ -58,6 +69,7 @@ impl Stack {
             vlan_tags: self.vlan_tags,
             vlans: self.vlans,
             mpls_label: self.mpls_label,
+            mpls_second_label: self.mpls_second_label,
             tunnel: None,
             ingress: 0,
         }

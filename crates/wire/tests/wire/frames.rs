@@ -2,11 +2,12 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use crate::sealed;
 use ringtap_wire::{
-    Decoded, Decoder, Flags, HashKey, Layer, LinkType, NonIp, PacketRecord, TunnelPorts, joined,
-    pair_hash,
+    Decoded, Decoder, Flags, HashKey, Layer, LinkType, NonIp, PacketRecord, Paths, TunnelPorts,
+    joined, pair_hash,
 };
 
 const UDP: [u8; 12] = [0x12, 0x34, 0, 80, 0, 12, 0, 0, b'd', b'a', b't', b'a'];
@@ -271,6 +272,37 @@ fn encapsulations() -> Vec<(&'static str, u16, Vec<u8>)> {
                 .concat(),
         ),
     ]
+}
+
+/// Of the outermost stack; a frame in it may have another one.
+#[test]
+fn the_upper_two_labels_are_kept() {
+    let entry = |label: u32, bottom: u32| (label << 12 | bottom << 8 | 64).to_be_bytes();
+    let stack = |labels: &[u32]| {
+        let last = labels.len() - 1;
+        let entries = labels.iter().enumerate();
+        entries.flat_map(|(at, label)| entry(*label, u32::from(at == last))).collect::<Vec<_>>()
+    };
+    let four = ipv4(17, 0, &UDP);
+    let inside = |labels: &[u32]| {
+        [stack(labels), ethernet(0x8847, &[&stack(&[99, 98])[..], &four].concat())].concat()
+    };
+    let cases = [
+        ([stack(&[16]), four.clone()].concat(), (Some(16), None)),
+        ([stack(&[16, 0]), four.clone()].concat(), (Some(16), Some(0))),
+        ([stack(&[0xfffff, 17, 18, 19]), four.clone()].concat(), (Some(0xfffff), Some(17))),
+        (inside(&[16]), (Some(16), None)),
+        (inside(&[16, 17]), (Some(16), Some(17))),
+    ];
+    for (payload, labels) in cases {
+        let (frame, paths) = (ethernet(0x8847, &payload), Arc::new(Paths::new()));
+        let mut out = PacketRecord::EMPTY;
+        let mut decoder = Decoder::new(HashKey::from_seed(1), Arc::clone(&paths));
+        let decoded = decoder.decode(LinkType::ETHERNET, 0, &frame, frame.len() as u32, &mut out);
+        assert_eq!(decoded, Decoded::Ipv4, "{labels:?}");
+        let path = paths.get(out.path);
+        assert_eq!((path.mpls_label, path.mpls_second_label), labels);
+    }
 }
 
 #[test]

@@ -557,7 +557,7 @@ fn are_mirrors(one: &Path, other: &Path) -> bool {
         let tunnel = path.tunnel.map(|tunnel| [tunnel.src, tunnel.dst]);
         ([path.macs[0], path.outer_macs[0]], [path.macs[1], path.outer_macs[1]], tunnel)
     };
-    let tags = |path: &Path| (path.vlan_tags, path.vlans, path.mpls_label);
+    let tags = |path: &Path| (path.vlan_tags, path.vlans, path.mpls_label, path.mpls_second_label);
     let kind = |path: &Path| path.tunnel.map(|tunnel| (tunnel.kind, tunnel.ipv6, tunnel.id));
     let (from, to, tunnel) = ends(other);
     let tunnel = tunnel.map(|[src, dst]| [dst, src]);

@@ -111,7 +111,7 @@ prop_compose! {
         macs: [[u8; 6]; 2],
         vlan_tags in 0_u8..4,
         vlans in prop::array::uniform2(0_u16..4096),
-        mpls_label in prop::option::of(0_u32..1 << 20),
+        labels in prop::option::of((0_u32..1 << 20, prop::option::of(0_u32..1 << 20))),
         kind in prop::option::of(prop::sample::select(&TunnelKind::ALL[..])),
         ipv6: bool,
         ends: [[u8; 16]; 2],
@@ -123,7 +123,8 @@ prop_compose! {
         let macs = if linked { macs } else { [[0; 6]; 2] };
         // Those of the frame around a tunnel, beside those of the frame in it.
         let outer_macs = if linked && tunnel.is_some() { outer_macs } else { [[0; 6]; 2] };
-        Path { macs, outer_macs, vlan_tags, vlans, mpls_label, tunnel, ingress: 0 }
+        let (mpls_label, mpls_second_label) = labels.map_or((None, None), |(top, second)| (Some(top), second));
+        Path { macs, outer_macs, vlan_tags, vlans, mpls_label, mpls_second_label, tunnel, ingress: 0 }
     }
 }
 

@@ -402,6 +402,7 @@ proptest! {
         let [own, other] = record.paths();
         let path = own.copied().unwrap_or(record.path.reversed());
         prop_assert_eq!(number("mplsTopLabel"), path.mpls_label.map(u64::from));
+        prop_assert_eq!(number("mplsSecondLabel"), path.mpls_second_label.map(u64::from));
         let inner = |path: &Path| (path.vlan_tags > 1).then(|| path.vlans[1].into());
         prop_assert_eq!(number("dot1qCustomerVlanId"), inner(&path));
         let other = other.filter(|_| own.is_some());
