@@ -119,7 +119,9 @@ impl FrameBuffer {
     pub(crate) fn write(&mut self, packet: &Packet) -> Written {
         self.bytes[..HEADERS_MAX].fill(0);
         let b = &mut self.bytes[..];
-        b[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
+        // Two routers, so that the packets of a pair have mirrored addresses.
+        let (to, from) = if packet.source <= packet.destination { (2, 1) } else { (1, 2) };
+        b[..12].copy_from_slice(&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from]);
         let mut at = 12;
         if packet.vlan != 0 {
             put16(b, at, 0x8100);
