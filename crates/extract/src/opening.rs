@@ -70,6 +70,9 @@ pub(crate) struct Opening {
     pub(crate) from: Option<u16>,
     /// Two bytes at a place behind the eighth; `None`: any. For openings that are likely by the first bytes alone.
     pub(crate) behind: Option<(usize, [u8; 2])>,
+    /// The first two bytes are the length of what follows, at least this. Compared in payloads of less than [`LOOKED_AT`]
+    /// bytes, of which the other fields exclude few.
+    pub(crate) least: Option<u16>,
 }
 
 impl Opening {
@@ -81,6 +84,7 @@ impl Opening {
         eighth: Bytes::ANY,
         from: None,
         behind: None,
+        least: None,
     };
 }
 
@@ -101,6 +105,9 @@ pub(crate) struct Table {
     /// The openings with bytes behind the eighth, and those bytes.
     with_behind: u32,
     behind: (usize, [u8; 2]),
+    /// The openings with a length, and the least one.
+    with_least: u32,
+    least: u16,
 }
 
 impl Table {
@@ -112,13 +119,15 @@ impl Table {
         port: 0,
         with_behind: 0,
         behind: (0, [0; 2]),
+        with_least: 0,
+        least: 0,
     };
 
     /// The table with the openings of a further protocol, given by its position in the list.
     pub(crate) const fn with(mut self, openings: &[Opening], protocol: u8) -> Self {
         let mut next = 0;
         while next < openings.len() {
-            let Opening { first, third, sixth, eighth, from, behind } = openings[next];
+            let Opening { first, third, sixth, eighth, from, behind, least } = openings[next];
             if let Some(port) = from {
                 assert!(self.from_port == 0 || self.port == port, "one port is compared");
                 self.from_port |= 1 << self.len;
@@ -128,6 +137,11 @@ impl Table {
                 assert!(self.with_behind == 0, "one opening has bytes behind the eighth");
                 self.with_behind = 1 << self.len;
                 self.behind = behind;
+            }
+            if let Some(least) = least {
+                assert!(self.with_least == 0, "one opening has a length");
+                self.with_least = 1 << self.len;
+                self.least = least;
             }
             let sets = [first, third, sixth, eighth];
             let mut place = 0;
@@ -180,7 +194,9 @@ impl Table {
             None => !0,
         };
         let any = u32::from(!start.is_empty()).wrapping_neg();
-        any & place(0, 0) & place(1, 2) & place(2, 5) & place(3, 7) & self.from(from)
+        let is_short = start.first_chunk().is_some_and(|len| u16::from_be_bytes(*len) < self.least);
+        let long = !(self.with_least & u32::from(is_short).wrapping_neg());
+        any & place(0, 0) & place(1, 2) & place(2, 5) & place(3, 7) & self.from(from) & long
     }
 
     #[inline(always)]
@@ -272,6 +288,16 @@ mod tests {
         const TABLE: Table = Table::EMPTY.with(GREETING, 0).with(&[Opening::ANY], 1);
         assert_eq!((TABLE.look(b"welcome ", 22), TABLE.look(b"welcome ", 23)), (3, 2));
         assert_eq!((TABLE.look_at_start(b"we", 22), TABLE.look_at_start(b"we", 21)), (3, 2));
+    }
+
+    #[test]
+    fn the_beginning_of_an_opening_may_have_a_length() {
+        const MESSAGE: &[Opening] =
+            &[Opening { first: Bytes::range(0, 1), least: Some(12), ..Opening::ANY }];
+        const TABLE: Table = Table::EMPTY.with(&[Opening::ANY], 0).with(MESSAGE, 1);
+        let start = |start: &[u8]| TABLE.protocols(TABLE.look_at_start(start, 1));
+        assert_eq!((start(&[0]), start(&[0, 12]), start(&[1, 0, 9])), (3, 3, 3));
+        assert_eq!((start(&[0, 11]), start(&[0; 7])), (1, 1));
     }
 
     #[test]

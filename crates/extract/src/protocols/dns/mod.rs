@@ -60,6 +60,7 @@ impl Extractor for Dns {
         }),
         // The lower byte of one question.
         eighth: Bytes::of(&[1]),
+        least: Some(HEADER as u16),
         ..Opening::ANY
     }];
     // Flags with the operation 0; the lower byte of one question.
