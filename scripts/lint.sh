@@ -32,6 +32,7 @@ step cargo clippy -p ringtap-ring --lib --no-default-features --locked -- -D war
 step cargo clippy --all-targets --locked --manifest-path compare/Cargo.toml --target-dir target -- -D warnings
 # Most of their code is checked as tests of the command, the rest by test-all; here, their manifests and locked versions.
 step cargo tree --quiet --locked --depth 0 --workspace --manifest-path examples/analyses/Cargo.toml
+step cargo tree --quiet --locked --depth 0 --manifest-path fuzz/Cargo.toml
 # The features of `make run`.
 step cargo clippy -p ringtap -p ringtap-ndn-program --no-default-features --locked -- -D warnings
 if command -v python3 >/dev/null; then

@@ -28,7 +28,11 @@ pub fn fuzz(name: &str, bytes: &[u8]) {
     let record = packet(6);
     if payloads.look(&record, second).stream && bytes.len() < STREAM_MAX {
         facts.extend(read(&mut payloads, extractor, 6, cut as u32, second));
-        assert!(facts == whole, "cut at {cut}: {facts:?}, whole: {whole:?}");
+        // Behind what cannot be read, the second segment may begin a message itself.
+        let own = facts.strip_prefix(&whole[..]).is_some_and(|more| {
+            more.is_empty() || *more == read(&mut new(), extractor, 6, cut as u32, second)
+        });
+        assert!(own, "cut at {cut}: {facts:?}, whole: {whole:?}");
     }
 }
 
@@ -61,7 +65,8 @@ pub fn fuzz_syn(bytes: &[u8]) {
     let answers = bytes.first().is_some_and(|byte| byte & 1 != 0);
     let record = PacketRecord { tcp_flags: if answers { 18 } else { 2 }, ip_len: 60, ..packet(6) };
     let mut payloads = Payloads::new("syn".parse().expect("the name of an extractor"), 1 << 20);
-    let header = Payload { record: &record, bytes, sequence: 7 };
+    // The longest header has 60 bytes.
+    let header = Payload { record: &record, bytes: &bytes[..bytes.len().min(60)], sequence: 7 };
     payloads.read_syn(&header, &mut |kind, value| {
         match kind {
             Kind::TcpSyn | Kind::TcpSynAck => assert!(SynFingerprint::of(value).is_some()),

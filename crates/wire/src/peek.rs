@@ -97,10 +97,12 @@ fn v4(key: &HashKey, ports: &TunnelPorts, packet: &[u8]) -> Option<u32> {
     let h = packet.first_chunk::<20>()?;
     let header_len = u16::from(h[0] & 0x0f) * 4;
     let total_len = u16::from_be_bytes([h[2], h[3]]);
-    // A total length of 0: the network card sets it when it sends.
+    // A total length of 0: the network card sets it when it sends. Then the header must be there.
+    let is_unset = total_len == 0 && packet.len() < usize::from(header_len);
     if (h[0] >> 4 != 4)
         | (header_len < 20)
         | (total_len.wrapping_sub(1) < header_len.wrapping_sub(1))
+        | is_unset
     {
         return None;
     }

@@ -785,6 +785,8 @@ fn peek_returns_the_pair_unless_the_packet_may_be_a_tunnel() {
         v4(ipv4(17, 0, &UDP)[..19].to_vec()),
         v6(ipv6(17, &UDP)[..39].to_vec()),
         v6(ipv4(17, 0, &UDP)),
+        // The card sets the length of 0, but not a header of 52 bytes that is longer than the packet.
+        v4([&[0x4d, 0, 0, 0], &ipv4(6, 0, &[0; 24])[4..]].concat()),
     ];
     let ports = [4789, 8472, 6081, 2152, 3544];
     let tunnels =
