@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::judge::{Judgement, judge};
+use crate::judge::{Judgement, of_run};
 use crate::{ClaimKind, LabError, RunFolder, Verdict, catalogue};
 
 /// Whether two verdicts on a claim agree.
@@ -82,8 +82,8 @@ impl Comparison {
     pub fn of(expected: &RunFolder, here: &RunFolder) -> Result<Self, LabError> {
         let mut own = Self::default();
         for experiment in catalogue::experiments()? {
-            let both = [expected.measured(&experiment)?, here.measured(&experiment)?];
-            match both.each_ref().map(Vec::is_empty) {
+            let both = [of_run(expected, &experiment)?, of_run(here, &experiment)?];
+            match both.each_ref().map(|(rows, _)| rows.is_empty()) {
                 [true, true] => continue,
                 [false, false] => {}
                 _ => {
@@ -91,7 +91,7 @@ impl Comparison {
                     continue;
                 }
             }
-            let [expected, here] = both.map(|rows| judge(&experiment, &rows));
+            let [expected, here] = both.map(|(_, judgements)| judgements);
             own.pairs.extend(expected.into_iter().zip(here).map(|(expected, here)| Pair {
                 agreement: Agreement::of(expected.verdict, here.verdict),
                 expected,
@@ -154,6 +154,7 @@ mod tests {
                 verdict: Verdict::Reproduced,
                 reason: String::new(),
                 judged: String::new(),
+                predicted: String::new(),
             };
             Pair { agreement, expected: own.clone(), here: own }
         };

@@ -17,7 +17,8 @@ use crate::machine::Machine;
 use crate::programs::Programs;
 use crate::runner::shuffled;
 use crate::settings::{Context, Setting, settings};
-use crate::{LabError, statistics, traffic, trial};
+use crate::trial::{self, How};
+use crate::{LabError, statistics, traffic};
 
 /// Experiments that are compared by default: a few quick ones that cover the applications.
 pub const DEFAULT: &[&str] =
@@ -156,8 +157,8 @@ impl Comparison<'_> {
         let limit = Duration::from_secs(pair.experiment.time_limit);
         let (program, words) = words.split_first().ok_or("the command is empty")?;
         let program = self.programs[which].file(program)?;
-        let ended =
-            trial::run(&program, words, limit, &scratch).map_err(|error| error.to_string())?;
+        let ended = trial::run(&program, words, &How { limit, scratch: &scratch, only: None })
+            .map_err(|error| error.to_string())?;
         ended.check(&setting.sane)?;
         let quantity = &pair.experiment.plot.y;
         let reading = setting

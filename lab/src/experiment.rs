@@ -92,8 +92,8 @@ pub struct Experiment {
     /// The claims of the paper.
     #[serde(rename = "claim")]
     pub claims: Vec<Claim>,
-    /// A model whose values are shown beside the measured ones.
-    pub model: Option<Model>,
+    /// How settings with several threads are predicted from trials on one core.
+    pub prediction: Option<Prediction>,
 }
 
 /// Rounds and points of a quick or a full run.
@@ -128,7 +128,7 @@ pub struct Candidate {
     pub values: Option<BTreeMap<String, Reading>>,
     pub equal: Option<Vec<String>>,
     pub sane: Option<BTreeMap<String, Value>>,
-    /// Measured for the model only: neither plotted nor listed.
+    /// Measured for a prediction or a single claim: neither plotted nor listed.
     #[serde(default)]
     pub probe: bool,
     /// Its values are computed, not measured; the figure marks them.
@@ -149,8 +149,8 @@ pub struct Traffic {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
-    /// A JSON pointer into the report, or `@seconds`: the run time of the process. Parameters are
-    /// replaced.
+    /// A JSON pointer into the report, or `@seconds`: the run time of the process; of a prediction also `@busiest`.
+    /// Parameters are replaced.
     pub at: String,
     pub unit: String,
     #[serde(default = "unscaled")]
@@ -158,6 +158,34 @@ pub struct Reading {
     /// The value is this parameter (with k, M or G) divided by what was read: packets per second
     /// from seconds, for example.
     pub per: Option<String>,
+    /// The value is the same on fewer cores than threads (memory, or what a cache found), so settings with
+    /// more threads than cores are judged by it, too.
+    #[serde(default)]
+    pub any_cores: bool,
+}
+
+/// How a full run predicts settings with several threads from trials on one core (`prediction.rs`).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prediction {
+    /// The model and its assumptions, in a few sentences.
+    pub text: String,
+    /// The value that is predicted.
+    pub quantity: String,
+    /// How the predicted value is read from a trial on one core. `@busiest` is the processor time of the thread
+    /// that used most, in seconds.
+    pub reading: Reading,
+    /// The command of that trial, if it is not the setting's own.
+    pub command: Option<String>,
+    /// Trials read the share of packets that one queue drops. This parameter is the number of queues, each of
+    /// which counts as many packets as that one.
+    pub queues: Option<String>,
+    /// The settings that are predicted; all, if it is missing.
+    #[serde(default)]
+    pub of: Vec<Selector>,
+    /// Trials of each setting. A claim about a best of several settings needs six.
+    #[serde(default = "six")]
+    pub rounds: u32,
 }
 
 /// Parameters by name.
@@ -270,6 +298,10 @@ pub struct Claim {
     /// Unit printed after our figure: ×, cycles, …
     #[serde(default = "times")]
     pub unit: String,
+    /// Whether the experiment's prediction says anything of it. A model without lines that move between caches says nothing
+    /// of rings.
+    #[serde(default = "yes")]
+    pub predicted: bool,
 }
 
 /// A setting is saturated if the median of `quantity` is above this limit. For example, a full queue
@@ -354,32 +386,6 @@ pub enum OneOrMore {
     More(Vec<Value>),
 }
 
-/// The inputs of the model that continues a figure beyond this machine's cores. `model.rs` has the
-/// formula.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Model {
-    /// The assumptions, in a sentence.
-    pub text: String,
-    pub quantity: String,
-    /// The parameter with the number of workers.
-    pub workers: String,
-    pub up_to: u32,
-    /// Rate of one thread that does all work.
-    pub whole: Selector,
-    /// Rate of one thread that does the dispatcher's work only.
-    pub dispatch: Selector,
-    /// Rate of a ring between two cores, items per second.
-    pub ring: Selector,
-    /// Bytes per second that one core reads from memory.
-    pub bandwidth: Selector,
-    /// Bytes of memory per item.
-    pub bytes: f64,
-    /// The quantities of `ring` and `bandwidth`.
-    pub ring_quantity: String,
-    pub bandwidth_quantity: String,
-}
-
 impl Experiment {
     /// Parses the `text` of `file`; the file name is used in errors only.
     pub fn parse(file: &str, text: &str) -> Result<Self, crate::LabError> {
@@ -450,6 +456,10 @@ fn minute() -> u64 {
 
 fn unscaled() -> f64 {
     1.0
+}
+
+fn six() -> u32 {
+    6
 }
 
 fn yes() -> bool {

@@ -11,13 +11,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::{self, Bounds};
 use crate::experiment::{Best, Claim, ClaimKind, Experiment, Saturation, Selector};
+use crate::prediction::Point;
 use crate::quiet::Disturbances;
 use crate::rows::{Row, State};
-use crate::statistics;
+use crate::run_folder::RunFolder;
 use crate::verdict::Verdict;
+use crate::{LabError, prediction, statistics};
 
 /// Our figure for a claim of equal results, if they are not equal.
 const DIFFERENT: &str = "different";
+/// Our figure, if there is none.
+pub(crate) const NONE: &str = "–";
 
 /// With fewer rounds a claim is inconclusive, as with fewer in each half of the rounds if the best of
 /// several settings is selected.
@@ -44,6 +48,9 @@ pub struct Judgement {
     pub reason: String,
     /// The bounds and the reason for them.
     pub judged: String,
+    /// What predictions say of a claim that is not possible here, and what verdict that would be; otherwise empty.
+    #[serde(default)]
+    pub predicted: String,
 }
 
 /// Confidence level of the interval of a claim that got further rounds. Each block of them is another
@@ -52,8 +59,81 @@ const CONFIDENCE_FURTHER: f64 = 0.99;
 
 /// Judges all claims of `experiment` by the rows of one run.
 pub fn judge(experiment: &Experiment, rows: &[Row]) -> Vec<Judgement> {
+    let rows = &counted(experiment, rows);
     let judged = |claim| judgement(experiment, claim, rows).0;
     experiment.claims.iter().map(judged).collect()
+}
+
+/// The rows of an experiment in a run, and all claims judged by them; no claims without a row. Claims that are not
+/// possible have the run's predictions.
+///
+/// # Errors
+/// The rows or the predictions cannot be read.
+pub fn of_run(
+    folder: &RunFolder,
+    experiment: &Experiment,
+) -> Result<(Vec<Row>, Vec<Judgement>), LabError> {
+    let rows = folder.measured(experiment)?;
+    if rows.is_empty() {
+        return Ok((rows, Vec::new()));
+    }
+    let mut judgements = judge(experiment, &rows);
+    let predicted = folder.predicted(experiment)?;
+    let points = prediction::points(experiment, folder.facts.quick, &predicted, &rows)?;
+    let predicted = prediction::as_measured(&predicted);
+    for (judgement, claim) in judgements.iter_mut().zip(&experiment.claims) {
+        if judgement.verdict == Verdict::NotPossibleHere && claim.predicted {
+            judgement.predicted = said(claim, &points, &predicted);
+        }
+    }
+    Ok((rows, judgements))
+}
+
+/// What predictions, as rows like measured ones, say of a claim; empty if nothing. Each of the two values of a ratio may be as
+/// far off as the worst point that was measured.
+fn said(claim: &Claim, points: &[Point], predicted: &[Row]) -> String {
+    let Some(quantity) = &claim.quantity else { return String::new() };
+    let off = 1.0 + prediction::tolerance(points);
+    let off = if claim.to.is_some() { off * off } else { off };
+    let wider = |values: &[f64]| {
+        let (from, to) = statistics::interval(values, statistics::CONFIDENCE)?;
+        Some((from / off, to * off))
+    };
+    let found = figure_of(claim, quantity, predicted, &wider);
+    let checked = match prediction::worst(points) {
+        None => ", unchecked here".to_owned(),
+        Some(error) if prediction::is_withdrawn(points) => {
+            return match found.ours.as_str() {
+                NONE => String::new(),
+                ours => format!(
+                    "{ours} by a model that is withdrawn: it is {:+.0} % off at a point that was measured",
+                    error * 100.0
+                ),
+            };
+        }
+        Some(_) => String::new(),
+    };
+    match (found.ours.as_str(), found.verdict) {
+        (NONE, _) => String::new(),
+        (ours, Verdict::Inconclusive) => format!("{ours}, which would decide nothing{checked}"),
+        (ours, verdict) => format!("{ours}, which would be {verdict}{checked}"),
+    }
+}
+
+/// The rows; those whose values are the same on fewer cores than threads count like any others.
+fn counted(experiment: &Experiment, rows: &[Row]) -> Vec<Row> {
+    let anywhere = |row: &Row| {
+        let own = experiment.candidates.iter().find(|one| one.name == row.candidate);
+        let values = own.and_then(|one| one.values.as_ref()).unwrap_or(&experiment.values);
+        values.get(&row.quantity).is_some_and(|reading| reading.any_cores)
+    };
+    let counted = |row: &Row| match row.state {
+        State::Oversubscribed if anywhere(row) => {
+            Row { state: State::Ok, reason: String::new(), ..row.clone() }
+        }
+        _ => row.clone(),
+    };
+    rows.iter().map(counted).collect()
 }
 
 /// Candidate and parameters of the settings of measured claims that further rounds may decide.
@@ -61,6 +141,7 @@ pub(crate) fn undecided(
     experiment: &Experiment,
     rows: &[Row],
 ) -> BTreeSet<(String, BTreeMap<String, String>)> {
+    let rows = &counted(experiment, rows);
     let measured = experiment.claims.iter().filter(|claim| claim.kind == ClaimKind::Measured);
     let open = measured.filter(|claim| judgement(experiment, claim, rows).1);
     let settings = open.flat_map(|claim| concerned(experiment, claim, rows));
@@ -84,7 +165,7 @@ struct Finding {
 
 impl Finding {
     fn none(verdict: Verdict, reason: impl Into<String>) -> Self {
-        Self { ours: "–".into(), verdict, reason: reason.into() }
+        Self { ours: NONE.into(), verdict, reason: reason.into() }
     }
 
     /// The finding, changed to inconclusive for a reason.
@@ -222,6 +303,7 @@ fn judgement(experiment: &Experiment, claim: &Claim, rows: &[Row]) -> (Judgement
         verdict,
         reason,
         judged: bounds::words(claim),
+        predicted: String::new(),
     };
     (judgement, is_open)
 }
@@ -270,9 +352,17 @@ fn missing<'a>(rows: impl Iterator<Item = &'a Row>, otherwise: &str) -> Finding 
 }
 
 fn figure(claim: &Claim, quantity: &str, rows: &[Row], confidence: f64) -> Finding {
+    figure_of(claim, quantity, rows, &|values| statistics::interval(values, confidence))
+}
+
+/// The interval of the values of all rounds.
+type Interval<'i> = &'i dyn Fn(&[f64]) -> Option<(f64, f64)>;
+
+/// As [`figure`], with intervals of another kind.
+fn figure_of(claim: &Claim, quantity: &str, rows: &[Row], interval: Interval<'_>) -> Finding {
     let Some(name) = &claim.each else {
         return match ratio(claim, quantity, &claim.of, claim.to.as_ref(), rows) {
-            Ok(values) => decide(claim, &[(String::new(), values)], confidence),
+            Ok(values) => decide(claim, &[(String::new(), values)], interval),
             Err(finding) => finding,
         };
     };
@@ -301,7 +391,7 @@ fn figure(claim: &Claim, quantity: &str, rows: &[Row], confidence: f64) -> Findi
         let nothing = || Finding::none(Verdict::Inconclusive, "nothing was measured");
         return without.into_iter().next().map_or_else(nothing, |(_, finding)| finding);
     }
-    let mut finding = decide(claim, &found, confidence);
+    let mut finding = decide(claim, &found, interval);
     // Points that are not possible on this machine do not affect the verdict; the reason lists
     // them.
     if let Some((_, lacking)) = without.first() {
@@ -356,9 +446,10 @@ fn ratio(
     Ok(values)
 }
 
-/// The quotients, round by round.
+/// The quotients, round by round; none where both values are 0, for example because no packet was dropped.
 fn over(above: &Rounds, below: &Rounds) -> Rounds {
-    above.iter().filter_map(|(round, a)| Some((*round, a / below.get(round)?))).collect()
+    let quotient = |(round, a): (&u32, &f64)| Some((*round, a / below.get(round)?));
+    above.iter().filter_map(quotient).filter(|(_, quotient)| !quotient.is_nan()).collect()
 }
 
 /// The value that a selector has in each round.
@@ -419,7 +510,7 @@ fn best_by_round(best: Best, settings: &[Rounds]) -> Result<Rounds, Finding> {
 }
 
 /// The verdict on one figure, or on one figure per point. A claim is as good as its worst point.
-fn decide(claim: &Claim, points: &[(String, Vec<f64>)], confidence: f64) -> Finding {
+fn decide(claim: &Claim, points: &[(String, Vec<f64>)], interval: Interval<'_>) -> Finding {
     /// From the worst to the best.
     const ORDER: [Verdict; 5] = [
         Verdict::Contradicted,
@@ -432,18 +523,18 @@ fn decide(claim: &Claim, points: &[(String, Vec<f64>)], confidence: f64) -> Find
     let mut medians = Vec::new();
     let mut intervals: BTreeMap<Verdict, Vec<String>> = BTreeMap::new();
     for (point, values) in points {
-        let (from, to) = statistics::interval(values, confidence).unwrap_or((f64::NAN, f64::NAN));
+        let (from, to) = interval(values).unwrap_or((f64::NAN, f64::NAN));
         medians.push(statistics::median(values).unwrap_or(f64::NAN));
         let at = if point.is_empty() { String::new() } else { format!(" at {point}") };
-        let interval = format!("{} to {}{at}", show(from, ""), show(to, &claim.unit));
-        intervals.entry(bounds.verdict((from, to))).or_default().push(interval);
+        let text = format!("{} to {}{at}", show(from, ""), show(to, &claim.unit));
+        intervals.entry(bounds.verdict((from, to))).or_default().push(text);
     }
     let least = medians.iter().copied().fold(f64::INFINITY, f64::min);
     let most = medians.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let unit = &claim.unit;
     let ours = match points {
         [(_, values)] => {
-            let (from, to) = statistics::interval(values, confidence).unwrap_or((least, most));
+            let (from, to) = interval(values).unwrap_or((least, most));
             format!("{} ({}–{})", show(least, unit), show(from, ""), show(to, ""))
         }
         _ => format!("{} to {}", show(least, ""), show(most, unit)),
@@ -631,6 +722,7 @@ mod tests {
             verdict,
             reason: String::new(),
             judged: String::new(),
+            predicted: String::new(),
         };
         let all = [
             judgement(ClaimKind::Measured, Verdict::Inconclusive),

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  experiments/PAPER/*.toml ─▶ settings ─▶ trials ────────▶ rows ─▶ verdicts ─▶ page, plots
-//!  catalogue                   settings    runner, trial    rows    judge,      report, plot
-//!                                          quiet            CSV     bounds
+//!  catalogue                   settings,   runner, trial    rows    judge,      report, plot
+//!                              prediction  quiet            CSV     bounds
 //! ```
 //!
 //! An experiment is a data file: the commands, their parameters, the values to read from the
@@ -29,8 +29,8 @@ mod files;
 pub mod filter;
 pub mod judge;
 pub mod machine;
-mod model;
 mod plot;
+pub mod prediction;
 mod programs;
 pub mod quiet;
 pub mod report;

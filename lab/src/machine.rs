@@ -82,6 +82,16 @@ impl Machine {
         Self::read(Path::new("/"), &usable)
     }
 
+    /// Restricts this program, and all that it starts, to at most this number of cores, physical cores first.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub fn restrict(&self, most: usize) -> std::io::Result<()> {
+        let mut set = rustix::thread::CpuSet::new();
+        self.physical_first().into_iter().take(most).for_each(|core| set.set(core));
+        Ok(rustix::thread::sched_setaffinity(None, &set)?)
+    }
+
     /// A machine read from `sys` and `proc` below `root`.
     fn read(root: &Path, usable: &[usize]) -> Self {
         let text = |path: &str| fs::read_to_string(root.join(path)).ok();

@@ -91,16 +91,19 @@ pub enum State {
     NotPossible,
     /// Something else used the machine during the trial (`quiet`). Its values are kept, not used.
     Disturbed,
+    /// Its value is predicted from a trial on one core.
+    Predicted,
 }
 
 impl State {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Ok,
         Self::Oversubscribed,
         Self::Wrong,
         Self::Failed,
         Self::NotPossible,
         Self::Disturbed,
+        Self::Predicted,
     ];
 
     /// The name in files.
@@ -112,12 +115,13 @@ impl State {
             Self::Failed => "failed",
             Self::NotPossible => "not-possible",
             Self::Disturbed => "disturbed",
+            Self::Predicted => "predicted",
         }
     }
 
-    /// Whether a row in this state has a measured value to show.
+    /// Whether a row in this state has a value to show.
     pub fn has_value(self) -> bool {
-        matches!(self, Self::Ok | Self::Oversubscribed)
+        matches!(self, Self::Ok | Self::Oversubscribed | Self::Predicted)
     }
 }
 

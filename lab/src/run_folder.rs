@@ -1,6 +1,6 @@
 //! The folder of a run: `runs/2026-11-22-xeon-2c-0123456789ab-quick`.
 //!
-//! It contains `machine.json`, a CSV file for each experiment, and the output of `report`. Its name
+//! It contains `machine.json`, a CSV file for each experiment, the folder `predictions` with another one for some, and the output of `report`. Its name
 //! contains machine, commit, effort and whether the gate was off, so an interrupted run is continued in the same folder, and
 //! results of different programs are never mixed. Traffic is in the folder `traffic` next to the
 //! runs.
@@ -13,12 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::Experiment;
 use crate::machine::Machine;
-use crate::programs::Build;
+use crate::programs::{Build, sha256};
 use crate::rows::{self, Row, RowFile};
 use crate::settings::Setting;
 use crate::{COMMIT, LabError, clock, files};
 
 const FACTS: &str = "machine.json";
+/// Folder of the predictions.
+const PREDICTIONS: &str = "predictions";
 
 /// The folder of one run: its rows, figures and verdicts.
 #[derive(Clone, Debug)]
@@ -42,6 +44,9 @@ pub struct Facts {
     /// The programs by name; empty in early runs.
     #[serde(default)]
     pub programs: BTreeMap<String, Build>,
+    /// SHA-256 of each file of predictions, by its name; written before the experiment's first trial.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub predictions: BTreeMap<String, String>,
 }
 
 impl RunFolder {
@@ -79,12 +84,20 @@ impl RunFolder {
             gate: Some(gate),
             machine: machine.clone(),
             programs,
+            predictions: BTreeMap::new(),
         };
-        let text = serde_json::to_string_pretty(&facts)
-            .map_err(|error| LabError::Rows { path: path.clone(), reason: error.to_string() })?;
-        let file = path.join(FACTS);
-        files::write(&file, (text + "\n").as_bytes())?;
-        Ok(Self { path, facts })
+        let own = Self { path, facts };
+        own.write_facts()?;
+        Ok(own)
+    }
+
+    fn write_facts(&self) -> Result<(), LabError> {
+        let failed = |error: serde_json::Error| LabError::Rows {
+            path: self.path.clone(),
+            reason: error.to_string(),
+        };
+        let text = serde_json::to_string_pretty(&self.facts).map_err(failed)?;
+        files::write(&self.path.join(FACTS), (text + "\n").as_bytes())
     }
 
     /// Opens the run at `path`.
@@ -119,6 +132,56 @@ impl RunFolder {
     pub fn measured(&self, experiment: &Experiment) -> Result<Vec<Row>, LabError> {
         let file = self.file(experiment);
         if file.exists() { Ok(rows::read(&file)?.1) } else { Ok(Vec::new()) }
+    }
+
+    /// The file with the predictions of an experiment.
+    pub(crate) fn predictions(
+        &self,
+        experiment: &Experiment,
+        settings: &[Setting],
+    ) -> Result<RowFile, LabError> {
+        let folder = self.path.join(PREDICTIONS);
+        fs::create_dir_all(&folder).map_err(LabError::io("making", &folder))?;
+        RowFile::open(self.predictions_file(experiment), settings)
+    }
+
+    /// Whether the predictions of an experiment are complete.
+    pub(crate) fn is_sealed(&self, experiment: &Experiment) -> bool {
+        self.facts.predictions.contains_key(&experiment.file_name())
+    }
+
+    /// Notes the hash of an experiment's predictions: from now on they cannot change unnoticed.
+    pub(crate) fn seal(&mut self, experiment: &Experiment) -> Result<(), LabError> {
+        let hash = self.hash_of_predictions(experiment)?;
+        self.facts.predictions.insert(experiment.file_name(), hash);
+        self.write_facts()
+    }
+
+    /// The predictions of an experiment; empty if there are none.
+    ///
+    /// # Errors
+    /// The file cannot be read, or it changed since the experiment was measured.
+    pub fn predicted(&self, experiment: &Experiment) -> Result<Vec<Row>, LabError> {
+        let Some(sealed) = self.facts.predictions.get(&experiment.file_name()) else {
+            return Ok(Vec::new());
+        };
+        let path = self.predictions_file(experiment);
+        if self.hash_of_predictions(experiment)? != *sealed {
+            let reason = "these predictions are not those that were made before the trials: \
+                          machine.json has another hash"
+                .into();
+            return Err(LabError::Rows { path, reason });
+        }
+        Ok(rows::read(&path)?.1)
+    }
+
+    fn hash_of_predictions(&self, experiment: &Experiment) -> Result<String, LabError> {
+        let path = self.predictions_file(experiment);
+        sha256(&path).map_err(|reason| LabError::Rows { path, reason })
+    }
+
+    fn predictions_file(&self, experiment: &Experiment) -> PathBuf {
+        self.path.join(PREDICTIONS).join(experiment.file_name() + ".csv")
     }
 
     /// The folder of traffic files, which all runs below the same root share.

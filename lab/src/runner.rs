@@ -1,5 +1,5 @@
-//! Runs experiments: first a check of each setting, then all planned rounds of each experiment, then
-//! further rounds of the settings whose claims are open.
+//! Runs experiments: first the trials of all predictions, then of each experiment a check of each setting and all planned
+//! rounds, then further rounds of the settings whose claims are open.
 //!
 //! ```text
 //!  round 0   A B C D    checked, not counted; settings that fail are left out, with the reason
@@ -22,15 +22,15 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::experiment::Experiment;
-use crate::machine::Machine;
+use crate::machine::{Machine, Placement};
 use crate::programs::{Programs, sha256};
 use crate::quiet::Gate;
 use crate::rows::{Row, RowFile, State};
 use crate::run_folder::RunFolder;
 use crate::settings::{Context, Setting, settings};
 use crate::traffic;
-use crate::trial::{self, TrialError};
-use crate::{LabError, judge};
+use crate::trial::{self, How, TrialError};
+use crate::{LabError, judge, prediction};
 use ringtap_base::Clock;
 use ringtap_base::SplitMix;
 
@@ -41,7 +41,7 @@ pub struct Runner<'a> {
     /// The machine of the run.
     pub machine: &'a Machine,
     /// The folder for the results.
-    pub folder: &'a RunFolder,
+    pub folder: &'a mut RunFolder,
     /// Seed of round 0; the seed of round n is `seed + n`.
     pub seed: u64,
     /// Finds the trials to repeat.
@@ -83,6 +83,32 @@ struct Work<'e> {
     left_out: BTreeSet<usize>,
     /// Warnings so far.
     reported: BTreeSet<String>,
+    /// Whether the trials are those of predictions.
+    predicts: bool,
+}
+
+impl<'e> Work<'e> {
+    /// The rounds of `settings` that are not in `file` yet.
+    fn new(
+        experiment: &'e Experiment,
+        settings: Vec<Setting>,
+        file: RowFile,
+        rounds: usize,
+        predicts: bool,
+    ) -> Self {
+        Self {
+            experiment,
+            left: settings.len() * rounds,
+            settings,
+            file,
+            took: Vec::new(),
+            done: 0,
+            expected: BTreeMap::new(),
+            left_out: BTreeSet::new(),
+            reported: BTreeSet::new(),
+            predicts,
+        }
+    }
 }
 
 /// Blocks of further rounds. Each is a chance to decide a claim wrongly (docs/LAB.md, "Verdicts").
@@ -92,29 +118,24 @@ impl Runner<'_> {
     /// Runs the trials of `experiments` that are not in the run's folder yet.
     pub fn run(&mut self, experiments: &[&Experiment]) -> Result<(), LabError> {
         let quick = self.folder.facts.quick;
+        let traffic = self.folder.traffic();
+        for experiment in experiments {
+            traffic::make(self.programs, &traffic, experiment, quick)?;
+        }
         let mut all = Vec::new();
         for experiment in experiments {
             let settings = settings(experiment, quick)?;
             let file = self.folder.rows(experiment, &settings)?;
-            let left = settings.len() * rounds(experiment, quick).count();
-            all.push(Work {
-                experiment,
-                settings,
-                file,
-                took: Vec::new(),
-                done: 0,
-                left,
-                expected: BTreeMap::new(),
-                left_out: BTreeSet::new(),
-                reported: BTreeSet::new(),
-            });
+            let rounds = rounds_of(experiment, quick, false).count();
+            all.push(Work::new(experiment, settings, file, rounds, false));
         }
-        let traffic = self.folder.traffic();
+        // What was measured is not predicted afterwards.
+        let new = all.iter().filter(|work| work.file.rows.is_empty()).map(|work| work.experiment);
+        self.predict(&new.collect::<Vec<_>>())?;
         for at in 0..all.len() {
             let experiment = all[at].experiment;
-            traffic::make(self.programs, &traffic, experiment, quick)?;
             let every: BTreeSet<usize> = (0..all[at].settings.len()).collect();
-            for round in rounds(experiment, quick) {
+            for round in rounds_of(experiment, quick, false) {
                 self.round(&mut all, at, round, &every)?;
             }
         }
@@ -123,6 +144,32 @@ impl Runner<'_> {
                 for at in 0..all.len() {
                     self.further(&mut all, at, block)?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the predictions of these experiments, of which nothing was measured yet, and seals them.
+    fn predict(&mut self, experiments: &[&Experiment]) -> Result<(), LabError> {
+        let quick = self.folder.facts.quick;
+        let mut all = Vec::new();
+        for experiment in experiments {
+            let settings = prediction::settings(experiment, quick)?;
+            if settings.is_empty() || self.folder.is_sealed(experiment) {
+                continue;
+            }
+            let file = self.folder.predictions(experiment, &settings)?;
+            let rounds = rounds_of(experiment, quick, true).count();
+            all.push(Work::new(experiment, settings, file, rounds, true));
+        }
+        for at in 0..all.len() {
+            let every: BTreeSet<usize> = (0..all[at].settings.len()).collect();
+            for round in rounds_of(all[at].experiment, quick, true) {
+                self.round(&mut all, at, round, &every)?;
+            }
+            // Without a row, for example without the program, there is no file.
+            if !all[at].file.rows.is_empty() {
+                self.folder.seal(all[at].experiment)?;
             }
         }
         Ok(())
@@ -173,13 +220,22 @@ impl Runner<'_> {
             let setting = work.settings[number].clone();
             let mut warning = None;
             if !work.left_out.contains(&number) {
-                let task = Task { experiment, setting: &setting, round, seed, traffic: &traffic };
+                let predicts = work.predicts;
+                let task = Task {
+                    experiment,
+                    setting: &setting,
+                    round,
+                    seed,
+                    traffic: &traffic,
+                    predicts,
+                };
                 let state = self.trial(&task, work)?;
-                let first = round == *rounds(experiment, quick).start();
+                let first = round == *rounds_of(experiment, quick, work.predicts).start();
                 let failed = !state.has_value() && state != State::Disturbed;
                 // A setting that fails in the first round would fail again. An oversubscribed
-                // one is never judged, so it runs once.
-                if first && failed || state == State::Oversubscribed {
+                // one runs once, unless it has a value that is judged.
+                let runs_once = state == State::Oversubscribed && !setting.is_judged_anywhere();
+                if first && failed || runs_once {
                     work.left_out.insert(number);
                 }
                 if failed {
@@ -190,7 +246,10 @@ impl Runner<'_> {
             let done = all.iter().map(|work| work.done).sum();
             let total = all.iter().map(|work| work.done + work.left).sum();
             let seconds_left = seconds_left(all);
-            let experiment = experiment.id.clone();
+            let experiment = match all[at].predicts {
+                true => format!("{}, predictions", experiment.id),
+                false => experiment.id.clone(),
+            };
             (self.progress)(&Progress { experiment, done, total, seconds_left, warning });
         }
         Ok(())
@@ -200,6 +259,12 @@ impl Runner<'_> {
     fn trial(&mut self, task: &Task, work: &mut Work) -> Result<State, LabError> {
         let mut row = self.row(task);
         let placement = match task.setting.placement(self.machine) {
+            Ok(placement) if task.predicts => {
+                // One for each thread, as otherwise threads would share what they run.
+                let first = placement.cores.first().copied().into_iter();
+                let cores = first.cycle().take(task.setting.threads.max(1)).collect();
+                Placement { cores, oversubscribed: false }
+            }
             Ok(placement) => placement,
             Err(reason) => {
                 let row = Row { state: State::NotPossible, trial: 0, reason, ..row };
@@ -236,7 +301,8 @@ impl Runner<'_> {
             row.reason =
                 format!("{} threads on {} cores", task.setting.threads, placement.cores.len());
         }
-        let cores = match task.setting.is_pinned() {
+        let cores: Vec<usize> = match task.setting.is_pinned() {
+            _ if task.predicts => placement.cores.iter().take(1).copied().collect(),
             true => placement.cores,
             false => self.machine.cores.iter().map(|core| core.number).collect(),
         };
@@ -246,7 +312,7 @@ impl Runner<'_> {
             row.load = trial::load();
             let before = if is_judged { self.gate.before(&cores) } else { None };
             let watch = Clock::start();
-            let done = self.measure(task, &words);
+            let done = self.measure(task, &words, cores.first().copied());
             work.took.push(watch.seconds());
             let Measured { values, result, seconds, cpu_seconds } = match done {
                 Ok(done) => done,
@@ -269,6 +335,7 @@ impl Runner<'_> {
                 before.and_then(|before| self.gate.after(&before, seconds, cpu_seconds));
             let state = match disturbance {
                 Some(_) => State::Disturbed,
+                None if task.predicts => State::Predicted,
                 None if placement.oversubscribed => State::Oversubscribed,
                 None => State::Ok,
             };
@@ -329,7 +396,13 @@ impl Runner<'_> {
         (commit, hash.chars().take(16).collect())
     }
 
-    fn measure(&self, task: &Task, words: &[String]) -> Result<Measured, TrialError> {
+    /// Runs a trial; one of a prediction on the core `first`.
+    fn measure(
+        &self,
+        task: &Task,
+        words: &[String],
+        first: Option<usize>,
+    ) -> Result<Measured, TrialError> {
         let setting = task.setting;
         let (program, words) = words.split_first().ok_or("the command is empty".to_owned())?;
         let program = self.programs.file(program).map_err(TrialError::NotPossible)?;
@@ -337,14 +410,15 @@ impl Runner<'_> {
         let limit = Duration::from_secs(task.experiment.time_limit);
         let doing = |error| format!("{}: {error}", scratch.display());
         fs::create_dir_all(&scratch).map_err(doing)?;
-        let ended = trial::run(&program, words, limit, &scratch);
+        let only = first.filter(|_| task.predicts);
+        let ended = trial::run(&program, words, &How { limit, scratch: &scratch, only });
         // Each trial creates its folder; remaining files do no harm.
         let _ = fs::remove_dir_all(&scratch);
         let ended = ended?;
         ended.check(&setting.sane)?;
         let mut values = Vec::new();
         for (quantity, reading) in &setting.values {
-            let value = ended.value(reading, setting.per(reading)?)?;
+            let value = setting.of_queues(ended.value(reading, setting.per(reading)?)?);
             values.push((quantity.clone(), reading.unit.clone(), value));
         }
         let result = ended.result(&setting.equal)?;
@@ -362,10 +436,17 @@ fn warning_of(row: &Row) -> String {
     }
 }
 
-/// The rounds of a run, including round 0 if the experiment has a check.
-fn rounds(experiment: &Experiment, quick: bool) -> std::ops::RangeInclusive<u32> {
+/// The rounds of a run, including round 0 if the experiment has a check; or those of its predictions.
+fn rounds_of(
+    experiment: &Experiment,
+    quick: bool,
+    predicts: bool,
+) -> std::ops::RangeInclusive<u32> {
     let effort = experiment.effort(quick);
-    u32::from(!effort.warm_up)..=effort.repeat
+    match experiment.prediction.as_ref().filter(|_| predicts) {
+        Some(prediction) => 1..=prediction.rounds,
+        None => u32::from(!effort.warm_up)..=effort.repeat,
+    }
 }
 
 /// What a successful trial yields.
@@ -386,6 +467,8 @@ struct Task<'a> {
     round: u32,
     seed: u64,
     traffic: &'a Path,
+    /// Whether it is for a prediction: on one core, whatever the number of threads.
+    predicts: bool,
 }
 
 /// The first result of each group that must agree.

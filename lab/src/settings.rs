@@ -18,12 +18,14 @@ pub struct Setting {
     pub parameters: BTreeMap<String, String>,
     /// Number of busy threads.
     pub threads: usize,
-    /// Measured for the model only.
+    /// Neither plotted nor listed.
     pub probe: bool,
     pub(crate) command: String,
     pub(crate) values: BTreeMap<String, Reading>,
     pub(crate) equal: Vec<String>,
     pub(crate) sane: BTreeMap<String, String>,
+    /// The number of queues that a prediction is for; its trials have one.
+    pub(crate) queues: Option<f64>,
 }
 
 /// Values for a trial's command besides the parameters.
@@ -44,7 +46,12 @@ pub fn settings(experiment: &Experiment, quick: bool) -> Result<Vec<Setting>, La
     common.extend(effort.sweep.clone());
     let mut settings = Vec::new();
     for candidate in &experiment.candidates {
-        for point in crossed(candidate.sweep.as_ref().unwrap_or(&common)) {
+        let mut own = candidate.sweep.clone().unwrap_or_else(|| common.clone());
+        // The points of a quick run, as far as the candidate has this parameter.
+        for (name, points) in &effort.sweep {
+            own.entry(name.clone()).and_modify(|all| points.clone_into(all));
+        }
+        for point in crossed(&own) {
             let mut parameters = effort.set.clone();
             parameters.extend(candidate.set.clone());
             parameters.extend(point);
@@ -89,13 +96,10 @@ fn setting(
         values,
         equal: candidate.equal.as_ref().unwrap_or(&experiment.equal).clone(),
         sane,
+        queues: None,
     };
     // Report errors before the first trial.
-    setting.words(&Context::default())?;
-    setting.place()?;
-    for reading in setting.values.values() {
-        setting.per(reading)?;
-    }
+    setting.check()?;
     Ok(setting)
 }
 
@@ -118,6 +122,13 @@ impl Setting {
     /// The cores for its threads on `machine`; an error if `machine` lacks suitable cores.
     pub(crate) fn placement(&self, machine: &Machine) -> Result<Placement, String> {
         self.place().and_then(|place| machine.placement(place, self.threads))
+    }
+
+    /// Whether its command and values refer to parameters that it has.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.words(&Context::default())?;
+        self.place()?;
+        self.values.values().try_for_each(|reading| self.per(reading).map(drop))
     }
 
     fn place(&self) -> Result<Place, String> {
@@ -154,6 +165,17 @@ impl Setting {
     /// Whether its program is one of this project.
     pub(crate) fn is_own(&self) -> bool {
         matches!(self.program(), "ringtap" | "ringtap-ndn" | "ringtap-lab")
+    }
+
+    /// Whether it is judged by a value that is the same on fewer cores than threads.
+    pub(crate) fn is_judged_anywhere(&self) -> bool {
+        self.values.values().any(|reading| reading.any_cores)
+    }
+
+    /// The share of packets that its queues drop, if one queue drops the share `value`: each counts what that one
+    /// counted. Without queues the value itself.
+    pub(crate) fn of_queues(&self, value: f64) -> f64 {
+        self.queues.map_or(value, |queues| (1.0 - queues * (1.0 - value)).max(0.0))
     }
 
     /// The value of the parameter `reading.per` (the dividend), if there is one.

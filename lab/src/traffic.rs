@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::experiment::{Experiment, Traffic};
 use crate::programs::Programs;
-use crate::{LabError, template, trial};
+use crate::trial::{self, How};
+use crate::{LabError, template};
 
 /// Time limit for the generation of a file.
 const LIMIT: Duration = Duration::from_secs(1_200);
@@ -32,7 +33,8 @@ pub(crate) fn make(
         let (program, words) =
             words.split_first().ok_or_else(|| failed("the command is empty".into()))?;
         let program = programs.file(program).map_err(failed)?;
-        trial::run(&program, words, LIMIT, folder).map_err(|error| failed(error.to_string()))?;
+        trial::run(&program, words, &How { limit: LIMIT, scratch: folder, only: None })
+            .map_err(|error| failed(error.to_string()))?;
         fs::rename(&part, &path).map_err(LabError::io("renaming", &path))?;
     }
     Ok(())

@@ -1,13 +1,14 @@
 //! One trial: a process with a time limit, and its report.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 
 use crate::experiment::Reading;
@@ -25,6 +26,18 @@ pub(crate) struct Ended {
     pub(crate) seconds: f64,
     /// User and system time of the process and its descendants.
     pub(crate) cpu_seconds: f64,
+    /// Processor time of the thread of the process that used most, if threads were watched.
+    pub(crate) busiest: Option<f64>,
+}
+
+/// How a process runs.
+pub(crate) struct How<'a> {
+    /// The time after which it is killed.
+    pub(crate) limit: Duration,
+    /// Folder of the files that standard output and standard error go to.
+    pub(crate) scratch: &'a Path,
+    /// The core that all its threads run on, for a prediction; then its threads are watched.
+    pub(crate) only: Option<usize>,
 }
 
 /// The exit status of a trial that is not possible on this machine (sysexits(3): EX_UNAVAILABLE).
@@ -46,30 +59,30 @@ impl From<String> for TrialError {
     }
 }
 
-/// Runs `program` and waits for its end; kills it after `limit`. Standard output and standard error
-/// go to files in the folder `scratch`.
+/// Runs `program` and waits for its end.
 pub(crate) fn run(
     program: &Path,
     words: &[impl AsRef<OsStr>],
-    limit: Duration,
-    scratch: &Path,
+    how: &How,
 ) -> Result<Ended, TrialError> {
+    let How { limit, scratch, only } = *how;
     let (out, err) = (scratch.join("stdout"), scratch.join("stderr"));
     let file = |path: &PathBuf| File::create(path).map_err(|e| format!("{}: {e}", path.display()));
     let (stdout, stderr) = (file(&out)?, file(&err)?);
     let watch = Clock::start();
-    let mut child = Command::new(program)
-        .args(words)
-        .stdin(Stdio::null())
-        .stdout(stdout)
-        .stderr(stderr)
-        .spawn()
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    let mut child = on_core(only, || command.spawn())
         .map_err(|error| format!("{}: {error}", program.display()))?;
+    let mut threads = BTreeMap::new();
     let (status, cpu_seconds) = loop {
         child = match try_wait(child).map_err(|error| error.to_string())? {
             Waited::Ended { status, cpu_s } => break (status, cpu_s),
             Waited::Running(child) => child,
         };
+        if only.is_some() {
+            watch_threads(child.id(), &mut threads);
+        }
         if watch.elapsed() >= limit {
             // It may have ended in the meantime; then `kill` fails.
             let _ = child.kill();
@@ -93,7 +106,32 @@ pub(crate) fn run(
         return Err(format!("{status}: {reason}").into());
     }
     let report = serde_json::from_str(&text(&out)).unwrap_or(Value::Null);
-    Ok(Ended { report, seconds, cpu_seconds })
+    let busiest = threads.into_values().max().map(|ns| ns as f64 * 1e-9);
+    Ok(Ended { report, seconds, cpu_seconds, busiest })
+}
+
+/// Calls `start` on this core alone; the processes that it starts stay there.
+fn on_core<T>(core: Option<usize>, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let Some(core) = core else { return start() };
+    let all = sched_getaffinity(None)?;
+    let mut one = CpuSet::new();
+    one.set(core);
+    sched_setaffinity(None, &one)?;
+    let started = start();
+    sched_setaffinity(None, &all)?;
+    started
+}
+
+/// Notes the processor time of each thread of a process, nanoseconds. What a thread uses between the last call and its end is
+/// missing: half a percent, as this is called after each pause.
+fn watch_threads(process: u32, threads: &mut BTreeMap<OsString, u64>) {
+    let folder = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
+    for thread in folder.flatten() {
+        let text = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        if let Some(ns) = text.split(' ').next().and_then(|first| first.parse().ok()) {
+            threads.insert(thread.file_name(), ns);
+        }
+    }
 }
 
 fn text(path: &Path) -> String {
@@ -108,6 +146,7 @@ impl Ended {
     pub(crate) fn value(&self, reading: &Reading, per: Option<f64>) -> Result<f64, String> {
         let raw = match reading.at.as_str() {
             "@seconds" => self.seconds,
+            "@busiest" => self.busiest.ok_or("the kernel reports no times of threads")?,
             at => {
                 let found = self.report.pointer(at).and_then(Value::as_f64);
                 found.ok_or_else(|| format!("the report has no number at {at}"))?
@@ -159,7 +198,8 @@ mod tests {
 
     fn shell(script: &str, limit: Duration) -> Result<Ended, TrialError> {
         let scratch = tempfile::tempdir().unwrap();
-        run(Path::new("/bin/sh"), &["-c", script], limit, scratch.path())
+        let how = How { limit, scratch: scratch.path(), only: None };
+        run(Path::new("/bin/sh"), &["-c", script], &how)
     }
 
     #[test]
@@ -171,6 +211,7 @@ mod tests {
             unit: "1/s".into(),
             scale: 1e-6,
             per: per.map(str::to_owned),
+            any_cores: false,
         };
         assert_eq!(ended.value(&reading("/rate", None), None), Ok(2.0));
         assert_eq!(ended.value(&reading("/rate", Some("n")), Some(8e12)), Ok(4.0));
@@ -181,6 +222,20 @@ mod tests {
         let sane = |wanted: &str| [("/residual".to_owned(), wanted.to_owned())].into();
         assert_eq!(ended.check(&sane("0")), Ok(()));
         assert_eq!(ended.check(&sane("1")), Err("/residual is 0, not 1".into()));
+    }
+
+    #[test]
+    fn the_busiest_thread_of_a_process_on_one_core_is_found() {
+        let scratch = tempfile::tempdir().unwrap();
+        let usable = sched_getaffinity(None).unwrap();
+        let core = (0..CpuSet::MAX_CPU).find(|&core| usable.is_set(core)).unwrap();
+        let how = How { limit: Duration::from_secs(60), scratch: scratch.path(), only: Some(core) };
+        let script = "grep Cpus_allowed_list /proc/self/status; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+        let ended = run(Path::new("/bin/sh"), &["-c", script], &how).unwrap();
+        let allowed = text(&scratch.path().join("stdout"));
+        assert_eq!(allowed.split_whitespace().next_back(), Some(core.to_string().as_str()));
+        let busiest = ended.busiest.unwrap();
+        assert!(busiest > 0.5 * ended.cpu_seconds && busiest <= ended.cpu_seconds + 0.02);
     }
 
     #[test]

@@ -182,8 +182,8 @@ fn ipfix_dump(messages: &[u8], folder: &Path) -> Vec<Values> {
     for line in text.lines().map(str::trim) {
         if line.starts_with("count:") && line.contains("tid:") {
             let template: u16 = line.split_whitespace().nth(3).unwrap().parse().unwrap();
-            // Options have other numbers.
-            let is_flow = !(320..512).contains(&template);
+            // The numbers of options have bit 6.
+            let is_flow = template & 1 << 6 == 0;
             all.push(is_flow.then(Values::new));
             list = None;
             continue;

@@ -277,8 +277,8 @@ fn vlans_and_ports_have_the_names_of_the_user() {
     }
     assert_eq!(record["ingressInterfaceName"], Value::Null);
     let csv = read("a.csv");
-    assert!(csv.lines().next().unwrap().ends_with(",vlanName"), "{csv}");
-    assert!(csv.ends_with(",\"office, \"\"2nd\"\"\"\n"), "{csv}");
+    assert!(csv.lines().next().unwrap().split(',').any(|name| name == "vlanName"), "{csv}");
+    assert!(csv.contains(",\"office, \"\"2nd\"\"\","), "{csv}");
     let file = fs::File::open(folder.path().join("a.parquet")).unwrap();
     let rows = SerializedFileReader::new(file).unwrap();
     let row = rows.get_row_iter(None).unwrap().next().unwrap().unwrap().to_string();

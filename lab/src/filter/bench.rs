@@ -6,6 +6,7 @@
 
 use std::sync::OnceLock;
 
+use crate::clock;
 use crate::filter::paper::{Paper, PaperSettings};
 use crate::filter::sharded::Sharded;
 use crate::filter::traffic::{Generator, Mix};
@@ -29,13 +30,13 @@ pub enum Design {
 }
 
 /// The parameters of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Bench {
     /// Published mix, 1 to 8.
     pub mix: usize,
     /// Packets after the warm-up.
     pub packets: usize,
-    /// Workers: 1 runs on one thread, without rings.
+    /// Workers: 1 runs on one thread, without rings, unless there are several cores.
     pub workers: usize,
     /// The design.
     pub design: Design,
@@ -49,6 +50,8 @@ pub struct Bench {
     pub work: Work,
     /// Maximum number of packets between dispatch and verdict.
     pub in_flight: usize,
+    /// The core of the distributor and of each worker in turn; empty: the kernel chooses.
+    pub cores: Vec<usize>,
 }
 
 /// Why a run failed.
@@ -69,6 +72,10 @@ pub struct Measured {
     pub outcome: Outcome,
     /// Packets of the warm-up.
     pub warm_up: u64,
+    /// Data packets whose verdict was in a cache; `None` of a design without caches.
+    pub hits: Option<u64>,
+    /// Processor time of the thread that used most after the warm-up; `None` of a design that does not count it.
+    pub busiest_s: Option<f64>,
     /// Seconds from the first packet after the warm-up to the end.
     pub seconds: f64,
 }
@@ -84,13 +91,19 @@ pub fn measure(bench: &Bench) -> Result<Measured, BenchError> {
     let mut warm_up = Generator::new(mix);
     let started = OnceLock::new();
     let start = std::iter::from_fn(|| {
-        started.get_or_init(|| Usage::now().wall_s);
+        started.get_or_init(|| (Usage::now().wall_s, clock::thread_ns()));
+        None
+    });
+    let ended = OnceLock::new();
+    let end = std::iter::from_fn(|| {
+        ended.get_or_init(clock::thread_ns);
         None
     });
     let stream = (0..mix.warm_up())
         .map(|_| Packet::Control(warm_up.control()))
         .chain(start)
-        .chain(packets.iter().copied());
+        .chain(packets.iter().copied())
+        .chain(end);
     let settings = Settings {
         addresses: mix.addresses(),
         policy: bench.policy,
@@ -98,36 +111,53 @@ pub fn measure(bench: &Bench) -> Result<Measured, BenchError> {
         distribution: bench.distribution,
         in_flight: bench.in_flight,
     };
-    let outcome = decide(bench, settings, stream)?;
-    let seconds = Usage::now().wall_s - started.get().copied().unwrap_or_default();
-    Ok(Measured { outcome, warm_up: mix.warm_up() as u64, seconds })
+    let (outcome, caches) = decide(bench, settings, stream)?;
+    let (began_s, began_ns) = started.get().copied().unwrap_or_default();
+    let seconds = Usage::now().wall_s - began_s;
+    let distributor_s = ended.get().map_or(0, |ended_ns| ended_ns - began_ns) as f64 * 1e-9;
+    Ok(Measured {
+        outcome,
+        warm_up: mix.warm_up() as u64,
+        hits: caches.map(|(hits, _)| hits),
+        busiest_s: caches.map(|(_, worker_s)| worker_s.max(distributor_s)),
+        seconds,
+    })
 }
 
+/// The outcome; of the paper's design also the hits of its caches, and the processor time of its busiest worker.
 fn decide(
     bench: &Bench,
     settings: Settings,
     stream: impl Iterator<Item = Packet> + Send,
-) -> Result<Outcome, BenchError> {
+) -> Result<(Outcome, Option<(u64, f64)>), BenchError> {
     let workers = bench.workers;
-    let skeleton = if workers == 1 { Skeleton::Reference } else { Skeleton::Farm };
+    let is_alone = workers == 1 && bench.cores.len() < 2;
+    let skeleton = if is_alone { Skeleton::Reference } else { Skeleton::Farm };
+    let seating = match bench.cores.len() {
+        0 => Seating::beside(workers, free_cores()),
+        cores => Seating { pin: bench.cores.clone(), ..Seating::apart(workers, cores) },
+    };
     let options = RunOptions {
         shards: ShardMap::even(workers),
         ring: Kind::default(),
         capacity: 4096,
         batch: 1,
         report_capacity: 64,
-        seating: Seating::beside(workers, free_cores()),
+        seating,
     };
     Ok(match bench.design {
-        Design::Oracle => oracle::run(stream, settings.addresses, settings.policy, settings.work),
+        Design::Oracle => {
+            (oracle::run(stream, settings.addresses, settings.policy, settings.work), None)
+        }
         Design::Paper => {
             let paper = PaperSettings { cache: bench.cache, ..PaperSettings::default() };
             let app = Paper::new(settings, paper, None);
-            run(skeleton, &app, vec![app.feed(stream)], &options)?.report
+            let report = run(skeleton, &app, vec![app.feed(stream)], &options)?.report;
+            (report, Some((app.hits(), app.busiest_s())))
         }
         Design::Sharded => {
             let app = Sharded::new(settings, None);
-            run(skeleton, &app, vec![app.feed(stream)], &options)?.report
+            (run(skeleton, &app, vec![app.feed(stream)], &options)?.report, None)
         }
     })
 }

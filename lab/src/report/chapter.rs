@@ -2,6 +2,7 @@
 
 use crate::experiment::{Experiment, Paper};
 use crate::judge::Judgement;
+use crate::prediction::Point;
 use crate::rows::Row;
 
 /// The part of the report about one experiment.
@@ -9,6 +10,7 @@ pub(super) struct Section {
     pub(super) experiment: Experiment,
     pub(super) rows: Vec<Row>,
     pub(super) judgements: Vec<Judgement>,
+    pub(super) points: Vec<Point>,
     /// The figure; `None` without a value to draw.
     pub(super) svg: Option<String>,
 }

@@ -9,16 +9,16 @@ use crate::judge::{by_number, count_verdicts};
 use crate::plot::{Bar, Bars, Chart, Entry, Line, LineKind, Mark, Overview, Sign};
 use crate::rows::{Row, State};
 use crate::verdict::Verdict;
-use crate::{model, statistics, template};
+use crate::{statistics, template};
 
-/// The figure of an experiment as SVG.
-pub(super) fn svg(experiment: &Experiment, rows: &[Row]) -> String {
-    let probes: Vec<_> =
-        experiment.candidates.iter().filter(|c| c.probe).map(|c| &c.name).collect();
-    let shown: Vec<&Row> = rows.iter().filter(|row| !probes.contains(&&row.candidate)).collect();
+/// The figure of an experiment as SVG; figures of lines have the predictions, too, dashed.
+pub(super) fn svg(experiment: &Experiment, rows: &[Row], predicted: &[Row]) -> String {
+    let is_probe =
+        |row: &&Row| experiment.candidates.iter().any(|c| c.probe && c.name == row.candidate);
+    let of = |rows| <[Row]>::iter(rows).filter(|row| !is_probe(row)).collect::<Vec<_>>();
     match experiment.plot.kind {
-        PlotKind::Lines => lines(experiment, rows, &shown).svg(),
-        PlotKind::Bars => bars(experiment, &shown).svg(),
+        PlotKind::Lines => lines(experiment, &[of(rows), of(predicted)].concat()).svg(),
+        PlotKind::Bars => bars(experiment, &of(rows)).svg(),
     }
 }
 
@@ -79,10 +79,10 @@ fn title(experiment: &Experiment) -> String {
 
 /// Values of one setting, by round.
 type Rounds = BTreeMap<u32, f64>;
-/// The points of a line; the key is whether they were oversubscribed.
-type Points = BTreeMap<bool, Vec<(f64, Rounds)>>;
+/// The points of a line, by state: measured, oversubscribed, predicted.
+type Points = BTreeMap<State, Vec<(f64, Rounds)>>;
 
-fn lines(experiment: &Experiment, all: &[Row], shown: &[&Row]) -> Chart {
+fn lines(experiment: &Experiment, shown: &[&Row]) -> Chart {
     let plot = &experiment.plot;
     let Some(x_name) = &plot.x else { return Chart::default() };
     let mut panels: Vec<String> = match &plot.panels {
@@ -112,7 +112,7 @@ fn lines(experiment: &Experiment, all: &[Row], shown: &[&Row]) -> Chart {
             };
             let line =
                 found.entry(line_name(experiment, &row.candidate, &row.parameters)).or_default();
-            let points = line.entry(row.state == State::Oversubscribed).or_default();
+            let points = line.entry(row.state).or_default();
             match points.iter_mut().find(|(known, _)| *known == x) {
                 Some((_, rounds)) => drop(rounds.insert(row.trial, value)),
                 None => points.push((x, [(row.trial, value)].into())),
@@ -121,29 +121,30 @@ fn lines(experiment: &Experiment, all: &[Row], shown: &[&Row]) -> Chart {
         let mut lines = Vec::new();
         for ((at, name), states) in found {
             let modelled = experiment.candidates.get(at).is_some_and(|c| c.modelled);
-            let base = plot.relative_to.as_ref().and_then(|x| {
-                let x = template::number(&x.to_string())?;
-                let mut all = states.values().flatten();
-                all.find(|(known, _)| *known == x).map(|(_, rounds)| rounds.clone())
-            });
-            for (oversubscribed, mut points) in states {
+            // Predictions are relative to a prediction, which is of other trials.
+            let base = |predicted: bool| {
+                let x = template::number(&plot.relative_to.as_ref()?.to_string())?;
+                let of =
+                    states.iter().filter(|(state, _)| (**state == State::Predicted) == predicted);
+                let mut points = of.flat_map(|(_, points)| points);
+                points.find(|(known, _)| *known == x).map(|(_, rounds)| rounds.clone())
+            };
+            let bases = [base(false), base(true)];
+            for (state, mut points) in states {
                 points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-                let kind = match (modelled, oversubscribed) {
-                    (true, _) => LineKind::Model,
-                    (false, true) => LineKind::Oversubscribed,
-                    (false, false) => LineKind::Measured,
+                let kind = match state {
+                    _ if modelled => LineKind::Model,
+                    State::Predicted => LineKind::Model,
+                    State::Oversubscribed => LineKind::Oversubscribed,
+                    _ => LineKind::Measured,
                 };
-                let mark = |(x, rounds): &(f64, Rounds)| mark(plot, *x, rounds, base.as_ref());
+                let base = bases[usize::from(state == State::Predicted)].as_ref();
+                let mark = |(x, rounds): &(f64, Rounds)| mark(plot, *x, rounds, base);
                 let marks = points.iter().filter_map(mark).collect();
                 lines.push(Line { name: name.clone(), kind, marks });
             }
         }
         lines.extend(of_paper(experiment, x_name, of_panel));
-        if let Some(modelled) = &experiment.model {
-            let marks = model::curve(modelled, all).unwrap_or_default();
-            let marks = marks.into_iter().map(|(x, y)| Mark { x, y, low: y, high: y }).collect();
-            lines.push(Line { name: "model".into(), kind: LineKind::Model, marks });
-        }
         // Panels without points are omitted; the page lists the reasons below the figure.
         if lines.iter().any(|line| !line.marks.is_empty()) {
             chart.panels.push((panel_heading(plot, &panel), lines));

@@ -1,4 +1,4 @@
-//! The report of a run: a self-contained HTML page, and each figure as a file.
+//! The report of a run: an HTML page, one for each paper, and each figure as a file.
 
 mod chapter;
 mod figure;
@@ -13,10 +13,10 @@ use self::chapter::{Chapter, Section};
 use crate::experiment::{Experiment, Paper};
 use crate::judge::{self, Judgement};
 use crate::run_folder::RunFolder;
-use crate::{LabError, catalogue, files, plot};
+use crate::{LabError, catalogue, files, plot, prediction};
 
-/// Writes `report.html`, `figures/*.svg` (of what was measured) and `verdicts.csv` into the run's folder. Returns the path
-/// of the page.
+/// Writes `report.html`, a page for each paper, `figures/*.svg` (of what was measured) and `verdicts.csv` into the run's
+/// folder. Returns the path of the first.
 pub fn write(folder: &RunFolder) -> Result<PathBuf, LabError> {
     let experiments = catalogue::experiments()?;
     let of = |name: &str| experiments.iter().filter(|e| e.paper == name).cloned().collect();
@@ -30,13 +30,15 @@ pub fn write_of(
     papers: Vec<(Paper, Vec<Experiment>)>,
 ) -> Result<PathBuf, LabError> {
     let section = |experiment: Experiment| {
-        let rows = folder.measured(&experiment)?;
         // An experiment without rows was not run; its claims get no verdict.
-        let judgements =
-            if rows.is_empty() { Vec::new() } else { judge::judge(&experiment, &rows) };
+        let (rows, judgements) = judge::of_run(folder, &experiment)?;
+        let predicted = folder.predicted(&experiment)?;
+        let points = prediction::points(&experiment, folder.facts.quick, &predicted, &rows)?;
+        // A model that is withdrawn is not drawn.
+        let drawn = if prediction::is_withdrawn(&points) { &[][..] } else { &predicted };
         let measured = rows.iter().any(|row| row.state.has_value());
-        let svg = measured.then(|| figure::svg(&experiment, &rows));
-        Ok(Section { experiment, rows, judgements, svg })
+        let svg = measured.then(|| figure::svg(&experiment, &rows, drawn));
+        Ok(Section { experiment, rows, judgements, points, svg })
     };
     let chapter = |(paper, experiments): (Paper, Vec<Experiment>)| {
         Ok((paper, experiments.into_iter().map(section).collect::<Result<_, LabError>>()?))
@@ -55,12 +57,17 @@ pub fn write_of(
             None => {}
         }
     }
-    put(&figures.join("verdicts.svg"), &plot::stand_alone(&figure::overview(&papers)))?;
+    let overview = figure::overview(&papers);
+    put(&figures.join("verdicts.svg"), &plot::stand_alone(&overview))?;
     let all = papers.iter().flat_map(|(_, sections)| sections);
     let judgements: Vec<_> = all.flat_map(|section| &section.judgements).collect();
     verdicts(&folder.path.join("verdicts.csv"), &judgements)?;
+    for chapter in &papers {
+        let page = folder.path.join(page::file(&chapter.1));
+        put(&page, &page::of_paper(&folder.facts, chapter))?;
+    }
     let file = folder.path.join("report.html");
-    put(&file, &page::html(&folder.facts, &papers))?;
+    put(&file, &page::index(&folder.facts, &papers, &overview))?;
     Ok(file)
 }
 

@@ -15,37 +15,51 @@ use crate::rows::State;
 use crate::run_folder::Facts;
 use crate::settings::{Context, settings};
 use crate::verdict::Verdict;
-use crate::{model, runner, traffic};
+use crate::{prediction, runner, traffic};
 
 const STYLE: &str = include_str!("style.css");
 
-pub(super) fn html(facts: &Facts, papers: &[Chapter]) -> String {
-    let mut html = format!(
+/// The page of a run: its summary, and the experiments of all papers by their verdicts.
+pub(super) fn index(facts: &Facts, papers: &[Chapter], overview: &str) -> String {
+    let content = format!(
+        "<h1>The papers’ figures, measured again</h1>\n<figure>{overview}</figure>{}",
+        summary(facts, papers)
+    );
+    whole("ringtap-lab: the papers' figures, measured again", &content)
+}
+
+/// The page of a paper.
+pub(super) fn of_paper(facts: &Facts, (paper, sections): &Chapter) -> String {
+    let mut content = format!(
+        "<p><a href=\"report.html\">All papers</a></p><h1>{}</h1><p class=\"soft\">{}. {}</p><p>{}</p>\
+         <p class=\"soft\">The paper’s machine: {}. This run’s: {}.</p>\n",
+        escaped(&paper.title),
+        escaped(&paper.authors),
+        escaped(&paper.venue),
+        escaped(&paper.introduction),
+        escaped(&paper.machine),
+        escaped(&facts.machine.describe())
+    );
+    for section in sections {
+        content += &experiment(section, facts);
+    }
+    whole(&format!("ringtap-lab: {}", escaped(&paper.title)), &content)
+}
+
+/// The name of the page of a paper.
+pub(super) fn file(sections: &[Section]) -> String {
+    let name = sections.first().map_or("paper", |section| section.experiment.paper.as_str());
+    format!("{name}.html")
+}
+
+/// A page with this title and content.
+fn whole(title: &str, content: &str) -> String {
+    format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <meta name=\"color-scheme\" content=\"light dark\">\
-         <title>ringtap-lab: the papers' figures, measured again</title>\
-         <style>{STYLE}{FIGURES}</style></head><body><main>\n\
-         <h1>The papers’ figures, measured again</h1>\n"
-    );
-    html += &summary(facts, papers);
-    for (paper, sections) in papers {
-        let _ = write!(
-            html,
-            "<section><h2>{}</h2><p class=\"soft\">{}. {}</p><p>{}</p>\
-             <p class=\"soft\">The paper’s machine: {}</p>",
-            escaped(&paper.title),
-            escaped(&paper.authors),
-            escaped(&paper.venue),
-            escaped(&paper.introduction),
-            escaped(&paper.machine)
-        );
-        for section in sections {
-            html += &experiment(section, facts);
-        }
-        html += "</section>\n";
-    }
-    html + "</main></body></html>\n"
+         <meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title>\
+         <style>{STYLE}{FIGURES}</style></head><body><main>\n{content}</main></body></html>\n"
+    )
 }
 
 fn summary(facts: &Facts, papers: &[Chapter]) -> String {
@@ -95,55 +109,62 @@ fn summary(facts: &Facts, papers: &[Chapter]) -> String {
          claim is decided only if its whole interval lies on one side of each bound. Half of the paper’s gain \
          or reduction is reproduced, twice that gain is stronger, less than half is weaker, and none or the \
          opposite is contradicted; other claims state their bounds. Vertical bars in figures and brackets \
-         in tables are quartiles.</p>\n<nav><ul>",
+         in tables are quartiles.</p>\n",
         escaped(&facts.date),
         escaped(&facts.commit),
         escaped(&facts.machine.describe())
     );
-    for section in sections() {
-        let id = &section.experiment.id;
-        let anchor = section.experiment.file_name();
-        let _ = write!(html, "<li><a href=\"#{anchor}\">{}</a>", escaped(id));
-        let is_measured = |judgement: &&Judgement| judgement.kind == ClaimKind::Measured;
-        let (measured, others): (Vec<_>, Vec<_>) = section.judgements.iter().partition(is_measured);
-        for judgement in &measured {
-            let _ = write!(html, " {}", dot(judgement.verdict));
+    for (paper, sections) in papers {
+        let page = file(sections);
+        let _ = write!(html, "<h2><a href=\"{page}\">{}</a></h2><nav><ul>", escaped(&paper.title));
+        for section in sections {
+            html += &entry(section, &page);
         }
-        if !others.is_empty() {
-            let others: Vec<_> = others.iter().map(|judgement| dot(judgement.verdict)).collect();
-            let _ = write!(html, " <span class=\"soft\">other kinds: {}</span>", others.join(" "));
-        }
-        html += "</li>";
+        html += "</ul></nav>\n";
     }
-    html + "</ul></nav>\n"
+    html
+}
+
+/// An experiment in the list of its paper, with a mark for each claim.
+fn entry(section: &Section, page: &str) -> String {
+    let Section { experiment, judgements, .. } = section;
+    let anchor = experiment.file_name();
+    let mut html = format!("<li><a href=\"{page}#{anchor}\">{}</a>", escaped(&experiment.id));
+    let is_measured = |judgement: &&Judgement| judgement.kind == ClaimKind::Measured;
+    let (measured, others): (Vec<_>, Vec<_>) = judgements.iter().partition(is_measured);
+    for judgement in &measured {
+        let _ = write!(html, " {}", dot(judgement.verdict));
+    }
+    if !others.is_empty() {
+        let others: Vec<_> = others.iter().map(|judgement| dot(judgement.verdict)).collect();
+        let _ = write!(html, " <span class=\"soft\">other kinds: {}</span>", others.join(" "));
+    }
+    html + "</li>"
 }
 
 fn experiment(section: &Section, facts: &Facts) -> String {
-    let Section { experiment, rows, judgements, svg } = section;
+    let Section { experiment, rows, judgements, svg, .. } = section;
     let mut html = format!(
-        "<article id=\"{}\"><h3>{}: {}</h3><p>{}</p>\n",
+        "<article id=\"{}\"><h2>{}: {}</h2>\n",
         experiment.file_name(),
         escaped(&experiment.figure),
-        escaped(&experiment.title),
-        escaped(&experiment.about)
+        escaped(&experiment.title)
     );
-    for judgement in judgements {
-        html += &claim(judgement);
+    if let Some(svg) = svg {
+        let _ = writeln!(html, "<figure>{svg}</figure>");
     }
+    html += &absent(section);
+    if !judgements.is_empty() {
+        html += "<table class=\"claims\"><thead><tr><th>verdict</th><th>claim</th><th>paper</th>\
+                 <th>here</th></tr></thead><tbody>\n";
+        judgements.iter().for_each(|judgement| html += &claim(judgement));
+        html += "</tbody></table>\n";
+    }
+    let _ = writeln!(html, "<p>{}</p>", escaped(&experiment.about));
     if rows.is_empty() {
         html += "<p class=\"none\">Not measured in this run.</p>";
     } else {
-        if let Some(svg) = svg {
-            let _ = writeln!(html, "<figure>{svg}</figure>");
-        }
-        html += &absent(section);
-        if let Some(model) = &experiment.model {
-            let _ = write!(html, "<p class=\"soft\">The model: {}", escaped(&model.text));
-            if let Err(reason) = model::curve(model, rows) {
-                let _ = write!(html, " It is not drawn: {}.", escaped(&reason));
-            }
-            html += "</p>";
-        }
+        html += &predictions(section);
         let flag = if facts.quick { " --quick" } else { "" };
         let _ = write!(
             html,
@@ -167,6 +188,61 @@ fn experiment(section: &Section, facts: &Facts) -> String {
     html + "</article>\n"
 }
 
+/// What was predicted from trials on one core, beside what was measured.
+fn predictions(section: &Section) -> String {
+    let Section { experiment, points, .. } = section;
+    let Some(prediction) = experiment.prediction.as_ref().filter(|_| !points.is_empty()) else {
+        return String::new();
+    };
+    let checked = points.iter().filter(|point| point.measured.is_some()).count();
+    let outcome = match prediction::worst(points) {
+        None => "none of them was measured".into(),
+        Some(error) => format!(
+            "{checked} of them measured, at most {:.0} % off{}",
+            error.abs() * 100.0,
+            if prediction::is_withdrawn(points) { ": the model is withdrawn" } else { "" }
+        ),
+    };
+    let names: BTreeSet<&String> =
+        points.iter().flat_map(|point| point.setting.parameters.keys()).collect();
+    let differs = |name: &&String| {
+        let values = points.iter().map(|point| point.setting.parameters.get(*name));
+        values.collect::<BTreeSet<_>>().len() > 1
+    };
+    let names: Vec<&String> = names.into_iter().filter(differs).collect();
+    let mut html = format!(
+        "<details><summary>Predicted from one core: {} points, {outcome}</summary><p>{}</p>\
+         <div class=\"wide\"><table><thead><tr><th></th>",
+        points.len(),
+        escaped(&prediction.text)
+    );
+    for name in &names {
+        let _ = write!(html, "<th>{}</th>", escaped(name));
+    }
+    let unit = escaped(&prediction.reading.unit);
+    let _ = write!(
+        html,
+        "<th>predicted, {unit}</th><th>measured, {unit}</th><th>off</th></tr></thead><tbody>"
+    );
+    for point in points {
+        let _ = write!(html, "<tr><td>{}</td>", escaped(&point.setting.candidate));
+        for name in &names {
+            let value = point.setting.parameters.get(*name).map_or("", String::as_str);
+            let _ = write!(html, "<td>{}</td>", escaped(value));
+        }
+        let measured = point.measured.map_or(judge::NONE.into(), |value| judge::show(value, ""));
+        let off = point.error();
+        let off = off.map_or(judge::NONE.into(), |error| format!("{:+.0} %", error * 100.0));
+        let _ = write!(
+            html,
+            "<td class=\"number\">{}</td><td class=\"number\">{measured}</td>\
+             <td class=\"number\">{off}</td></tr>",
+            judge::show(point.predicted, "")
+        );
+    }
+    html + "</tbody></table></div></details>"
+}
+
 /// The commands of today's programs that repeat the first trial with a value, in an empty folder: those
 /// that generate its traffic, and its own. Empty if the experiment no longer has that setting.
 fn trial_commands(section: &Section, facts: &Facts) -> Vec<String> {
@@ -185,31 +261,30 @@ fn trial_commands(section: &Section, facts: &Facts) -> Vec<String> {
     commands().unwrap_or_default().iter().map(|words| runner::command(words)).collect()
 }
 
+/// A row of the table of claims.
 fn claim(judgement: &Judgement) -> String {
-    let Judgement { claim, kind, source, paper, ours, verdict, reason, judged, .. } = judgement;
-    let note = match kind {
+    let Judgement { claim, kind, source, paper, ours, verdict, reason, judged, predicted, .. } =
+        judgement;
+    let apart = match kind {
         ClaimKind::Measured => String::new(),
-        kind => format!(
-            "<p class=\"soft\">Counted separately ({}): {}</p>",
-            words(*kind),
-            escaped(kind.about())
-        ),
+        kind => format!("; counted separately: {}", words(*kind)),
     };
-    // A claim without a figure has a dash already.
-    let reason = match (reason.as_str(), ours.as_str()) {
-        ("", _) => String::new(),
-        (reason, "–") => format!(" {}", escaped(reason)),
-        (reason, _) => format!(" – {}", escaped(reason)),
-    };
+    let [reason, predicted] = [("", reason), ("predicted ", predicted)].map(|(what, text)| {
+        if text.is_empty() {
+            String::new()
+        } else {
+            format!("<br><small>{what}{}</small>", escaped(text))
+        }
+    });
     format!(
-        "<div class=\"claim\"><p>{} {} <span class=\"soft\">({})</span></p>\
-         <p><b>paper</b> {} <b>here</b> {}{reason}</p><p class=\"soft\">{}</p>{note}</div>\n",
+        "<tr><td>{}</td><td>{} <small>({}{apart}; {})</small></td><td>{}</td>\
+         <td>{}{reason}{predicted}</td></tr>\n",
         badge(*verdict),
         escaped(claim),
         escaped(source),
+        escaped(judged),
         escaped(paper),
-        escaped(ours),
-        escaped(judged)
+        escaped(ours)
     )
 }
 

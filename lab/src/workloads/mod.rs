@@ -5,7 +5,6 @@
 
 mod arguments;
 pub mod cache;
-mod memory;
 mod pool;
 mod ring;
 mod skeleton;
@@ -23,8 +22,8 @@ const ALL: [(&str, &str, Workload); 5] = [
     ("ring", "kind bytes capacity batch mode items cores", ring::run),
     ("cache-misses", "kind by capacity batch items cores seed", cache::run),
     ("skeleton", "job size workers cores", skeleton::run),
+    ("span", "job size workers cores", skeleton::span),
     ("pool", "buffers rate packets memory cores seed", pool::run),
-    ("memory", "bytes cores", memory::run),
 ];
 
 /// Runs the workload `name` with `key=value` arguments.

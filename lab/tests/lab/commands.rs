@@ -30,7 +30,7 @@ fn report(words: &[&str]) -> Value {
 }
 
 /// IDs that documents and scripts use.
-const IDS: [&str; 21] = [
+const IDS: [&str; 23] = [
     "rings/element-size",
     "rings/capacity",
     "rings/fastforward",
@@ -38,6 +38,7 @@ const IDS: [&str; 21] = [
     "monitor/workers",
     "skeletons/microbenchmarks",
     "probe/arrangements",
+    "probe/grain",
     "probe/peers",
     "pit/cas",
     "pit/cores",
@@ -52,6 +53,7 @@ const IDS: [&str; 21] = [
     "measure/cores",
     "measure/packet-size",
     "measure/choose",
+    "measure/accuracy",
 ];
 
 #[test]
@@ -157,6 +159,9 @@ fn usage_errors_name_the_mistake() {
     for (words, wanted) in [
         ("run rings/colour", "ringtap-lab list"),
         ("run", "ID"),
+        ("run --paper 5", "use 0 to 4"),
+        ("run rings --paper 0", "cannot be used with"),
+        ("run rings --cores 0", "use 1 to 1024"),
         ("trial rope", "cache-misses"),
         ("trial ring kind=mcring", "missing"),
         ("compare", "REV"),

@@ -104,6 +104,26 @@ fn planted_faults_change_verdicts() {
 }
 
 #[test]
+fn a_ring_that_drops_and_a_generator_that_falls_behind_decide_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(folder.path(), "ringtap", 1);
+    let limit = "saturated = { quantity = 'behind', above = 0.02 }\n";
+    let claims = [twice("dropping"), twice("late") + limit, twice("fast") + limit];
+    let mut experiment = experiment(&["plain", "fast", "dropping", "late"], &claims.concat());
+    let mut behind = experiment.values["rate"].clone();
+    behind.at = "/behind".into();
+    experiment.values.insert("behind".into(), behind);
+    let (_, rows) = run(folder.path(), &program, &experiment);
+    let [dropping, late, fast] = judge(&experiment, &rows).try_into().unwrap();
+    assert_eq!(dropping.verdict, Verdict::Inconclusive);
+    assert!(dropping.reason.contains("/residual is 3, not 0"), "{dropping:?}");
+    // Twice as fast, but it offered half of what was planned.
+    assert_eq!(late.verdict, Verdict::Inconclusive);
+    assert!(late.reason.contains("late is saturated: behind 0.50"), "{late:?}");
+    assert_eq!(fast.verdict, Verdict::Reproduced);
+}
+
+#[test]
 fn a_comparison_finds_a_planted_slowdown_of_two_and_reports_no_false_one() {
     let folder = tempfile::tempdir().unwrap();
     let [then, now] =

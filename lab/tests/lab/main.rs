@@ -7,5 +7,6 @@ mod commands;
 mod common;
 mod filter;
 mod honesty;
+mod predictions;
 mod quiet;
 mod report;

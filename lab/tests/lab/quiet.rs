@@ -54,7 +54,8 @@ fn page(runs: &RunFolder, experiment: &Experiment) -> String {
         machine: "m".into(),
     };
     let page = report::write_of(runs, vec![(paper, vec![experiment.clone()])]).unwrap();
-    fs::read_to_string(page).unwrap()
+    fs::read_to_string(&page).unwrap()
+        + &fs::read_to_string(page.with_file_name("test.html")).unwrap()
 }
 
 fn verdicts(experiment: &Experiment, rows: &[Row]) -> Vec<(Verdict, String)> {

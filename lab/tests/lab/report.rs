@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{EQUAL, builds, experiment, program, run, twice};
-use ringtap_lab::judge::{Judgement, count_verdicts, judge};
+use ringtap_lab::judge::{Judgement, count_verdicts, of_run};
 use ringtap_lab::{ClaimKind, Experiment, Paper, report};
 use ringtap_testkit::browser::{browse, examine};
 
@@ -37,8 +37,12 @@ fn page(folder: &Path) -> PathBuf {
 fn the_page_is_complete_and_self_contained() {
     let folder = tempfile::tempdir().unwrap();
     let page = page(folder.path());
-    let html = fs::read_to_string(&page).unwrap();
+    let html = fs::read_to_string(&page).unwrap()
+        + &fs::read_to_string(page.with_file_name("test.html")).unwrap();
     for wanted in [
+        "<h2><a href=\"test.html\">On &lt;Rings",
+        "<a href=\"test.html#test-tiny\">test/tiny</a>",
+        "<a href=\"report.html\">All papers</a>",
         "On &lt;Rings&gt; &amp; &quot;Cores&quot;",
         "Figure &lt;1&gt;",
         "fast is twice as fast",
@@ -46,7 +50,7 @@ fn the_page_is_complete_and_self_contained() {
         "<p>3 measured claims of 1 papers: <span class=\"badge stronger\">stronger</span> 0 ",
         "<span class=\"badge reproduced\">reproduced</span> 1 ",
         "Counted separately, 2 claims:",
-        "Counted separately (by construction)",
+        "counted separately: by construction",
         "badge reproduced",
         "badge weaker",
         "badge contradicted",
@@ -63,7 +67,8 @@ fn the_page_is_complete_and_self_contained() {
         let html = html.replace("http://www.w3.org/2000/svg", "");
         assert!(!html.contains(unwanted), "the page contains {unwanted:?}");
     }
-    assert_eq!(html.matches("<svg").count(), 2);
+    // The overview and two experiments.
+    assert_eq!(html.matches("<svg").count(), 3);
     let run = page.parent().unwrap();
     let figure = |name: &str| {
         let figure = fs::read_to_string(run.join("figures").join(name)).unwrap();
@@ -86,7 +91,10 @@ fn the_page_is_complete_and_self_contained() {
     }
     let verdicts = fs::read_to_string(run.join("verdicts.csv")).unwrap();
     let mut lines = verdicts.lines();
-    assert_eq!(lines.next(), Some("experiment,claim,kind,source,paper,ours,verdict,reason,judged"));
+    assert_eq!(
+        lines.next(),
+        Some("experiment,claim,kind,source,paper,ours,verdict,reason,judged,predicted")
+    );
     // Four claims of the lines, one of the bars; the third experiment was not run.
     assert_eq!(lines.count(), 5);
 }
@@ -98,17 +106,66 @@ fn a_missing_run_is_an_error_that_names_the_command() {
     assert!(error.contains("ringtap-lab run"), "{error}");
 }
 
+/// A script that returns how wide the page is, the number of its figures, and its faults: text that is cut by a figure or
+/// overprinted, empty figures, and text that hardly differs from what is behind it.
+const EXAMINE: &str = r"
+    for (const details of root.querySelectorAll('details')) details.open = true;
+    const faults = [];
+    const figures = root.querySelectorAll('svg');
+    for (const figure of figures) {
+        const frame = figure.getBoundingClientRect();
+        const texts = [...figure.querySelectorAll('text')];
+        const boxes = texts.map(text => [text.textContent, text.getBoundingClientRect()]);
+        if (!boxes.length || !figure.querySelector('path, rect, circle, line')) faults.push('empty');
+        boxes.forEach(([text, box], at) => {
+            if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1)
+                faults.push('cut ' + text);
+            for (const [other, next] of boxes.slice(at + 1)) {
+                const wide = Math.min(box.right, next.right) - Math.max(box.left, next.left);
+                const high = Math.min(box.bottom, next.bottom) - Math.max(box.top, next.top);
+                if (wide > 2 && high > box.height / 4) faults.push('overprinted ' + text + ' / ' + other);
+            }
+        });
+    }
+    const light = colour => {
+        const [r, g, b] = colour.match(/[0-9.]+/g).map(Number)
+            .map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const style = element => root.ownerDocument.defaultView.getComputedStyle(element);
+    for (const element of root.querySelectorAll('h1, h2, p, li, td, th, small, code, a, .badge, .dot')) {
+        let behind = element;
+        while (behind && style(behind).backgroundColor === 'rgba(0, 0, 0, 0)') behind = behind.parentElement;
+        const [one, other] = [light(style(element).color), behind ? light(style(behind).backgroundColor) : 1];
+        if ((Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05) < 4.5)
+            faults.push('pale ' + element.textContent.slice(0, 30));
+    }
+    return [root.clientWidth, root.scrollWidth, figures.length, ...new Set(faults)].join('; ');";
+
 #[test]
-fn the_page_fits_the_width_of_a_phone() {
+fn pages_are_readable_at_three_widths_light_and_dark() {
     let folder = tempfile::tempdir().unwrap();
     let page = page(folder.path());
-    let script = "for (let details of root.querySelectorAll('details')) details.open = true; \
-                  return root.clientWidth + ' shown, ' + root.scrollWidth + ' wide, ' + \
-                  root.querySelectorAll('svg').length + ' figures';";
-    let Some(found) = examine(folder.path(), &page, 360, script) else { return };
-    let numbers: Vec<u32> = found.split(' ').filter_map(|word| word.parse().ok()).collect();
-    assert!((300..=360).contains(&numbers[0]), "{found}");
-    assert!(numbers[1] <= numbers[0] && numbers[2] == 2, "{found}");
+    for (name, figures) in [("report.html", 1), ("test.html", 2)] {
+        let html = fs::read_to_string(page.with_file_name(name)).unwrap();
+        let dark = html.replace("@media screen and (prefers-color-scheme:dark)", "@media screen");
+        assert_ne!(dark, html);
+        for (scheme, text, widths) in
+            [("light", html, &[360, 768, 1280][..]), ("dark", dark, &[768])]
+        {
+            let file = page.with_file_name(format!("{scheme}.html"));
+            fs::write(&file, text).unwrap();
+            for &width in widths {
+                let Some(found) = examine(folder.path(), &file, width, EXAMINE) else { return };
+                let what = format!("{name}, {scheme}, {width}: {found}");
+                let words: Vec<&str> = found.split("; ").collect();
+                let [shown, wide, svgs] =
+                    [0, 1, 2].map(|at: usize| words[at].parse::<u32>().unwrap());
+                assert!((width - 60..=width).contains(&shown) && wide <= shown, "{what}");
+                assert_eq!((svgs, words.len()), (figures, 3), "{what}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -141,10 +198,7 @@ fn verdicts_of_kept_runs_match_the_current_claims() {
         let run = ringtap_lab::RunFolder::read(&kept.path()).unwrap();
         let mut expected = Vec::new();
         for experiment in ringtap_lab::catalogue::experiments().unwrap() {
-            let rows = run.measured(&experiment).unwrap();
-            if !rows.is_empty() {
-                expected.extend(judge(&experiment, &rows));
-            }
+            expected.extend(of_run(&run, &experiment).unwrap().1);
         }
         let mut reader = csv::Reader::from_path(run.path.join("verdicts.csv")).unwrap();
         let verdicts: Vec<Judgement> = reader.deserialize().map(Result::unwrap).collect();
@@ -192,16 +246,30 @@ fn reports_of_kept_runs_are_written_again_byte_for_byte() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/runs");
     for kept in fs::read_dir(root).unwrap().flatten() {
         let folder = tempfile::tempdir().unwrap();
+        let predictions = kept.path().join("predictions");
+        if predictions.exists() {
+            fs::create_dir(folder.path().join("predictions")).unwrap();
+        }
+        for file in fs::read_dir(predictions).into_iter().flatten().flatten() {
+            let name = Path::new("predictions").join(file.file_name());
+            fs::copy(file.path(), folder.path().join(name)).unwrap();
+        }
         for file in fs::read_dir(kept.path()).unwrap().flatten() {
             let name = file.file_name();
-            if file.path().is_file() && name != "report.html" && name != "verdicts.csv" {
+            let is_derived = file.path().extension().is_some_and(|end| end == "html");
+            if file.path().is_file() && !is_derived && name != "verdicts.csv" {
                 fs::copy(file.path(), folder.path().join(name)).unwrap();
             }
         }
         report::write(&ringtap_lab::RunFolder::read(folder.path()).unwrap()).unwrap();
         let figures = fs::read_dir(kept.path().join("figures")).unwrap().flatten();
         let figures = figures.map(|file| Path::new("figures").join(file.file_name()));
-        for name in figures.chain(["report.html".into(), "verdicts.csv".into()]) {
+        let pages = fs::read_dir(&folder).unwrap().flatten().map(|file| file.file_name().into());
+        let pages =
+            pages.filter(|name: &PathBuf| name.extension().is_some_and(|end| end == "html"));
+        let derived: Vec<PathBuf> = figures.chain(pages).chain(["verdicts.csv".into()]).collect();
+        assert!(derived.len() > 5);
+        for name in derived {
             let read = |folder: &Path| fs::read(folder.join(&name)).unwrap();
             let is_equal = read(folder.path()) == read(&kept.path());
             assert!(is_equal, "{}: run 'ringtap-lab report'", kept.path().join(&name).display());
@@ -215,9 +283,11 @@ fn the_page_has_an_article_for_each_experiment() {
     let folder = tempfile::tempdir().unwrap();
     let machine = ringtap_lab::machine::Machine::this();
     let run = ringtap_lab::RunFolder::open(folder.path(), &machine, true, true, builds()).unwrap();
-    let html = fs::read_to_string(report::write(&run).unwrap()).unwrap();
+    let index = report::write(&run).unwrap();
     for experiment in ringtap_lab::catalogue::experiments().unwrap() {
-        let Experiment { id, figure, .. } = &experiment;
+        let Experiment { id, figure, paper, .. } = &experiment;
+        let page = index.with_file_name(format!("{paper}.html"));
+        let html = fs::read_to_string(page).unwrap();
         let anchor = format!("<article id=\"{}\">", experiment.file_name());
         assert!(html.contains(&anchor) && html.contains(figure), "{id}");
     }

@@ -61,8 +61,11 @@ pub(crate) enum Action {
 #[derive(Args)]
 pub(crate) struct RunArgs {
     /// Experiments to run
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", required_unless_present = "paper")]
     pub(crate) ids: Vec<String>,
+    /// Runs the experiments of this paper: its number in 'ringtap-lab list'
+    #[arg(long, value_name = "N", conflicts_with = "ids")]
+    pub(crate) paper: Option<usize>,
     /// Takes minutes instead of hours: fewer rounds, fewer points, less traffic
     #[arg(long)]
     pub(crate) quick: bool,
@@ -70,8 +73,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Starts further rounds for open claims until this time has passed; 0 for planned rounds only. Not with --quick
-    #[arg(long, value_name = "TIME", default_value = "2h", value_parser = units::duration_ns)]
+    #[arg(long, value_name = "TIME", default_value = "150m", value_parser = units::duration_ns)]
     pub(crate) budget: u64,
+    /// Uses at most this number of cores [default: all]
+    #[arg(long, value_name = "N", value_parser = units::number_in(1..=1024_u16))]
+    pub(crate) cores: Option<u16>,
     /// Keeps all trials, whatever else uses the machine; otherwise disturbed ones are repeated and not judged
     #[arg(long)]
     pub(crate) no_gate: bool,
@@ -143,7 +149,7 @@ pub(crate) struct FilterArgs {
     /// Packets after the warm-up
     #[arg(long, value_name = "N", default_value = "1M", value_parser = units::index_count)]
     pub(crate) packets: usize,
-    /// Workers; 1 is a single thread
+    /// Workers; 1 is a single thread, unless --cores has several
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     pub(crate) workers: usize,
     /// Design of the filter: sharded (ours), paper (locks and caches) or oracle (serial)
@@ -164,6 +170,9 @@ pub(crate) struct FilterArgs {
     /// Maximum number of packets between dispatch and verdict
     #[arg(long, value_name = "N", default_value = "256", value_parser = units::index_count)]
     pub(crate) in_flight: usize,
+    /// Cores of the distributor and of the workers, in order: 0,1 or 0-3 [default: the kernel chooses]
+    #[arg(long, value_name = "LIST", value_parser = units::cores)]
+    pub(crate) cores: Option<Cores>,
     #[command(flatten)]
     pub(crate) output: Output,
 }

@@ -10,12 +10,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use ringtap_base::Clock;
 use ringtap_lab::agreement::{Agreement, Comparison, Pair};
 use ringtap_lab::compare::{self, Change, Compared};
-use ringtap_lab::judge::{Judgement, count_verdicts, judge, show};
+use ringtap_lab::judge::{Judgement, count_verdicts, of_run, show};
 use ringtap_lab::machine::Machine;
 use ringtap_lab::quiet::{Disturbances, Gate};
 use ringtap_lab::{
-    ClaimKind, Experiment, LabError, Programs, Progress, RunFolder, Runner, UNAVAILABLE, catalogue,
-    report, settings, workloads,
+    ClaimKind, Experiment, LabError, Programs, Progress, RunFolder, Runner, UNAVAILABLE, Verdict,
+    catalogue, report, settings, workloads,
 };
 
 use crate::args::{CheckArgs, CompareArgs, ReportArgs, RunArgs, Runs};
@@ -25,18 +25,24 @@ use ringtap_terminal::{Form, Usage};
 
 pub(crate) fn list() -> anyhow::Result<ExitCode> {
     let mut text = String::new();
-    for (name, paper) in catalogue::papers()? {
-        text += &format!("{} ({})\n", paper.title, paper.authors);
+    for (number, (name, paper)) in catalogue::papers()?.into_iter().enumerate() {
+        text += &format!("{number}  {} ({})\n", paper.title, paper.authors);
         for experiment in catalogue::experiments()?.iter().filter(|e| e.paper == name) {
             let Experiment { id, figure, title, .. } = experiment;
-            text += &format!("  {id:26} {title} ({figure})\n");
+            text += &format!("     {id:26} {title} ({figure})\n");
         }
     }
     console::print(&text).map(|()| ExitCode::SUCCESS)
 }
 
 pub(crate) fn measure(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    let experiments = chosen(&args.ids)?;
+    let experiments = match args.paper {
+        Some(number) => of_paper(number)?,
+        None => chosen(&args.ids)?,
+    };
+    if let Some(most) = args.cores {
+        Machine::this().restrict(most.into())?;
+    }
     let machine = Machine::this();
     let programs = Programs::of(std::env::current_exe().context("finding this program")?);
     let mut all = Vec::new();
@@ -44,7 +50,8 @@ pub(crate) fn measure(args: &RunArgs) -> anyhow::Result<ExitCode> {
         all.extend(settings(experiment, args.quick)?);
     }
     let builds = programs.builds(&all)?;
-    let folder = RunFolder::open(&args.runs.folder, &machine, args.quick, !args.no_gate, builds)?;
+    let mut folder =
+        RunFolder::open(&args.runs.folder, &machine, args.quick, !args.no_gate, builds)?;
     note(&machine.describe());
     note(&folder.path.display().to_string());
     let meter = Meter::new();
@@ -52,7 +59,7 @@ pub(crate) fn measure(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let mut runner = Runner {
         programs: &programs,
         machine: &machine,
-        folder: &folder,
+        folder: &mut folder,
         seed: args.seed,
         gate: if args.no_gate { Gate::off() } else { Gate::of_this_machine() },
         has_time: &mut || watch.elapsed() < budget,
@@ -63,8 +70,8 @@ pub(crate) fn measure(args: &RunArgs) -> anyhow::Result<ExitCode> {
     done?;
     let (mut judgements, mut rows) = (Vec::new(), Vec::new());
     for experiment in &experiments {
-        let measured = folder.measured(experiment)?;
-        judgements.extend(judge(experiment, &measured));
+        let (measured, judged) = of_run(&folder, experiment)?;
+        judgements.extend(judged);
         rows.extend(measured);
     }
     let page = report::write(&folder)?;
@@ -78,6 +85,18 @@ pub(crate) fn measure(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     note(&format!("the report: {}", page.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The experiments of the paper with this number. An unknown number is a usage error.
+fn of_paper(number: usize) -> anyhow::Result<Vec<Experiment>> {
+    let papers = catalogue::papers()?;
+    let Some((name, _)) = papers.get(number) else {
+        let last = papers.len() - 1;
+        return Err(Usage::of(format!(
+            "invalid --paper {number}: use 0 to {last}, see 'ringtap-lab list'"
+        )));
+    };
+    Ok(catalogue::experiments()?.into_iter().filter(|one| one.paper == *name).collect())
 }
 
 /// The experiments that `ids` select. An unknown id is a usage error.
@@ -99,7 +118,9 @@ fn apart(kind: ClaimKind) -> String {
 fn verdicts(judgements: &[Judgement]) -> String {
     let mut text = String::new();
     let mut of = "";
-    for Judgement { experiment, claim, kind, paper, ours, verdict, reason, .. } in judgements {
+    for judgement in judgements {
+        let Judgement { experiment, claim, kind, paper, ours, verdict, reason, predicted, .. } =
+            judgement;
         if of != experiment {
             text += &format!("{experiment}\n");
             of = experiment;
@@ -112,6 +133,9 @@ fn verdicts(judgements: &[Judgement]) -> String {
         );
         if !reason.is_empty() {
             text += &format!("{:21}{reason}\n", "");
+        }
+        if !predicted.is_empty() {
+            text += &format!("{:21}predicted: {predicted}\n", "");
         }
     }
     let counts = |kinds: &[ClaimKind]| {
@@ -162,6 +186,14 @@ fn agreements(comparison: &Comparison) -> String {
                 text += &format!("{:13}{name} {}, {}\n", "", run.verdict, run.ours);
             }
         }
+    }
+    let predicted = pairs.iter().filter(|pair| !pair.expected.predicted.is_empty());
+    for Pair { expected, here, .. } in
+        predicted.filter(|pair| pair.here.verdict != Verdict::NotPossibleHere)
+    {
+        text += &format!("  predicted  {}: {}\n", here.experiment, here.claim);
+        text += &format!("{:13}there {}\n", "", expected.predicted);
+        text += &format!("{:13}here {}, {}\n", "", here.verdict, here.ours);
     }
     if !left_out.is_empty() {
         text += &format!("only in one of the runs: {}\n", left_out.join(", "));

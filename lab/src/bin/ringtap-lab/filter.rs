@@ -36,10 +36,14 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
         policy: args.default,
         work: args.work,
         in_flight: args.in_flight,
+        cores: args.cores.as_ref().map_or_else(Vec::new, |cores| cores.0.clone()),
     })
     .map_err(Usage::of)?;
     let outcome = &measured.outcome;
     let per_second = args.packets as f64 / measured.seconds.max(1e-9);
+    let data = (outcome.accepted + outcome.refused).max(1);
+    let hit_rate = measured.hits.map(|hits| hits as f64 / data as f64);
+    let busiest = measured.busiest_s.map(|seconds| args.packets as f64 / seconds.max(1e-9));
     let default = if args.default == Policy::Allow { "allow" } else { "deny" };
     let text = match args.output.report {
         Form::Json => {
@@ -60,6 +64,9 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
                 "refused": outcome.refused,
                 "verdicts_sha256": outcome.verdicts_sha256(),
                 "histogram_sha256": outcome.histogram_sha256(),
+                "cache_hit_rate": hit_rate,
+                "busiest_cpu_seconds": measured.busiest_s,
+                "busiest_packets_per_second": busiest,
                 "seconds": measured.seconds,
                 "packets_per_second": per_second as u64,
             });
@@ -68,7 +75,7 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
         Form::Text => format!(
             "mix {}, {:?}, work {}, default {default}: {} packets after {} of warm-up\n\
              {} accepted, {} refused, {} control\n\
-             {} packets/s ({:.3} s)\nverdicts sha256:{}\nhistogram sha256:{}\n",
+             {} packets/s ({:.3} s){}\nverdicts sha256:{}\nhistogram sha256:{}\n",
             args.mix,
             args.design,
             args.work,
@@ -79,6 +86,10 @@ pub(crate) fn run(args: &FilterArgs) -> anyhow::Result<ExitCode> {
             count(outcome.controls - measured.warm_up),
             rate(per_second),
             measured.seconds,
+            hit_rate.map_or(String::new(), |rate| format!(
+                ", {:.1} % of verdicts in a cache",
+                rate * 100.0
+            )),
             outcome.verdicts_sha256(),
             outcome.histogram_sha256(),
         ),

@@ -23,12 +23,14 @@ mod cache;
 mod table;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use ringtap_stage::{Application, Attachments, Mark, Outbox, Resumed, Shard, Worker};
 
 use self::cache::{Cache, Cached};
 use self::table::Table;
+use crate::clock;
 use crate::filter::history::Recorder;
 use crate::filter::outcome::{Outcome, OutcomeMerger, Partial, WorkerOutcome};
 use crate::filter::packet::{Data, Packet};
@@ -67,6 +69,10 @@ pub struct Paper {
 struct Shared {
     table: Table,
     window: Arc<Window>,
+    /// Verdicts that the caches of workers that have ended had.
+    hits: AtomicU64,
+    /// Processor time of the worker that used most, of those that have ended, from its first data packet; nanoseconds.
+    busiest_ns: AtomicU64,
 }
 
 /// A packet with its stamp, as sent to a worker.
@@ -108,7 +114,25 @@ impl Paper {
         {
             table.omits_marks = self.omits_marks;
         }
-        Shared { table, window: Arc::clone(&self.window) }
+        Shared {
+            table,
+            window: Arc::clone(&self.window),
+            hits: AtomicU64::new(0),
+            busiest_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// Data packets whose verdict was in their worker's cache, and still valid. Complete at the end of the run.
+    pub fn hits(&self) -> u64 {
+        // Relaxed: read after the workers were joined.
+        self.shared.get().map_or(0, |shared| shared.hits.load(Ordering::Relaxed))
+    }
+
+    /// Seconds of processor time that the busiest worker used from its first data packet to its end.
+    pub fn busiest_s(&self) -> f64 {
+        // Relaxed: as above.
+        let ns = self.shared.get().map_or(0, |shared| shared.busiest_ns.load(Ordering::Relaxed));
+        ns as f64 * 1e-9
     }
 }
 
@@ -135,6 +159,8 @@ impl Application for Paper {
             index: shard.index,
             cache: Cache::new(self.paper.cache),
             waiting: VecDeque::new(),
+            hits: 0,
+            began_ns: None,
             outcome: WorkerOutcome::new(self.settings.work, self.recorder.clone()),
             shared: Arc::clone(shared),
         }
@@ -175,6 +201,9 @@ pub struct PaperWorker {
     cache: Cache,
     /// Items that wait for earlier changes, and those received after them.
     waiting: VecDeque<Item>,
+    hits: u64,
+    /// Processor time of its thread before the first data packet.
+    began_ns: Option<u64>,
     outcome: WorkerOutcome,
     shared: Arc<Shared>,
 }
@@ -210,6 +239,7 @@ impl PaperWorker {
         if let Some(cached) = &cached
             && !table.is_obsolete(self.index, data, cached.at)
         {
+            self.hits += 1;
             return cached.passed;
         }
         let fresh = Cached { passed: table.pass(data, revision), at: revision };
@@ -232,6 +262,11 @@ impl Worker for PaperWorker {
         _: &Attachments,
         _outbox: &mut impl Outbox<Self::Message>,
     ) {
+        if self.began_ns.is_none()
+            && burst.iter().any(|item| matches!(item.packet, Packet::Data(_)))
+        {
+            self.began_ns = Some(clock::thread_ns());
+        }
         let handled = burst.iter().take_while(|item| self.handle(item)).count();
         self.waiting.extend(&burst[handled..]);
         self.outcome.run_jobs();
@@ -263,7 +298,12 @@ impl Worker for PaperWorker {
                 self.shared.window.pass(self.index, *number);
                 None
             }
-            Mark::End { .. } => Some(Box::new(self.outcome.close())),
+            Mark::End { .. } => {
+                self.shared.hits.fetch_add(self.hits, Ordering::Relaxed);
+                let used_ns = self.began_ns.map_or(0, |began_ns| clock::thread_ns() - began_ns);
+                self.shared.busiest_ns.fetch_max(used_ns, Ordering::Relaxed);
+                Some(Box::new(self.outcome.close()))
+            }
         })
     }
 }

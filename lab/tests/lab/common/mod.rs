@@ -20,8 +20,12 @@ base=1000
 case $name in fast) base=2000 ;; slowed) base=1300 ;; fastest) base=5000 ;; esac
 digest=same
 [ "$name" = differing ] && digest=other
+residual=0
+[ "$name" = dropping ] && residual=3
+behind=0.01
+[ "$name" = late ] && { base=2000; behind=0.5; }
 noise=$((seed * 37 % 100))
-echo "{\"rate\": $((base * FACTOR + noise)), \"digest\": \"$digest\", \"residual\": 0}"
+echo "{\"rate\": $((base * FACTOR + noise)), \"digest\": \"$digest\", \"residual\": $residual, \"behind\": $behind}"
 "#;
 
 /// Writes a substitute whose rates are about `factor` times 1,000.
@@ -103,9 +107,19 @@ pub(crate) fn run(folder: &Path, program: &Path, experiment: &Experiment) -> (Ru
     run_into(runs.unwrap(), program, experiment, Gate::off(), &mut || true)
 }
 
+/// Runs `experiment` in full in a folder below `folder`, with its predictions but without further rounds.
+pub(crate) fn run_in_full(
+    folder: &Path,
+    program: &Path,
+    experiment: &Experiment,
+) -> (RunFolder, Vec<Row>) {
+    let runs = RunFolder::open(&folder.join("runs"), &Machine::this(), false, false, builds());
+    run_into(runs.unwrap(), program, experiment, Gate::off(), &mut || false)
+}
+
 /// Runs `experiment` into `runs`, through this gate, while there is time for further rounds.
 pub(crate) fn run_into(
-    runs: RunFolder,
+    mut runs: RunFolder,
     program: &Path,
     experiment: &Experiment,
     gate: Gate,
@@ -116,7 +130,7 @@ pub(crate) fn run_into(
     let mut runner = Runner {
         programs: &programs,
         machine: &machine,
-        folder: &runs,
+        folder: &mut runs,
         seed: 1,
         gate,
         has_time,
