@@ -83,7 +83,7 @@ impl Comparison {
         let mut own = Self::default();
         for experiment in catalogue::experiments()? {
             let both = [of_run(expected, &experiment)?, of_run(here, &experiment)?];
-            match both.each_ref().map(|(rows, _)| rows.is_empty()) {
+            match both.each_ref().map(|run| run.rows.is_empty()) {
                 [true, true] => continue,
                 [false, false] => {}
                 _ => {
@@ -91,7 +91,7 @@ impl Comparison {
                     continue;
                 }
             }
-            let [expected, here] = both.map(|(_, judgements)| judgements);
+            let [expected, here] = both.map(|run| run.judgements);
             own.pairs.extend(expected.into_iter().zip(here).map(|(expected, here)| Pair {
                 agreement: Agreement::of(expected.verdict, here.verdict),
                 expected,

@@ -64,29 +64,33 @@ pub fn judge(experiment: &Experiment, rows: &[Row]) -> Vec<Judgement> {
     experiment.claims.iter().map(judged).collect()
 }
 
-/// The rows of an experiment in a run, and all claims judged by them; no claims without a row. Claims that are not
-/// possible have the run's predictions.
+/// What a run says of an experiment.
+pub struct Judged {
+    /// The rows of its trials.
+    pub rows: Vec<Row>,
+    /// All claims, judged by them; none without a row. Claims that are not possible have the run's predictions.
+    pub judgements: Vec<Judgement>,
+    /// The rows of its predictions.
+    pub(crate) predicted: Vec<Row>,
+    /// The points that are predicted.
+    pub(crate) points: Vec<Point>,
+}
+
+/// Judges all claims of an experiment by a run.
 ///
 /// # Errors
 /// The rows or the predictions cannot be read.
-pub fn of_run(
-    folder: &RunFolder,
-    experiment: &Experiment,
-) -> Result<(Vec<Row>, Vec<Judgement>), LabError> {
-    let rows = folder.measured(experiment)?;
-    if rows.is_empty() {
-        return Ok((rows, Vec::new()));
-    }
-    let mut judgements = judge(experiment, &rows);
-    let predicted = folder.predicted(experiment)?;
+pub fn of_run(folder: &RunFolder, experiment: &Experiment) -> Result<Judged, LabError> {
+    let (rows, predicted) = (folder.measured(experiment)?, folder.predicted(experiment)?);
     let points = prediction::points(experiment, folder.facts.quick, &predicted, &rows)?;
-    let predicted = prediction::as_measured(&predicted);
+    let mut judgements = if rows.is_empty() { Vec::new() } else { judge(experiment, &rows) };
+    let as_measured = prediction::as_measured(&predicted);
     for (judgement, claim) in judgements.iter_mut().zip(&experiment.claims) {
         if judgement.verdict == Verdict::NotPossibleHere && claim.predicted {
-            judgement.predicted = said(claim, &points, &predicted);
+            judgement.predicted = said(claim, &points, &as_measured);
         }
     }
-    Ok((rows, judgements))
+    Ok(Judged { rows, judgements, predicted, points })
 }
 
 /// What predictions, as rows like measured ones, say of a claim; empty if nothing. Each of the two values of a ratio may be as

@@ -1,9 +1,9 @@
 //! The folder of a run: `runs/2026-11-22-xeon-2c-0123456789ab-quick`.
 //!
-//! It contains `machine.json`, a CSV file for each experiment, the folder `predictions` with another one for some, and the output of `report`. Its name
-//! contains machine, commit, effort and whether the gate was off, so an interrupted run is continued in the same folder, and
-//! results of different programs are never mixed. Traffic is in the folder `traffic` next to the
-//! runs.
+//! It contains `machine.json`, a CSV file for each experiment, the folder `predictions` with another one for some, and the
+//! output of `report`. Its name contains machine, commit, effort and whether the gate was off, so an interrupted run is
+//! continued in the same folder, and results of different programs are never mixed. Traffic is in the folder `traffic` next
+//! to the runs.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -10,6 +10,7 @@ pub(super) struct Section {
     pub(super) experiment: Experiment,
     pub(super) rows: Vec<Row>,
     pub(super) judgements: Vec<Judgement>,
+    pub(super) predicted: Vec<Row>,
     pub(super) points: Vec<Point>,
     /// The figure; `None` without a value to draw.
     pub(super) svg: Option<String>,

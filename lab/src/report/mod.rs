@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use self::chapter::{Chapter, Section};
 use crate::experiment::{Experiment, Paper};
-use crate::judge::{self, Judgement};
+use crate::judge::{self, Judged, Judgement};
 use crate::run_folder::RunFolder;
 use crate::{LabError, catalogue, files, plot, prediction};
 
@@ -31,14 +31,12 @@ pub fn write_of(
 ) -> Result<PathBuf, LabError> {
     let section = |experiment: Experiment| {
         // An experiment without rows was not run; its claims get no verdict.
-        let (rows, judgements) = judge::of_run(folder, &experiment)?;
-        let predicted = folder.predicted(&experiment)?;
-        let points = prediction::points(&experiment, folder.facts.quick, &predicted, &rows)?;
+        let Judged { rows, judgements, predicted, points } = judge::of_run(folder, &experiment)?;
         // A model that is withdrawn is not drawn.
         let drawn = if prediction::is_withdrawn(&points) { &[][..] } else { &predicted };
         let measured = rows.iter().any(|row| row.state.has_value());
         let svg = measured.then(|| figure::svg(&experiment, &rows, drawn));
-        Ok(Section { experiment, rows, judgements, points, svg })
+        Ok(Section { experiment, rows, judgements, predicted, points, svg })
     };
     let chapter = |(paper, experiments): (Paper, Vec<Experiment>)| {
         Ok((paper, experiments.into_iter().map(section).collect::<Result<_, LabError>>()?))

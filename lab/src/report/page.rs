@@ -190,7 +190,7 @@ fn experiment(section: &Section, facts: &Facts) -> String {
 
 /// What was predicted from trials on one core, beside what was measured.
 fn predictions(section: &Section) -> String {
-    let Section { experiment, points, .. } = section;
+    let Section { experiment, points, predicted, .. } = section;
     let Some(prediction) = experiment.prediction.as_ref().filter(|_| !points.is_empty()) else {
         return String::new();
     };
@@ -203,13 +203,7 @@ fn predictions(section: &Section) -> String {
             if prediction::is_withdrawn(points) { ": the model is withdrawn" } else { "" }
         ),
     };
-    let names: BTreeSet<&String> =
-        points.iter().flat_map(|point| point.setting.parameters.keys()).collect();
-    let differs = |name: &&String| {
-        let values = points.iter().map(|point| point.setting.parameters.get(*name));
-        values.collect::<BTreeSet<_>>().len() > 1
-    };
-    let names: Vec<&String> = names.into_iter().filter(differs).collect();
+    let names = table::varying(experiment, &predicted.iter().collect::<Vec<_>>());
     let mut html = format!(
         "<details><summary>Predicted from one core: {} points, {outcome}</summary><p>{}</p>\
          <div class=\"wide\"><table><thead><tr><th></th>",

@@ -44,7 +44,7 @@ fn what_a_machine_cannot_measure_is_predicted_before_the_first_trial() {
         commands.iter().map(|c| c.strip_prefix("ringtap ").unwrap()).collect::<Vec<_>>()
     );
 
-    let (_, judgements) = of_run(&runs, &experiment).unwrap();
+    let judgements = of_run(&runs, &experiment).unwrap().judgements;
     let [fast, equal]: [Judgement; 2] = judgements.try_into().unwrap();
     assert_eq!((fast.verdict, fast.ours.as_str()), (Verdict::NotPossibleHere, "–"));
     assert!(fast.predicted.ends_with(", which would be reproduced"), "{fast:?}");
@@ -72,7 +72,7 @@ fn a_prediction_that_is_wrong_where_it_can_be_checked_withdraws_the_model() {
         // Of `fast` nothing was measured.
         assert_eq!((errors.len(), errors.iter().flatten().count()), (9, 6), "{errors:?}");
         assert!(errors.iter().flatten().all(|e| (e - (factor - 1.0)).abs() < 0.15), "{errors:?}");
-        let (_, judgements) = of_run(&runs, &experiment).unwrap();
+        let judgements = of_run(&runs, &experiment).unwrap().judgements;
         let said = &judgements[0].predicted;
         assert_eq!(said.contains("by a model that is withdrawn: it is "), withdrawn, "{said}");
         let paper = Paper {
@@ -98,12 +98,12 @@ fn a_prediction_without_cores_to_check_it_says_so() {
     let mut experiment = predicted(1.0);
     experiment.candidates.iter_mut().for_each(|one| one.threads = Some(vec!["5000".into()]));
     let (runs, _) = run_in_full(folder.path(), &program, &experiment);
-    let (_, judgements) = of_run(&runs, &experiment).unwrap();
+    let judgements = of_run(&runs, &experiment).unwrap().judgements;
     let said = &judgements[0].predicted;
     // Each of the two values may be 15 % off.
     assert!(said.ends_with(", which would decide nothing, unchecked here"), "{said}");
     experiment.claims[0].predicted = false;
-    let (_, judgements) = of_run(&runs, &experiment).unwrap();
+    let judgements = of_run(&runs, &experiment).unwrap().judgements;
     assert_eq!(judgements[0].predicted, "");
 }
 
@@ -141,10 +141,10 @@ fn predictions_that_changed_after_the_run_began_are_refused() {
     let file = runs.path.join("predictions/test-tiny.csv");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replacen(",predicted,", ",predicted,better", 1)).unwrap();
-    let error = of_run(&runs, &experiment).unwrap_err().to_string();
+    let error = of_run(&runs, &experiment).err().unwrap().to_string();
     assert!(error.contains("not those that were made before the trials"), "{error}");
     fs::remove_file(&file).unwrap();
-    let error = of_run(&runs, &experiment).unwrap_err().to_string();
+    let error = of_run(&runs, &experiment).err().unwrap().to_string();
     assert!(error.contains("test-tiny.csv"), "{error}");
 }
 

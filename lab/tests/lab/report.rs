@@ -198,7 +198,7 @@ fn verdicts_of_kept_runs_match_the_current_claims() {
         let run = ringtap_lab::RunFolder::read(&kept.path()).unwrap();
         let mut expected = Vec::new();
         for experiment in ringtap_lab::catalogue::experiments().unwrap() {
-            expected.extend(of_run(&run, &experiment).unwrap().1);
+            expected.extend(of_run(&run, &experiment).unwrap().judgements);
         }
         let mut reader = csv::Reader::from_path(run.path.join("verdicts.csv")).unwrap();
         let verdicts: Vec<Judgement> = reader.deserialize().map(Result::unwrap).collect();

@@ -70,9 +70,9 @@ pub(crate) fn measure(args: &RunArgs) -> anyhow::Result<ExitCode> {
     done?;
     let (mut judgements, mut rows) = (Vec::new(), Vec::new());
     for experiment in &experiments {
-        let (measured, judged) = of_run(&folder, experiment)?;
-        judgements.extend(judged);
-        rows.extend(measured);
+        let judged = of_run(&folder, experiment)?;
+        judgements.extend(judged.judgements);
+        rows.extend(judged.rows);
     }
     let page = report::write(&folder)?;
     console::print(&match args.report {
