@@ -10,13 +10,15 @@
 //!  block 2   B D        rounds before the block leave undecided, while there is time
 //! ```
 //!
-//! A trial during which the machine was not quiet is repeated (`quiet`).
+//! A trial during which the machine was not quiet is repeated (`quiet`). Modelled settings of a round that have the same
+//! command share its trial.
 //!
 //! Rows that are in the run's folder already are not measured again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
@@ -29,7 +31,7 @@ use crate::rows::{Row, RowFile, State};
 use crate::run_folder::RunFolder;
 use crate::settings::{Context, Setting, settings};
 use crate::traffic;
-use crate::trial::{self, How, TrialError};
+use crate::trial::{self, Ended, How, TrialError};
 use crate::{LabError, judge, prediction};
 use ringtap_base::Clock;
 use ringtap_base::SplitMix;
@@ -85,7 +87,12 @@ struct Work<'e> {
     reported: BTreeSet<String>,
     /// Whether the trials are those of predictions.
     predicts: bool,
+    /// Of the latest round: the last trial of each modelled command.
+    shared: (u32, BTreeMap<String, Shared>),
 }
+
+/// A trial, and what disturbed it.
+type Shared = (Rc<Ended>, Option<String>);
 
 impl<'e> Work<'e> {
     /// The rounds of `settings` that are not in `file` yet.
@@ -107,7 +114,16 @@ impl<'e> Work<'e> {
             left_out: BTreeSet::new(),
             reported: BTreeSet::new(),
             predicts,
+            shared: (0, BTreeMap::new()),
         }
+    }
+
+    /// The trial of this round that a modelled setting with this command shares.
+    fn shared(&mut self, task: &Task, command: &str) -> Option<Shared> {
+        if self.shared.0 != task.round {
+            self.shared = (task.round, BTreeMap::new());
+        }
+        self.shared.1.get(command).filter(|_| task.setting.modelled).cloned()
     }
 }
 
@@ -310,12 +326,18 @@ impl Runner<'_> {
         let is_judged = task.round > 0 && !placement.oversubscribed;
         for left in (0..=self.gate.repetitions()).rev() {
             row.load = trial::load();
-            let before = if is_judged { self.gate.before(&cores) } else { None };
+            let known = work.shared(task, &row.command);
+            let is_shared = known.is_some();
+            let before = if is_judged && !is_shared { self.gate.before(&cores) } else { None };
             let watch = Clock::start();
-            let done = self.measure(task, &words, cores.first().copied());
+            let done = match &known {
+                Some((ended, _)) => Ok(Rc::clone(ended)),
+                None => self.measure(task, &words, cores.first().copied()).map(Rc::new),
+            };
             work.took.push(watch.seconds());
-            let Measured { values, result, seconds, cpu_seconds } = match done {
-                Ok(done) => done,
+            let read = done.and_then(|ended| Ok((task.measured(&ended)?, ended)));
+            let (Measured { values, result }, ended) = match read {
+                Ok(read) => read,
                 Err(TrialError::NotPossible(reason)) => {
                     return work.file.add_once(Row { state: State::NotPossible, reason, ..row });
                 }
@@ -323,6 +345,14 @@ impl Runner<'_> {
                     return work.file.add_once(Row { state: State::Failed, reason, ..row });
                 }
             };
+            let Ended { seconds, cpu_seconds, .. } = *ended;
+            let disturbance = match known {
+                Some((_, disturbance)) => disturbance,
+                None => before.and_then(|before| self.gate.after(&before, seconds, cpu_seconds)),
+            };
+            if task.setting.modelled && (disturbance.is_none() || left == 0) {
+                work.shared.1.insert(row.command.clone(), (ended, disturbance.clone()));
+            }
             row.result = hash(&result);
             if !task.agrees(&row.result, &mut work.expected) {
                 let reason = format!("its result {} differs from that of other trials", row.result);
@@ -331,8 +361,6 @@ impl Runner<'_> {
             if task.round == 0 {
                 return Ok(State::Ok);
             }
-            let disturbance =
-                before.and_then(|before| self.gate.after(&before, seconds, cpu_seconds));
             let state = match disturbance {
                 Some(_) => State::Disturbed,
                 None if task.predicts => State::Predicted,
@@ -346,7 +374,7 @@ impl Runner<'_> {
                 Row { quantity, unit, value, state, reason, seconds, cpu_seconds, ..row.clone() }
             };
             work.file.add(values.into_iter().map(one).collect())?;
-            if state != State::Disturbed || left == 0 {
+            if state != State::Disturbed || left == 0 || is_shared {
                 self.gate.ended(state);
                 return Ok(state);
             }
@@ -402,8 +430,7 @@ impl Runner<'_> {
         task: &Task,
         words: &[String],
         first: Option<usize>,
-    ) -> Result<Measured, TrialError> {
-        let setting = task.setting;
+    ) -> Result<Ended, TrialError> {
         let (program, words) = words.split_first().ok_or("the command is empty".to_owned())?;
         let program = self.programs.file(program).map_err(TrialError::NotPossible)?;
         let scratch = self.scratch();
@@ -414,15 +441,7 @@ impl Runner<'_> {
         let ended = trial::run(&program, words, &How { limit, scratch: &scratch, only });
         // Each trial creates its folder; remaining files do no harm.
         let _ = fs::remove_dir_all(&scratch);
-        let ended = ended?;
-        ended.check(&setting.sane)?;
-        let mut values = Vec::new();
-        for (quantity, reading) in &setting.values {
-            let value = setting.of_queues(ended.value(reading, setting.per(reading)?)?);
-            values.push((quantity.clone(), reading.unit.clone(), value));
-        }
-        let result = ended.result(&setting.equal)?;
-        Ok(Measured { values, result, seconds: ended.seconds, cpu_seconds: ended.cpu_seconds })
+        ended
     }
 }
 
@@ -455,9 +474,6 @@ struct Measured {
     values: Vec<(String, String, f64)>,
     /// The text that must be equal between trials.
     result: String,
-    /// Run time, and user and system time.
-    seconds: f64,
-    cpu_seconds: f64,
 }
 
 /// One trial.
@@ -475,6 +491,18 @@ struct Task<'a> {
 type Expected = BTreeMap<Vec<String>, String>;
 
 impl Task<'_> {
+    /// What its setting reads of a trial that ended.
+    fn measured(&self, ended: &Ended) -> Result<Measured, String> {
+        let setting = self.setting;
+        ended.check(&setting.sane)?;
+        let mut values = Vec::new();
+        for (quantity, reading) in &setting.values {
+            let value = setting.of_queues(ended.value(reading, setting.per(reading)?)?);
+            values.push((quantity.clone(), reading.unit.clone(), value));
+        }
+        Ok(Measured { values, result: ended.result(&setting.equal)? })
+    }
+
     /// Whether `result` equals the first result of its group. An empty result always agrees.
     fn agrees(&self, result: &str, expected: &mut Expected) -> bool {
         let of = |name: &String| self.setting.parameters.get(name).cloned().unwrap_or_default();

@@ -20,6 +20,8 @@ pub struct Setting {
     pub threads: usize,
     /// Neither plotted nor listed.
     pub probe: bool,
+    /// Calculated rather than measured.
+    pub modelled: bool,
     pub(crate) command: String,
     pub(crate) values: BTreeMap<String, Reading>,
     pub(crate) equal: Vec<String>,
@@ -92,6 +94,7 @@ fn setting(
         parameters,
         threads,
         probe: candidate.probe,
+        modelled: candidate.modelled,
         command: candidate.command.as_ref().unwrap_or(&experiment.command).clone(),
         values,
         equal: candidate.equal.as_ref().unwrap_or(&experiment.equal).clone(),
@@ -158,8 +161,12 @@ impl Setting {
 
     /// Whether it runs the program `name`, also through the lab.
     pub(crate) fn runs(&self, name: &str) -> bool {
-        self.program() == name
-            || name == "ringtap-ndn" && self.command.starts_with("ringtap-lab ndn live ")
+        let through_lab = match name {
+            "ringtap" => "ringtap-lab trial instances ",
+            "ringtap-ndn" => "ringtap-lab ndn live ",
+            _ => return self.program() == name,
+        };
+        self.program() == name || self.command.starts_with(through_lab)
     }
 
     /// Whether its program is one of this project.

@@ -5,6 +5,7 @@
 
 mod arguments;
 pub mod cache;
+mod instances;
 mod pool;
 mod ring;
 mod skeleton;
@@ -18,12 +19,13 @@ use crate::LabError;
 type Workload = fn(&mut Arguments) -> Result<Value, LabError>;
 
 /// All workloads: name, arguments and function.
-const ALL: [(&str, &str, Workload); 5] = [
+const ALL: [(&str, &str, Workload); 6] = [
     ("ring", "kind bytes capacity batch mode items cores", ring::run),
     ("cache-misses", "kind by capacity batch items cores seed", cache::run),
     ("skeleton", "job size workers cores", skeleton::run),
     ("span", "job size workers cores", skeleton::span),
     ("pool", "buffers rate packets memory cores seed", pool::run),
+    ("instances", "captures scratch cores seed", instances::run),
 ];
 
 /// Runs the workload `name` with `key=value` arguments.

@@ -9,7 +9,7 @@ use crate::common::{EQUAL, builds, experiment, program, run, twice, twice_as};
 use ringtap_lab::compare::{Change, Comparison};
 use ringtap_lab::judge::judge;
 use ringtap_lab::machine::Machine;
-use ringtap_lab::{Programs, RunFolder, State, Verdict, settings};
+use ringtap_lab::{Programs, Row, RunFolder, State, Verdict, settings};
 
 #[test]
 fn every_number_has_its_provenance() {
@@ -33,6 +33,27 @@ fn every_number_has_its_provenance() {
         let again =
             format!("name={} size={} seed={}", row.candidate, row.parameters["size"], row.seed);
         assert_eq!(row.command, format!("ringtap measure {again}"));
+    }
+}
+
+#[test]
+fn modelled_settings_of_one_command_share_a_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(folder.path(), "ringtap", 1);
+    let calls = folder.path().join("calls");
+    let mut experiment = experiment(&["plain", "modelled"], EQUAL);
+    experiment.command =
+        format!("ringtap measure name=plain calls={} seed={{seed}}", calls.display());
+    experiment.candidates[1].modelled = true;
+    let (_, rows) = run(folder.path(), &program, &experiment);
+    assert_eq!(rows.len(), 36);
+    // Of the check and each of the six rounds: three sizes, and one trial for the modelled ones.
+    assert_eq!(fs::read_to_string(&calls).unwrap().lines().count(), 7 * (3 + 1));
+    for round in 1..=6 {
+        let modelled = |row: &&Row| row.trial == round && row.candidate == "modelled";
+        let mut times = rows.iter().filter(modelled).map(|row| row.seconds);
+        let first = times.next().unwrap();
+        assert!(times.all(|time| time == first));
     }
 }
 
