@@ -145,6 +145,7 @@ mod tests {
     fn absolute_claims_may_differ_and_one_measured_claim_must_agree() {
         let pair = |kind, agreement| {
             let own = Judgement {
+                id: "a-b-1".into(),
                 experiment: "a/b".into(),
                 claim: "one is faster".into(),
                 kind,

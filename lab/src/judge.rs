@@ -30,6 +30,8 @@ pub(crate) const ROUNDS_MIN: usize = 3;
 /// A claim and its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
+    /// Id of the row: the experiment's name and the number of the claim, from 1.
+    pub id: String,
     /// Id of the experiment.
     pub experiment: String,
     /// Text of the claim.
@@ -60,8 +62,11 @@ const CONFIDENCE_FURTHER: f64 = 0.99;
 /// Judges all claims of `experiment` by the rows of one run.
 pub fn judge(experiment: &Experiment, rows: &[Row]) -> Vec<Judgement> {
     let rows = &counted(experiment, rows);
-    let judged = |claim| judgement(experiment, claim, rows).0;
-    experiment.claims.iter().map(judged).collect()
+    let judged = |(claim, number)| {
+        let id = format!("{}-{number}", experiment.file_name());
+        Judgement { id, ..judgement(experiment, claim, rows).0 }
+    };
+    experiment.claims.iter().zip(1..).map(judged).collect()
 }
 
 /// What a run says of an experiment.
@@ -298,6 +303,7 @@ fn judgement(experiment: &Experiment, claim: &Claim, rows: &[Row]) -> (Judgement
     }
     let Finding { ours, verdict, reason } = finding;
     let judgement = Judgement {
+        id: String::new(),
         experiment: experiment.id.clone(),
         claim: claim.text.clone(),
         kind: claim.kind,
@@ -717,6 +723,7 @@ mod tests {
     #[test]
     fn verdicts_are_counted_by_kind() {
         let judgement = |kind, verdict| Judgement {
+            id: String::new(),
             experiment: String::new(),
             claim: String::new(),
             kind,

@@ -257,8 +257,9 @@ fn trial_commands(section: &Section, facts: &Facts) -> Vec<String> {
 
 /// A row of the table of claims.
 fn claim(judgement: &Judgement) -> String {
-    let Judgement { claim, kind, source, paper, ours, verdict, reason, judged, predicted, .. } =
-        judgement;
+    let Judgement {
+        id, claim, kind, source, paper, ours, verdict, reason, judged, predicted, ..
+    } = judgement;
     let apart = match kind {
         ClaimKind::Measured => String::new(),
         kind => format!("; counted separately: {}", words(*kind)),
@@ -271,7 +272,7 @@ fn claim(judgement: &Judgement) -> String {
         }
     });
     format!(
-        "<tr><td>{}</td><td>{} <small>({}{apart}; {})</small></td><td>{}</td>\
+        "<tr id=\"{id}\"><td>{}</td><td>{} <small>({}{apart}; {})</small></td><td>{}</td>\
          <td>{}{reason}{predicted}</td></tr>\n",
         badge(*verdict),
         escaped(claim),

@@ -64,7 +64,7 @@ fn packets_of(Instance { capture, child }: Instance) -> Result<u64, String> {
         residual => return Err(format!("{capture}: the residual is {residual:?}, not 0")),
     }
     report
-        .pointer("/packets")
+        .pointer("/packets/handled")
         .and_then(Value::as_u64)
         .ok_or_else(|| format!("{capture}: the report has no packets"))
 }
@@ -77,7 +77,7 @@ mod tests {
     /// A program that reports this residual and fails if it is negative.
     fn probe(residual: i64) -> Instance {
         let script = format!(
-            "echo '{{\"packets\": 7, \"ledger\": {{\"residual\": {residual}}}}}'; [ {residual} -ge 0 ]"
+            "echo '{{\"packets\": {{\"handled\": 7}}, \"ledger\": {{\"residual\": {residual}}}}}'; [ {residual} -ge 0 ]"
         );
         let mut command = Command::new(Path::new("/bin/sh"));
         let child =

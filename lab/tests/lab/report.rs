@@ -46,6 +46,7 @@ fn the_page_is_complete_and_self_contained() {
         "On &lt;Rings&gt; &amp; &quot;Cores&quot;",
         "Figure &lt;1&gt;",
         "fast is twice as fast",
+        "<tr id=\"test-tiny-1\">",
         "half of the paper's gain",
         "<p>3 measured claims of 1 papers: <span class=\"badge stronger\">stronger</span> 0 ",
         "<span class=\"badge reproduced\">reproduced</span> 1 ",
@@ -93,7 +94,7 @@ fn the_page_is_complete_and_self_contained() {
     let mut lines = verdicts.lines();
     assert_eq!(
         lines.next(),
-        Some("experiment,claim,kind,source,paper,ours,verdict,reason,judged,predicted")
+        Some("id,experiment,claim,kind,source,paper,ours,verdict,reason,judged,predicted")
     );
     // Four claims of the lines, one of the bars; the third experiment was not run.
     assert_eq!(lines.count(), 5);
