@@ -3,7 +3,7 @@
 
 Usage: scripts/links.py [SITE]
 
-Without SITE: of all tracked Markdown files, by GitHub's rules for anchors. With SITE, a folder of HTML: of all its pages; also
+Without SITE: of all tracked Markdown files, by GitHub's rules for anchors, and their links into tracked HTML. With SITE, a folder of HTML: of all its pages; also
 that the pages load nothing from other hosts. Exit code 1 if a link is broken."""
 
 import html.parser
@@ -86,8 +86,11 @@ def check_sources():
             file = os.path.normpath(os.path.join(folder, urllib.parse.unquote(file))) if file else path
             if file not in tracked and file not in folders:
                 yield f"{path}:{line}: {target}: no tracked file {file}"
-            elif anchor and anchor not in anchors.get(file, ()):
-                yield f"{path}:{line}: {target}: no heading of this name"
+            elif anchor:
+                if file.endswith(".html") and file not in anchors:
+                    anchors[file] = Page(read(file)).ids
+                if anchor not in anchors.get(file, ()):
+                    yield f"{path}:{line}: {target}: no heading or row of this name"
 
 
 class Page(html.parser.HTMLParser):

@@ -8,5 +8,6 @@ mod common;
 mod filter;
 mod honesty;
 mod predictions;
+mod published;
 mod quiet;
 mod report;

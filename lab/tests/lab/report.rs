@@ -5,8 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{EQUAL, builds, experiment, program, run, twice};
-use ringtap_lab::judge::{Judgement, count_verdicts, of_run};
-use ringtap_lab::{ClaimKind, Experiment, Paper, report};
+use ringtap_lab::{Experiment, Paper, report};
 use ringtap_testkit::browser::{browse, examine};
 
 /// A page with lines, bars, settings that are not possible, and long words.
@@ -181,64 +180,6 @@ fn the_page_can_be_printed() {
     }
     let bytes = fs::read(&pdf).unwrap();
     assert!(bytes.starts_with(b"%PDF-") && bytes.len() > 10_000, "{} bytes", bytes.len());
-}
-
-/// The committed verdicts of a kept run follow from its rows and the current claims, and
-/// docs/LAB.md has their numbers.
-#[test]
-fn verdicts_of_kept_runs_match_the_current_claims() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let page = fs::read_to_string(root.join("docs/LAB.md")).unwrap();
-    // Other sections name other runs.
-    let page = page.split("\n## ").find(|section| section.starts_with("Measured again")).unwrap();
-    let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    let experiments = ringtap_lab::catalogue::experiments().unwrap();
-    let claims: usize = experiments.iter().map(|experiment| experiment.claims.len()).sum();
-    let mut quoted = 0;
-    for kept in fs::read_dir(root.join("experiments/runs")).unwrap().flatten() {
-        let run = ringtap_lab::RunFolder::read(&kept.path()).unwrap();
-        let mut expected = Vec::new();
-        for experiment in ringtap_lab::catalogue::experiments().unwrap() {
-            expected.extend(of_run(&run, &experiment).unwrap().judgements);
-        }
-        let mut reader = csv::Reader::from_path(run.path.join("verdicts.csv")).unwrap();
-        let verdicts: Vec<Judgement> = reader.deserialize().map(Result::unwrap).collect();
-        assert!(
-            verdicts == expected,
-            "outdated verdicts: run 'ringtap-lab report {}'",
-            run.path.display()
-        );
-        let name = kept.file_name().into_string().unwrap();
-        if page.contains(&name) {
-            let counts = count_verdicts(&verdicts, &[ClaimKind::Measured]).map(|(_, count)| count);
-            let [stronger, reproduced, weaker, contradicted, open, impossible] = counts;
-            let measured: usize = counts.iter().sum();
-            let apart = verdicts.len() - measured;
-            let judged = verdicts.len();
-            assert!(
-                page.contains(&format!("The five papers make {claims} claims."))
-                    && page.contains(&format!("`ringtap-lab run all` put {judged} of them")),
-                "docs/LAB.md should say: {judged} of {claims} claims"
-            );
-            assert!(
-                readme.contains(&format!("the papers' {claims} claims")),
-                "README.md: {claims}"
-            );
-            for sentence in [
-                format!("- {stronger} of {measured} measured claims are stronger here"),
-                format!("- {reproduced} are reproduced:"),
-                format!("- {weaker} are weaker:"),
-                format!("- {contradicted} are contradicted:"),
-                format!("- {open} are inconclusive:"),
-                format!("- {impossible} need more cores"),
-                format!("- {apart} claims are counted separately"),
-            ] {
-                assert!(page.contains(&sentence), "docs/LAB.md should say: {sentence}");
-            }
-            quoted += 1;
-        }
-    }
-    assert_eq!(quoted, 1);
 }
 
 /// Rows without later columns are read, and their run looks as before.
