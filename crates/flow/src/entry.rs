@@ -6,9 +6,9 @@
 //!          8      4       1     1     2    8         2 × 4     2 × 4   2 × 1 2×1  2×2  2 × 2×2   6       2      bytes
 //!  IPv6  the same with 32 bytes of ends: 88
 //!
-//!  packets  bits 31…9     8       7…0
-//!     of 0 | packets | known | lower byte of the back path |
-//!     of 1 | packets |   -   | upper byte of the back path |
+//!  packets  bits 31…9       8         7…0
+//!     of 0 | packets |   known   | lower byte of the back path |
+//!     of 1 | packets | irregular | upper byte of the back path |
 //! ```
 //!
 //! One cache line holds all that an IPv4 packet needs; the time of the first packet, which few
@@ -21,7 +21,7 @@
 //! *Notes* are the flow's [`History`], or type and code of ICMP.
 
 use ringtap_extract::Facts;
-use ringtap_wire::{PacketRecord, Path, Paths};
+use ringtap_wire::{Flags, PacketRecord, Path, Paths};
 
 use crate::ends::Ends;
 use crate::flags::{ACK, FIN, RST, SYN};
@@ -56,6 +56,8 @@ const PACKET: u32 = 1 << PACKETS;
 const PACKETS_MOST: u32 = u32::MAX >> PACKETS;
 /// In the first word: the back path is known.
 const BACK_KNOWN: u32 = 1 << 8;
+/// In the second word: a packet of UDP was irregular ([`Flags::IRREGULAR`]).
+const IRREGULAR: u32 = 1 << 8;
 
 /// Position of the stamp in the tail.
 const STAMP: u32 = 48;
@@ -72,7 +74,7 @@ pub(crate) struct Entry<E: Ends> {
     state: u8,
     pub(crate) path: u16,
     pub(crate) last_ns: u64,
-    /// With the back path below.
+    /// With the back path and a bit each below.
     packets: [u32; 2],
     octets: [u32; 2],
     tcp_flags: [u8; 2],
@@ -194,6 +196,7 @@ impl<E: Ends> Entry<E> {
         } else {
             own.tail = record.history.bits();
         }
+        own.packets[1] |= u32::from(record.irregular) * IRREGULAR;
         own
     }
 
@@ -211,7 +214,7 @@ impl<E: Ends> Entry<E> {
             next.state &= !(SYN_REPORTED << INITIATOR);
         }
         next.path = self.path;
-        next.packets = self.without_packets();
+        next.packets = self.of_back_path();
         next.set_stamp(self.stamp());
         next
     }
@@ -225,7 +228,7 @@ impl<E: Ends> Entry<E> {
         // Type and code of the first ICMP packet stay, those of the answer and the history do not.
         let first = if matches!(protocol, ICMP | ICMPV6) { (1 << ANSWER) - 1 } else { 0 };
         let notes = !0 << STAMP | first;
-        let (blank, packets) = (Self::blank(&self.key()), self.without_packets());
+        let (blank, packets) = (Self::blank(&self.key()), self.of_back_path());
         *self = Self {
             align,
             ends,
@@ -345,9 +348,15 @@ impl<E: Ends> Entry<E> {
         all
     }
 
-    /// The words of the packets with the back path alone.
+    /// The words of the packets without their numbers.
     fn without_packets(&self) -> [u32; 2] {
         self.packets.map(|word| word & (PACKET - 1))
+    }
+
+    /// The words of the packets with the back path alone.
+    fn of_back_path(&self) -> [u32; 2] {
+        let [known, high] = self.without_packets();
+        [known, high & !IRREGULAR]
     }
 
     /// The number of the back path, once a packet had it.
@@ -407,8 +416,9 @@ impl<E: Ends> Entry<E> {
         self.tcp_flags[side] |= packet.tcp_flags;
         let len = packet.ip_len.min(u32::from(u16::MAX)) as u16;
         let ([low, high], [short, long]) = (self.ttl[side], self.ip_len[side]);
+        let irregular = packet.flags.contains(Flags::IRREGULAR);
         // Also true for the first packet, where low > high.
-        if (packet.ttl < low) | (packet.ttl > high) | (len < short) | (len > long) {
+        if (packet.ttl < low) | (packet.ttl > high) | (len < short) | (len > long) | irregular {
             self.stretch(packet, side, len);
         }
         let letters = History::letters(packet);
@@ -448,9 +458,10 @@ impl<E: Ends> Entry<E> {
         true
     }
 
-    /// Extends the ranges of TTL and length.
+    /// Extends the ranges of TTL and length, and notes an irregular packet.
     #[inline(always)]
     fn stretch(&mut self, packet: &PacketRecord, side: usize, len: u16) {
+        self.packets[1] |= u32::from(packet.flags.contains(Flags::IRREGULAR)) * IRREGULAR;
         if self.ttl[side][0] > self.ttl[side][1] {
             self.tos[side] = packet.tos;
             if side != self.first_direction() {
@@ -536,6 +547,7 @@ impl<E: Ends> Entry<E> {
             icmp_type_code: if icmp { self.tail as u16 } else { 0 },
             reverse_icmp_type_code: if icmp { self.answer() } else { None },
             history: if icmp { History::EMPTY } else { History::from_bits(self.tail) },
+            irregular: self.packets[1] & IRREGULAR != 0,
             initiator: match self.state >> INITIATOR {
                 1 => Initiator::Syn,
                 2 => Initiator::SynAck,

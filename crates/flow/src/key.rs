@@ -45,7 +45,7 @@ pub struct FlowKey {
 
 pub(crate) const ICMP: u8 = 1;
 const TCP: u8 = 6;
-const UDP: u8 = 17;
+pub(crate) const UDP: u8 = 17;
 const DCCP: u8 = 33;
 pub(crate) const ICMPV6: u8 = 58;
 const SCTP: u8 = 132;

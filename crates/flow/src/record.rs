@@ -5,11 +5,13 @@ use ringtap_extract::{Application, Facts};
 use ringtap_wire::Path;
 
 use crate::fields::{Fields, PATH_LEN, path_bytes};
-use crate::key::{ICMP, ICMPV6};
+use crate::key::{ICMP, ICMPV6, UDP};
 use crate::{FlowKey, FlowStatistics, History, IpVersion, Origin, ResponseTimes, TcpPerformance};
 
 /// In the canonical form: type and code of an ICMP answer are there.
 const ANSWERED: u64 = 1 << 16;
+/// In the same word: it is of UDP and regular. Records of early states lack it: their payload is unknown.
+const REGULAR: u64 = 1 << 63;
 
 /// Why a flow ended (IPFIX flowEndReason, element 136).
 #[repr(u8)]
@@ -95,6 +97,9 @@ pub struct FlowRecord {
     pub reverse_icmp_type_code: Option<u16>,
     /// Events in order; empty for protocols other than TCP and UDP.
     pub history: History,
+    /// Whether a packet of UDP was irregular ([`Flags::IRREGULAR`](ringtap_wire::Flags::IRREGULAR)): the octets of payload do
+    /// not follow from those of layer 3.
+    pub irregular: bool,
     /// How the initiator is known.
     pub initiator: Initiator,
     /// Why it ended.
@@ -141,6 +146,7 @@ impl FlowRecord {
             icmp_type_code: 0,
             reverse_icmp_type_code: None,
             history: History::EMPTY,
+            irregular: false,
             initiator: Initiator::FirstPacket,
             end_reason: EndReason::Forced,
             path: Path::default(),
@@ -167,6 +173,24 @@ impl FlowRecord {
         [self.key.src_port, self.key.dst_port][self.server_side()]
     }
 
+    /// Octets of payload in each direction: of TCP as measured, those sent again included; of UDP, unless a packet was
+    /// irregular; otherwise unknown. Not of slices, whose flow may have had irregular packets before.
+    pub fn payload_octets(&self) -> Option<[u64; 2]> {
+        if self.key.protocol != UDP {
+            return self.tcp.map(|tcp| tcp.octets);
+        }
+        if self.irregular {
+            return None;
+        }
+        let headers = if self.key.version == IpVersion::V6 { 48 } else { 28 };
+        let of = |side: usize| {
+            self.packets[side]
+                .checked_mul(headers)
+                .and_then(|all| self.octets[side].checked_sub(all))
+        };
+        Some([of(0)?, of(1)?])
+    }
+
     /// A fixed byte string for each record, for digests: little-endian fields in a fixed order. It
     /// contains everything except the facts, whose bytes are [`Facts::bytes`], the application and the origins, which
     /// follow from the key and the facts, the part, the reverse path ([`FlowRecord::canonical_reverse_path`]), the
@@ -190,9 +214,10 @@ impl FlowRecord {
         put(self.ttl.as_flattened());
         self.ip_len.as_flattened().iter().for_each(|len| put(&len.to_le_bytes()));
         put(&self.icmp_type_code.to_le_bytes());
-        // Only one of them is there.
+        // An answer is of ICMP alone, the others of other protocols.
         let answer = self.reverse_icmp_type_code.map_or(0, |own| ANSWERED | u64::from(own));
-        put(&(self.history.bits() | answer).to_le_bytes());
+        let regular = if key.protocol == UDP && !self.irregular { REGULAR } else { 0 };
+        put(&(self.history.bits() | answer | regular).to_le_bytes());
         for numbers in [[self.first_ns, self.last_ns], self.packets, self.octets] {
             numbers.iter().for_each(|number| put(&number.to_le_bytes()));
         }
@@ -252,6 +277,7 @@ impl FlowRecord {
             record.reverse_icmp_type_code = (notes & ANSWERED != 0).then_some(notes as u16);
         } else {
             record.history = History::from_bits(notes);
+            record.irregular = protocol == UDP && notes & REGULAR == 0;
         }
         let mut long = || u64::from_le_bytes(bytes.take());
         (record.first_ns, record.last_ns) = (long(), long());
@@ -315,6 +341,7 @@ impl FlowRecord {
         }
         self.history = self.history.with(later.history, turned);
         self.facts.join(&later.facts);
+        self.irregular |= later.irregular;
         let tcp = later.tcp.filter(|_| !turned);
         self.tcp = match (self.tcp, tcp) {
             (Some(own), Some(later)) => Some(own.with(later)),

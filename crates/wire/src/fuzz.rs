@@ -141,6 +141,10 @@ fn check(
         assert!(out.dst_port == 0 || matches!(out.protocol, 1 | 58));
     }
     assert!(out.tcp_flags == 0 || out.protocol == 6 && has(Flags::PORTS));
+    assert!(!has(Flags::IRREGULAR) || out.protocol == 17);
+    if out.protocol == 17 && has(Flags::PORTS) && !has(Flags::IRREGULAR) {
+        assert!(!has(Flags::FRAGMENT) && out.ip_len >= if has(Flags::IPV6) { 48 } else { 28 });
+    }
     if has(Flags::DATA) {
         assert!(matches!(out.protocol, 6 | 17));
         assert!(has(Flags::PORTS) || has(Flags::PORTS_FROM_FIRST));

@@ -34,5 +34,7 @@ pub fn joined<'a>(
     let flags = Flags(last.flags.0 & !OF_PARTS);
     let mut record = PacketRecord { protocol, flags, tcp_flags: 0, ..*last };
     transport::read(bytes, bytes.len() as u32, &mut record);
+    // As of a datagram in one packet, though `ip_len` is that of the last part.
+    record.flags.0 &= !Flags::IRREGULAR.0;
     Some((record, transport::data(protocol, bytes)?))
 }

@@ -86,6 +86,9 @@ impl Flags {
     pub const INNER: Self = Self(1 << 11);
     /// Fields of the TCP header were read for the measurement of performance ([`Segment`](crate::Segment)).
     pub const SEGMENT: Self = Self(1 << 12);
+    /// UDP whose payload is not its layer 3 octets less a header of 20 (IPv6: 40) and of 8 octets: a fragment, behind options
+    /// or extension headers, with another length in its own header, or without that captured.
+    pub const IRREGULAR: Self = Self(1 << 13);
 
     /// True if every bit of `other` is set here.
     #[inline(always)]

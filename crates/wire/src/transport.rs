@@ -43,8 +43,8 @@ pub(crate) struct Plain {
     pub(crate) src_port: u16,
     pub(crate) dst_port: u16,
     pub(crate) tcp_flags: u8,
-    /// [`Flags::DATA`] or nothing.
-    pub(crate) data: u16,
+    /// Of [`Flags::DATA`] and [`Flags::IRREGULAR`].
+    pub(crate) flags: u16,
     /// The length of the header in bytes.
     pub(crate) header_len: u8,
 }
@@ -57,7 +57,9 @@ pub(crate) fn plain(protocol: u8, t: &[u8; PLAIN_LEN], len: u32) -> Plain {
     let port = |at| u16::from_be_bytes([t[at], t[at + 1]]);
     let header_len = tcp_header_len(t[12]) & tcp_mask | UDP_HEADER_LEN & !tcp_mask;
     let data = u16::from(len > u32::from(header_len)) * Flags::DATA.0;
-    Plain { src_port: port(0), dst_port: port(2), tcp_flags: t[13] & tcp_mask, data, header_len }
+    let other_len = (port(4) ^ len as u16) & !u16::from_ne_bytes([tcp_mask; 2]);
+    let flags = data | u16::from(other_len != 0) * Flags::IRREGULAR.0;
+    Plain { src_port: port(0), dst_port: port(2), tcp_flags: t[13] & tcp_mask, flags, header_len }
 }
 
 /// The length of a TCP header from its offset byte: 20 to 60.
@@ -95,9 +97,21 @@ pub(crate) fn segment(payload: &[u8], len: u32) -> Option<Segment> {
     Some(Segment::read(header, len, tcp_header_len(header[12])))
 }
 
+/// Whether the payload of a UDP datagram follows from the length of its packet ([`Flags::IRREGULAR`]).
+fn is_regular(header: &[u8], len: u32, packet: &PacketRecord) -> bool {
+    let ip_header = if packet.flags.contains(Flags::IPV6) { 40 } else { 20 };
+    let is_own = |&[.., high, low]: &[u8; 6]| u32::from(u16::from_be_bytes([high, low])) == len;
+    len >= UDP_HEADER_LEN.into()
+        && header.first_chunk().is_some_and(is_own)
+        && packet.ip_len.wrapping_sub(len) == ip_header
+}
+
 /// Reads the transport header of an unfragmented packet or first fragment; `len` is the length of header and data
 /// according to the IP header. Returns true if the ports, or the ICMP type and code, were set.
 pub(crate) fn read(payload: &[u8], len: u32, out: &mut PacketRecord) -> bool {
+    if out.protocol == UDP && !is_regular(payload, len, out) {
+        out.flags.insert(Flags::IRREGULAR);
+    }
     match out.protocol {
         TCP | UDP | DCCP | SCTP | UDP_LITE => {
             let Some(&[s0, s1, d0, d1]) = payload.first_chunk::<4>() else { return false };

@@ -298,10 +298,10 @@ fields! { |v, d|
     /// segments that announce a window of zero
     5 tcpZeroWindows [] Measured U64 = v.record.tcp?.zero_windows[d];
     5 reverseTcpZeroWindows [reverse] Measured U64 = v.record.tcp?.zero_windows[d];
-    /// octets of payload from the initiator, those sent again included
-    12 initiatorOctets [231] Measured U64 = v.record.tcp?.octets[0];
-    /// octets of payload to the initiator, those sent again included
-    12 responderOctets [232] Measured U64 = v.record.tcp?.octets[1];
+    /// octets of [payload](MONITOR.md#payload-octets) from the initiator; of TCP those sent again included
+    12 initiatorOctets [231] Payload U64 = v.record.payload_octets()?[0];
+    /// octets of payload to the initiator; of TCP those sent again included
+    12 responderOctets [232] Payload U64 = v.record.payload_octets()?[1];
     /// mean [response time](MONITOR.md#response-times)
     8 responseMicroseconds [] Answered U64 = v.record.responses?.mean_us();
     /// number of responses with a time

@@ -71,6 +71,7 @@ presences! { |v, d|
     Handshake "`--analyses tcp`, seen" = true;
     Samples "`--analyses tcp`, samples" = true;
     Measured "`--analyses tcp`, TCP" = true;
+    Payload "UDP, if known; TCP with `--analyses tcp`" = true;
     Answered "`--analyses tcp`, a response" = true;
     Statistics "`--analyses statistics`, values" = true;
     Lists "`--analyses statistics`, not empty" = true;

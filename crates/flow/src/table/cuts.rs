@@ -64,6 +64,9 @@ fn packet(ts_ns: u64, flow: u8, back: bool, tcp_flags: u8) -> PacketRecord {
     packet.ip_len = 40 + (ts_ns / 7 % 90) as u32;
     (packet.ttl, packet.tos) = (60 + (ts_ns / 11 % 5) as u8, (ts_ns / 13 % 7) as u8);
     packet.flags = Flags(Flags::IPV4.0 | Flags::PORTS.0 | Flags::DATA.0);
+    if packet.protocol == 17 && (ts_ns / 19).is_multiple_of(3) {
+        packet.flags.insert(Flags::IRREGULAR);
+    }
     packet.pair_hash = KEY.pair(&packet.src, &packet.dst);
     packet.path = (ts_ns / 17 % 4) as u16;
     if packet.protocol == 6 {

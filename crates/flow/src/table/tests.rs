@@ -248,6 +248,7 @@ impl Live {
         record.tcp_flags[side] |= p.tcp_flags;
         record.ttl[side] = [record.ttl[side][0].min(p.ttl), record.ttl[side][1].max(p.ttl)];
         record.ip_len[side] = [record.ip_len[side][0].min(len), record.ip_len[side][1].max(len)];
+        record.irregular |= p.flags.contains(Flags::IRREGULAR);
         let has = |bits| p.tcp_flags & bits == bits;
         let bare = p.tcp_flags & (SYN | ACK | FIN | RST) == ACK && !p.flags.contains(Flags::DATA);
         let letters = [

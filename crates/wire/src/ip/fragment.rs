@@ -37,13 +37,21 @@ pub(super) fn read(
                 out.flags.insert(Flags::DATA);
             }
         }
+        set_irregular(out);
         return;
     }
     let known = transport::read(payload, len, out);
+    set_irregular(out);
     if more && known {
         let (src_port, dst_port) = (out.src_port, out.dst_port);
         table.insert(key, out.ts_ns, FirstFragment { src_port, dst_port, protocol: out.protocol });
     } else if more {
         table.remove(key);
+    }
+}
+
+fn set_irregular(out: &mut PacketRecord) {
+    if out.protocol == transport::UDP {
+        out.flags.insert(Flags::IRREGULAR);
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn decode_plain(
     }
     let src = widen([h[12], h[13], h[14], h[15]]);
     let dst = widen([h[16], h[17], h[18], h[19]]);
-    let Plain { src_port, dst_port, tcp_flags, data, header_len } =
+    let Plain { src_port, dst_port, tcp_flags, flags, header_len } =
         transport::plain(protocol, t, total_len - HEADER_LEN);
     *out = PacketRecord {
         src,
@@ -52,7 +52,7 @@ pub(crate) fn decode_plain(
         dst_port,
         ip_len: total_len,
         pair_hash: context.key.pair(&src, &dst),
-        flags: Flags(base.flags.0 | Flags::IPV4.0 | Flags::PORTS.0 | data),
+        flags: Flags(base.flags.0 | Flags::IPV4.0 | Flags::PORTS.0 | flags),
         protocol,
         tcp_flags,
         ttl: h[8],

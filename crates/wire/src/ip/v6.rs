@@ -55,7 +55,7 @@ pub(crate) fn decode_plain(
         return None;
     }
     let (src, dst) = addresses(h);
-    let Plain { src_port, dst_port, tcp_flags, data, header_len } =
+    let Plain { src_port, dst_port, tcp_flags, flags, header_len } =
         transport::plain(protocol, t, payload_len);
     *out = PacketRecord {
         src,
@@ -64,7 +64,7 @@ pub(crate) fn decode_plain(
         dst_port,
         ip_len: HEADER_LEN + payload_len,
         pair_hash: context.key.pair(&src, &dst),
-        flags: Flags(base.flags.0 | Flags::IPV6.0 | Flags::PORTS.0 | data),
+        flags: Flags(base.flags.0 | Flags::IPV6.0 | Flags::PORTS.0 | flags),
         protocol,
         tcp_flags,
         ttl: h[7],

@@ -34,7 +34,8 @@ struct Plan {
 #[derive(Clone, Copy, Debug)]
 enum Transport {
     Tcp(u16, u16, u8),
-    Udp(u16, u16),
+    /// Ports, and how many octets behind its length follow.
+    Udp(u16, u16, u8),
     Icmp(u8, u8),
     Other(u8),
 }
@@ -57,8 +58,10 @@ impl Transport {
                 bytes.extend([src.to_be_bytes(), dst.to_be_bytes()].concat());
                 bytes.extend([0, 0, 0, 1, 0, 0, 0, 2, 0x50, bits, 4, 0, 0, 0, 0, 0]);
             }
-            Self::Udp(src, dst) => {
-                let len = (8 + payload.len()) as u16;
+            Self::Udp(src, dst, behind) => {
+                // At least an octet of data, so that there are data by both lengths.
+                let behind = payload.len().saturating_sub(1).min(behind.into());
+                let len = (8 + payload.len() - behind) as u16;
                 bytes.extend([src, dst, len, 0].map(u16::to_be_bytes).concat());
             }
             Self::Icmp(kind, code) => bytes.extend([kind, code, 0, 0, 0, 0, 0, 0]),
@@ -153,7 +156,8 @@ fn plans() -> impl Strategy<Value = Plan> {
     let extension = (prop::sample::select(vec![43u8, 51, 60]), 0u8..4);
     let transport = prop_oneof![
         (any::<u16>(), any::<u16>(), any::<u8>()).prop_map(|(s, d, b)| Transport::Tcp(s, d, b)),
-        (any::<u16>(), any::<u16>()).prop_map(|(s, d)| Transport::Udp(s, d)),
+        (any::<u16>(), any::<u16>(), prop_oneof![3 => Just(0), 1 => 1u8..9])
+            .prop_map(|(s, d, behind)| Transport::Udp(s, d, behind)),
         (any::<u8>(), any::<u8>())
             .prop_filter("etherparse requires 20 octets of a timestamp", |(k, c)| {
                 !(matches!(k, 13 | 14) && *c == 0)
@@ -265,6 +269,10 @@ fn expect(frame: &[u8]) -> (Decoded, PacketRecord) {
             out.dst_port = udp.destination_port();
             out.flags.insert(Flags::PORTS);
             data = !udp.payload().is_empty();
+            let headers = if out.flags.contains(Flags::IPV6) { 48 } else { 28 };
+            if out.ip_len != headers + udp.payload().len() as u32 {
+                out.flags.insert(Flags::IRREGULAR);
+            }
         }
         Some(TransportSlice::Icmpv4(icmp)) => {
             out.dst_port = u16::from_be_bytes([icmp.type_u8(), icmp.code_u8()]);

@@ -526,6 +526,7 @@ impl Live {
         record.tcp_flags[side] |= packet.tcp_flags;
         record.ttl[side] = [record.ttl[side][0].min(ttl), record.ttl[side][1].max(ttl)];
         record.ip_len[side] = [record.ip_len[side][0].min(len), record.ip_len[side][1].max(len)];
+        record.irregular |= has(packet, Flags::IRREGULAR);
         let letters = letters(packet);
         let letters = if side == 0 { letters.to_ascii_uppercase() } else { letters };
         record.history = History::of(&(record.history.to_string() + &letters));

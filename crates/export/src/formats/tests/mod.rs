@@ -174,6 +174,7 @@ prop_compose! {
         reason in 0..EndReason::ALL.len(),
         path in any_path(),
         reverse_path in prop::option::of(any_path().prop_map(Box::new)),
+        irregular: bool,
         label in prop::option::of("[a-z0-9-]{1,30}"),
     ) -> FlowRecord {
         let label = label.and_then(|text| Label::new(text.as_bytes()));
@@ -182,6 +183,7 @@ prop_compose! {
             icmp_type_code,
             reverse_icmp_type_code,
             history: History::of(std::str::from_utf8(&letters).unwrap()),
+            irregular: irregular && counts.key.protocol == 17,
             initiator,
             end_reason: EndReason::ALL[reason],
             path,

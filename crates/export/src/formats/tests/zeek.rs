@@ -171,6 +171,24 @@ fn a_reversed_flow_is_marked() {
 }
 
 #[test]
+fn udp_has_octets_of_payload_if_it_has_a_duration() {
+    let udp = |source, destination| FlowRecord {
+        octets: [2101, 1000],
+        ..record(key(17, source, destination, (49152, 53)))
+    };
+    let v4 = udp("192.0.2.1", "198.51.100.2");
+    let v6 = udp("2001:db8::1", "2001:db8::2");
+    for (record, [sent, received]) in [
+        (v4.clone(), ["1793", "664"]),
+        (v6, ["1573", "424"]),
+        (FlowRecord { irregular: true, ..v4.clone() }, ["-", "-"]),
+        (FlowRecord { last_ns: v4.first_ns, ..v4 }, ["-", "-"]),
+    ] {
+        expect(record, &[("orig_bytes", sent), ("resp_bytes", received), ("missed_bytes", "0")]);
+    }
+}
+
+#[test]
 fn udp_states_show_which_end_sent() {
     for (packets, state) in [([1, 1], "SF"), ([1, 0], "S0"), ([0, 1], "SHR")] {
         let record = record(key(17, "10.0.0.1", "10.0.0.2", (5353, 53)));

@@ -15,7 +15,8 @@
 //! ```
 //!
 //! Both times are packet times in UTC, because no clock is read; without records they are those of 1970-01-01. Values
-//! that are not metered are `-`: payload octets, missed bytes, and which networks are local.
+//! that are not metered are `-`: payload octets and missed bytes of other protocols than UDP, and which networks are
+//! local.
 
 mod state;
 
@@ -122,9 +123,14 @@ pub(crate) fn line(line: &mut Vec<u8>, record: &FlowRecord, _interfaces: &Interf
     } else {
         line.push(b'-');
     }
-    line.extend_from_slice(b"\t-\t-\t");
+    line.push(b'\t');
+    // As in Zeek, a flow without a duration has none.
+    let is_udp = record.key.protocol == UDP;
+    let is_counted = is_udp && duration_ns > 0;
+    field(line, fields::initiatorOctets::of(v).filter(|_| is_counted));
+    field(line, fields::responderOctets::of(v).filter(|_| is_counted));
     line.extend_from_slice(state::of(record).as_bytes());
-    line.extend_from_slice(b"\t-\t-\t-\t");
+    line.extend_from_slice(if is_udp { b"\t-\t-\t0\t" } else { b"\t-\t-\t-\t" });
     history(line, v);
     field(line, fields::packetDeltaCount::of(v));
     field(line, fields::octetDeltaCount::of(v));
