@@ -87,7 +87,7 @@ fn summary(runs: &[Kept]) -> String {
 
 /// The claims of a paper, each with what every run found.
 fn of_paper(paper: &str, experiments: &[Experiment], runs: &[Kept]) -> String {
-    let mut table = head(&["claim", "paper"], runs);
+    let mut table = head(&["row", "claim", "paper"], runs);
     for experiment in experiments.iter().filter(|one| one.paper == paper) {
         for (claim, number) in experiment.claims.iter().zip(1..) {
             let id = format!("{}-{number}", experiment.file_name());
@@ -98,20 +98,15 @@ fn of_paper(paper: &str, experiments: &[Experiment], runs: &[Kept]) -> String {
             let of = |run: &Kept| found(run.verdicts.iter().find(|judged| judged.id == id));
             let cells: Vec<String> = runs.iter().map(of).collect();
             // A link to the page of the latest run that has it.
-            let text = cell(&claim.text);
             let latest = runs.iter().rfind(|run| run.verdicts.iter().any(|j| j.id == id));
-            let text = match latest {
+            let row = match latest {
                 Some(Kept { name, .. }) => {
-                    format!("[{text}](../experiments/runs/{name}/{paper}.html#{id})")
+                    format!("[{id}](../experiments/runs/{name}/{paper}.html#{id})")
                 }
-                None => text,
+                None => id,
             };
-            let _ = writeln!(
-                table,
-                "| {text}{kind} | {} | {} |",
-                cell(&claim.paper),
-                cells.join(" | ")
-            );
+            let (text, figure, cells) = (cell(&claim.text), cell(&claim.paper), cells.join(" | "));
+            let _ = writeln!(table, "| {row} | {text}{kind} | {figure} | {cells} |");
         }
     }
     table
@@ -181,14 +176,14 @@ fn figures_in_the_report_are_those_of_their_rows() {
         let run = runs.iter().find(|run| run.name == name).expect(name);
         let row = run.verdicts.iter().find(|judged| judged.id == id);
         let row = row.unwrap_or_else(|| panic!("{name} has no row {id}"));
-        let is_claim = text == cell(&row.claim);
+        let is_id = text == id;
         assert!(
-            is_claim || begins_with(&row.ours, text) || row.paper.contains(text),
+            is_id || begins_with(&row.ours, text) || row.paper.contains(text),
             "{id}: {text}, but the row has {} and of the paper {}",
             row.ours,
             row.paper
         );
-        figures += usize::from(!is_claim);
+        figures += usize::from(!is_id);
     }
     assert!(figures > 20, "{figures} figures");
 }
