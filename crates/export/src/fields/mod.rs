@@ -436,6 +436,7 @@ pub(crate) const COLUMNS: [usize; COUNT] = {
 
 /// A set of fields.
 #[cfg(feature = "parquet")]
+#[cfg_attr(not(feature = "arrow"), expect(unreachable_pub, reason = "exported with arrow"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chosen([u64; COUNT.div_ceil(64)]);
 
