@@ -21,13 +21,13 @@
 //! *Notes* are the flow's [`History`], or type and code of ICMP.
 
 use ringtap_extract::Facts;
-use ringtap_wire::{Flags, PacketRecord, Path, Paths};
+use ringtap_wire::{Flags, PacketRecord, Path};
 
 use crate::ends::Ends;
 use crate::flags::{ACK, FIN, RST, SYN};
 use crate::key::{ICMP, ICMPV6};
-use crate::record::reverse_of;
 use crate::timeouts::Class;
+use crate::ways::Ways;
 use crate::{EndReason, FlowKey, FlowRecord, History, Initiator, OpenFlow};
 
 const TCP: u8 = 6;
@@ -382,9 +382,9 @@ impl<E: Ends> Entry<E> {
     }
 
     /// The back path, if it is known and not the mirror of the path.
-    fn back_path(&self, paths: &Paths) -> Option<Box<Path>> {
-        let back = paths.get(self.back()?);
-        reverse_of(paths.get(self.path), back)
+    #[inline(always)]
+    fn back_path(&self, ways: &Ways) -> Option<Box<Path>> {
+        ways.reverse(self.path, self.back()?)
     }
 
     /// The last word of the entry.
@@ -526,7 +526,7 @@ impl<E: Ends> Entry<E> {
         &self,
         first_ns: u64,
         carried: [[u64; 2]; 2],
-        paths: &Paths,
+        ways: &Ways,
         end_reason: EndReason,
     ) -> FlowRecord {
         let sum = |more: [u64; 2], own: [u64; 2]| [more[0] + own[0], more[1].wrapping_add(own[1])];
@@ -554,8 +554,8 @@ impl<E: Ends> Entry<E> {
                 _ => Initiator::FirstPacket,
             },
             end_reason,
-            path: *paths.get(self.path),
-            reverse_path: self.back_path(paths),
+            path: *ways.get(self.path),
+            reverse_path: self.back_path(ways),
             facts: Facts::default(),
             application: None,
             tcp: None,

@@ -73,6 +73,7 @@ mod statistics;
 mod table;
 mod tcp;
 mod timeouts;
+mod ways;
 
 pub use aggregate::{Aggregate, MOST_ROWS, PARTS, Row};
 pub use dense::Dense;

@@ -35,6 +35,7 @@ use crate::slices::{Counted, Sliced};
 use crate::statistics::{Measure, Slab};
 use crate::tcp::Connections;
 use crate::timeouts::Class;
+use crate::ways::Ways;
 use crate::{
     EndReason, Exchange, FlowKey, FlowRecord, Observer, OpenFlow, Part, Response, Slice,
     TcpPerformance, Timeouts,
@@ -49,7 +50,7 @@ pub(crate) struct Rules {
     active_ns: u64,
     pub(crate) tick_ns: u64,
     pub(crate) uniflow: bool,
-    pub(crate) paths: Arc<Paths>,
+    pub(crate) ways: Ways,
     /// The list that records get their applications from.
     pub(crate) names: Option<Arc<Names>>,
     /// Whether the performance of TCP is measured.
@@ -75,7 +76,7 @@ impl Rules {
             active_ns: timeouts.active_ns,
             tick_ns: timeouts.tick_ns(),
             uniflow,
-            paths,
+            ways: Ways::new(paths),
             names: None,
             tcp: false,
             cut_ns,
@@ -353,7 +354,7 @@ impl<E: Ends> Shelf<E> {
         let Some(since) = self.sliced[at].since(&all) else { return };
         let of = self.sliced[at].next(self.first_ns[at]);
         let (entry, carried) = (&self.entries[at], [[0; 2]; 2]);
-        let mut record = entry.record(self.first_ns[at], carried, &rules.paths, EndReason::Active);
+        let mut record = entry.record(self.first_ns[at], carried, &rules.ways, EndReason::Active);
         self.sliced[at].cut_out(&mut record, since, rules.slice_ns);
         self.sliced[at].add(all);
         self.name_application(at, &mut record, rules);
@@ -392,7 +393,7 @@ impl<E: Ends> Shelf<E> {
         let carried = self.take_carried(at);
         let (entry, reported) = (&self.entries[at], &self.reported[at]);
         let (first_ns, last_ns) = reported.times().unwrap_or((entry.last_ns, entry.last_ns));
-        let mut record = entry.record(first_ns, carried, &rules.paths, reason);
+        let mut record = entry.record(first_ns, carried, &rules.ways, reason);
         record.last_ns = last_ns;
         record.part = Some(reported.part(self.first_ns[at]));
         if let Some(facts) = self.facts.get(at) {
@@ -563,10 +564,9 @@ impl<E: Ends> Shelf<E> {
             self.cut(at, rules, observer);
         }
         let (state, carried) = (self.entries[at].saved_state(), self.take_carried(at));
-        let back = self.entries[at].back().map(|number| *rules.paths.get(number));
+        let back = self.entries[at].back().map(|number| *rules.ways.get(number));
         let first_ns = self.first_ns[at];
-        let mut record =
-            self.entries[at].record(first_ns, carried, &rules.paths, EndReason::Forced);
+        let mut record = self.entries[at].record(first_ns, carried, &rules.ways, EndReason::Forced);
         self.add_measured(at, &mut record);
         let mut earlier = (0, 0);
         if let Some(reported) = self.reported.get(at) {
@@ -636,7 +636,7 @@ impl<E: Ends> Shelf<E> {
         for (at, entry) in self.entries.iter().enumerate() {
             let carried = self.carried.get(&(entry.key(), entry.path)).copied().unwrap_or_default();
             let first_ns = self.first_ns[at];
-            let mut record = entry.record(first_ns, carried, &rules.paths, EndReason::Forced);
+            let mut record = entry.record(first_ns, carried, &rules.ways, EndReason::Forced);
             self.add_measured(at, &mut record);
             if let Some(reported) = self.reported.get(at) {
                 record = reported.joined(record);
@@ -718,7 +718,7 @@ impl<E: Ends> Shelf<E> {
     fn record(&mut self, at: usize, rules: &Rules, reason: EndReason) -> FlowRecord {
         let carried = self.take_carried(at);
         let (entry, first_ns) = (&self.entries[at], self.first_ns[at]);
-        let mut record = entry.record(first_ns, carried, &rules.paths, reason);
+        let mut record = entry.record(first_ns, carried, &rules.ways, reason);
         self.add_measured(at, &mut record);
         self.name_application(at, &mut record, rules);
         record.facts = self.take_facts(at);

@@ -58,8 +58,14 @@ pub(crate) fn plain(protocol: u8, t: &[u8; PLAIN_LEN], len: u32) -> Plain {
     let header_len = tcp_header_len(t[12]) & tcp_mask | UDP_HEADER_LEN & !tcp_mask;
     let data = u16::from(len > u32::from(header_len)) * Flags::DATA.0;
     let other_len = (port(4) ^ len as u16) & !u16::from_ne_bytes([tcp_mask; 2]);
-    let flags = data | u16::from(other_len != 0) * Flags::IRREGULAR.0;
-    Plain { src_port: port(0), dst_port: port(2), tcp_flags: t[13] & tcp_mask, flags, header_len }
+    let irregular = u16::from(other_len != 0) * Flags::IRREGULAR.0;
+    Plain {
+        src_port: port(0),
+        dst_port: port(2),
+        tcp_flags: t[13] & tcp_mask,
+        flags: data | irregular,
+        header_len,
+    }
 }
 
 /// The length of a TCP header from its offset byte: 20 to 60.

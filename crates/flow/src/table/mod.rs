@@ -494,8 +494,8 @@ impl FlowTable {
         }
         let FlowKey { version, src, dst, src_port, dst_port, protocol } = record.key;
         let is_v6 = version == IpVersion::V6;
-        let path = self.rules.paths.number(&record.path);
-        let back = flow.back.as_ref().map(|back| self.rules.paths.number(back));
+        let path = self.rules.ways.number(&record.path);
+        let back = flow.back.as_ref().map(|back| self.rules.ways.number(back));
         let packet = PacketRecord {
             src,
             dst,
