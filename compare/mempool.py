@@ -24,7 +24,7 @@ def number(text):
 
 
 def quartiles(values, digits):
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
     return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
@@ -47,7 +47,7 @@ def main():
         for turn in range(options.rounds):
             for buffers in random.Random(turn).sample(options.buffers, len(options.buffers)):
                 words = [buffers, options.rate, options.packets, options.train]
-                ended = subprocess.run([program, *map(str, words), *eal], check=True, capture_output=True, text=True)
+                ended = subprocess.run([program, *map(str, words), *eal], check=True, stdout=subprocess.PIPE, text=True)
                 trials[buffers].append(json.loads(ended.stdout))
     print(f"{options.rounds} rounds, {options.rate:,} packets a second, trains of {options.train:,}\n")
     print("| buffers | dropped, % | ns a packet | longer than planned, % |\n|---|---|---|---|")

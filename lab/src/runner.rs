@@ -335,7 +335,20 @@ impl Runner<'_> {
                 None => self.measure(task, &words, cores.first().copied()).map(Rc::new),
             };
             work.took.push(watch.seconds());
-            let read = done.and_then(|ended| Ok((task.measured(&ended)?, ended)));
+            let mut disturbance = None;
+            let read = done.and_then(|ended| {
+                disturbance = match known {
+                    Some((_, disturbance)) => disturbance,
+                    None => {
+                        before.and_then(|b| self.gate.after(&b, ended.seconds, ended.cpu_seconds))
+                    }
+                };
+                if task.setting.modelled && (disturbance.is_none() || left == 0) {
+                    let shared = (Rc::clone(&ended), disturbance.clone());
+                    work.shared.1.insert(row.command.clone(), shared);
+                }
+                Ok((task.measured(&ended)?, ended))
+            });
             let (Measured { values, result }, ended) = match read {
                 Ok(read) => read,
                 Err(TrialError::NotPossible(reason)) => {
@@ -346,13 +359,6 @@ impl Runner<'_> {
                 }
             };
             let Ended { seconds, cpu_seconds, .. } = *ended;
-            let disturbance = match known {
-                Some((_, disturbance)) => disturbance,
-                None => before.and_then(|before| self.gate.after(&before, seconds, cpu_seconds)),
-            };
-            if task.setting.modelled && (disturbance.is_none() || left == 0) {
-                work.shared.1.insert(row.command.clone(), (ended, disturbance.clone()));
-            }
             row.result = hash(&result);
             if !task.agrees(&row.result, &mut work.expected) {
                 let reason = format!("its result {} differs from that of other trials", row.result);
@@ -375,7 +381,10 @@ impl Runner<'_> {
             };
             work.file.add(values.into_iter().map(one).collect())?;
             if state != State::Disturbed || left == 0 || is_shared {
-                self.gate.ended(state);
+                // A shared trial counts once.
+                if !is_shared {
+                    self.gate.ended(state);
+                }
                 return Ok(state);
             }
         }

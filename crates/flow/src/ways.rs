@@ -8,7 +8,7 @@ use ringtap_wire::{Path, Paths};
 
 use crate::record::reverse_of;
 
-/// The paths. Paths keep their numbers, so a pair that was compared once needs no other look.
+/// The paths. They keep their numbers, so the latest pair needs no other look.
 pub(crate) struct Ways {
     paths: Arc<Paths>,
     /// The latest pair of which a record has the first alone: most flows have it.
