@@ -101,6 +101,33 @@ fn answers_on_other_links_have_a_path_of_their_own() {
     assert_eq!(reverse(&there(), &Path::default(), [SYN, ACK]), None, "an unknown path");
 }
 
+/// Pairs that are mirrors, others and unknown ones, one after another and repeated, in one table.
+#[test]
+fn a_pair_is_compared_again_after_another_one() {
+    let paths = Arc::new(Paths::new());
+    let [mirror, other] = [there().reversed(), Path { vlans: [8, 0], ..there().reversed() }];
+    let pairs = [
+        (there(), mirror, None),
+        (there(), other, Some(other)),
+        (there(), mirror, None),
+        (there(), mirror, None),
+        (other, mirror, Some(mirror)),
+        (Path::default(), mirror, Some(mirror)),
+        (there(), Path::default(), None),
+        (there(), other, Some(other)),
+        (Path::default(), Path::default(), None),
+    ];
+    let mut table = table(&Metering::default(), &paths);
+    for (forward, back, expected) in pairs {
+        let [own, other] = [forward, back].map(|path| paths.number(&path));
+        let mut records = Records::default();
+        let packets = [packet(1, false, SYN, own), packet(2, true, ACK, other)];
+        table.burst(&packets, Attachments::NONE, &mut records);
+        table.drain(0, 9, &mut records);
+        assert_eq!(records.ended[0].reverse_path.as_deref().copied(), expected);
+    }
+}
+
 #[test]
 fn only_the_first_packet_of_a_direction_counts() {
     let paths = Arc::new(Paths::new());
