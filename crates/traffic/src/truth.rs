@@ -11,13 +11,13 @@
 
 use crate::actor::{Act, Actor, Cast};
 use crate::address::Address;
-use crate::exchanges::{ApplicationTruth, Exchanges, Replayed};
+use crate::exchanges::{ApplicationTruth, Attempt, Exchanges, Replayed};
 use crate::flow::{Conversation, Flow};
 use crate::profile::{Profile, ScanSpec, Seen};
 use crate::records::RecordSums;
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 /// Talkers in each list.
@@ -69,9 +69,9 @@ pub struct Truth {
     pub applications: Option<ApplicationTruth>,
     #[serde(skip)]
     actors: Vec<Actor>,
-    /// The connections, besides those of actors, whose SYN was not answered yet.
+    /// The attempts, besides those of actors, that were not answered yet.
     #[serde(skip)]
-    open: Vec<(IpAddr, IpAddr, u16)>,
+    open: BTreeSet<Attempt>,
 }
 
 /// Octets of three kinds.
@@ -192,14 +192,18 @@ impl Truth {
         let mut sums = Sums::default();
         let Members { flows, actors, exchanges } = members;
         let open = open.map(|t| (t.client.to_ip(), t.server.to_ip(), t.server_port));
-        let mut open = Vec::from_iter(open);
+        let mut open = BTreeSet::from_iter(open);
+        let mut answered = BTreeSet::new();
         flows.for_each(|(talk, flow)| sums.add_flow(&talk, &flow));
         if let Some(exchanges) = exchanges {
             exchanges.replay(|replayed| {
                 sums.add_exchange(replayed);
-                open.extend(replayed.open());
+                if let Some((attempt, is_answered)) = replayed.attempt() {
+                    if is_answered { &mut answered } else { &mut open }.insert(attempt);
+                }
             });
         }
+        open.retain(|attempt| !answered.contains(attempt));
         actors.iter().for_each(|actor| sums.add_actor(actor));
         let mut truth = Self {
             profile: profile.name.clone(),
@@ -246,11 +250,7 @@ impl Truth {
                 Cast::Flood { .. } => {}
             }
         }
-        if threshold == 0 {
-            for &(source, target, port) in &self.open {
-                scans.add_single(source, target, port);
-            }
-        }
+        scans.add_open(&self.open, threshold);
         scans.vertical.sort_unstable();
         scans.horizontal.sort_unstable();
         scans
@@ -308,6 +308,30 @@ impl Scans {
             source,
             port,
             targets: targets as u32,
+        }));
+    }
+
+    /// Adds the sources of distinct failed attempts.
+    fn add_open(&mut self, open: &BTreeSet<Attempt>, threshold: u32) {
+        let mut ports = HashMap::new();
+        let mut targets = HashMap::new();
+        for &(source, target, port) in open {
+            *ports.entry((source, target)).or_insert(0) += 1;
+            *targets.entry((source, port)).or_insert(0) += 1;
+        }
+        ports.retain(|_, ports| *ports > threshold);
+        targets.retain(|_, targets| *targets > threshold);
+        let verticals = ports.into_iter();
+        self.vertical.extend(verticals.map(|((source, target), ports)| VerticalScan {
+            source,
+            target,
+            ports,
+        }));
+        let horizontals = targets.into_iter();
+        self.horizontal.extend(horizontals.map(|((source, port), targets)| HorizontalScan {
+            source,
+            port,
+            targets,
         }));
     }
 

@@ -301,6 +301,9 @@ impl Exchanges {
     }
 }
 
+/// The source, the target and its port of a TCP SYN.
+pub(crate) type Attempt = (IpAddr, IpAddr, u16);
+
 /// An exchange and the number of its packets sent.
 pub(crate) struct Replayed<'a> {
     exchange: &'a Exchange,
@@ -332,11 +335,11 @@ impl Replayed<'_> {
         volumes
     }
 
-    /// Client, server and port of a SYN that is not answered.
-    pub(crate) fn open(&self) -> Option<(IpAddr, IpAddr, u16)> {
+    /// The attempt to connect over TCP, and whether it is answered.
+    pub(crate) fn attempt(&self) -> Option<(Attempt, bool)> {
         let answered = self.steps().iter().any(|step| step.way == 1);
         let [client, server] = self.hosts().map(Address::to_ip);
-        (self.is_tcp() && !answered).then(|| (client, server, self.exchange.server_port()))
+        self.is_tcp().then(|| ((client, server, self.exchange.server_port()), answered))
     }
 
     fn truth(&self) -> ExchangeTruth {

@@ -271,6 +271,27 @@ fn the_first_frames_one_by_one() {
     compare(&profile, 6, 1);
 }
 
+/// A user has several connections to one port that wait for their answers.
+#[test]
+fn attempts_of_a_user_that_wait_count_together() {
+    let profile = Profile {
+        duration_ns: 1_000,
+        applications: Some(Applications { share: 1.0, ..Applications::default() }),
+        ..reduced("applications", 40_000, 1)
+    };
+    let mut generator = Generator::new(&profile, 9).unwrap();
+    let mut recount = Recount::default();
+    for _ in 0..4_000 {
+        recount.frames.push(decode(&generator.next().unwrap()));
+    }
+    let truth = generator.truth();
+    let most = truth.scans(0).horizontal.iter().map(|scan| scan.targets).max();
+    assert!(most > Some(1), "{most:?}");
+    for threshold in 0..4 {
+        assert_eq!(truth.scans(threshold), recount.scans(threshold), "threshold {threshold}");
+    }
+}
+
 fn small_profile() -> impl Strategy<Value = Profile> {
     let scan = (1u32..30, 1u32..30, 0.0..=1.0f64, any::<[bool; 5]>(), 0u32..3, 1u32..3);
     let scan = scan.prop_map(
