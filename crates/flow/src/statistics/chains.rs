@@ -79,10 +79,12 @@ impl<T: Copy, const N: usize> Chains<T, N> {
         self.0.reserve(blocks.min(room.bytes / Self::BYTES));
     }
 
-    /// Prefetches the block that gets the next value of a list.
+    /// Prefetches the first block of a list, and the one that gets the next value.
     #[inline(always)]
     pub(super) fn prefetch(&self, chain: &Chain) {
-        self.0.get(chain.last).into_iter().for_each(prefetch);
+        for at in [chain.first, chain.last] {
+            self.0.get(at).into_iter().for_each(prefetch);
+        }
     }
 
     /// Adds a value to a list; false if there is no room.
@@ -106,16 +108,22 @@ impl<T: Copy, const N: usize> Chains<T, N> {
         true
     }
 
+    /// The values of a list, by block.
+    pub(super) fn slices(&self, chain: &Chain) -> impl Iterator<Item = &[T]> {
+        let (mut place, mut left) = (chain.first, chain.len());
+        std::iter::from_fn(move || {
+            let block = self.0.get(place)?;
+            let own = &block.values[..N.min(left)];
+            left -= own.len();
+            place = block.next;
+            Some(own)
+        })
+    }
+
     /// Appends the values of a list to `values`.
     pub(super) fn append(&self, chain: &Chain, values: &mut Vec<T>) {
         values.reserve(chain.len());
-        let (mut place, mut left) = (chain.first, chain.len());
-        while let Some(block) = self.0.get(place) {
-            let own = &block.values[..N.min(left)];
-            values.extend_from_slice(own);
-            left -= own.len();
-            place = block.next;
-        }
+        self.slices(chain).for_each(|own| values.extend_from_slice(own));
     }
 
     /// Removes all values of a list.

@@ -1,20 +1,15 @@
-//! The statistics of a live flow, in four cache lines: what every packet changes. What follows from it is computed for
-//! records, and what few packets change is elsewhere ([`Rare`]).
+//! The sums of a live flow, in four cache lines: what every packet changes. What follows from it is computed for records, and
+//! what few packets change is elsewhere ([`Rare`]).
 //!
 //! ```text
-//! | list, activity | initiator's side | other side | first packets |     48, 88, 88 and 24 bytes
+//! | activity | initiator's side | other side |     32, 88 and 88 bytes
 //! ```
-
-use ringtap_wire::PacketRecord;
 
 use super::bursts::{Activity, BURST_GAP_NS, Burst, IDLE_NS, Side};
 use super::chains::Chain;
 use super::moments::Moments;
-use super::value::{FirstPacket, Sums};
+use super::value::Sums;
 use crate::pool::Pool;
-
-/// First packets of a flow that are stored with it. Scans have no more.
-const NEAR: usize = 2;
 
 /// A sum of squares, of 16 bytes with the alignment of 8.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,18 +90,12 @@ impl Rare {
     };
 }
 
-/// The statistics of a live flow.
+/// The sums of a live flow.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Live {
-    /// First packets behind those of `near`.
-    pub(super) far: Chain,
     /// The position of what few packets change, or 0.
     rare: u32,
-    /// Packets in `near`.
-    nears: u8,
-    /// Most first packets.
-    most: u8,
     /// Bits of the sides whose bursts had no room.
     cut: u8,
     /// Times of the first and the latest packet of both directions, in the order of arrival.
@@ -115,15 +104,6 @@ pub(super) struct Live {
     /// The length of the latest active time.
     active_ns: u64,
     sides: [LiveSide; 2],
-    near: [FirstPacket; NEAR],
-}
-
-/// What a packet adds to the lists.
-pub(super) struct Counted {
-    /// One of the first packets, behind those near.
-    pub(super) is_far: bool,
-    /// A burst that is over, unless it is the first run.
-    pub(super) burst: Option<Burst>,
 }
 
 impl LiveSide {
@@ -169,24 +149,18 @@ impl LiveSide {
 }
 
 impl Live {
-    pub(super) const fn new(most: u8) -> Self {
-        Self {
-            far: Chain::NONE,
-            rare: 0,
-            nears: 0,
-            most,
-            cut: 0,
-            first_ns: 0,
-            latest_ns: 0,
-            active_ns: 0,
-            sides: [LiveSide::NONE; 2],
-            near: [FirstPacket::NONE; NEAR],
-        }
-    }
+    pub(super) const NONE: Self = Self {
+        rare: 0,
+        cut: 0,
+        first_ns: 0,
+        latest_ns: 0,
+        active_ns: 0,
+        sides: [LiveSide::NONE; 2],
+    };
 
     /// Packets of both directions.
     #[inline(always)]
-    pub(super) fn packets(&self) -> u64 {
+    fn packets(&self) -> u64 {
         self.sides[0].count.saturating_add(self.sides[1].count)
     }
 
@@ -213,23 +187,20 @@ impl Live {
         all.release(&mut self.rare);
     }
 
-    /// Counts a packet.
+    /// Counts a packet. Returns a burst that is over, unless it is the first run.
     #[inline(always)]
     pub(super) fn count(
         &mut self,
         number: usize,
-        packet: &PacketRecord,
+        ts_ns: u64,
+        octets: u32,
         rares: &mut Pool<Rare>,
-    ) -> Counted {
-        let (ts_ns, before) = (packet.ts_ns, self.packets());
-        let mut counted = Counted { is_far: false, burst: None };
-        // Behind a packet that had no room there are none.
-        if before < u64::from(self.most) && before == self.listed() as u64 {
-            counted.is_far = !self.keep_near(FirstPacket::of(packet, number), before);
-        }
+    ) -> Option<Burst> {
+        let before = self.packets();
+        let mut burst = None;
         let side = &mut self.sides[number];
         let earlier = side.run();
-        side.count(ts_ns, packet.ip_len);
+        side.count(ts_ns, octets);
         if earlier.packets == 0 {
             side.first_ns = ts_ns;
         } else {
@@ -243,33 +214,11 @@ impl Live {
                 let step_ns = earlier.end_ns - ts_ns;
                 rare.beyond_ns[number] = rare.beyond_ns[number].saturating_add(step_ns);
             } else if gap_ns >= BURST_GAP_NS {
-                counted.burst = self.begin_run(number, &earlier, ts_ns, rares);
+                burst = self.begin_run(number, &earlier, ts_ns, rares);
             }
         }
         self.follow(before == 0, ts_ns, rares);
-        counted
-    }
-
-    /// Stores one of the first packets near, if it belongs there.
-    #[inline(always)]
-    fn keep_near(&mut self, packet: FirstPacket, before: u64) -> bool {
-        let is_near = before < NEAR as u64;
-        if is_near {
-            self.near[before as usize % NEAR] = packet;
-            self.nears = before as u8 + 1;
-        }
-        is_near
-    }
-
-    /// The first packets near.
-    pub(super) fn near(&self) -> &[FirstPacket] {
-        &self.near[..usize::from(self.nears).min(NEAR)]
-    }
-
-    /// The number of first packets.
-    #[inline(always)]
-    pub(super) fn listed(&self) -> usize {
-        usize::from(self.nears) + self.far.len()
+        burst
     }
 
     /// A run of a direction begins; `earlier` are all packets before. Returns the run before if it is a burst, and not the
@@ -325,8 +274,8 @@ impl Live {
         self.cut >> side & 1 != 0
     }
 
-    /// The sums, as records have them.
-    pub(super) fn sums(&self, rares: &Pool<Rare>) -> Sums {
+    /// The sums of a flow with this number of first packets at most, as records have them.
+    pub(super) fn sums(&self, most: u8, rares: &Pool<Rare>) -> Sums {
         let rare = rares.get(self.rare).unwrap_or(&Rare::NONE);
         let side = |number: usize| {
             let own = &self.sides[number];
@@ -368,13 +317,12 @@ impl Live {
             idle: rare.idle,
             any: self.packets() > 0,
         };
-        Sums { sides: [side(0), side(1)], activity, most: self.most, cut: self.cut }
+        Sums { sides: [side(0), side(1)], activity, most, cut: self.cut }
     }
 
-    /// A flow with these sums, without its lists. Sums that no packets have, of damaged bytes, may change.
+    /// These sums, without bursts. Sums that no packets have, of damaged bytes, may change.
     pub(super) fn of(sums: &Sums, rares: &mut Pool<Rare>) -> Self {
-        let mut live = Self::new(sums.most);
-        live.cut = sums.cut;
+        let mut live = Self { cut: sums.cut, ..Self::NONE };
         let mut rare = Rare::NONE;
         for (number, side) in sums.sides.iter().enumerate() {
             let Side { lengths, gaps, negative, times, first, last } = side;
@@ -418,11 +366,6 @@ impl Live {
         }
         *live.rare_mut(rares) = rare;
         live
-    }
-
-    /// Adds one of the first packets of a saved flow; true if it is near.
-    pub(super) fn add_near(&mut self, packet: FirstPacket) -> bool {
-        self.keep_near(packet, self.listed() as u64)
     }
 }
 

@@ -6,11 +6,14 @@
 //! the later piece is one more gap.
 //!
 //! ```text
-//! flows    | what each packet changes | …        same positions as the flows (shelf.rs)
-//! rares    | what few packets change | …         of flows with gaps of a second, or a clock that stepped back
-//! packets  | 4 packets | 4 packets | …            chains of the first packets of flows, behind two that are with the flow
-//! bursts   | 2 bursts | …                         chains of bursts, of flows with any
+//! flows    | 3 first packets | …                  same positions as the flows (shelf.rs)
+//! packets  | 4 packets | 4 packets | …            chains of the first packets behind these
+//! sums     | what each packet changes | …         of flows with more than their first packets
+//! rares    | what few packets change | …          of these with gaps of a second, or a clock that stepped back
+//! bursts   | 2 bursts | …                         chains of bursts, of these with any
 //! ```
+//!
+//! While a flow has no packets but its first ones, all else follows from them, and is computed for its record.
 //!
 //! Invariant: a state has a fixed size, lists are bounded, and both depend on the flow's packets in their order alone,
 //! unless there was no room for a list ([`FlowStatistics::is_cut`]).
@@ -20,6 +23,7 @@ mod chains;
 mod live;
 mod moments;
 mod slab;
+mod start;
 mod value;
 
 pub use bursts::{BURST_GAP_NS, BURST_PACKETS, BURSTS_MOST, Burst, IDLE_NS};

@@ -2,17 +2,19 @@
 
 use std::cell::Cell;
 
-use ringtap_base::prefetch_all;
+use ringtap_base::{prefetch, prefetch_all};
 use ringtap_wire::PacketRecord;
 
 use super::bursts::{BURSTS_MOST, Burst};
 use super::chains::{Chains, Room};
-use super::live::{Counted, Live, Rare};
+use super::live::{Live, Rare};
+use super::start::{FarPackets, Start};
 use super::value::{FirstPacket, FlowStatistics};
 use crate::pool::Pool;
 
 /// Most memory of a live flow with statistics, without its lists, bytes.
-pub const STATISTICS_BYTES: u64 = size_of::<Live>() as u64 + Pool::<Rare>::BYTES;
+pub const STATISTICS_BYTES: u64 =
+    size_of::<Start>() as u64 + Pool::<Live>::BYTES + Pool::<Rare>::BYTES;
 
 /// How many flows before their turn the statistics of flows that end one after another are prefetched.
 const AHEAD: usize = 8;
@@ -31,15 +33,45 @@ impl Measure {
     }
 }
 
+/// What few flows have: behind their sums, what few packets change, and bursts.
+#[derive(Default)]
+struct Behind {
+    rares: Pool<Rare>,
+    bursts: Chains<Burst, 2>,
+}
+
+impl Behind {
+    /// Adds a burst to the list of a direction, unless that is full, or had no room before.
+    fn add(&mut self, live: &mut Live, side: usize, burst: Burst, room: &Room) {
+        if live.is_cut(side) {
+            return;
+        }
+        let chain = &mut live.rare_mut(&mut self.rares).bursts[side];
+        if chain.len() < BURSTS_MOST && !self.bursts.push(chain, burst, room) {
+            live.cut(side);
+        }
+    }
+
+    fn release(&mut self, live: &mut Live) {
+        if let Some(rare) = live.rare_of(&mut self.rares) {
+            rare.bursts.iter_mut().for_each(|chain| self.bursts.clear(chain));
+        }
+        live.release(&mut self.rares);
+    }
+}
+
 /// The statistics of a shelf's flows, at their positions; empty unless flows are measured.
 #[derive(Default)]
 pub(crate) struct Slab {
-    flows: Vec<Live>,
-    rares: Pool<Rare>,
-    packets: Chains<FirstPacket, 4>,
-    bursts: Chains<Burst, 2>,
+    flows: Vec<Start>,
+    packets: FarPackets,
+    /// The sums of flows with other packets than their first ones.
+    sums: Pool<Live>,
+    behind: Behind,
     /// Statistics of a record that ended, so that few are allocated.
     spare: Cell<Option<Box<FlowStatistics>>>,
+    /// For the sums of the other flows, which only their records have.
+    scratch: Cell<Pool<Rare>>,
 }
 
 impl Slab {
@@ -49,27 +81,40 @@ impl Slab {
         let _ = self.flows.try_reserve_exact(flows);
         let packets = measure.packets.unwrap_or(0).into();
         self.packets.reserve(flows, packets, &measure.room);
-        self.rares.reserve(flows);
-        self.bursts.reserve(flows, 2 * BURSTS_MOST, &measure.room);
+        self.sums.reserve(flows);
+        self.behind.rares.reserve(flows);
+        self.behind.bursts.reserve(flows, 2 * BURSTS_MOST, &measure.room);
     }
 
     /// Adds a flow without packets.
     pub(crate) fn push(&mut self, most: u8) {
-        self.flows.push(Live::new(most));
+        self.flows.push(Start::new(most));
     }
 
     /// Adds a flow with these statistics, as far as there is room for its lists.
     pub(crate) fn push_saved(&mut self, saved: &FlowStatistics, room: &Room) {
-        let Self { flows, rares, packets, bursts, .. } = self;
-        let mut flow = Live::of(&saved.sums, rares);
-        let mut keep =
-            |own: &FirstPacket| flow.add_near(*own) || packets.push(&mut flow.far, *own, room);
-        let _ = saved.packets.iter().all(&mut keep);
-        for (side, own) in saved.bursts.iter().enumerate() {
-            let chain = &mut flow.rare_mut(rares).bursts[side];
-            if !own.iter().all(|burst| bursts.push(chain, *burst, room)) {
-                flow.cut(side);
+        let Self { flows, packets, sums, behind, .. } = self;
+        let mut flow = Start::new(saved.sums.most);
+        let mut exact = 0;
+        for packet in &saved.packets {
+            if !flow.push(*packet, packets, room) {
+                break;
             }
+            // One with the largest number may have been longer.
+            exact += u64::from(packet.octets < u16::MAX);
+        }
+        if saved.packets.len() as u64 != saved.sums.packets() {
+            flow.close();
+        }
+        if exact != saved.sums.packets() || saved.sums.cut != 0 {
+            let mut live = Live::of(&saved.sums, &mut behind.rares);
+            for (side, own) in saved.bursts.iter().enumerate() {
+                let chain = &mut live.rare_mut(&mut behind.rares).bursts[side];
+                if !own.iter().all(|burst| behind.bursts.push(chain, *burst, room)) {
+                    live.cut(side);
+                }
+            }
+            flow.sums = sums.add(live);
         }
         flows.push(flow);
     }
@@ -77,17 +122,17 @@ impl Slab {
     /// Prefetches what the next packet of a flow needs.
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: usize) {
-        if let Some(flow) = self.flows.get(at) {
-            prefetch_all(flow);
-        }
+        self.flows.get(at).into_iter().for_each(prefetch);
     }
 
     /// Prefetches what the next packet of a flow may need behind it, which was prefetched before.
     #[inline(always)]
     pub(crate) fn prefetch_behind(&self, at: usize) {
         let Some(flow) = self.flows.get(at) else { return };
-        flow.rare(&self.rares).into_iter().for_each(prefetch_all);
-        self.packets.prefetch(&flow.far);
+        match self.sums.get(flow.sums) {
+            Some(live) => prefetch_all(live),
+            None => self.packets.prefetch(&flow.far),
+        }
     }
 
     /// Counts a packet of a flow.
@@ -99,16 +144,21 @@ impl Slab {
         packet: &PacketRecord,
         measure: &Measure,
     ) {
-        let Self { flows, rares, packets, bursts, .. } = self;
+        let Self { flows, packets, sums, behind, .. } = self;
         let (Some(flow), side) = (flows.get_mut(at), direction & 1) else { return };
-        let Counted { is_far, burst } = flow.count(side, packet, rares);
-        if is_far {
-            packets.push(&mut flow.far, FirstPacket::of(packet, side), &measure.room);
+        let first = FirstPacket::of(packet, side);
+        if flow.sums == 0 {
+            let is_exact = u32::from(first.octets) == packet.ip_len;
+            if is_exact && flow.push(first, packets, &measure.room) {
+                return;
+            }
+            flow.sums = sums.add(sum_up(flow, packets, behind, &measure.room));
         }
-        let Some(burst) = burst.filter(|_| !flow.is_cut(side)) else { return };
-        let chain = &mut flow.rare_mut(rares).bursts[side];
-        if chain.len() < BURSTS_MOST && !bursts.push(chain, burst, &measure.room) {
-            flow.cut(side);
+        // A long packet may be one of the first ones.
+        flow.push(first, packets, &measure.room);
+        let Some(live) = sums.get_mut(flow.sums) else { return };
+        if let Some(burst) = live.count(side, packet.ts_ns, packet.ip_len, &mut behind.rares) {
+            behind.add(live, side, burst, &measure.room);
         }
     }
 
@@ -116,17 +166,32 @@ impl Slab {
     pub(crate) fn get(&self, at: usize) -> Option<Box<FlowStatistics>> {
         // Where all flows end, the last one is first.
         self.prefetch_behind(at.wrapping_sub(AHEAD));
-        let flow = self.flows.get(at).filter(|flow| flow.packets() > 0)?;
+        let flow = self.flows.get(at).filter(|flow| flow.has_packets())?;
         let mut own = self.spare.take().unwrap_or_else(FlowStatistics::empty);
-        own.sums = flow.sums(&self.rares);
-        own.packets.clear();
-        own.packets.extend_from_slice(flow.near());
-        self.packets.append(&flow.far, &mut own.packets);
-        for (side, list) in own.bursts.iter_mut().enumerate() {
-            list.clear();
-            if let Some(rare) = flow.rare(&self.rares) {
-                self.bursts.append(&rare.bursts[side], list);
+        let FlowStatistics { sums, packets, bursts } = &mut *own;
+        packets.clear();
+        bursts.iter_mut().for_each(Vec::clear);
+        flow.append(&self.packets, packets);
+        if let Some(live) = self.sums.get(flow.sums) {
+            *sums = live.sums(flow.most, &self.behind.rares);
+            if let Some(rare) = live.rare(&self.behind.rares) {
+                for (list, chain) in bursts.iter_mut().zip(&rare.bursts) {
+                    self.behind.bursts.append(chain, list);
+                }
             }
+        } else {
+            let mut rares = self.scratch.take();
+            let mut live = Live::NONE;
+            for packet in packets.iter() {
+                let list = &mut bursts[usize::from(packet.side & 1)];
+                let burst = count_first(&mut live, packet, &mut rares);
+                if list.len() < BURSTS_MOST {
+                    list.extend(burst);
+                }
+            }
+            *sums = live.sums(flow.most, &rares);
+            live.release(&mut rares);
+            self.scratch.set(rares);
         }
         Some(own)
     }
@@ -142,7 +207,7 @@ impl Slab {
     pub(crate) fn restart(&mut self, at: usize, measure: &Measure) {
         self.release(at);
         if let (Some(flow), Some(most)) = (self.flows.get_mut(at), measure.packets) {
-            *flow = Live::new(most);
+            *flow = Start::new(most);
         }
     }
 
@@ -162,14 +227,32 @@ impl Slab {
     }
 
     fn release(&mut self, at: usize) {
-        let Self { flows, rares, packets, bursts, .. } = self;
+        let Self { flows, packets, sums, behind, .. } = self;
         let Some(flow) = flows.get_mut(at) else { return };
         packets.clear(&mut flow.far);
-        if let Some(rare) = flow.rare_of(rares) {
-            rare.bursts.iter_mut().for_each(|chain| bursts.clear(chain));
+        if let Some(live) = sums.get_mut(flow.sums) {
+            behind.release(live);
         }
-        flow.release(rares);
+        sums.release(&mut flow.sums);
     }
+}
+
+/// The sums of a flow's first packets, as the list alone cannot count the next one. Their bursts need room from now on.
+#[cold]
+fn sum_up(flow: &Start, packets: &FarPackets, behind: &mut Behind, room: &Room) -> Live {
+    let mut live = Live::NONE;
+    for packet in flow.packets(packets) {
+        if let Some(burst) = count_first(&mut live, packet, &mut behind.rares) {
+            behind.add(&mut live, usize::from(packet.side & 1), burst, room);
+        }
+    }
+    live
+}
+
+/// Counts one of the first packets.
+#[inline(always)]
+fn count_first(live: &mut Live, packet: &FirstPacket, rares: &mut Pool<Rare>) -> Option<Burst> {
+    live.count(usize::from(packet.side & 1), packet.ts_ns(), packet.octets.into(), rares)
 }
 
 impl FlowStatistics {

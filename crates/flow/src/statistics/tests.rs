@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use ringtap_wire::PacketRecord;
 
 use super::slab::{Measure, Slab};
+use super::value::Sums;
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -101,7 +102,11 @@ fn packets() -> impl Strategy<Value = Vec<Sent>> {
 proptest! {
     #[test]
     fn statistics_follow_their_definitions(packets in packets(), most in 0..40_u8) {
-        check(&of(&packets, most).unwrap(), &packets, most);
+        let (found, listed) = (of(&packets, most).unwrap(), of(&packets, 255).unwrap());
+        check(&found, &packets, most);
+        // Computed with each packet, or from the list of all.
+        prop_assert_eq!(found.sums, Sums { most, ..listed.sums });
+        prop_assert_eq!(found.bursts, listed.bursts);
     }
 
     #[test]
@@ -227,10 +232,30 @@ fn a_clock_that_steps_back_is_counted() {
 fn only_the_first_bursts_are_kept() {
     let at = |burst: u64, n: u64| (burst * 3 * SECOND + n * 1_000, 0, 50 + burst as u32);
     let packets: Vec<_> = (1..40).flat_map(|burst| [0, 1, 2].map(|n| at(burst, n))).collect();
-    let found = of(&packets, 5).unwrap();
-    check(&found, &packets, 5);
-    assert_eq!((found.bursts(0).count(), found.bursts(1).count()), (BURSTS_MOST, 0));
-    assert!(!found.is_cut());
+    for most in [0, 5, 255] {
+        let found = of(&packets, most).unwrap();
+        check(&found, &packets, most);
+        assert_eq!((found.bursts(0).count(), found.bursts(1).count()), (BURSTS_MOST, 0));
+        assert!(!found.is_cut());
+    }
+}
+
+/// A list that had no room has no packets behind the one that is missing, also if a later run has room.
+#[test]
+fn a_list_that_is_cut_ends_there() {
+    let packets: Vec<_> = (0..40).map(|n| (n * 1_000, 0, 100)).collect();
+    let (mut slab, full) = (Slab::default(), measure(30, 0));
+    slab.push(30);
+    packets[..10].iter().for_each(|sent| slab.count(0, sent.1, &packet(sent), &full));
+    let before = slab.get(0).unwrap();
+    assert!(before.is_cut() && !before.first_packets().is_empty());
+    let (mut slab, roomy) = (Slab::default(), measure(30, usize::MAX));
+    slab.push_saved(&before, &roomy.room);
+    packets[10..].iter().for_each(|sent| slab.count(0, sent.1, &packet(sent), &roomy));
+    let after = slab.get(0).unwrap();
+    assert_eq!(after.first_packets(), before.first_packets());
+    assert!(after.is_cut());
+    assert_eq!(after.lengths(0), of(&packets, 30).unwrap().lengths(0));
 }
 
 #[test]
