@@ -284,4 +284,20 @@ pub(crate) mod tests {
         assert!(!machine.cores.is_empty() && machine.memory_bytes > 1 << 26, "{machine:?}");
         assert!(machine.describe().contains("Linux"));
     }
+
+    /// Cores are set for a thread, so other tests keep theirs.
+    #[test]
+    fn what_a_restricted_program_starts_has_the_same_cores() {
+        let machine = Machine::this();
+        machine.restrict(1).unwrap();
+        let own = Machine::this().cores;
+        assert_eq!(own, machine.cores[..1], "{own:?}");
+        let status = std::process::Command::new("cat").arg("/proc/self/status").output().unwrap();
+        let status = String::from_utf8(status.stdout).unwrap();
+        let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        assert_eq!(allowed.map(str::trim), Some(own[0].number.to_string().as_str()));
+        // More than there are changes nothing.
+        machine.restrict(machine.cores.len() + 1).unwrap();
+        assert_eq!(Machine::this().cores, machine.cores);
+    }
 }

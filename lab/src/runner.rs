@@ -91,8 +91,8 @@ struct Work<'e> {
     shared: (u32, BTreeMap<String, Shared>),
 }
 
-/// A trial, and what disturbed it.
-type Shared = (Rc<Ended>, Option<String>);
+/// A trial or why it failed, and what disturbed it.
+type Shared = (Result<Rc<Ended>, TrialError>, Option<String>);
 
 impl<'e> Work<'e> {
     /// The rounds of `settings` that are not in `file` yet.
@@ -331,24 +331,21 @@ impl Runner<'_> {
             let before = if is_judged && !is_shared { self.gate.before(&cores) } else { None };
             let watch = Clock::start();
             let done = match &known {
-                Some((ended, _)) => Ok(Rc::clone(ended)),
+                Some((done, _)) => done.clone(),
                 None => self.measure(task, &words, cores.first().copied()).map(Rc::new),
             };
             work.took.push(watch.seconds());
-            let mut disturbance = None;
-            let read = done.and_then(|ended| {
-                disturbance = match known {
-                    Some((_, disturbance)) => disturbance,
-                    None => {
-                        before.and_then(|b| self.gate.after(&b, ended.seconds, ended.cpu_seconds))
-                    }
-                };
-                if task.setting.modelled && (disturbance.is_none() || left == 0) {
-                    let shared = (Rc::clone(&ended), disturbance.clone());
-                    work.shared.1.insert(row.command.clone(), shared);
+            let disturbance = match (known, &done) {
+                (Some((_, disturbance)), _) => disturbance,
+                (None, Ok(ended)) => {
+                    before.and_then(|b| self.gate.after(&b, ended.seconds, ended.cpu_seconds))
                 }
-                Ok((task.measured(&ended)?, ended))
-            });
+                (None, Err(_)) => None,
+            };
+            if task.setting.modelled && (disturbance.is_none() || left == 0) {
+                work.shared.1.insert(row.command.clone(), (done.clone(), disturbance.clone()));
+            }
+            let read = done.and_then(|ended| Ok((task.measured(&ended)?, ended)));
             let (Measured { values, result }, ended) = match read {
                 Ok(read) => read,
                 Err(TrialError::NotPossible(reason)) => {

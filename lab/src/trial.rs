@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 
@@ -32,7 +33,7 @@ pub(crate) struct Ended {
 
 /// How a process runs.
 pub(crate) struct How<'a> {
-    /// The time after which it is killed.
+    /// The time after which it, and what it started, is killed.
     pub(crate) limit: Duration,
     /// Folder of the files that standard output and standard error go to.
     pub(crate) scratch: &'a Path,
@@ -84,7 +85,13 @@ pub(crate) fn run(
             watch_threads(child.id(), &mut threads);
         }
         if watch.elapsed() >= limit {
-            // It may have ended in the meantime; then `kill` fails.
+            // Stopped, it starts no more. Those that ended in the meantime cannot be killed.
+            if let Some(own) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+                let _ = kill_process(own, Signal::STOP);
+            }
+            descendants(child.id()).into_iter().for_each(|process| {
+                let _ = kill_process(process, Signal::KILL);
+            });
             let _ = child.kill();
             let _ = child.wait();
             return Err(format!("timed out after {} s", limit.as_secs()).into());
@@ -120,6 +127,23 @@ fn on_core<T>(core: Option<usize>, start: impl FnOnce() -> io::Result<T>) -> io:
     let started = start();
     sched_setaffinity(None, &all)?;
     started
+}
+
+/// The processes that a process started, and those that these started; none if the kernel does not list them
+/// (CONFIG_PROC_CHILDREN).
+fn descendants(process: u32) -> Vec<Pid> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let lists = threads.map(|thread| fs::read_to_string(thread.path().join("children")));
+    let mut all = Vec::new();
+    for child in lists.flatten().flat_map(|list| numbers(&list)) {
+        all.extend(i32::try_from(child).ok().and_then(Pid::from_raw));
+        all.extend(descendants(child));
+    }
+    all
+}
+
+fn numbers(list: &str) -> Vec<u32> {
+    list.split_whitespace().flat_map(str::parse).collect()
 }
 
 /// Notes the processor time of each thread of a process, nanoseconds. What a thread uses between the last call and its end is
@@ -247,5 +271,22 @@ mod tests {
         assert!(hung.contains("timed out"), "{hung}");
         let lacking = shell("echo 'error: no counters' >&2; exit 69", Duration::from_secs(10));
         assert_eq!(lacking.unwrap_err(), TrialError::NotPossible("no counters".into()));
+    }
+
+    #[test]
+    fn a_timeout_ends_the_processes_that_a_trial_started() {
+        let scratch = tempfile::tempdir().unwrap();
+        let how = How { limit: Duration::from_secs(2), scratch: scratch.path(), only: None };
+        let script = "(sleep 60 & echo $!; wait) & wait";
+        let hung = run(Path::new("/bin/sh"), &["-c", script], &how).unwrap_err().to_string();
+        assert!(hung.contains("timed out"), "{hung}");
+        let started = text(&scratch.path().join("stdout"));
+        let stat = format!("/proc/{}/stat", started.trim().parse::<u32>().unwrap());
+        let runs = || fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+        let watch = Clock::start();
+        while runs() && watch.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!runs(), "{stat}");
     }
 }

@@ -17,6 +17,14 @@ struct Instance {
     child: Child,
 }
 
+impl Instance {
+    /// Ends it; it may have ended itself.
+    fn stop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
     let captures = arguments.text("captures")?;
     let scratch = arguments.text("scratch")?;
@@ -25,7 +33,7 @@ pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
     let failed = |reason: String| LabError::Trial(reason);
     let lab = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     let program = Programs::of(lab).ringtap;
-    let mut started = Vec::new();
+    let mut started: Vec<Instance> = Vec::new();
     for (number, capture) in captures.split(',').enumerate() {
         let mut command = Command::new(&program);
         command.args(["monitor", "-r", capture, "--analyses", "flows", "--sequential", "--export"]);
@@ -34,10 +42,14 @@ pub(super) fn run(arguments: &mut Arguments) -> Result<Value, LabError> {
         if let Some(core) = cores.get(number % cores.len().max(1)) {
             command.args(["--cores", &core.to_string()]);
         }
-        let child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        let child = child.map_err(|error| failed(format!("{}: {error}", program.display())))?;
-        started.push(Instance { capture: capture.to_owned(), child });
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        match command.spawn() {
+            Ok(child) => started.push(Instance { capture: capture.to_owned(), child }),
+            Err(error) => {
+                started.iter_mut().for_each(|instance| instance.stop());
+                return Err(failed(format!("{}: {error}", program.display())));
+            }
+        }
     }
     let instances = started.len();
     // All are waited for, even if one fails.

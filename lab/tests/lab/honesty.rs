@@ -57,6 +57,24 @@ fn modelled_settings_of_one_command_share_a_trial() {
     }
 }
 
+#[test]
+fn modelled_settings_share_a_trial_that_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(folder.path(), "ringtap", 1);
+    let calls = folder.path().join("calls");
+    let mut experiment = experiment(&["plain", "modelled"], EQUAL);
+    experiment.command = format!("ringtap measure name=broken calls={}", calls.display());
+    experiment.candidates[1].modelled = true;
+    let (_, rows) = run(folder.path(), &program, &experiment);
+    // A setting that fails when it is checked does not run again.
+    assert_eq!(fs::read_to_string(&calls).unwrap().lines().count(), 3 + 1);
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        assert_eq!(row.state, State::Failed);
+        assert!(row.reason.ends_with("no luck"), "{row:?}");
+    }
+}
+
 /// A program that prints a build with `--version`.
 fn build(folder: &Path, name: &str, lines: &str) -> PathBuf {
     let path = folder.join(name);
