@@ -141,7 +141,7 @@ fn model(rows: &[Row], pace: f64) -> String {
         let (lines, samples, seed) = (1 << 20, 100_000, 1);
         let trial =
             cas::Trial { access, threads: cores.len(), cores: cores.clone(), lines, samples, seed };
-        cas::measure(&trial).ticks.median
+        cas::measure(&trial).ticks.mean
     };
     let [naive, prefetched, owned] =
         [Access::Naive, Access::Prefetched, Access::Uncontended].map(ticks);
