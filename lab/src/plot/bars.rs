@@ -25,15 +25,18 @@ pub(crate) struct Bar {
 const TOP: f64 = 46.0;
 const ROW: f64 = 26.0;
 const NUMBER: f64 = 74.0;
+/// Width of a character, as a part of its height.
+const WIDEST: f64 = 0.56;
 
 impl Bars {
     pub(crate) fn svg(&self) -> String {
         let bottom = TOP + self.bars.len() as f64 * ROW;
         let paper = self.bars.iter().any(|bar| bar.paper.is_some());
-        let mut canvas = Canvas::new(bottom + if paper { 64.0 } else { 44.0 });
+        let hollow = self.bars.iter().any(|bar| bar.oversubscribed);
+        let mut canvas = Canvas::new(bottom + if paper || hollow { 64.0 } else { 44.0 });
         canvas.text(8.0, 20.0, "bold", &self.title);
         let longest = self.bars.iter().map(|bar| bar.name.chars().count()).max().unwrap_or(0);
-        let left = (longest as f64 * FONT * 0.56 + 18.0).min(WIDTH * 0.55);
+        let left = (longest as f64 * FONT * WIDEST + 18.0).min(WIDTH * 0.55);
         let values = self.bars.iter().flat_map(|bar| {
             let measured = bar.measured.map(|(y, low, high)| [y, low, high]);
             measured.into_iter().flatten().chain(bar.paper)
@@ -48,9 +51,15 @@ impl Bars {
             self.bar(&mut canvas, bar, &axis, left, TOP + number as f64 * ROW);
         }
         canvas.text(left, bottom + 36.0, "soft", &self.label);
-        if paper {
-            canvas.rectangle(left, bottom + 47.0, 14.0, 9.0, "paperbar c7");
-            canvas.text(left + 20.0, bottom + 56.0, "soft", "the paper's figure");
+        let signs = [
+            (paper, "paperbar c7", "the paper's figure"),
+            (hollow, "hollow c0", "more threads than cores"),
+        ];
+        let shown = signs.into_iter().filter(|(is_shown, ..)| *is_shown);
+        for (place, (_, class, text)) in shown.enumerate() {
+            let x = left + 160.0 * place as f64;
+            canvas.rectangle(x, bottom + 47.0, 14.0, 9.0, class);
+            canvas.text(x + 20.0, bottom + 56.0, "soft", text);
         }
         canvas.finish(&self.title)
     }
@@ -62,7 +71,8 @@ impl Bars {
             canvas.rectangle(left, top - 1.0, width.max(1.0), 20.0, "paperbar c7");
         }
         let Some((value, low, high)) = bar.measured else {
-            canvas.text(left + 6.0, top + 14.0, "soft", &bar.missing);
+            let room = ((WIDTH - left - 6.0) / (FONT * WIDEST)) as usize;
+            canvas.text(left + 6.0, top + 14.0, "soft", &cut(&bar.missing, room));
             return;
         };
         let fill = if bar.oversubscribed { "hollow" } else { "mark" };
@@ -74,5 +84,34 @@ impl Bars {
         }
         let further = axis.place(high.max(value).max(bar.paper.unwrap_or(value)));
         canvas.text(further + 6.0, top + 14.0, "soft", &short(value));
+    }
+}
+
+/// A text of at most this number of characters.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_reasons_end_inside_of_the_picture() {
+        assert_eq!(cut("übung", 5), "übung");
+        assert_eq!(cut("übungen", 5), "übun…");
+        let bar = Bar {
+            name: "one".into(),
+            measured: None,
+            oversubscribed: false,
+            paper: None,
+            missing: "not available ".repeat(20),
+        };
+        let svg = Bars { bars: vec![bar], ..Bars::default() }.svg();
+        let line = svg.lines().find(|line| line.contains("not available")).unwrap();
+        assert!(line.contains('…') && line.len() < 200, "{line}");
     }
 }

@@ -226,7 +226,7 @@ fn predictions(section: &Section) -> String {
         }
         let measured = point.measured.map_or(judge::NONE.into(), |value| judge::show(value, ""));
         let off = point.error();
-        let off = off.map_or(judge::NONE.into(), |error| format!("{:+.0} %", error * 100.0));
+        let off = off.map_or(judge::NONE.into(), percent);
         let _ = write!(
             html,
             "<td class=\"number\">{}</td><td class=\"number\">{measured}</td>\
@@ -283,9 +283,14 @@ fn claim(judgement: &Judgement) -> String {
     )
 }
 
+/// A share with its sign, as a percentage.
+fn percent(share: f64) -> String {
+    format!("{:+.0} %", share * 100.0).replace('-', "−")
+}
+
 /// The candidates that a figure lacks, by reason.
 fn absent(section: &Section) -> String {
-    let mut reasons: BTreeMap<(State, &str), Vec<&str>> = BTreeMap::new();
+    let mut reasons: BTreeMap<(State, &str), BTreeSet<&str>> = BTreeMap::new();
     let settings: BTreeSet<_> = section
         .rows
         .iter()
@@ -298,20 +303,16 @@ fn absent(section: &Section) -> String {
             State::Disturbed => "all trials of a setting",
             _ => &row.reason,
         };
-        let candidates = reasons.entry((row.state, reason)).or_default();
-        if !candidates.contains(&row.candidate.as_str()) {
-            candidates.push(&row.candidate);
-        }
+        reasons.entry((row.state, reason)).or_default().insert(&row.candidate);
     }
     let mut html = String::new();
-    for ((state, reason), candidates) in reasons {
-        let _ = write!(
-            html,
-            "<p class=\"none\">{}: {}: {}</p>",
-            escaped(&candidates.join(", ")),
-            state,
-            escaped(reason)
-        );
+    for ((state, reason), lacking) in reasons {
+        let all = section.experiment.candidates.iter().map(|own| own.name.as_str());
+        let lacking: Vec<_> = all.filter(|name| lacking.contains(name)).collect();
+        let is_in_part = settings.iter().any(|(name, _)| lacking.contains(&name.as_str()));
+        let part = if is_in_part { "some settings of " } else { "" };
+        let names = escaped(&lacking.join("; "));
+        let _ = write!(html, "<p class=\"none\">{state}: {}: {part}{names}</p>", escaped(reason));
     }
     html
 }

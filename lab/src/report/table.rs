@@ -99,6 +99,9 @@ fn cells(experiment: &Experiment, group: &[&Row], quantity: &str) -> String {
         .filter_map(|row| row.value)
         .collect();
     let mut cells = match statistics::summary(&values) {
+        Some(s) if values.len() == 1 => {
+            format!("<td class=\"number\">{}</td>", show(s.median, ""))
+        }
         Some(s) => format!(
             "<td class=\"number\">{} <small>({}–{})</small></td>",
             show(s.median, ""),

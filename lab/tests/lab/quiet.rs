@@ -112,7 +112,7 @@ fn a_machine_that_is_never_quiet_ends_the_run_and_decides_nothing() {
     let page = page(&runs, &experiment);
     for wanted in [
         " 36 of 36 trials were disturbed, 0 repeated successfully; this machine is not quiet",
-        "plain, fast: disturbed: all trials of a setting",
+        "disturbed: all trials of a setting: plain; fast",
     ] {
         assert!(page.contains(wanted), "{wanted:?} is missing");
     }
