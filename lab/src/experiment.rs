@@ -319,6 +319,8 @@ pub struct Saturation {
 pub enum ClaimKind {
     /// Compares settings that were measured here, and could have come out otherwise.
     Measured,
+    /// Measures what the paper claims of a setting, in another one that the paper did not measure.
+    Transferred,
     /// Follows from the design of the program or of the experiment.
     ByConstruction,
     /// Is arithmetic or a simulation.
@@ -329,12 +331,14 @@ pub enum ClaimKind {
 
 impl ClaimKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Measured, Self::ByConstruction, Self::Model, Self::Absolute];
+    pub const ALL: [Self; 5] =
+        [Self::Measured, Self::Transferred, Self::ByConstruction, Self::Model, Self::Absolute];
 
     /// The name in files and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Measured => "measured",
+            Self::Transferred => "transferred",
             Self::ByConstruction => "by-construction",
             Self::Model => "model",
             Self::Absolute => "absolute",
@@ -347,10 +351,13 @@ impl ClaimKind {
             Self::Measured => {
                 "compares settings that were measured here, and could have come out otherwise"
             }
+            Self::Transferred => {
+                "measures what the paper claims of a setting, in another one that the paper did not measure: \
+                 other workers, other analyses, other probes"
+            }
             Self::ByConstruction => {
                 "follows from the design of the program or of the experiment: equal results, which the tests \
-                 enforce; shared against separate structures with a single worker; sizes of packets \
-                 whose bytes are not moved"
+                 enforce; a sum of linear sketches; sizes of packets whose bytes are not moved"
             }
             Self::Model => "is arithmetic or a simulation",
             Self::Absolute => {

@@ -115,8 +115,8 @@ fn said(claim: &Claim, points: &[Point], predicted: &[Row]) -> String {
             return match found.ours.as_str() {
                 NONE => String::new(),
                 ours => format!(
-                    "{ours} by a model that is withdrawn: it is {:+.0} % off at a point that was measured",
-                    error * 100.0
+                    "{ours} by a model that is withdrawn: it is {:.0} % off at a point that was measured",
+                    error.abs() * 100.0
                 ),
             };
         }
@@ -145,13 +145,15 @@ fn counted(experiment: &Experiment, rows: &[Row]) -> Vec<Row> {
     rows.iter().map(counted).collect()
 }
 
-/// Candidate and parameters of the settings of measured claims that further rounds may decide.
+/// Candidate and parameters of the settings of measured and transferred claims that further rounds may decide.
 pub(crate) fn undecided(
     experiment: &Experiment,
     rows: &[Row],
 ) -> BTreeSet<(String, BTreeMap<String, String>)> {
     let rows = &counted(experiment, rows);
-    let measured = experiment.claims.iter().filter(|claim| claim.kind == ClaimKind::Measured);
+    let is_open_to_trials =
+        |claim: &&Claim| matches!(claim.kind, ClaimKind::Measured | ClaimKind::Transferred);
+    let measured = experiment.claims.iter().filter(is_open_to_trials);
     let open = measured.filter(|claim| judgement(experiment, claim, rows).1);
     let settings = open.flat_map(|claim| concerned(experiment, claim, rows));
     settings.map(|row| (row.candidate.clone(), row.parameters.clone())).collect()

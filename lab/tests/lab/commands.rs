@@ -104,7 +104,7 @@ fn a_run_measures_judges_and_reports() {
 fn a_run_is_checked_against_a_kept_one() {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/runs");
     let [xeon, epyc] =
-        ["2026-11-22-xeon-2c-47df368b9138-full", "2026-11-26-epyc-2c-5e6e3a662d55-full"]
+        ["2026-11-22-xeon-2c-47df368b9138-full", "2026-11-29-epyc-2c-56888abccb9d-full"]
             .map(|name| kept.join(name));
     let check =
         |paths: [&Path; 2], flags: &[&str]| output(lab().arg("check").args(paths).args(flags));
@@ -116,9 +116,9 @@ fn a_run_is_checked_against_a_kept_one() {
     let comparison: Value = serde_json::from_str(&out).unwrap();
     let pairs = comparison["pairs"].as_array().unwrap();
     let left_out = comparison["left_out"].as_array().unwrap();
-    assert!(left_out.contains(&"monitor/workers".into()), "{out}");
-    let is_pit = |pair: &Value| pair["here"]["experiment"].as_str().unwrap().starts_with("pit/");
-    assert!(!pairs.is_empty() && pairs.iter().all(is_pit), "{out}");
+    assert!(left_out.contains(&"probe/grain".into()), "{out}");
+    let is_of_both = |pair: &Value| !left_out.contains(&pair["here"]["experiment"]);
+    assert!(!pairs.is_empty() && pairs.iter().all(is_of_both), "{out}");
     assert!(errors.contains("expected: ") && errors.contains("here: "), "{errors}");
 
     // Another candidate's rows under a name: the verdict changes sides.

@@ -149,8 +149,14 @@ fn the_report_has_the_verdicts_of_the_kept_runs() {
         assert!(page.contains(&format!("<!-- claims: {name} -->")), "{name} is missing");
     }
     let claims: usize = experiments.iter().map(|experiment| experiment.claims.len()).sum();
+    let latest = runs.last().unwrap();
+    let measured = count_verdicts(&latest.verdicts, &[ClaimKind::Measured]);
+    let is_open = |verdict| matches!(verdict, Verdict::Inconclusive | Verdict::NotPossibleHere);
+    let decided: usize = measured.iter().filter(|(v, _)| !is_open(*v)).map(|(_, n)| n).sum();
     for (file, words) in [
         ("README.md", format!("the papers' {claims} claims")),
+        ("docs/LAB.md", format!("ringtap-lab check experiments/runs/{}", latest.name)),
+        ("docs/LAB.md", format!("of {decided} decided measured claims")),
         ("docs/LAB.md", format!("a verdict for each of the {claims} claims")),
         ("docs/REPORT.md", format!("{claims} claims")),
     ] {
