@@ -10,8 +10,9 @@
 //!
 //! A reduction has the same parts from right to left; twice a reduction is twice the gain of its
 //! inverse. An interval is reproduced if all of it lies within the bounds, stronger if all of it
-//! lies beyond twice the effect, weaker if all of it falls short of the bound, contradicted if all
-//! of it shows no effect or the opposite, and inconclusive if it crosses a bound.
+//! lies beyond twice the effect, weaker if all of it falls short of the bound and shows an effect,
+//! contradicted if all of it shows no effect or the opposite, and inconclusive if it crosses a bound
+//! or shows both an effect and none.
 
 use crate::experiment::{Claim, TIMES};
 use crate::verdict::Verdict;
@@ -69,10 +70,13 @@ impl Bounds {
         if !(to < self.low || from > self.high) {
             return Verdict::Inconclusive;
         }
-        let has_effect = |begin| if is_reduction { from < begin } else { to > begin };
-        match self.begin.is_some_and(has_effect) {
-            true => Verdict::Weaker,
-            false => Verdict::Contradicted,
+        let Some(begin) = self.begin else { return Verdict::Contradicted };
+        let shows_none = if is_reduction { from >= begin } else { to <= begin };
+        let shows_effect = if is_reduction { to < 1.0 } else { from > 1.0 };
+        match (shows_none, shows_effect) {
+            (true, _) => Verdict::Contradicted,
+            (false, true) => Verdict::Weaker,
+            (false, false) => Verdict::Inconclusive,
         }
     }
 
@@ -133,7 +137,7 @@ mod tests {
     #[test]
     fn a_gain_is_reproduced_from_half_of_it_and_stronger_from_twice_of_it() {
         let all = [(5.0, 9.0), (4.9, 9.0), (2.0, 2.1), (1.9, 2.1), (1.2, 1.9), (0.9, 1.2)];
-        let expected = [Stronger, Reproduced, Reproduced, Inconclusive, Weaker, Weaker];
+        let expected = [Stronger, Reproduced, Reproduced, Inconclusive, Weaker, Inconclusive];
         assert_eq!(verdicts("effect = 3.0", &all), expected);
         let none = [(0.99, 1.05), (0.2, 0.5), (f64::NAN, f64::NAN)];
         assert_eq!(verdicts("effect = 3.0", &none), [Contradicted, Contradicted, Inconclusive]);
@@ -143,7 +147,7 @@ mod tests {
     fn a_reduction_mirrors_the_gain_of_its_inverse() {
         // 0.5 × is a gain of 2 × of the inverse: 3 × are twice that.
         let all = [(0.1, 0.33), (0.1, 0.34), (0.5, 0.76), (0.8, 0.9), (0.8, 1.2), (0.98, 1.2)];
-        let expected = [Stronger, Reproduced, Inconclusive, Weaker, Weaker, Contradicted];
+        let expected = [Stronger, Reproduced, Inconclusive, Weaker, Inconclusive, Contradicted];
         assert_eq!(verdicts("effect = 0.5", &all), expected);
     }
 

@@ -320,7 +320,7 @@ impl Live {
         Sums { sides: [side(0), side(1)], activity, most, cut: self.cut }
     }
 
-    /// These sums, without bursts. Sums that no packets have, of damaged bytes, may change.
+    /// The same sums of a live flow, without bursts. Sums that no packets have, of damaged bytes, may change.
     pub(super) fn of(sums: &Sums, rares: &mut Pool<Rare>) -> Self {
         let mut live = Self { cut: sums.cut, ..Self::NONE };
         let mut rare = Rare::NONE;
