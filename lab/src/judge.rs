@@ -639,8 +639,10 @@ mod tests {
         let twice = rows(&[20.0, 22.0, 19.0, 40.0, 21.0], &[10.0, 11.0, 10.0, 20.0, 10.0]);
         let (found, ours, _) = verdict(A_TO_B, &twice);
         assert_eq!((found, ours.as_str()), (Verdict::Reproduced, "2.00 × (1.90–2.10)"));
-        let less = rows(&[10.0, 11.0, 10.5], &[10.0, 10.0, 10.0]);
+        let less = rows(&[10.8, 11.0, 10.6], &[10.0, 10.0, 10.0]);
         assert_eq!(verdict(A_TO_B, &less).0, Verdict::Weaker);
+        let none = rows(&[10.0, 11.0, 10.6], &[10.0, 10.0, 10.0]);
+        assert_eq!(verdict(A_TO_B, &none).0, Verdict::Inconclusive);
         let within = A_TO_B.to_owned() + "\nat_most = 1.8";
         assert_eq!(verdict(&within, &twice).0, Verdict::Contradicted);
     }
