@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -102,9 +102,15 @@ impl Running {
     }
 }
 
-/// A UDP address of the loopback interface with a free port.
+/// An address of the loopback interface with a port that is free for UDP and TCP.
 pub(crate) fn free_address() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    loop {
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = udp.local_addr().unwrap();
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
 }
 
 pub(crate) fn neighbour() -> UdpSocket {
