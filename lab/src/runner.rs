@@ -300,7 +300,7 @@ impl Runner<'_> {
                 scratch: &self.scratch().to_string_lossy(),
             })
             .map_err(|reason| LabError::Experiment { file: task.experiment.id.clone(), reason })?;
-        row.command = command(&words);
+        row.command = self.printed(&words);
         let mut measured =
             work.file.rows.iter().filter(|known| known.state.has_value() && task.is_of(known));
         // A successful check writes no rows. If a later round has, the check was done.
@@ -386,6 +386,15 @@ impl Runner<'_> {
             }
         }
         Ok(State::Disturbed)
+    }
+
+    /// The command as rows have it: in the folder that `runs` is in, whatever folder that is here.
+    fn printed(&self, words: &[String]) -> String {
+        let text = command(words);
+        match self.folder.path.parent() {
+            Some(root) if root.is_absolute() => text.replace(&*root.to_string_lossy(), "runs"),
+            _ => text,
+        }
     }
 
     fn scratch(&self) -> PathBuf {

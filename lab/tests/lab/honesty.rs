@@ -75,6 +75,20 @@ fn modelled_settings_share_a_trial_that_fails() {
     }
 }
 
+#[test]
+fn rows_have_no_paths_of_the_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(folder.path(), "ringtap", 1);
+    let mut experiment = experiment(&["plain"], EQUAL);
+    experiment.command = "ringtap measure name={name} from={traffic}/a.pcap to={scratch}".into();
+    let (run, rows) = run(folder.path(), &program, &experiment);
+    assert!(run.path.is_absolute());
+    let name = run.path.file_name().unwrap().to_str().unwrap();
+    let expected =
+        format!("ringtap measure name=plain from=runs/traffic/a.pcap to=runs/{name}/scratch");
+    assert!(!rows.is_empty() && rows.iter().all(|row| row.command == expected), "{rows:?}");
+}
+
 /// A program that prints a build with `--version`.
 fn build(folder: &Path, name: &str, lines: &str) -> PathBuf {
     let path = folder.join(name);
