@@ -212,7 +212,7 @@ impl<E: Ends> Shelf<E> {
         Some(at as u32)
     }
 
-    /// Prefetches what lies behind the statistics of a flow.
+    /// Prefetches what the next packet of a flow may need behind its statistics.
     #[inline(always)]
     pub(crate) fn prefetch_behind(&self, at: u32) {
         self.statistics.prefetch_behind(at as usize);

@@ -1,7 +1,7 @@
 //! Packet statistics: the flow table measures them, and flow records have them; here are their sums.
 
 use ringtap_enrich::Stage;
-use ringtap_flow::{FlowRecord, STATISTICS_BYTES};
+use ringtap_flow::{FlowRecord, STATISTICS_BYTES, StatisticsCounts};
 use ringtap_stage::Shard;
 use ringtap_state::{Op, Row, Rows, Schema};
 use ringtap_terminal::numbers::{count, of};
@@ -68,12 +68,13 @@ impl Analysis for StatisticsTable {
     #[inline]
     fn on_record(&mut self, record: &FlowRecord) {
         let Some(own) = record.statistics.as_deref() else { return };
+        let StatisticsCounts { bursts, idle_times, negative_gaps } = own.counts();
         self.0.add(&PacketStatistics {
             records: 1,
             first_packets: own.first_packets().len() as u64,
-            bursts: (own.bursts(0).count() + own.bursts(1).count()) as u64,
-            idle_times: own.idle().count(),
-            negative_gaps: own.negative_gaps(0).saturating_add(own.negative_gaps(1)),
+            bursts,
+            idle_times,
+            negative_gaps,
             records_cut: own.is_cut().into(),
         });
     }

@@ -84,15 +84,6 @@ pub(super) struct Side {
 impl Side {
     pub(super) const SAVED: usize = 2 * Moments::SAVED + 8 + 2 * 8 + 2 * Burst::SAVED;
 
-    pub(super) const NONE: Self = Self {
-        lengths: Moments::NONE,
-        gaps: Moments::NONE,
-        negative: 0,
-        times: [u64::MAX, 0],
-        first: Burst::NONE,
-        last: Burst::NONE,
-    };
-
     fn extend_times(&mut self, [earliest, latest]: [u64; 2]) {
         self.times = [self.times[0].min(earliest), self.times[1].max(latest)];
     }
@@ -203,16 +194,6 @@ pub(super) struct Activity {
 
 impl Activity {
     pub(super) const SAVED: usize = 4 * 8 + 2 * Moments::SAVED + 1;
-
-    pub(super) const NONE: Self = Self {
-        first_ns: 0,
-        latest_ns: 0,
-        first_active_ns: 0,
-        last_active_ns: 0,
-        between: Moments::NONE,
-        idle: Moments::NONE,
-        any: false,
-    };
 
     /// Adds an active time behind a gap.
     fn follow(&mut self, gap_ns: u64, active_ns: u64) {

@@ -35,7 +35,9 @@ impl Room {
     }
 }
 
+/// Begins a cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Block<T, const N: usize> {
     values: [T; N],
     /// The position of the next block, or 0.
@@ -79,12 +81,16 @@ impl<T: Copy, const N: usize> Chains<T, N> {
         self.0.reserve(blocks.min(room.bytes / Self::BYTES));
     }
 
-    /// Prefetches the first block of a list, and the one that gets the next value.
+    /// Prefetches the first block of a list.
     #[inline(always)]
-    pub(super) fn prefetch(&self, chain: &Chain) {
-        for at in [chain.first, chain.last] {
-            self.0.get(at).into_iter().for_each(prefetch);
-        }
+    pub(super) fn prefetch_first(&self, chain: &Chain) {
+        self.0.get(chain.first).into_iter().for_each(prefetch);
+    }
+
+    /// Prefetches the block that gets the next value, unless that will be a new one.
+    #[inline(always)]
+    pub(super) fn prefetch_last(&self, chain: &Chain) {
+        self.0.get(chain.last).into_iter().for_each(prefetch);
     }
 
     /// Adds a value to a list; false if there is no room.
@@ -126,6 +132,13 @@ impl<T: Copy, const N: usize> Chains<T, N> {
         self.slices(chain).for_each(|own| values.extend_from_slice(own));
     }
 
+    /// The values of a list.
+    pub(super) fn list(&self, chain: &Chain) -> Vec<T> {
+        let mut values = Vec::new();
+        self.append(chain, &mut values);
+        values
+    }
+
     /// Removes all values of a list.
     pub(super) fn clear(&mut self, chain: &mut Chain) {
         let mut place = std::mem::take(chain).first;
@@ -141,12 +154,6 @@ impl<T: Copy, const N: usize> Chains<T, N> {
 mod tests {
     use super::*;
 
-    fn values(chains: &Chains<u32, 3>, chain: &Chain) -> Vec<u32> {
-        let mut values = Vec::new();
-        chains.append(chain, &mut values);
-        values
-    }
-
     #[test]
     fn lists_share_blocks_one_after_another() {
         let (mut chains, room) =
@@ -158,10 +165,10 @@ mod tests {
             // All seven blocks are in use.
             assert!(!chains.push(&mut other, 0, &room), "{round}");
             assert!(chains.push(&mut one, 10, &room));
-            assert_eq!(values(&chains, &one), (0..11).collect::<Vec<_>>());
-            assert_eq!(values(&chains, &other), (100..109).collect::<Vec<_>>());
+            assert_eq!(chains.list(&one), (0..11).collect::<Vec<_>>());
+            assert_eq!(chains.list(&other), (100..109).collect::<Vec<_>>());
             chains.clear(&mut one);
-            assert_eq!((values(&chains, &one), one.len()), (vec![], 0));
+            assert_eq!((chains.list(&one), one.len()), (vec![], 0));
             chains.clear(&mut other);
             assert_eq!(chains.0.counts(), (7, 7));
             assert_eq!(room.used(), 7 * Chains::<u32, 3>::BYTES);

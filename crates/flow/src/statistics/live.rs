@@ -1,52 +1,34 @@
-//! The sums of a live flow, in four cache lines: what every packet changes. What follows from it is computed for records, and
-//! what few packets change is elsewhere ([`Rare`]).
+//! The sums of a live flow, in three cache lines: a packet changes that of its direction, and the time of the flow's latest
+//! packet ([`Start::latest_ns`](super::start::Start)). What follows from them is computed for records, and what few packets
+//! change is elsewhere ([`Rare`]).
 //!
 //! ```text
-//! | activity | initiator's side | other side |     32, 88 and 88 bytes
+//! | initiator's side | other side | when the flow, its sides and its active time began |
 //! ```
+
+use ringtap_base::prefetch_all;
 
 use super::bursts::{Activity, BURST_GAP_NS, Burst, IDLE_NS, Side};
 use super::chains::Chain;
 use super::moments::Moments;
-use super::value::Sums;
+use super::value::{FirstPacket, Sums};
 use crate::pool::Pool;
-
-/// A sum of squares, of 16 bytes with the alignment of 8.
-#[derive(Clone, Copy, Debug, Default)]
-struct Squares([u64; 2]);
-
-impl Squares {
-    #[inline(always)]
-    fn add(&mut self, value: u64) {
-        let sum = self.get().saturating_add(u128::from(value) * u128::from(value));
-        *self = Self::of(sum);
-    }
-
-    const fn of(sum: u128) -> Self {
-        Self([(sum >> 64) as u64, sum as u64])
-    }
-
-    #[inline(always)]
-    const fn get(self) -> u128 {
-        (self.0[0] as u128) << 64 | self.0[1] as u128
-    }
-}
 
 /// The packets of a direction.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 struct LiveSide {
     count: u64,
     octets: u64,
-    octets_squares: Squares,
-    octets_most: u32,
-    octets_least: u32,
-    /// Times of the first and the latest packet, in the order of arrival.
-    first_ns: u64,
-    latest_ns: u64,
-    gap_squares: Squares,
+    /// The lower halves of the sums of squares; the upper ones are in [`Rare`].
+    octets_squares: u64,
+    gap_squares: u64,
     gap_least: u64,
     gap_most: u64,
+    /// The time of the latest packet, in the order of arrival.
+    latest_ns: u64,
+    octets_most: u32,
+    octets_least: u32,
 }
 
 /// The runs of a direction, once it has two.
@@ -58,7 +40,7 @@ struct Runs {
     before: Burst,
 }
 
-/// What few packets change, in five cache lines: the runs of each direction, idle times, times between them, the rest.
+/// What few packets change, in six cache lines: the runs of each direction, idle times, times between them, the rest.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Rare {
@@ -75,7 +57,13 @@ pub(super) struct Rare {
     first_active_ns: u64,
     /// Bursts between the first and the last run.
     pub(super) bursts: [Chain; 2],
+    /// Of each direction: the upper halves of the sums of squares, of octets and of gaps.
+    carries: [[u64; 2]; 2],
 }
+
+/// Which sum of squares.
+const OCTETS: usize = 0;
+const GAPS: usize = 1;
 
 impl Rare {
     pub(super) const NONE: Self = Self {
@@ -87,6 +75,7 @@ impl Rare {
         times: [[u64::MAX, 0]; 2],
         first_active_ns: 0,
         bursts: [Chain::NONE; 2],
+        carries: [[0; 2]; 2],
     };
 }
 
@@ -94,74 +83,48 @@ impl Rare {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Live {
+    sides: [LiveSide; 2],
+    /// The times of the first packet of each direction, and of both, in the order of arrival.
+    first_ns: [u64; 2],
+    began_ns: u64,
+    /// When the latest active time began, and steps back since then.
+    active_from_ns: u64,
+    stepped_ns: u64,
     /// The position of what few packets change, or 0.
     rare: u32,
     /// Bits of the sides whose bursts had no room.
     cut: u8,
-    /// Times of the first and the latest packet of both directions, in the order of arrival.
-    first_ns: u64,
-    latest_ns: u64,
-    /// The length of the latest active time.
-    active_ns: u64,
-    sides: [LiveSide; 2],
 }
 
 impl LiveSide {
     const NONE: Self = Self {
         count: 0,
         octets: 0,
-        octets_squares: Squares([0; 2]),
-        octets_most: 0,
-        octets_least: u32::MAX,
-        first_ns: 0,
-        latest_ns: 0,
-        gap_squares: Squares([0; 2]),
+        octets_squares: 0,
+        gap_squares: 0,
         gap_least: u64::MAX,
         gap_most: 0,
+        latest_ns: 0,
+        octets_most: 0,
+        octets_least: u32::MAX,
     };
-
-    #[inline(always)]
-    fn count(&mut self, ts_ns: u64, octets: u32) {
-        self.count = self.count.saturating_add(1);
-        self.octets = self.octets.saturating_add(octets.into());
-        self.octets_squares.add(octets.into());
-        self.octets_least = self.octets_least.min(octets);
-        self.octets_most = self.octets_most.max(octets);
-        self.latest_ns = ts_ns;
-    }
-
-    #[inline(always)]
-    fn add_gap(&mut self, gap_ns: u64) {
-        self.gap_squares.add(gap_ns);
-        self.gap_least = self.gap_least.min(gap_ns);
-        self.gap_most = self.gap_most.max(gap_ns);
-    }
-
-    /// All packets as one run.
-    fn run(&self) -> Burst {
-        Burst {
-            start_ns: self.first_ns,
-            end_ns: self.latest_ns,
-            packets: self.count,
-            octets: self.octets,
-        }
-    }
 }
 
 impl Live {
     pub(super) const NONE: Self = Self {
+        sides: [LiveSide::NONE; 2],
+        first_ns: [0; 2],
+        began_ns: 0,
+        active_from_ns: 0,
+        stepped_ns: 0,
         rare: 0,
         cut: 0,
-        first_ns: 0,
-        latest_ns: 0,
-        active_ns: 0,
-        sides: [LiveSide::NONE; 2],
     };
 
-    /// Packets of both directions.
+    /// Prefetches what the next packet changes.
     #[inline(always)]
-    fn packets(&self) -> u64 {
-        self.sides[0].count.saturating_add(self.sides[1].count)
+    pub(super) fn prefetch(&self) {
+        prefetch_all(&self.sides);
     }
 
     /// What few packets change, if any did.
@@ -187,43 +150,125 @@ impl Live {
         all.release(&mut self.rare);
     }
 
-    /// Counts a packet. Returns a burst that is over, unless it is the first run.
+    /// Counts a packet; `latest_ns` is the time of the one before, of any direction. Returns a burst that is over, unless it
+    /// is the first run.
     #[inline(always)]
     pub(super) fn count(
         &mut self,
         number: usize,
         ts_ns: u64,
         octets: u32,
+        latest_ns: u64,
         rares: &mut Pool<Rare>,
     ) -> Option<Burst> {
-        let before = self.packets();
-        let mut burst = None;
         let side = &mut self.sides[number];
-        let earlier = side.run();
-        side.count(ts_ns, octets);
-        if earlier.packets == 0 {
-            side.first_ns = ts_ns;
-        } else {
-            let gap_ns = ts_ns.saturating_sub(earlier.end_ns);
-            side.add_gap(gap_ns);
-            if ts_ns < earlier.end_ns {
-                let rare = self.rare_mut(rares);
-                rare.negative[number] = rare.negative[number].saturating_add(1);
-                let [earliest, latest] = &mut rare.times[number];
-                (*earliest, *latest) = ((*earliest).min(ts_ns), (*latest).max(earlier.end_ns));
-                let step_ns = earlier.end_ns - ts_ns;
-                rare.beyond_ns[number] = rare.beyond_ns[number].saturating_add(step_ns);
-            } else if gap_ns >= BURST_GAP_NS {
-                burst = self.begin_run(number, &earlier, ts_ns, rares);
-            }
+        let (packets, octets_before, before_ns) = (side.count, side.octets, side.latest_ns);
+        side.count = side.count.saturating_add(1);
+        side.octets = side.octets.saturating_add(octets.into());
+        side.octets_least = side.octets_least.min(octets);
+        side.octets_most = side.octets_most.max(octets);
+        side.latest_ns = ts_ns;
+        let gap_ns = ts_ns.saturating_sub(before_ns);
+        let is_usual = packets > 0
+            && ts_ns >= before_ns
+            && gap_ns < BURST_GAP_NS
+            && ts_ns >= latest_ns
+            && ts_ns - latest_ns <= IDLE_NS;
+        let square = u64::from(octets) * u64::from(octets);
+        if add_square(&mut side.octets_squares, square) {
+            self.carry(number, OCTETS, 1, rares);
         }
-        self.follow(before == 0, ts_ns, rares);
+        if !is_usual {
+            // Its start is in a line that other packets do not need.
+            let start_ns = self.first_ns[number];
+            let before = Burst { start_ns, end_ns: before_ns, packets, octets: octets_before };
+            return self.count_unusual(number, ts_ns, &before, latest_ns, rares);
+        }
+        let side = &mut self.sides[number];
+        side.gap_least = side.gap_least.min(gap_ns);
+        side.gap_most = side.gap_most.max(gap_ns);
+        if add_square(&mut side.gap_squares, gap_ns * gap_ns) {
+            self.carry(number, GAPS, 1, rares);
+        }
+        None
+    }
+
+    /// Counts one of the first packets; `latest_ns` is the time of the one before.
+    #[inline(always)]
+    pub(super) fn count_first(
+        &mut self,
+        packet: &FirstPacket,
+        latest_ns: &mut u64,
+        rares: &mut Pool<Rare>,
+    ) -> Option<Burst> {
+        let (side, ts_ns) = (usize::from(packet.side & 1), packet.ts_ns());
+        let before_ns = std::mem::replace(latest_ns, ts_ns);
+        self.count(side, ts_ns, packet.octets.into(), before_ns, rares)
+    }
+
+    /// Adds to the upper half of a sum of squares, which keeps the largest number.
+    #[cold]
+    fn carry(&mut self, number: usize, which: usize, more: u64, rares: &mut Pool<Rare>) {
+        let upper = &mut self.rare_mut(rares).carries[number][which];
+        if let Some(sum) = upper.checked_add(more) {
+            *upper = sum;
+            return;
+        }
+        *upper = u64::MAX;
+        let side = &mut self.sides[number];
+        match which {
+            OCTETS => side.octets_squares = u64::MAX,
+            _ => side.gap_squares = u64::MAX,
+        }
+    }
+
+    /// Counts what a packet changes besides lengths, if it is the first one of its direction, behind a long gap, or before
+    /// an earlier one; `before` are the packets of its direction before.
+    #[inline(never)]
+    fn count_unusual(
+        &mut self,
+        number: usize,
+        ts_ns: u64,
+        before: &Burst,
+        latest_ns: u64,
+        rares: &mut Pool<Rare>,
+    ) -> Option<Burst> {
+        if before.packets == 0 {
+            self.first_ns[number] = ts_ns;
+            if self.sides[1 - number].count == 0 {
+                (self.began_ns, self.active_from_ns) = (ts_ns, ts_ns);
+                return None;
+            }
+            self.follow(ts_ns, latest_ns, rares);
+            return None;
+        }
+        let side = &mut self.sides[number];
+        let gap_ns = ts_ns.saturating_sub(before.end_ns);
+        side.gap_least = side.gap_least.min(gap_ns);
+        side.gap_most = side.gap_most.max(gap_ns);
+        let square = u128::from(gap_ns) * u128::from(gap_ns);
+        let carry = add_square(&mut side.gap_squares, square as u64);
+        let upper = (square >> 64) as u64 + u64::from(carry);
+        if upper > 0 {
+            self.carry(number, GAPS, upper, rares);
+        }
+        let mut burst = None;
+        if ts_ns < before.end_ns {
+            let rare = self.rare_mut(rares);
+            rare.negative[number] = rare.negative[number].saturating_add(1);
+            let [earliest, latest] = &mut rare.times[number];
+            (*earliest, *latest) = ((*earliest).min(ts_ns), (*latest).max(before.end_ns));
+            let step_ns = before.end_ns - ts_ns;
+            rare.beyond_ns[number] = rare.beyond_ns[number].saturating_add(step_ns);
+        } else if gap_ns >= BURST_GAP_NS {
+            burst = self.begin_run(number, before, ts_ns, rares);
+        }
+        self.follow(ts_ns, latest_ns, rares);
         burst
     }
 
     /// A run of a direction begins; `earlier` are all packets before. Returns the run before if it is a burst, and not the
     /// first run.
-    #[cold]
     fn begin_run(
         &mut self,
         side: usize,
@@ -244,25 +289,28 @@ impl Live {
     }
 
     /// Continues or begins an active time.
-    #[inline(always)]
-    fn follow(&mut self, is_first: bool, ts_ns: u64, rares: &mut Pool<Rare>) {
-        if is_first {
-            (self.first_ns, self.latest_ns) = (ts_ns, ts_ns);
+    fn follow(&mut self, ts_ns: u64, latest_ns: u64, rares: &mut Pool<Rare>) {
+        if ts_ns < latest_ns {
+            self.stepped_ns = self.stepped_ns.saturating_add(latest_ns - ts_ns);
             return;
         }
-        let gap_ns = ts_ns.saturating_sub(self.latest_ns);
-        self.latest_ns = ts_ns;
+        let gap_ns = ts_ns - latest_ns;
         if gap_ns <= IDLE_NS {
-            self.active_ns = self.active_ns.saturating_add(gap_ns);
             return;
         }
-        let active_ns = std::mem::take(&mut self.active_ns);
+        let active_ns = self.active_ns(latest_ns);
+        (self.active_from_ns, self.stepped_ns) = (ts_ns, 0);
         let rare = self.rare_mut(rares);
         match rare.idle.count() {
             0 => rare.first_active_ns = active_ns,
             _ => rare.between.add(active_ns),
         }
         rare.idle.add(gap_ns);
+    }
+
+    /// The length of the latest active time.
+    fn active_ns(&self, latest_ns: u64) -> u64 {
+        sum_of_gaps(self.active_from_ns, latest_ns, self.stepped_ns)
     }
 
     /// The bursts of a direction had no room.
@@ -274,31 +322,37 @@ impl Live {
         self.cut >> side & 1 != 0
     }
 
-    /// The sums of a flow with this number of first packets at most, as records have them.
-    pub(super) fn sums(&self, most: u8, rares: &Pool<Rare>) -> Sums {
+    /// The sums of a flow with this time of the latest packet, as records have them.
+    pub(super) fn sums(&self, latest_ns: u64, rares: &Pool<Rare>) -> Sums {
         let rare = rares.get(self.rare).unwrap_or(&Rare::NONE);
         let side = |number: usize| {
-            let own = &self.sides[number];
-            let run = own.run();
+            let (own, first_ns) = (&self.sides[number], self.first_ns[number]);
+            let run = Burst {
+                start_ns: first_ns,
+                end_ns: own.latest_ns,
+                packets: own.count,
+                octets: own.octets,
+            };
+            let [octets_upper, gap_upper] = rare.carries[number];
             let is_parted = rare.runs[number].first.packets > 0;
             let [earliest, latest] = rare.times[number];
             let times = match own.count {
                 0 => [u64::MAX, 0],
-                _ => [earliest.min(own.first_ns), latest.max(own.latest_ns)],
+                _ => [earliest.min(first_ns), latest.max(own.latest_ns)],
             };
             Side {
                 times,
                 lengths: Moments {
-                    squares: own.octets_squares.get(),
+                    squares: whole(octets_upper, own.octets_squares),
                     count: own.count,
                     sum: own.octets,
                     least: if own.count > 0 { own.octets_least.into() } else { u64::MAX },
                     most: own.octets_most.into(),
                 },
                 gaps: Moments {
-                    squares: own.gap_squares.get(),
+                    squares: whole(gap_upper, own.gap_squares),
                     count: own.count.saturating_sub(1),
-                    sum: sum_of_gaps(own, rare.beyond_ns[number]),
+                    sum: sum_of_gaps(first_ns, own.latest_ns, rare.beyond_ns[number]),
                     least: own.gap_least,
                     most: own.gap_most,
                 },
@@ -308,16 +362,18 @@ impl Live {
             }
         };
         let is_parted = rare.idle.count() > 0;
+        let any = self.sides.iter().any(|side| side.count > 0);
+        let active_ns = self.active_ns(latest_ns);
         let activity = Activity {
-            first_ns: self.first_ns,
-            latest_ns: self.latest_ns,
-            first_active_ns: if is_parted { rare.first_active_ns } else { self.active_ns },
-            last_active_ns: if is_parted { self.active_ns } else { 0 },
+            first_ns: self.began_ns,
+            latest_ns,
+            first_active_ns: if is_parted { rare.first_active_ns } else { active_ns },
+            last_active_ns: if is_parted { active_ns } else { 0 },
             between: rare.between,
             idle: rare.idle,
-            any: self.packets() > 0,
+            any,
         };
-        Sums { sides: [side(0), side(1)], activity, most, cut: self.cut }
+        Sums { sides: [side(0), side(1)], activity, cut: self.cut }
     }
 
     /// The same sums of a live flow, without bursts. Sums that no packets have, of damaged bytes, may change.
@@ -332,15 +388,16 @@ impl Live {
             live.sides[number] = LiveSide {
                 count: lengths.count,
                 octets: lengths.sum,
-                octets_squares: Squares::of(lengths.squares),
-                octets_most: octet(lengths.most),
-                octets_least: octet(lengths.least),
-                first_ns: first.start_ns,
-                latest_ns,
-                gap_squares: Squares::of(gaps.squares),
+                octets_squares: lengths.squares as u64,
+                gap_squares: gaps.squares as u64,
                 gap_least: gaps.least,
                 gap_most: gaps.most,
+                latest_ns,
+                octets_most: octet(lengths.most),
+                octets_least: octet(lengths.least),
             };
+            live.first_ns[number] = first.start_ns;
+            rare.carries[number] = [lengths, gaps].map(|own| (own.squares >> 64) as u64);
             (rare.negative[number], rare.times[number]) = (*negative, *times);
             rare.beyond_ns[number] = match latest_ns.checked_sub(first.start_ns) {
                 Some(time_ns) => gaps.sum.saturating_sub(time_ns),
@@ -357,9 +414,10 @@ impl Live {
             }
         }
         let activity = &sums.activity;
-        (live.first_ns, live.latest_ns) = (activity.first_ns, activity.latest_ns);
+        (live.began_ns, live.active_from_ns) = (activity.first_ns, activity.latest_ns);
         let is_parted = activity.idle.count() > 0;
-        live.active_ns = if is_parted { activity.last_active_ns } else { activity.first_active_ns };
+        live.stepped_ns =
+            if is_parted { activity.last_active_ns } else { activity.first_active_ns };
         if is_parted {
             rare.first_active_ns = activity.first_active_ns;
             (rare.between, rare.idle) = (activity.between, activity.idle);
@@ -369,9 +427,22 @@ impl Live {
     }
 }
 
-/// The sum of the gaps of a direction, of which a step back is none; at most 2⁶⁴ - 1.
-fn sum_of_gaps(side: &LiveSide, beyond_ns: u64) -> u64 {
-    let sum = i128::from(side.latest_ns) - i128::from(side.first_ns) + i128::from(beyond_ns);
+/// Adds to the lower half of a sum of squares; returns the carry.
+#[inline(always)]
+fn add_square(lower: &mut u64, square: u64) -> bool {
+    let carry;
+    (*lower, carry) = lower.overflowing_add(square);
+    carry
+}
+
+/// A sum of squares of its halves.
+fn whole(upper: u64, lower: u64) -> u128 {
+    u128::from(upper) << 64 | u128::from(lower)
+}
+
+/// The sum of the gaps between packets, of which a step back is none; at most 2⁶⁴ - 1.
+fn sum_of_gaps(first_ns: u64, latest_ns: u64, steps_back_ns: u64) -> u64 {
+    let sum = i128::from(latest_ns) - i128::from(first_ns) + i128::from(steps_back_ns);
     u64::try_from(sum.max(0)).unwrap_or(u64::MAX)
 }
 
@@ -388,6 +459,6 @@ impl Rare {
     }
 }
 
-// Four and five cache lines.
-const _: () = assert!(size_of::<Live>() == 256);
-const _: () = assert!(size_of::<Rare>() == 320);
+// Three and six cache lines.
+const _: () = assert!(size_of::<Live>() == 192);
+const _: () = assert!(size_of::<Rare>() == 384);

@@ -7,13 +7,13 @@
 //!
 //! ```text
 //! flows    | 3 first packets | …                  same positions as the flows (shelf.rs)
-//! packets  | 4 packets | 4 packets | …            chains of the first packets behind these
+//! packets  | 5 packets | 5 packets | …            chains of the first packets behind these
 //! sums     | what each packet changes | …         of flows with more than their first packets
 //! rares    | what few packets change | …          of these with gaps of a second, or a clock that stepped back
-//! bursts   | 2 bursts | …                         chains of bursts, of these with any
+//! bursts   | 3 bursts | …                         chains of bursts, of these with any
 //! ```
 //!
-//! While a flow has no packets but its first ones, all else follows from them, and is computed for its record.
+//! While a flow has no packets but its first ones, all else follows from them, and is computed once a reader of its record asks.
 //!
 //! Invariant: a state has a fixed size, lists are bounded, and both depend on the flow's packets in their order alone,
 //! unless there was no room for a list ([`FlowStatistics::is_cut`]).
@@ -31,7 +31,7 @@ pub(crate) use chains::Room;
 pub use moments::Moments;
 pub use slab::STATISTICS_BYTES;
 pub(crate) use slab::{Measure, Slab};
-pub use value::{FIRST_PACKETS_MOST, FirstPacket, FlowStatistics};
+pub use value::{FIRST_PACKETS_MOST, FirstPacket, FlowStatistics, StatisticsCounts};
 
 #[cfg(test)]
 mod tests;

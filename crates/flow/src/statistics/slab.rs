@@ -1,15 +1,16 @@
 //! The statistics of all live flows of a shelf.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 
 use ringtap_base::{prefetch, prefetch_all};
 use ringtap_wire::PacketRecord;
 
 use super::bursts::{BURSTS_MOST, Burst};
-use super::chains::{Chains, Room};
+use super::chains::{Chain, Chains, Room};
 use super::live::{Live, Rare};
 use super::start::{FarPackets, Start};
-use super::value::{FirstPacket, FlowStatistics};
+use super::value::{Counted, FirstPacket, FlowStatistics};
 use crate::pool::Pool;
 
 /// Most memory of a live flow with statistics, without its lists, bytes.
@@ -37,7 +38,7 @@ impl Measure {
 #[derive(Default)]
 struct Behind {
     rares: Pool<Rare>,
-    bursts: Chains<Burst, 2>,
+    bursts: Chains<Burst, 3>,
 }
 
 impl Behind {
@@ -70,8 +71,6 @@ pub(crate) struct Slab {
     behind: Behind,
     /// Statistics of a record that ended, so that few are allocated.
     spare: Cell<Option<Box<FlowStatistics>>>,
-    /// For the sums of the other flows, which only their records have.
-    scratch: Cell<Pool<Rare>>,
 }
 
 impl Slab {
@@ -94,7 +93,7 @@ impl Slab {
     /// Adds a flow with these statistics, as far as there is room for its lists.
     pub(crate) fn push_saved(&mut self, saved: &FlowStatistics, room: &Room) {
         let Self { flows, packets, sums, behind, .. } = self;
-        let mut flow = Start::new(saved.sums.most);
+        let (mut flow, Counted { sums: own, bursts }) = (Start::new(saved.most), saved.counted());
         let mut exact = 0;
         for packet in &saved.packets {
             if !flow.push(*packet, packets, room) {
@@ -103,18 +102,19 @@ impl Slab {
             // One with the largest number may have been longer.
             exact += u64::from(packet.octets < u16::MAX);
         }
-        if saved.packets.len() as u64 != saved.sums.packets() {
+        if saved.packets.len() as u64 != own.packets() {
             flow.close();
         }
-        if exact != saved.sums.packets() || saved.sums.cut != 0 {
-            let mut live = Live::of(&saved.sums, &mut behind.rares);
-            for (side, own) in saved.bursts.iter().enumerate() {
+        if exact != own.packets() || own.cut != 0 {
+            let mut live = Live::of(own, &mut behind.rares);
+            for (side, list) in bursts.iter().enumerate() {
                 let chain = &mut live.rare_mut(&mut behind.rares).bursts[side];
-                if !own.iter().all(|burst| behind.bursts.push(chain, *burst, room)) {
+                if !list.iter().all(|burst| behind.bursts.push(chain, *burst, room)) {
                     live.cut(side);
                 }
             }
             flow.sums = sums.add(live);
+            flow.replace_latest(own.activity.latest_ns);
         }
         flows.push(flow);
     }
@@ -130,8 +130,8 @@ impl Slab {
     pub(crate) fn prefetch_behind(&self, at: usize) {
         let Some(flow) = self.flows.get(at) else { return };
         match self.sums.get(flow.sums) {
-            Some(live) => prefetch_all(live),
-            None => self.packets.prefetch(&flow.far),
+            Some(live) => live.prefetch(),
+            None => self.packets.prefetch_last(&flow.far),
         }
     }
 
@@ -152,12 +152,16 @@ impl Slab {
             if is_exact && flow.push(first, packets, &measure.room) {
                 return;
             }
-            flow.sums = sums.add(sum_up(flow, packets, behind, &measure.room));
+            let (live, latest_ns) = sum_up(flow, packets, behind, &measure.room);
+            flow.sums = sums.add(live);
+            flow.replace_latest(latest_ns);
         }
         // A long packet may be one of the first ones.
         flow.push(first, packets, &measure.room);
         let Some(live) = sums.get_mut(flow.sums) else { return };
-        if let Some(burst) = live.count(side, packet.ts_ns, packet.ip_len, &mut behind.rares) {
+        let latest_ns = flow.replace_latest(packet.ts_ns);
+        let (ts_ns, octets) = (packet.ts_ns, packet.ip_len);
+        if let Some(burst) = live.count(side, ts_ns, octets, latest_ns, &mut behind.rares) {
             behind.add(live, side, burst, &measure.room);
         }
     }
@@ -165,33 +169,22 @@ impl Slab {
     /// The statistics of a flow, if flows are measured and it has packets.
     pub(crate) fn get(&self, at: usize) -> Option<Box<FlowStatistics>> {
         // Where all flows end, the last one is first.
-        self.prefetch_behind(at.wrapping_sub(AHEAD));
+        if let Some(next) = self.flows.get(at.wrapping_sub(AHEAD)) {
+            self.packets.prefetch_first(&next.far);
+            self.sums.get(next.sums).inspect(|live| prefetch_all(*live));
+        }
         let flow = self.flows.get(at).filter(|flow| flow.has_packets())?;
         let mut own = self.spare.take().unwrap_or_else(FlowStatistics::empty);
-        let FlowStatistics { sums, packets, bursts } = &mut *own;
+        let FlowStatistics { most, packets, counted } = &mut *own;
+        *most = flow.most;
         packets.clear();
-        bursts.iter_mut().for_each(Vec::clear);
         flow.append(&self.packets, packets);
+        *counted = OnceLock::new();
         if let Some(live) = self.sums.get(flow.sums) {
-            *sums = live.sums(flow.most, &self.behind.rares);
-            if let Some(rare) = live.rare(&self.behind.rares) {
-                for (list, chain) in bursts.iter_mut().zip(&rare.bursts) {
-                    self.behind.bursts.append(chain, list);
-                }
-            }
-        } else {
-            let mut rares = self.scratch.take();
-            let mut live = Live::NONE;
-            for packet in packets.iter() {
-                let list = &mut bursts[usize::from(packet.side & 1)];
-                let burst = count_first(&mut live, packet, &mut rares);
-                if list.len() < BURSTS_MOST {
-                    list.extend(burst);
-                }
-            }
-            *sums = live.sums(flow.most, &rares);
-            live.release(&mut rares);
-            self.scratch.set(rares);
+            let sums = live.sums(flow.latest_ns(), &self.behind.rares);
+            let chains = live.rare(&self.behind.rares).map_or([Chain::NONE; 2], |rare| rare.bursts);
+            let bursts = chains.map(|chain| self.behind.bursts.list(&chain));
+            *counted = OnceLock::from(Counted { sums, bursts });
         }
         Some(own)
     }
@@ -237,22 +230,17 @@ impl Slab {
     }
 }
 
-/// The sums of a flow's first packets, as the list alone cannot count the next one. Their bursts need room from now on.
+/// The sums of a flow's first packets, and the time of the last one, as the list alone cannot count the next one. Their bursts
+/// need room from now on.
 #[cold]
-fn sum_up(flow: &Start, packets: &FarPackets, behind: &mut Behind, room: &Room) -> Live {
-    let mut live = Live::NONE;
+fn sum_up(flow: &Start, packets: &FarPackets, behind: &mut Behind, room: &Room) -> (Live, u64) {
+    let (mut live, mut latest_ns) = (Live::NONE, 0);
     for packet in flow.packets(packets) {
-        if let Some(burst) = count_first(&mut live, packet, &mut behind.rares) {
+        if let Some(burst) = live.count_first(packet, &mut latest_ns, &mut behind.rares) {
             behind.add(&mut live, usize::from(packet.side & 1), burst, room);
         }
     }
-    live
-}
-
-/// Counts one of the first packets.
-#[inline(always)]
-fn count_first(live: &mut Live, packet: &FirstPacket, rares: &mut Pool<Rare>) -> Option<Burst> {
-    live.count(usize::from(packet.side & 1), packet.ts_ns(), packet.octets.into(), rares)
+    (live, latest_ns)
 }
 
 impl FlowStatistics {

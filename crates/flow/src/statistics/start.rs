@@ -1,5 +1,5 @@
-//! The first packets of a live flow, in one cache line: three with the flow, and a list behind it. Most flows have no others:
-//! then all statistics follow from these.
+//! The first packets of a live flow, in one cache line: three with the flow, and a list behind it, with five a line. Most flows
+//! have no others: then all statistics follow from these.
 
 use super::chains::{Chain, Chains, Room};
 use super::value::FirstPacket;
@@ -8,7 +8,7 @@ use super::value::FirstPacket;
 const NEAR: usize = 3;
 
 /// The lists of first packets behind those with the flow.
-pub(super) type FarPackets = Chains<FirstPacket, 4>;
+pub(super) type FarPackets = Chains<FirstPacket, 5>;
 
 /// The first packets of a live flow, and the position of its sums.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub(super) struct Start {
     pub(super) far: Chain,
     /// The position of the sums, or 0 while all packets are listed, with exact lengths.
     pub(super) sums: u32,
+    /// The time of the latest packet, nanoseconds since 1970, the upper half first; 0 without sums.
+    latest: [u32; 2],
     /// Packets in `near`.
     nears: u8,
     /// Most first packets.
@@ -32,6 +34,7 @@ impl Start {
             near: [FirstPacket::NONE; NEAR],
             far: Chain::NONE,
             sums: 0,
+            latest: [0; 2],
             nears: 0,
             most,
             is_over: false,
@@ -40,6 +43,20 @@ impl Start {
 
     pub(super) const fn has_packets(&self) -> bool {
         self.nears > 0 || self.sums > 0
+    }
+
+    /// The time of the latest packet of a flow with sums, nanoseconds since 1970.
+    #[inline(always)]
+    pub(super) const fn latest_ns(&self) -> u64 {
+        (self.latest[0] as u64) << 32 | self.latest[1] as u64
+    }
+
+    /// Sets [`Start::latest_ns`]; returns the one before.
+    #[inline(always)]
+    pub(super) const fn replace_latest(&mut self, ts_ns: u64) -> u64 {
+        let before = self.latest_ns();
+        self.latest = [(ts_ns >> 32) as u32, ts_ns as u32];
+        before
     }
 
     /// Adds no more packets.

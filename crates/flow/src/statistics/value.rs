@@ -1,10 +1,15 @@
 //! The statistics of a flow, as records have them.
 
+use std::cmp::Ordering;
+use std::sync::OnceLock;
+
 use ringtap_wire::PacketRecord;
 
-use super::bursts::{Activity, BURSTS_MOST, Burst, Side};
+use super::bursts::{Activity, BURST_GAP_NS, BURST_PACKETS, BURSTS_MOST, Burst, IDLE_NS, Side};
+use super::live::Live;
 use super::moments::Moments;
 use crate::fields::Fields;
+use crate::pool::Pool;
 
 /// Most first packets of a flow.
 pub const FIRST_PACKETS_MOST: u8 = u8::MAX;
@@ -48,18 +53,12 @@ impl FirstPacket {
 pub(super) struct Sums {
     pub(super) sides: [Side; 2],
     pub(super) activity: Activity,
-    /// Most first packets.
-    pub(super) most: u8,
     /// Bits of the sides whose bursts had no room.
     pub(super) cut: u8,
 }
 
 impl Sums {
-    const SAVED: usize = 2 * Side::SAVED + Activity::SAVED + 2;
-
-    pub(super) const fn new(most: u8) -> Self {
-        Self { sides: [Side::NONE; 2], activity: Activity::NONE, most, cut: 0 }
-    }
+    const SAVED: usize = 2 * Side::SAVED + Activity::SAVED;
 
     /// Packets of both directions.
     pub(super) fn packets(&self) -> u64 {
@@ -69,98 +68,46 @@ impl Sums {
     fn save(&self, out: &mut Vec<u8>) {
         self.sides.iter().for_each(|side| side.save(out));
         self.activity.save(out);
-        out.extend_from_slice(&[self.most, self.cut]);
     }
 
-    fn load(bytes: &[u8]) -> Self {
-        let from = &mut Fields(bytes);
+    fn load(from: &mut Fields<'_>, cut: u8) -> Self {
         let (sides, activity) = ([(); 2].map(|()| Side::load(from)), Activity::load(from));
-        let [most, cut] = from.take();
-        Self { sides, activity, most, cut }
+        Self { sides, activity, cut }
     }
 }
 
-/// The statistics of a flow, or of a part of it. Index 0 is the initiator's direction, index 1 the other.
+/// What is counted, and bursts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FlowStatistics {
+pub(super) struct Counted {
     pub(super) sums: Sums,
-    pub(super) packets: Vec<FirstPacket>,
     /// Of each direction those between its first and its last run.
     pub(super) bursts: [Vec<Burst>; 2],
 }
 
-impl FlowStatistics {
-    pub(super) fn empty() -> Box<Self> {
-        Box::new(Self { sums: Sums::new(0), packets: Vec::new(), bursts: [Vec::new(), Vec::new()] })
+impl Counted {
+    /// What follows from all packets of a flow.
+    fn of(packets: &[FirstPacket]) -> Self {
+        let (mut live, mut latest_ns, mut rares) = (Live::NONE, 0, Pool::default());
+        let mut bursts = [Vec::new(), Vec::new()];
+        for packet in packets {
+            let list = &mut bursts[usize::from(packet.side & 1)];
+            let burst = live.count_first(packet, &mut latest_ns, &mut rares);
+            if list.len() < BURSTS_MOST {
+                list.extend(burst);
+            }
+        }
+        Self { sums: live.sums(latest_ns, &rares), bursts }
     }
 
-    /// Octets of layer 3 of the packets of a direction.
-    pub fn lengths(&self, direction: usize) -> &Moments {
-        &self.sums.sides[direction & 1].lengths
-    }
-
-    /// Nanoseconds between two packets of a direction.
-    pub fn gaps(&self, direction: usize) -> &Moments {
-        &self.sums.sides[direction & 1].gaps
-    }
-
-    /// Gaps of a direction that were below zero, and count as zero.
-    pub fn negative_gaps(&self, direction: usize) -> u64 {
-        self.sums.sides[direction & 1].negative
-    }
-
-    /// The times of the earliest and the latest packet of a direction, nanoseconds since 1970.
-    pub fn times(&self, direction: usize) -> Option<[u64; 2]> {
-        self.sums.sides[direction & 1].times()
-    }
-
-    /// Active times, nanoseconds: from the first to the last of packets without a gap above [`IDLE_NS`](super::IDLE_NS).
-    pub fn active(&self) -> Moments {
-        self.sums.activity.active()
-    }
-
-    /// Idle times, nanoseconds: gaps above [`IDLE_NS`](super::IDLE_NS).
-    pub fn idle(&self) -> &Moments {
-        &self.sums.activity.idle
-    }
-
-    /// The first packets, in the order of arrival.
-    pub fn first_packets(&self) -> &[FirstPacket] {
-        &self.packets
-    }
-
-    /// The first bursts of a direction, at most [`BURSTS_MOST`].
-    pub fn bursts(&self, direction: usize) -> impl Iterator<Item = &Burst> {
-        let side = direction & 1;
-        self.sums.sides[side].bursts(&self.bursts[side], self.is_side_cut(side))
-    }
-
-    fn is_side_cut(&self, side: usize) -> bool {
-        self.sums.cut >> side & 1 != 0
-    }
-
-    /// Whether a list had no room.
-    pub fn is_cut(&self) -> bool {
-        let expected = self.sums.packets().min(self.sums.most.into());
-        self.sums.cut != 0 || (self.packets.len() as u64) < expected
-    }
-
-    /// The other direction is that of the initiator.
-    pub(crate) fn turn(&mut self) {
+    fn turn(&mut self) {
         self.sums.sides.swap(0, 1);
         self.sums.cut = (self.sums.cut & 1) << 1 | self.sums.cut >> 1 & 1;
         self.bursts.swap(0, 1);
-        self.packets.iter_mut().for_each(|packet| packet.side ^= 1);
     }
 
-    /// Adds a later piece of the flow.
-    pub(crate) fn join(&mut self, later: &Self) {
-        let Self { sums, packets, bursts } = self;
-        // Behind a packet that is missing there are none.
-        if packets.len() as u64 == sums.packets() {
-            let room = usize::from(sums.most).saturating_sub(packets.len());
-            packets.extend(later.packets.iter().take(room));
-        }
+    /// Adds those of a later piece of the flow.
+    fn join(&mut self, later: &Self) {
+        let Self { sums, bursts } = self;
         for (number, side) in sums.sides.iter_mut().enumerate() {
             let (own, cut) = (&mut bursts[number], 1 << number);
             let before = own.len();
@@ -172,17 +119,165 @@ impl FlowStatistics {
         sums.cut |= later.sums.cut;
         sums.activity.join(&later.sums.activity);
     }
+}
+
+/// How many of each kind the statistics of a flow have, in both directions together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatisticsCounts {
+    /// Bursts in the lists.
+    pub bursts: u64,
+    /// Idle times.
+    pub idle_times: u64,
+    /// Gaps below zero.
+    pub negative_gaps: u64,
+}
+
+impl StatisticsCounts {
+    /// Those of a flow whose packets are all listed.
+    fn of(packets: &[FirstPacket]) -> Self {
+        let mut counts = Self::default();
+        let mut latest_ns = None;
+        // Of each direction: the time of the latest packet, packets of the last run, and bursts.
+        let mut sides = [(0, 0, 0); 2];
+        for packet in packets {
+            let ts_ns = packet.ts_ns();
+            let gap_ns = ts_ns.saturating_sub(latest_ns.replace(ts_ns).unwrap_or(ts_ns));
+            counts.idle_times += u64::from(gap_ns > IDLE_NS);
+            let (before_ns, run, bursts) = &mut sides[usize::from(packet.side & 1)];
+            if *run > 0 {
+                counts.negative_gaps += u64::from(ts_ns < *before_ns);
+                if ts_ns.saturating_sub(*before_ns) >= BURST_GAP_NS {
+                    *bursts += usize::from(*run >= BURST_PACKETS);
+                    *run = 0;
+                }
+            }
+            (*before_ns, *run) = (ts_ns, *run + 1);
+        }
+        for (_, run, bursts) in sides {
+            let all = bursts + usize::from(run >= BURST_PACKETS);
+            counts.bursts += all.min(BURSTS_MOST) as u64;
+        }
+        counts
+    }
+}
+
+/// The statistics of a flow, or of a part of it. Index 0 is the initiator's direction, index 1 the other.
+#[derive(Clone, Debug)]
+pub struct FlowStatistics {
+    /// Most first packets.
+    pub(super) most: u8,
+    pub(super) packets: Vec<FirstPacket>,
+    /// If this was not set, all packets are listed, with exact lengths. Then it follows from them when it is asked for.
+    pub(super) counted: OnceLock<Counted>,
+}
+
+impl FlowStatistics {
+    pub(super) fn empty() -> Box<Self> {
+        Box::new(Self { most: 0, packets: Vec::new(), counted: OnceLock::new() })
+    }
+
+    pub(super) fn counted(&self) -> &Counted {
+        self.counted.get_or_init(|| Counted::of(&self.packets))
+    }
+
+    fn side(&self, direction: usize) -> &Side {
+        &self.counted().sums.sides[direction & 1]
+    }
+
+    /// Octets of layer 3 of the packets of a direction.
+    pub fn lengths(&self, direction: usize) -> &Moments {
+        &self.side(direction).lengths
+    }
+
+    /// Nanoseconds between two packets of a direction.
+    pub fn gaps(&self, direction: usize) -> &Moments {
+        &self.side(direction).gaps
+    }
+
+    /// Gaps of a direction that were below zero, and count as zero.
+    pub fn negative_gaps(&self, direction: usize) -> u64 {
+        self.side(direction).negative
+    }
+
+    /// The times of the earliest and the latest packet of a direction, nanoseconds since 1970.
+    pub fn times(&self, direction: usize) -> Option<[u64; 2]> {
+        self.side(direction).times()
+    }
+
+    /// Active times, nanoseconds: from the first to the last of packets without a gap above [`IDLE_NS`](super::IDLE_NS).
+    pub fn active(&self) -> Moments {
+        self.counted().sums.activity.active()
+    }
+
+    /// Idle times, nanoseconds: gaps above [`IDLE_NS`](super::IDLE_NS).
+    pub fn idle(&self) -> &Moments {
+        &self.counted().sums.activity.idle
+    }
+
+    /// The first packets, in the order of arrival.
+    pub fn first_packets(&self) -> &[FirstPacket] {
+        &self.packets
+    }
+
+    /// The first bursts of a direction, at most [`BURSTS_MOST`].
+    pub fn bursts(&self, direction: usize) -> impl Iterator<Item = &Burst> {
+        let (side, Counted { sums, bursts }) = (direction & 1, self.counted());
+        sums.sides[side].bursts(&bursts[side], sums.cut >> side & 1 != 0)
+    }
+
+    /// How many of each kind there are: cheaper than asking for each.
+    pub fn counts(&self) -> StatisticsCounts {
+        if self.counted.get().is_none() {
+            return StatisticsCounts::of(&self.packets);
+        }
+        StatisticsCounts {
+            bursts: self.bursts(0).chain(self.bursts(1)).count() as u64,
+            idle_times: self.idle().count(),
+            negative_gaps: self.negative_gaps(0).saturating_add(self.negative_gaps(1)),
+        }
+    }
+
+    /// Whether a list had no room.
+    pub fn is_cut(&self) -> bool {
+        self.counted.get().is_some_and(|Counted { sums, .. }| {
+            let expected = sums.packets().min(self.most.into());
+            sums.cut != 0 || (self.packets.len() as u64) < expected
+        })
+    }
+
+    /// The other direction is that of the initiator.
+    pub(crate) fn turn(&mut self) {
+        self.packets.iter_mut().for_each(|packet| packet.side ^= 1);
+        self.counted.get_mut().into_iter().for_each(Counted::turn);
+    }
+
+    /// Adds a later piece of the flow.
+    pub(crate) fn join(&mut self, later: &Self) {
+        let room = usize::from(self.most).saturating_sub(self.packets.len());
+        let is_listed = [&*self, later].iter().all(|own| own.counted.get().is_none());
+        if is_listed && later.packets.len() <= room {
+            self.packets.extend_from_slice(&later.packets);
+            return;
+        }
+        let before = self.counted().sums.packets();
+        self.counted.get_mut().into_iter().for_each(|own| own.join(later.counted()));
+        // Behind a packet that is missing there are none.
+        if self.packets.len() as u64 == before {
+            self.packets.extend(later.packets.iter().take(room));
+        }
+    }
 
     /// Most bytes of [`FlowStatistics::bytes`] with this many first packets.
     pub const fn most_bytes(packets: u8) -> usize {
-        Sums::SAVED + 3 + packets as usize * FirstPacket::SAVED + 2 * BURSTS_MOST * Burst::SAVED
+        Sums::SAVED + 5 + packets as usize * FirstPacket::SAVED + 2 * BURSTS_MOST * Burst::SAVED
     }
 
     /// A byte string for each value, for digests and states.
     pub fn bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(Self::most_bytes(self.packets.len() as u8));
-        self.sums.save(&mut out);
-        let [own, other] = &self.bursts;
+        let Counted { sums, bursts: [own, other] } = self.counted();
+        sums.save(&mut out);
+        out.extend([self.most, sums.cut]);
         out.extend([self.packets.len() as u8, own.len() as u8, other.len() as u8]);
         for packet in &self.packets {
             packet.time.iter().for_each(|half| out.extend_from_slice(&half.to_le_bytes()));
@@ -197,10 +292,10 @@ impl FlowStatistics {
     /// value has such bytes.
     pub fn split_from(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (sums, rest) = bytes.split_at_checked(Sums::SAVED)?;
-        let sums = Sums::load(sums);
-        let (&[packets, own, other], rest) = rest.split_first_chunk()?;
+        let (&[most, cut, packets, own, other], rest) = rest.split_first_chunk()?;
+        let sums = Sums::load(&mut Fields(sums), cut);
         let counts = [own, other].map(usize::from);
-        if packets > sums.most || counts.iter().any(|count| *count > BURSTS_MOST) {
+        if packets > most || counts.iter().any(|count| *count > BURSTS_MOST) {
             return None;
         }
         let packets = usize::from(packets);
@@ -216,6 +311,32 @@ impl FlowStatistics {
         let packets = std::iter::repeat_n((), packets).map(packet).collect::<Option<_>>()?;
         let from = &mut Fields(bursts);
         let bursts = counts.map(|count| (0..count).map(|_| Burst::load(from)).collect());
-        Some((Self { sums, packets, bursts }, rest))
+        let counted = OnceLock::from(Counted { sums, bursts });
+        Some((Self { most, packets, counted }, rest))
+    }
+
+    fn compared(&self) -> (&Sums, u8, &[FirstPacket], &[Vec<Burst>; 2]) {
+        let Counted { sums, bursts } = self.counted();
+        (sums, self.most, &self.packets, bursts)
+    }
+}
+
+impl PartialEq for FlowStatistics {
+    fn eq(&self, other: &Self) -> bool {
+        self.compared() == other.compared()
+    }
+}
+
+impl Eq for FlowStatistics {}
+
+impl PartialOrd for FlowStatistics {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for FlowStatistics {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.compared().cmp(&other.compared())
     }
 }

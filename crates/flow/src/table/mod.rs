@@ -220,9 +220,6 @@ impl FlowTable {
                 self.find_all(packets, &mut stages[at]);
             }
             if let Some((at, packets)) = number.checked_sub(2).and_then(group) {
-                if self.rules.measure.packets.is_some() {
-                    self.prefetch_behind(packets, &stages[at]);
-                }
                 let first = (number - 2) * GROUP;
                 let mut from = 0;
                 // Facts are added as soon as their packet is counted, because the next packet may
@@ -242,6 +239,11 @@ impl FlowTable {
                     from = upto + 1;
                 }
                 self.count_all(from..packets.len(), packets, &stages[at], (None, false), observer);
+            }
+            if self.rules.measure.packets.is_some()
+                && let Some((at, packets)) = number.checked_sub(1).and_then(group)
+            {
+                self.prefetch_behind(packets, &stages[at]);
             }
         }
     }
