@@ -16,6 +16,7 @@ use std::str::FromStr;
 
 use crate::encode::{Encoder, Ipfix, Lines, NetFlow5, NetFlow9, STREAM_LIMIT, UDP_LIMIT};
 use crate::exporter::Exporter;
+use crate::fields::Columns;
 use crate::launch::{Launch, Ready, Started};
 use crate::messages::MessageEncoder;
 use crate::place::Place;
@@ -163,12 +164,13 @@ fn encoders(
 ) -> io::Result<Box<dyn Fn() -> Box<dyn Encoder> + '_>> {
     let (domain, sampling) = (settings.observation_domain, settings.sampling);
     let interfaces = &settings.interfaces;
-    let (ingress, parts) = (!interfaces.is_empty(), interfaces.has_parts());
+    let Columns { ingress, parts, statistics, .. } = interfaces.columns();
     Ok(match protocol {
         Protocol::Ipfix => Box::new(move || {
             let encoder = Ipfix::new(domain, number, limit).sampled(sampling);
             let encoder = encoder.keyed_by_vlans(settings.vlan_in_key).with_parts(parts);
             let encoder = encoder.with_domain_name(settings.domain_name.as_deref());
+            let encoder = encoder.with_statistics(statistics);
             Box::new(encoder.with_ingress(ingress).with_names_of(interfaces))
         }),
         Protocol::NetFlow9 => {

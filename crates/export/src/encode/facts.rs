@@ -24,7 +24,7 @@ use ringtap_flow::{FlowRecord, Keep, Kind};
 use crate::fields::Form::{self, AddressV4, AddressV6, Number, Octets, Text, Word};
 use crate::fields::{Element, FIELDS, Presence, VARIABLE};
 
-/// Most octets of the facts of a record. Over UDP the message's limit is smaller.
+/// Most octets of the facts of a record, with the lists behind them. Over UDP the message's limit is smaller.
 pub(crate) const OCTETS_MAX: usize = 4_096;
 
 /// Memory for [`Layout::put`]: a value is written before it is known that it has no room.
@@ -37,10 +37,10 @@ const VALUE_MAX: usize = 512;
 const SHORT_MAX: usize = 254;
 
 /// basicList (element 291).
-const BASIC_LIST: Element = Element::iana(291, VARIABLE);
+pub(super) const BASIC_LIST: Element = Element::iana(291, VARIABLE);
 
 /// The semantic "ordered".
-const ORDERED: u8 = 4;
+pub(super) const ORDERED: u8 = 4;
 
 /// applicationName.
 const APPLICATION: Element = Element::iana(96, VARIABLE);
@@ -371,7 +371,7 @@ fn put_variable(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// Appends what `put` appends, with the longer form of its length, which may have any value.
-fn put_variable_long(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn put_variable_long(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[u8::MAX, 0, 0]);
     put(out);

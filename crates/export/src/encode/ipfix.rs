@@ -24,12 +24,15 @@
 //! For flows from interfaces these fields end with ingressInterface, and for answered flows with its reverse. The
 //! interface of the other direction is known with two paths; otherwise that element is 0.
 //!
+//! Records with statistics of packets end with these (`lists.rs`).
+//!
 //! An answered flow is one record with reverse elements, with the enterprise number 29305 (RFC 5103, section 6.1); a
 //! flow without an answer has none of them. `options.rs` has the exporter's own statistics.
 
 use ringtap_flow::{FlowRecord, IpVersion, Path};
 
 use super::facts::{self, LAYOUT_COUNT, LAYOUTS, Layout};
+use super::lists;
 use super::message::Message;
 use super::options::{self, Noticed, Options};
 use super::template::{Group, Template};
@@ -185,14 +188,16 @@ pub struct Ipfix {
     vlans_are_key: bool,
     variant: usize,
     templates: &'static [Template; COUNT],
+    /// Whether records end with the statistics of packets.
+    statistics: bool,
     sequence: u32,
     latest_ms: u64,
     /// Losses in the export and in the metering.
     lost: Noticed,
     ignored: Noticed,
     message: Message,
-    /// The facts of the latest record that has some.
-    facts: Vec<u8>,
+    /// Facts and statistics of the latest record that has some.
+    more: Vec<u8>,
     /// The announced templates: for each layout, a bit for each template.
     active: [u128; LAYOUT_COUNT],
 }
@@ -224,12 +229,13 @@ impl Ipfix {
             vlans_are_key: false,
             variant: 0,
             templates: &TEMPLATES[0],
+            statistics: false,
             sequence: 0,
             latest_ms: 0,
             lost: Noticed::default(),
             ignored: Noticed::default(),
             message: Message::new(HEADER, limit, 1),
-            facts: Vec::with_capacity(facts::CAPACITY),
+            more: Vec::with_capacity(facts::CAPACITY),
             active: std::array::from_fn(|layout| if layout == 0 { FIRST } else { 0 }),
         }
     }
@@ -272,6 +278,12 @@ impl Ipfix {
         self.with(PARTS, yes)
     }
 
+    /// For flows with statistics of packets, if `yes`: each record has them.
+    #[must_use]
+    pub fn with_statistics(self, yes: bool) -> Self {
+        Self { statistics: yes, ..self }
+    }
+
     fn with(mut self, bit: usize, yes: bool) -> Self {
         self.variant = if yes { self.variant | bit } else { self.variant & !bit };
         self.templates = &TEMPLATES[self.variant];
@@ -284,9 +296,9 @@ impl Ipfix {
         Header { time, sequence: self.sequence, domain: self.domain }
     }
 
-    /// Adds a record that may have facts; apart, because most records of scans and the like have none.
+    /// Adds a record that may have facts and statistics; apart, because most records of scans and the like have none.
     #[inline(never)]
-    fn add_with_facts(
+    fn add_with_more(
         &mut self,
         record: &FlowRecord,
         flows: &mut RecordTotals,
@@ -299,15 +311,20 @@ impl Ipfix {
             bits &= !TWO_PATHS;
         }
         let (set, template) = (set(bits, layout), &self.templates[bits]);
-        self.facts.clear();
-        LAYOUTS[layout].put(record, self.message.most() - template.len, &mut self.facts);
-        let len = template.len + self.facts.len();
+        self.more.clear();
+        let room = (self.message.most() - template.len).min(facts::OCTETS_MAX);
+        let least = if self.statistics { lists::LEAST } else { 0 };
+        LAYOUTS[layout].put(record, room - least, &mut self.more);
+        if self.statistics {
+            lists::put(record, room - self.more.len(), &mut self.more);
+        }
+        let len = template.len + self.more.len();
         if !self.message.fits(set, len) {
             return Err(Refusal::Full);
         }
-        let (fields, facts) = self.message.record(set, len).split_at_mut(template.len);
+        let (fields, more) = self.message.record(set, len).split_at_mut(template.len);
         template.put(&View::of_first_packet(record, [0; 2]), 0, fields);
-        facts.copy_from_slice(&self.facts);
+        more.copy_from_slice(&self.more);
         self.count(record, flows);
         Ok(())
     }
@@ -330,6 +347,7 @@ impl Ipfix {
                 number: set(bits, layout),
                 fields: &self.templates[bits],
                 layout: &LAYOUTS[layout],
+                statistics: self.statistics,
             }));
         }
         all
@@ -363,8 +381,8 @@ impl Ipfix {
 impl Encoder for Ipfix {
     #[inline]
     fn add(&mut self, record: &FlowRecord, flows: &mut RecordTotals) -> Result<(), Refusal> {
-        if facts::has_any(record) {
-            return self.add_with_facts(record, flows);
+        if facts::has_any(record) || self.statistics {
+            return self.add_with_more(record, flows);
         }
         let bits = bits(record);
         let (set, template) = (set(bits, 0), &self.templates[bits]);
@@ -508,6 +526,7 @@ struct Numbered {
     number: u16,
     fields: &'static Template,
     layout: &'static Layout,
+    statistics: bool,
 }
 
 impl Numbered {
@@ -517,7 +536,8 @@ impl Numbered {
             let enterprise = if reverse { REVERSE } else { 0 };
             Element { enterprise, ..field.element }
         });
-        let elements: Vec<_> = fields.chain(self.layout.elements()).collect();
+        let statistics = self.statistics.then(lists::elements).into_iter().flatten();
+        let elements: Vec<_> = fields.chain(self.layout.elements()).chain(statistics).collect();
         let head = [self.number, elements.len() as u16];
         let mut out: Vec<u8> = head.into_iter().flat_map(u16::to_be_bytes).collect();
         elements.iter().for_each(|element| element.specify(&mut out));

@@ -18,6 +18,7 @@ mod facts;
 mod fields;
 mod ipfix;
 mod lines;
+mod lists;
 mod message;
 mod netflow5;
 mod netflow9;
@@ -42,7 +43,7 @@ pub const UDP_LIMIT: usize = 1_400;
 /// field limits the length of an IPFIX Message to 65535 octets, including the header."
 pub const STREAM_LIMIT: usize = 16 << 10;
 
-/// The smallest accepted limit: every template and every record fits into it, facts from payloads if they are cut.
+/// The smallest accepted limit: every template and every record fits into it, facts from payloads and lists if they are cut.
 pub const LEAST_LIMIT: usize = 512;
 
 /// Most octets of a record.

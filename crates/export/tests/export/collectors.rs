@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ringtap_export::formats::{Interface, Interfaces};
 use ringtap_export::{Meter, Metered, Output, Prepared, Sampling, Settings, Store, Summary};
-use ringtap_flow::{FlowRecord, Path as Way, TunnelKind};
+use ringtap_flow::{FlowRecord, FlowStatistics, Path as Way, TunnelKind};
 
 use crate::common::{answered, echo_v6, record_sinks, tunnelled};
 use crate::facts::layouts;
@@ -78,7 +78,7 @@ impl Store for Plain {
     }
 }
 
-fn export(url: &str, sampling: Option<Sampling>) -> Summary {
+fn export(url: &str, sampling: Option<Sampling>, statistics: bool) -> Summary {
     let meter = Some(Meter::new(|| Metered { packets: 10, ..Metered::default() }));
     let domain_name = Some("site b".to_owned());
     let named = |index, name: &str, description: &str| Interface {
@@ -88,6 +88,7 @@ fn export(url: &str, sampling: Option<Sampling>) -> Summary {
     };
     let interfaces =
         Interfaces::new(&[named(7, "eth0", "uplink \u{1}"), named(70_000, "eth1", "")]);
+    let interfaces = interfaces.with_statistics(statistics);
     let settings = Settings { sampling, meter, domain_name, interfaces, ..Settings::default() };
     let output = url.parse::<Output>().unwrap();
     let open = |path: &Path| Ok(Box::new(Plain(File::create(path)?)) as Box<dyn Store>);
@@ -96,6 +97,10 @@ fn export(url: &str, sampling: Option<Sampling>) -> Summary {
     let received = |record| {
         let mut record: FlowRecord = record;
         record.path.ingress = 7;
+        if statistics {
+            let packets = (0..5).map(|n| (n % 2, n as u64 * 1_000_000, 100 + n as u32, 24));
+            record.statistics = FlowStatistics::of(30, packets);
+        }
         record
     };
     records().into_iter().map(received).for_each(|record| sinks[0].take(&record));
@@ -124,11 +129,17 @@ fn output(tool: &str, flags: &[&str]) -> String {
 fn tshark_and_ipfix_dump_understand_every_template() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("flows.ipfix").display().to_string();
-    for sampling in [Sampling::Random(100), Sampling::Systematic(100)] {
-        let summary = export(&format!("ipfix-file:{file}"), Some(sampling));
+    for (sampling, statistics) in [
+        (Sampling::Random(100), false),
+        (Sampling::Systematic(100), false),
+        (Sampling::Systematic(100), true),
+    ] {
+        let summary = export(&format!("ipfix-file:{file}"), Some(sampling), statistics);
         if have("tshark") {
+            // By default it reads no more than 60 fields, which records with statistics may have.
+            let all = ["-o", "cflow.max_template_fields:0", "-V", "-r", &file];
+            let text = output("tshark", if statistics { &all } else { &all[2..] });
             // Some versions of tshark do not have gtpuTEid.
-            let text = output("tshark", &["-V", "-r", &file]);
             let text = text.replace("Unknown(507)", "").replace("Type: Unknown (507)", "");
             for word in ["Malformed", "Expert Info", "No template", "Unknown"] {
                 assert!(!text.contains(word), "{word}");
@@ -161,6 +172,8 @@ fn tshark_and_ipfix_dump_understand_every_template() {
             let tunnels = records().iter().filter(|record| record.path.tunnel.is_some()).count();
             assert_eq!(count(" protocolIdentifier"), records().len() + tunnels);
             assert_eq!(count("selectorAlgorithm"), 1);
+            let lists = if statistics { 12 * records().len() } else { 0 };
+            assert_eq!(count("(8057"), lists, "CESNET's elements");
         }
     }
 }
@@ -170,7 +183,7 @@ fn nfcapd_counts_every_template() {
     if !have("nfcapd") || !have("nfdump") {
         return;
     }
-    for scheme in ["ipfix", "netflow9"] {
+    for (scheme, statistics) in [("ipfix", false), ("ipfix", true), ("netflow9", false)] {
         let folder = tempfile::tempdir().unwrap();
         let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = Command::new("nfcapd");
@@ -186,7 +199,7 @@ fn nfcapd_counts_every_template() {
             !is_bound()
         });
         assert!(tries.count() < 3_000, "nfcapd listens");
-        let summary = export(&format!("{scheme}://127.0.0.1:{port}"), None);
+        let summary = export(&format!("{scheme}://127.0.0.1:{port}"), None, statistics);
         // All data are in its buffer now: it is stopped when it has read them, and its threads wait for more.
         let has_read = format!("{listens} 07 00000000:00000000");
         let threads = || std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();

@@ -42,10 +42,10 @@ pub(crate) type Element = (u32, u16);
 
 /// A decoded record: its set, and the values of each element in order; those of lists follow.
 #[derive(Debug, Default)]
-struct Decoded {
+pub(crate) struct Decoded {
     set: u16,
     fields: usize,
-    values: BTreeMap<Element, Vec<Vec<u8>>>,
+    pub(crate) values: BTreeMap<Element, Vec<Vec<u8>>>,
 }
 
 /// The rest of some octets.
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn decode(encoded: &Encoded) -> Vec<Decoded> {
+pub(crate) fn decode(encoded: &Encoded) -> Vec<Decoded> {
     let (mut templates, mut records) = (BTreeMap::new(), Vec::new());
     for message in &encoded.messages {
         let mut sets = Reader(&message[16..]);
@@ -241,7 +241,7 @@ fn any_facts() -> impl Strategy<Value = Vec<(Kind, Vec<u8>)>> {
     prop_oneof![vec(fact.clone(), 0..4), vec(fact, 0..60)]
 }
 
-fn any_record() -> impl Strategy<Value = FlowRecord> {
+pub(crate) fn any_record() -> impl Strategy<Value = FlowRecord> {
     let base = prop::sample::select(vec![answered(), tunnelled()]);
     let label = prop_oneof![Just(""), Just("google"), Just("abcdefghijklmnopqrstuvwxyz0123")];
     (base, label, any_facts(), any::<bool>()).prop_map(|(record, label, facts, v6)| {

@@ -13,4 +13,5 @@ mod decode;
 mod facts;
 mod golden;
 mod links;
+mod lists;
 mod tls;
