@@ -10,8 +10,8 @@
 //! same element, in order. Addresses have no value that means "none", so all of them are in the list.
 //!
 //! A [`Layout`] says which kinds a record has; its fields follow from one table. A record gets the first layout that
-//! holds all its facts. The layout for several protocols has all values of such kinds in lists, so that there are fewer
-//! fields: tshark reads templates of up to 60.
+//! holds all its facts. The layout for several protocols has all values of such kinds in lists, and lacks some kinds, so
+//! that there are fewer fields: tshark reads templates of up to 60.
 //!
 //! Invariants: a record has a bounded size, so it always fits into a message: values that are too long are cut between
 //! characters, and further values without room are left out. The result depends on the record and the message's limit
@@ -51,14 +51,21 @@ const TLS: Protocols = 1;
 const SSH: Protocols = 2;
 const DNS: Protocols = 4;
 const HTTP: Protocols = 8;
+/// Facts that the layout for several protocols has no fields for.
+const CERTIFICATE: Protocols = 16;
+const MORE_DNS: Protocols = 32;
+const MORE_HTTP: Protocols = 64;
 
-/// The protocol of facts with this presence.
-const fn protocol(presence: Presence) -> Protocols {
-    match presence {
-        Presence::Tls => TLS,
-        Presence::Ssh => SSH,
-        Presence::Dns => DNS,
-        Presence::Http => HTTP,
+/// The protocol of a kind of facts with this presence.
+const fn protocol(presence: Presence, kind: Kind) -> Protocols {
+    match (presence, kind) {
+        (_, Kind::DnsId) => MORE_DNS,
+        (_, Kind::HttpContentType | Kind::HttpReferer | Kind::HttpLocation) => MORE_HTTP,
+        (Presence::Tls, _) => TLS,
+        (Presence::Certificate, _) => CERTIFICATE,
+        (Presence::Ssh, _) => SSH,
+        (Presence::Dns, _) => DNS,
+        (Presence::Http, _) => HTTP,
         _ => panic!("facts in IPFIX need a layout for their protocol"),
     }
 }
@@ -83,7 +90,7 @@ const FACTS: [Fact; COUNT] = {
                 && at < FIELDS[row].elements.len()
             {
                 let element = FIELDS[row].elements[at];
-                let protocol = protocol(FIELDS[row].presence);
+                let protocol = protocol(FIELDS[row].presence, kind);
                 if (protocol as u16) << 4 | element.form.rank() == place {
                     all[count] = Fact { protocol, kind, element };
                     count += 1;
@@ -115,15 +122,16 @@ pub(crate) static LAYOUTS: [Layout; LAYOUT_COUNT] = [
     Layout::of(0, Values::First),
     Layout::of(TLS, Values::First),
     Layout::of(SSH, Values::First),
-    Layout::of(DNS, Values::First),
-    Layout::of(DNS, Values::FirstAndFurther),
-    Layout::of(HTTP, Values::First),
-    Layout::of(HTTP, Values::FirstAndFurther),
+    Layout::of(DNS | MORE_DNS, Values::First),
+    Layout::of(DNS | MORE_DNS, Values::FirstAndFurther),
+    Layout::of(HTTP | MORE_HTTP, Values::First),
+    Layout::of(HTTP | MORE_HTTP, Values::FirstAndFurther),
+    Layout::of(TLS | CERTIFICATE, Values::First),
     Layout::of(TLS | SSH | DNS | HTTP, Values::Lists),
 ];
 
 /// Number of layouts.
-pub(crate) const LAYOUT_COUNT: usize = 9;
+pub(crate) const LAYOUT_COUNT: usize = 10;
 
 /// Returns true if the record has facts, of any kind, or an application.
 #[inline]
@@ -282,6 +290,11 @@ impl Layout {
 
     fn slots(&self) -> &[Slot] {
         &self.slots[..self.count]
+    }
+
+    /// Whether a template with these fields has room for a second path: it has no more than 60 fields.
+    pub(crate) const fn fits_two_paths(&self) -> bool {
+        self.count <= 12
     }
 
     /// The elements of its fields.

@@ -305,9 +305,8 @@ impl Ipfix {
     ) -> Result<(), Refusal> {
         let mut bits = bits(record);
         let layout = if bits & ICMP == 0 { Layout::index_of(record) } else { 0 };
-        // With the facts of all protocols, the template of two paths would have more than 60 fields. By default tshark
-        // reads no more.
-        if layout == LAYOUT_COUNT - 1 {
+        // With many facts, the template of two paths would have more than 60 fields. By default tshark reads no more.
+        if !LAYOUTS[layout].fits_two_paths() {
             bits &= !TWO_PATHS;
         }
         let (set, template) = (set(bits, layout), &self.templates[bits]);

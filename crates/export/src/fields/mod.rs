@@ -202,25 +202,25 @@ fields! { |v, d|
         /// alerts of the server that are not encrypted
         10 tlsServerAlerts TlsServerAlerts [] Tls;
         /// common name of the subject of the server's [certificate](MONITOR.md#handshakes)
-        10 tlsCertificateSubject TlsCertificateSubject [] Certificate;
+        10 tlsCertificateSubject TlsCertificateSubject [cert 205 Text] Certificate;
         /// common name of its issuer
-        10 tlsCertificateIssuer TlsCertificateIssuer [] Certificate;
+        10 tlsCertificateIssuer TlsCertificateIssuer [cert 196 Text] Certificate;
         /// alternative names of its subject
         10 tlsCertificateNames TlsCertificateNames [] Certificate;
         /// it is valid from then on, such as `2026-01-31T00:00:00Z`
-        10 tlsCertificateNotBefore TlsCertificateNotBefore [] Certificate;
+        10 tlsCertificateNotBefore TlsCertificateNotBefore [cert 247 Text] Certificate;
         /// it is valid up to then
-        10 tlsCertificateNotAfter TlsCertificateNotAfter [] Certificate;
+        10 tlsCertificateNotAfter TlsCertificateNotAfter [cert 248 Text] Certificate;
         /// algorithm of its public key, such as `rsaEncryption`
         10 tlsCertificateKey TlsCertificateKey [] Certificate;
         /// size of its public key, bits
-        10 tlsCertificateKeyBits TlsCertificateKeyBits [] Certificate;
+        10 tlsCertificateKeyBits TlsCertificateKeyBits [cert 250 Number(2)] Certificate;
         /// algorithm of its signature, such as `sha256WithRSAEncryption`
         10 tlsCertificateSignature TlsCertificateSignature [] Certificate;
         /// its serial number, hexadecimal
-        10 tlsCertificateSerial TlsCertificateSerial [] Certificate;
+        10 tlsCertificateSerial TlsCertificateSerial [cert 244 Octets] Certificate;
         /// its SHA-256, hexadecimal
-        10 tlsCertificateSha256 TlsCertificateSha256 [] Certificate;
+        10 tlsCertificateSha256 TlsCertificateSha256 [cert 295 Octets] Certificate;
         /// number of certificates that the server sent
         10 tlsCertificateChain TlsCertificateChain [] Certificate;
         /// `expired`, `not-yet-valid`, `self-signed`, `name-mismatch`
@@ -234,17 +234,17 @@ fields! { |v, d|
         /// port of what it connected to
         10 proxyDestinationPort ProxyDestinationPort [] Proxy;
         /// identifier of the first message
-        9 dnsId DnsId [] Dns;
+        9 dnsId DnsId [cert 226 Number(2)] Dns;
         /// operation, unless a query, and flags of messages, such as `RD RA`
         9 dnsFlags DnsFlags [] Dns;
         /// [records](MONITOR.md#dns-records) of answers and updates: owner, type, TTL, data
         9 dnsRecords DnsRecords [] Dns;
         /// of requests and responses, as sent
-        12 httpContentType HttpContentType [] Http;
+        12 httpContentType HttpContentType [iana 469 Text] Http;
         /// of requests: the page that led to them
-        12 httpReferer HttpReferer [] Http;
+        12 httpReferer HttpReferer [cert 115 Text] Http;
         /// of responses: the address to which they lead
-        12 httpLocation HttpLocation [] Http;
+        12 httpLocation HttpLocation [cert 116 Text] Http;
         /// octets of the bodies of responses
         12 httpResponseLength HttpResponseLength [] Http;
         /// [fingerprint](MONITOR.md#syn) of the SYN, such as `60:64240:2-4-8-1-3:1460:7`; `reverse…` is of the SYN with ACK

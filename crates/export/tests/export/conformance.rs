@@ -68,7 +68,7 @@ fn a_set_has_records_of_one_kind_and_no_padding() {
     let all = templates();
     // Each layout of facts, 64 templates without facts, those of answered flows with two paths, and those of options.
     let with_facts = all.keys().filter(|id| **id >= 512).map(|id| id >> 8);
-    assert_eq!(with_facts.collect::<BTreeSet<_>>(), (2..10).collect());
+    assert_eq!(with_facts.collect::<BTreeSet<_>>(), (2..11).collect());
     assert_eq!(all.keys().filter(|id| **id < 320).count(), 64);
     assert_eq!(all.keys().filter(|id| (384..512).contains(*id)).count(), 24);
     assert_eq!(all.values().filter(|template| template.scopes > 0).count(), 6);

@@ -133,7 +133,7 @@ pub struct StatisticsCounts {
 }
 
 impl StatisticsCounts {
-    /// Those of a flow whose packets are all listed.
+    /// The counts of a flow whose packets are all listed.
     fn of(packets: &[FirstPacket]) -> Self {
         let mut counts = Self::default();
         let mut latest_ns = None;
