@@ -10,8 +10,10 @@ use ringtap_base::prefetch_all;
 
 use super::bursts::{Activity, BURST_GAP_NS, Burst, IDLE_NS, Side};
 use super::chains::Chain;
+use super::first::FirstPacket;
 use super::moments::Moments;
-use super::value::{FirstPacket, Sums};
+use super::sums::Sums;
+
 use crate::pool::Pool;
 
 /// The packets of a direction.

@@ -20,18 +20,21 @@
 
 mod bursts;
 mod chains;
+mod first;
 mod live;
 mod moments;
 mod slab;
 mod start;
+mod sums;
 mod value;
 
 pub use bursts::{BURST_GAP_NS, BURST_PACKETS, BURSTS_MOST, Burst, IDLE_NS};
 pub(crate) use chains::Room;
+pub use first::{FIRST_PACKETS_MOST, FirstPacket};
 pub use moments::Moments;
 pub use slab::STATISTICS_BYTES;
 pub(crate) use slab::{Measure, Slab};
-pub use value::{FIRST_PACKETS_MOST, FirstPacket, FlowStatistics, StatisticsCounts};
+pub use value::{FlowStatistics, StatisticsCounts};
 
 #[cfg(test)]
 mod tests;

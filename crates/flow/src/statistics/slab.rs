@@ -8,9 +8,10 @@ use ringtap_wire::PacketRecord;
 
 use super::bursts::{BURSTS_MOST, Burst};
 use super::chains::{Chain, Chains, Room};
+use super::first::FirstPacket;
 use super::live::{Live, Rare};
 use super::start::{FarPackets, Start};
-use super::value::{Counted, FirstPacket, FlowStatistics};
+use super::value::{Counted, FlowStatistics};
 use crate::pool::Pool;
 
 /// Most memory of a live flow with statistics, without its lists, bytes.

@@ -2,7 +2,7 @@
 //! have no others: then all statistics follow from these.
 
 use super::chains::{Chain, Chains, Room};
-use super::value::FirstPacket;
+use super::first::FirstPacket;
 
 /// First packets that are with a flow.
 const NEAR: usize = 3;

@@ -3,78 +3,13 @@
 use std::cmp::Ordering;
 use std::sync::OnceLock;
 
-use ringtap_wire::PacketRecord;
-
-use super::bursts::{Activity, BURST_GAP_NS, BURST_PACKETS, BURSTS_MOST, Burst, IDLE_NS, Side};
+use super::bursts::{BURST_GAP_NS, BURST_PACKETS, BURSTS_MOST, Burst, IDLE_NS, Side};
+use super::first::FirstPacket;
 use super::live::Live;
 use super::moments::Moments;
+use super::sums::Sums;
 use crate::fields::Fields;
 use crate::pool::Pool;
-
-/// Most first packets of a flow.
-pub const FIRST_PACKETS_MOST: u8 = u8::MAX;
-
-/// One of the first packets of a flow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FirstPacket {
-    /// Nanoseconds since 1970, the upper half first.
-    time: [u32; 2],
-    /// Octets of layer 3, at most 65,535.
-    pub octets: u16,
-    /// The TCP control bits.
-    pub tcp_flags: u8,
-    /// 0: from the initiator; 1: to it.
-    pub side: u8,
-}
-
-impl FirstPacket {
-    const SAVED: usize = 12;
-
-    pub(super) const NONE: Self = Self { time: [0; 2], octets: 0, tcp_flags: 0, side: 0 };
-
-    #[inline(always)]
-    pub(super) fn of(packet: &PacketRecord, side: usize) -> Self {
-        Self {
-            time: [(packet.ts_ns >> 32) as u32, packet.ts_ns as u32],
-            octets: packet.ip_len.min(u32::from(u16::MAX)) as u16,
-            tcp_flags: packet.tcp_flags,
-            side: side as u8,
-        }
-    }
-
-    /// Its time, nanoseconds since 1970.
-    pub const fn ts_ns(&self) -> u64 {
-        (self.time[0] as u64) << 32 | self.time[1] as u64
-    }
-}
-
-/// What is counted for a flow, besides its lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Sums {
-    pub(super) sides: [Side; 2],
-    pub(super) activity: Activity,
-    /// Bits of the sides whose bursts had no room.
-    pub(super) cut: u8,
-}
-
-impl Sums {
-    const SAVED: usize = 2 * Side::SAVED + Activity::SAVED;
-
-    /// Packets of both directions.
-    pub(super) fn packets(&self) -> u64 {
-        self.sides.iter().fold(0, |sum, side| sum.saturating_add(side.lengths.count()))
-    }
-
-    fn save(&self, out: &mut Vec<u8>) {
-        self.sides.iter().for_each(|side| side.save(out));
-        self.activity.save(out);
-    }
-
-    fn load(from: &mut Fields<'_>, cut: u8) -> Self {
-        let (sides, activity) = ([(); 2].map(|()| Side::load(from)), Activity::load(from));
-        Self { sides, activity, cut }
-    }
-}
 
 /// What is counted, and bursts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -279,11 +214,7 @@ impl FlowStatistics {
         sums.save(&mut out);
         out.extend([self.most, sums.cut]);
         out.extend([self.packets.len() as u8, own.len() as u8, other.len() as u8]);
-        for packet in &self.packets {
-            packet.time.iter().for_each(|half| out.extend_from_slice(&half.to_le_bytes()));
-            out.extend_from_slice(&packet.octets.to_le_bytes());
-            out.extend([packet.tcp_flags, packet.side]);
-        }
+        self.packets.iter().for_each(|packet| packet.save(&mut out));
         own.iter().chain(other).for_each(|burst| burst.save(&mut out));
         out
     }
@@ -302,13 +233,7 @@ impl FlowStatistics {
         let (list, rest) = rest.split_at_checked(packets * FirstPacket::SAVED)?;
         let (bursts, rest) = rest.split_at_checked(counts.iter().sum::<usize>() * Burst::SAVED)?;
         let from = &mut Fields(list);
-        let packet = |()| {
-            let time = [u32::from_le_bytes(from.take()), u32::from_le_bytes(from.take())];
-            let octets = u16::from_le_bytes(from.take());
-            let [tcp_flags, side] = from.take();
-            (side < 2).then_some(FirstPacket { time, octets, tcp_flags, side })
-        };
-        let packets = std::iter::repeat_n((), packets).map(packet).collect::<Option<_>>()?;
+        let packets = (0..packets).map(|_| FirstPacket::load(from)).collect::<Option<_>>()?;
         let from = &mut Fields(bursts);
         let bursts = counts.map(|count| (0..count).map(|_| Burst::load(from)).collect());
         let counted = OnceLock::from(Counted { sums, bursts });
