@@ -197,6 +197,8 @@ CREATE TABLE ringtap.flows (
     reverseMplsSecondLabel Nullable(UInt32),
     reverseTunnelId Nullable(UInt32),
     reverseIngressInterface Nullable(UInt32),
+    payloadEntropy Nullable(UInt8),
+    reversePayloadEntropy Nullable(UInt8),
 -- end
     probe LowCardinality(String)
 ) ENGINE = MergeTree PARTITION BY toDate(flowEndMilliseconds) ORDER BY flowEndMilliseconds
@@ -417,6 +419,8 @@ CREATE TABLE ringtap.messages (
     reverseMplsSecondLabel Nullable(UInt32),
     reverseTunnelId Nullable(UInt32),
     reverseIngressInterface Nullable(UInt32),
+    payloadEntropy Nullable(UInt8),
+    reversePayloadEntropy Nullable(UInt8),
 -- end
     probe String,
     run Nullable(String),
@@ -625,6 +629,8 @@ CREATE MATERIALIZED VIEW ringtap.flows_reader TO ringtap.flows AS SELECT
     m.reverseMplsSecondLabel AS reverseMplsSecondLabel,
     m.reverseTunnelId AS reverseTunnelId,
     m.reverseIngressInterface AS reverseIngressInterface,
+    m.payloadEntropy AS payloadEntropy,
+    m.reversePayloadEntropy AS reversePayloadEntropy,
 -- end
     probe
 FROM ringtap.messages AS m WHERE m.run IS NULL;

@@ -15,7 +15,11 @@ const DOCUMENTS: [(&str, &str, &str); 5] = [
         "With `--uniflow` each direction is a flow of its own, and nothing of this applies.",
     ),
     ("5655", "IPFIX files", "`--export ipfix-file:PATH` is the writer of such files."),
-    ("6313", "Structured data", "Lists of facts from payloads: the parts about basicList."),
+    (
+        "6313",
+        "Structured data",
+        "Lists of facts from payloads, of first packets and of bursts: the parts about basicList.",
+    ),
     (
         "3954",
         "NetFlow v9",

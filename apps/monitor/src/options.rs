@@ -8,7 +8,8 @@ use ringtap_engine::{AppOptions, Memory, Plan, PlanError, within};
 use ringtap_enrich::{Enrichment, EntryKind, Geo, STAGE_BYTES, WatchList};
 use ringtap_extract::{Extractors, Names};
 use ringtap_flow::{
-    FlowStatistics, FlowTable, Metering, PART_BYTES, SLICE_BYTES, part_statistics_bytes,
+    FlowStatistics, FlowTable, Metering, OCTETS_BYTES, PART_BYTES, SLICE_BYTES,
+    part_statistics_bytes,
 };
 use ringtap_wire::{HashKey, Paths, Tunnels};
 use serde::{Serialize, Serializer};
@@ -122,6 +123,10 @@ pub struct Options {
     /// Most first packets in the statistics of a flow; `None` without the analysis, once the plan is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statistics_packets: Option<u8>,
+    /// Most first octets of the payload of a direction, for its entropy in the statistics; 0 without the analysis, once the
+    /// plan is made.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub statistics_octets: u16,
     /// Rows in each list of talkers.
     pub top: usize,
     /// Whether there is an output for events.
@@ -195,6 +200,7 @@ impl Default for Options {
             limits: Limits::default(),
             change_limits: ChangeLimits::default(),
             statistics_packets: None,
+            statistics_octets: 0,
             top: TOP,
             events: false,
             watch: None,
@@ -297,11 +303,13 @@ impl Options {
         let Some(packets) = self.statistics_packets.filter(|_| self.analyses.statistics) else {
             return 0;
         };
-        let row = FlowStatistics::most_bytes(packets) as u64;
+        let octets = self.statistics_octets;
+        let row = FlowStatistics::most_bytes(packets, octets) as u64;
         // Of a state in parts there may be two.
         let rows = u64::from(self.state.is_some()) + u64::from(self.saves_parts());
-        let part = part_statistics_bytes(packets);
-        row * rows + if self.metering.cut_ns.is_some() { part } else { 0 }
+        let part = part_statistics_bytes(packets, octets);
+        let own = if octets > 0 { OCTETS_BYTES } else { 0 };
+        own + row * rows + if self.metering.cut_ns.is_some() { part } else { 0 }
     }
 
     /// Bytes in which all workers together join messages.
@@ -419,6 +427,10 @@ impl AppOptions for Options {
         self.analyses.tcp
     }
 
+    fn octets(&self) -> usize {
+        self.statistics_octets.into()
+    }
+
     /// By the timeouts and the interval; a sweep over all flows more often than every second would
     /// be expensive.
     fn tick_ns(&self) -> u64 {
@@ -453,6 +465,9 @@ impl AppOptions for Options {
         self.analyses = self.on();
         let packets = self.statistics_packets.unwrap_or(STATISTICS_PACKETS);
         self.statistics_packets = self.analyses.statistics.then_some(packets);
+        if !self.analyses.statistics {
+            self.statistics_octets = 0;
+        }
         let Analyses { flows, applications, names, passive_dns, watch, .. } = self.analyses;
         let others = self.analyses.custom.any() || !self.observers.all.is_empty();
         if !(flows || applications || names || passive_dns || watch || self.events || others) {
@@ -712,8 +727,8 @@ fn has_no_changes(limits: &ChangeLimits) -> bool {
     !limits.any()
 }
 
-fn is_zero(n: &u64) -> bool {
-    *n == 0
+fn is_zero<N: Default + PartialEq>(n: &N) -> bool {
+    *n == N::default()
 }
 
 #[cfg(test)]

@@ -140,7 +140,11 @@ impl MonitorWorker {
                 let table = table.with_fact_room(fact_room).with_tcp(on.tcp);
                 let table = table.with_slices(options.slice_ns());
                 let lists = setup.context.part(options.statistics_bytes, shard);
-                let table = table.with_statistics(options.statistics_packets, lists);
+                let table = table.with_statistics(
+                    options.statistics_packets,
+                    options.statistics_octets,
+                    lists,
+                );
                 match names {
                     Some(names) => table.with_names(Arc::clone(names)),
                     None => table,

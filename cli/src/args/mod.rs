@@ -21,7 +21,7 @@ use clap::builder::{ArgPredicate, NonEmptyStringValueParser};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use ringtap_export::{EventOutput, FileOutput, Refresh};
 use ringtap_extract::Extractors;
-use ringtap_flow::FIRST_PACKETS_MOST;
+use ringtap_flow::{FIRST_PACKETS_MOST, OCTETS_MOST};
 use ringtap_monitor::{Analyses, Observers, TOP_MOST};
 use ringtap_program::pages::Pages;
 use ringtap_skeleton::Skeleton;
@@ -295,6 +295,10 @@ pub(crate) struct MonitorArgs {
     /// With --analyses statistics: list this many first packets of each flow in its record, at most 255 [default: 30]
     #[arg(long, value_name = "N", value_parser = units::number_in(0..=FIRST_PACKETS_MOST), help_heading = "Analyses")]
     pub(crate) statistics_packets: Option<u8>,
+    /// With --analyses statistics: add the entropy of this many first octets of the payload of each direction, at most 1,024
+    /// [default: 0, which adds none]
+    #[arg(long, value_name = "N", value_parser = units::number_in(0..=OCTETS_MOST), help_heading = "Analyses")]
+    pub(crate) statistics_octets: Option<u16>,
     /// Show this many rows in each list of talkers [default: 10]
     #[arg(long, value_name = "N", value_parser = units::number_in(0..=TOP_MOST), help_heading = "Analyses")]
     pub(crate) top: Option<usize>,

@@ -110,6 +110,12 @@ fn check_use(args: &MonitorArgs, outputs: &[Output]) -> anyhow::Result<()> {
             "--statistics-packets",
             "--analyses all,statistics",
         ),
+        (
+            args.statistics_octets.is_some(),
+            analyses.statistics,
+            "--statistics-octets",
+            "--analyses all,statistics",
+        ),
         (args.scan_threshold.is_some(), analyses.scans, "--scan-threshold", "the analysis scans"),
         (
             args.udp_scan_threshold.is_some(),

@@ -118,6 +118,7 @@ pub(crate) fn settings(
     };
     let interfaces = Interfaces::new(interfaces).with(origins).with_parts(args.cut.is_some());
     let interfaces = interfaces.with_statistics(plan.app.analyses.statistics);
+    let interfaces = interfaces.with_entropy(plan.app.statistics_octets > 0);
     let identity = args.tls_cert.clone().zip(args.tls_key.clone());
     Settings {
         observation_domain: args.observation_domain,
@@ -268,6 +269,7 @@ fn monitor_options(args: &MonitorArgs, names: Arc<Names>) -> ringtap_monitor::Op
         limits,
         change_limits,
         statistics_packets: args.statistics_packets,
+        statistics_octets: args.statistics_octets.unwrap_or(0),
         top: args.top.unwrap_or(defaults.top),
         digest: args.digest,
         ..defaults

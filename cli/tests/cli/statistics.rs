@@ -150,6 +150,52 @@ fn states_have_the_statistics_of_live_flows() {
     let (_, errors, code) =
         output_of(ringtap().current_dir(folder).args(["merge", "whole", "other"]));
     assert!(code == 1 && errors.contains("statistics_packets is 30"), "{code}: {errors}");
+    // With octets of payload, too.
+    let octets = "--statistics-octets=200";
+    let whole = report(folder, &[ON, octets, "--digest", "--state=octets", "--probe=a"]);
+    assert_eq!(merge(&["octets"])["digest"], whole["digest"]);
+    let (_, errors, code) =
+        output_of(ringtap().current_dir(folder).args(["merge", "whole", "octets"]));
+    assert!(code == 1 && errors.contains("statistics_octets"), "{code}: {errors}");
+}
+
+#[test]
+fn records_have_the_entropy_of_payloads_if_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let office = office();
+    let lines = |flags: &[&str]| {
+        let all = [&["monitor", "-q", "-r", office.to_str().unwrap(), "-w=json:-"], flags].concat();
+        run(folder, &all)
+    };
+    assert!(!lines(&[ON]).contains("Entropy"));
+    let with = lines(&[ON, "--statistics-octets=64"]);
+    let values = |name: &str| {
+        let records = with.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        records.filter_map(|record| record[name].as_u64()).collect::<Vec<_>>()
+    };
+    for name in ["payloadEntropy", "reversePayloadEntropy"] {
+        // 64 octets have 6 bits at most.
+        let all = values(name);
+        assert!(all.len() > 3 && all.iter().all(|own| *own <= 192), "{name}: {all:?}");
+        assert!(all.iter().any(|own| *own > 100), "{name}: {all:?}");
+    }
+    let alone = lines(&[ON, "--statistics-octets=64", "--sequential"]);
+    let sorted = |text: &str| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&alone), sorted(&with));
+    for (flags, expected) in [
+        (&["--statistics-octets=5"][..], "--statistics-octets has no effect"),
+        (&[ON, "--statistics-octets=1025"], "1025"),
+        (&[ON, "--statistic-octets=5"], "--statistics-octets"),
+    ] {
+        let mut command = ringtap();
+        let (_, errors, code) = output_of(command.args(["monitor", "-r"]).arg(&office).args(flags));
+        assert!(code == 2 && errors.contains(expected), "{code}: {errors}");
+    }
 }
 
 /// Where the memory for lists is full, records say so, and the sums are whole.
@@ -170,7 +216,7 @@ fn lists_without_room_are_a_loss() {
     let short = found(&["--memory=30M", "--statistics-packets=255"]);
     assert!(number(&short["statistics"], "records_cut") > 0, "{}", short["statistics"]);
     let warnings = short["notices"].to_string();
-    assert!(warnings.contains("lack first packets or bursts for lack of memory"), "{warnings}");
+    assert!(warnings.contains("lack first packets, bursts or octets for lack of memory"), "{warnings}");
     let mut command = ringtap();
     command.current_dir(folder).args(["monitor", "-r", "many.pcap"]).args(&flags);
     let short = ["--memory=30M", "--statistics-packets=255", "--fail-on-drop"];

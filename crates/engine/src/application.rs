@@ -32,6 +32,12 @@ pub trait AppOptions: Clone + Serialize {
         false
     }
 
+    /// Octets of the payload of each packet that it needs ([`Kind::OCTETS`](ringtap_extract::Kind::OCTETS)), at most
+    /// [`Attachments::MOST_BYTES`](ringtap_stage::Attachments::MOST_BYTES).
+    fn octets(&self) -> usize {
+        0
+    }
+
     /// Distance between marks in packet time, nanoseconds.
     fn tick_ns(&self) -> u64;
 

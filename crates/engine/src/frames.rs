@@ -81,6 +81,8 @@ pub(crate) struct Frames {
     selection: u32,
     duplicates: Option<Box<Duplicates>>,
     payloads: Payloads,
+    /// Octets of the payload of each packet that are attached to it.
+    octets: usize,
 }
 
 impl Frames {
@@ -92,6 +94,7 @@ impl Frames {
             sample: plan.options.sample,
             selection: 0,
             duplicates: plan.duplicates().map(Box::new),
+            octets: plan.app.octets(),
             payloads: Payloads::new(
                 plan.app.extractors(),
                 (plan.app.payload_bytes() / plan.arrangement.queues as u64) as usize,
@@ -197,6 +200,9 @@ impl Frames {
             // It is the packet's first attachment, so there is room.
             let _ = attachments.push(at, Segment::KIND, &segment.bytes());
         }
+        if self.octets > 0 && record.flags.contains(Flags::DATA) {
+            self.attach_octets(frame, record, at, attachments);
+        }
         if self.payloads.any() {
             self.look(frame, record, at, attachments);
         }
@@ -204,6 +210,22 @@ impl Frames {
             && record.flags.contains(Flags::IPV4)
         {
             segment.put(record);
+        }
+    }
+
+    /// Attaches the first octets of the payload of the packet just decoded.
+    #[inline(never)]
+    fn attach_octets(
+        &self,
+        frame: &Frame<'_>,
+        record: &PacketRecord,
+        at: usize,
+        attachments: &mut Attachments,
+    ) {
+        if let Some(payload) = self.decoder.payload(frame.link, frame.data, record) {
+            let octets = &payload.bytes[..payload.bytes.len().min(self.octets)];
+            // Only a segment is before it, so there is room.
+            let _ = attachments.push(at, Kind::OCTETS, octets);
         }
     }
 

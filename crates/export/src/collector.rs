@@ -164,13 +164,13 @@ fn encoders(
 ) -> io::Result<Box<dyn Fn() -> Box<dyn Encoder> + '_>> {
     let (domain, sampling) = (settings.observation_domain, settings.sampling);
     let interfaces = &settings.interfaces;
-    let Columns { ingress, parts, statistics, .. } = interfaces.columns();
+    let Columns { ingress, parts, statistics, entropy, .. } = interfaces.columns();
     Ok(match protocol {
         Protocol::Ipfix => Box::new(move || {
             let encoder = Ipfix::new(domain, number, limit).sampled(sampling);
             let encoder = encoder.keyed_by_vlans(settings.vlan_in_key).with_parts(parts);
             let encoder = encoder.with_domain_name(settings.domain_name.as_deref());
-            let encoder = encoder.with_statistics(statistics);
+            let encoder = encoder.with_statistics(statistics).with_entropy(entropy);
             Box::new(encoder.with_ingress(ingress).with_names_of(interfaces))
         }),
         Protocol::NetFlow9 => {

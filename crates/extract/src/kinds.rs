@@ -221,6 +221,9 @@ impl Kind {
     /// an earlier one; see [`Kind::time`].
     pub const BEGAN: u8 = u8::MAX - 1;
 
+    /// The number of an attachment that is no fact: the first octets of the packet's payload.
+    pub const OCTETS: u8 = u8::MAX - 2;
+
     /// The time of an attachment of the kind [`Kind::BEGAN`], nanoseconds since 1970, little-endian.
     pub fn time(bytes: &[u8]) -> Option<u64> {
         Some(u64::from_le_bytes(bytes.try_into().ok()?))

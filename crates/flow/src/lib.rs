@@ -95,7 +95,8 @@ pub use sink::{RecordSink, Sinks};
 pub use slices::SLICE_BYTES;
 pub use statistics::{
     BURST_GAP_NS, BURST_PACKETS, BURSTS_MOST, Burst, FIRST_PACKETS_MOST, FirstPacket,
-    FlowStatistics, IDLE_NS, Moments, STATISTICS_BYTES, StatisticsCounts,
+    FlowStatistics, IDLE_NS, Moments, OCTETS_BYTES, OCTETS_MOST, STATISTICS_BYTES,
+    StatisticsCounts,
 };
 pub use table::{FactCounts, FlowTable, Metering};
 pub use tcp::{TCP_BYTES, TcpPerformance};

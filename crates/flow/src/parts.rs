@@ -90,11 +90,13 @@ pub const PART_BYTES: u64 = (size_of::<Reported>()
     + size_of::<TcpPerformance>()
     + 2 * size_of::<u64>()) as u64;
 
-/// Most bytes that a flow with this many first packets takes more, if it is cut and has statistics.
-pub const fn part_statistics_bytes(packets: u8) -> u64 {
+/// Most bytes that a flow with this many first packets, and first octets of a direction, takes more, if it is cut and has
+/// statistics.
+pub const fn part_statistics_bytes(packets: u8, octets: u16) -> u64 {
     let lists = packets as usize * size_of::<FirstPacket>() + 2 * BURSTS_MOST * size_of::<Burst>();
+    let octets = FlowStatistics::octets_bytes(octets);
     // Vectors that grow may have twice the room.
-    (size_of::<FlowStatistics>() + 2 * lists + 4 * size_of::<u64>()) as u64
+    (size_of::<FlowStatistics>() + 2 * lists + octets + 4 * size_of::<u64>()) as u64
 }
 
 impl Reported {

@@ -218,6 +218,17 @@ impl<E: Ends> Shelf<E> {
         self.statistics.prefetch_behind(at as usize);
     }
 
+    /// Adds the payload of a packet that was counted on a flow to the first octets of its direction.
+    pub(crate) fn add_octets(
+        &mut self,
+        at: usize,
+        direction: usize,
+        payload: &[u8],
+        measure: &Measure,
+    ) {
+        self.statistics.add_octets(at, direction, payload, measure);
+    }
+
     /// The packet's flow and its direction there, if it is live. `same` compares what the key does
     /// not contain.
     #[inline(always)]
@@ -484,8 +495,8 @@ impl<E: Ends> Shelf<E> {
         }
         let entry = &mut self.entries[at];
         let direction = entry.begin(packet, key, rules.uniflow);
-        if let Some(most) = rules.measure.packets {
-            self.statistics.push(most);
+        if rules.measure.packets.is_some() {
+            self.statistics.push(&rules.measure);
             self.statistics.count(at, direction, packet, &rules.measure);
         }
         if packet.ts_ns.saturating_add(rules.active_ns) < rules.calm_until_ns {
@@ -603,11 +614,11 @@ impl<E: Ends> Shelf<E> {
             self.tcp.push_saved(&flow.connection);
             self.requests.push_saved(&flow.requests);
         }
-        if let Some(most) = rules.measure.packets {
+        if rules.measure.packets.is_some() {
             // If flows are cut, earlier parts have them.
             match record.statistics.as_deref().filter(|_| rules.cut_ns == 0) {
-                Some(saved) => self.statistics.push_saved(saved, &rules.measure.room),
-                None => self.statistics.push(most),
+                Some(saved) => self.statistics.push_saved(saved, &rules.measure),
+                None => self.statistics.push(&rules.measure),
             }
         }
         if let (1.., Some(part)) = (rules.cut_ns, record.part) {

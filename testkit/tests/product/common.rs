@@ -138,6 +138,7 @@ pub fn request() -> Request {
         app.digest = true;
         app.analyses.tcp = true;
         app.analyses.statistics = true;
+        app.statistics_octets = 100;
         app.analyses.passive_dns = true;
     })
 }

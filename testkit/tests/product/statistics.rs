@@ -12,8 +12,9 @@ use std::process::Command;
 use crate::common::*;
 use ringtap_flow::{BURST_GAP_NS, BURST_PACKETS, BURSTS_MOST, FlowRecord, IDLE_NS, Moments};
 
-/// First packets of a flow.
+/// First packets of a flow, and first octets of the payload of a direction.
 const MOST: u8 = 12;
+const OCTETS: u16 = 300;
 
 /// Address and port.
 type End = (IpAddr, u16);
@@ -28,9 +29,10 @@ struct Packet {
     sender: End,
     octets: u64,
     flags: u8,
+    payload: Vec<u8>,
 }
 
-const FIELDS: [&str; 13] = [
+const FIELDS: [&str; 15] = [
     "frame.time_epoch",
     "ip.src",
     "ipv6.src",
@@ -44,6 +46,8 @@ const FIELDS: [&str; 13] = [
     "ipv6.plen",
     "tcp.flags",
     "frame.protocols",
+    "tcp.payload",
+    "udp.payload",
 ];
 
 /// Decimal seconds as nanoseconds.
@@ -91,8 +95,25 @@ fn packet(line: &str) -> Option<(Ends, Packet)> {
         sender,
         octets: length + if is_v6 { 40 } else { 0 },
         flags: flags as u8,
+        payload: last(13 + usize::from(!is_tcp)).map_or_else(Vec::new, octets_of),
     };
     Some(((ends, if is_tcp { 6 } else { 17 }), packet))
+}
+
+fn octets_of(text: &str) -> Vec<u8> {
+    let pairs = text.as_bytes().chunks_exact(2).map(|pair| std::str::from_utf8(pair).unwrap());
+    pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
+}
+
+/// The entropy of the first octets of payload, in units of 1/32 bit.
+fn entropy<'a>(sent: impl Iterator<Item = &'a Packet>) -> Option<u8> {
+    let octets: Vec<_> =
+        sent.flat_map(|packet| &packet.payload).take(OCTETS.into()).copied().collect();
+    let share =
+        |octet: u8| octets.iter().filter(|own| **own == octet).count() as f64 / octets.len() as f64;
+    let shares = (0..=255).map(share).filter(|share| *share > 0.0);
+    let bits: f64 = shares.map(|share| -share * share.log2()).sum();
+    (!octets.is_empty()).then_some((bits * 32.0).round() as u8)
 }
 
 /// The records of a capture with long timeouts, by their ends, in order.
@@ -101,6 +122,7 @@ fn ours(path: &Path) -> BTreeMap<Ends, Vec<FlowRecord>> {
         app.metering.timeouts = app.metering.timeouts.idle(36_000_000_000_000);
         app.metering.timeouts.active_ns = u64::MAX;
         app.statistics_packets = Some(MOST);
+        app.statistics_octets = OCTETS;
     }));
     let (outputs, records) = gather(1, |record| record.clone());
     run_with(&plan, &Capture::File(path.into()), outputs);
@@ -149,6 +171,9 @@ struct Compared {
     bursts: u64,
     idle_times: u64,
     negative_gaps: u64,
+    entropies: u64,
+    /// Entropies of payloads of which tshark shows others.
+    other_entropies: u64,
     /// Records of which tshark shows other packets.
     others: u64,
 }
@@ -178,6 +203,10 @@ fn same(record: &FlowRecord, packets: &[Packet], name: &str, compared: &mut Comp
         same_moments(found.gaps(direction), &gaps, &what);
         assert_eq!(found.negative_gaps(direction), negative, "{what}");
         compared.negative_gaps += negative;
+        if let Some(entropy) = entropy(sent.iter().copied()) {
+            compared.entropies += 1;
+            compared.other_entropies += u64::from(found.entropy(direction) != Some(entropy));
+        }
         let near = |a: &&Packet, b: &&Packet| b.ns.saturating_sub(a.ns) < BURST_GAP_NS;
         let bursts: Vec<_> = sent
             .chunk_by(near)
@@ -242,7 +271,9 @@ fn tshark_agrees() {
         }
     }
     println!("{compared:?}");
-    let Compared { records, bursts, idle_times, negative_gaps, others } = compared;
+    let Compared { records, bursts, idle_times, negative_gaps, entropies, other_entropies, others } =
+        compared;
+    assert!(entropies > 5_000 && other_entropies * 100 < entropies);
     assert!(records > 5_000 && bursts > 1_000 && idle_times > 100 && negative_gaps > 0);
     assert!(others * 50 < records, "{others} of {records}");
 }

@@ -26,7 +26,7 @@ pub struct PacketStatistics {
     pub idle_times: u64,
     /// Gaps between packets that were below zero, because packets were out of order or a clock was set back.
     pub negative_gaps: u64,
-    /// Records that lack first packets or bursts for lack of memory.
+    /// Records that lack first packets, bursts or octets for lack of memory.
     pub records_cut: u64,
 }
 

@@ -194,7 +194,7 @@ pub static LOSSES: &[Loss] = &[
         "flow records without all first packets and bursts",
         Section(|of| Some(of.statistics.as_ref()?.records_cut)),
     )
-    .warning("{count} flow records lack first packets or bursts for lack of memory")
+    .warning("{count} flow records lack first packets, bursts or octets for lack of memory")
     .remedy("raise --memory or lower --statistics-packets"),
     loss(
         "intervals whose activity is not listed",

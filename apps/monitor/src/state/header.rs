@@ -53,6 +53,9 @@ pub struct Settings {
     /// Most first packets in the statistics of a flow, if there are statistics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistics_packets: Option<u8>,
+    /// Most first octets of the payload of a direction in the statistics, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistics_octets: Option<u16>,
     /// Whether ports are the server ports of flows; in older states they are those of both ends.
     #[serde(default)]
     pub server_ports: bool,
@@ -81,6 +84,7 @@ impl Settings {
             timed: true,
             reverse_paths: true,
             statistics_packets: app.statistics_packets,
+            statistics_octets: Some(app.statistics_octets).filter(|octets| *octets > 0),
             server_ports: true,
         }
     }

@@ -116,7 +116,7 @@ const COUNT: usize = {
     count
 };
 
-/// The layouts of facts, smaller ones first. Index 0 has none; the last one has all.
+/// The layouts of facts, in the order in which records try them. Index 0 has none; the last one is for all other records.
 pub(crate) static LAYOUTS: [Layout; LAYOUT_COUNT] = [
     Layout::NONE,
     Layout::of(0, Values::First),
@@ -232,9 +232,9 @@ pub(crate) struct Layout {
     protocols: Protocols,
     values: Values,
     slots: [Slot; MOST],
-    count: usize,
+    pub(super) count: usize,
     /// Octets without values.
-    least: usize,
+    pub(super) least: usize,
 }
 
 impl Layout {
@@ -290,11 +290,6 @@ impl Layout {
 
     fn slots(&self) -> &[Slot] {
         &self.slots[..self.count]
-    }
-
-    /// Whether a template with these fields has room for a second path: it has no more than 60 fields.
-    pub(crate) const fn fits_two_paths(&self) -> bool {
-        self.count <= 12
     }
 
     /// The elements of its fields.

@@ -32,7 +32,7 @@
 use ringtap_flow::{FlowRecord, IpVersion, Path};
 
 use super::facts::{self, LAYOUT_COUNT, LAYOUTS, Layout};
-use super::lists;
+use super::lists::Statistics;
 use super::message::Message;
 use super::options::{self, Noticed, Options};
 use super::template::{Group, Template};
@@ -59,6 +59,10 @@ const TWO_PATHS: usize = 64;
 const ONE_PATH: usize = TWO_PATHS - 1;
 
 const COUNT: usize = 128;
+
+/// A template with two paths, before the statistics, has no more fields than tshark reads by default; with more, records
+/// have one path.
+const FIELDS_MOST: usize = 60;
 
 /// Distance between the numbers of templates that differ in the layout of their facts.
 const LAYOUT_SHIFT: usize = 8;
@@ -188,8 +192,9 @@ pub struct Ipfix {
     vlans_are_key: bool,
     variant: usize,
     templates: &'static [Template; COUNT],
-    /// Whether records end with the statistics of packets.
+    /// Whether records end with the statistics of packets, and whether these have the entropy of payloads.
     statistics: bool,
+    entropy: bool,
     sequence: u32,
     latest_ms: u64,
     /// Losses in the export and in the metering.
@@ -230,6 +235,7 @@ impl Ipfix {
             variant: 0,
             templates: &TEMPLATES[0],
             statistics: false,
+            entropy: false,
             sequence: 0,
             latest_ms: 0,
             lost: Noticed::default(),
@@ -284,6 +290,12 @@ impl Ipfix {
         Self { statistics: yes, ..self }
     }
 
+    /// For flows whose statistics have the entropy of payloads, if `yes`: each record has it.
+    #[must_use]
+    pub fn with_entropy(self, yes: bool) -> Self {
+        Self { entropy: yes, ..self }
+    }
+
     fn with(mut self, bit: usize, yes: bool) -> Self {
         self.variant = if yes { self.variant | bit } else { self.variant & !bit };
         self.templates = &TEMPLATES[self.variant];
@@ -305,17 +317,17 @@ impl Ipfix {
     ) -> Result<(), Refusal> {
         let mut bits = bits(record);
         let layout = if bits & ICMP == 0 { Layout::index_of(record) } else { 0 };
-        // With many facts, the template of two paths would have more than 60 fields. By default tshark reads no more.
-        if !LAYOUTS[layout].fits_two_paths() {
+        if self.templates[bits].fields + LAYOUTS[layout].count > FIELDS_MOST {
             bits &= !TWO_PATHS;
         }
         let (set, template) = (set(bits, layout), &self.templates[bits]);
         self.more.clear();
         let room = (self.message.most() - template.len).min(facts::OCTETS_MAX);
-        let least = if self.statistics { lists::LEAST } else { 0 };
-        LAYOUTS[layout].put(record, room - least, &mut self.more);
-        if self.statistics {
-            lists::put(record, room - self.more.len(), &mut self.more);
+        let statistics = self.statistics_of(bits);
+        let least = statistics.map_or(0, Statistics::least);
+        LAYOUTS[layout].put(record, room.saturating_sub(least), &mut self.more);
+        if let Some(fields) = statistics {
+            fields.put(record, room.saturating_sub(self.more.len()), &mut self.more);
         }
         let len = template.len + self.more.len();
         if !self.message.fits(set, len) {
@@ -326,6 +338,12 @@ impl Ipfix {
         more.copy_from_slice(&self.more);
         self.count(record, flows);
         Ok(())
+    }
+
+    /// The statistics that records with this template end with, if any do.
+    fn statistics_of(&self, bits: usize) -> Option<Statistics> {
+        let own = Statistics { entropy: self.entropy, answered: bits & ANSWERED != 0 };
+        self.statistics.then_some(own)
     }
 
     /// Counts a record that was added to the message.
@@ -346,7 +364,7 @@ impl Ipfix {
                 number: set(bits, layout),
                 fields: &self.templates[bits],
                 layout: &LAYOUTS[layout],
-                statistics: self.statistics,
+                statistics: self.statistics_of(bits),
             }));
         }
         all
@@ -525,7 +543,7 @@ struct Numbered {
     number: u16,
     fields: &'static Template,
     layout: &'static Layout,
-    statistics: bool,
+    statistics: Option<Statistics>,
 }
 
 impl Numbered {
@@ -535,7 +553,7 @@ impl Numbered {
             let enterprise = if reverse { REVERSE } else { 0 };
             Element { enterprise, ..field.element }
         });
-        let statistics = self.statistics.then(lists::elements).into_iter().flatten();
+        let statistics = self.statistics.into_iter().flat_map(Statistics::elements);
         let elements: Vec<_> = fields.chain(self.layout.elements()).chain(statistics).collect();
         let head = [self.number, elements.len() as u16];
         let mut out: Vec<u8> = head.into_iter().flat_map(u16::to_be_bytes).collect();
@@ -560,4 +578,30 @@ fn sets(messages: &[u8]) -> impl Iterator<Item = u16> {
         at += usize::from(half(at + 2));
         Some(set)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LEAST_LIMIT;
+    use super::*;
+
+    #[test]
+    fn every_record_and_every_template_fits_into_the_smallest_message() {
+        let most = Message::new(HEADER, LEAST_LIMIT, 1).most();
+        for (fields, bits) in TEMPLATES.iter().flat_map(|all| all.iter().zip(0..)) {
+            let statistics = Statistics { entropy: true, answered: bits & ANSWERED != 0 };
+            for (number, layout) in LAYOUTS.iter().enumerate() {
+                // What `add_with_more` never combines.
+                let is_large = fields.fields + layout.count > FIELDS_MOST;
+                if bits & TWO_PATHS != 0 && is_large || bits & ICMP != 0 && number > 0 {
+                    continue;
+                }
+                assert!(fields.len + layout.least + statistics.least() <= most);
+                let numbered =
+                    Numbered { number: 256, fields, layout, statistics: Some(statistics) };
+                assert!(numbered.record().len() <= most);
+                assert!(fields.fields + layout.count <= FIELDS_MOST);
+            }
+        }
+    }
 }

@@ -153,6 +153,8 @@ const MOST: usize = 18;
 pub(crate) struct Template {
     parts: [Part; MOST],
     count: usize,
+    /// Number of fields.
+    pub(crate) fields: usize,
     /// Octets of a record.
     pub(crate) len: usize,
 }
@@ -166,7 +168,7 @@ enum Part {
 
 impl Template {
     pub(crate) const EMPTY: Self =
-        Self { parts: [Part::Own(Group::AddressesV4); MOST], count: 0, len: 0 };
+        Self { parts: [Part::Own(Group::AddressesV4); MOST], count: 0, fields: 0, len: 0 };
 
     pub(crate) const fn with(self, group: Group) -> Self {
         self.and(Part::Own(group), group)
@@ -180,6 +182,7 @@ impl Template {
     const fn and(mut self, part: Part, group: Group) -> Self {
         self.parts[self.count] = part;
         self.count += 1;
+        self.fields += group.fields().len();
         self.len += octets(group.fields());
         self
     }

@@ -379,6 +379,9 @@ fields! { |v, d|
     /// their durations
     11 burstMicroseconds [] Lists U64 = v.list(d, Listed::BurstDurations);
     11 reverseBurstMicroseconds [reverse] Lists U64 = v.list(d, Listed::BurstDurations);
+    /// [entropy](MONITOR.md#statistics) of the first octets of payload, in 1/32 bit an octet
+    14 payloadEntropy [] Entropy U8 = v.statistics()?.entropy(d);
+    14 reversePayloadEntropy [reverse] Entropy U8 = v.statistics()?.entropy(d);
 
     /// name of the [network](MONITOR.md#origins) of the initiator
     5 sourceNetwork [] Networks Text = v.origin(0)?.network.as_deref().map(|name| Name(name.as_bytes()));

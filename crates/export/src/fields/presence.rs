@@ -75,6 +75,7 @@ presences! { |v, d|
     Answered "`--analyses tcp`, a response" = true;
     Statistics "`--analyses statistics`, values" = true;
     Lists "`--analyses statistics`, not empty" = true;
+    Entropy "`--statistics-octets`, payload" = true;
     Parts "with `--cut`" = v.record.part.is_some();
     Networks "with `--networks`" = true;
     Geo "with `--geo`" = true;
@@ -88,6 +89,7 @@ impl Presence {
         Some(match self {
             Self::Handshake | Self::Samples | Self::Measured | Self::Answered => "--analyses tcp",
             Self::Statistics | Self::Lists => "--analyses statistics",
+            Self::Entropy => "--statistics-octets",
             Self::Syn => "--extract all,syn",
             Self::Parts => "--cut",
             Self::Networks => "--networks",
@@ -122,6 +124,8 @@ pub struct Columns {
     pub parts: bool,
     /// The statistics of packets.
     pub statistics: bool,
+    /// The entropy of payloads.
+    pub entropy: bool,
     /// The columns are those of a store: without what can be computed from others.
     pub stored: bool,
 }
@@ -134,6 +138,7 @@ impl Columns {
             Presence::Interfaces | Presence::TwoInterfaces => self.ingress,
             Presence::Parts => self.parts,
             Presence::Statistics | Presence::Lists => self.statistics,
+            Presence::Entropy => self.entropy,
             Presence::Derived => !self.stored,
             Presence::Networks => self.origins.networks,
             Presence::Geo => self.origins.geo,

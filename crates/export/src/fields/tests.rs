@@ -21,6 +21,7 @@ fn every_column_is_once_in_the_order_by_editions() {
         origins: Origins { networks: true, geo: true, vendors: true, vlans: true },
         parts: true,
         statistics: true,
+        entropy: true,
         stored: false,
     };
     let editions: Vec<_> = columns(all).map(|(_, field)| field.edition).collect();

@@ -47,6 +47,7 @@ pub struct Interfaces {
     origins: Origins,
     parts: bool,
     statistics: bool,
+    entropy: bool,
 }
 
 impl Interfaces {
@@ -79,6 +80,12 @@ impl Interfaces {
         Self { statistics, ..self }
     }
 
+    /// Adds columns for the entropy of payloads, if `entropy`.
+    #[must_use]
+    pub fn with_entropy(self, entropy: bool) -> Self {
+        Self { entropy, ..self }
+    }
+
     /// Whether records are parts of flows.
     pub(crate) fn has_parts(&self) -> bool {
         self.parts
@@ -87,8 +94,8 @@ impl Interfaces {
     /// The columns that not all runs have.
     pub fn columns(&self) -> Columns {
         let (ingress, origins) = (!self.is_empty(), self.origins);
-        let (parts, statistics) = (self.parts, self.statistics);
-        Columns { ingress, origins, parts, statistics, stored: false }
+        let Self { parts, statistics, entropy, .. } = *self;
+        Columns { ingress, origins, parts, statistics, entropy, stored: false }
     }
 
     /// The name of an interface as a JSON string; `None` if it is unknown.

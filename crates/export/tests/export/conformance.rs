@@ -51,11 +51,12 @@ fn read(message: &[u8], templates: &mut Templates) {
     }
 }
 
-/// The templates that records of all kinds need, and those of options.
-fn templates() -> Templates {
+/// The templates that records of all kinds need, and those of options; of runs with statistics of packets or without.
+fn templates(statistics: bool) -> Templates {
     let mut all = Templates::new();
     for sampling in [Sampling::Random(100), Sampling::Systematic(100)] {
         let encoder = Ipfix::new(7, 1, UDP_LIMIT).with_ingress(true).with_parts(true);
+        let encoder = encoder.with_statistics(statistics).with_entropy(statistics);
         let encoded = encode(&mut encoder.sampled(Some(sampling)), &records());
         assert!(encoded.refused.is_empty());
         encoded.messages.iter().for_each(|message| read(message, &mut all));
@@ -65,7 +66,7 @@ fn templates() -> Templates {
 
 #[test]
 fn a_set_has_records_of_one_kind_and_no_padding() {
-    let all = templates();
+    let all = templates(false);
     // Each layout of facts, 64 templates without facts, those of answered flows with two paths, and those of options.
     let with_facts = all.keys().filter(|id| **id >= 512).map(|id| id >> 8);
     assert_eq!(with_facts.collect::<BTreeSet<_>>(), (2..11).collect());
@@ -91,7 +92,7 @@ fn addresses_times_and_fractions_have_all_octets_of_their_types() {
         (311, 8),
     ]);
     let mut seen = BTreeSet::new();
-    for template in templates().values() {
+    for template in templates(false).values().chain(templates(true).values()) {
         for ((enterprise, id), len) in &template.fields {
             if let Some(full) = lengths.get(id).filter(|_| [0, REVERSE].contains(enterprise)) {
                 assert_eq!(len, full, "{id}");
@@ -114,7 +115,7 @@ fn reverse_elements_repeat_forward_ones_that_have_a_direction() {
     let without: BTreeSet<u16> =
         [&key[..], &of_both, &of_processes].concat().into_iter().chain(more).collect();
     let mut biflows = 0;
-    for Template { fields, .. } in templates().values() {
+    for Template { fields, .. } in templates(false).values().chain(templates(true).values()) {
         let reverse: Vec<_> = fields.iter().filter(|((pen, _), _)| *pen == REVERSE).collect();
         for ((_, id), len) in &reverse {
             assert!(!without.contains(id), "{id} has no direction");

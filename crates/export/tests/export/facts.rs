@@ -412,7 +412,7 @@ fn long_texts_are_cut_between_characters_and_invalid_ones_are_replaced() {
         let target = &decoded[&(0, 461)][0];
         assert_eq!((target.len(), std::str::from_utf8(target).is_ok()), (kept, true), "{limit}");
         let agent = decoded[&(0, 468)][0].len();
-        assert_eq!(agent, if limit == LEAST_LIMIT { 0 } else { 255 });
+        assert_eq!(agent, if limit == LEAST_LIMIT { 1 } else { 255 });
     }
 }
 

@@ -43,11 +43,15 @@ fn expected(own: &FlowStatistics) -> Vec<(u16, Vec<Vec<u8>>)> {
 fn check(record: &FlowRecord, decoded: &Decoded, cut: bool) {
     let none = FlowStatistics::of(0, [(0, 0, 0, 0)]).unwrap();
     let own = record.statistics.as_deref();
-    for (direction, enterprise) in [0, 29_305].into_iter().enumerate() {
+    let directions = if record.packets[1] > 0 { 2 } else { 1 };
+    assert_eq!(decoded.values.contains_key(&(29_305, SQUARES)), directions == 2);
+    assert_eq!(decoded.values.contains_key(&(8_057, 1_054)), directions == 2);
+    for (direction, enterprise) in [0, 29_305][..directions].iter().enumerate() {
         let squares = own.map_or(0, |own| own.lengths(direction).squares());
-        assert_eq!(decoded.values[&(enterprise, SQUARES)], [squares.to_be_bytes()]);
+        assert_eq!(decoded.values[&(*enterprise, SQUARES)], [squares.to_be_bytes()]);
     }
-    let lists = expected(own.unwrap_or(&none));
+    let mut lists = expected(own.unwrap_or(&none));
+    lists.truncate(4 * (1 + directions));
     let mut lengths = Vec::new();
     for (element, full) in &lists {
         let got = &decoded.values[&(8_057, *element)];
@@ -80,13 +84,19 @@ proptest! {
 
     #[test]
     fn every_record_has_its_lists_cut_if_there_is_no_room(
-        records in vec((any_record(), any_statistics()), 0..20),
+        records in vec(((any_record(), any_statistics()), any::<bool>()), 0..20),
         limit in prop_oneof![LEAST_LIMIT..2_000, Just(UDP_LIMIT), Just(STREAM_LIMIT)],
         ingress: bool,
+        entropy: bool,
     ) {
-        let of = |(record, statistics)| FlowRecord { statistics, ..record };
+        let of = |((record, statistics), answered)| {
+            let mut record = FlowRecord { statistics, ..record };
+            record.packets[1] *= u64::from(answered);
+            record
+        };
         let records: Vec<_> = records.into_iter().map(of).collect();
         let mut encoder = Ipfix::new(77, 1, limit).with_ingress(ingress).with_statistics(true);
+        encoder = encoder.with_entropy(entropy);
         let encoded = encode(&mut encoder, &records);
         prop_assert!(encoded.refused.is_empty());
         prop_assert!(encoded.messages.iter().all(|message| message.len() <= limit));
@@ -97,6 +107,12 @@ proptest! {
             let packets = record.statistics.as_deref().map_or(0, |own| own.first_packets().len());
             let most = facts + 500 + 12 * packets + 2 * 15 * 24;
             check(record, decoded, most > limit.min(4_096));
+            // None of these records has octets of payload.
+            for (element, direction) in [(35, 0), (16_419, 1)] {
+                let has = entropy && (direction == 0 || record.packets[1] > 0);
+                let none = has.then(|| vec![vec![0]]);
+                prop_assert_eq!(decoded.values.get(&(6_871, element)), none.as_ref());
+            }
         }
     }
 }
@@ -108,7 +124,7 @@ fn every_layout_with_statistics_fits_into_the_smallest_message() {
     v6.path.tunnel.as_mut().unwrap().ipv6 = true;
     let records: Vec<_> = [answered(), v6].iter().flat_map(layouts).collect();
     let mut encoder = Ipfix::new(7, 1, LEAST_LIMIT).with_ingress(true).with_parts(true);
-    encoder = encoder.with_statistics(true);
+    encoder = encoder.with_statistics(true).with_entropy(true);
     let encoded = encode(&mut encoder, &records);
     assert!(encoded.refused.is_empty());
     let decoded = decode(&encoded);

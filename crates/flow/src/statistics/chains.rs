@@ -35,7 +35,7 @@ impl Room {
     }
 }
 
-/// Begins a cache line.
+/// A block of a list, which begins a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Block<T, const N: usize> {

@@ -1,4 +1,4 @@
-//! The sums of a live flow, in three cache lines: a packet changes that of its direction, and the time of the flow's latest
+//! The sums of a live flow, in three cache lines: a packet changes the line of its direction, and the time of the flow's latest
 //! packet ([`Start::latest_ns`](super::start::Start)). What follows from them is computed for records, and what few packets
 //! change is elsewhere ([`Rare`]).
 //!
@@ -52,7 +52,7 @@ pub(super) struct Rare {
     negative: [u64; 2],
     between: Moments,
     /// What the sum of gaps has beyond the time from the first to the latest packet: the steps back.
-    beyond_ns: [u64; 2],
+    beyond_ns: [i128; 2],
     /// Of each direction: the earliest time behind a gap below zero, and the latest one before.
     times: [[u64; 2]; 2],
     /// The first active time, once there was an idle time.
@@ -224,8 +224,9 @@ impl Live {
         }
     }
 
-    /// Counts what a packet changes besides lengths, if it is the first one of its direction, behind a long gap, or before
-    /// an earlier one; `before` are the packets of its direction before.
+    /// Counts what a packet changes besides lengths, if it is the first one of its direction, behind a long gap, or earlier
+    /// than the packet before it; gaps are those of its direction and of the flow. `before` are the packets of its direction
+    /// before.
     #[inline(never)]
     fn count_unusual(
         &mut self,
@@ -260,8 +261,7 @@ impl Live {
             rare.negative[number] = rare.negative[number].saturating_add(1);
             let [earliest, latest] = &mut rare.times[number];
             (*earliest, *latest) = ((*earliest).min(ts_ns), (*latest).max(before.end_ns));
-            let step_ns = before.end_ns - ts_ns;
-            rare.beyond_ns[number] = rare.beyond_ns[number].saturating_add(step_ns);
+            rare.beyond_ns[number] += i128::from(before.end_ns - ts_ns);
         } else if gap_ns >= BURST_GAP_NS {
             burst = self.begin_run(number, before, ts_ns, rares);
         }
@@ -293,7 +293,8 @@ impl Live {
     /// Continues or begins an active time.
     fn follow(&mut self, ts_ns: u64, latest_ns: u64, rares: &mut Pool<Rare>) {
         if ts_ns < latest_ns {
-            self.stepped_ns = self.stepped_ns.saturating_add(latest_ns - ts_ns);
+            // The active time fits, so it does not matter if these do not.
+            self.stepped_ns = self.stepped_ns.wrapping_add(latest_ns - ts_ns);
             return;
         }
         let gap_ns = ts_ns - latest_ns;
@@ -312,7 +313,7 @@ impl Live {
 
     /// The length of the latest active time.
     fn active_ns(&self, latest_ns: u64) -> u64 {
-        sum_of_gaps(self.active_from_ns, latest_ns, self.stepped_ns)
+        latest_ns.wrapping_sub(self.active_from_ns).wrapping_add(self.stepped_ns)
     }
 
     /// The bursts of a direction had no room.
@@ -401,10 +402,8 @@ impl Live {
             live.first_ns[number] = first.start_ns;
             rare.carries[number] = [lengths, gaps].map(|own| (own.squares >> 64) as u64);
             (rare.negative[number], rare.times[number]) = (*negative, *times);
-            rare.beyond_ns[number] = match latest_ns.checked_sub(first.start_ns) {
-                Some(time_ns) => gaps.sum.saturating_sub(time_ns),
-                None => gaps.sum.saturating_add(first.start_ns - latest_ns),
-            };
+            rare.beyond_ns[number] =
+                i128::from(gaps.sum) - i128::from(latest_ns) + i128::from(first.start_ns);
             if is_parted {
                 rare.runs[number].first = *first;
                 rare.runs[number].before = Burst {
@@ -443,8 +442,8 @@ fn whole(upper: u64, lower: u64) -> u128 {
 }
 
 /// The sum of the gaps between packets, of which a step back is none; at most 2⁶⁴ - 1.
-fn sum_of_gaps(first_ns: u64, latest_ns: u64, steps_back_ns: u64) -> u64 {
-    let sum = i128::from(latest_ns) - i128::from(first_ns) + i128::from(steps_back_ns);
+fn sum_of_gaps(first_ns: u64, latest_ns: u64, steps_back_ns: i128) -> u64 {
+    let sum = i128::from(latest_ns) - i128::from(first_ns) + steps_back_ns;
     u64::try_from(sum.max(0)).unwrap_or(u64::MAX)
 }
 

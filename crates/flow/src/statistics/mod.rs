@@ -9,8 +9,9 @@
 //! flows    | 3 first packets | …                  same positions as the flows (shelf.rs)
 //! packets  | 5 packets | 5 packets | …            chains of the first packets behind these
 //! sums     | what each packet changes | …         of flows with more than their first packets
-//! rares    | what few packets change | …          of these with gaps of a second, or a clock that stepped back
+//! rares    | what few packets change | …          of these with gaps of a second, a clock that stepped back, or large squares
 //! bursts   | 3 bursts | …                         chains of bursts, of these with any
+//! octets   | 60 octets | 60 octets | …            chains of the first octets of payload, if they are asked for
 //! ```
 //!
 //! While a flow has no packets but its first ones, all else follows from them, and is computed once a reader of its record asks.
@@ -23,6 +24,7 @@ mod chains;
 mod first;
 mod live;
 mod moments;
+mod octets;
 mod slab;
 mod start;
 mod sums;
@@ -32,8 +34,9 @@ pub use bursts::{BURST_GAP_NS, BURST_PACKETS, BURSTS_MOST, Burst, IDLE_NS};
 pub(crate) use chains::Room;
 pub use first::{FIRST_PACKETS_MOST, FirstPacket};
 pub use moments::Moments;
-pub use slab::STATISTICS_BYTES;
+pub use octets::OCTETS_MOST;
 pub(crate) use slab::{Measure, Slab};
+pub use slab::{OCTETS_BYTES, STATISTICS_BYTES};
 pub use value::{FlowStatistics, StatisticsCounts};
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::bursts::{BURSTS_MOST, Burst};
 use super::chains::{Chain, Chains, Room};
 use super::first::FirstPacket;
 use super::live::{Live, Rare};
+use super::octets::{LiveOctets, OctetChains};
 use super::start::{FarPackets, Start};
 use super::value::{Counted, FlowStatistics};
 use crate::pool::Pool;
@@ -17,6 +18,9 @@ use crate::pool::Pool;
 /// Most memory of a live flow with statistics, without its lists, bytes.
 pub const STATISTICS_BYTES: u64 =
     size_of::<Start>() as u64 + Pool::<Live>::BYTES + Pool::<Rare>::BYTES;
+
+/// Memory of a live flow with first octets of payload, without its lists, bytes.
+pub const OCTETS_BYTES: u64 = size_of::<LiveOctets>() as u64;
 
 /// How many flows before their turn the statistics of flows that end one after another are prefetched.
 const AHEAD: usize = 8;
@@ -26,12 +30,14 @@ const AHEAD: usize = 8;
 pub(crate) struct Measure {
     /// Most first packets of a flow; `None`: there are no statistics.
     pub(crate) packets: Option<u8>,
+    /// Most first octets of the payload of a direction.
+    pub(crate) octets: u16,
     pub(crate) room: Room,
 }
 
 impl Measure {
     pub(crate) const fn none() -> Self {
-        Self { packets: None, room: Room::new(0) }
+        Self { packets: None, octets: 0, room: Room::new(0) }
     }
 }
 
@@ -70,6 +76,9 @@ pub(crate) struct Slab {
     /// The sums of flows with other packets than their first ones.
     sums: Pool<Live>,
     behind: Behind,
+    /// Empty unless octets are asked for.
+    octets: Vec<LiveOctets>,
+    octet_chains: OctetChains,
     /// Statistics of a record that ended, so that few are allocated.
     spare: Cell<Option<Box<FlowStatistics>>>,
 }
@@ -84,16 +93,30 @@ impl Slab {
         self.sums.reserve(flows);
         self.behind.rares.reserve(flows);
         self.behind.bursts.reserve(flows, 2 * BURSTS_MOST, &measure.room);
+        if measure.octets > 0 {
+            let _ = self.octets.try_reserve_exact(flows);
+            self.octet_chains.reserve(flows, 2 * usize::from(measure.octets), &measure.room);
+        }
     }
 
-    /// Adds a flow without packets.
-    pub(crate) fn push(&mut self, most: u8) {
-        self.flows.push(Start::new(most));
+    /// Adds a flow without packets, if flows are measured.
+    pub(crate) fn push(&mut self, measure: &Measure) {
+        self.flows.extend(measure.packets.map(Start::new));
+        if measure.octets > 0 {
+            self.octets.push(LiveOctets::new(measure.octets));
+        }
     }
 
     /// Adds a flow with these statistics, as far as there is room for its lists.
-    pub(crate) fn push_saved(&mut self, saved: &FlowStatistics, room: &Room) {
-        let Self { flows, packets, sums, behind, .. } = self;
+    pub(crate) fn push_saved(&mut self, saved: &FlowStatistics, measure: &Measure) {
+        let Self { flows, packets, sums, behind, octets, octet_chains, .. } = self;
+        let room = &measure.room;
+        if measure.octets > 0 {
+            octets.push(match saved.octets.as_deref() {
+                Some(own) => LiveOctets::of(own, octet_chains, room),
+                None => LiveOctets::new(measure.octets),
+            });
+        }
         let (mut flow, Counted { sums: own, bursts }) = (Start::new(saved.most), saved.counted());
         let mut exact = 0;
         for packet in &saved.packets {
@@ -167,6 +190,20 @@ impl Slab {
         }
     }
 
+    /// Adds the payload of a packet that was counted.
+    pub(crate) fn add_octets(
+        &mut self,
+        at: usize,
+        direction: usize,
+        payload: &[u8],
+        measure: &Measure,
+    ) {
+        if let Some(own) = self.octets.get_mut(at) {
+            let all = &mut self.octet_chains;
+            own.add(direction & 1, payload, all, &measure.room);
+        }
+    }
+
     /// The statistics of a flow, if flows are measured and it has packets.
     pub(crate) fn get(&self, at: usize) -> Option<Box<FlowStatistics>> {
         // Where all flows end, the last one is first.
@@ -176,7 +213,9 @@ impl Slab {
         }
         let flow = self.flows.get(at).filter(|flow| flow.has_packets())?;
         let mut own = self.spare.take().unwrap_or_else(FlowStatistics::empty);
-        let FlowStatistics { most, packets, counted } = &mut *own;
+        let FlowStatistics { most, packets, counted, octets } = &mut *own;
+        let first = self.octets.get(at);
+        *octets = first.map(|own| Box::new(own.octets(&self.octet_chains)));
         *most = flow.most;
         packets.clear();
         flow.append(&self.packets, packets);
@@ -211,6 +250,9 @@ impl Slab {
         if at < self.flows.len() {
             self.release(at);
             self.flows.swap_remove(at);
+            if at < self.octets.len() {
+                self.octets.swap_remove(at);
+            }
         }
     }
 
@@ -218,11 +260,13 @@ impl Slab {
     pub(crate) fn truncate(&mut self, len: usize) {
         (len..self.flows.len()).for_each(|at| self.release(at));
         self.flows.truncate(len);
+        self.octets.truncate(len);
     }
 
     fn release(&mut self, at: usize) {
-        let Self { flows, packets, sums, behind, .. } = self;
+        let Self { flows, packets, sums, behind, octets, octet_chains, .. } = self;
         let Some(flow) = flows.get_mut(at) else { return };
+        octets.get_mut(at).into_iter().for_each(|own| own.release(octet_chains));
         packets.clear(&mut flow.far);
         if let Some(live) = sums.get_mut(flow.sums) {
             behind.release(live);
@@ -231,8 +275,8 @@ impl Slab {
     }
 }
 
-/// The sums of a flow's first packets, and the time of the last one, as the list alone cannot count the next one. Their bursts
-/// need room from now on.
+/// The sums of a flow's first packets, and the time of the last one, because the next packet cannot be listed exactly. Their
+/// bursts need room from now on.
 #[cold]
 fn sum_up(flow: &Start, packets: &FarPackets, behind: &mut Behind, room: &Room) -> (Live, u64) {
     let (mut live, mut latest_ns) = (Live::NONE, 0);
@@ -251,9 +295,9 @@ impl FlowStatistics {
         most: u8,
         packets: impl IntoIterator<Item = (usize, u64, u32, u8)>,
     ) -> Option<Box<Self>> {
-        let measure = Measure { packets: Some(most), room: Room::new(usize::MAX) };
+        let measure = Measure { packets: Some(most), octets: 0, room: Room::new(usize::MAX) };
         let mut slab = Slab::default();
-        slab.push(most);
+        slab.push(&measure);
         for (direction, ts_ns, ip_len, tcp_flags) in packets {
             let packet = PacketRecord { ts_ns, ip_len, tcp_flags, ..PacketRecord::EMPTY };
             slab.count(0, direction, &packet, &measure);

@@ -12,7 +12,7 @@ const SECOND: u64 = 1_000_000_000;
 type Sent = (u64, usize, u32);
 
 fn measure(most: u8, room: usize) -> Measure {
-    Measure { packets: Some(most), room: Room::new(room) }
+    Measure { packets: Some(most), octets: 0, room: Room::new(room) }
 }
 
 fn packet(&(ts_ns, side, ip_len): &Sent) -> PacketRecord {
@@ -149,7 +149,7 @@ proptest! {
     fn bytes_are_the_same_value_and_flows_continue(packets in packets(), at in any::<prop::sample::Index>()) {
         let whole = of(&packets, 20).unwrap();
         let bytes = [whole.bytes(), b"rest".to_vec()].concat();
-        prop_assert!(bytes.len() <= FlowStatistics::most_bytes(20) + 4);
+        prop_assert!(bytes.len() <= FlowStatistics::most_bytes(20, 0) + 4);
         let (read, rest) = FlowStatistics::split_from(&bytes).unwrap();
         prop_assert_eq!((&read, rest), (&whole, &b"rest"[..]));
         prop_assert!(!whole.is_cut());
@@ -159,7 +159,7 @@ proptest! {
         // Another run goes on, and has other settings.
         let (before, after) = packets.split_at(at.index(packets.len()).max(1));
         let (mut slab, measure) = (Slab::default(), measure(200, usize::MAX));
-        slab.push_saved(&of(before, 20).unwrap(), &measure.room);
+        slab.push_saved(&of(before, 20).unwrap(), &measure);
         after.iter().for_each(|sent| slab.count(0, sent.1, &packet(sent), &measure));
         prop_assert_eq!(*slab.get(0).unwrap(), whole);
     }
@@ -177,7 +177,7 @@ proptest! {
         }
         let Some((mut damaged, _)) = FlowStatistics::split_from(&bytes) else { return Ok(()) };
         let (mut slab, measure) = (Slab::default(), measure(30, usize::MAX));
-        slab.push_saved(&damaged, &measure.room);
+        slab.push_saved(&damaged, &measure);
         packets.iter().for_each(|sent| slab.count(0, sent.1, &packet(sent), &measure));
         let mut own = *slab.get(0).unwrap();
         damaged.join(&own);
@@ -196,7 +196,7 @@ proptest! {
         let (mut slab, measure) = (Slab::default(), measure(30, blocks * 70));
         for _ in 0..3 {
             for (at, packets) in flows.iter().enumerate() {
-                slab.push(30);
+                slab.push(&measure);
                 for sent in packets {
                     slab.count(at, sent.1, &packet(sent), &measure);
                 }
@@ -248,12 +248,12 @@ fn only_the_first_bursts_are_kept() {
 fn a_list_that_is_cut_ends_there() {
     let packets: Vec<_> = (0..40).map(|n| (n * 1_000, 0, 100)).collect();
     let (mut slab, full) = (Slab::default(), measure(30, 0));
-    slab.push(30);
+    slab.push(&full);
     packets[..10].iter().for_each(|sent| slab.count(0, sent.1, &packet(sent), &full));
     let before = slab.get(0).unwrap();
     assert!(before.is_cut() && !before.first_packets().is_empty());
     let (mut slab, roomy) = (Slab::default(), measure(30, usize::MAX));
-    slab.push_saved(&before, &roomy.room);
+    slab.push_saved(&before, &roomy);
     packets[10..].iter().for_each(|sent| slab.count(0, sent.1, &packet(sent), &roomy));
     let after = slab.get(0).unwrap();
     assert_eq!(after.first_packets(), before.first_packets());
@@ -273,6 +273,23 @@ fn sums_of_squares_are_carried() {
     assert_eq!([0, 1].map(|side| found.gaps(side).squares), [u128::MAX; 2]);
 }
 
+/// Steps back of more than a word holds together.
+#[test]
+fn clocks_that_step_back_far_are_counted_exactly() {
+    const LAST: u64 = u64::MAX;
+    for times in [&[LAST, 0, 5, 0][..], &[LAST, 0, LAST, 1 << 63, 0, 0], &[3, LAST, 2, 9, 1]] {
+        let packets: Vec<_> = times.iter().map(|ts_ns| (*ts_ns, 0, 100)).collect();
+        for most in [0, 255] {
+            let whole = of(&packets, most).unwrap();
+            for at in 1..packets.len() {
+                let mut joined = of(&packets[..at], most).unwrap();
+                joined.join(&of(&packets[at..], most).unwrap());
+                assert_eq!(joined, whole, "{times:?} at {at}");
+            }
+        }
+    }
+}
+
 #[test]
 fn sums_of_gaps_that_do_not_fit_keep_the_largest_number() {
     let packets: Vec<_> = [0, 1 << 63, 0, 1 << 63, 0, 1 << 63].map(|ts_ns| (ts_ns, 0, 100)).into();
@@ -281,4 +298,119 @@ fn sums_of_gaps_that_do_not_fit_keep_the_largest_number() {
     let mut joined = of(&packets[..3], 30).unwrap();
     joined.join(&of(&packets[3..], 30).unwrap());
     assert_eq!(joined.gaps(0), found.gaps(0));
+}
+
+/// Side and payload of a packet.
+type Payload = (usize, Vec<u8>);
+
+const OCTETS: u16 = 70;
+
+fn with_octets(room: usize) -> Measure {
+    Measure { octets: OCTETS, ..measure(30, room) }
+}
+
+fn add(slab: &mut Slab, at: usize, payloads: &[Payload], measure: &Measure) {
+    for (number, (side, payload)) in payloads.iter().enumerate() {
+        slab.count(at, *side, &packet(&(number as u64, *side, 60)), measure);
+        slab.add_octets(at, *side, payload, measure);
+    }
+}
+
+/// Shannon's formula, in units of 1/32 bit.
+fn entropy(payloads: &[Payload], side: usize) -> Option<u8> {
+    let all = payloads.iter().filter(|own| own.0 == side).flat_map(|own| &own.1);
+    let first: Vec<_> = all.copied().take(OCTETS.into()).collect();
+    let share = |octet: u8| {
+        let count = first.iter().filter(|own| **own == octet).count();
+        count as f64 / first.len() as f64
+    };
+    let octets = (0..=255_u8).filter(|octet| first.contains(octet));
+    let bits: f64 = octets.map(|octet| -share(octet) * share(octet).log2()).sum();
+    (!first.is_empty()).then_some((32.0 * bits).round() as u8)
+}
+
+fn payloads() -> impl Strategy<Value = Vec<Payload>> {
+    let octets = proptest::collection::vec(prop_oneof![0..4_u8, any::<u8>()], 0..100);
+    proptest::collection::vec((0..2_usize, octets), 1..8)
+}
+
+proptest! {
+    #[test]
+    fn the_entropy_is_that_of_the_first_octets_however_they_are_parted(
+        payloads in payloads(),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let (mut slab, measure) = (Slab::default(), with_octets(usize::MAX));
+        slab.push(&measure);
+        add(&mut slab, 0, &payloads, &measure);
+        let whole = slab.get(0).unwrap();
+        prop_assert_eq!([0, 1].map(|side| whole.entropy(side)), [0, 1].map(|side| entropy(&payloads, side)));
+        prop_assert!(!whole.is_cut());
+        let bytes = whole.bytes();
+        prop_assert!(bytes.len() <= FlowStatistics::most_bytes(30, OCTETS));
+        prop_assert_eq!(FlowStatistics::split_from(&bytes), Some(((*whole).clone(), &[][..])));
+        for len in 0..bytes.len() {
+            prop_assert_eq!(FlowStatistics::split_from(&bytes[..len]), None);
+        }
+        // Another run, and a later part.
+        let (before, after) = payloads.split_at(at.index(payloads.len()));
+        let mut slab = Slab::default();
+        slab.push(&measure);
+        add(&mut slab, 0, before, &measure);
+        let earlier = slab.get(0);
+        let mut next = Slab::default();
+        match &earlier {
+            Some(own) => next.push_saved(own, &measure),
+            None => next.push(&measure),
+        }
+        add(&mut next, 0, after, &measure);
+        slab.restart(0, &measure);
+        add(&mut slab, 0, after, &measure);
+        let mut joined = slab.get(0).unwrap();
+        if let Some(own) = earlier {
+            let later = std::mem::replace(&mut joined, own);
+            joined.join(&later);
+        }
+        for found in [next.get(0).unwrap(), joined] {
+            prop_assert_eq!(&found.octets, &whole.octets);
+        }
+        let mut turned = (*whole).clone();
+        turned.turn();
+        prop_assert_eq!([1, 0].map(|side| turned.entropy(side)), [0, 1].map(|side| whole.entropy(side)));
+    }
+
+    #[test]
+    fn octets_without_room_are_cut_and_stay_so(payloads in payloads(), blocks in 0..8_usize) {
+        let (mut slab, few) = (Slab::default(), with_octets(blocks * 70));
+        slab.push(&few);
+        add(&mut slab, 0, &payloads, &few);
+        let (found, mut whole) = (slab.get(0).unwrap(), Slab::default());
+        let roomy = with_octets(usize::MAX);
+        whole.push(&roomy);
+        add(&mut whole, 0, &payloads, &roomy);
+        let whole = whole.get(0).unwrap();
+        prop_assert_eq!(found.is_cut(), found.octets != whole.octets || found.packets != whole.packets);
+        let mut next = Slab::default();
+        next.push_saved(&found, &roomy);
+        add(&mut next, 0, &payloads, &roomy);
+        prop_assert_eq!(next.get(0).unwrap().is_cut(), found.is_cut());
+        slab.truncate(0);
+        prop_assert!(few.room.used() <= blocks * 70);
+    }
+}
+
+#[test]
+fn entropies_are_between_none_and_eight_bits() {
+    let of = |octets: Vec<u8>| {
+        let (mut slab, measure) = (Slab::default(), with_octets(usize::MAX));
+        let measure = Measure { octets: OCTETS_MOST, ..measure };
+        slab.push(&measure);
+        add(&mut slab, 0, &[(0, octets)], &measure);
+        slab.get(0).unwrap().entropy(0)
+    };
+    assert_eq!(of(vec![]), None);
+    assert_eq!(of(vec![7; 300]), Some(0));
+    assert_eq!(of([1, 2].repeat(3)), Some(32));
+    assert_eq!(of((0..=255).collect()), Some(255));
+    assert_eq!(of((0..=15).collect()), Some(128));
 }

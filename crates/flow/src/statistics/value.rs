@@ -7,6 +7,7 @@ use super::bursts::{BURST_GAP_NS, BURST_PACKETS, BURSTS_MOST, Burst, IDLE_NS, Si
 use super::first::FirstPacket;
 use super::live::Live;
 use super::moments::Moments;
+use super::octets::Octets;
 use super::sums::Sums;
 use crate::fields::Fields;
 use crate::pool::Pool;
@@ -56,6 +57,9 @@ impl Counted {
     }
 }
 
+/// In bytes of statistics, beside the bits of directions that were cut: octets follow.
+const HAS_OCTETS: u8 = 1 << 7;
+
 /// How many of each kind the statistics of a flow have, in both directions together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatisticsCounts {
@@ -102,13 +106,15 @@ pub struct FlowStatistics {
     /// Most first packets.
     pub(super) most: u8,
     pub(super) packets: Vec<FirstPacket>,
-    /// If this was not set, all packets are listed, with exact lengths. Then it follows from them when it is asked for.
+    /// Empty only if all packets are listed, with exact lengths; it is computed from them when first asked for.
     pub(super) counted: OnceLock<Counted>,
+    /// The first octets of payload, if they are asked for.
+    pub(super) octets: Option<Box<Octets>>,
 }
 
 impl FlowStatistics {
     pub(super) fn empty() -> Box<Self> {
-        Box::new(Self { most: 0, packets: Vec::new(), counted: OnceLock::new() })
+        Box::new(Self { most: 0, packets: Vec::new(), counted: OnceLock::new(), octets: None })
     }
 
     pub(super) fn counted(&self) -> &Counted {
@@ -160,6 +166,12 @@ impl FlowStatistics {
         sums.sides[side].bursts(&bursts[side], sums.cut >> side & 1 != 0)
     }
 
+    /// Shannon's entropy of the first octets of payload of a direction, in the order of arrival, in units of 1/32 bit an octet:
+    /// 0 if all are equal, 255 if all are equally frequent. `None` if there are none, or if they are not asked for.
+    pub fn entropy(&self, direction: usize) -> Option<u8> {
+        self.octets.as_deref()?.entropy(direction & 1)
+    }
+
     /// How many of each kind there are: cheaper than asking for each.
     pub fn counts(&self) -> StatisticsCounts {
         if self.counted.get().is_none() {
@@ -174,20 +186,25 @@ impl FlowStatistics {
 
     /// Whether a list had no room.
     pub fn is_cut(&self) -> bool {
-        self.counted.get().is_some_and(|Counted { sums, .. }| {
+        let is_cut = |Counted { sums, .. }: &Counted| {
             let expected = sums.packets().min(self.most.into());
             sums.cut != 0 || (self.packets.len() as u64) < expected
-        })
+        };
+        self.counted.get().is_some_and(is_cut) || self.octets.as_deref().is_some_and(Octets::is_cut)
     }
 
     /// The other direction is that of the initiator.
     pub(crate) fn turn(&mut self) {
         self.packets.iter_mut().for_each(|packet| packet.side ^= 1);
         self.counted.get_mut().into_iter().for_each(Counted::turn);
+        self.octets.as_deref_mut().into_iter().for_each(Octets::turn);
     }
 
     /// Adds a later piece of the flow.
     pub(crate) fn join(&mut self, later: &Self) {
+        if let (Some(own), Some(later)) = (&mut self.octets, &later.octets) {
+            own.join(later);
+        }
         let room = usize::from(self.most).saturating_sub(self.packets.len());
         let is_listed = [&*self, later].iter().all(|own| own.counted.get().is_none());
         if is_listed && later.packets.len() <= room {
@@ -202,20 +219,29 @@ impl FlowStatistics {
         }
     }
 
-    /// Most bytes of [`FlowStatistics::bytes`] with this many first packets.
-    pub const fn most_bytes(packets: u8) -> usize {
-        Sums::SAVED + 5 + packets as usize * FirstPacket::SAVED + 2 * BURSTS_MOST * Burst::SAVED
+    /// Most bytes of [`FlowStatistics::bytes`] with this many first packets, and first octets of a direction.
+    pub const fn most_bytes(packets: u8, octets: u16) -> usize {
+        let lists = packets as usize * FirstPacket::SAVED + 2 * BURSTS_MOST * Burst::SAVED;
+        let octets = if octets > 0 { Octets::saved(octets) } else { 0 };
+        Sums::SAVED + 5 + lists + octets
+    }
+
+    /// Memory of this many first octets of a direction.
+    pub(crate) const fn octets_bytes(octets: u16) -> usize {
+        if octets > 0 { Octets::bytes(octets) } else { 0 }
     }
 
     /// A byte string for each value, for digests and states.
     pub fn bytes(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(Self::most_bytes(self.packets.len() as u8));
+        let mut out = Vec::with_capacity(Self::most_bytes(self.packets.len() as u8, 0));
         let Counted { sums, bursts: [own, other] } = self.counted();
         sums.save(&mut out);
-        out.extend([self.most, sums.cut]);
+        let octets = if self.octets.is_some() { HAS_OCTETS } else { 0 };
+        out.extend([self.most, sums.cut | octets]);
         out.extend([self.packets.len() as u8, own.len() as u8, other.len() as u8]);
         self.packets.iter().for_each(|packet| packet.save(&mut out));
         own.iter().chain(other).for_each(|burst| burst.save(&mut out));
+        self.octets.iter().for_each(|own| own.save(&mut out));
         out
     }
 
@@ -224,7 +250,7 @@ impl FlowStatistics {
     pub fn split_from(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (sums, rest) = bytes.split_at_checked(Sums::SAVED)?;
         let (&[most, cut, packets, own, other], rest) = rest.split_first_chunk()?;
-        let sums = Sums::load(&mut Fields(sums), cut);
+        let sums = Sums::load(&mut Fields(sums), cut & !HAS_OCTETS);
         let counts = [own, other].map(usize::from);
         if packets > most || counts.iter().any(|count| *count > BURSTS_MOST) {
             return None;
@@ -237,12 +263,15 @@ impl FlowStatistics {
         let from = &mut Fields(bursts);
         let bursts = counts.map(|count| (0..count).map(|_| Burst::load(from)).collect());
         let counted = OnceLock::from(Counted { sums, bursts });
-        Some((Self { most, packets, counted }, rest))
+        let (octets, rest) = match cut & HAS_OCTETS {
+            0 => (None, rest),
+            _ => Octets::split_from(rest).map(|(own, rest)| (Some(Box::new(own)), rest))?,
+        };
+        Some((Self { most, packets, counted, octets }, rest))
     }
 
-    fn compared(&self) -> (&Sums, u8, &[FirstPacket], &[Vec<Burst>; 2]) {
-        let Counted { sums, bursts } = self.counted();
-        (sums, self.most, &self.packets, bursts)
+    fn compared(&self) -> (&Counted, u8, &[FirstPacket], Option<&Octets>) {
+        (self.counted(), self.most, &self.packets, self.octets.as_deref())
     }
 }
 

@@ -103,7 +103,7 @@ fn run_twice(
         FlowTable::new(capacity, &metering, KEY, Arc::clone(&PATHS))
             .with_tcp(true)
             .with_slices(slice_ns)
-            .with_statistics(Some(7), usize::MAX)
+            .with_statistics(Some(7), 0, usize::MAX)
     };
     let mut table = new();
     let mut reports = Reports::default();

@@ -161,10 +161,12 @@ impl FlowTable {
         self
     }
 
-    /// The same table; records have statistics, with at most this number of first packets, if there is one. The lists of
-    /// live flows may take `room` bytes.
-    pub fn with_statistics(mut self, packets: Option<u8>, room: usize) -> Self {
-        self.rules.measure = Measure { packets, room: Room::new(room) };
+    /// The same table; records have statistics, with at most this number of first packets, if there is one, and this number
+    /// of first octets of the payload of a direction, from attachments of [`Kind::OCTETS`]. The lists of live flows may take
+    /// `room` bytes.
+    pub fn with_statistics(mut self, packets: Option<u8>, octets: u16, room: usize) -> Self {
+        let octets = if packets.is_some() { octets } else { 0 };
+        self.rules.measure = Measure { packets, octets, room: Room::new(room) };
         if packets.is_some() {
             self.rules.has_more = true;
             self.v4.reserve_statistics(self.capacity, &self.rules.measure);
@@ -286,6 +288,13 @@ impl FlowTable {
         let began_ns = if rules.tcp { facts.find(item, Kind::BEGAN) } else { None };
         let mut began_ns = began_ns.and_then(Kind::time).unwrap_or(packet.ts_ns);
         while let Some((kind, value)) = facts.take(item) {
+            if let (Kind::OCTETS, Some((at, direction))) = (kind, place) {
+                match is_v6 {
+                    true => v6.add_octets(at, direction, value, &rules.measure),
+                    false => v4.add_octets(at, direction, value, &rules.measure),
+                }
+                continue;
+            }
             let Some(mut kind) = Kind::from_number(kind) else { continue };
             messages += u32::from(kind == Kind::Protocol);
             if messages > 1 {
