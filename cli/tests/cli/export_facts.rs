@@ -192,7 +192,7 @@ fn ipfix_dump(messages: &[u8], folder: &Path) -> Vec<Values> {
     fs::write(&file, messages).unwrap();
     fs::write(&elements, element_file()).unwrap();
     let mut command = Command::new("ipfixDump");
-    command.args(["--data", "--hexdump=16", "-e"]).arg(&elements).arg("--in").arg(&file);
+    command.args(["--data", "--hexdump=32", "-e"]).arg(&elements).arg("--in").arg(&file);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
