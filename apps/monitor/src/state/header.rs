@@ -150,9 +150,13 @@ impl Settings {
             _ => serde_json::Map::new(),
         };
         let (own, other) = (map(self), map(other));
-        let (name, value) = own.iter().find(|&(name, value)| other.get(name) != Some(value))?;
-        let other = other.get(name).map_or_else(String::new, ToString::to_string);
-        Some((name.clone(), value.to_string(), other))
+        let name =
+            own.keys().chain(other.keys()).find(|name| own.get(*name) != other.get(*name))?;
+        let [own, other] = [&own, &other].map(|settings| match settings.get(name) {
+            Some(value) => value.to_string(),
+            None => "not set".to_owned(),
+        });
+        Some((name.clone(), own, other))
     }
 }
 
