@@ -79,7 +79,7 @@ impl Octets {
         size_of::<Self>() + 4 * most as usize
     }
 
-    /// See [`FlowStatistics::entropy`](super::FlowStatistics::entropy).
+    /// The entropy of a direction, as [`FlowStatistics::entropy`](super::FlowStatistics::entropy) says.
     pub(super) fn entropy(&self, direction: usize) -> Option<u8> {
         let octets = &self.sides[direction];
         let all = octets.len() as f64;
@@ -120,7 +120,7 @@ impl Octets {
         self.sides.iter().for_each(|own| out.extend(own));
     }
 
-    /// Those of the first of these bytes, and the other bytes; `None` if no octets have such bytes.
+    /// Splits off the octets at the beginning of these bytes; `None` if no octets have such bytes.
     pub(super) fn split_from(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (head, mut rest) = bytes.split_at_checked(Self::saved(0))?;
         let from = &mut Fields(head);
