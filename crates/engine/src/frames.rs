@@ -83,22 +83,29 @@ pub(crate) struct Frames {
     payloads: Payloads,
     /// Octets of the payload of each packet that are attached to it.
     octets: usize,
+    /// Whether no packet is left out as a duplicate or by sampling.
+    takes_all: bool,
+    /// Whether segments, payloads or octets of packets are read.
+    reads: bool,
 }
 
 impl Frames {
     pub(crate) fn new<A: AppOptions>(plan: &Plan<A>, decoder: Decoder) -> Self {
+        let payload_bytes = plan.app.payload_bytes() / plan.arrangement.queues as u64;
+        let payloads = Payloads::new(plan.app.extractors(), payload_bytes as usize);
+        let (sample, octets) = (plan.options.sample, plan.app.octets());
+        let duplicates = plan.duplicates().map(Box::new);
         Self {
             decoder,
             counts: FeedCounts::default(),
             filter: plan.options.filter.clone(),
-            sample: plan.options.sample,
+            sample,
             selection: 0,
-            duplicates: plan.duplicates().map(Box::new),
-            octets: plan.app.octets(),
-            payloads: Payloads::new(
-                plan.app.extractors(),
-                (plan.app.payload_bytes() / plan.arrangement.queues as u64) as usize,
-            ),
+            takes_all: duplicates.is_none() && sample <= 1,
+            reads: plan.app.segments() || payloads.any() || octets > 0,
+            duplicates,
+            payloads,
+            octets,
         }
     }
 
@@ -107,6 +114,7 @@ impl Frames {
     pub(crate) fn select(&mut self, watch: &Watch) {
         if let Some(Selection { filter, sample }) = watch.selection_since(&mut self.selection) {
             (self.filter, self.sample) = (filter, sample);
+            self.takes_all = self.duplicates.is_none() && sample <= 1;
         }
     }
 
@@ -136,9 +144,27 @@ impl Frames {
         slots: &mut Slots<'_>,
     ) -> bool {
         let &Frame { link, ts_ns, data, original_len } = frame;
-        let at = slots.used;
-        let record = &mut slots.records[at];
+        let record = &mut slots.records[slots.used];
         let decoded = self.decoder.decode(link, ts_ns, data, original_len, record);
+        if self.takes_all && owner.is_none() && !record.flags.contains(Flags::TUNNEL) {
+            self.append(frame, decoded, slots);
+            return true;
+        }
+        self.take_chosen(frame, decoded, owner, slots)
+    }
+
+    /// Appends the packet just decoded, and the one in its tunnel, if they are no duplicates, are in the sample, and belong
+    /// to this queue.
+    #[inline(never)]
+    fn take_chosen(
+        &mut self,
+        frame: &Frame<'_>,
+        decoded: Decoded,
+        owner: Option<&dyn Fn(u32) -> bool>,
+        slots: &mut Slots<'_>,
+    ) -> bool {
+        let &Frame { link, ts_ns, data, original_len } = frame;
+        let record = &slots.records[slots.used];
         let mut inner = self.decoder.inner(record).copied();
         let mut own = true;
         let duplicates = self.duplicates.as_mut();
@@ -157,13 +183,7 @@ impl Frames {
             }
         }
         if own {
-            if let Decoded::NonIp(reason) = decoded {
-                *self.counts.non_ip.entry(reason).or_default() += 1;
-            }
-            slots.octets += data.len() as u64;
-            slots.packets += 1;
-            slots.used += 1;
-            self.read(frame, record, slots.before + at, slots.attachments);
+            self.append(frame, decoded, slots);
         }
         if let Some(inner) = inner {
             self.counts.inner += 1;
@@ -174,6 +194,19 @@ impl Frames {
             self.read(frame, record, slots.before + at, slots.attachments);
         }
         own
+    }
+
+    /// Keeps the packet just decoded, counts it, and reads its payload.
+    #[inline(always)]
+    fn append(&mut self, frame: &Frame<'_>, decoded: Decoded, slots: &mut Slots<'_>) {
+        if let Decoded::NonIp(reason) = decoded {
+            *self.counts.non_ip.entry(reason).or_default() += 1;
+        }
+        let at = slots.used;
+        slots.octets += frame.data.len() as u64;
+        slots.packets += 1;
+        slots.used += 1;
+        self.read(frame, &mut slots.records[at], slots.before + at, slots.attachments);
     }
 
     /// Counts the packets in the slots. Returns the length to which the caller must cut the burst.
@@ -193,6 +226,9 @@ impl Frames {
         at: usize,
         attachments: &mut Attachments,
     ) {
+        if !self.reads {
+            return;
+        }
         let segment = self.decoder.segment(record);
         if let Some(segment) = segment
             && record.flags.contains(Flags::IPV6)
