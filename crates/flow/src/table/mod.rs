@@ -231,13 +231,15 @@ impl FlowTable {
                 {
                     let segment =
                         facts.take_kind(first + upto, Segment::KIND).and_then(Segment::from_bytes);
+                    let octets = facts.take_kind(first + upto, Kind::OCTETS).unwrap_or_default();
                     // If TCP is measured, a packet with attachments is counted alone.
                     let alone = if self.rules.tcp { upto } else { upto + 1 };
                     let attached = (segment, facts.next_item() == first + upto);
                     self.count_all(from..alone, packets, &stages[at], (None, false), observer);
                     self.count_all(alone..upto + 1, packets, &stages[at], attached, observer);
                     let item = first + upto;
-                    self.add_facts(&packets[upto], &stages[at], upto, item, &mut facts, observer);
+                    let stage = (&stages[at], upto);
+                    self.add_facts(&packets[upto], stage, item, octets, &mut facts, observer);
                     from = upto + 1;
                 }
                 self.count_all(from..packets.len(), packets, &stages[at], (None, false), observer);
@@ -250,14 +252,14 @@ impl FlowTable {
         }
     }
 
-    /// Adds the facts of an item of the burst to the flow of its packet, which was just counted.
+    /// Adds the facts of an item of the burst, and its octets of payload, to the flow of its packet, which was just counted.
     #[cold]
     fn add_facts(
         &mut self,
         packet: &PacketRecord,
-        stage: &Stage,
-        in_stage: usize,
+        (stage, in_stage): (&Stage, usize),
         item: usize,
+        octets: &[u8],
         facts: &mut Cursor<'_>,
         observer: &mut impl Observer,
     ) {
@@ -284,17 +286,16 @@ impl FlowTable {
         } else {
             v4.place_of(arrival, rules, same)
         };
+        if let Some((at, direction)) = place {
+            match is_v6 {
+                true => v6.add_octets(at, direction, octets, &rules.measure),
+                false => v4.add_octets(at, direction, octets, &rules.measure),
+            }
+        }
         let mut messages = 0;
         let began_ns = if rules.tcp { facts.find(item, Kind::BEGAN) } else { None };
         let mut began_ns = began_ns.and_then(Kind::time).unwrap_or(packet.ts_ns);
         while let Some((kind, value)) = facts.take(item) {
-            if let (Kind::OCTETS, Some((at, direction))) = (kind, place) {
-                match is_v6 {
-                    true => v6.add_octets(at, direction, value, &rules.measure),
-                    false => v4.add_octets(at, direction, value, &rules.measure),
-                }
-                continue;
-            }
             let Some(mut kind) = Kind::from_number(kind) else { continue };
             messages += u32::from(kind == Kind::Protocol);
             if messages > 1 {
