@@ -13,7 +13,6 @@ use super::chains::Chain;
 use super::first::FirstPacket;
 use super::moments::Moments;
 use super::sums::Sums;
-
 use crate::pool::Pool;
 
 /// The packets of a direction.
