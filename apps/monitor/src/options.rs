@@ -53,7 +53,7 @@ const CONVERSATION_BYTES: u64 = 100;
 /// million names.
 const FACTS_PART: u64 = 8;
 const MOST_FACT_BYTES: u64 = 512 << 20;
-/// Part of the memory for tables that the first packets and bursts of live flows may use.
+/// Part of the memory for tables that the first packets, bursts and octets of live flows may use.
 const STATISTICS_PART: u64 = 4;
 /// First packets in the statistics of a flow, as of CESNET's PSTATS.
 const STATISTICS_PACKETS: u8 = 30;
@@ -164,7 +164,7 @@ pub struct Options {
     /// Chosen by the plan: bytes for the facts of live flows, of all workers together.
     #[serde(skip_serializing_if = "is_zero")]
     pub fact_bytes: u64,
-    /// Chosen by the plan: bytes for the first packets and bursts of live flows, of all workers together.
+    /// Chosen by the plan: bytes for the first packets, bursts and octets of live flows, of all workers together.
     #[serde(skip_serializing_if = "is_zero")]
     pub statistics_bytes: u64,
     /// Chosen by the plan: bytes for the lists of names of all workers together, and as many in the merger.
@@ -298,7 +298,7 @@ impl Options {
 }
 
 impl Options {
-    /// Memory of a live flow for its statistics in parts and in states, bytes.
+    /// Memory of a live flow for its statistics in parts and in states, and for its first octets of payload, bytes.
     fn statistics_flow_bytes(&self) -> u64 {
         let Some(packets) = self.statistics_packets.filter(|_| self.analyses.statistics) else {
             return 0;

@@ -225,5 +225,7 @@ fn lists_without_room_are_a_loss() {
     command.current_dir(folder).args(["monitor", "-r", "many.pcap"]).args(&flags);
     let short = ["--memory=30M", "--statistics-packets=255", "--fail-on-drop"];
     let (_, errors, code) = output_of(command.args(short));
-    assert!(code == 3 && errors.contains("flow records without all first packets and bursts"));
+    assert!(
+        code == 3 && errors.contains("flow records without all first packets, bursts and octets")
+    );
 }

@@ -191,11 +191,11 @@ pub static LOSSES: &[Loss] = &[
     .warning("{count} responses had no room in the list of servers")
     .remedy("raise --memory or --max-flows"),
     loss(
-        "flow records without all first packets and bursts",
+        "flow records without all first packets, bursts and octets",
         Section(|of| Some(of.statistics.as_ref()?.records_cut)),
     )
     .warning("{count} flow records lack first packets, bursts or octets for lack of memory")
-    .remedy("raise --memory or lower --statistics-packets"),
+    .remedy("raise --memory, or lower --statistics-packets or --statistics-octets"),
     loss(
         "intervals whose activity is not listed",
         Section(|of| Some(of.activity.as_ref()?.further)),

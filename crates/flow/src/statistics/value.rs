@@ -167,7 +167,7 @@ impl FlowStatistics {
     }
 
     /// Shannon's entropy of the first octets of payload of a direction, in the order of arrival, in units of 1/32 bit an octet:
-    /// 0 if all are equal, 255 if all are equally frequent. `None` if there are none, or if they are not asked for.
+    /// 0 if all are equal, 255 if all 256 octets are equally frequent. `None` if there are none, or if they are not asked for.
     pub fn entropy(&self, direction: usize) -> Option<u8> {
         self.octets.as_deref()?.entropy(direction & 1)
     }
