@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ringtap_base::prefetch;
-use ringtap_extract::{Added, Facts, Kind, Names};
+use ringtap_extract::{Added, Application, Facts, Kind, Names};
 use ringtap_wire::{PacketRecord, Paths, Segment};
 
 use crate::ends::Ends;
@@ -417,21 +417,30 @@ impl<E: Ends> Shelf<E> {
     /// Adds what is measured of the flow since its last part.
     #[inline(always)]
     fn add_measured(&self, at: usize, record: &mut FlowRecord) {
-        let octets = self.requests.octets(at);
-        record.tcp = self.tcp.performance(at).map(|own| TcpPerformance { octets, ..own });
+        record.tcp = self.performance(at);
         record.responses = self.requests.times(at);
         record.statistics = self.statistics.get(at);
     }
 
-    /// Adds the application that follows from all facts of the flow so far.
+    /// The performance of the TCP connection since its last part.
     #[inline(always)]
+    fn performance(&self, at: usize) -> Option<TcpPerformance> {
+        let octets = self.requests.octets(at);
+        self.tcp.performance(at).map(|own| TcpPerformance { octets, ..own })
+    }
+
+    /// Adds the application that follows from all facts of the flow so far.
     fn name_application(&self, at: usize, record: &mut FlowRecord, rules: &Rules) {
-        if let Some(names) = &rules.names {
-            let FlowKey { protocol, src_port, dst_port, .. } = record.key;
-            let none = Facts::default();
-            let facts = self.facts.get(at).unwrap_or(&none);
-            record.application = names.application(protocol, [src_port, dst_port], facts);
-        }
+        record.application = self.application(at, &record.key, rules);
+    }
+
+    /// The application of a flow of this key.
+    #[inline(always)]
+    fn application(&self, at: usize, key: &FlowKey, rules: &Rules) -> Option<Application> {
+        let FlowKey { protocol, src_port, dst_port, .. } = *key;
+        let none = Facts::default();
+        let facts = self.facts.get(at).unwrap_or(&none);
+        rules.names.as_ref()?.application(protocol, [src_port, dst_port], facts)
     }
 
     /// Counts packets that differ from the flow's latest only in time and length, all at once;
@@ -728,12 +737,13 @@ impl<E: Ends> Shelf<E> {
     /// The record of a flow that ends; its carried-over counts are removed.
     fn record(&mut self, at: usize, rules: &Rules, reason: EndReason) -> FlowRecord {
         let carried = self.take_carried(at);
+        let application = self.application(at, &self.entries[at].flow_key(), rules);
+        let (tcp, responses) = (self.performance(at), self.requests.times(at));
+        let (statistics, facts) = (self.statistics.get(at), self.take_facts(at));
+        // After the calls above, so that the record is written in its place and not copied.
         let (entry, first_ns) = (&self.entries[at], self.first_ns[at]);
-        let mut record = entry.record(first_ns, carried, &rules.ways, reason);
-        self.add_measured(at, &mut record);
-        self.name_application(at, &mut record, rules);
-        record.facts = self.take_facts(at);
-        record
+        let own = entry.record(first_ns, carried, &rules.ways, reason);
+        FlowRecord { facts, application, tcp, responses, statistics, ..own }
     }
 
     /// The position of the flow of the packet just counted, and the packet's direction.
@@ -880,15 +890,13 @@ impl<E: Ends> Shelf<E> {
             self.requests.add(at, time_us);
         }
         let key = self.entries[at].flow_key();
-        let mut named = FlowRecord::new(key);
-        self.name_application(at, &mut named, rules);
         observer.response(Response {
             key,
             from_source: direction == 0,
             exchange,
             time_us,
             rtt_us: self.tcp.rtt_us(at, 1 - direction),
-            application: named.application,
+            application: self.application(at, &key, rules),
         });
     }
 
