@@ -92,22 +92,21 @@ const fn template(bits: usize, variant: usize) -> Template {
         let outer = if around < 6 { Group::OuterV4 } else { Group::OuterV6 };
         all = all.with(outer).with(Group::TunnelId);
     }
-    all = match (is_icmp, is_v6) {
-        (false, false) => all.with(Group::PlainV4),
-        (false, true) => all.with(Group::PlainV6),
-        (true, false) => all.with(Group::AddressesV4).with(Group::IcmpOfV4),
-        (true, true) => all.with(Group::AddressesV6).with(Group::IcmpOfV6),
+    let answered = bits & ANSWERED != 0;
+    all = match (is_icmp, is_v6, answered) {
+        (false, false, false) => all.with(Group::PlainV4),
+        (false, false, true) => all.with(Group::AnsweredV4),
+        (false, true, false) => all.with(Group::PlainV6),
+        (false, true, true) => all.with(Group::AnsweredV6),
+        (true, false, _) => all.with(Group::AddressesV4).with(Group::IcmpOfV4),
+        (true, true, _) => all.with(Group::AddressesV6).with(Group::IcmpOfV6),
     };
     if is_icmp {
         all = all.with(Group::Span).with(Group::Counts);
     }
-    if bits & ANSWERED != 0 {
-        all = match (is_icmp, is_v6) {
-            (false, _) => all.with_reverse(Group::CountsAndFlags),
-            (true, false) => all.with_reverse(Group::Counts).with_reverse(Group::AnswerOfV4),
-            (true, true) => all.with_reverse(Group::Counts).with_reverse(Group::AnswerOfV6),
-        };
-        all = all.with(Group::Initiative);
+    if is_icmp && answered {
+        let answer = if is_v6 { Group::AnswerOfV6 } else { Group::AnswerOfV4 };
+        all = all.with_reverse(Group::Counts).with_reverse(answer).with(Group::Initiative);
     }
     let link = [
         (around > 0, Group::Ethernet),
@@ -127,7 +126,7 @@ const fn template(bits: usize, variant: usize) -> Template {
     }
     if variant & INGRESS != 0 {
         all = all.with(Group::Ingress);
-        if bits & ANSWERED != 0 {
+        if answered {
             all = all.with_reverse(Group::Ingress);
         }
     }

@@ -1,11 +1,9 @@
 //! Templates, which consist of groups of fields. Templates, records and flow keys are generated from one list.
 //!
 //! ```text
-//! template = OuterV4, TunnelId, PlainV4, reverse CountsAndFlags, Initiative, Ethernet
-//!             └─ a group: fields that always occur together; one branch a group when a record is written
+//! template = OuterV4, TunnelId, AnsweredV4, Ethernet, reverse Ethernet
+//!             └─ a group: fields that always occur together; one call a group when a record is written
 //! ```
-
-use std::mem::take;
 
 use super::fields::*;
 use crate::fields::{
@@ -21,11 +19,13 @@ use crate::fields::{
 pub(crate) struct Spec {
     name: &'static str,
     pub(crate) element: Element,
+    /// Whether it is of the other direction than its group.
+    reverse: bool,
 }
 
 impl Spec {
     const fn of<F: Fixed>() -> Self {
-        Self { name: F::NAME, element: F::ELEMENT }
+        Self { name: F::NAME, element: F::ELEMENT, reverse: F::REVERSE }
     }
 
     /// Returns true if the field is part of the flow key; for VLAN tags if `vlans` is true.
@@ -44,32 +44,35 @@ impl Spec {
     }
 }
 
-/// Defines the groups with their fields, and the function that writes a group: its fields in order, without branches.
+/// Writes the fields of a group to the begin of a place, and returns the rest.
+type Put = for<'a> fn(&View<'_>, &'a mut [u8]) -> &'a mut [u8];
+
+/// Defines the groups with their fields, and the functions that write a group: its fields in order, without branches.
 macro_rules! groups {
-    ($($(#[$doc:meta])* $group:ident = [$($field:ident),+];)+) => {
+    ($($(#[$doc:meta])* $group:ident = [$($field:ty),+];)+) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Group { $($(#[$doc])* $group),+ }
 
         /// The fields of the groups.
         const FIELDS_OF: &[&[Spec]] = &[$(&[$(Spec::of::<$field>()),+]),+];
 
+        /// The functions of the groups, by direction. One function for all groups
+        /// would save as many registers as the largest needs.
+        static PUT: [[Put; 2]; FIELDS_OF.len()] = [$({
+            fn put<'a, const DIRECTION: usize>(view: &View<'_>, out: &'a mut [u8]) -> &'a mut [u8] {
+                const LEN: usize = octets(Group::$group.fields());
+                // The length is a constant, so the offset of each field is constant, too.
+                let Some((place, rest)) = out.split_first_chunk_mut::<LEN>() else { return &mut [] };
+                let mut place = Out(place);
+                $(<$field as Fixed>::put(view, DIRECTION, &mut place);)+
+                rest
+            }
+            [put::<0>, put::<1>]
+        }),+];
+
         impl Group {
             const fn fields(self) -> &'static [Spec] {
                 FIELDS_OF[self as usize]
-            }
-
-            // Inlined into a loop over groups, it would load all fields of the record first.
-            #[inline(never)]
-            fn put<const DIRECTION: usize>(self, view: &View<'_>, out: &mut Out<'_>) {
-                match self { $(Self::$group => {
-                    const LEN: usize = octets(Group::$group.fields());
-                    // The length is a constant, so the offset of each field is constant, too.
-                    if let Some((place, rest)) = take(&mut out.0).split_first_chunk_mut::<LEN>() {
-                        let mut place = Out(place);
-                        $(<$field as Fixed>::put(view, DIRECTION, &mut place);)+
-                        out.0 = rest;
-                    }
-                })+ }
             }
         }
     };
@@ -99,6 +102,27 @@ groups! {
         flowEndReason, flowStartMilliseconds, flowEndMilliseconds,
         packetDeltaCount, octetDeltaCount, ipClassOfService, minimumTTL, maximumTTL,
         minimumIpTotalLength, maximumIpTotalLength, tcpControlBits
+    ];
+    /// All fields of a flow over IPv4 with an answer, except ICMP and encapsulation; the last one says how the initiator was
+    /// determined.
+    AnsweredV4 = [
+        SourceV4, DestinationV4, sourceTransportPort, destinationTransportPort, protocolIdentifier,
+        flowEndReason, flowStartMilliseconds, flowEndMilliseconds,
+        packetDeltaCount, octetDeltaCount, ipClassOfService, minimumTTL, maximumTTL,
+        minimumIpTotalLength, maximumIpTotalLength, tcpControlBits,
+        Reverse<packetDeltaCount>, Reverse<octetDeltaCount>, Reverse<ipClassOfService>,
+        Reverse<minimumTTL>, Reverse<maximumTTL>, Reverse<minimumIpTotalLength>,
+        Reverse<maximumIpTotalLength>, Reverse<tcpControlBits>, biflowDirection
+    ];
+    /// The same over IPv6.
+    AnsweredV6 = [
+        SourceV6, DestinationV6, sourceTransportPort, destinationTransportPort, protocolIdentifier,
+        flowEndReason, flowStartMilliseconds, flowEndMilliseconds,
+        packetDeltaCount, octetDeltaCount, ipClassOfService, minimumTTL, maximumTTL,
+        minimumIpTotalLength, maximumIpTotalLength, tcpControlBits,
+        Reverse<packetDeltaCount>, Reverse<octetDeltaCount>, Reverse<ipClassOfService>,
+        Reverse<minimumTTL>, Reverse<maximumTTL>, Reverse<minimumIpTotalLength>,
+        Reverse<maximumIpTotalLength>, Reverse<tcpControlBits>, biflowDirection
     ];
     Ports = [sourceTransportPort, destinationTransportPort, protocolIdentifier];
     IcmpOfV4 = [protocolIdentifier, IcmpV4];
@@ -161,54 +185,52 @@ pub(crate) struct Template {
 
 /// A group in the forward or in the reverse direction.
 #[derive(Clone, Copy)]
-enum Part {
-    Own(Group),
-    Reverse(Group),
+struct Part {
+    group: Group,
+    reverse: bool,
 }
 
 impl Template {
-    pub(crate) const EMPTY: Self =
-        Self { parts: [Part::Own(Group::AddressesV4); MOST], count: 0, fields: 0, len: 0 };
+    pub(crate) const EMPTY: Self = Self {
+        parts: [Part { group: Group::AddressesV4, reverse: false }; MOST],
+        count: 0,
+        fields: 0,
+        len: 0,
+    };
 
     pub(crate) const fn with(self, group: Group) -> Self {
-        self.and(Part::Own(group), group)
+        self.and(Part { group, reverse: false })
     }
 
     /// Adds the reverse direction of a group.
     pub(crate) const fn with_reverse(self, group: Group) -> Self {
-        self.and(Part::Reverse(group), group)
+        self.and(Part { group, reverse: true })
     }
 
-    const fn and(mut self, part: Part, group: Group) -> Self {
+    const fn and(mut self, part: Part) -> Self {
         self.parts[self.count] = part;
         self.count += 1;
-        self.fields += group.fields().len();
-        self.len += octets(group.fields());
+        self.fields += part.group.fields().len();
+        self.len += octets(part.group.fields());
         self
     }
 
     /// All fields; the flag is true for the reverse direction.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (Spec, bool)> {
-        self.parts[..self.count].iter().flat_map(|&part| {
-            let (group, reverse) = match part {
-                Part::Own(group) => (group, false),
-                Part::Reverse(group) => (group, true),
-            };
-            group.fields().iter().map(move |&field| (field, reverse))
+        self.parts[..self.count].iter().flat_map(|&Part { group, reverse }| {
+            group.fields().iter().map(move |&field| (field, reverse != field.reverse))
         })
     }
 
     /// Writes a direction of a record, 0 from the initiator, into `place`, which has [`len`](Self::len) octets.
     #[inline]
     pub(crate) fn put(&self, view: &View<'_>, direction: usize, place: &mut [u8]) {
-        let mut out = Out(place);
-        for part in &self.parts[..self.count] {
-            match (part, direction) {
-                (Part::Own(group), 0) | (Part::Reverse(group), 1) => group.put::<0>(view, &mut out),
-                (Part::Own(group) | Part::Reverse(group), _) => group.put::<1>(view, &mut out),
-            }
+        let mut rest = place;
+        for &Part { group, reverse } in &self.parts[..self.count] {
+            let put = PUT[group as usize][usize::from(reverse) ^ direction & 1];
+            rest = put(view, rest);
         }
-        debug_assert!(out.0.is_empty(), "a record is as long as its template says");
+        debug_assert!(rest.is_empty(), "a record is as long as its template says");
     }
 
     /// flowKeyIndicator (element 173): bit n is set if field n is part of the key; VLAN tags are if `vlans` is true.
