@@ -143,55 +143,62 @@ pub(crate) fn start(
     link: Box<dyn Link>,
     wait_policy: WaitPolicy,
 ) -> io::Result<Started> {
-    let settings = launch.settings;
+    let (number, settings) = (launch.number, launch.settings);
     let limit = if link.repeats_templates() { UDP_LIMIT } else { STREAM_LIMIT };
-    let encoder = encoders(protocol, launch.number, settings, limit)?;
-    let sink = Exporter::new(encoder(), link, settings);
-    let period_ns = match wait_policy {
-        WaitPolicy::Collector => settings.statistics_ns.filter(|_| protocol.has_statistics()),
-        WaitPolicy::File | WaitPolicy::Pipe => launch.file_period(wait_policy),
-    };
-    let encoder = || MessageEncoder { encoder: encoder(), protocol };
-    launch.records_in(period_ns, wait_policy, encoder, sink)
-}
-
-/// Makes encoders with common settings.
-fn encoders(
-    protocol: Protocol,
-    number: u32,
-    settings: &Settings,
-    limit: usize,
-) -> io::Result<Box<dyn Fn() -> Box<dyn Encoder> + '_>> {
     let (domain, sampling) = (settings.observation_domain, settings.sampling);
     let interfaces = &settings.interfaces;
     let Columns { ingress, parts, statistics, entropy, .. } = interfaces.columns();
-    Ok(match protocol {
-        Protocol::Ipfix => Box::new(move || {
+    let output = Unstarted { launch, protocol, link, wait_policy };
+    match protocol {
+        Protocol::Ipfix => output.start(|| {
             let encoder = Ipfix::new(domain, number, limit).sampled(sampling);
             let encoder = encoder.keyed_by_vlans(settings.vlan_in_key).with_parts(parts);
             let encoder = encoder.with_domain_name(settings.domain_name.as_deref());
             let encoder = encoder.with_statistics(statistics).with_entropy(entropy);
-            Box::new(encoder.with_ingress(ingress).with_names_of(interfaces))
+            encoder.with_ingress(ingress).with_names_of(interfaces)
         }),
         Protocol::NetFlow9 => {
             let clock = NetFlow9::new(domain, limit);
-            Box::new(move || {
+            output.start(|| {
                 let encoder = NetFlow9::new(domain, limit).with_clock_of(&clock);
-                Box::new(encoder.sampled(sampling).with_ingress(ingress).with_names_of(interfaces))
+                encoder.sampled(sampling).with_ingress(ingress).with_names_of(interfaces)
             })
         }
         Protocol::NetFlow5 => {
             let clock = NetFlow5::new(domain as u16, limit);
-            Box::new(move || {
+            output.start(|| {
                 let encoder = NetFlow5::new(domain as u16, limit).with_clock_of(&clock);
-                Box::new(encoder.sampled(sampling))
+                encoder.sampled(sampling)
             })
         }
         Protocol::Lines(format) => {
             let text = format.text().ok_or_else(|| io::Error::other("the format has no lines"))?;
-            Box::new(move || Box::new(Lines::new(text, settings.interfaces.clone(), limit)))
+            output.start(|| Lines::new(text, interfaces.clone(), limit))
         }
-    })
+    }
+}
+
+/// An output of messages that is to be started.
+struct Unstarted<'a, 'b> {
+    launch: &'a mut Launch<'b>,
+    protocol: Protocol,
+    link: Box<dyn Link>,
+    wait_policy: WaitPolicy,
+}
+
+impl Unstarted<'_, '_> {
+    /// Starts it with these encoders.
+    fn start<E: Encoder + 'static>(self, encoder: impl Fn() -> E) -> io::Result<Started> {
+        let Self { launch, protocol, link, wait_policy } = self;
+        let settings = launch.settings;
+        let sink = Exporter::new(Box::new(encoder()), link, settings);
+        let period_ns = match wait_policy {
+            WaitPolicy::Collector => settings.statistics_ns.filter(|_| protocol.has_statistics()),
+            WaitPolicy::File | WaitPolicy::Pipe => launch.file_period(wait_policy),
+        };
+        let encoder = || MessageEncoder { encoder: encoder(), protocol };
+        launch.records_in(period_ns, wait_policy, encoder, sink)
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 use std::time::{Duration, Instant};
 
 use crate::block::Block;
-use crate::encode::{Encoder, Progress};
+use crate::encode::{Encoder, Progress, Templates};
 use crate::messages::{Messages, Part};
 use crate::shared::{Shared, now};
 use crate::store::Store;
@@ -58,8 +58,15 @@ impl Exporter {
     }
 
     /// Sends complete messages of flow records with one call, after templates and statistics that are due. Each of
-    /// `parts` ends `begin` octets later than in `messages`.
-    fn deliver(&mut self, messages: &mut [u8], parts: &[Part], begin: usize, shared: &Shared) {
+    /// `parts` ends `begin` octets later than in `messages`, which need some of `templates`.
+    fn deliver(
+        &mut self,
+        messages: &mut [u8],
+        parts: &[Part],
+        begin: usize,
+        templates: &Templates,
+        shared: &Shared,
+    ) {
         let mut flows = RecordTotals::default();
         parts.iter().for_each(|part| flows += part.flows);
         self.encoder.learn(messages);
@@ -67,7 +74,7 @@ impl Exporter {
             if let Err(reason) = self.prepare(shared) {
                 return shared.lose(reason, flows);
             }
-            match self.announce_missing(messages, shared) {
+            match self.announce_missing(messages, templates, shared) {
                 Ok(()) => {}
                 Err(Trouble::Broken) => continue,
                 Err(Trouble::Lost(reason)) => return shared.lose(reason, flows),
@@ -132,7 +139,16 @@ impl Exporter {
     }
 
     /// Sends the templates that these messages need, if the collector does not have them yet.
-    fn announce_missing(&mut self, messages: &[u8], shared: &Shared) -> Result<(), Trouble> {
+    fn announce_missing(
+        &mut self,
+        messages: &[u8],
+        needed: &Templates,
+        shared: &Shared,
+    ) -> Result<(), Trouble> {
+        // To look through the messages takes longer.
+        if self.encoder.has_announced(needed) {
+            return Ok(());
+        }
         let copies = if self.link.repeats_templates() { TEMPLATE_COPIES } else { 1 };
         let templates = self.encoder.missing(messages, copies);
         let sent = templates.iter().try_for_each(|message| self.send_alone(message, shared));
@@ -246,13 +262,13 @@ impl Sink for Exporter {
     type Payload = Messages;
 
     fn write(&mut self, block: &mut Block<Messages>, shared: &Shared) {
-        let Messages { bytes, parts, .. } = &mut block.payload;
+        let Messages { bytes, parts, templates, .. } = &mut block.payload;
         // Large writes to files need half the CPU time.
         let together = if self.link.is_file() { parts.len().max(1) } else { 1 };
         let mut begin = 0;
         for parts in parts.chunks(together) {
             let end = parts.last().map_or(begin, |part| part.end);
-            self.deliver(&mut bytes[begin..end], parts, begin, shared);
+            self.deliver(&mut bytes[begin..end], parts, begin, templates, shared);
             begin = end;
         }
     }
@@ -356,7 +372,7 @@ mod tests {
             let sealed = worker.seal().unwrap();
             let (mut message, flows) = (sealed.bytes.to_vec(), sealed.flows);
             let part = Part { end: message.len(), flows };
-            exporter.deliver(&mut message, &[part], 0, &shared);
+            exporter.deliver(&mut message, &[part], 0, &Templates::default(), &shared);
         }
         exporter.finish(&shared);
         shared.summary()

@@ -51,6 +51,12 @@ impl Label {
         &self.bytes
     }
 
+    /// Octets of the text.
+    #[inline]
+    pub const fn octets(&self) -> u8 {
+        self.len
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()

@@ -133,12 +133,6 @@ pub(crate) static LAYOUTS: [Layout; LAYOUT_COUNT] = [
 /// Number of layouts.
 pub(crate) const LAYOUT_COUNT: usize = 10;
 
-/// Returns true if the record has facts, of any kind, or an application.
-#[inline]
-pub(crate) fn has_any(record: &FlowRecord) -> bool {
-    !record.facts.is_empty() || record.application.is_some()
-}
-
 /// Whether values of this form are in lists alone.
 const fn is_in_lists_alone(form: Form) -> bool {
     matches!(form, AddressV4 | AddressV6)

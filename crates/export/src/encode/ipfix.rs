@@ -29,14 +29,14 @@
 //! An answered flow is one record with reverse elements, with the enterprise number 29305 (RFC 5103, section 6.1); a
 //! flow without an answer has none of them. `options.rs` has the exporter's own statistics.
 
-use ringtap_flow::{FlowRecord, IpVersion, Path};
+use ringtap_flow::{FlowRecord, IpVersion, LABEL_MAX, Label, Path};
 
-use super::facts::{self, LAYOUT_COUNT, LAYOUTS, Layout};
+use super::facts::{self, LAYOUTS, Layout};
 use super::lists::Statistics;
-use super::message::Message;
+use super::message::{Message, SPARE};
 use super::options::{self, Noticed, Options};
 use super::template::{Group, Template};
-use super::{Encoder, Progress, Refusal, Sealed, as_biflow, put_word, word};
+use super::{Encoder, Progress, Refusal, Sealed, Templates, as_biflow, put_word, word};
 use crate::fields::{self, Element, REVERSE, View, milliseconds};
 use crate::formats::Interfaces;
 use crate::{RecordTotals, Sampling};
@@ -154,10 +154,9 @@ fn bits(record: &FlowRecord) -> usize {
     let version = if record.key.version == IpVersion::V6 { IPV6 } else { 0 };
     let icmp = if fields::is_icmp(record) { ICMP } else { 0 };
     let answered = if record.packets[1] > 0 { ANSWERED } else { 0 };
-    let (path, other) = fields::known_paths(record);
-    let around = match other.filter(|_| answered > 0) {
-        Some(other) => two_paths(path, other),
-        None => around(path) << AROUND_SHIFT,
+    let around = match &record.reverse_path {
+        None => around(&record.path) << AROUND_SHIFT,
+        Some(_) => around_both(record),
     };
     around | version | icmp | answered
 }
@@ -174,11 +173,16 @@ fn around(path: &Path) -> usize {
     }
 }
 
-/// The bits of two paths: the tunnel is that of the first.
+/// The bits of two paths, of which an answered flow has both: the tunnel is that of the first.
 #[cold]
-fn two_paths(path: &Path, other: &Path) -> usize {
-    let other = around(&Path { tunnel: path.tunnel, ..*other });
-    around(path).max(other) << AROUND_SHIFT | TWO_PATHS
+fn around_both(record: &FlowRecord) -> usize {
+    match fields::known_paths(record) {
+        (path, Some(other)) if record.packets[1] > 0 => {
+            let other = around(&Path { tunnel: path.tunnel, ..*other });
+            around(path).max(other) << AROUND_SHIFT | TWO_PATHS
+        }
+        (path, _) => around(path) << AROUND_SHIFT,
+    }
 }
 
 /// Encodes flow records as IPFIX messages.
@@ -203,10 +207,12 @@ pub struct Ipfix {
     /// Facts and statistics of the latest record that has some.
     more: Vec<u8>,
     /// The announced templates: for each layout, a bit for each template.
-    active: [u128; LAYOUT_COUNT],
+    active: Templates,
 }
 
 const _: () = assert!(COUNT <= u128::BITS as usize);
+// With the octet of its length.
+const _: () = assert!(LABEL_MAX < SPARE);
 
 /// The templates that are announced first: those for one path.
 const FIRST: u128 = (1 << TWO_PATHS) - 1;
@@ -241,7 +247,7 @@ impl Ipfix {
             ignored: Noticed::default(),
             message: Message::new(HEADER, limit, 1),
             more: Vec::with_capacity(facts::CAPACITY),
-            active: std::array::from_fn(|layout| if layout == 0 { FIRST } else { 0 }),
+            active: Templates(std::array::from_fn(|layout| if layout == 0 { FIRST } else { 0 })),
         }
     }
 
@@ -307,7 +313,7 @@ impl Ipfix {
         Header { time, sequence: self.sequence, domain: self.domain }
     }
 
-    /// Adds a record that may have facts and statistics; apart, because most records of scans and the like have none.
+    /// Adds a record that may have facts and statistics; apart, because most records have none.
     #[inline(never)]
     fn add_with_more(
         &mut self,
@@ -355,9 +361,9 @@ impl Ipfix {
     }
 
     /// The templates with these bits.
-    fn numbered(&self, active: &[u128; LAYOUT_COUNT]) -> Vec<Numbered> {
+    fn numbered(&self, templates: &Templates) -> Vec<Numbered> {
         let mut all = Vec::new();
-        for (layout, set_bits) in active.iter().enumerate() {
+        for (layout, set_bits) in templates.0.iter().enumerate() {
             let is_active = |bits: &usize| set_bits >> bits & 1 != 0;
             all.extend((0..COUNT).filter(is_active).map(|bits| Numbered {
                 number: set(bits, layout),
@@ -397,16 +403,24 @@ impl Ipfix {
 impl Encoder for Ipfix {
     #[inline]
     fn add(&mut self, record: &FlowRecord, flows: &mut RecordTotals) -> Result<(), Refusal> {
-        if facts::has_any(record) || self.statistics {
+        if !record.facts.is_empty() || self.statistics {
             return self.add_with_more(record, flows);
         }
         let bits = bits(record);
-        let (set, template) = (set(bits, 0), &self.templates[bits]);
-        if !self.message.fits(set, template.len) {
+        // Without branches, because in most traffic flows with a label and those without one mix at random. A template
+        // with the label fits into any message, and has few fields.
+        let label = record.application.as_ref().map_or(&Label::EMPTY, |own| &own.label);
+        let layout = usize::from(record.application.is_some() & (bits & ICMP == 0));
+        let (set, template) = (set(bits, layout), &self.templates[bits]);
+        let len = template.len + layout * (1 + usize::from(label.octets()));
+        if !self.message.fits(set, len) {
             return Err(Refusal::Full);
         }
-        let place = self.message.record(set, template.len);
-        template.put(&View::of_first_packet(record, [0; 2]), 0, place);
+        let place = self.message.record_and_spare(set, len);
+        let (fields, spare) = place.split_at_mut(template.len);
+        template.put(&View::of_first_packet(record, [0; 2]), 0, fields);
+        spare[0] = label.octets();
+        spare[1..=LABEL_MAX].copy_from_slice(label.padded());
         self.count(record, flows);
         Ok(())
     }
@@ -422,6 +436,14 @@ impl Encoder for Ipfix {
     fn done(&mut self) {
         self.sequence = self.sequence.wrapping_add(u32::from(self.message.records));
         self.message.clear();
+    }
+
+    fn room_in_place(&self) -> Option<usize> {
+        Some(self.message.room())
+    }
+
+    fn lend(&mut self, bytes: Vec<u8>) -> Vec<u8> {
+        self.message.lend(bytes)
     }
 
     fn announcement(&mut self) -> Vec<Vec<u8>> {
@@ -449,16 +471,22 @@ impl Encoder for Ipfix {
         messages
     }
 
+    fn note_templates(&self, needed: &mut Templates) {
+        needed.add(self.message.bytes());
+    }
+
+    fn has_announced(&self, needed: &Templates) -> bool {
+        needed.without(&self.active) == Templates::default()
+    }
+
     fn missing(&mut self, messages: &[u8], copies: usize) -> Vec<Vec<u8>> {
-        let mut missing = [0; LAYOUT_COUNT];
-        for set in sets(messages) {
-            let (bits, layout) = of_set(set);
-            missing[layout] |= 1 << bits & !self.active[layout];
-        }
-        if missing == [0; LAYOUT_COUNT] {
+        let mut needed = Templates::default();
+        needed.add(messages);
+        let missing = needed.without(&self.active);
+        if missing == Templates::default() {
             return Vec::new();
         }
-        self.active.iter_mut().zip(missing).for_each(|(own, more)| *own |= more);
+        self.active.0.iter_mut().zip(missing.0).for_each(|(own, more)| *own |= more);
         // Flow keys follow with the next announcement: they are those of the templates that were announced first.
         let templates = self.numbered(&missing);
         let records = || templates.iter().map(|one| (TEMPLATE_SET, one.record()));
@@ -561,6 +589,16 @@ impl Numbered {
     }
 }
 
+impl Templates {
+    /// Adds those that messages of flow records need.
+    fn add(&mut self, messages: &[u8]) {
+        for set in sets(messages) {
+            let (bits, layout) = of_set(set);
+            self.0[layout] |= 1 << bits;
+        }
+    }
+}
+
 /// The numbers of the sets in messages of flow records.
 fn sets(messages: &[u8]) -> impl Iterator<Item = u16> {
     let half = |at: usize| u16::from_be_bytes([messages[at], messages[at + 1]]);
@@ -588,6 +626,9 @@ mod tests {
     fn every_record_and_every_template_fits_into_the_smallest_message() {
         let most = Message::new(HEADER, LEAST_LIMIT, 1).most();
         for (fields, bits) in TEMPLATES.iter().flat_map(|all| all.iter().zip(0..)) {
+            // Any label has room, with any template.
+            assert!(fields.len + 1 + LABEL_MAX <= most);
+            assert!(fields.fields + LAYOUTS[1].count <= FIELDS_MOST);
             let statistics = Statistics { entropy: true, answered: bits & ANSWERED != 0 };
             for (number, layout) in LAYOUTS.iter().enumerate() {
                 // What `add_with_more` never combines.

@@ -7,43 +7,49 @@
 //!
 //! IPFIX and NetFlow v9 share this layout; they differ in the header and in padding.
 
+use std::hint::select_unpredictable;
+
 use crate::RecordTotals;
 
 /// Octets of the header of a set.
 const SET_HEADER: usize = 4;
 
+/// Octets that may be written behind a record.
+pub(crate) const SPARE: usize = 32;
+
 pub(crate) struct Message {
-    /// The message, and octets of earlier ones after it.
+    /// Earlier messages, the message, and octets of any values. A message has at least [`room`](Self::room).
     bytes: Vec<u8>,
-    /// Octets of the message.
-    len: usize,
+    /// Where the message begins.
+    from: usize,
+    /// Where it ends.
+    end: usize,
     header: usize,
     limit: usize,
     /// Sets end at multiples of this many octets.
     align: usize,
-    open: Option<Set>,
+    /// Where the open set begins; 0: none is open.
+    begin: usize,
+    /// Its number.
+    id: u16,
     /// Number of records of any kind.
     pub(crate) records: u16,
     /// Number of flows.
     pub(crate) flows: RecordTotals,
 }
 
-#[derive(Clone, Copy)]
-struct Set {
-    id: u16,
-    begin: usize,
-}
-
 impl Message {
     pub(crate) fn new(header: usize, limit: usize, align: usize) -> Self {
         let limit = limit.clamp(super::LEAST_LIMIT, usize::from(u16::MAX));
         let mut message = Self {
-            bytes: vec![0; limit],
-            len: 0,
+            bytes: vec![0; limit + SPARE],
+            from: 0,
+            end: 0,
             header,
             limit,
             align,
-            open: None,
+            begin: 0,
+            id: 0,
             records: 0,
             flows: RecordTotals::default(),
         };
@@ -56,9 +62,28 @@ impl Message {
         Self::new(self.header, self.limit, self.align)
     }
 
+    /// Octets of memory for a message.
+    pub(crate) fn room(&self) -> usize {
+        self.limit + SPARE
+    }
+
+    /// Begins a message in this memory, where later ones follow as long as they have [`room`](Self::room). Returns the
+    /// memory before.
+    pub(crate) fn lend(&mut self, bytes: Vec<u8>) -> Vec<u8> {
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        (self.from, self.end) = (0, 0);
+        self.clear();
+        before
+    }
+
     /// Octets so far, including the space for the header.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.end - self.from
+    }
+
+    /// The message, whose set and header may be incomplete.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.from..self.end]
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -70,32 +95,54 @@ impl Message {
         self.limit - self.header - SET_HEADER - 2 * (self.align - 1)
     }
 
+    fn is_open(&self, id: u16) -> bool {
+        (self.begin > 0) & (self.id == id)
+    }
+
     /// Returns true if records of `len` octets fit into a set `id`.
+    #[inline]
     pub(crate) fn fits(&self, id: u16, len: usize) -> bool {
-        let own = if self.open.is_some_and(|set| set.id == id) { 0 } else { SET_HEADER };
+        let own = select_unpredictable(self.is_open(id), 0, SET_HEADER);
         // Two sets may need padding: the open one, and this one.
         let padding = 2 * (self.align - 1);
-        self.len + own + len + padding <= self.limit
+        self.len() + own + len + padding <= self.limit
     }
 
     /// The bytes for a record of `len` octets in a set `id`; it must fit. The caller writes all of them.
     #[inline]
     pub(crate) fn record(&mut self, id: u16, len: usize) -> &mut [u8] {
-        if self.open.is_none_or(|set| set.id != id) {
+        &mut self.record_and_spare(id, len)[..len]
+    }
+
+    /// The same, and [`SPARE`] octets behind it, which later records overwrite.
+    #[inline]
+    pub(crate) fn record_and_spare(&mut self, id: u16, len: usize) -> &mut [u8] {
+        let is_open = self.is_open(id);
+        if self.align > 1 && !is_open {
             self.close();
-            self.open = Some(Set { id, begin: self.len });
-            let [high, low] = id.to_be_bytes();
-            self.append(SET_HEADER).copy_from_slice(&[high, low, 0, 0]);
         }
+        // Without branches, because in most traffic the sets change at random.
+        self.begin = select_unpredictable(is_open, self.begin, self.end);
+        self.id = id;
+        let at = self.end + select_unpredictable(is_open, 0, SET_HEADER);
+        self.end = at + len;
         self.records += 1;
-        self.append(len)
+        self.put_set_header();
+        &mut self.bytes[at..at + len + SPARE]
+    }
+
+    /// Writes the header of the open set, as long as it is now.
+    #[inline]
+    fn put_set_header(&mut self) {
+        let header = u32::from(self.id) << 16 | (self.end - self.begin) as u32;
+        self.bytes[self.begin..self.begin + SET_HEADER].copy_from_slice(&header.to_be_bytes());
     }
 
     /// The next `len` octets of the message, with any values.
     #[inline]
     fn append(&mut self, len: usize) -> &mut [u8] {
-        let begin = self.len;
-        self.len += len;
+        let begin = self.end;
+        self.end += len;
         &mut self.bytes[begin..begin + len]
     }
 
@@ -106,19 +153,22 @@ impl Message {
 
     /// Ends the open set, if there is one, and returns the whole message; its header is still empty.
     pub(crate) fn close(&mut self) -> &mut [u8] {
-        if let Some(Set { begin, .. }) = self.open.take() {
-            let end = self.len.next_multiple_of(self.align);
-            self.append(end - self.len).fill(0);
-            let length = (end - begin) as u16;
-            self.bytes[begin + 2..begin + SET_HEADER].copy_from_slice(&length.to_be_bytes());
+        if self.begin > 0 {
+            let len = self.len();
+            self.append(len.next_multiple_of(self.align) - len).fill(0);
+            self.put_set_header();
+            self.begin = 0;
         }
-        &mut self.bytes[..self.len]
+        &mut self.bytes[self.from..self.end]
     }
 
+    /// Begins the next message: behind this one, or if that has no room, in its place.
     pub(crate) fn clear(&mut self) {
-        self.len = 0;
+        let has_room = self.bytes.len() - self.end >= self.room();
+        self.from = if has_room { self.end } else { 0 };
+        self.end = self.from;
         self.append(self.header).fill(0);
-        self.open = None;
+        self.begin = 0;
         self.records = 0;
         self.flows = RecordTotals::default();
     }

@@ -67,6 +67,25 @@ pub trait Encoder: Send {
     /// Empty for protocols without them.
     fn announcement(&mut self) -> Vec<Vec<u8>>;
 
+    /// If messages are written one after another in lent memory: octets that each of them needs there.
+    fn room_in_place(&self) -> Option<usize> {
+        None
+    }
+
+    /// Starts the next message in this memory, where others follow. Returns the memory of those before. Only with
+    /// [`room_in_place`](Self::room_in_place).
+    fn lend(&mut self, bytes: Vec<u8>) -> Vec<u8> {
+        bytes
+    }
+
+    /// Adds the templates that the sealed message needs, unless the protocol always announces all of them.
+    fn note_templates(&self, _needed: &mut Templates) {}
+
+    /// Returns true if no template is [`missing`](Self::missing) for messages that need these.
+    fn has_announced(&self, _needed: &Templates) -> bool {
+        true
+    }
+
     /// Messages with the templates that these messages of flow records need and that were not announced yet, `copies`
     /// times. They must be sent first. From then on, they are part of the announcement.
     fn missing(&mut self, _messages: &[u8], _copies: usize) -> Vec<Vec<u8>> {
@@ -92,6 +111,17 @@ pub trait Encoder: Send {
     /// sequence number and, in IPFIX, a time not before that of earlier messages. In NetFlow the time does not change,
     /// because the times of its records are relative to it.
     fn stamp(&mut self, message: &mut [u8], flows: RecordTotals);
+}
+
+/// A set of templates: for each layout of facts, a bit for each template.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Templates([u128; facts::LAYOUT_COUNT]);
+
+impl Templates {
+    /// Those that are not in the other set.
+    fn without(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|layout| self.0[layout] & !other.0[layout]))
+    }
 }
 
 /// A big-endian number of 32 bits in a header.

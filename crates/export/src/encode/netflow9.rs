@@ -233,6 +233,14 @@ impl Encoder for NetFlow9 {
         self.message.clear();
     }
 
+    fn room_in_place(&self) -> Option<usize> {
+        Some(self.message.room())
+    }
+
+    fn lend(&mut self, bytes: Vec<u8>) -> Vec<u8> {
+        self.message.lend(bytes)
+    }
+
     fn announcement(&mut self) -> Vec<Vec<u8>> {
         let used = |(bits, _): &(usize, _)| bits & (ICMP | APPLICATION) != ICMP | APPLICATION;
         let templates = self.templates.iter().enumerate().filter(used).map(|(bits, template)| {
