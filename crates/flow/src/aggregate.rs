@@ -116,7 +116,7 @@ impl<R: Row> Aggregate<R> {
         let Self { key, parts, index, .. } = self;
         let part = &mut parts[number];
         if part.settled < part.rows.len() {
-            settle(&mut part.rows, index, key);
+            settle(&mut part.rows, part.settled, index, key);
             part.settled = part.rows.len();
         }
         &mut part.rows
@@ -169,26 +169,42 @@ impl<R: Row> Aggregate<R> {
     }
 }
 
+/// The bits of a place that a word of the index has.
+#[inline(always)]
+const fn tag_of(place: u32) -> u32 {
+    place << 8 & !POSITION
+}
+
 /// The number of the part of a place.
 #[inline(always)]
 const fn part_of(place: u32) -> usize {
     (place >> 24) as usize
 }
 
-/// Joins all rows of a key, at the place of the first.
-fn settle<R: Row>(rows: &mut Vec<R>, index: &mut Vec<u32>, key: &HashKey) {
+/// Joins all rows of a key, at the place of the first. The first `settled` rows have distinct keys.
+fn settle<R: Row>(rows: &mut Vec<R>, settled: usize, index: &mut Vec<u32>, key: &HashKey) {
     let words = (rows.len() * 2).next_power_of_two();
     index.clear();
     index.resize(words, 0);
     let mask = words - 1;
-    let mut kept = 0;
-    for at in 0..rows.len() {
-        if let Some(ahead) = rows.get(at + AHEAD) {
-            prefetch(&index[ahead.place(key) as usize & mask]);
+    let fetch = |index: &[u32], ahead: Option<&R>| {
+        ahead.inspect(|row| prefetch(&index[row.place(key) as usize & mask]));
+    };
+    for at in 0..settled {
+        fetch(index, rows.get(at + AHEAD));
+        let place = rows[at].place(key);
+        let mut slot = place as usize & mask;
+        while index[slot] != 0 {
+            slot = (slot + 1) & mask;
         }
+        index[slot] = tag_of(place) | (at as u32 + 1);
+    }
+    let mut kept = settled;
+    for at in settled..rows.len() {
+        fetch(index, rows.get(at + AHEAD));
         let row = rows[at];
         let place = row.place(key);
-        let tag = place << 8 & !POSITION;
+        let tag = tag_of(place);
         let mut slot = place as usize & mask;
         loop {
             let word = index[slot];

@@ -15,6 +15,9 @@ pub(crate) trait Ends: Copy + Eq + std::hash::Hash + Send {
     /// The ends of a packet, in its direction.
     fn of(packet: &PacketRecord) -> Self;
 
+    /// 0 if these are the same ends.
+    fn differs(self, other: Self) -> u64;
+
     /// The ends swapped.
     fn reversed(self) -> Self;
 
@@ -43,6 +46,11 @@ impl Ends for V4 {
     fn of(packet: &PacketRecord) -> Self {
         let word = |a: &[u8; 16]| u64::from(u32::from_ne_bytes([a[0], a[1], a[2], a[3]]));
         Self(word(&packet.src) << 32 | word(&packet.dst))
+    }
+
+    #[inline(always)]
+    fn differs(self, other: Self) -> u64 {
+        self.0 ^ other.0
     }
 
     #[inline(always)]
@@ -82,6 +90,13 @@ impl Ends for V6 {
             [wide as u64, (wide >> 64) as u64]
         };
         Self([words(&packet.src), words(&packet.dst)])
+    }
+
+    #[inline(always)]
+    fn differs(self, other: Self) -> u64 {
+        let [[a, b], [c, d]] = self.0;
+        let [[e, f], [g, h]] = other.0;
+        a ^ e | b ^ f | c ^ g | d ^ h
     }
 
     #[inline(always)]

@@ -251,10 +251,13 @@ impl<E: Ends> Entry<E> {
     /// The packet's direction if it belongs to this flow: 0 from the initiator, 1 to it.
     #[inline(always)]
     pub(crate) fn direction(&self, key: &Key<E>, uniflow: bool) -> Option<usize> {
-        let back = key.reversed();
-        let same = self.ends == key.ends && self.ports == key.ports;
-        let reversed = self.ends == back.ends && self.ports == back.ports && !uniflow;
-        ((same || reversed) && self.protocol == key.protocol).then_some(usize::from(!same))
+        // Directions alternate at random, so there is no branch between them.
+        let differs =
+            |key: &Key<E>| self.ends.differs(key.ends) | u64::from(self.ports ^ key.ports);
+        let own = differs(key);
+        let back = differs(&key.reversed()) | u64::from(uniflow);
+        let is_other = own.min(back) | u64::from(self.protocol ^ key.protocol);
+        (is_other == 0).then_some(usize::from(own != 0))
     }
 
     /// Whether the sender of a direction opened the TCP connection; `None`: no SYN was seen.
@@ -421,11 +424,10 @@ impl<E: Ends> Entry<E> {
         if (packet.ttl < low) | (packet.ttl > high) | (len < short) | (len > long) | irregular {
             self.stretch(packet, side, len);
         }
-        let letters = History::letters(packet);
-        if letters != 0 {
+        if History::may_grow(self.tail, packet, side) {
             let mut history = History::from_bits(self.tail);
             let before = history;
-            history.add(letters, side);
+            history.add(packet, side);
             self.tail ^= before.bits() ^ history.bits();
         }
         if packet.tcp_flags & (FIN | RST) != 0 {

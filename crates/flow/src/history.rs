@@ -32,6 +32,27 @@ const LETTERS_OF: [u8; 64] = {
     all
 };
 
+/// Sixteen lanes of four bits, each 1.
+const ONES: u64 = 0x1111_1111_1111_1111;
+/// The lanes of a history.
+const ENTRIES: u64 = (1 << (4 * History::MOST)) - 1;
+
+/// Indexed as [`LETTERS_OF`]: the only letter in all lanes; 0 without a letter, and an entry that no history has for several.
+const LANES_OF: [u64; 64] = {
+    let mut all = [0; 64];
+    let mut at = 0;
+    while at < 64 {
+        let letters = LETTERS_OF[at];
+        all[at] = match letters.count_ones() {
+            0 => 0,
+            1 => (letters.trailing_zeros() as u64 + 1) * ONES,
+            _ => 7 * ONES,
+        };
+        at += 1;
+    }
+    all
+};
+
 /// The letters `s` SYN, `h` SYN with ACK, `a` ACK alone, `d` data, `f` FIN, `r` RST; upper case: from the initiator.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct History(u64);
@@ -45,36 +66,27 @@ impl History {
     /// No letter.
     pub const EMPTY: Self = Self(0);
 
-    /// The letters of a packet: their bits, by number from 1.
+    /// The position of a packet's letters in the tables.
     #[inline(always)]
-    pub(crate) const fn letters(packet: &PacketRecord) -> u8 {
+    const fn place_of(packet: &PacketRecord) -> usize {
         // Only TCP has control bits, so they also identify the protocol.
         let data = packet.flags.contains(Flags::DATA) as u8;
-        LETTERS_OF[((packet.tcp_flags & 31) | (data << 5)) as usize]
+        ((packet.tcp_flags & 31) | (data << 5)) as usize
     }
 
-    /// Whether a letter, 1 to 6, is present in this direction.
+    /// Whether a packet has letters that may be missing in the lower bits of `notes`, a history, in this direction.
     #[inline(always)]
-    pub(crate) const fn knows(self, number: u8, side: usize) -> bool {
-        const ONES: u64 = 0x1111_1111_1111;
-        // A four-bit lane is zero where the entry matches; the lowest such lane is exact.
-        let entry = number as u64 | (side as u64) << 3;
-        let lanes = self.0 ^ (entry * ONES);
-        lanes.wrapping_sub(ONES) & !lanes & (ONES << 3) != 0
+    pub(crate) const fn may_grow(notes: u64, packet: &PacketRecord, side: usize) -> bool {
+        // A lane is zero where an entry is the letter. Above the entries all are, if there is no letter.
+        let letter = LANES_OF[Self::place_of(packet)];
+        let lanes = (notes & ENTRIES) ^ letter ^ ((side as u64 * (ONES << 3)) & ENTRIES);
+        lanes.wrapping_sub(ONES) & !lanes & (ONES << 3) == 0
     }
 
     /// Adds the letters of a packet.
-    #[inline(always)]
-    pub(crate) fn add(&mut self, letters: u8, side: usize) {
-        // Nearly always one letter, already present.
-        let first = letters.trailing_zeros() as u8 + 1;
-        if letters & letters.wrapping_sub(1) != 0 || !self.knows(first, side) {
-            self.add_all(letters, side);
-        }
-    }
-
     #[inline(never)]
-    fn add_all(&mut self, letters: u8, side: usize) {
+    pub(crate) fn add(&mut self, packet: &PacketRecord, side: usize) {
+        let letters = LETTERS_OF[Self::place_of(packet)];
         for number in (1..=6).filter(|number| letters >> (number - 1) & 1 != 0) {
             self.push(number, side);
         }
@@ -141,7 +153,7 @@ impl History {
     }
 
     pub(crate) const fn from_bits(bits: u64) -> Self {
-        Self(bits & ((1 << (4 * Self::MOST)) - 1))
+        Self(bits & ENTRIES)
     }
 }
 

@@ -88,10 +88,12 @@ impl FlowKey {
     /// be different flows.
     #[inline(always)]
     pub(crate) fn ports_of(packet: &PacketRecord) -> (u16, u16) {
-        const KNOWN: u16 = Flags::PORTS.0 | Flags::PORTS_FROM_FIRST.0;
-        // A later fragment has the type and code of its first one.
-        let icmp = packet.protocol == ICMP || packet.protocol == ICMPV6;
-        if packet.flags.0 & KNOWN != 0 && !icmp {
+        // A later fragment of ICMP has the type and code of its first one.
+        let from_first = || {
+            let icmp = packet.protocol == ICMP || packet.protocol == ICMPV6;
+            packet.flags.contains(Flags::PORTS_FROM_FIRST) && !icmp
+        };
+        if packet.flags.contains(Flags::PORTS) || from_first() {
             (packet.src_port, packet.dst_port)
         } else {
             (0, 0)

@@ -192,9 +192,9 @@ impl<E: Ends> Shelf<E> {
         self.index.prefetch(hash);
     }
 
-    /// Where the flow seems to be; prefetches that entry, and with `has_more` what lies beside it.
+    /// Where the flow seems to be; prefetches that entry, and with `has_beside` what lies beside it.
     #[inline(always)]
-    pub(crate) fn prefetch_entry(&self, hash: u32, has_more: bool) -> Option<u32> {
+    pub(crate) fn prefetch_entry(&self, hash: u32, has_beside: bool) -> Option<u32> {
         let at = self.index.find(hash, |_| true)?;
         if let Some(entry) = self.entries.get(at) {
             prefetch(entry);
@@ -203,8 +203,8 @@ impl<E: Ends> Shelf<E> {
                 prefetch(entry.tail());
             }
         }
-        self.tcp.prefetch(at);
-        if has_more {
+        if has_beside {
+            self.tcp.prefetch(at);
             self.reported.get(at).inspect(|reported| prefetch(*reported));
             self.sliced.get(at).inspect(|sliced| prefetch(*sliced));
             self.statistics.prefetch(at);
@@ -266,7 +266,7 @@ impl<E: Ends> Shelf<E> {
         observer: &mut impl Observer,
     ) -> usize {
         let mut entry = &mut self.entries[at];
-        if let Some(reason) = ends_before(entry, &self.first_ns[at], packet, rules) {
+        if let Some(reason) = ends_before(entry, || self.first_ns[at], packet, rules) {
             direction = self.restart(at, direction, packet, reason, rules, observer);
             entry = &mut self.entries[at];
         }
@@ -482,12 +482,13 @@ impl<E: Ends> Shelf<E> {
     pub(crate) fn begin(
         &mut self,
         key: Key<E>,
-        arrival: &Arrival<'_>,
+        packet: &PacketRecord,
+        hash: u32,
         rules: &Rules,
         observer: &mut impl Observer,
     ) -> (usize, usize) {
-        let (packet, at) = (arrival.packet, self.entries.len());
-        self.index.push(arrival.hash);
+        let at = self.entries.len();
+        self.index.push(hash);
         self.first_ns.push(packet.ts_ns);
         self.entries.push(Entry::blank(&key));
         if rules.tcp {
@@ -1039,7 +1040,7 @@ fn note<E: Ends>(entry: &mut Entry<E>, packet: &PacketRecord, observer: &mut imp
 #[inline(always)]
 fn ends_before<E: Ends>(
     entry: &Entry<E>,
-    first_ns: &u64,
+    first_ns: impl FnOnce() -> u64,
     packet: &PacketRecord,
     rules: &Rules,
 ) -> Option<EndReason> {
@@ -1047,7 +1048,7 @@ fn ends_before<E: Ends>(
         return Some(reason);
     }
     if entry.may_be_old(packet, rules.calm_until_ns)
-        && packet.ts_ns.saturating_sub(*first_ns) >= rules.active_ns
+        && packet.ts_ns.saturating_sub(first_ns()) >= rules.active_ns
     {
         return Some(EndReason::Active);
     }

@@ -29,18 +29,17 @@ use crate::{Class, FlowKey, FlowRecord, IpVersion, Observer, OpenFlow, Timeouts}
 /// Packets whose cache misses overlap.
 const GROUP: usize = 32;
 
-/// The state of a group before it is counted.
-#[derive(Clone, Copy)]
-struct Stage {
-    ports: [u32; GROUP],
-    hashes: [u32; GROUP],
-    /// Where the flows seemed to be.
-    likely: [Option<u32>; GROUP],
+/// What is known of a packet before it is counted.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    ports: u32,
+    hash: u32,
+    /// Where the flow seemed to be.
+    likely: Option<u32>,
 }
 
-impl Stage {
-    const EMPTY: Self = Self { ports: [0; GROUP], hashes: [0; GROUP], likely: [None; GROUP] };
-}
+/// The packets of a group.
+type Stage = [Slot; GROUP];
 
 /// Definition of a flow and its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -213,7 +212,7 @@ impl FlowTable {
         // The rest is the pipeline drawn at the top of the file; a stage belongs to a group while
         // the group is in it.
         let group = |number: usize| Some((number % 3, packets.chunks(GROUP).nth(number)?));
-        let mut stages = [Stage::EMPTY; 3];
+        let mut stages = [[Slot::default(); GROUP]; 3];
         for number in 0..packets.len().div_ceil(GROUP) + 2 {
             if let Some((at, packets)) = group(number) {
                 self.hash_all(packets, &mut stages[at]);
@@ -238,8 +237,8 @@ impl FlowTable {
                     self.count_all(from..alone, packets, &stages[at], (None, false), observer);
                     self.count_all(alone..upto + 1, packets, &stages[at], attached, observer);
                     let item = first + upto;
-                    let stage = (&stages[at], upto);
-                    self.add_facts(&packets[upto], stage, item, octets, &mut facts, observer);
+                    let slot = &stages[at][upto];
+                    self.add_facts(&packets[upto], slot, item, octets, &mut facts, observer);
                     from = upto + 1;
                 }
                 self.count_all(from..packets.len(), packets, &stages[at], (None, false), observer);
@@ -257,7 +256,7 @@ impl FlowTable {
     fn add_facts(
         &mut self,
         packet: &PacketRecord,
-        (stage, in_stage): (&Stage, usize),
+        slot: &Slot,
         item: usize,
         octets: &[u8],
         facts: &mut Cursor<'_>,
@@ -266,16 +265,9 @@ impl FlowTable {
         if !packet.is_ip() || packet.flags.contains(Flags::BAD_HEADER) {
             return facts.skip_to(item + 1);
         }
-        let [ports, hash] = [stage.ports[in_stage], stage.hashes[in_stage]];
-        let arrival = &Arrival {
-            packet,
-            ports,
-            hash,
-            likely: stage.likely[in_stage],
-            segment: None,
-            has_facts: true,
-            alike: &[],
-        };
+        let Slot { ports, hash, likely } = *slot;
+        let arrival =
+            &Arrival { packet, ports, hash, likely, segment: None, has_facts: true, alike: &[] };
         let Self { v4, v6, rules, vlans, sides, .. } = self;
         let mut vlan = |path| vlans.as_mut().map(|vlans| vlans.of(path));
         let wanted = vlan(packet.path);
@@ -339,33 +331,39 @@ impl FlowTable {
 
     #[inline(always)]
     fn hash_all(&mut self, packets: &[PacketRecord], stage: &mut Stage) {
-        for ((packet, ports), hash) in packets.iter().zip(&mut stage.ports).zip(&mut stage.hashes) {
+        let is_plain = !self.rules.uniflow && self.vlans.is_none();
+        for (packet, slot) in packets.iter().zip(stage) {
             let (src, dst) = FlowKey::ports_of(packet);
-            *ports = u32::from(src) << 16 | u32::from(dst);
-            *hash = self.hash(packet, src, dst);
-            if is_v6(packet) {
-                self.v6.prefetch_word(*hash);
+            slot.ports = u32::from(src) << 16 | u32::from(dst);
+            slot.hash = if is_plain {
+                self.hash_key.flow(packet.pair_hash, src, dst, packet.protocol)
             } else {
-                self.v4.prefetch_word(*hash);
+                self.hash(packet, src, dst)
+            };
+            if is_v6(packet) {
+                self.v6.prefetch_word(slot.hash);
+            } else {
+                self.v4.prefetch_word(slot.hash);
             }
         }
     }
 
     #[inline(always)]
     fn find_all(&self, packets: &[PacketRecord], stage: &mut Stage) {
-        for ((packet, likely), &hash) in packets.iter().zip(&mut stage.likely).zip(&stage.hashes) {
-            *likely = if is_v6(packet) {
-                self.v6.prefetch_entry(hash, self.rules.has_more)
+        let has_beside = self.rules.has_more || self.rules.tcp;
+        for (packet, slot) in packets.iter().zip(stage) {
+            slot.likely = if is_v6(packet) {
+                self.v6.prefetch_entry(slot.hash, has_beside)
             } else {
-                self.v4.prefetch_entry(hash, self.rules.has_more)
+                self.v4.prefetch_entry(slot.hash, has_beside)
             };
         }
     }
 
     /// Prefetches what lies behind the statistics of the flows of a group.
     fn prefetch_behind(&self, packets: &[PacketRecord], stage: &Stage) {
-        for (packet, likely) in packets.iter().zip(&stage.likely) {
-            match *likely {
+        for (packet, slot) in packets.iter().zip(stage) {
+            match slot.likely {
                 Some(at) if is_v6(packet) => self.v6.prefetch_behind(at),
                 Some(at) => self.v4.prefetch_behind(at),
                 None => {}
@@ -384,30 +382,32 @@ impl FlowTable {
         (attached, has_facts): (Option<Segment>, bool),
         observer: &mut impl Observer,
     ) {
-        let (mut next, group) = (range.start, &group[..range.end]);
-        while let Some(packet) = group.get(next) {
-            let (ports, hash, likely) = (stage.ports[next], stage.hashes[next], stage.likely[next]);
+        let (group, stage) = (&group[..range.end], &stage[..range.end]);
+        let mut next = range.start;
+        while next < range.end {
+            let (packet, Slot { ports, hash, likely }) = (&group[next], stage[next]);
             next += 1;
-            let rest = &group[next..];
             // Consecutive packets of one flow are counted as a run.
-            let alike = match rest.first() {
-                Some(_) if stage.hashes[next] == hash && !measured(packet) => run_of(packet, rest),
+            let alike = match stage.get(next) {
+                Some(slot) if slot.hash == hash && !measured(packet) => {
+                    run_of(packet, &group[next..])
+                }
                 _ => &[],
             };
-            let segment = Segment::of(packet).or(attached);
+            let segment = if self.rules.tcp { Segment::of(packet).or(attached) } else { None };
             let arrival = Arrival { packet, ports, hash, likely, segment, has_facts, alike };
             let kind = packet.flags.0 & (Flags::IPV4.0 | Flags::IPV6.0 | Flags::BAD_HEADER.0);
+            let Self { v4, v6, capacity, rules, vlans, .. } = self;
             next += if kind == Flags::IPV4.0 {
-                self.v4(&arrival, observer)
+                count(v4, v6, *capacity, rules, vlans, &arrival, observer)
             } else if kind == Flags::IPV6.0 {
-                self.v6(&arrival, observer)
+                count(v6, v4, *capacity, rules, vlans, &arrival, observer)
             } else {
                 0
             };
         }
     }
 
-    #[inline(always)]
     fn hash(&mut self, packet: &PacketRecord, src_port: u16, dst_port: u16) -> u32 {
         let mut pair = packet.pair_hash;
         // The two directions of a conversation, and its VLANs, have homes of their own.
@@ -417,20 +417,6 @@ impl FlowTable {
             pair = self.hash_key.scoped(pair, tags << 1 | u32::from(descends));
         }
         self.hash_key.flow(pair, src_port, dst_port, packet.protocol)
-    }
-
-    #[inline(always)]
-    fn v4(&mut self, arrival: &Arrival<'_>, observer: &mut impl Observer) -> usize {
-        let full = self.len() >= self.capacity;
-        let Self { v4, v6, rules, vlans, .. } = self;
-        count(v4, v6, full, rules, vlans, arrival, observer)
-    }
-
-    #[inline(always)]
-    fn v6(&mut self, arrival: &Arrival<'_>, observer: &mut impl Observer) -> usize {
-        let full = self.len() >= self.capacity;
-        let Self { v4, v6, rules, vlans, .. } = self;
-        count(v6, v4, full, rules, vlans, arrival, observer)
     }
 
     /// Every live flow: its key, its stamp, and the time of its latest packet.
@@ -534,7 +520,7 @@ impl FlowTable {
 fn count<E: Ends, F: Ends>(
     own: &mut Shelf<E>,
     other: &mut Shelf<F>,
-    full: bool,
+    capacity: usize,
     rules: &Rules,
     vlans: &mut Option<Vlans>,
     arrival: &Arrival<'_>,
@@ -551,16 +537,17 @@ fn count<E: Ends, F: Ends>(
     let (at, direction) = match found {
         Some((at, direction)) => (at, own.update(at, direction, arrival.packet, rules, observer)),
         None => {
+            let full = own.len() + other.len() >= capacity;
             if full && own.len() > 0 {
                 own.evict(rules, observer);
             } else if full {
                 other.evict(rules, observer);
             }
-            own.begin(key, arrival, rules, observer)
+            own.begin(key, arrival.packet, arrival.hash, rules, observer)
         }
     };
-    if let Some(segment) = &arrival.segment {
-        own.measure(at, direction, arrival, segment, rules, observer);
+    if let Some(segment) = arrival.segment {
+        own.measure(at, direction, arrival, &segment, rules, observer);
     }
     if arrival.alike.is_empty() || !own.extend(at, direction, arrival.alike, rules, observer) {
         return 0;

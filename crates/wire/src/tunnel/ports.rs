@@ -154,11 +154,12 @@ impl Watched {
     }
 
     /// Returns true if a TCP or UDP packet may be a tunnel's: UDP, and one of its ports is watched, or its data have the shape
-    /// of IPv6 ([`has_ipv6`]). Without a branch between the two protocols.
+    /// of IPv6 ([`has_ipv6`]). Without a branch between the two protocols, so in words: of truth values the compiler makes one.
     #[inline(always)]
     pub(crate) fn suspects(&self, protocol: u8, ports: [u16; 2], header: &[u8; PLAIN_LEN]) -> bool {
         let (src, dst) = (self.bit(ports[0]), self.bit(ports[1]));
-        (protocol == UDP) & (((src | dst) & 1 == 1) | has_ipv6(header))
+        let is_like_one = src | dst | u64::from(has_ipv6(header));
+        is_like_one & u64::from(protocol == UDP) != 0
     }
 
     #[inline(always)]
