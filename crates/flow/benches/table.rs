@@ -1,7 +1,8 @@
 //! Nanoseconds a packet in the flow table alone: `cargo bench -p ringtap-flow`.
 //!
 //! Packets are made in advance, so only hashing, look-up and update are measured. Each figure is
-//! the best of ten rounds. The last lines are of the mark at which live flows are cut: nanoseconds a part, without the outputs,
+//! the best of ten rounds. Then bursts of 256 packets of new flows, while the table grows: the time of a burst, the median, the
+//! 99.99th percentile and the longest. The last lines are of the mark at which live flows are cut: nanoseconds a part, without the outputs,
 //! and milliseconds of the whole mark, during which its worker handles no packet. As a test (`cargo test --benches`) it runs one small round.
 
 use std::sync::Arc;
@@ -82,6 +83,22 @@ fn cut(live: u64) -> f64 {
     time
 }
 
+/// Microseconds of each burst of 256 new flows, ascending.
+fn growth(flows: u64) -> Vec<f64> {
+    let metering = Metering::default();
+    let mut table = FlowTable::new(flows as usize, &metering, KEY, Arc::new(Paths::new()));
+    let mut counted = Count(0, 0);
+    let mut times: Vec<_> = (0..flows / 256)
+        .map(|number| {
+            let new = |at| packet(number * 256 + at, number * 256 + at, false);
+            let burst: Vec<_> = (0..256).map(new).collect();
+            seconds(|| table.burst(&burst, Attachments::NONE, &mut counted)) * 1e6
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times
+}
+
 #[expect(clippy::print_stdout, reason = "a benchmark prints")]
 fn main() {
     let test = !std::env::args().any(|argument| argument == "--bench");
@@ -116,6 +133,16 @@ fn main() {
             "{name:16} {:6.1} ns while flows come, {:6.1} ns once they live",
             ns(born),
             ns(live)
+        );
+    }
+    for flows in if test { &[10_240][..] } else { &[1_000_000, 10_000_000] } {
+        let times = growth(*flows);
+        let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+        println!(
+            "growth to {flows} flows, us a burst: {:.1}, {:.1}, {:.1}",
+            at(0.5),
+            at(0.9999),
+            at(1.0)
         );
     }
     for live in if test { &[10_000][..] } else { &[100_000, 1_000_000] } {

@@ -9,14 +9,37 @@
 //! Four bytes a word keep the index of a hundred thousand flows in a core's L2 cache; with the tag
 //! (the hash's upper bits) only one foreign word in 256 costs a read of its row. Growing needs the
 //! hashes alone, not the rows.
+//!
+//! No row waits until all others have new words: the next words are written a few a row while the last eighth of the
+//! rows before a growth comes, and then rows move eight for one.
+//!
+//! ```text
+//! rows      | 0 … moved | moved … end       | end …       |
+//! found in  | words     | before, unchanged | words       |
+//! ```
+//!
+//! Words in `before` of rows that have moved stay, so they are only hints.
+
+use std::ops::Range;
 
 use ringtap_base::prefetch;
+
+/// Words of the next table that are written for a new row, and rows that move for it.
+const WRITTEN: usize = 64;
+const MOVED: usize = 8;
 
 /// Positions 0, 1, 2 … by hash. Several rows may share a hash; the caller compares keys.
 pub(crate) struct Index {
     words: Vec<u32>,
     mask: usize,
     hashes: Vec<u32>,
+    /// The words before the last growth, and the rows that are found there.
+    before: Vec<u32>,
+    waiting: Range<usize>,
+    /// The next words, as far as they are written.
+    next: Vec<u32>,
+    /// Rows that are expected at most.
+    most: usize,
 }
 
 impl Index {
@@ -26,13 +49,31 @@ impl Index {
     const SMALLEST: usize = 1 << 10;
 
     pub(crate) fn new() -> Self {
-        Self { words: vec![0; Self::SMALLEST], mask: Self::SMALLEST - 1, hashes: Vec::new() }
+        Self {
+            words: vec![0; Self::SMALLEST],
+            mask: Self::SMALLEST - 1,
+            hashes: Vec::new(),
+            before: Vec::new(),
+            waiting: 0..0,
+            next: Vec::new(),
+            most: Self::MOST,
+        }
+    }
+
+    /// Reserves address space for at most `most` rows.
+    pub(crate) fn reserve(&mut self, most: usize) {
+        // If the system does not reserve that much, the hashes grow when needed.
+        let _ = self.hashes.try_reserve_exact(most);
+        self.most = most;
     }
 
     /// Prefetches the word at the hash's home.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u32) {
         prefetch(&self.words[hash as usize & self.mask]);
+        if !self.waiting.is_empty() {
+            prefetch(&self.before[hash as usize & (self.mask >> 1)]);
+        }
     }
 
     /// Reads the word at the hash's home: a hint that must be checked; also loads its cache line.
@@ -51,22 +92,19 @@ impl Index {
         }
     }
 
-    /// The first position with this hash's tag that `is_it` accepts.
+    /// The first position with this hash's tag that `is_it` accepts, which is also asked about positions without a row.
     #[inline(always)]
     pub(crate) fn find(&self, hash: u32, mut is_it: impl FnMut(usize) -> bool) -> Option<usize> {
-        let mut at = hash as usize & self.mask;
-        loop {
-            let word = self.words[at];
-            if word == 0 {
-                return None;
-            }
-            if let Some(position) = Self::position(word, hash)
-                && is_it(position)
-            {
-                return Some(position);
-            }
-            at = (at + 1) & self.mask;
+        let found = find_in(&self.words, hash, &mut is_it);
+        if found.is_some() || self.waiting.is_empty() {
+            return found;
         }
+        self.find_before(hash, is_it)
+    }
+
+    #[inline(never)]
+    fn find_before(&self, hash: u32, mut is_it: impl FnMut(usize) -> bool) -> Option<usize> {
+        find_in(&self.before, hash, &mut is_it)
     }
 
     /// Adds the next position.
@@ -82,10 +120,16 @@ impl Index {
         }
         self.hashes.push(hash);
         self.place(position);
+        if !self.waiting.is_empty() {
+            self.move_rows(MOVED);
+        } else if position * 16 > self.words.len() * 7 {
+            self.prepare();
+        }
     }
 
     /// Removes a position; the last row takes its number, as in [`Vec::swap_remove`].
     pub(crate) fn swap_remove(&mut self, position: usize) {
+        self.move_rows(usize::MAX);
         let mut hole = self.slot_of(position);
         let mut at = hole;
         loop {
@@ -119,20 +163,25 @@ impl Index {
 
     /// Rebuilds all words.
     pub(crate) fn rebuild(&mut self) {
+        self.forget_before();
         // After a flood the index shrinks; otherwise every later sweep would be slow.
         let enough = (self.hashes.len() * 4).next_power_of_two().max(Self::SMALLEST);
         if self.words.len() > enough * 8 {
-            self.words = free_words(enough);
+            self.words = free_words(Vec::new(), enough);
             self.mask = enough - 1;
+            self.next = Vec::new();
         } else {
             self.words.fill(0);
         }
-        self.place_all();
+        for position in 0..self.hashes.len() {
+            self.place(position);
+        }
     }
 
     /// Removes everything, keeps the memory.
     pub(crate) fn clear(&mut self) {
         if !self.hashes.is_empty() {
+            self.forget_before();
             self.hashes.clear();
             self.words.fill(0);
         }
@@ -164,24 +213,67 @@ impl Index {
 
     #[cold]
     fn grow(&mut self) {
+        self.move_rows(usize::MAX);
         let doubled = self.words.len() * 2;
-        self.words = free_words(doubled);
+        let next = free_words(std::mem::take(&mut self.next), doubled);
+        self.before = std::mem::replace(&mut self.words, next);
         self.mask = doubled - 1;
-        self.place_all();
+        self.waiting = 0..self.hashes.len();
     }
 
-    fn place_all(&mut self) {
-        for position in 0..self.hashes.len() {
+    /// Moves the next rows that wait, at most this number.
+    #[inline(never)]
+    fn move_rows(&mut self, most: usize) {
+        let Range { start, end } = self.waiting;
+        self.waiting.start = start.saturating_add(most).min(end);
+        for position in start..self.waiting.start {
             self.place(position);
+        }
+        if self.waiting.is_empty() {
+            self.forget_before();
+        }
+    }
+
+    fn forget_before(&mut self) {
+        (self.before, self.waiting) = (Vec::new(), 0..0);
+    }
+
+    /// Writes some of the next words, if they will be needed.
+    #[inline(never)]
+    fn prepare(&mut self) {
+        let (doubled, written) = (self.words.len() * 2, self.next.len());
+        if written < doubled && self.words.len() < self.most * 2 {
+            self.next.reserve_exact(doubled - written);
+            self.next.resize((written + WRITTEN).min(doubled), 0);
         }
     }
 }
 
-/// `count` free words, each written: memory that is read before it is written is mapped to a shared
+/// The first position in `words` with this hash's tag that `is_it` accepts.
+#[inline(always)]
+fn find_in(words: &[u32], hash: u32, is_it: &mut impl FnMut(usize) -> bool) -> Option<usize> {
+    let mask = words.len() - 1;
+    let mut at = hash as usize & mask;
+    loop {
+        let word = words[at];
+        if word == 0 {
+            return None;
+        }
+        if let Some(position) = Index::position(word, hash)
+            && is_it(position)
+        {
+            return Some(position);
+        }
+        at = (at + 1) & mask;
+    }
+}
+
+/// `count` free words in the place of `words`, each written: memory that is read before it is written is mapped to a shared
 /// page of zeros, and then each page faults twice, the second time on all cores.
-fn free_words(count: usize) -> Vec<u32> {
+fn free_words(mut words: Vec<u32>, count: usize) -> Vec<u32> {
+    words.reserve_exact(count - words.len());
     // Otherwise the compiler requests zeroed memory instead.
-    let mut words = std::hint::black_box(Vec::with_capacity(count));
+    words = std::hint::black_box(words);
     words.resize(count, 0);
     words
 }
@@ -219,6 +311,45 @@ mod tests {
                 prop_assert_eq!(used, rows.len());
             }
         }
+    }
+
+    #[test]
+    fn rows_are_found_while_others_move() {
+        let hash = |number: u32| number.wrapping_mul(0x9e37_79b9);
+        let (mut index, mut rows, mut moves) = (Index::new(), Vec::new(), [0; 3]);
+        for number in 0..40_000_u32 {
+            index.push(hash(number));
+            rows.push(hash(number));
+            if !index.waiting.is_empty() {
+                moves[0] += 1;
+                let Range { start, end } = index.waiting;
+                for position in [0, start - 1, start, end - 1, rows.len() - 1] {
+                    let found = index.find(rows[position], |at| at == position);
+                    assert_eq!(found, Some(position), "{number}");
+                }
+                // Of three growths, one ends with a removal and one with a rebuilt index.
+                let gone = number as usize * 7 % rows.len();
+                match (start * 2 > end, index.words.len().ilog2() % 3) {
+                    (true, 0) => {
+                        moves[1] += 1;
+                        index.swap_remove(gone);
+                        rows.swap_remove(gone);
+                    }
+                    (true, 1) => {
+                        moves[2] += 1;
+                        index.swap_remove_later(gone);
+                        rows.swap_remove(gone);
+                        index.rebuild();
+                    }
+                    _ => {}
+                }
+            }
+            assert!(index.next.len() <= index.words.len() * 2);
+        }
+        for (position, &hash) in rows.iter().enumerate() {
+            assert_eq!(index.find(hash, |at| at == position), Some(position));
+        }
+        assert!(moves.iter().all(|&times| times > 0), "{moves:?}");
     }
 
     #[test]
