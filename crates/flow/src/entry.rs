@@ -534,6 +534,7 @@ impl<E: Ends> Entry<E> {
         let sum = |more: [u64; 2], own: [u64; 2]| [more[0] + own[0], more[1].wrapping_add(own[1])];
         let [packets, octets] = self.counters();
         let icmp = matches!(self.protocol, ICMP | ICMPV6);
+        let reverse_path = self.back_path(ways);
         FlowRecord {
             key: self.flow_key(),
             first_ns,
@@ -557,7 +558,7 @@ impl<E: Ends> Entry<E> {
             },
             end_reason,
             path: *ways.get(self.path),
-            reverse_path: self.back_path(ways),
+            reverse_path,
             facts: Facts::default(),
             application: None,
             tcp: None,

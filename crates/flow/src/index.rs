@@ -71,8 +71,19 @@ impl Index {
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u32) {
         prefetch(&self.words[hash as usize & self.mask]);
-        if !self.waiting.is_empty() {
-            prefetch(&self.before[hash as usize & (self.mask >> 1)]);
+    }
+
+    /// Whether some rows are found among the words before.
+    #[inline(always)]
+    pub(crate) fn is_moving(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Prefetches the word at the hash's home before the last growth, while rows move.
+    #[inline(always)]
+    pub(crate) fn prefetch_before(&self, hash: u32) {
+        if let Some(word) = self.before.get(hash as usize & (self.mask >> 1)) {
+            prefetch(word);
         }
     }
 
@@ -95,16 +106,15 @@ impl Index {
     /// The first position with this hash's tag that `is_it` accepts, which is also asked about positions without a row.
     #[inline(always)]
     pub(crate) fn find(&self, hash: u32, mut is_it: impl FnMut(usize) -> bool) -> Option<usize> {
-        let found = find_in(&self.words, hash, &mut is_it);
-        if found.is_some() || self.waiting.is_empty() {
-            return found;
+        match find_in(&self.words, self.mask, hash, &mut is_it) {
+            None if self.is_moving() => self.find_before(hash, is_it),
+            found => found,
         }
-        self.find_before(hash, is_it)
     }
 
     #[inline(never)]
     fn find_before(&self, hash: u32, mut is_it: impl FnMut(usize) -> bool) -> Option<usize> {
-        find_in(&self.before, hash, &mut is_it)
+        find_in(&self.before, self.mask >> 1, hash, &mut is_it)
     }
 
     /// Adds the next position.
@@ -120,7 +130,7 @@ impl Index {
         }
         self.hashes.push(hash);
         self.place(position);
-        if !self.waiting.is_empty() {
+        if self.is_moving() {
             self.move_rows(MOVED);
         } else if position * 16 > self.words.len() * 7 {
             self.prepare();
@@ -251,8 +261,12 @@ impl Index {
 
 /// The first position in `words` with this hash's tag that `is_it` accepts.
 #[inline(always)]
-fn find_in(words: &[u32], hash: u32, is_it: &mut impl FnMut(usize) -> bool) -> Option<usize> {
-    let mask = words.len() - 1;
+fn find_in(
+    words: &[u32],
+    mask: usize,
+    hash: u32,
+    is_it: &mut impl FnMut(usize) -> bool,
+) -> Option<usize> {
     let mut at = hash as usize & mask;
     loop {
         let word = words[at];

@@ -188,10 +188,18 @@ impl<E: Ends> Shelf<E> {
         self.entries.len()
     }
 
-    /// Prefetches the index word of a flow.
+    /// Prefetches the index word of a flow; both words if flows are `moving`.
     #[inline(always)]
-    pub(crate) fn prefetch_word(&self, hash: u32) {
+    pub(crate) fn prefetch_word(&self, hash: u32, moving: bool) {
         self.index.prefetch(hash);
+        if moving {
+            self.index.prefetch_before(hash);
+        }
+    }
+
+    /// Whether flows are moving to a larger index.
+    pub(crate) fn is_moving(&self) -> bool {
+        self.index.is_moving()
     }
 
     /// Where the flow seems to be; prefetches that entry, and with `has_beside` what lies beside it.
@@ -242,18 +250,35 @@ impl<E: Ends> Shelf<E> {
         mut same: impl FnMut(u16) -> bool,
     ) -> Option<(usize, usize)> {
         let Arrival { hash, likely, .. } = *arrival;
-        let mut direction = |at: usize| {
-            let entry = self.entries.get(at)?;
-            entry.direction(key, rules.uniflow).filter(|_| same(entry.path))
-        };
         if let Some(at) = likely
-            && let Some(direction) = direction(at as usize)
+            && let Some(direction) = self.direction(at as usize, key, rules, &mut same)
         {
             return Some((at as usize, direction));
         }
-        let mut found = 0;
-        let at = self.index.find(hash, |at| direction(at).map(|is| found = is).is_some())?;
+        // A copy, so that the usual case keeps the key in registers.
+        let (key, mut found) = (*key, 0);
+        let is_it = |at| match self.direction(at, &key, rules, &mut same) {
+            Some(direction) => {
+                found = direction;
+                true
+            }
+            None => false,
+        };
+        let at = self.index.find(hash, is_it)?;
         Some((at, found))
+    }
+
+    /// A packet's direction on the flow at a position, if that is its flow.
+    #[inline(always)]
+    fn direction(
+        &self,
+        at: usize,
+        key: &Key<E>,
+        rules: &Rules,
+        same: &mut impl FnMut(u16) -> bool,
+    ) -> Option<usize> {
+        let entry = self.entries.get(at)?;
+        entry.direction(key, rules.uniflow).filter(|_| same(entry.path))
     }
 
     /// Counts the packet on a live flow, or ends that flow and counts it on the next one of the

@@ -333,6 +333,7 @@ impl FlowTable {
     #[inline(always)]
     fn hash_all(&mut self, packets: &[PacketRecord], stage: &mut Stage) {
         let is_plain = !self.rules.uniflow && self.vlans.is_none();
+        let moving = self.v4.is_moving() || self.v6.is_moving();
         for (packet, slot) in packets.iter().zip(stage) {
             let (src, dst) = FlowKey::ports_of(packet);
             slot.ports = u32::from(src) << 16 | u32::from(dst);
@@ -342,9 +343,9 @@ impl FlowTable {
                 self.hash(packet, src, dst)
             };
             if is_v6(packet) {
-                self.v6.prefetch_word(slot.hash);
+                self.v6.prefetch_word(slot.hash, moving);
             } else {
-                self.v4.prefetch_word(slot.hash);
+                self.v4.prefetch_word(slot.hash, moving);
             }
         }
     }
