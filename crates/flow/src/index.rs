@@ -11,7 +11,7 @@
 //! hashes alone, not the rows.
 //!
 //! No row waits until all others have new words: the next words are written a few a row while the last eighth of the
-//! rows before a growth comes, and then rows move eight for one.
+//! rows before a growth comes, and then rows move 32 for one.
 //!
 //! ```text
 //! rows      | 0 … moved | moved … end       | end …       |
@@ -26,14 +26,18 @@ use ringtap_base::prefetch;
 
 /// Words of the next table that are written for a new row, and rows that move for it.
 const WRITTEN: usize = 64;
-const MOVED: usize = 8;
+const MOVED: usize = 32;
+/// New rows for each of which a part of the words before is given back, and words of a part: unmapping takes a tenth of a
+/// millisecond for a megabyte.
+const RELEASED_EACH: usize = 256;
+const RELEASED: usize = 1 << 19;
 
 /// Positions 0, 1, 2 … by hash. Several rows may share a hash; the caller compares keys.
 pub(crate) struct Index {
     words: Vec<u32>,
     mask: usize,
     hashes: Vec<u32>,
-    /// The words before the last growth, and the rows that are found there.
+    /// The words before the last growth, until they are given back, and the rows that are found there.
     before: Vec<u32>,
     waiting: Range<usize>,
     /// The next words, as far as they are written.
@@ -132,6 +136,9 @@ impl Index {
         self.place(position);
         if self.is_moving() {
             self.move_rows(MOVED);
+        } else if !self.before.is_empty() && position.is_multiple_of(RELEASED_EACH) {
+            self.before.truncate(self.before.len().saturating_sub(RELEASED));
+            self.before.shrink_to_fit();
         } else if position * 16 > self.words.len() * 7 {
             self.prepare();
         }
@@ -238,9 +245,6 @@ impl Index {
         self.waiting.start = start.saturating_add(most).min(end);
         for position in start..self.waiting.start {
             self.place(position);
-        }
-        if self.waiting.is_empty() {
-            self.forget_before();
         }
     }
 
