@@ -58,7 +58,7 @@ impl Exporter {
     }
 
     /// Sends complete messages of flow records with one call, after templates and statistics that are due. Each of
-    /// `parts` ends `begin` octets later than in `messages`, which need some of `templates`.
+    /// `parts` ends `begin` octets later than in `messages`; `templates` are those that the whole block needs.
     fn deliver(
         &mut self,
         messages: &mut [u8],
@@ -145,7 +145,7 @@ impl Exporter {
         needed: &Templates,
         shared: &Shared,
     ) -> Result<(), Trouble> {
-        // To look through the messages takes longer.
+        // Cheaper than a look through the messages.
         if self.encoder.has_announced(needed) {
             return Ok(());
         }

@@ -18,8 +18,9 @@ const SET_HEADER: usize = 4;
 pub(crate) const SPARE: usize = 32;
 
 pub(crate) struct Message {
-    /// Earlier messages, the message, and octets of any values. A message has at least [`room`](Self::room).
+    /// Earlier messages, if the memory is lent, the message, and octets of any values.
     bytes: Vec<u8>,
+    lent: bool,
     /// Where the message begins.
     from: usize,
     /// Where it ends.
@@ -43,6 +44,7 @@ impl Message {
         let limit = limit.clamp(super::LEAST_LIMIT, usize::from(u16::MAX));
         let mut message = Self {
             bytes: vec![0; limit + SPARE],
+            lent: false,
             from: 0,
             end: 0,
             header,
@@ -62,15 +64,16 @@ impl Message {
         Self::new(self.header, self.limit, self.align)
     }
 
-    /// Octets of memory for a message.
+    /// Octets of lent memory beside those of the messages: the last one is followed by an empty one.
     pub(crate) fn room(&self) -> usize {
-        self.limit + SPARE
+        self.header + SET_HEADER + SPARE
     }
 
-    /// Begins a message in this memory, where later ones follow as long as they have [`room`](Self::room). Returns the
-    /// memory before.
+    /// Begins a message in this memory, where later ones follow, or with the memory before, in that again. Returns the
+    /// memory so far.
     pub(crate) fn lend(&mut self, bytes: Vec<u8>) -> Vec<u8> {
         let before = std::mem::replace(&mut self.bytes, bytes);
+        self.lent = !self.lent;
         (self.from, self.end) = (0, 0);
         self.clear();
         before
@@ -162,10 +165,9 @@ impl Message {
         &mut self.bytes[self.from..self.end]
     }
 
-    /// Begins the next message: behind this one, or if that has no room, in its place.
+    /// Begins the next message: in lent memory behind this one, otherwise in its place.
     pub(crate) fn clear(&mut self) {
-        let has_room = self.bytes.len() - self.end >= self.room();
-        self.from = if has_room { self.end } else { 0 };
+        self.from = if self.lent { self.end } else { 0 };
         self.end = self.from;
         self.append(self.header).fill(0);
         self.begin = 0;

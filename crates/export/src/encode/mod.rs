@@ -46,7 +46,7 @@ pub const STREAM_LIMIT: usize = 16 << 10;
 /// The smallest accepted limit: every template and every record fits into it, facts from payloads and lists if they are cut.
 pub const LEAST_LIMIT: usize = 512;
 
-/// Most octets of a record.
+/// Most octets of a record, with the headers of its message and set.
 pub(crate) const RECORD_MAX: usize = LEAST_LIMIT + facts::OCTETS_MAX;
 
 /// Builds messages of one protocol.
@@ -67,13 +67,13 @@ pub trait Encoder: Send {
     /// Empty for protocols without them.
     fn announcement(&mut self) -> Vec<Vec<u8>>;
 
-    /// If messages are written one after another in lent memory: octets that each of them needs there.
+    /// If messages are written one after another in lent memory: octets that they need there beside their own.
     fn room_in_place(&self) -> Option<usize> {
         None
     }
 
-    /// Starts the next message in this memory, where others follow. Returns the memory of those before. Only with
-    /// [`room_in_place`](Self::room_in_place).
+    /// Starts the next message in this memory, where others follow: room for all that come until it is given back, and
+    /// [`room_in_place`](Self::room_in_place) octets. Returns the memory of those before.
     fn lend(&mut self, bytes: Vec<u8>) -> Vec<u8> {
         bytes
     }

@@ -44,7 +44,7 @@ impl Spec {
     }
 }
 
-/// Writes the fields of a group to the begin of a place, and returns the rest.
+/// Writes the fields of a group at the start of a place, and returns the rest.
 type Put = for<'a> fn(&View<'_>, &'a mut [u8]) -> &'a mut [u8];
 
 /// Defines the groups with their fields, and the functions that write a group: its fields in order, without branches.
