@@ -22,6 +22,11 @@ impl<T> Dense<T> {
         Self { index: Index::new(), rows: Vec::new() }
     }
 
+    /// The same, which will hold at most `most` rows; more take longer.
+    pub fn with_most(self, most: usize) -> Self {
+        Self { index: self.index.with_most(most), ..self }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()

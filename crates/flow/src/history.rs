@@ -37,7 +37,8 @@ const ONES: u64 = 0x1111_1111_1111_1111;
 /// The lanes of a history.
 const ENTRIES: u64 = (1 << (4 * History::MOST)) - 1;
 
-/// Indexed as [`LETTERS_OF`]: the only letter in all lanes; 0 without a letter, and an entry that no history has for several.
+/// Indexed as [`LETTERS_OF`]: the packet's letter in every lane; 0 if it has none; 7, which no history contains, if it has
+/// several.
 const LANES_OF: [u64; 64] = {
     let mut all = [0; 64];
     let mut at = 0;
@@ -77,7 +78,8 @@ impl History {
     /// Whether a packet has letters that may be missing in the lower bits of `notes`, a history, in this direction.
     #[inline(always)]
     pub(crate) const fn may_grow(notes: u64, packet: &PacketRecord, side: usize) -> bool {
-        // A lane is zero where an entry is the letter. Above the entries all are, if there is no letter.
+        // A lane is zero where an entry is the letter. Without a letter the four lanes above the entries are zero, so the
+        // result is false.
         let letter = LANES_OF[Self::place_of(packet)];
         let lanes = (notes & ENTRIES) ^ letter ^ ((side as u64 * (ONES << 3)) & ENTRIES);
         lanes.wrapping_sub(ONES) & !lanes & (ONES << 3) == 0
@@ -172,6 +174,29 @@ impl fmt::Debug for History {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_packet_may_grow_a_history_only_if_it_adds_a_letter_or_has_several() {
+        for of in ["", "S", "ShA", "ShADadFfRr", "sHaAdDfFrRSh"] {
+            let notes = History::of(of).bits() | 0xabcd << 48;
+            for (at, letters) in LETTERS_OF.into_iter().enumerate() {
+                let data = if at >> 5 == 1 { Flags::DATA } else { Flags(0) };
+                let tcp_flags = at as u8 & 31;
+                let packet = PacketRecord { tcp_flags, flags: data, ..PacketRecord::EMPTY };
+                for side in 0..2 {
+                    let before = History::from_bits(notes);
+                    let mut after = before;
+                    after.add(&packet, side);
+                    let expected = after != before || letters.count_ones() > 1;
+                    assert_eq!(
+                        History::may_grow(notes, &packet, side),
+                        expected,
+                        "{of} {at} {side}"
+                    );
+                }
+            }
+        }
+    }
 
     #[test]
     fn letters_are_kept_once_a_direction_in_order() {

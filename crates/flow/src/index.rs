@@ -10,27 +10,28 @@
 //! (the hash's upper bits) only one foreign word in 256 costs a read of its row. Growing needs the
 //! hashes alone, not the rows.
 //!
-//! No row waits until all others have new words: the next words are written a few a row while the last eighth of the
-//! rows before a growth comes, and then rows move 32 for one.
+//! Growing is spread over many rows: the next words are written during the last eighth before a growth, 64 for each new
+//! row; then each new row moves 32 old ones. A removal first moves all rows that still wait.
 //!
 //! ```text
 //! rows      | 0 … moved | moved … end       | end …       |
 //! found in  | words     | before, unchanged | words       |
 //! ```
 //!
-//! Words in `before` of rows that have moved stay, so they are only hints.
+//! Words of rows that have moved stay in `before`. They are still right, because a removal ends the move first.
 
 use std::ops::Range;
 
 use ringtap_base::prefetch;
 
-/// Words of the next table that are written for a new row, and rows that move for it.
+/// Words of the next table that are written for a new row.
 const WRITTEN: usize = 64;
+/// Rows that move for a new row.
 const MOVED: usize = 32;
-/// New rows for each of which a part of the words before is given back, and words of a part: unmapping takes a tenth of a
-/// millisecond for a megabyte.
-const RELEASED_EACH: usize = 256;
+/// Words before the last growth that are given back at once: unmapping takes a tenth of a millisecond for a megabyte.
 const RELEASED: usize = 1 << 19;
+/// New rows between two such parts, on average.
+const RELEASE_EVERY: u32 = 256;
 
 /// Positions 0, 1, 2 … by hash. Several rows may share a hash; the caller compares keys.
 pub(crate) struct Index {
@@ -42,7 +43,7 @@ pub(crate) struct Index {
     waiting: Range<usize>,
     /// The next words, as far as they are written.
     next: Vec<u32>,
-    /// Rows that are expected at most.
+    /// The most rows that are expected.
     most: usize,
 }
 
@@ -64,11 +65,9 @@ impl Index {
         }
     }
 
-    /// Reserves address space for at most `most` rows.
-    pub(crate) fn reserve(&mut self, most: usize) {
-        // If the system does not reserve that much, the hashes grow when needed.
-        let _ = self.hashes.try_reserve_exact(most);
-        self.most = most;
+    /// The same for at most `most` rows: words for more are not prepared.
+    pub(crate) fn with_most(self, most: usize) -> Self {
+        Self { most, ..self }
     }
 
     /// Prefetches the word at the hash's home.
@@ -107,7 +106,7 @@ impl Index {
         }
     }
 
-    /// The first position with this hash's tag that `is_it` accepts, which is also asked about positions without a row.
+    /// The first position with this hash's tag that `is_it` accepts.
     #[inline(always)]
     pub(crate) fn find(&self, hash: u32, mut is_it: impl FnMut(usize) -> bool) -> Option<usize> {
         match find_in(&self.words, self.mask, hash, &mut is_it) {
@@ -136,7 +135,7 @@ impl Index {
         self.place(position);
         if self.is_moving() {
             self.move_rows(MOVED);
-        } else if !self.before.is_empty() && position.is_multiple_of(RELEASED_EACH) {
+        } else if !self.before.is_empty() && hash.is_multiple_of(RELEASE_EVERY) {
             self.before.truncate(self.before.len().saturating_sub(RELEASED));
             self.before.shrink_to_fit();
         } else if position * 16 > self.words.len() * 7 {
@@ -189,6 +188,9 @@ impl Index {
             self.next = Vec::new();
         } else {
             self.words.fill(0);
+            if self.words.len() > enough {
+                self.next = Vec::new();
+            }
         }
         for position in 0..self.hashes.len() {
             self.place(position);

@@ -75,11 +75,12 @@ impl Conversations {
     /// An empty set; `all`: conversations go into it from their beginning.
     pub(crate) fn new(hash_key: HashKey, capacity: usize, all: bool) -> Self {
         let half = |n| HashKey::from_seed(hash_key.word(n));
+        let capacity = capacity.clamp(16, Dense::<Seen>::MOST - 2 * NOTED);
         Self {
             keys: [half(1), half(2)],
-            seen: Dense::new(),
+            seen: Dense::new().with_most(capacity + 2 * NOTED),
             noted: Vec::with_capacity(NOTED),
-            capacity: capacity.clamp(16, Dense::<Seen>::MOST - 2 * NOTED),
+            capacity,
             all,
             level: 0,
             counts: [0; 2],

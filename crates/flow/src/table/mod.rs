@@ -11,7 +11,7 @@
 //!
 //! Not done: storing entries in the index itself (one miss less for a lone packet), because without
 //! gaps a sweep is sequential and a flow takes 64 + 8 bytes (IPv6 88 + 8) and 12 to 20 of index, up
-//! to 32 while that grows.
+//! to 30 before and after that grows.
 
 use std::ops::Range;
 use std::sync::Arc;

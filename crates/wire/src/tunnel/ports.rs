@@ -154,12 +154,13 @@ impl Watched {
     }
 
     /// Returns true if a TCP or UDP packet may be a tunnel's: UDP, and one of its ports is watched, or its data have the shape
-    /// of IPv6 ([`has_ipv6`]). Without a branch between the two protocols, so in words: of truth values the compiler makes one.
+    /// of IPv6 ([`has_ipv6`]). Without a branch between the two protocols, so with integers: of `bool`s the compiler makes one.
     #[inline(always)]
     pub(crate) fn suspects(&self, protocol: u8, ports: [u16; 2], header: &[u8; PLAIN_LEN]) -> bool {
         let (src, dst) = (self.bit(ports[0]), self.bit(ports[1]));
-        let is_like_one = src | dst | u64::from(has_ipv6(header));
-        is_like_one & u64::from(protocol == UDP) != 0
+        // Only bit 0 counts.
+        let may_be_tunnel = src | dst | u64::from(has_ipv6(header));
+        may_be_tunnel & u64::from(protocol == UDP) != 0
     }
 
     #[inline(always)]

@@ -17,7 +17,8 @@ pub(super) struct Rows<K, V> {
 
 impl<K: Copy + Eq + Hash, V: Default> Rows<K, V> {
     pub(super) fn new(key: HashKey, capacity: usize) -> Self {
-        Self { key, rows: Dense::new(), capacity: capacity.clamp(1, Dense::<()>::MOST) }
+        let capacity = capacity.clamp(1, Dense::<()>::MOST);
+        Self { key, rows: Dense::new().with_most(capacity), capacity }
     }
 
     /// The row of a key; `None` if it is new and there is no room.
