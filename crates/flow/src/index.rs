@@ -65,7 +65,7 @@ impl Index {
         }
     }
 
-    /// The same for at most `most` rows: words for more are not prepared.
+    /// This index, for at most `most` rows: words for more are not prepared.
     pub(crate) fn with_most(self, most: usize) -> Self {
         Self { most, ..self }
     }
@@ -179,7 +179,7 @@ impl Index {
 
     /// Rebuilds all words.
     pub(crate) fn rebuild(&mut self) {
-        self.forget_before();
+        self.drop_before();
         // After a flood the index shrinks; otherwise every later sweep would be slow.
         let enough = (self.hashes.len() * 4).next_power_of_two().max(Self::SMALLEST);
         if self.words.len() > enough * 8 {
@@ -200,7 +200,7 @@ impl Index {
     /// Removes everything, keeps the memory.
     pub(crate) fn clear(&mut self) {
         if !self.hashes.is_empty() {
-            self.forget_before();
+            self.drop_before();
             self.hashes.clear();
             self.words.fill(0);
         }
@@ -250,7 +250,7 @@ impl Index {
         }
     }
 
-    fn forget_before(&mut self) {
+    fn drop_before(&mut self) {
         (self.before, self.waiting) = (Vec::new(), 0..0);
     }
 

@@ -117,7 +117,7 @@ impl Message {
         &mut self.record_and_spare(id, len)[..len]
     }
 
-    /// The same, and [`SPARE`] octets behind it, which later records overwrite.
+    /// The bytes for a record as in [`record`](Self::record), and [`SPARE`] octets behind it, which later records overwrite.
     #[inline]
     pub(crate) fn record_and_spare(&mut self, id: u16, len: usize) -> &mut [u8] {
         let is_open = self.is_open(id);

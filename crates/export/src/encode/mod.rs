@@ -118,7 +118,7 @@ pub trait Encoder: Send {
 pub struct Templates([u128; facts::LAYOUT_COUNT]);
 
 impl Templates {
-    /// Those that are not in the other set.
+    /// The templates that are not in the other set.
     fn without(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|layout| self.0[layout] & !other.0[layout]))
     }
