@@ -22,7 +22,7 @@ impl<T> Dense<T> {
         Self { index: Index::new(), rows: Vec::new() }
     }
 
-    /// This table, which will hold at most `most` rows; more take longer.
+    /// Returns the table, which will hold at most `most` rows; more take longer.
     pub fn with_most(self, most: usize) -> Self {
         Self { index: self.index.with_most(most), ..self }
     }

@@ -65,7 +65,7 @@ impl Index {
         }
     }
 
-    /// This index, for at most `most` rows: words for more are not prepared.
+    /// Returns the index, for at most `most` rows: words for more are not prepared.
     pub(crate) fn with_most(self, most: usize) -> Self {
         Self { most, ..self }
     }
