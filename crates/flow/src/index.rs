@@ -70,6 +70,12 @@ impl Index {
         Self { most, ..self }
     }
 
+    /// Reserves address space for the hashes of all rows: moving large blocks takes milliseconds.
+    pub(crate) fn reserve(&mut self) {
+        // If the system does not reserve that much, they grow when needed.
+        let _ = self.hashes.try_reserve_exact(self.most);
+    }
+
     /// Prefetches the word at the hash's home.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u32) {

@@ -143,11 +143,13 @@ impl<E: Ends> Shelf<E> {
     pub(crate) fn new(capacity: usize, parts: usize) -> Self {
         let (mut entries, mut first_ns, mut reported) = (Vec::new(), Vec::new(), Vec::new());
         // If the system does not reserve that much, the tables grow when needed.
+        let mut index = Index::new().with_most(capacity);
+        index.reserve();
         let _ = entries.try_reserve_exact(capacity);
         let _ = first_ns.try_reserve_exact(capacity);
         let _ = reported.try_reserve_exact(parts);
         Self {
-            index: Index::new().with_most(capacity),
+            index,
             entries,
             first_ns,
             facts: Vec::new(),
