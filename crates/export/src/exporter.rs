@@ -74,7 +74,7 @@ impl Exporter {
             if let Err(reason) = self.prepare(shared) {
                 return shared.lose(reason, flows);
             }
-            match self.announce_missing(messages, templates, shared) {
+            match self.announce_missing(templates, shared) {
                 Ok(()) => {}
                 Err(Trouble::Broken) => continue,
                 Err(Trouble::Lost(reason)) => return shared.lose(reason, flows),
@@ -138,19 +138,10 @@ impl Exporter {
         }
     }
 
-    /// Sends the templates that these messages need, if the collector does not have them yet.
-    fn announce_missing(
-        &mut self,
-        messages: &[u8],
-        needed: &Templates,
-        shared: &Shared,
-    ) -> Result<(), Trouble> {
-        // Cheaper than a look through the messages.
-        if self.encoder.has_announced(needed) {
-            return Ok(());
-        }
+    /// Sends those of these templates that the collector does not have yet.
+    fn announce_missing(&mut self, needed: &Templates, shared: &Shared) -> Result<(), Trouble> {
         let copies = if self.link.repeats_templates() { TEMPLATE_COPIES } else { 1 };
-        let templates = self.encoder.missing(messages, copies);
+        let templates = self.encoder.missing(needed, copies);
         let sent = templates.iter().try_for_each(|message| self.send_alone(message, shared));
         if sent.is_err() {
             self.announced = None;

@@ -1,7 +1,5 @@
 //! The fields of templates that are no rows of the table: parts of rows, tunnels and NetFlow's own.
 
-use std::marker::PhantomData;
-
 use ringtap_flow::{FlowRecord, LABEL_MAX, Tunnel, TunnelKind};
 
 use crate::fields::{self, Element, Row, Value, View};
@@ -13,9 +11,6 @@ pub(super) trait Fixed {
     const NAME: &'static str;
 
     const ELEMENT: Element;
-
-    /// Whether it is of the other direction than its group.
-    const REVERSE: bool = false;
 
     /// Appends it, in this direction: zeros if the record has no value.
     fn put(view: &View<'_>, direction: usize, out: &mut Out<'_>);
@@ -56,20 +51,6 @@ impl<R: Row> Fixed for R {
             4 => out.put(&(number as u32).to_be_bytes()),
             _ => out.put(&number.to_be_bytes()),
         }
-    }
-}
-
-/// A field of the other direction.
-pub(super) struct Reverse<F>(PhantomData<F>);
-
-impl<F: Fixed> Fixed for Reverse<F> {
-    const NAME: &'static str = F::NAME;
-    const ELEMENT: Element = F::ELEMENT;
-    const REVERSE: bool = true;
-
-    #[inline(always)]
-    fn put(view: &View<'_>, direction: usize, out: &mut Out<'_>) {
-        F::put(view, 1 - direction, out);
     }
 }
 

@@ -93,20 +93,22 @@ const fn template(bits: usize, variant: usize) -> Template {
         all = all.with(outer).with(Group::TunnelId);
     }
     let answered = bits & ANSWERED != 0;
-    all = match (is_icmp, is_v6, answered) {
-        (false, false, false) => all.with(Group::PlainV4),
-        (false, false, true) => all.with(Group::AnsweredV4),
-        (false, true, false) => all.with(Group::PlainV6),
-        (false, true, true) => all.with(Group::AnsweredV6),
-        (true, false, _) => all.with(Group::AddressesV4).with(Group::IcmpOfV4),
-        (true, true, _) => all.with(Group::AddressesV6).with(Group::IcmpOfV6),
+    all = match (is_icmp, is_v6) {
+        (false, false) => all.with(Group::PlainV4),
+        (false, true) => all.with(Group::PlainV6),
+        (true, false) => all.with(Group::AddressesV4).with(Group::IcmpOfV4),
+        (true, true) => all.with(Group::AddressesV6).with(Group::IcmpOfV6),
     };
     if is_icmp {
         all = all.with(Group::Span).with(Group::Counts);
     }
-    if is_icmp && answered {
-        let answer = if is_v6 { Group::AnswerOfV6 } else { Group::AnswerOfV4 };
-        all = all.with_reverse(Group::Counts).with_reverse(answer).with(Group::Initiative);
+    if answered {
+        all = match (is_icmp, is_v6) {
+            (false, _) => all.with_reverse(Group::CountsAndFlags),
+            (true, false) => all.with_reverse(Group::Counts).with_reverse(Group::AnswerOfV4),
+            (true, true) => all.with_reverse(Group::Counts).with_reverse(Group::AnswerOfV6),
+        };
+        all = all.with(Group::Initiative);
     }
     let link = [
         (around > 0, Group::Ethernet),
@@ -475,13 +477,7 @@ impl Encoder for Ipfix {
         needed.add(self.message.bytes());
     }
 
-    fn has_announced(&self, needed: &Templates) -> bool {
-        needed.without(&self.active) == Templates::default()
-    }
-
-    fn missing(&mut self, messages: &[u8], copies: usize) -> Vec<Vec<u8>> {
-        let mut needed = Templates::default();
-        needed.add(messages);
+    fn missing(&mut self, needed: &Templates, copies: usize) -> Vec<Vec<u8>> {
         let missing = needed.without(&self.active);
         if missing == Templates::default() {
             return Vec::new();

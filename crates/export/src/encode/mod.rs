@@ -81,14 +81,9 @@ pub trait Encoder: Send {
     /// Adds the templates that the sealed message needs, unless the protocol always announces all of them.
     fn note_templates(&self, _needed: &mut Templates) {}
 
-    /// Returns true if no template is [`missing`](Self::missing) for messages that need these.
-    fn has_announced(&self, _needed: &Templates) -> bool {
-        true
-    }
-
-    /// Messages with the templates that these messages of flow records need and that were not announced yet, `copies`
-    /// times. They must be sent first. From then on, they are part of the announcement.
-    fn missing(&mut self, _messages: &[u8], _copies: usize) -> Vec<Vec<u8>> {
+    /// Messages with those of these templates that were not announced yet, `copies` times. They must be sent before the
+    /// messages of flow records that need them. From then on, they are part of the announcement.
+    fn missing(&mut self, _needed: &Templates, _copies: usize) -> Vec<Vec<u8>> {
         Vec::new()
     }
 

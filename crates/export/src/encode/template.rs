@@ -1,7 +1,7 @@
 //! Templates, which consist of groups of fields. Templates, records and flow keys are generated from one list.
 //!
 //! ```text
-//! template = OuterV4, TunnelId, AnsweredV4, Ethernet, reverse Ethernet
+//! template = OuterV4, TunnelId, PlainV4, reverse CountsAndFlags, Initiative, Ethernet
 //!             └─ a group: fields that always occur together; one call a group when a record is written
 //! ```
 
@@ -19,13 +19,11 @@ use crate::fields::{
 pub(crate) struct Spec {
     name: &'static str,
     pub(crate) element: Element,
-    /// Whether it is of the other direction than its group.
-    reverse: bool,
 }
 
 impl Spec {
     const fn of<F: Fixed>() -> Self {
-        Self { name: F::NAME, element: F::ELEMENT, reverse: F::REVERSE }
+        Self { name: F::NAME, element: F::ELEMENT }
     }
 
     /// Returns true if the field is part of the flow key; for VLAN tags if `vlans` is true.
@@ -49,7 +47,7 @@ type Put = for<'a> fn(&View<'_>, &'a mut [u8]) -> &'a mut [u8];
 
 /// Defines the groups with their fields, and the functions that write a group: its fields in order, without branches.
 macro_rules! groups {
-    ($($(#[$doc:meta])* $group:ident = [$($field:ty),+];)+) => {
+    ($($(#[$doc:meta])* $group:ident = [$($field:ident),+];)+) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Group { $($(#[$doc])* $group),+ }
 
@@ -102,27 +100,6 @@ groups! {
         flowEndReason, flowStartMilliseconds, flowEndMilliseconds,
         packetDeltaCount, octetDeltaCount, ipClassOfService, minimumTTL, maximumTTL,
         minimumIpTotalLength, maximumIpTotalLength, tcpControlBits
-    ];
-    /// All fields of a flow over IPv4 with an answer, except ICMP and encapsulation; the last one says how the initiator was
-    /// determined.
-    AnsweredV4 = [
-        SourceV4, DestinationV4, sourceTransportPort, destinationTransportPort, protocolIdentifier,
-        flowEndReason, flowStartMilliseconds, flowEndMilliseconds,
-        packetDeltaCount, octetDeltaCount, ipClassOfService, minimumTTL, maximumTTL,
-        minimumIpTotalLength, maximumIpTotalLength, tcpControlBits,
-        Reverse<packetDeltaCount>, Reverse<octetDeltaCount>, Reverse<ipClassOfService>,
-        Reverse<minimumTTL>, Reverse<maximumTTL>, Reverse<minimumIpTotalLength>,
-        Reverse<maximumIpTotalLength>, Reverse<tcpControlBits>, biflowDirection
-    ];
-    /// The same over IPv6.
-    AnsweredV6 = [
-        SourceV6, DestinationV6, sourceTransportPort, destinationTransportPort, protocolIdentifier,
-        flowEndReason, flowStartMilliseconds, flowEndMilliseconds,
-        packetDeltaCount, octetDeltaCount, ipClassOfService, minimumTTL, maximumTTL,
-        minimumIpTotalLength, maximumIpTotalLength, tcpControlBits,
-        Reverse<packetDeltaCount>, Reverse<octetDeltaCount>, Reverse<ipClassOfService>,
-        Reverse<minimumTTL>, Reverse<maximumTTL>, Reverse<minimumIpTotalLength>,
-        Reverse<maximumIpTotalLength>, Reverse<tcpControlBits>, biflowDirection
     ];
     Ports = [sourceTransportPort, destinationTransportPort, protocolIdentifier];
     IcmpOfV4 = [protocolIdentifier, IcmpV4];
@@ -218,7 +195,7 @@ impl Template {
     /// All fields; the flag is true for the reverse direction.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (Spec, bool)> {
         self.parts[..self.count].iter().flat_map(|&Part { group, reverse }| {
-            group.fields().iter().map(move |&field| (field, reverse != field.reverse))
+            group.fields().iter().map(move |&field| (field, reverse))
         })
     }
 

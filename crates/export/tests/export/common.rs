@@ -1,7 +1,7 @@
 //! Flow records for tests, and encoders called as by an exporting thread.
 
 use proptest::prelude::*;
-use ringtap_export::encode::{Encoder, Progress, Refusal};
+use ringtap_export::encode::{Encoder, Progress, Refusal, Templates};
 use ringtap_export::{Exports, RecordTotals};
 use ringtap_flow::{
     EndReason, FlowKey, FlowRecord, Initiator, IpVersion, Path, RecordSink, Sinks, Tunnel,
@@ -199,11 +199,18 @@ pub(crate) fn encode(encoder: &mut dyn Encoder, records: &[FlowRecord]) -> Encod
     out
 }
 
+/// The templates that the sealed message needs.
+pub(crate) fn needed(encoder: &dyn Encoder) -> Templates {
+    let mut needed = Templates::default();
+    encoder.note_templates(&mut needed);
+    needed
+}
+
 fn send(encoder: &mut dyn Encoder, out: &mut Encoded) {
     if let Some(sealed) = encoder.seal() {
         let message = sealed.bytes.to_vec();
         out.flows += sealed.flows;
-        out.messages.extend(encoder.missing(&message, 1));
+        out.messages.extend(encoder.missing(&needed(encoder), 1));
         out.messages.push(message);
         encoder.done();
     }

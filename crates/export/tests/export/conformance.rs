@@ -6,7 +6,7 @@ use ringtap_export::encode::{Encoder, Ipfix, NetFlow9, Progress, UDP_LIMIT};
 use ringtap_export::{RecordTotals, Sampling};
 
 use crate::collectors::records;
-use crate::common::{answered, encode};
+use crate::common::{answered, encode, needed};
 use crate::facts::{Element, Reader, layouts};
 
 /// The enterprise number of reverse elements.
@@ -140,7 +140,7 @@ fn times_never_decrease_and_templates_are_not_newer_than_their_data() {
         let sealed = worker.seal().unwrap();
         let (mut message, flows) = (sealed.bytes.to_vec(), sealed.flows);
         main.learn(&message);
-        sent.extend(main.missing(&message, 2));
+        sent.extend(main.missing(&needed(&worker), 2));
         main.stamp(&mut message, flows);
         sent.push(message);
     }
