@@ -1,9 +1,10 @@
 //! Nanoseconds a packet in the flow table alone: `cargo bench -p ringtap-flow`.
 //!
 //! Packets are made in advance, so only hashing, look-up and update are measured. Each figure is
-//! the best of ten rounds. Then bursts of 256 packets of new flows, while the table grows: the time of a burst, the median, the
-//! 99.99th percentile and the longest. The last lines are of the mark at which live flows are cut: nanoseconds a part, without the outputs,
-//! and milliseconds of the whole mark, during which its worker handles no packet. As a test (`cargo test --benches`) it runs one small round.
+//! the best of ten rounds. Then bursts of 256 packets of new flows, while the table grows: microseconds of a burst, the
+//! median, the 99.99th percentile and the longest. The last lines are of the mark at which live flows are cut: nanoseconds
+//! a part, without the outputs, and milliseconds of the whole mark, during which its worker handles no packet. As a test
+//! (`cargo test --benches`) it runs one small round.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -142,9 +142,9 @@ impl<E: Ends> Shelf<E> {
     /// Reserves address space for `capacity` flows, and as many with parts; memory is used as flows arrive.
     pub(crate) fn new(capacity: usize, parts: usize) -> Self {
         let (mut entries, mut first_ns, mut reported) = (Vec::new(), Vec::new(), Vec::new());
-        // If the system does not reserve that much, the tables grow when needed.
         let mut index = Index::new().with_most(capacity);
         index.reserve();
+        // If the system does not reserve that much, the tables grow when needed.
         let _ = entries.try_reserve_exact(capacity);
         let _ = first_ns.try_reserve_exact(capacity);
         let _ = reported.try_reserve_exact(parts);
