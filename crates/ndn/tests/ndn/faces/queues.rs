@@ -27,8 +27,7 @@ fn flood(from: &UdpSocket, at: SocketAddr, numbers: std::ops::Range<u32>) {
 fn flooded(offload: bool) -> (Node, SocketAddr, UdpSocket, u32) {
     let settings = Settings { udp_offload: offload, ..Settings::default() };
     let (mut node, at) = Node::udp(settings);
-    // An address of its own: no other test gets its port when it is closed.
-    let hostile = UdpSocket::bind("127.0.0.9:0").unwrap();
+    let hostile = neighbour();
     hostile.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
     flood(&hostile, at, 0..FLOOD);
     node.until(|node| node.recorder.packets.len() == FLOOD as usize);
@@ -100,9 +99,9 @@ fn datagrams_are_answered_from_the_same_address() {
 fn datagrams_in_the_queue_of_a_closed_face_are_counted() {
     let (mut node, at, hostile, face) = flooded(true);
     flood(&hostile, at, 0..300);
-    // The kernel reports at the queue that the neighbour does not listen any more.
-    let port = hostile.local_addr().unwrap();
-    drop(hostile);
+    // The kernel reports at the queue that the neighbour does not listen any more: a connected
+    // socket hears its own peer alone, and keeps its port from other tests.
+    hostile.connect("127.0.0.1:9").unwrap();
     node.faces.send(face, &Headers::default(), &interest("/to/it", 1));
     node.faces.flush();
     assert!(node.faces.close(face));
@@ -110,7 +109,7 @@ fn datagrams_in_the_queue_of_a_closed_face_are_counted() {
     let total = node.faces.total();
     assert_eq!((total.frames_in, total.lost(Lost::NoFace)), (u64::from(FLOOD) + 300, 300));
     // Then it is an unknown neighbour again.
-    flood(&UdpSocket::bind(port).unwrap(), at, 0..1);
+    flood(&hostile, at, 0..1);
     node.until(|node| node.recorder.packets.len() == FLOOD as usize + 1);
     assert_eq!(node.recorder.up.len(), 2);
 }
@@ -119,8 +118,8 @@ fn datagrams_in_the_queue_of_a_closed_face_are_counted() {
 fn an_error_does_not_end_the_count_of_unread_datagrams() {
     let (mut node, at, hostile, face) = flooded(true);
     flood(&hostile, at, 0..300);
-    // This system answers with an ICMP error, which the kernel reports on the connected socket.
-    drop(hostile);
+    // This system answers with an ICMP error, which the kernel reports on the socket of the face.
+    hostile.connect("127.0.0.1:9").unwrap();
     node.faces.send(face, &Headers::NONE, &interest("/a", 1));
     node.faces.flush();
     assert!(node.faces.close(face));

@@ -1,7 +1,8 @@
 //! Tests of faces over TCP, with sockets as neighbours.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
 
 use ringtap_ndn::faces::{Lost, Persistence, Remote, Settings};
@@ -25,9 +26,16 @@ fn connect(at: SocketAddr) -> TcpStream {
     stream
 }
 
+/// A listener on an address of its own: when it is closed, no other test takes its port.
+fn alone() -> TcpListener {
+    static LAST: AtomicU8 = AtomicU8::new(0);
+    let host = Ipv4Addr::new(127, 0, 1, 1 + LAST.fetch_add(1, Relaxed));
+    TcpListener::bind((host, 0)).unwrap()
+}
+
 /// A neighbour that listens, and a face to it.
 fn neighbour(node: &mut Node, persistence: Persistence) -> (TcpListener, u32) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = alone();
     let remote = Remote::Tcp(listener.local_addr().unwrap());
     let (face, is_new) = node.faces.add(&remote, persistence).unwrap();
     assert!(is_new);
@@ -105,7 +113,7 @@ fn a_refused_connection_closes_a_persistent_face() {
     let mut node = Node::new(Settings::default());
     let (listener, face) = neighbour(&mut node, Persistence::Persistent);
     drop(listener);
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = alone().local_addr().unwrap();
     let (refused, _) = node.faces.add(&Remote::Tcp(free), Persistence::Persistent).unwrap();
     node.faces.send(refused, &Headers::default(), &interest("/a", 1));
     node.until(|node| node.recorder.down.contains(&refused) && node.recorder.down.contains(&face));
