@@ -17,7 +17,7 @@ use crate::Row;
 use crate::column;
 use crate::format::{Error, MOST_BODY, MOST_TAIL, take};
 use crate::tails::Tails;
-use crate::transpose::{SIDE, Word, into_columns, into_rows, words};
+use crate::transpose::{SIDE, Word, differences, into_columns, into_rows, words};
 
 const EMPTY: u8 = 0;
 const DEFLATED: u8 = 1;
@@ -31,6 +31,9 @@ pub(crate) struct Block {
     /// Fixed parts, one after the other, each filled up to a whole word.
     fixed: Vec<Word>,
     tails: Tails,
+    /// Of blocks that are read, the words that all rows have.
+    constant: Vec<Option<Word>>,
+    /// Columns of the words that differ between rows.
     columns: Vec<Word>,
 }
 
@@ -86,11 +89,26 @@ impl Block {
     pub(crate) fn encode(&mut self, width: usize, into: &mut Vec<u8>) -> Result<(), Error> {
         let Self { rows, fixed, tails, columns, .. } = self;
         let padded = rows.next_multiple_of(SIDE);
+        let differences = differences(fixed, words(width));
+        let differ = |&word: &usize| differences[word] != [0; SIDE];
+        let differing: Vec<usize> = (0..words(width)).filter(differ).collect();
         fixed.resize(padded * words(width), [0; SIDE]);
-        columns.resize(fixed.len(), [0; SIDE]);
-        into_columns(fixed, words(width), columns);
-        let columns = columns.as_flattened().chunks_exact(padded).take(width);
-        columns.for_each(|column| column::encode(&column[..*rows], into));
+        columns.resize(padded * differing.len(), [0; SIDE]);
+        into_columns(fixed, words(width), &differing, columns);
+        let mut columns = columns.as_flattened().chunks_exact(padded * SIDE);
+        for (first, differences) in fixed.as_flattened()[..width].chunks(SIDE).zip(&differences) {
+            if *differences == [0; SIDE] {
+                first.iter().for_each(|&byte| column::encode_constant(byte, into));
+                continue;
+            }
+            let columns = columns.next().unwrap_or_default().chunks_exact(padded);
+            for ((&byte, &differs), column) in first.iter().zip(differences).zip(columns) {
+                match differs {
+                    0 => column::encode_constant(byte, into),
+                    _ => column::encode(&column[..*rows], into),
+                }
+            }
+        }
         if tails.len() == 0 {
             into.push(EMPTY);
             return Ok(());
@@ -118,15 +136,33 @@ impl Block {
         self.tails.clear();
         let body = &mut body;
         let padded = rows.next_multiple_of(SIDE);
-        self.fixed.resize(padded * words(width), [0; SIDE]);
-        self.columns.resize(self.fixed.len(), [0; SIDE]);
+        let words = words(width);
+        let mut constant = vec![None; words];
+        self.columns.resize(padded * words, [0; SIDE]);
         let mut columns = self.columns.as_flattened_mut().chunks_exact_mut(padded);
-        for column in columns.by_ref().take(width) {
-            column::decode(body, &mut column[..rows])?;
+        for (word, constant) in constant.iter_mut().enumerate() {
+            let bytes = SIDE.min(width - word * SIDE);
+            *constant = column::take_constants(body, bytes);
+            if constant.is_none() {
+                for column in columns.by_ref().take(bytes) {
+                    column::decode(body, &mut column[..rows])?;
+                }
+                columns.by_ref().take(SIDE - bytes).for_each(|padding| padding.fill(0));
+            }
         }
-        columns.for_each(|padding| padding.fill(0));
-        into_rows(&self.columns, &mut self.fixed, words(width));
-        (self.rows, self.words) = (rows, words(width));
+        // Words that all rows had in the block before are there.
+        let mut before = constant.iter().zip(&self.constant);
+        let are_there = before.all(|(word, before)| word.is_none() || word == before);
+        if !are_there || constant.len() != self.constant.len() || self.fixed.len() < padded * words
+        {
+            self.fixed.clear();
+            let row: Vec<Word> = constant.iter().map(|word| word.unwrap_or_default()).collect();
+            (0..padded).for_each(|_| self.fixed.extend_from_slice(&row));
+        }
+        let differing: Vec<_> = (0..words).filter(|&word| constant[word].is_none()).collect();
+        into_rows(&self.columns, &mut self.fixed[..padded * words], words, &differing);
+        self.constant = constant;
+        (self.rows, self.words) = (rows, words);
         match take(body, 1)?[0] {
             EMPTY => {}
             DEFLATED => {

@@ -13,6 +13,7 @@
 //! bytes of addresses and times hardly compress at all. These forms cost a few instructions a byte.
 
 use crate::format::{Error, take};
+use crate::transpose::{SIDE, Word};
 
 const CONSTANT: u8 = 0;
 const RAW: u8 = 1;
@@ -45,21 +46,22 @@ fn count_runs(column: &[u8]) -> usize {
     1 + whole.sum::<usize>() + changes(last, behind)
 }
 
-/// Appends a column of 1 to 65,535 bytes.
+/// Appends a column in which all rows have this byte.
+#[inline]
+pub(crate) fn encode_constant(byte: u8, into: &mut Vec<u8>) {
+    into.extend_from_slice(&[CONSTANT, byte]);
+}
+
+/// Appends a column of 2 to 65,535 bytes that are not all equal.
 pub(crate) fn encode(column: &[u8], into: &mut Vec<u8>) {
-    if column[1..] == column[..column.len() - 1] {
-        into.extend_from_slice(&[CONSTANT, column[0]]);
-        return;
-    }
     let runs = count_runs(column);
     let length_of_runs = 2 + 3 * runs;
     // The codes of a column take at least a bit a row.
     let shortest = column.len().div_ceil(8);
-    let different = if length_of_runs > shortest { different(column) } else { Vec::new() };
-    let length_of_codes = match different.len() {
-        number @ 1..=MOST_CODES => 1 + number + (column.len() * bits(number)).div_ceil(8),
-        _ => usize::MAX,
-    };
+    let different = if length_of_runs > shortest { different(column) } else { None };
+    let length_of_codes = different.as_ref().map_or(usize::MAX, |bytes| {
+        1 + bytes.len() + (column.len() * bits(bytes.len())).div_ceil(8)
+    });
     if column.len() <= length_of_runs.min(length_of_codes) {
         into.push(RAW);
         into.extend_from_slice(column);
@@ -70,7 +72,7 @@ pub(crate) fn encode(column: &[u8], into: &mut Vec<u8>) {
             into.push(run[0]);
             into.extend_from_slice(&(run.len() as u16).to_le_bytes());
         }
-    } else {
+    } else if let Some(different) = different {
         into.extend_from_slice(&[CODES, different.len() as u8]);
         into.extend_from_slice(&different);
         let mut codes = [0; 256];
@@ -83,8 +85,8 @@ pub(crate) fn encode(column: &[u8], into: &mut Vec<u8>) {
     }
 }
 
-/// The different bytes of a column, in order; some of them, if they are more than [`MOST_CODES`].
-fn different(column: &[u8]) -> Vec<u8> {
+/// The different bytes of a column, in order; `None` if they are more than [`MOST_CODES`].
+fn different(column: &[u8]) -> Option<Vec<u8>> {
     let mut seen = [0_u8; 256];
     let mut rest = column;
     let mut next = 64;
@@ -92,11 +94,18 @@ fn different(column: &[u8]) -> Vec<u8> {
         let (piece, behind) = rest.split_at(rest.len().min(next));
         piece.iter().for_each(|&byte| seen[usize::from(byte)] = 1);
         if seen.iter().map(|&seen| u16::from(seen)).sum::<u16>() > MOST_CODES as u16 {
-            break;
+            return None;
         }
         (rest, next) = (behind, 4 * next);
     }
-    (0..=u8::MAX).filter(|&byte| seen[usize::from(byte)] > 0).collect()
+    let mut different = Vec::with_capacity(MOST_CODES);
+    for (first, seen) in (0..=u8::MAX).step_by(8).zip(seen.as_chunks::<8>().0) {
+        if u64::from_ne_bytes(*seen) > 0 {
+            let seen = (first..=first + 7).zip(seen).filter(|(_, seen)| **seen > 0);
+            different.extend(seen.map(|(byte, _)| byte));
+        }
+    }
+    Some(different)
 }
 
 /// Appends the codes of bytes, this number in a byte.
@@ -135,6 +144,22 @@ fn unpack<const IN_BYTE: usize>(codes: &[u8], bytes: &[u8; MOST_CODES], column: 
         }
     }
     most
+}
+
+/// The bytes of this number of columns, up to [`SIDE`], if each is the same in all rows; they are left in the body if one is
+/// not.
+#[inline]
+pub(crate) fn take_constants(body: &mut &[u8], columns: usize) -> Option<Word> {
+    let (constants, rest) = body.split_at_checked(2 * columns)?;
+    let mut word = [0; SIDE];
+    for ([form, byte], to) in constants.as_chunks().0.iter().zip(&mut word) {
+        if *form != CONSTANT {
+            return None;
+        }
+        *to = *byte;
+    }
+    *body = rest;
+    Some(word)
 }
 
 /// Reads a column.
@@ -191,7 +216,10 @@ mod tests {
     /// The form of a column, which is read again.
     fn form(column: &[u8]) -> u8 {
         let mut body = Vec::new();
-        encode(column, &mut body);
+        match column.iter().all(|&byte| byte == column[0]) {
+            true => encode_constant(column[0], &mut body),
+            false => encode(column, &mut body),
+        }
         assert!(body.len() <= column.len() + 1, "{} > {}", body.len(), column.len());
         let mut read = vec![1; column.len()];
         let mut rest = &body[..];

@@ -96,6 +96,29 @@ fn large_tables_span_blocks() {
 }
 
 #[test]
+fn words_that_all_rows_of_some_blocks_have_are_read_again() {
+    // Of the last number, by block: the same, different ones, the same, another, different ones.
+    let last = |at: u16| match at / 1024 {
+        0 | 2 => 7,
+        3 => 8,
+        _ => u64::from(at) << 40,
+    };
+    let rows: Vec<Entry> = (0..6_000).map(|at| (at, Vec::new(), [0, 1, 2, last(at)])).collect();
+    for rows in [&rows[..], &rows[..3_100]] {
+        let written = image(rows, &[]);
+        assert_eq!(merged(&[&written]).unwrap(), written);
+        let mut expected = rows.iter();
+        merge(&mut [open(&written).unwrap()], 0, |_, row| {
+            let (key, _, numbers) = expected.next().unwrap();
+            assert_eq!((row.key(), row.numbers()), (&key.to_be_bytes()[..], *numbers));
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+        assert!(expected.next().is_none());
+    }
+}
+
+#[test]
 fn an_image_cut_anywhere_is_an_error() {
     let whole = image(&[(1, vec![2], [3; 4])], &[(4, vec![])]);
     for length in 0..whole.len() {

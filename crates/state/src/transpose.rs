@@ -51,6 +51,28 @@ fn transpose(square: &mut Square) {
     pass(&other, square);
 }
 
+/// The bits of a row's words that are not the same in all rows, which have `width` words.
+pub(crate) fn differences(rows: &[Word], width: usize) -> Vec<Word> {
+    /// Words that are compared at a time: of a row they are often one cache line.
+    const WORDS: usize = 4;
+    let word = |at: usize| rows.get(at).map_or(0, |word| u128::from_ne_bytes(*word));
+    let several = |begin: usize| {
+        let first: [u128; WORDS] = std::array::from_fn(|at| word(begin + at));
+        let mut differences = [0; WORDS];
+        for row in rows[begin..].chunks(width) {
+            // The last of the words may be of the next row.
+            for ((differences, word), first) in differences.iter_mut().zip(row).zip(first) {
+                *differences |= u128::from_ne_bytes(*word) ^ first;
+            }
+        }
+        differences
+    };
+    let mut differences: Vec<_> =
+        (0..width).step_by(WORDS).flat_map(several).map(u128::to_ne_bytes).collect();
+    differences.truncate(width);
+    differences
+}
+
 /// Calls `each` with the number of a group of columns, and of a square of rows.
 #[inline]
 fn tiles(groups: usize, squares: usize, mut each: impl FnMut(usize, usize)) {
@@ -61,13 +83,13 @@ fn tiles(groups: usize, squares: usize, mut each: impl FnMut(usize, usize)) {
     }
 }
 
-/// Copies rows that have `width` words into columns, one after the other. The number of rows is a multiple of [`SIDE`].
-pub(crate) fn into_columns(rows: &[Word], width: usize, columns: &mut [Word]) {
+/// Copies some of the `width` words of rows into columns, one after the other. The number of rows is a multiple of [`SIDE`].
+pub(crate) fn into_columns(rows: &[Word], width: usize, some: &[usize], columns: &mut [Word]) {
     let squares = rows.len() / width / SIDE;
     let mut words = [[0; SIDE]; SIDE];
-    tiles(width, squares, |group, square| {
+    tiles(some.len(), squares, |group, square| {
         for (row, word) in words.iter_mut().enumerate() {
-            *word = rows[(square * SIDE + row) * width + group];
+            *word = rows[(square * SIDE + row) * width + some[group]];
         }
         transpose(&mut words);
         for (column, word) in words.iter().enumerate() {
@@ -76,17 +98,17 @@ pub(crate) fn into_columns(rows: &[Word], width: usize, columns: &mut [Word]) {
     });
 }
 
-/// Copies columns back to rows that have `width` words.
-pub(crate) fn into_rows(columns: &[Word], rows: &mut [Word], width: usize) {
+/// Copies columns back to these words of rows.
+pub(crate) fn into_rows(columns: &[Word], rows: &mut [Word], width: usize, some: &[usize]) {
     let squares = rows.len() / width / SIDE;
     let mut words = [[0; SIDE]; SIDE];
-    tiles(width, squares, |group, square| {
+    tiles(some.len(), squares, |group, square| {
         for (column, word) in words.iter_mut().enumerate() {
             *word = columns[(group * SIDE + column) * squares + square];
         }
         transpose(&mut words);
         for (row, word) in words.iter().enumerate() {
-            rows[(square * SIDE + row) * width + group] = *word;
+            rows[(square * SIDE + row) * width + some[group]] = *word;
         }
     });
 }
@@ -103,13 +125,14 @@ mod tests {
                 std::array::from_fn(|column| byte(at / width, at % width * SIDE + column))
             };
             let rows: Vec<Word> = (0..width * squares * SIDE).map(word).collect();
+            let all: Vec<usize> = (0..width).collect();
             let mut columns = vec![[0; SIDE]; rows.len()];
-            into_columns(&rows, width, &mut columns);
+            into_columns(&rows, width, &all, &mut columns);
             for (column, bytes) in columns.as_flattened().chunks(squares * SIDE).enumerate() {
                 assert!((0..squares * SIDE).all(|row| bytes[row] == byte(row, column)));
             }
             let mut again = vec![[0; SIDE]; rows.len()];
-            into_rows(&columns, &mut again, width);
+            into_rows(&columns, &mut again, width, &all);
             assert_eq!(again, rows);
         }
     }
