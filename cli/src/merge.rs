@@ -13,7 +13,7 @@ use ringtap_terminal::console::{self, print_message};
 use ringtap_terminal::html::html;
 
 use crate::args::{MergeArgs, ReportForm};
-use crate::states::{EXTENSION as STATE, check_path, write_state};
+use crate::states::{BUFFER, EXTENSION as STATE, check_path, write_state};
 use crate::{measure, monitor, signals, source, text};
 use ringtap_program::atomic_file::{AtomicFile, Existing};
 use ringtap_program::roles::Roles;
@@ -106,7 +106,8 @@ fn open(files: &[PathBuf]) -> anyhow::Result<Vec<impl Read>> {
     open_files::raise_limit();
     let open = |path: &PathBuf| {
         let file = source::open(path, &WATCH);
-        Ok(BufReader::new(file.with_context(|| format!("reading {}", path.display()))?))
+        let file = file.with_context(|| format!("reading {}", path.display()))?;
+        Ok(BufReader::with_capacity(BUFFER, file))
     };
     files.iter().map(open).collect()
 }

@@ -55,6 +55,9 @@ pub(crate) fn written_path(path: &Path) -> PathBuf {
     if is_folder(path) { path.join("state") } else { path.to_owned() }
 }
 
+/// Bytes of a state that are read or written at once.
+pub(crate) const BUFFER: usize = 128 << 10;
+
 /// Writes a state to a file, which is renamed when complete.
 pub(crate) fn write_state(
     mut file: AtomicFile,
@@ -62,7 +65,7 @@ pub(crate) fn write_state(
 ) -> anyhow::Result<()> {
     let path = file.path().to_owned();
     let doing = || format!("writing {}", path.display());
-    let mut out = BufWriter::new(file.begin().with_context(doing)?);
+    let mut out = BufWriter::with_capacity(BUFFER, file.begin().with_context(doing)?);
     write(&mut out).with_context(doing)?;
     out.flush().with_context(doing)?;
     drop(out);

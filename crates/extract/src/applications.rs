@@ -148,8 +148,7 @@ impl Names {
         if (self.entries.len() + 1) * 2 > self.slots.len() {
             self.grow();
         }
-        let hash = suffix.iter().rev().fold(SEED, |hash, &byte| step(hash, byte));
-        match self.find_slot(hash, suffix) {
+        match self.find_slot(hash_of(suffix), suffix) {
             Ok(at) => self.entries[at].label = label,
             Err(slot) => {
                 let start = self.text.len() as u32;
@@ -163,10 +162,9 @@ impl Names {
     fn grow(&mut self) {
         let mut slots = vec![0; (self.slots.len() * 2).max(16)];
         for (at, entry) in self.entries.iter().enumerate() {
-            let hash = self.suffix(entry).iter().rev().fold(SEED, |hash, &byte| step(hash, byte));
-            let mut slot = place(hash, slots.len());
+            let mut slot = place(hash_of(self.suffix(entry)), slots.len());
             while slots[slot] != 0 {
-                slot = (slot + 1) % slots.len();
+                slot = (slot + 1) & (slots.len() - 1);
             }
             slots[slot] = at as u32 + 1;
         }
@@ -185,7 +183,7 @@ impl Names {
             if self.suffix(&self.entries[at]).eq_ignore_ascii_case(suffix) {
                 return Ok(at);
             }
-            slot = (slot + 1) % self.slots.len();
+            slot = (slot + 1) & (self.slots.len() - 1);
         }
     }
 
@@ -224,16 +222,13 @@ impl Names {
         if name.len() > NAME_MAX || self.is_empty() {
             return None;
         }
-        let (mut hash, mut longest) = (SEED, None);
-        for at in (0..name.len()).rev() {
-            hash = step(hash, name[at]);
-            if (at == 0 || name[at - 1] == b'.')
-                && let Ok(entry) = self.find_slot(hash, &name[at..])
-            {
-                longest = Some(self.labels[usize::from(self.entries[entry].label)]);
+        let mut longest = None;
+        each_suffix(name, |hash, suffix| {
+            if let Ok(entry) = self.find_slot(hash, suffix) {
+                longest = Some(entry);
             }
-        }
-        longest
+        });
+        longest.map(|entry| self.labels[usize::from(self.entries[entry].label)])
     }
 
     /// The application of a flow of this IP protocol, with these ports and facts.
@@ -258,11 +253,12 @@ impl Names {
 
     /// The label of the first name in the list: server names, HTTP hosts, queried names.
     fn by_name(&self, facts: &Facts) -> Option<Label> {
-        let of = |kind| facts.values(kind).find_map(|name| self.find(name));
-        let host = |name| self.find(without_port(name));
-        of(Kind::TlsServerName)
-            .or_else(|| facts.values(Kind::HttpHost).find_map(host))
-            .or_else(|| of(Kind::DnsQueryName))
+        let of = |kind| {
+            let host = |name| if kind == Kind::HttpHost { without_port(name) } else { name };
+            let mut values = facts.has(kind).then(|| facts.values(kind))?;
+            values.find_map(|name| self.find(host(name)))
+        };
+        [Kind::TlsServerName, Kind::HttpHost, Kind::DnsQueryName].into_iter().find_map(of)
     }
 }
 
@@ -272,16 +268,46 @@ impl fmt::Debug for Names {
     }
 }
 
-/// FNV-1a with 64 bits, over the lower-case bytes from the last to the first.
-const SEED: u64 = 0xcbf2_9ce4_8422_2325;
+/// Calls `each` with the suffixes of a name and their hashes, from the shortest.
+#[inline]
+fn each_suffix<'a>(name: &'a [u8], mut each: impl FnMut(u64, &'a [u8])) {
+    let (mut hash, mut end) = (0, name.len());
+    loop {
+        let start = name[..end].iter().rposition(|&byte| byte == b'.').map_or(0, |dot| dot + 1);
+        hash = step(hash, &name[start..end]);
+        each(hash, &name[start..]);
+        match start.checked_sub(1) {
+            Some(dot) => end = dot,
+            None => return,
+        }
+    }
+}
 
-fn step(hash: u64, byte: u8) -> u64 {
-    (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3)
+/// The hash of a suffix.
+fn hash_of(suffix: &[u8]) -> u64 {
+    let mut last = 0;
+    each_suffix(suffix, |hash, _| last = hash);
+    last
+}
+
+/// The hash of a suffix with a label before it, without regard to case.
+#[inline]
+fn step(hash: u64, label: &[u8]) -> u64 {
+    /// The bit in which letters differ by case. Others that differ in it alone have equal hashes, too.
+    const CASE: u64 = u64::from_ne_bytes([0x20; 8]);
+    let (words, rest) = label.as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word) | CASE);
+    let rest =
+        rest.iter().fold(rest.len() as u64, |word, &byte| word << 8 | u64::from(byte | 0x20));
+    words.chain([rest]).fold(hash, |hash, word| {
+        let mixed = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ mixed >> 32
+    })
 }
 
 /// The first slot of a hash.
 fn place(hash: u64, slots: usize) -> usize {
-    (hash ^ hash >> 32) as usize & (slots - 1)
+    hash as usize & (slots - 1)
 }
 
 /// Labels of letters, digits, `-` and `_`, with dots between them.

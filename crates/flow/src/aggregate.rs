@@ -48,24 +48,22 @@ pub struct Aggregate<R> {
     key: HashKey,
     parts: Vec<Part<R>>,
     index: Vec<u32>,
-    /// Whether rows were pushed since the last [`Aggregate::take_any_changed`].
-    changed: bool,
+    /// A bit for each part: whether rows were pushed since the last [`Aggregate::take_changed`].
+    changed: [u64; PARTS / 64],
 }
 
 struct Part<R> {
     rows: Vec<R>,
     /// Rows at the beginning with distinct keys.
     settled: usize,
-    /// Whether rows were pushed since the last [`Aggregate::take_changed`].
-    changed: bool,
 }
 
 impl<R: Row> Aggregate<R> {
     /// An empty table.
     pub fn new(key: HashKey) -> Self {
-        let part = |_| Part { rows: Vec::new(), settled: 0, changed: false };
+        let part = |_| Part { rows: Vec::new(), settled: 0 };
         let parts = (0..PARTS).map(part).collect();
-        Self { key, parts, index: Vec::new(), changed: false }
+        Self { key, parts, index: Vec::new(), changed: [0; PARTS / 64] }
     }
 
     /// True if it has no rows.
@@ -88,8 +86,7 @@ impl<R: Row> Aggregate<R> {
         }
         let part = &mut self.parts[number];
         part.rows.push(row);
-        part.changed = true;
-        self.changed = true;
+        self.changed[number / 64] |= 1 << (number % 64);
         // The next row of this part comes after rows of other parts, so its line arrives in time.
         if let Some(next) = part.rows.spare_capacity_mut().get(1) {
             prefetch_write(next);
@@ -122,14 +119,11 @@ impl<R: Row> Aggregate<R> {
         &mut part.rows
     }
 
-    /// Whether rows were pushed since the last call.
-    pub fn take_any_changed(&mut self) -> bool {
-        std::mem::take(&mut self.changed)
-    }
-
-    /// Whether rows were pushed to a part since the last call.
-    pub fn take_changed(&mut self, number: usize) -> bool {
-        std::mem::take(&mut self.parts[number].changed)
+    /// The parts to which rows were pushed since the last call, in order.
+    pub fn take_changed(&mut self) -> Vec<usize> {
+        let changed = std::mem::take(&mut self.changed);
+        let has = |number: &usize| changed[number / 64] >> (number % 64) & 1 != 0;
+        if changed == [0; PARTS / 64] { Vec::new() } else { (0..PARTS).filter(has).collect() }
     }
 
     /// Removes and returns all rows of a part, one for each key.
@@ -286,11 +280,10 @@ mod tests {
     fn rows_keep_the_order_of_their_keys_and_can_be_taken_and_cut() {
         let mut table = of([(9, 1), (10, 2), (9, 3), (11, 4), (10, 5)]);
         let number = part_of(Sum { key: 9, sum: 0 }.place(&table.key));
-        assert!(table.take_any_changed() && !table.take_any_changed());
-        assert!(table.take_changed(number));
+        assert!(table.take_changed().contains(&number));
         let settled = [(9, 4), (10, 7), (11, 4)].map(|(key, sum)| Sum { key, sum });
         assert_eq!(table.settle_part(number), settled);
-        assert!(!table.take_changed(number));
+        assert!(table.take_changed().is_empty());
         table.truncate_part(number, 2);
         table.retain(|row| row.key != 9);
         assert_eq!(table.take_part(number), settled[1..2]);

@@ -262,16 +262,14 @@ impl<A: Address> Attempts<A> {
         let mut changes = Vec::new();
         let marks = self.rules.suspects.marks();
         let new_marks = std::mem::replace(&mut self.marks_seen, marks) < marks;
-        if !self.attempts.take_any_changed() && !new_marks {
-            return changes;
-        }
-        for part in 0..PARTS {
+        let changed = self.attempts.take_changed();
+        let parts = if new_marks { (0..PARTS).collect() } else { changed.clone() };
+        for part in parts {
             let buckets = part * BUCKETS_A_PART..(part + 1) * BUCKETS_A_PART;
             let suspects = self.rules.suspects.count(buckets.clone());
             let new_suspects =
                 std::mem::replace(&mut self.suspects_seen[part], suspects) < suspects;
-            let changed = self.attempts.take_changed(part);
-            if new_suspects || changed && suspects > 0 {
+            if new_suspects || suspects > 0 && changed.binary_search(&part).is_ok() {
                 self.vertical_changes(part, buckets, signals);
                 self.hand_over(part, &mut changes);
             }

@@ -131,13 +131,7 @@ impl<A: Address> Sums<A> {
     /// Adds the changes of scans.
     pub(super) fn changes(&mut self, signals: &mut Vec<Signal>) {
         let Self { rules, sums, scans } = self;
-        if !sums.take_any_changed() {
-            return;
-        }
-        for part in 0..PARTS {
-            if !sums.take_changed(part) {
-                continue;
-            }
+        for part in sums.take_changed() {
             for change in &*sums.settle_part(part) {
                 let &Change { source, port, failed, .. } = change;
                 if rules.is_scan(failed) {
