@@ -1,9 +1,9 @@
 //! Shared basics: clocks, seeded random numbers, counters, named choices, addresses as users write
-//! them, safe text, secrets, the allocator, prefetching, a table whose entries are listed by age.
+//! them, safe text, secrets, the allocator, prefetching, bytes in a register, a table whose entries are listed by age.
 //!
 //! Invariants: a counter has one writer, so no read-modify-write; readers may see a slightly old
 //! value, never a torn one. There are no locks but that of secrets. The `unsafe` code of the allocator, the prefetch
-//! instruction, the time stamp counter, the user database and the CPU time of child processes is kept here, so
+//! and vector instructions, the time stamp counter, the user database and the CPU time of child processes is kept here, so
 //! that its callers need none.
 #![deny(missing_docs, unsafe_code)]
 
@@ -30,6 +30,8 @@ mod ticks;
 mod usage;
 #[allow(unsafe_code, reason = "system calls")]
 mod user;
+#[allow(unsafe_code, reason = "instructions of the processor")]
+mod vector;
 
 pub use addresses::{Network, NotANetwork, list_lines, parse_address};
 pub use aged::Aged;
@@ -48,3 +50,4 @@ pub use random::SplitMix;
 pub use ticks::{TICK, ticks};
 pub use usage::{Usage, rss_bytes};
 pub use user::{User, can_become_root};
+pub use vector::Bytes16;

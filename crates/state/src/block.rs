@@ -7,17 +7,13 @@
 //!                                         deflated: the length of each tail (4), then all tails
 //! ```
 
-use std::io::{Read, Write};
-
-use flate2::Compression;
-use flate2::read::DeflateDecoder;
-use flate2::write::DeflateEncoder;
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 use crate::Row;
 use crate::column;
 use crate::format::{Error, MOST_BODY, MOST_TAIL, take};
 use crate::tails::Tails;
-use crate::transpose::{SIDE, Word, differences, into_columns, into_rows, words};
+use crate::transpose::{BYTES, Piece, SIDE, Word, differences, into_columns, into_rows, words};
 
 const EMPTY: u8 = 0;
 const DEFLATED: u8 = 1;
@@ -34,16 +30,58 @@ pub(crate) struct Block {
     /// Of blocks that are read, the words that all rows have.
     constant: Vec<Option<Word>>,
     /// Columns of the words that differ between rows.
-    columns: Vec<Word>,
+    columns: Vec<Piece>,
+    deflate: Deflate,
 }
 
-/// Inflates to exactly `length` bytes.
-fn inflate(bytes: &[u8], length: usize) -> Result<Vec<u8>, Error> {
-    const WRONG: Error = Error::Damaged("compressed bytes");
-    let mut inflated = Vec::new();
-    let mut decoder = DeflateDecoder::new(bytes).take(length as u64 + 1);
-    decoder.read_to_end(&mut inflated).map_err(|_| WRONG)?;
-    if inflated.len() == length { Ok(inflated) } else { Err(WRONG) }
+/// Compresses and decompresses the tails of one block after the other, in the same memory.
+#[derive(Default)]
+struct Deflate {
+    compress: Option<Compress>,
+    decompress: Option<Decompress>,
+    /// The tails of a block with their lengths.
+    whole: Vec<u8>,
+    deflated: Vec<u8>,
+}
+
+impl Deflate {
+    /// Deflates `whole`.
+    fn deflate(&mut self) -> Result<&[u8], Error> {
+        let Self { compress, whole, deflated, .. } = self;
+        let compress = compress.get_or_insert_with(|| Compress::new(Compression::fast(), false));
+        compress.reset();
+        deflated.clear();
+        let mut status = Status::Ok;
+        while status != Status::StreamEnd {
+            deflated.reserve(whole.len() / 2 + 64);
+            let rest = &whole[compress.total_in() as usize..];
+            status = compress
+                .compress_vec(rest, deflated, FlushCompress::Finish)
+                .map_err(|error| Error::Io(error.into()))?;
+        }
+        Ok(deflated)
+    }
+
+    /// Inflates to exactly `length` bytes. A wrong length takes no memory.
+    fn inflate(&mut self, bytes: &[u8], length: usize) -> Result<&[u8], Error> {
+        const WRONG: Error = Error::Damaged("compressed bytes");
+        let Self { decompress, whole, .. } = self;
+        let decompress = decompress.get_or_insert_with(|| Decompress::new(false));
+        decompress.reset(false);
+        whole.clear();
+        let mut status = Status::Ok;
+        while status != Status::StreamEnd {
+            let before = (decompress.total_in(), whole.len());
+            whole.reserve(whole.len().clamp(1 << 14, 1 << 20));
+            let rest = &bytes[decompress.total_in() as usize..];
+            status =
+                decompress.decompress_vec(rest, whole, FlushDecompress::None).map_err(|_| WRONG)?;
+            if whole.len() > length || (decompress.total_in(), whole.len()) == before {
+                return Err(WRONG);
+            }
+        }
+        if whole.len() == length { Ok(whole) } else { Err(WRONG) }
+    }
 }
 
 fn put_length(length: usize, into: &mut Vec<u8>) {
@@ -87,22 +125,21 @@ impl Block {
 
     /// Appends the body to `into`.
     pub(crate) fn encode(&mut self, width: usize, into: &mut Vec<u8>) -> Result<(), Error> {
-        let Self { rows, fixed, tails, columns, .. } = self;
+        let Self { rows, fixed, tails, columns, deflate, .. } = self;
         let padded = rows.next_multiple_of(SIDE);
         let differences = differences(fixed, words(width));
-        let differ = |&word: &usize| differences[word] != [0; SIDE];
-        let differing: Vec<usize> = (0..words(width)).filter(differ).collect();
-        fixed.resize(padded * words(width), [0; SIDE]);
-        columns.resize(padded * differing.len(), [0; SIDE]);
+        let differing: Vec<_> = (0..words(width)).filter(|&word| differences[word] != 0).collect();
+        fixed.resize(padded * words(width), [0; BYTES]);
+        columns.resize(padded / SIDE * BYTES * differing.len(), [0; SIDE]);
         into_columns(fixed, words(width), &differing, columns);
-        let mut columns = columns.as_flattened().chunks_exact(padded * SIDE);
-        for (first, differences) in fixed.as_flattened()[..width].chunks(SIDE).zip(&differences) {
-            if *differences == [0; SIDE] {
+        let mut columns = columns.as_flattened().chunks_exact(padded * BYTES);
+        for (first, bits) in fixed.as_flattened()[..width].chunks(BYTES).zip(differences) {
+            if bits == 0 {
                 first.iter().for_each(|&byte| column::encode_constant(byte, into));
                 continue;
             }
             let columns = columns.next().unwrap_or_default().chunks_exact(padded);
-            for ((&byte, &differs), column) in first.iter().zip(differences).zip(columns) {
+            for ((&byte, differs), column) in first.iter().zip(bits.to_ne_bytes()).zip(columns) {
                 match differs {
                     0 => column::encode_constant(byte, into),
                     _ => column::encode(&column[..*rows], into),
@@ -113,16 +150,16 @@ impl Block {
             into.push(EMPTY);
             return Ok(());
         }
-        let mut bytes = Vec::new();
-        (0..*rows).for_each(|at| put_length(tails.get(at).len(), &mut bytes));
-        (0..*rows).for_each(|at| bytes.extend_from_slice(tails.get(at)));
-        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(&bytes)?;
-        let deflated = encoder.finish()?;
+        let whole = &mut deflate.whole;
+        whole.clear();
+        (0..*rows).for_each(|at| put_length(tails.get(at).len(), whole));
+        (0..*rows).for_each(|at| whole.extend_from_slice(tails.get(at)));
+        let length = whole.len();
+        let deflated = deflate.deflate()?;
         into.push(DEFLATED);
         put_length(deflated.len(), into);
-        put_length(bytes.len(), into);
-        into.extend_from_slice(&deflated);
+        put_length(length, into);
+        into.extend_from_slice(deflated);
         Ok(())
     }
 
@@ -138,16 +175,16 @@ impl Block {
         let padded = rows.next_multiple_of(SIDE);
         let words = words(width);
         let mut constant = vec![None; words];
-        self.columns.resize(padded * words, [0; SIDE]);
+        self.columns.resize(padded / SIDE * BYTES * words, [0; SIDE]);
         let mut columns = self.columns.as_flattened_mut().chunks_exact_mut(padded);
         for (word, constant) in constant.iter_mut().enumerate() {
-            let bytes = SIDE.min(width - word * SIDE);
+            let bytes = BYTES.min(width - word * BYTES);
             *constant = column::take_constants(body, bytes);
             if constant.is_none() {
                 for column in columns.by_ref().take(bytes) {
                     column::decode(body, &mut column[..rows])?;
                 }
-                columns.by_ref().take(SIDE - bytes).for_each(|padding| padding.fill(0));
+                columns.by_ref().take(BYTES - bytes).for_each(|padding| padding.fill(0));
             }
         }
         // Words that all rows had in the block before are there.
@@ -171,8 +208,7 @@ impl Block {
                 if whole > MOST_BODY {
                     return Err(Error::Damaged("tails that are too long"));
                 }
-                let bytes = inflate(take(body, length)?, whole)?;
-                let rest = &mut &bytes[..];
+                let rest = &mut self.deflate.inflate(take(body, length)?, whole)?;
                 let lengths = &mut take(rest, 4 * rows)?;
                 for at in 0..rows {
                     let length = take_length(lengths)?;

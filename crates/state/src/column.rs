@@ -13,7 +13,7 @@
 //! bytes of addresses and times hardly compress at all. These forms cost a few instructions a byte.
 
 use crate::format::{Error, take};
-use crate::transpose::{SIDE, Word};
+use crate::transpose::{BYTES, Word};
 
 const CONSTANT: u8 = 0;
 const RAW: u8 = 1;
@@ -146,12 +146,12 @@ fn unpack<const IN_BYTE: usize>(codes: &[u8], bytes: &[u8; MOST_CODES], column: 
     most
 }
 
-/// The bytes of this number of columns, up to [`SIDE`], if each is the same in all rows; they are left in the body if one is
+/// The bytes of this number of columns, up to [`BYTES`], if each is the same in all rows; they are left in the body if one is
 /// not.
 #[inline]
 pub(crate) fn take_constants(body: &mut &[u8], columns: usize) -> Option<Word> {
     let (constants, rest) = body.split_at_checked(2 * columns)?;
-    let mut word = [0; SIDE];
+    let mut word = [0; BYTES];
     for ([form, byte], to) in constants.as_chunks().0.iter().zip(&mut word) {
         if *form != CONSTANT {
             return None;

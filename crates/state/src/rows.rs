@@ -6,7 +6,7 @@ use std::io::Write;
 use crate::format::Error;
 use crate::row::{Row, combine};
 use crate::tails::Tails;
-use crate::transpose::{SIDE, words};
+use crate::transpose::{BYTES, words};
 use crate::{Schema, Writer};
 
 /// The rows of a table, in any order.
@@ -54,7 +54,7 @@ impl Rows {
 
     /// Bytes of a fixed part.
     fn bytes(&self) -> usize {
-        words(self.schema.width()) * SIDE
+        words(self.schema.width()) * BYTES
     }
 
     fn row(&self, at: usize) -> Row<'_> {
