@@ -134,12 +134,13 @@ impl Tree {
         let mut first = Entry::of(images, table, self.first.image);
         let mut node = (self.losers.len() + first.image) / 2;
         while node > 0 {
-            let other = self.losers[node];
-            // Either outcome is as likely, so the entries are chosen without a branch.
-            let players = [first, other];
-            let is_other = usize::from(other.is_before(&first, images, table));
-            first = players[is_other];
-            self.losers[node] = players[1 - is_other];
+            let other = &mut self.losers[node];
+            // Either outcome is as likely, so the entries are exchanged without a branch.
+            let is_other = other.is_before(&first, images, table);
+            let prefix = (first.prefix ^ other.prefix) & u128::from(is_other).wrapping_neg();
+            let image = (first.image ^ other.image) & usize::from(is_other).wrapping_neg();
+            (first.prefix, first.image) = (first.prefix ^ prefix, first.image ^ image);
+            (other.prefix, other.image) = (other.prefix ^ prefix, other.image ^ image);
             node /= 2;
         }
         self.first = first;

@@ -44,12 +44,18 @@ pub(crate) fn differences(rows: &[Word], width: usize) -> Vec<u64> {
     let several = |begin: usize| {
         let first: [u64; WORDS] = std::array::from_fn(|at| word(begin + at));
         let mut differences = [0; WORDS];
-        for row in rows[begin..].chunks(width) {
-            // The last of the words may be of the next row.
+        let mut add = |row: &[Word]| {
             for ((differences, word), first) in differences.iter_mut().zip(row).zip(first) {
                 *differences |= u64::from_ne_bytes(*word) ^ first;
             }
+        };
+        // The last of the words may be of the next row.
+        let mut rest = &rows[begin..];
+        while let Some(row) = rest.first_chunk::<WORDS>() {
+            add(row);
+            rest = rest.get(width..).unwrap_or_default();
         }
+        rest.chunks(width).for_each(add);
         differences
     };
     let mut differences: Vec<_> = (0..width).step_by(WORDS).flat_map(several).collect();
