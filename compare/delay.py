@@ -5,7 +5,10 @@ Every half millisecond a probe, each a new flow, is sent into one end of a veth 
 delay is the start time of its flow (the time when the frame was read) minus the time when it was sent, by the same
 clock. EVE records have microseconds. Programs are interleaved; the table has medians of the rounds.
 
-Usage: compare/delay.py RINGTAP… [--rates N,…] [--rounds N]      (as root; needs iproute2 and ethtool)
+Other frames are of 4,096 flows, or of the numbers of --flows: with more than there are frames each begins a flow, and the
+tables grow.
+
+Usage: compare/delay.py RINGTAP… [--rates N,…] [--flows N,…] [--rounds N]      (as root; needs iproute2 and ethtool)
 """
 
 import argparse
@@ -44,7 +47,7 @@ print(json.dumps(sent))
 """
 
 
-def trial(ringtap, rate):
+def trial(ringtap, rate, flows):
     """Runs one trial; returns the delays of the probes in microseconds, sorted."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "eve.json")
@@ -56,7 +59,7 @@ def trial(ringtap, rate):
             time.sleep(START_S)
             if rate:
                 words = [ringtap, "generate", "-i", "left", "--method", "live", "--report", "json", "--size", "64"]
-                words += ["--flows", "4096", "--rate", str(rate), "--packets", str(3 * rate)]
+                words += ["--flows", str(flows), "--rate", str(rate), "--packets", str(3 * rate)]
                 load = subprocess.Popen(inside(FAR, ["taskset", "-c", "0", *words]), stdout=subprocess.DEVNULL)
             command = inside(FAR, ["taskset", "-c", "0", sys.executable, "-c", PROBE])
             sent = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -82,24 +85,28 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("ringtap", nargs="+")
     parser.add_argument("--rates", default="0,300000,1000000", help="other frames per second")
+    parser.add_argument("--flows", default="4096", help="flows of other frames, each a power of two")
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
-    rates = [int(rate) for rate in arguments.rates.split(",")]
-    trials = {(rate, program): [] for rate in rates for program in arguments.ringtap}
+    rates, flows = ([int(word) for word in words.split(",")] for words in (arguments.rates, arguments.flows))
+    trials = {(rate, number, program): [] for rate in rates for number in flows for program in arguments.ringtap}
     print(f"{machine()}; medians of {arguments.rounds} interleaved rounds of {PROBES} probes\n")
     set_up()
     try:
         subprocess.run(inside(NEAR, ["ethtool", "-K", "right", "gro", "off"]), check=True)
         for _ in range(arguments.rounds):
             for key in trials:
-                trials[key].append(trial(key[1], key[0]))
+                rate, number, program = key
+                trials[key].append(trial(program, rate, number))
     finally:
         tear_down()
-    print("| other frames per second | program | p50, µs | p99, µs | maximum, µs |")
-    print("|---|---|---|---|---|")
-    for (rate, program), rounds in trials.items():
+    print("| other frames per second | of flows | program | p50, µs | p99, µs | maximum, µs | p99.99 of all rounds, µs |")
+    print("|---|---|---|---|---|---|---|")
+    for (rate, number, program), rounds in trials.items():
         at = lambda part: statistics.median(delays[int(part * (PROBES - 1))] for delays in rounds)
-        print(f"| {rate:,} | {program} | {at(0.5):.0f} | {at(0.99):.0f} | {at(1):.0f} |")
+        pooled = sorted(delay for delays in rounds for delay in delays)
+        rare = pooled[int(0.9999 * (len(pooled) - 1))]
+        print(f"| {rate:,} | {number:,} | {program} | {at(0.5):.0f} | {at(0.99):.0f} | {at(1):.0f} | {rare:.0f} |")
 
 
 if __name__ == "__main__":
