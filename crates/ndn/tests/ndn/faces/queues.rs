@@ -100,7 +100,7 @@ fn datagrams_in_the_queue_of_a_closed_face_are_counted() {
     let (mut node, at, hostile, face) = flooded(true);
     flood(&hostile, at, 0..300);
     // The kernel reports at the queue that the neighbour does not listen any more: a connected
-    // socket hears its own peer alone, and keeps its port from other tests.
+    // socket receives from its own peer alone, and keeps its port from other tests.
     hostile.connect("127.0.0.1:9").unwrap();
     node.faces.send(face, &Headers::default(), &interest("/to/it", 1));
     node.faces.flush();
