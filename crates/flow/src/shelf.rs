@@ -222,9 +222,10 @@ impl<E: Ends> Shelf<E> {
         Some(at as u32)
     }
 
-    /// Prefetches what the next packet of a flow may need behind its statistics.
+    /// Prefetches what the next packet of a flow may need behind its statistics and its connection.
     #[inline(always)]
     pub(crate) fn prefetch_behind(&self, at: u32) {
+        self.tcp.prefetch_behind(at as usize);
         self.statistics.prefetch_behind(at as usize);
     }
 

@@ -244,7 +244,7 @@ impl FlowTable {
                 }
                 self.count_all(from..packets.len(), packets, &stages[at], (None, false), observer);
             }
-            if self.rules.measure.packets.is_some()
+            if (self.rules.measure.packets.is_some() || self.rules.tcp)
                 && let Some((at, packets)) = number.checked_sub(1).and_then(group)
             {
                 self.prefetch_behind(packets, &stages[at]);
@@ -362,7 +362,7 @@ impl FlowTable {
         }
     }
 
-    /// Prefetches what lies behind the statistics of the flows of a group.
+    /// Prefetches what lies behind the statistics and the connections of the flows of a group.
     fn prefetch_behind(&self, packets: &[PacketRecord], stage: &Stage) {
         for (packet, slot) in packets.iter().zip(stage) {
             match slot.likely {

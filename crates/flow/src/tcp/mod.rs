@@ -403,6 +403,17 @@ impl Connections {
         }
     }
 
+    /// Prefetches the counts of a flow with a timed segment: the next packet may end its time.
+    #[inline(always)]
+    pub(crate) fn prefetch_behind(&self, at: usize) {
+        if let Some(line) = self.lines.get(at)
+            && line.senders.iter().any(|sender| sender.bits & TIMED != 0)
+            && let Some(counts) = self.counts.get(line.counts)
+        {
+            counts.iter().for_each(prefetch);
+        }
+    }
+
     /// Handles a segment of a flow in this direction. Returns what is new in it.
     #[inline(always)]
     pub(crate) fn on_segment(
