@@ -56,12 +56,14 @@ struct Part<R> {
     rows: Vec<R>,
     /// Rows at the beginning with distinct keys.
     settled: usize,
+    /// Rows that [`Aggregate::drop_latest`] has kept.
+    kept: usize,
 }
 
 impl<R: Row> Aggregate<R> {
     /// An empty table.
     pub fn new(key: HashKey) -> Self {
-        let part = |_| Part { rows: Vec::new(), settled: 0 };
+        let part = |_| Part { rows: Vec::new(), settled: 0, kept: 0 };
         let parts = (0..PARTS).map(part).collect();
         Self { key, parts, index: Vec::new(), changed: [0; PARTS / 64] }
     }
@@ -155,11 +157,21 @@ impl<R: Row> Aggregate<R> {
         }
     }
 
-    /// In part `number`, keeps the first `rows` rows only.
-    pub fn truncate_part(&mut self, number: usize, rows: usize) {
-        let part = &mut self.parts[number];
-        part.rows.truncate(rows);
-        part.settled = part.settled.min(rows);
+    /// Drops the latest keys, at most `most` of those that are new since the last call; returns their number. Calls
+    /// `dropped` with their rows.
+    pub fn drop_latest(&mut self, most: usize, mut dropped: impl FnMut(&R)) -> usize {
+        let mut gone = 0;
+        for number in 0..PARTS {
+            self.settle_part(number);
+            let Part { rows, settled, kept } = &mut self.parts[number];
+            let new = rows.len() - (*kept).min(rows.len());
+            *kept = rows.len() - new.min(most - gone);
+            gone += rows.len() - *kept;
+            rows[*kept..].iter().for_each(&mut dropped);
+            rows.truncate(*kept);
+            *settled = *kept;
+        }
+        gone
     }
 }
 
@@ -284,7 +296,12 @@ mod tests {
         let settled = [(9, 4), (10, 7), (11, 4)].map(|(key, sum)| Sum { key, sum });
         assert_eq!(table.settle_part(number), settled);
         assert!(table.take_changed().is_empty());
-        table.truncate_part(number, 2);
+        let mut dropped = Vec::new();
+        assert_eq!(table.drop_latest(1, |row| dropped.push(*row)), 1);
+        assert_eq!(dropped, settled[2..]);
+        table.push(Sum { key: 12, sum: 6 });
+        assert_eq!(table.drop_latest(9, |row| dropped.push(*row)), 1);
+        assert_eq!(dropped[1], Sum { key: 12, sum: 6 });
         table.retain(|row| row.key != 9);
         assert_eq!(table.take_part(number), settled[1..2]);
         assert!(table.is_empty());

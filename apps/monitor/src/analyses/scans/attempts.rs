@@ -150,8 +150,6 @@ pub(super) struct Attempts<A> {
     /// For one part at a time.
     by_target: Groups<A, A, u16>,
     by_port: Groups<A, u16, A>,
-    /// By part: attempts that stay when there is no room.
-    kept: Vec<usize>,
 }
 
 impl<A: Address> Attempts<A> {
@@ -168,7 +166,6 @@ impl<A: Address> Attempts<A> {
             scans: (0..PARTS).map(|_| BTreeMap::new()).collect(),
             by_target: Groups::new(),
             by_port: Groups::new(),
-            kept: vec![0; PARTS],
         }
     }
 
@@ -246,15 +243,7 @@ impl<A: Address> Attempts<A> {
     /// Drops the latest attempts, at most `most` of those since the last call; returns their
     /// number.
     pub(super) fn evict_latest(&mut self, most: usize) -> usize {
-        let mut evicted = 0;
-        for part in 0..PARTS {
-            let rows = self.attempts.settle_part(part).len();
-            let gone = (most - evicted).min(rows.saturating_sub(self.kept[part]));
-            self.attempts.truncate_part(part, rows - gone);
-            self.kept[part] = rows - gone;
-            evicted += gone;
-        }
-        evicted
+        self.attempts.drop_latest(most, |_| ())
     }
 
     /// The changes of the suspects' sweeps since the last mark, and those of vertical scans.

@@ -5,6 +5,7 @@
 
 pub(crate) mod responses;
 pub(crate) mod rows;
+mod servers;
 mod table;
 
 use std::cmp::Reverse;
@@ -23,6 +24,7 @@ use super::analysis::{About, Analysis, Context, Merge, Section, Signals};
 use crate::totals::Totals;
 use responses::{RESPONSES, ResponseTable};
 use rows::{LossyPair, RoundTrips, Tcp, TcpTotals};
+use servers::{Delay, SERVERS, Server, Servers};
 use table::{Host, Rows, first, milliseconds};
 
 /// Memory of a row with its share of an index, bytes; a flow has at most one of each kind.
@@ -30,36 +32,8 @@ const ROW_BYTES: u64 = 80;
 
 /// One row: the sums of all connections.
 static TOTALS: Schema = Schema::new("tcp_totals", 0, &[Op::Add; 9]);
-/// Version, address and port; the sums of a [`Delay`].
-static SERVERS: Schema = Schema::new("tcp_servers", 19, &[Op::Add; 5]);
 /// Version and addresses, the lower first; the sums of a [`Loss`].
 static PAIRS: Schema = Schema::new("tcp_pairs", 33, &[Op::Add; 3]);
-
-/// Address and port of a responder.
-type Server = (Host, u16);
-
-#[derive(Clone, Copy, Default)]
-struct Delay {
-    rtt_ns: u64,
-    samples: u64,
-    handshake_us: u64,
-    handshakes: u64,
-    records: u64,
-}
-
-impl Delay {
-    fn add(&mut self, more: &Self) {
-        self.rtt_ns = self.rtt_ns.saturating_add(more.rtt_ns);
-        self.samples += more.samples;
-        self.handshake_us += more.handshake_us;
-        self.handshakes += more.handshakes;
-        self.records += more.records;
-    }
-
-    fn mean_us(&self) -> u64 {
-        self.rtt_ns / 1000 / self.samples.max(1)
-    }
-}
 
 /// Both addresses, the lower first.
 type Pair = (Host, Host);
@@ -82,7 +56,7 @@ impl Loss {
 /// The sums of one shard.
 pub struct TcpTable {
     totals: TcpTotals,
-    servers: Rows<Server, Delay>,
+    servers: Servers,
     pairs: Rows<Pair, Loss>,
     responses: ResponseTable,
     ignored: u64,
@@ -92,7 +66,7 @@ impl TcpTable {
     fn with_room(key: HashKey, capacity: usize) -> Self {
         Self {
             totals: TcpTotals::default(),
-            servers: Rows::new(key, capacity),
+            servers: Servers::with_room(key, capacity),
             pairs: Rows::new(key, capacity),
             responses: ResponseTable::with_room(key, capacity),
             ignored: 0,
@@ -103,7 +77,6 @@ impl TcpTable {
         let Some(tcp) = &record.tcp else { return };
         let totals = TcpTotals::of(tcp);
         self.totals.add(&totals);
-        let mut has_room = true;
         if tcp.rtt_count[0] > 0 {
             let delay = Delay {
                 rtt_ns: tcp.rtt_ns[0],
@@ -112,7 +85,7 @@ impl TcpTable {
                 handshakes: u64::from(tcp.handshake_us[0].is_some()),
                 records: 1,
             };
-            has_room &= self.add_server(((key.version, key.dst), key.dst_port), &delay);
+            self.servers.add(&(key.version, key.dst), key.dst_port, delay);
         }
         if totals.retransmissions + totals.out_of_order > 0 {
             let ends = [(key.version, key.src), (key.version, key.dst)];
@@ -121,17 +94,9 @@ impl TcpTable {
                 out_of_order: totals.out_of_order,
                 packets: record.packets.iter().sum(),
             };
-            has_room &= self.add_pair((ends[0].min(ends[1]), ends[0].max(ends[1])), &loss);
+            let pair = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+            self.ignored += u64::from(!self.add_pair(pair, &loss));
         }
-        self.ignored += u64::from(!has_room);
-    }
-
-    fn add_server(&mut self, server: Server, delay: &Delay) -> bool {
-        let ((_, address), port) = server;
-        let key = self.servers.key;
-        let hash = (key.word(key.address(&address) ^ u64::from(port)) >> 32) as u32;
-        let row = self.servers.row(server, hash);
-        row.map(|row| row.add(delay)).is_some()
     }
 
     fn add_pair(&mut self, pair: Pair, loss: &Loss) -> bool {
@@ -143,9 +108,7 @@ impl TcpTable {
         self.totals.add(&other.totals);
         self.responses.merge(other.responses);
         self.ignored += other.ignored;
-        for (server, delay) in other.servers.rows.into_rows() {
-            self.ignored += if self.add_server(server, &delay) { 0 } else { delay.records };
-        }
+        self.servers.merge(other.servers);
         for (pair, loss) in other.pairs.rows.into_rows() {
             // A pair has one owner.
             self.ignored += u64::from(!self.add_pair(pair, &loss));
@@ -153,8 +116,7 @@ impl TcpTable {
     }
 
     fn report(self, top: usize) -> Tcp {
-        let slowest = |(server, delay): &(Server, Delay)| (Reverse(delay.mean_us()), *server);
-        let servers = first(self.servers.rows.into_rows(), top, slowest);
+        let (servers, ignored) = self.servers.slowest(top);
         let pairs = first(self.pairs.rows.into_rows(), top, |(pair, loss)| {
             (Reverse(loss.retransmissions), Reverse(loss.out_of_order), *pair)
         });
@@ -176,7 +138,7 @@ impl TcpTable {
             totals: self.totals,
             slowest_round_trips: servers.into_iter().map(server).collect(),
             lossy_pairs: pairs.into_iter().map(pair).collect(),
-            records_ignored: self.ignored,
+            records_ignored: self.ignored + ignored,
             responses_ignored: self.responses.ignored,
             slowest_responses: self.responses.report(top),
         }
@@ -220,11 +182,7 @@ impl Analysis for TcpTable {
         } else if *table == RESPONSES {
             self.responses.save(rows);
         } else if *table == SERVERS {
-            for (((version, address), port), delay) in self.servers.rows.rows() {
-                let Delay { rtt_ns, samples, handshake_us, handshakes, records } = *delay;
-                let key: [&[u8]; 3] = [&[*version as u8], address, &port.to_be_bytes()];
-                rows.push(&key, &[rtt_ns, samples, handshake_us, handshakes, records], &[]);
-            }
+            self.servers.save(rows);
         } else {
             for (((version, low), (_, high)), loss) in self.pairs.rows.rows() {
                 let Loss { retransmissions, out_of_order, packets } = *loss;
@@ -242,22 +200,17 @@ impl Analysis for TcpTable {
         if *table == RESPONSES {
             return self.responses.load(row);
         }
+        if *table == SERVERS {
+            return self.servers.load(row);
+        }
         let (&[byte], rest) = row.key().split_first_chunk()?;
         let version = IpVersion::from_number(byte)?;
-        let (address, rest) = rest.split_first_chunk()?;
-        if *table == SERVERS {
-            let port = u16::from_be_bytes(*rest.first_chunk()?);
-            let [rtt_ns, samples, handshake_us, handshakes, records] = row.numbers();
-            let delay = Delay { rtt_ns, samples, handshake_us, handshakes, records };
-            let has_room = self.add_server(((version, *address), port), &delay);
-            self.ignored += if has_room { 0 } else { records };
-        } else {
-            let high = rest.first_chunk()?;
-            let [retransmissions, out_of_order, packets] = row.numbers();
-            let loss = Loss { retransmissions, out_of_order, packets };
-            let has_room = self.add_pair(((version, *address), (version, *high)), &loss);
-            self.ignored += u64::from(!has_room);
-        }
+        let (low, rest) = rest.split_first_chunk()?;
+        let high = rest.first_chunk()?;
+        let [retransmissions, out_of_order, packets] = row.numbers();
+        let loss = Loss { retransmissions, out_of_order, packets };
+        let has_room = self.add_pair(((version, *low), (version, *high)), &loss);
+        self.ignored += u64::from(!has_room);
         Some(())
     }
 
@@ -423,9 +376,11 @@ mod tests {
         assert_eq!((pairs, report.records_ignored), (vec![4, 1], 0));
         assert_eq!((report.totals.records, report.totals.rtt_samples), (6, 6));
         assert_eq!(report.totals.retransmissions + report.totals.out_of_order, 7);
+        // There is room for one server and one pair: the others' records are counted.
         let mut few = table(1, &records);
-        assert_eq!(few.ignored, 2);
         few.merge(table(1, &records[1..2]));
-        assert_eq!(few.report(10).records_ignored, 3);
+        let report = few.report(10);
+        let [server] = &report.slowest_round_trips[..] else { panic!("{report:?}") };
+        assert_eq!((report.lossy_pairs.len(), server.records + report.records_ignored), (1, 4 + 1));
     }
 }
