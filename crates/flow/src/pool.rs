@@ -26,6 +26,11 @@ impl<T> Pool<T> {
         let _ = self.all.try_reserve_exact(values);
     }
 
+    /// Number of values, those that no flow has included.
+    pub(crate) const fn len(&self) -> usize {
+        self.all.len()
+    }
+
     /// Adds a value; returns its position.
     pub(crate) fn add(&mut self, value: T) -> u32 {
         if let Some(place) = self.free.pop() {

@@ -222,6 +222,12 @@ impl<E: Ends> Shelf<E> {
         Some(at as u32)
     }
 
+    /// Whether most of what lies behind connections is in no cache.
+    #[inline(always)]
+    pub(crate) fn has_many_counts(&self) -> bool {
+        self.tcp.has_many_counts()
+    }
+
     /// Prefetches what the next packet of a flow may need behind its statistics and its connection.
     #[inline(always)]
     pub(crate) fn prefetch_behind(&self, at: u32) {

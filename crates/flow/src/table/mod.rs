@@ -244,7 +244,9 @@ impl FlowTable {
                 }
                 self.count_all(from..packets.len(), packets, &stages[at], (None, false), observer);
             }
-            if (self.rules.measure.packets.is_some() || self.rules.tcp)
+            if (self.rules.measure.packets.is_some()
+                || self.v4.has_many_counts()
+                || self.v6.has_many_counts())
                 && let Some((at, packets)) = number.checked_sub(1).and_then(group)
             {
                 self.prefetch_behind(packets, &stages[at]);

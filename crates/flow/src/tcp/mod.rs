@@ -34,6 +34,8 @@ const ASKED: u8 = 2;
 const LATE_NS: u64 = 3_000_000;
 /// Gaps that are known in each direction.
 const GAPS: usize = 2;
+/// Connections whose counts take 12 MB. Prefetching those of fewer takes more time than it saves.
+const MANY: usize = 1 << 17;
 /// Sequence numbers before the first one seen that may have been sent before the observation began.
 const EARLIER: u32 = 1 << 30;
 /// A round-trip time above this is none: clocks and captures may have steps.
@@ -401,6 +403,12 @@ impl Connections {
         if let Some(line) = self.lines.get(at) {
             prefetch(line);
         }
+    }
+
+    /// Whether counts are so many that most are in no cache.
+    #[inline(always)]
+    pub(crate) fn has_many_counts(&self) -> bool {
+        self.counts.len() > MANY
     }
 
     /// Prefetches the counts of a flow with a timed segment: the next packet may end its time.
