@@ -5,7 +5,7 @@ Every half millisecond a probe, each a new flow, is sent into one end of a veth 
 delay is the start time of its flow (the time when the frame was read) minus the time when it was sent, by the same
 clock. EVE records have microseconds. Programs are interleaved; the table has medians of the rounds.
 
-Other frames are of 4,096 flows, or of the numbers of --flows: with more than there are frames each begins a flow, and the
+Other frames are of 4,096 flows, or of the numbers of --flows. With as many flows as frames, most frames begin a flow and the
 tables grow.
 
 Usage: compare/delay.py RINGTAP… [--rates N,…] [--flows N,…] [--rounds N]      (as root; needs iproute2 and ethtool)

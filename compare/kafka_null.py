@@ -24,7 +24,7 @@ class Peer:
     """Leads all partitions of every topic."""
 
     def __init__(self, partitions):
-        self.partitions, self.messages = partitions, 0
+        self.partitions, self.messages, self.lock = partitions, 0, threading.Lock()
         self.server = socket.create_server(("127.0.0.1", 0))
         self.port = self.server.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -61,7 +61,8 @@ class Peer:
         at = 14 + topic
         partition, length = struct.unpack_from(">4xii", request, at)
         (messages,) = struct.unpack_from(">i", request, at + 12 + 57)
-        self.messages += messages
+        with self.lock:
+            self.messages += messages
         return struct.pack(">ih", 1, topic) + request[14:at] + struct.pack(">iih", 1, partition, 0) + bytes(28)
 
 

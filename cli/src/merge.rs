@@ -107,7 +107,9 @@ fn open(files: &[PathBuf]) -> anyhow::Result<Vec<impl Read>> {
     let open = |path: &PathBuf| {
         let file = source::open(path, &WATCH);
         let file = file.with_context(|| format!("reading {}", path.display()))?;
-        Ok(BufReader::with_capacity(BUFFER, file))
+        // Many files share the memory of sixteen.
+        let buffer = (16 * BUFFER / files.len().max(1)).clamp(8 << 10, BUFFER);
+        Ok(BufReader::with_capacity(buffer, file))
     };
     files.iter().map(open).collect()
 }

@@ -14,7 +14,7 @@ pub struct Bytes16(
 );
 
 // SAFETY of all instructions: each processor of the architecture has them, and they touch no memory.
-// JUSTIFICATION: docs/NETWORK.md, "What it costs"; of arrays the compiler may make a move for each byte.
+// JUSTIFICATION: docs/NETWORK.md, "What it costs"; with arrays the compiler may move each byte alone.
 #[cfg(target_arch = "x86_64")]
 impl Bytes16 {
     /// The bytes of two words, the first one's first.

@@ -21,7 +21,7 @@ use ringtap_wire::HashKey;
 /// Parts of a table. The upper eight bits of [`Row::place`] choose one.
 pub const PARTS: usize = 256;
 
-/// Most rows of a table; the caller must not push more.
+/// Most rows of a table. The caller must not push more.
 pub const MOST_ROWS: usize = POSITION as usize;
 
 /// Initial room of a part, rows.
@@ -132,7 +132,7 @@ impl<R: Row> Aggregate<R> {
     pub fn take_part(&mut self, number: usize) -> Vec<R> {
         self.settle_part(number);
         let part = &mut self.parts[number];
-        part.settled = 0;
+        (part.settled, part.kept) = (0, 0);
         std::mem::take(&mut part.rows)
     }
 
@@ -152,8 +152,15 @@ impl<R: Row> Aggregate<R> {
     pub fn retain(&mut self, mut keep: impl FnMut(&R) -> bool) {
         self.settle();
         for part in &mut self.parts {
-            part.rows.retain(&mut keep);
-            part.settled = part.rows.len();
+            let mut at = 0;
+            let mut kept = 0;
+            part.rows.retain(|row| {
+                let stays = keep(row);
+                kept += usize::from(stays && at < part.kept);
+                at += 1;
+                stays
+            });
+            (part.settled, part.kept) = (part.rows.len(), kept);
         }
     }
 
@@ -164,7 +171,7 @@ impl<R: Row> Aggregate<R> {
         for number in 0..PARTS {
             self.settle_part(number);
             let Part { rows, settled, kept } = &mut self.parts[number];
-            let new = rows.len() - (*kept).min(rows.len());
+            let new = rows.len() - *kept;
             *kept = rows.len() - new.min(most - gone);
             gone += rows.len() - *kept;
             rows[*kept..].iter().for_each(&mut dropped);

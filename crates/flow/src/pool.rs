@@ -26,9 +26,9 @@ impl<T> Pool<T> {
         let _ = self.all.try_reserve_exact(values);
     }
 
-    /// Number of values, those that no flow has included.
+    /// Number of values that flows have.
     pub(crate) const fn len(&self) -> usize {
-        self.all.len()
+        self.all.len() - self.free.len()
     }
 
     /// Adds a value; returns its position.

@@ -53,7 +53,8 @@ impl Deflate {
         deflated.clear();
         let mut status = Status::Ok;
         while status != Status::StreamEnd {
-            deflated.reserve(whole.len() / 2 + 64);
+            // Once is enough, so the bytes do not depend on the room that blocks before needed.
+            deflated.reserve(whole.len() + whole.len() / 8 + 64);
             let rest = &whole[compress.total_in() as usize..];
             status = compress
                 .compress_vec(rest, deflated, FlushCompress::Finish)
@@ -62,7 +63,7 @@ impl Deflate {
         Ok(deflated)
     }
 
-    /// Inflates to exactly `length` bytes. A wrong length takes no memory.
+    /// Inflates to exactly `length` bytes. A wrong length takes at most 1 MiB more.
     fn inflate(&mut self, bytes: &[u8], length: usize) -> Result<&[u8], Error> {
         const WRONG: Error = Error::Damaged("compressed bytes");
         let Self { decompress, whole, .. } = self;
@@ -102,6 +103,11 @@ impl Block {
         self.rows = 0;
         self.fixed.clear();
         self.tails.clear();
+    }
+
+    /// It has no row until it is decoded again.
+    pub(crate) fn end(&mut self) {
+        self.rows = 0;
     }
 
     #[inline]

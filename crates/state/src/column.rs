@@ -146,8 +146,7 @@ fn unpack<const IN_BYTE: usize>(codes: &[u8], bytes: &[u8; MOST_CODES], column: 
     most
 }
 
-/// The bytes of this number of columns, up to [`BYTES`], if each is the same in all rows; they are left in the body if one is
-/// not.
+/// The bytes of the next columns, at most [`BYTES`], if each is the same in all rows; else the body is left as it is.
 #[inline]
 pub(crate) fn take_constants(body: &mut &[u8], columns: usize) -> Option<Word> {
     let (constants, rest) = body.split_at_checked(2 * columns)?;

@@ -155,6 +155,7 @@ impl<R: Read> Reader<R> {
             tail.extend_from_slice(self.block.tail(row));
         }
         self.next = 0;
+        self.block.end();
         let table = number::<1>(&mut self.input)?[0];
         if table == END {
             return self.read_end();

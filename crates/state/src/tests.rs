@@ -119,6 +119,17 @@ fn words_that_all_rows_of_some_blocks_have_are_read_again() {
 }
 
 #[test]
+fn blocks_of_few_rows_are_read_among_full_ones() {
+    // Long tails end a block early; the last number changes with it.
+    let row = |at: u16| {
+        let is_long = (1030..1050).contains(&at);
+        (at, vec![at as u8; if is_long { 100_000 } else { 3 }], [1, 1, 1, u64::from(is_long)])
+    };
+    let written = image(&(0..4_000).map(row).collect::<Vec<Entry>>(), &[(1, vec![5; 70_000])]);
+    assert_eq!(merged(&[&written]).unwrap(), written);
+}
+
+#[test]
 fn an_image_cut_anywhere_is_an_error() {
     let whole = image(&[(1, vec![2], [3; 4])], &[(4, vec![])]);
     for length in 0..whole.len() {

@@ -34,7 +34,7 @@ const ASKED: u8 = 2;
 const LATE_NS: u64 = 3_000_000;
 /// Gaps that are known in each direction.
 const GAPS: usize = 2;
-/// Connections whose counts take 12 MB. Prefetching those of fewer takes more time than it saves.
+/// More connections than this have 12 MB of counts. Prefetching fewer takes more time than it saves.
 const MANY: usize = 1 << 17;
 /// Sequence numbers before the first one seen that may have been sent before the observation began.
 const EARLIER: u32 = 1 << 30;
@@ -414,7 +414,8 @@ impl Connections {
     /// Prefetches the counts of a flow with a timed segment: the next packet may end its time.
     #[inline(always)]
     pub(crate) fn prefetch_behind(&self, at: usize) {
-        if let Some(line) = self.lines.get(at)
+        if self.has_many_counts()
+            && let Some(line) = self.lines.get(at)
             && line.senders.iter().any(|sender| sender.bits & TIMED != 0)
             && let Some(counts) = self.counts.get(line.counts)
         {

@@ -1,7 +1,7 @@
 //! TCP performance: sums of all connections, the slowest round trips, and the pairs with most loss.
 //!
 //! The flow table measures each connection; this analysis adds up its records. A row takes the same place in any order
-//! of records, so the section is exact while there is room; records without room are counted.
+//! of records, so the section is exact while there is room; records without room in a list are counted.
 
 pub(crate) mod responses;
 pub(crate) mod rows;

@@ -19,7 +19,7 @@ pub struct Tcp {
     pub slowest_round_trips: Vec<RoundTrips>,
     /// Pairs by retransmissions, most first.
     pub lossy_pairs: Vec<LossyPair>,
-    /// Records that are in the sums only, because there was no room for another server or pair.
+    /// Records without room for another server, and those without room for another pair. They are in the sums.
     #[serde(skip_serializing_if = "is_zero")]
     pub records_ignored: u64,
     /// Responses in no row, because there was no room for another one.

@@ -2,15 +2,21 @@
 //!
 //! A record adds a row without a look-up, and rows of a server are joined later ([`Aggregate`]): most servers of a large network
 //! have few records, so each look-up would miss the caches.
+//!
+//! Sums are exact while there is room. Without room, which servers stay depends on when rows are joined; records of the others
+//! are counted.
 
 use std::cmp::Reverse;
 
-use ringtap_flow::{Aggregate, IpVersion, Row};
+use ringtap_flow::{Aggregate, IpVersion, MOST_ROWS, Row};
 use ringtap_state::{Op, Row as RowOfState, Rows as StateRows, Schema};
 use ringtap_wire::HashKey;
 
 use super::table::{Host, first};
 use crate::analyses::address::Address;
+
+/// Most servers, so that rows have room beyond.
+const MOST: usize = MOST_ROWS * 3 / 4;
 
 /// Version, address and port; the sums of a [`Delay`].
 pub(super) static SERVERS: Schema = Schema::new("tcp_servers", 19, &[Op::Add; 5]);
@@ -74,7 +80,7 @@ pub(super) struct Servers {
     v6: Aggregate<Served<[u8; 16]>>,
     /// Most servers of both IP versions.
     capacity: usize,
-    /// Least room for rows, an eighth beyond the capacity.
+    /// Rows that may come before those of each server are joined.
     room: usize,
     /// Records of servers without room.
     ignored: u64,
@@ -82,7 +88,8 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn with_room(key: HashKey, capacity: usize) -> Self {
-        let (v4, v6) = (Aggregate::new(key), Aggregate::new(key));
+        let (v4, v6, capacity) =
+            (Aggregate::new(key), Aggregate::new(key), capacity.clamp(1, MOST));
         Self { v4, v6, capacity, room: capacity + capacity / 8 + 1, ignored: 0 }
     }
 
@@ -154,5 +161,64 @@ impl Servers {
             }
         }
         (first(slowest, most, rank), self.ignored)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn host(version: IpVersion, number: u32) -> Host {
+        let mut address = [0; 16];
+        address[..4].copy_from_slice(&number.to_be_bytes());
+        (version, address)
+    }
+
+    /// Adds this many records of 20,000 servers of both versions, the record's number as its round-trip time.
+    fn add(servers: &mut Servers, records: u32) -> BTreeMap<Server, [u64; 2]> {
+        let mut expected = BTreeMap::new();
+        for record in 0..records {
+            let number = record.wrapping_mul(2_654_435_761) % 20_000;
+            let version = if number % 3 == 0 { IpVersion::V6 } else { IpVersion::V4 };
+            let (host, port, rtt_ns) =
+                (host(version, number / 2), (number % 2) as u16, u64::from(record) * 1000);
+            let delay = Delay { rtt_ns, samples: 1, records: 1, ..Delay::default() };
+            servers.add(&host, port, delay);
+            let [sum, records] = expected.entry((host, port)).or_insert([0; 2]);
+            (*sum, *records) = (*sum + rtt_ns, *records + 1);
+        }
+        expected
+    }
+
+    #[test]
+    fn sums_are_those_of_a_map_and_the_slowest_come_first() {
+        let [mut servers, mut other] =
+            [1, 2].map(|_| Servers::with_room(HashKey::from_seed(3), 20_000));
+        let mut expected = add(&mut servers, 70_000);
+        for (server, more) in add(&mut other, 5_000) {
+            let own = expected.entry(server).or_insert([0; 2]);
+            *own = [own[0] + more[0], own[1] + more[1]];
+        }
+        servers.merge(other);
+        let mut expected: Vec<_> = expected.into_iter().collect();
+        expected.sort_by_key(|(server, [sum, records])| (Reverse(sum / 1000 / records), *server));
+        let (slowest, ignored) = servers.slowest(10);
+        let found = slowest.iter().map(|(server, delay)| (*server, [delay.rtt_ns, delay.records]));
+        assert!(found.eq(expected[..10].iter().copied()));
+        assert_eq!(ignored, 0);
+    }
+
+    #[test]
+    fn records_without_room_are_counted() {
+        for capacity in [0, 1, 100, 5_000] {
+            let mut servers = Servers::with_room(HashKey::from_seed(3), capacity);
+            add(&mut servers, 50_000);
+            let (all, ignored) = servers.slowest(20_000);
+            assert_eq!(all.len(), capacity.max(1));
+            let kept: u64 = all.iter().map(|(_, delay)| delay.records).sum();
+            assert_eq!(kept + ignored, 50_000, "{capacity}");
+        }
     }
 }
