@@ -105,7 +105,7 @@ impl Block {
         self.tails.clear();
     }
 
-    /// It has no row until it is decoded again.
+    /// Ends the block: it has no row until it is decoded again.
     pub(crate) fn end(&mut self) {
         self.rows = 0;
     }
