@@ -103,6 +103,9 @@ pub(crate) fn number_of(digits: &[u8]) -> u64 {
 
 /// Appends text; invalid UTF-8 becomes U+FFFD.
 pub(crate) fn push_valid(line: &mut Vec<u8>, text: &[u8]) {
+    if text.is_ascii() {
+        return line.extend_from_slice(text);
+    }
     for chunk in text.utf8_chunks() {
         line.extend_from_slice(chunk.valid().as_bytes());
         if !chunk.invalid().is_empty() {

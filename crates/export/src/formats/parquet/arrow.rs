@@ -19,7 +19,7 @@ use arrow_array::{
     ArrayRef, ListArray, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray,
     new_null_array,
 };
-use arrow_buffer::{NullBuffer, NullBufferBuilder, OffsetBuffer};
+use arrow_buffer::{BooleanBuffer, NullBuffer, NullBufferBuilder, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::column::{Column, IN_LIST, Values};
@@ -171,7 +171,8 @@ impl GrowingArray {
             }
             Shape::Optional => {
                 self.values.extend(&column.values, Some(levels));
-                levels.iter().for_each(|&level| self.validity.append(level > 0));
+                let bits = BooleanBuffer::collect_bool(levels.len(), |row| levels[row] > 0);
+                self.validity.append_buffer(&NullBuffer::new(bits));
             }
             Shape::List => {
                 self.values.extend(&column.values, None);
@@ -274,32 +275,32 @@ impl Buffer {
     }
 
     /// Appends values; with `levels`, one for each of them, which is null at level 0.
-    fn extend(&mut self, values: &Values, levels: Option<&[i16]>) {
+    fn extend(&mut self, values: &Values, levels: Option<&[u8]>) {
         match (self, values) {
             (Self::Time(own), Values::Long(values)) => extend(own, values, levels, |value| value),
             (Self::Bits64(own), Values::Long(values)) => {
                 extend(own, values, levels, i64::cast_unsigned);
             }
-            (Self::Bits32(own), Values::Int(values)) => {
-                extend(own, values, levels, i32::cast_unsigned);
+            (Self::Bits32(own), Values::Bits32(values)) => {
+                extend(own, values, levels, |value| value);
             }
-            (Self::Bits16(own), Values::Int(values)) => {
-                extend(own, values, levels, |value| value as u16);
+            (Self::Bits16(own), Values::Bits16(values)) => {
+                extend(own, values, levels, |value| value);
             }
-            (Self::Bits8(own), Values::Int(values)) => {
-                extend(own, values, levels, |value| value as u8);
+            (Self::Bits8(own), Values::Bits8(values)) => {
+                extend(own, values, levels, |value| value);
             }
             (Self::Text { bytes, offsets }, Values::Text { bytes: text, ends }) => {
                 let before = bytes.len();
                 bytes.extend_from_slice(text);
                 // `finish` rejects texts that are too long for the offsets.
-                let end = |&end: &usize| (before + end) as i32;
+                let end = |&end: &u32| (before + end as usize) as i32;
                 let Some(levels) = levels else { return offsets.extend(ends.iter().map(end)) };
-                let (mut next, mut last) = (ends.iter(), before as i32);
+                let (mut next, mut last) = (0, before as i32);
                 offsets.extend(levels.iter().map(|&level| {
-                    if level > 0 {
-                        last = next.next().map_or(last, end);
-                    }
+                    let end = ends.get(next).map_or(last, end);
+                    next += usize::from(level);
+                    last = if level > 0 { end } else { last };
                     last
                 }));
             }
@@ -348,18 +349,19 @@ fn numbers<T: ArrowPrimitiveType>(
     Arc::new(PrimitiveArray::<T>::new(values.into(), validity))
 }
 
-fn extend<T: Default, V: Copy>(
+fn extend<T: Default, V: Copy + Default>(
     own: &mut Vec<T>,
     values: &[V],
-    levels: Option<&[i16]>,
+    levels: Option<&[u8]>,
     convert: impl Fn(V) -> T,
 ) {
     let Some(levels) = levels else {
         return own.extend(values.iter().map(|&value| convert(value)));
     };
-    let mut next = values.iter();
-    own.extend(levels.iter().map(|&level| match level {
-        0 => T::default(),
-        _ => next.next().map_or_else(T::default, |&value| convert(value)),
+    let mut next = 0;
+    own.extend(levels.iter().map(|&level| {
+        let value = values.get(next).copied().unwrap_or_default();
+        next += usize::from(level);
+        if level > 0 { convert(value) } else { T::default() }
     }));
 }

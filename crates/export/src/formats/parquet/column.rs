@@ -1,19 +1,25 @@
 //! One column of a row group while it grows, and the place of a row in it.
 
 use crate::fields::{Shape, Type, Value};
-use crate::formats::lines::number_of;
+use crate::formats::lines::{number_of, push_valid};
+
+/// Rows in a group: enough to compress well and to be read in parallel; some tens of megabytes in memory.
+pub const GROUP_ROWS: usize = 1 << 16;
 
 /// The levels of a value in a list.
-pub(super) const IN_LIST: i16 = 2;
+pub(super) const IN_LIST: u8 = 2;
+
+/// Bytes of a text for which memory is reserved, at most.
+const TEXT_MOST: usize = 32;
 
 /// The values of a column, one row after another.
 pub(super) struct Column {
     pub(super) values: Values,
     pub(super) shape: Shape,
     /// Of each covered row; empty if each has one value, and it is not a column of lists.
-    pub(super) levels: Vec<i16>,
+    pub(super) levels: Vec<u8>,
     /// Empty unless it is a column of lists.
-    pub(super) repeats: Vec<i16>,
+    pub(super) repeats: Vec<u8>,
     /// Rows up to the last one with a value. Those behind it have none.
     covered: usize,
 }
@@ -22,12 +28,13 @@ pub(super) struct Column {
 pub(super) enum Values {
     /// Times and counts of 64 bits.
     Long(Vec<i64>),
-    /// Numbers of 8, 16 and 32 bits.
-    Int(Vec<i32>),
+    Bits32(Vec<u32>),
+    Bits16(Vec<u16>),
+    Bits8(Vec<u8>),
     Text {
         bytes: Vec<u8>,
-        /// The end of each value in `bytes`.
-        ends: Vec<usize>,
+        /// The end of each value in `bytes`, which are far fewer than 4 GiB: facts are counted.
+        ends: Vec<u32>,
     },
 }
 
@@ -39,77 +46,81 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The column, which covers the row from now on.
+    /// Sets the value of the row. Type and shape are those of the column, and constants where this is called.
     #[inline(always)]
-    fn column(&mut self) -> &mut Column {
-        if self.column.shape != Shape::Required {
+    pub(super) fn set(mut self, kind: Type, shape: Shape, value: Value<'_>) {
+        if shape == Shape::Optional && !matches!(value, Value::Fact(..)) {
             self.column.present(self.before);
         }
-        self.column
-    }
-
-    /// Sets the value of the row.
-    #[inline(always)]
-    pub(super) fn set(&mut self, value: Value<'_>) {
         match value {
-            Value::Number(number) => self.number(number),
-            Value::TypeCode(_, code) => self.number(code.into()),
+            Value::Number(number) => self.column.number(kind, number),
+            Value::TypeCode(_, code) => self.column.number(kind, code.into()),
             Value::Fact(facts, kind) => self.values(facts.values(kind)),
             Value::List(numbers) => {
                 let mut place = 0;
                 numbers.each(|number| {
-                    self.next_in_list(place);
-                    self.column.number(number);
+                    self.column.next_in_list(self.before, place);
+                    self.column.number(kind, number);
                     place += 1;
                 });
             }
-            text => match &mut self.column().values {
+            text => match &mut self.column.values {
                 Values::Text { bytes, ends } => {
                     text.text(bytes);
-                    ends.push(bytes.len());
+                    ends.push(bytes.len() as u32);
                 }
-                Values::Long(_) | Values::Int(_) => unreachable!("a column of text"),
+                _ => unreachable!("a column of text"),
             },
         }
-    }
-
-    #[inline(always)]
-    fn number(&mut self, value: u64) {
-        self.column().number(value);
-    }
-
-    /// Adds the levels of the value at a place in the row's list.
-    #[inline]
-    fn next_in_list(&mut self, place: usize) {
-        if place == 0 {
-            self.column.cover(self.before);
-            self.column.covered += 1;
-        }
-        self.column.levels.push(IN_LIST);
-        self.column.repeats.push((place > 0).into());
     }
 
     /// The values of a fact: one at most, unless it is a list.
     fn values<'a>(&mut self, values: impl Iterator<Item = &'a [u8]>) {
         for (place, value) in values.enumerate() {
-            if self.column.shape != Shape::List {
-                self.column().fact(value);
-                continue;
+            if self.column.shape == Shape::List {
+                self.column.next_in_list(self.before, place);
+            } else {
+                self.column.present(self.before);
             }
-            self.next_in_list(place);
             self.column.fact(value);
         }
     }
 }
 
-#[cfg(feature = "arrow")]
 impl Values {
     /// Number of values.
-    pub(super) fn len(&self) -> usize {
+    pub(super) const fn len(&self) -> usize {
         match self {
             Self::Long(values) => values.len(),
-            Self::Int(values) => values.len(),
+            Self::Bits32(values) => values.len(),
+            Self::Bits16(values) => values.len(),
+            Self::Bits8(values) => values.len(),
             Self::Text { ends, .. } => ends.len(),
+        }
+    }
+
+    /// Numbers of 32 bits at most in signed words with the same bits, as the format requires.
+    pub(super) fn widen(&self, numbers: &mut Vec<i32>) {
+        numbers.clear();
+        match self {
+            Self::Bits32(values) => numbers.extend(values.iter().copied().map(u32::cast_signed)),
+            Self::Bits16(values) => numbers.extend(values.iter().copied().map(i32::from)),
+            Self::Bits8(values) => numbers.extend(values.iter().copied().map(i32::from)),
+            Self::Long(_) | Self::Text { .. } => unreachable!("numbers of 32 bits at most"),
+        }
+    }
+
+    /// Removes all values and keeps their memory.
+    fn clear(&mut self) {
+        match self {
+            Self::Long(values) => values.clear(),
+            Self::Bits32(values) => values.clear(),
+            Self::Bits16(values) => values.clear(),
+            Self::Bits8(values) => values.clear(),
+            Self::Text { bytes, ends } => {
+                bytes.clear();
+                ends.clear();
+            }
         }
     }
 }
@@ -119,7 +130,9 @@ impl Column {
     pub(super) fn new(kind: Type, shape: Shape) -> Self {
         let values = match kind {
             Type::Time | Type::U64 => Values::Long(Vec::new()),
-            Type::U8 | Type::U16 | Type::U32 => Values::Int(Vec::new()),
+            Type::U32 => Values::Bits32(Vec::new()),
+            Type::U16 => Values::Bits16(Vec::new()),
+            Type::U8 => Values::Bits8(Vec::new()),
             Type::Text => Values::Text { bytes: Vec::new(), ends: Vec::new() },
         };
         Self { values, shape, levels: Vec::new(), repeats: Vec::new(), covered: 0 }
@@ -135,6 +148,17 @@ impl Column {
             self.levels.push(1);
         }
         self.covered = before + 1;
+    }
+
+    /// Adds the levels of the value at a place in the list of the row behind `before` rows.
+    #[inline]
+    fn next_in_list(&mut self, before: usize, place: usize) {
+        if place == 0 {
+            self.cover(before);
+            self.covered += 1;
+        }
+        self.levels.push(IN_LIST);
+        self.repeats.push((place > 0).into());
     }
 
     /// Adds rows without values, so that it covers `rows`.
@@ -157,11 +181,18 @@ impl Column {
         }
     }
 
-    /// Makes the levels of all `rows`.
-    pub(super) fn complete(&mut self, rows: usize) {
-        if self.shape != Shape::Required {
-            self.cover(rows);
-            self.fill_levels();
+    /// The levels and repeats of all `rows`, as the format's library takes them.
+    pub(super) fn levels_of(&self, rows: usize, levels: &mut Vec<i16>, repeats: &mut Vec<i16>) {
+        levels.clear();
+        if self.levels.is_empty() {
+            levels.resize(self.covered, 1);
+        }
+        levels.extend(self.levels.iter().copied().map(i16::from));
+        levels.resize(levels.len() + rows - self.covered, 0);
+        if self.shape == Shape::List {
+            repeats.clear();
+            repeats.extend(self.repeats.iter().copied().map(i16::from));
+            repeats.resize(levels.len(), 0);
         }
     }
 
@@ -170,13 +201,27 @@ impl Column {
         self.covered = 0;
         self.levels.clear();
         self.repeats.clear();
-        match &mut self.values {
-            Values::Long(values) => values.clear(),
-            Values::Int(values) => values.clear(),
-            Values::Text { bytes, ends } => {
-                bytes.clear();
-                ends.clear();
+        self.values.clear();
+    }
+
+    /// Reserves memory for a row group like `other`, which has the first of its rows: columns that grow bit by bit would be
+    /// copied several times. Memory without values is not used.
+    pub(super) fn reserve(&mut self, other: &Self, rows: usize) {
+        let times = GROUP_ROWS.div_ceil(rows.max(1));
+        let count = other.values.len() * times;
+        match (&mut self.values, &other.values) {
+            (Values::Long(own), _) => own.reserve(count),
+            (Values::Bits32(own), _) => own.reserve(count),
+            (Values::Bits16(own), _) => own.reserve(count),
+            (Values::Bits8(own), _) => own.reserve(count),
+            (Values::Text { bytes, ends }, Values::Text { bytes: text, .. }) => {
+                bytes.reserve((text.len() * times).min(GROUP_ROWS * TEXT_MOST));
+                ends.reserve(count);
             }
+            _ => unreachable!("all rows have the same columns"),
+        }
+        if !other.levels.is_empty() {
+            self.levels.reserve(GROUP_ROWS);
         }
     }
 
@@ -195,9 +240,11 @@ impl Column {
         }
         match (&mut self.values, &other.values) {
             (Values::Long(own), Values::Long(other)) => own.extend_from_slice(other),
-            (Values::Int(own), Values::Int(other)) => own.extend_from_slice(other),
+            (Values::Bits32(own), Values::Bits32(other)) => own.extend_from_slice(other),
+            (Values::Bits16(own), Values::Bits16(other)) => own.extend_from_slice(other),
+            (Values::Bits8(own), Values::Bits8(other)) => own.extend_from_slice(other),
             (Values::Text { bytes, ends }, Values::Text { bytes: more, ends: other }) => {
-                let before = bytes.len();
+                let before = bytes.len() as u32;
                 bytes.extend_from_slice(more);
                 ends.extend(other.iter().map(|end| before + end));
             }
@@ -205,13 +252,15 @@ impl Column {
         }
     }
 
-    /// Numbers are stored in signed words with the same bits, as the format requires.
+    /// Appends a value to a column of this type.
     #[inline(always)]
-    fn number(&mut self, value: u64) {
-        match &mut self.values {
-            Values::Long(values) => values.push(value.cast_signed()),
-            Values::Int(values) => values.push((value as u32).cast_signed()),
-            Values::Text { .. } => unreachable!("a column of numbers"),
+    fn number(&mut self, kind: Type, value: u64) {
+        match (kind, &mut self.values) {
+            (Type::Time | Type::U64, Values::Long(values)) => values.push(value.cast_signed()),
+            (Type::U32, Values::Bits32(values)) => values.push(value as u32),
+            (Type::U16, Values::Bits16(values)) => values.push(value as u16),
+            (Type::U8, Values::Bits8(values)) => values.push(value as u8),
+            _ => unreachable!("a column of such numbers"),
         }
     }
 
@@ -222,10 +271,10 @@ impl Column {
                 values.push(number_of(value).cast_signed());
             }
             Values::Text { bytes, ends } => {
-                bytes.extend_from_slice(String::from_utf8_lossy(value).as_bytes());
-                ends.push(bytes.len());
+                push_valid(bytes, value);
+                ends.push(bytes.len() as u32);
             }
-            Values::Int(_) => unreachable!("facts are texts or numbers of 64 bits"),
+            _ => unreachable!("facts are texts or numbers of 64 bits"),
         }
     }
 }

@@ -87,8 +87,11 @@ impl Rows {
 
     /// Appends copies of all rows of `other`, which has the same columns.
     pub fn append(&mut self, other: &Self) {
-        for (own, other) in self.columns.iter_mut().zip(&other.columns[..]) {
-            own.append(self.rows, other);
+        for (own, column) in self.columns.iter_mut().zip(&other.columns[..]) {
+            if self.rows == 0 {
+                own.reserve(column, other.rows);
+            }
+            own.append(self.rows, column);
         }
         self.rows += other.rows;
         self.fact_bytes += other.fact_bytes;
@@ -120,24 +123,33 @@ impl Rows {
         file: &mut SerializedFileWriter<W>,
     ) -> Result<(), ParquetError> {
         let mut group = file.next_row_group()?;
-        let mut texts = Vec::new();
+        // The levels of a column without values.
+        let none = vec![0; self.rows];
+        let (mut levels, mut repeats) = (Vec::new(), Vec::new());
+        let (mut numbers, mut texts) = (Vec::new(), Vec::new());
         for (row, _) in fields::columns(self.further) {
             let column = &mut self.columns[row];
             let Some(mut out) = group.next_column()? else { break };
-            column.complete(self.rows);
-            let levels = (column.shape != Shape::Required).then_some(&column.levels[..]);
-            let repeats = (column.shape == Shape::List).then_some(&column.repeats[..]);
+            let (levels, repeats) = if column.values.len() == 0 {
+                (&none, &none)
+            } else {
+                column.levels_of(self.rows, &mut levels, &mut repeats);
+                (&levels, &repeats)
+            };
+            let levels = (column.shape != Shape::Required).then_some(&levels[..]);
+            let repeats = (column.shape == Shape::List).then_some(&repeats[..]);
             match &mut column.values {
                 Values::Long(values) => {
                     out.typed::<Int64Type>().write_batch(values, levels, repeats)?;
-                }
-                Values::Int(values) => {
-                    out.typed::<Int32Type>().write_batch(values, levels, repeats)?;
                 }
                 Values::Text { bytes, ends } => {
                     texts.clear();
                     cut(bytes, ends, &mut texts);
                     out.typed::<ByteArrayType>().write_batch(&texts, levels, repeats)?;
+                }
+                values => {
+                    values.widen(&mut numbers);
+                    out.typed::<Int32Type>().write_batch(&numbers, levels, repeats)?;
                 }
             }
             out.close()?;
@@ -165,17 +177,18 @@ impl<const ALL: bool> Visit for Record<'_, ALL> {
             && (ALL || self.chosen.has(R::POSITION))
             && let Some(value) = R::of(&self.view)
         {
-            Place { column: &mut self.columns[R::POSITION], before: self.before }.set(value);
+            let place = Place { column: &mut self.columns[R::POSITION], before: self.before };
+            place.set(R::FIELD.value, R::FIELD.shape, value);
         }
     }
 }
 
 /// Splits the bytes of a text column into its values.
-fn cut(bytes: &mut Vec<u8>, ends: &mut Vec<usize>, texts: &mut Vec<ByteArray>) {
+fn cut(bytes: &mut Vec<u8>, ends: &mut Vec<u32>, texts: &mut Vec<ByteArray>) {
     let next = Vec::with_capacity(bytes.len());
     let whole = ByteArray::from(std::mem::replace(bytes, next));
     let mut start = 0;
-    for end in ends.drain(..) {
+    for end in ends.drain(..).map(|end| end as usize) {
         texts.push(whole.slice(start, end - start));
         start = end;
     }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "arrow")]
 pub(crate) use arrow::GrowingBatch;
+pub use column::GROUP_ROWS;
 pub use columns::Rows;
 use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
@@ -35,9 +36,6 @@ use crate::formats::TextFormat;
 
 /// Not a text format.
 pub(super) const FORMAT: Option<TextFormat> = None;
-
-/// Rows in a group: enough to compress well and to be read in parallel; some tens of megabytes in memory.
-pub const GROUP_ROWS: usize = 1 << 16;
 
 /// The most row groups of a file: the memory for its footer is bounded.
 pub const GROUPS_MOST: usize = 512;
