@@ -222,7 +222,7 @@ impl<E: Ends> Shelf<E> {
         Some(at as u32)
     }
 
-    /// Whether most of what lies behind connections is in no cache.
+    /// Whether there are more counts of connections than caches hold.
     #[inline(always)]
     pub(crate) fn has_many_counts(&self) -> bool {
         self.tcp.has_many_counts()

@@ -405,7 +405,7 @@ impl Connections {
         }
     }
 
-    /// Whether counts are so many that most are in no cache.
+    /// Whether there are more counts than caches hold.
     #[inline(always)]
     pub(crate) fn has_many_counts(&self) -> bool {
         self.counts.len() > MANY

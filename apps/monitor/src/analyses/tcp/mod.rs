@@ -378,9 +378,12 @@ mod tests {
         assert_eq!(report.totals.retransmissions + report.totals.out_of_order, 7);
         // There is room for one server and one pair: the others' records are counted.
         let mut few = table(1, &records);
+        assert_eq!(few.ignored, 1, "of the pairs");
+        assert_eq!(table(1, &records).report(10).records_ignored, 3);
         few.merge(table(1, &records[1..2]));
         let report = few.report(10);
         let [server] = &report.slowest_round_trips[..] else { panic!("{report:?}") };
         assert_eq!((report.lossy_pairs.len(), server.records + report.records_ignored), (1, 4 + 1));
+        assert_eq!(report.records_ignored, 3);
     }
 }
