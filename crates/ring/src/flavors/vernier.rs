@@ -23,8 +23,10 @@
 //! The other half is runs: each side processes its own `slot..end`, and does everything except the
 //! item itself once a run. The producer prefetches the lines 1 KiB ahead, for writing, so it does
 //! not wait for each of them to leave the other core; that is 5 times the speed for items of a
-//! cache line. A side's state is passed to the slow path by value, so that a caller's loop can keep
-//! it in registers.
+//! cache line.
+//!
+//! The slow paths get a side's state by reference. A copy would be read with wide loads just after narrow
+//! stores, and such a load waits until all stores before it have left the core.
 //!
 //! Invariant: taken ≤ head ≤ seen ≤ tail ≤ taken_seen + capacity, counted in items since the start.
 //! Slots from head up to tail hold items; the consumer's are those up to `seen`, of which a run is
@@ -103,7 +105,6 @@ impl Place {
 }
 
 /// The producer's state.
-#[derive(Clone, Copy)]
 struct Tail {
     place: Place,
     /// The last `taken` seen.
@@ -115,7 +116,6 @@ struct Tail {
 }
 
 /// The consumer's state.
-#[derive(Clone, Copy)]
 struct Head {
     place: Place,
     /// Number of items known to be filled in.
@@ -234,14 +234,14 @@ impl<T> Shared<T> {
     /// The next run of a producer that pushes singly; empty if the ring is full.
     #[cold]
     #[inline(never)]
-    fn producers_run(&self, mut tail: Tail) -> Tail {
+    fn producers_run(&self, tail: &mut Tail) {
         let capacity = self.capacity();
         tail.place.wrap(capacity);
         // A quarter: a producer that keeps up with its consumer rarely reads the index.
-        let vacant = self.vacant(&mut tail, capacity / 4 + 1);
+        let vacant = self.vacant(tail, capacity / 4 + 1);
         let pending = tail.place.count().wrapping_sub(tail.published);
         if pending >= BATCH.min(capacity.div_ceil(4)) || (vacant == 0 && pending > 0) {
-            self.publish_coarse(&mut tail);
+            self.publish_coarse(tail);
         }
         let slot = tail.place.slot;
         let size = size_of::<T>().max(1);
@@ -250,7 +250,6 @@ impl<T> Shared<T> {
             self.fetch_ahead(slot, run);
         }
         tail.place.end = slot + run;
-        tail
     }
 
     /// The next run of a consumer; empty if nothing is visible. Frees the slots of the last one.
@@ -276,9 +275,8 @@ impl<T> Shared<T> {
     /// The next run of a consumer that takes single items; empty if nothing is visible.
     #[cold]
     #[inline(never)]
-    fn consumers_next_run(&self, mut head: Head) -> Head {
-        self.consumers_run(&mut head, true);
-        head
+    fn consumers_next_run(&self, head: &mut Head) {
+        self.consumers_run(head, true);
     }
 
     /// Searches for items after the head, none of which is known.
@@ -344,7 +342,7 @@ impl<T: Send> RawProducer<T> for Producer<T> {
     #[inline]
     fn push(&mut self, value: T) -> Result<(), T> {
         if self.tail.place.slot == self.tail.place.end {
-            self.tail = self.shared.producers_run(self.tail);
+            self.shared.producers_run(&mut self.tail);
             if self.tail.place.slot == self.tail.place.end {
                 return Err(value);
             }
@@ -431,7 +429,7 @@ impl<T: Send> RawConsumer<T> for Consumer<T> {
     #[inline]
     fn pop(&mut self) -> Option<T> {
         if self.head.place.slot == self.head.place.end {
-            self.head = self.shared.consumers_next_run(self.head);
+            self.shared.consumers_next_run(&mut self.head);
             if self.head.place.slot == self.head.place.end {
                 return None;
             }
