@@ -21,9 +21,8 @@
 //! two cache lines that move for one item.
 //!
 //! The other half is runs: each side processes its own `slot..end`, and does everything except the
-//! item itself once a run. The producer prefetches the lines 1 KiB ahead, for writing, so it does
-//! not wait for each of them to leave the other core; that is 5 times the speed for items of a
-//! cache line.
+//! item itself once a run. The producer prefetches lines ahead, for writing, so it does not wait for
+//! each of them to leave the other core.
 //!
 //! The slow paths get a side's state by reference. A copy would be read with wide loads just after narrow
 //! stores, and such a load waits until all stores before it have left the core.
@@ -43,14 +42,60 @@ use crate::{
 const BATCH: usize = 256;
 /// Octets of a consumer's run, at most: prefetched at its beginning, and freed at its end.
 const RUN: usize = 16 << 10;
-/// Octets of a producer's run of single pushes.
-const GROUP: usize = 512;
-/// Octets between the slot being filled and the one being prefetched.
-const AHEAD: usize = 1024;
-/// Octets of the largest ring in which lines are also prefetched before bursts.
-const SMALL: usize = 64 << 10;
 /// Most empty polls between two reads of the fine index.
 const POLL_LIMIT_MAX: u32 = 63;
+
+/// How lines are prefetched. The values are measured (docs/RINGS.md, "Vernier").
+struct Tuning {
+    /// Octets between the slot being filled and the one being prefetched, at most.
+    ahead: usize,
+    /// Octets that the producer prefetches at once, at most.
+    group: usize,
+    /// Octets of the largest ring in which lines are prefetched before bursts. In a larger one they have
+    /// left the consumer's cache by then.
+    small: usize,
+    /// Whether such bursts are made in pieces of a group, so that no line is prefetched long before its use.
+    pieces: bool,
+    /// Whether lines are prefetched before single pushes into a larger ring, too.
+    large: bool,
+    /// Whether the consumer prefetches the runs that it processes in place.
+    in_place: bool,
+}
+
+impl Tuning {
+    /// For processors by AMD, measured on Zen 4; `small` is its second-level cache. They load a run that is
+    /// processed in place in time without a prefetch, and are slower with it.
+    const AMD: Self = Self {
+        ahead: 16 << 10,
+        group: 2048,
+        small: 1 << 20,
+        pieces: true,
+        large: false,
+        in_place: false,
+    };
+    /// For others, measured on an Intel Xeon.
+    const OTHER: Self = Self {
+        ahead: 1024,
+        group: 512,
+        small: 64 << 10,
+        pieces: false,
+        large: true,
+        in_place: true,
+    };
+
+    /// `ahead` in slots, at most a batch and a quarter of the ring. With more, small items and small rings
+    /// are slower.
+    fn slots_ahead(&self, size: usize, capacity: usize) -> usize {
+        (self.ahead / size).min(BATCH).min(capacity / 4)
+    }
+
+    /// `group` in slots: half of it in a ring that fits into the first-level cache, and at most a quarter of
+    /// the ring.
+    fn slots_of_group(&self, size: usize, capacity: usize) -> usize {
+        let octets = size * capacity;
+        ((octets / 16).clamp(self.group / 2, self.group) / size).min(capacity / 4).max(1)
+    }
+}
 
 /// The flavour of [`crate::spsc`].
 pub struct Vernier;
@@ -64,6 +109,16 @@ struct Shared<T> {
     taken: CacheLine<AtomicUsize>,
     /// The slot of `taken`, once the consumer is dropped.
     taken_slot: AtomicUsize,
+    /// Slots between the one being filled and the one being prefetched; at most a quarter of the ring.
+    ahead: usize,
+    /// Slots of a producer's run of single pushes.
+    group: usize,
+    /// Slots of a piece of a burst, at most.
+    piece: usize,
+    /// Whether lines are prefetched before each piece of a burst.
+    prefetches_bursts: bool,
+    /// Whether lines are prefetched before each run of single pushes.
+    prefetches_pushes: bool,
     /// Whether the consumer prefetches the runs that it processes in place.
     prefetches_in_place: bool,
     slots: Slots<T>,
@@ -147,13 +202,23 @@ impl<T: Send> Flavor<T> for Vernier {
 
 impl<T: Send> Make<T> for Vernier {
     fn ring(Shape { capacity, .. }: Shape) -> Result<(Producer<T>, Consumer<T>), InvalidCapacity> {
+        let size = size_of::<T>().max(1);
+        let slots = Slots::new(capacity)?;
+        let tuning = if is_amd() { Tuning::AMD } else { Tuning::OTHER };
+        let group = tuning.slots_of_group(size, capacity);
+        let prefetches_bursts = size * capacity <= tuning.small;
         let shared = Arc::new(Shared {
+            ahead: tuning.slots_ahead(size, capacity),
+            group,
+            piece: if prefetches_bursts && tuning.pieces { group } else { capacity },
+            prefetches_bursts,
+            prefetches_pushes: prefetches_bursts || tuning.large,
             fine: CacheLine::default(),
             coarse: CacheLine::default(),
             taken: CacheLine::default(),
             taken_slot: AtomicUsize::new(0),
-            prefetches_in_place: !is_amd(),
-            slots: Slots::new(capacity)?,
+            prefetches_in_place: tuning.in_place,
+            slots,
         });
         let tail = Tail { place: Place::START, taken_seen: 0, published: 0, flushed: true };
         let head = Head { place: Place::START, seen: 0, given: 0, empty: 0, poll_limit: 0 };
@@ -161,8 +226,7 @@ impl<T: Send> Make<T> for Vernier {
     }
 }
 
-/// Whether this is a processor by AMD. These load a run processed in place in time without a
-/// prefetch, and are slower with it (docs/RINGS.md, "Vernier").
+/// Whether this is a processor by AMD.
 #[cfg(all(target_arch = "x86_64", not(any(miri, loom))))]
 fn is_amd() -> bool {
     let vendor = core::arch::x86_64::__cpuid(0);
@@ -216,19 +280,7 @@ impl<T> Shared<T> {
     /// Prefetches the lines of `n` slots ahead of `slot`, for writing.
     #[inline(always)]
     fn fetch_ahead(&self, slot: usize, n: usize) {
-        let (capacity, size) = (self.capacity(), size_of::<T>().max(1));
-        let ahead = slot + AHEAD / size;
-        let first = if ahead >= capacity { ahead % capacity } else { ahead };
-        self.slots.prefetch_for_write(first, n);
-    }
-
-    /// Prefetches lines before a burst of `n` into `slot`, in a ring so small that the consumer has just
-    /// read those lines. In a larger one they have left its cache by then.
-    #[inline(always)]
-    fn fetch_for_burst(&self, slot: usize, n: usize) {
-        if self.capacity() * size_of::<T>() <= SMALL {
-            self.fetch_ahead(slot, n);
-        }
+        self.slots.prefetch_for_write(self.slots.space().slot(slot + self.ahead), n);
     }
 
     /// The next run of a producer that pushes singly; empty if the ring is full.
@@ -244,9 +296,8 @@ impl<T> Shared<T> {
             self.publish_coarse(tail);
         }
         let slot = tail.place.slot;
-        let size = size_of::<T>().max(1);
-        let run = vacant.min(capacity - slot).min((GROUP / size).max(1));
-        if run > 0 {
+        let run = vacant.min(capacity - slot).min(self.group);
+        if run > 0 && self.prefetches_pushes {
             self.fetch_ahead(slot, run);
         }
         tail.place.end = slot + run;
@@ -320,13 +371,18 @@ impl<T> Shared<T> {
 }
 
 impl<T> Producer<T> {
-    /// The next slot, and how many of the `n` slots from there on precede the wrap-around.
+    /// The next slot, and how many of the `n` slots from there on are filled next: up to the wrap-around,
+    /// and in a small ring a group, ahead of which it prefetches.
     #[inline(always)]
     fn piece(&mut self, n: usize) -> (usize, usize) {
         let capacity = self.shared.capacity();
         self.tail.place.wrap(capacity);
         let slot = self.tail.place.slot;
-        (slot, n.min(capacity - slot))
+        let piece = n.min(capacity - slot).min(self.shared.piece);
+        if self.shared.prefetches_bursts {
+            self.shared.fetch_ahead(slot, piece);
+        }
+        (slot, piece)
     }
 
     /// Publishes what is pending: after a burst, and on flush.
@@ -368,7 +424,6 @@ impl<T: Send> RawProducer<T> for Producer<T> {
         let mut copied = 0;
         while copied < n {
             let (slot, piece) = self.piece(n - copied);
-            self.shared.fetch_for_burst(slot, piece);
             // SAFETY: `vacant` found n slots from the tail on; a piece ends at the wrap-around.
             unsafe { self.shared.slots.copy_in(slot, &values[copied..copied + piece]) };
             self.tail.place.advance(piece);
@@ -392,7 +447,6 @@ impl<T: Send> RawProducer<T> for Producer<T> {
         let mut made = 0;
         while made < n {
             let (slot, piece) = self.piece(n - made);
-            self.shared.fetch_for_burst(slot, piece);
             // Counted on drop, also after a panic in `make`: the items before are in the ring.
             let mut filled = Filled { producer: self, n: 0 };
             let slots = &filled.producer.shared.slots;
