@@ -24,6 +24,11 @@
 //! item itself once a run. The producer prefetches lines ahead, for writing, so it does not wait for
 //! each of them to leave the other core.
 //!
+//! In a run of single pushes the fine index is also the position of the producer: a push writes the
+//! item and one word. A second word, its private position, would cost a sixth of the speed of items of
+//! a cache line. After a flush or a burst the position is private (`Tail::place`), so that these leave
+//! the fine index alone.
+//!
 //! The slow paths get a side's state by reference. A copy would be read with wide loads just after narrow
 //! stores, and such a load waits until all stores before it have left the core.
 //!
@@ -161,13 +166,29 @@ impl Place {
 
 /// The producer's state.
 struct Tail {
+    /// `place.slot` is out of date while `single`.
     place: Place,
+    /// In a run of single pushes: the fine index is the position.
+    single: bool,
+    /// The fine index at which a push takes the slow path: while `single`, the count at `place.end`; else the
+    /// fine index as it is.
+    stop: usize,
     /// The last `taken` seen.
     taken_seen: usize,
     /// The last `coarse` published.
     published: usize,
     /// Nothing was pushed singly since the last flush.
     flushed: bool,
+}
+
+/// What a push does.
+enum Next {
+    /// It moves the fine index, which is the position.
+    Fine,
+    /// It moves the coarse index.
+    Coarse,
+    /// The ring is full.
+    Full,
 }
 
 /// The consumer's state.
@@ -220,7 +241,14 @@ impl<T: Send> Make<T> for Vernier {
             prefetches_in_place: tuning.in_place,
             slots,
         });
-        let tail = Tail { place: Place::START, taken_seen: 0, published: 0, flushed: true };
+        let tail = Tail {
+            place: Place::START,
+            single: false,
+            stop: 0,
+            taken_seen: 0,
+            published: 0,
+            flushed: true,
+        };
         let head = Head { place: Place::START, seen: 0, given: 0, empty: 0, poll_limit: 0 };
         Ok((Producer { tail, shared: Arc::clone(&shared) }, Consumer { head, shared }))
     }
@@ -258,9 +286,38 @@ impl<T> Shared<T> {
 
     /// Moves the fine index to the items filled in.
     #[inline(always)]
-    fn publish_fine(&self, tail: &Tail) {
+    fn publish_fine(&self, tail: &mut Tail) {
+        let count = tail.place.count();
         // Pairs with the observation in `look`.
-        publish(Edge::Items, &self.fine.0, tail.place.count());
+        publish(Edge::Items, &self.fine.0, count);
+        if !tail.single {
+            tail.stop = count;
+        }
+    }
+
+    /// The fine index; only the producer may call this.
+    #[inline(always)]
+    fn fine(&self) -> usize {
+        // Relaxed: the producer reads what it alone writes.
+        self.fine.0.load(Relaxed)
+    }
+
+    /// Brings `place` up to date.
+    #[inline(always)]
+    fn locate(&self, tail: &mut Tail) {
+        if tail.single {
+            tail.place.slot = self.fine().wrapping_sub(tail.place.lap);
+        }
+    }
+
+    /// Ends a run of single pushes: the position is `place`, and the fine index may stay behind it.
+    #[inline(always)]
+    fn leave_fine(&self, tail: &mut Tail) {
+        if tail.single {
+            self.locate(tail);
+            tail.single = false;
+            tail.stop = self.fine();
+        }
     }
 
     /// Moves the coarse index to the items filled in.
@@ -283,9 +340,32 @@ impl<T> Shared<T> {
         self.slots.prefetch_for_write(self.slots.space().slot(slot + self.ahead), n);
     }
 
-    /// The next run of a producer that pushes singly; empty if the ring is full.
+    /// Prepares a push that takes the slow path: the first of a run, the first after a burst, and the first
+    /// two after a flush. It does not get the item, which would be copied.
     #[cold]
     #[inline(never)]
+    fn next_push(&self, tail: &mut Tail) -> Next {
+        self.locate(tail);
+        if tail.place.slot == tail.place.end {
+            self.producers_run(tail);
+            if tail.place.slot == tail.place.end {
+                return Next::Full;
+            }
+        }
+        if tail.flushed {
+            self.leave_fine(tail);
+            tail.flushed = false;
+            return Next::Coarse;
+        }
+        if !tail.single {
+            self.publish_fine(tail);
+            tail.single = true;
+        }
+        tail.stop = tail.place.lap.wrapping_add(tail.place.end);
+        Next::Fine
+    }
+
+    /// The next run of a producer that pushes singly; empty if the ring is full.
     fn producers_run(&self, tail: &mut Tail) {
         let capacity = self.capacity();
         tail.place.wrap(capacity);
@@ -397,21 +477,25 @@ impl<T> Producer<T> {
 impl<T: Send> RawProducer<T> for Producer<T> {
     #[inline]
     fn push(&mut self, value: T) -> Result<(), T> {
-        if self.tail.place.slot == self.tail.place.end {
-            self.shared.producers_run(&mut self.tail);
-            if self.tail.place.slot == self.tail.place.end {
-                return Err(value);
+        let Self { tail, shared } = self;
+        if shared.fine() == tail.stop {
+            match shared.next_push(tail) {
+                Next::Fine => {}
+                Next::Coarse => {
+                    // SAFETY: the slots of the run are vacant and the producer's, and `place` is up to date.
+                    unsafe { shared.slots.write(tail.place.slot, value) };
+                    tail.place.slot += 1;
+                    shared.publish_coarse(tail);
+                    return Ok(());
+                }
+                Next::Full => return Err(value),
             }
         }
-        // SAFETY: the slots of the run are vacant and the producer's.
-        unsafe { self.shared.slots.write(self.tail.place.slot, value) };
-        self.tail.place.slot += 1;
-        if self.tail.flushed {
-            self.tail.flushed = false;
-            self.publish();
-        } else {
-            self.shared.publish_fine(&self.tail);
-        }
+        let count = shared.fine();
+        // SAFETY: the slots of the run are vacant and the producer's, and the fine index is the position.
+        unsafe { shared.slots.write(count.wrapping_sub(tail.place.lap), value) };
+        // Pairs with the observation in `look`.
+        publish(Edge::Items, &shared.fine.0, count.wrapping_add(1));
         Ok(())
     }
 
@@ -420,6 +504,7 @@ impl<T: Send> RawProducer<T> for Producer<T> {
     where
         T: Copy,
     {
+        self.shared.leave_fine(&mut self.tail);
         let n = self.shared.vacant(&mut self.tail, values.len()).min(values.len());
         let mut copied = 0;
         while copied < n {
@@ -434,6 +519,7 @@ impl<T: Send> RawProducer<T> for Producer<T> {
     }
 
     fn free(&mut self, wanted: usize) -> usize {
+        self.shared.locate(&mut self.tail);
         let free = self.shared.vacant(&mut self.tail, wanted);
         if free == 0 {
             self.flush();
@@ -443,6 +529,7 @@ impl<T: Send> RawProducer<T> for Producer<T> {
 
     #[inline]
     fn fill(&mut self, max: usize, mut make: impl FnMut(usize) -> T) -> usize {
+        self.shared.leave_fine(&mut self.tail);
         let n = self.shared.vacant(&mut self.tail, max).min(max);
         let mut made = 0;
         while made < n {
@@ -461,6 +548,7 @@ impl<T: Send> RawProducer<T> for Producer<T> {
 
     #[inline]
     fn flush(&mut self) {
+        self.shared.leave_fine(&mut self.tail);
         self.tail.flushed = true;
         self.publish();
     }
