@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares the rings of ringtap-ring with other rings and queues, on two CPUs of this machine.
 #
-# Usage: compare/rings.sh [--rounds N] [--quick] [--csv FILE] [--cpus A,B] [--seed N]
+# Usage: compare/rings.sh [--rounds N] [--quick] [--sizes N,N…] [--csv FILE] [--cpus A,B] [--seed N]
 #
 # Prints Markdown tables and, at the end, ringtap's claims about its rings with a verdict each. A
 # run takes about ten minutes, with --quick less than two. Do not use the machine for anything else.

@@ -2,7 +2,7 @@
 //! the machine.
 //!
 //! ```text
-//! rings [--rounds N] [--quick] [--csv FILE] [--plot FILE] [--cpus A,B] [--seed N]
+//! rings [--rounds N] [--quick] [--sizes N,N…] [--csv FILE] [--plot FILE] [--cpus A,B] [--seed N]
 //! ```
 //!
 //! All candidates have the same two CPUs, items, loops and waiting (ends.rs). Each trial is a
@@ -56,12 +56,14 @@ struct Options {
 impl Options {
     fn parse(arguments: &[String]) -> Result<Self, String> {
         let (mut rounds, mut seed, mut cpus, mut quick) = (None, 1, None, false);
+        let mut sizes = None;
         let (mut csv, mut plot) = (None, None);
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
             match argument.as_str() {
                 "--quick" => quick = true,
+                "--sizes" => sizes = Some(parse_sizes(value()?)?),
                 "--rounds" => rounds = Some(number(value()?)? as usize),
                 "--seed" => seed = number(value()?)?,
                 "--csv" => csv = Some(value()?.clone()),
@@ -73,18 +75,28 @@ impl Options {
         let rounds = rounds.unwrap_or(if quick { 5 } else { 11 }).max(1);
         let cpus = cpus.map_or_else(machine::first_two, Ok)?;
         let plan = if quick {
-            let (sizes, capacities) = (vec![8, 64], vec![2_048, 65_536]);
+            let (sizes, capacities) = (sizes.unwrap_or(vec![8, 64]), vec![2_048, 65_536]);
             Plan { sizes, capacities, rounds, milliseconds: 20.0, cpus, seed }
         } else {
+            let sizes = sizes.unwrap_or(item::SIZES.into());
             let capacities = vec![256, 2_048, 16_384, 65_536];
-            Plan { sizes: item::SIZES.into(), capacities, rounds, milliseconds: 40.0, cpus, seed }
+            Plan { sizes, capacities, rounds, milliseconds: 40.0, cpus, seed }
         };
         Ok(Self { plan, csv, plot })
     }
 }
 
-const USAGE: &str =
-    "rings [--rounds N] [--quick] [--csv FILE] [--plot FILE] [--cpus A,B] [--seed N]";
+const USAGE: &str = "rings [--rounds N] [--quick] [--sizes N,N…] [--csv FILE] [--plot FILE] [--cpus A,B] [--seed N]";
+
+/// Item sizes in bytes, separated by commas.
+fn parse_sizes(list: &str) -> Result<Vec<usize>, String> {
+    list.split(',')
+        .map(|size| match number(size)? as usize {
+            size if item::SIZES.contains(&size) => Ok(size),
+            size => Err(format!("no items of {size} bytes; sizes: {:?}", item::SIZES)),
+        })
+        .collect()
+}
 
 /// Measures all candidates and writes the files; returns the report.
 fn compare(options: &Options) -> Result<String, String> {
