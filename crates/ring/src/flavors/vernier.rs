@@ -183,9 +183,9 @@ struct Tail {
 
 /// What a push does.
 enum Next {
-    /// It moves the fine index, which is the position.
+    /// Moves the fine index, which is the position.
     Fine,
-    /// It moves the coarse index.
+    /// Moves the coarse index.
     Coarse,
     /// The ring is full.
     Full,
