@@ -2,22 +2,22 @@
 //!
 //! ```text
 //! link ─▶ IP addresses ─▶ Some(pair hash)     protocols and ports of tunnels:       None
-//!   └───▶ not IP       ─▶ Some(0)             malformed or extended headers:           None
+//!   └───▶ not IP       ─▶ Some(0)             malformed headers:                       None
 //! ```
 //!
 //! Invariant: `Some` is the pair hash of the only record that [`Decoder`](crate::Decoder) makes of the frame. After
 //! `None` the frame must be decoded.
 
 use crate::hash::HashKey;
-use crate::ip::v4::widen;
+use crate::ip::{self, v4::widen};
 use crate::link::{self, LinkType, Stack};
 use crate::network::Network;
 use crate::span::Span;
-use crate::transport::{ICMP, ICMPV6, PLAIN_LEN, TCP, UDP};
+use crate::transport::{ICMP, PLAIN_LEN, TCP, UDP};
 use crate::tunnel::{self, TunnelPorts, has_ipv6};
 
 /// The pair hash of a frame's record, if it is certain without decoding the frame: `None` for tunnels and for malformed
-/// or extended headers, 0 for frames without IP. `original_len` as for [`Decoder::decode`](crate::Decoder::decode), `ports`
+/// headers, 0 for frames without IP. `original_len` as for [`Decoder::decode`](crate::Decoder::decode), `ports`
 /// as for the decoder.
 #[inline(always)]
 pub fn pair_hash(
@@ -88,7 +88,7 @@ fn look(
     let frame = Span::frame(frame, original_len);
     match link::strip(link, frame, &mut Stack::default()) {
         Ok(Network::Ipv4(packet)) => v4(key, ports, packet.bytes),
-        Ok(Network::Ipv6(packet)) => v6(key, ports, packet.bytes),
+        Ok(Network::Ipv6(packet)) => v6(key, ports, packet),
         Err(_) => Some(0),
     }
 }
@@ -107,7 +107,8 @@ fn v4(key: &HashKey, ports: &TunnelPorts, packet: &[u8]) -> Option<u32> {
         return None;
     }
     let later = u16::from_be_bytes([h[6], h[7]]) & 0x1fff != 0;
-    if !later && may_be_tunnel(ports, h[9], packet, usize::from(header_len)) {
+    let payload = packet.get(usize::from(header_len)..).unwrap_or_default();
+    if !later && may_be_tunnel(ports, h[9], payload) {
         return None;
     }
     let src = widen([h[12], h[13], h[14], h[15]]);
@@ -115,11 +116,11 @@ fn v4(key: &HashKey, ports: &TunnelPorts, packet: &[u8]) -> Option<u32> {
     Some(key.pair(&src, &dst))
 }
 
-fn v6(key: &HashKey, ports: &TunnelPorts, packet: &[u8]) -> Option<u32> {
-    let h = packet.first_chunk::<40>()?;
-    // Other headers behind it are rare, and may contain a tunnel.
-    let plain = matches!(h[6], TCP | UDP | ICMPV6);
-    if h[0] >> 4 != 6 || !plain || may_be_tunnel(ports, h[6], packet, 40) {
+fn v6(key: &HashKey, ports: &TunnelPorts, packet: Span<'_>) -> Option<u32> {
+    let (h, rest) = packet.take::<40>().filter(|(h, _)| h[0] >> 4 == 6)?;
+    if let Some((protocol, payload)) = ip::v6::carried(h, rest)
+        && may_be_tunnel(ports, protocol, payload)
+    {
         return None;
     }
     let (mut src, mut dst) = ([0; 16], [0; 16]);
@@ -128,16 +129,15 @@ fn v6(key: &HashKey, ports: &TunnelPorts, packet: &[u8]) -> Option<u32> {
     Some(key.pair(&src, &dst))
 }
 
-/// Returns true if a packet of this protocol, whose header starts at `at`, may carry another packet.
-fn may_be_tunnel(ports: &TunnelPorts, protocol: u8, packet: &[u8], at: usize) -> bool {
+/// Returns true if a packet of this protocol, whose header starts at `payload`, may carry another packet.
+fn may_be_tunnel(ports: &TunnelPorts, protocol: u8, payload: &[u8]) -> bool {
     match protocol {
         TCP | ICMP => false,
         UDP => {
-            let header = packet.get(at..).unwrap_or_default();
-            let Some(&[s0, s1, d0, d1]) = header.first_chunk() else { return true };
+            let Some(&[s0, s1, d0, d1]) = payload.first_chunk() else { return true };
             let known = [[s0, s1], [d0, d1]].map(u16::from_be_bytes);
             known.into_iter().any(|port| ports.has(port))
-                || header.first_chunk().is_some_and(has_ipv6)
+                || payload.first_chunk().is_some_and(has_ipv6)
         }
         other => tunnel::is_protocol(other),
     }

@@ -216,6 +216,24 @@ pub(crate) fn behind(packet: Span<'_>) -> Option<Span<'_>> {
     Some(payload)
 }
 
+/// What [`decode`] finds behind the header `h`: the protocol behind the extension headers, or the one that was not captured
+/// completely, and its bytes. `None` for a later fragment.
+pub(crate) fn carried<'a>(h: &[u8; 40], rest: Span<'a>) -> Option<(u8, &'a [u8])> {
+    let (mut next, mut payload) = (h[6], rest.limit(payload_len(h, rest)));
+    for _ in 0..EXTENSIONS_MAX {
+        let Some(len) = extension_len(next, payload.bytes) else { break };
+        if let (FRAGMENT, [_, _, place_0, place_1, ..]) = (next, payload.bytes)
+            && u16::from_be_bytes([*place_0, *place_1]) >> 3 != 0
+        {
+            return None;
+        }
+        let Some(rest) = payload.skip(len) else { break };
+        next = payload.bytes[0];
+        payload = rest;
+    }
+    Some((next, payload.bytes))
+}
+
 /// The part of a datagram in a fragment, if it was captured completely.
 pub(crate) fn part(packet: Span<'_>, scope: u32) -> Option<Part<'_>> {
     let (h, rest) = packet.take::<40>()?;
