@@ -278,7 +278,7 @@ impl Options {
     /// | scans | 59 | 108 | 112 |
     /// | udp_scans, with room for an eighth of the flows | | | 14 |
     /// | talkers | 163 | 228 | 232 |
-    /// | volumes | 89 | 88 | 100 |
+    /// | volumes, with room for a third more conversations than flows | 91 | 91 | 100 |
     ///
     /// Not included: the room of expired flows of one IP version, which flows of the other cannot
     /// use.

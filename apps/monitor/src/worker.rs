@@ -156,7 +156,8 @@ impl MonitorWorker {
                 conversations: on.volumes.then(|| {
                     let metering = &options.metering;
                     let apart = metering.uniflow || metering.vlan_in_key || !stamps_valid;
-                    Conversations::new(key, capacity, apart)
+                    // The set may have those of live flows, too.
+                    Conversations::new(key, capacity + capacity / 3, apart)
                 }),
                 analyses: Parts::new(on, &setup.context, shard).observe(
                     &options.observers,
@@ -518,11 +519,11 @@ impl FlowEvents {
         }
     }
 
-    /// Keeps a conversation that was counted last in this interval, and whose flow has ended or
-    /// moved on.
-    fn keep(&mut self, key: &FlowKey, interval: u64) {
+    /// Keeps a conversation that was counted last in this interval, and whose flow began at this time (0: unknown) and has
+    /// ended or moved on.
+    fn keep(&mut self, key: &FlowKey, first_ns: u64, interval: u64) {
         if let Some(conversations) = &mut self.conversations {
-            conversations.ended(key, interval);
+            conversations.ended(key, first_ns, interval);
         }
     }
 
@@ -535,7 +536,7 @@ impl FlowEvents {
             self.count_conversation(packet, interval, known);
         } else if known {
             // A later fragment: it has no conversation, but time moves on.
-            self.keep(&FlowKey::of(packet), self.stamped(*stamp, packet));
+            self.keep(&FlowKey::of(packet), 0, self.stamped(*stamp, packet));
             *stamp = 0;
         }
     }
@@ -623,7 +624,7 @@ impl Observer for FlowObserver<'_> {
         {
             let interval = events.volumes.interval_of(packet.ts_ns);
             events.count_conversation(packet, interval, false);
-            events.keep(&FlowKey::of(packet), interval);
+            events.keep(&FlowKey::of(packet), 0, interval);
         }
     }
 
@@ -689,7 +690,8 @@ impl Observer for FlowObserver<'_> {
             }
         }
         if self.keep_ended && stamp != 0 {
-            events.keep(&record.key, events.volumes.interval_of(record.last_ns));
+            let interval = events.volumes.interval_of(record.last_ns);
+            events.keep(&record.key, record.first_ns, interval);
         }
     }
 }

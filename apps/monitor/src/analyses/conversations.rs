@@ -3,15 +3,16 @@
 //! ```text
 //! a packet ──▶ was its conversation counted in this interval, by the flow's entry? ──▶ nothing to do
 //!                └── no ──▶ by the set? ──▶ no: count it
-//! a flow ends ──▶ its conversation goes into the set
+//! a flow ends ──▶ its conversation goes into the set, unless it did so when it began
 //! ```
 //!
-//! So only conversations whose flows have ended take memory here. If an entry does not correspond
+//! Until the first flow ends, the entries of flows tell all conversations apart, and the set is empty. Afterwards a
+//! conversation must be looked up when it begins, so it goes into the set then. If an entry does not correspond
 //! to one conversation (flows by direction or by VLAN, tunnel packets without flows, intervals too
 //! short for stamps), or if there is no room, all conversations go into the set at once.
 //!
-//! The set holds 128-bit keyed fingerprints instead of addresses: among 2³² conversations the
-//! chance of a collision is about 2⁻⁶⁵. When the set is full, half of it is dropped by one more bit
+//! The set holds 95-bit keyed fingerprints instead of addresses: among 2³² conversations the
+//! chance of a collision is about 2⁻³². When the set is full, half of it is dropped by one more bit
 //! of the fingerprint, and the rest is a uniform sample (adaptive sampling, Wegman and Flajolet
 //! 1990): from then on the count is an estimate, and is marked as one.
 
@@ -23,13 +24,41 @@ const GROUP: usize = 16;
 /// Room for the events of a burst: a flow that begins and one that ends for each packet.
 const NOTED: usize = 2 * 1024;
 
+/// A conversation, in 20 bytes.
 #[derive(Clone, Copy)]
 struct Seen {
-    fingerprint: [u64; 2],
-    /// TCP 0, UDP 1.
-    protocol: u8,
-    /// The latest interval in which it was counted, plus one.
-    counted: u64,
+    /// The upper bit of the last word is the protocol: TCP 0, UDP 1.
+    fingerprint: [u32; 3],
+    /// The halves of the latest interval in which it was counted, plus one.
+    counted: [u32; 2],
+}
+
+impl Seen {
+    fn new([first, second]: [u64; 2], protocol: u8, counted: u64) -> Self {
+        let last = (second >> 33) as u32 | u32::from(protocol) << 31;
+        let fingerprint = [first as u32, (first >> 32) as u32, last];
+        Self { fingerprint, counted: [counted as u32, (counted >> 32) as u32] }
+    }
+
+    #[inline(always)]
+    fn hash(&self) -> u32 {
+        self.fingerprint[0]
+    }
+
+    #[inline(always)]
+    fn protocol(&self) -> usize {
+        (self.fingerprint[2] >> 31) as usize
+    }
+
+    #[inline(always)]
+    fn counted(&self) -> u64 {
+        u64::from(self.counted[0]) | u64::from(self.counted[1]) << 32
+    }
+
+    /// Whether it is in a sample of this level: each has half of the one before.
+    fn is_kept(&self, level: u32) -> bool {
+        self.fingerprint[1].trailing_zeros() >= level
+    }
 }
 
 /// The event of a conversation.
@@ -54,6 +83,10 @@ pub(crate) struct Conversations {
     seen: Dense<Seen>,
     /// Not yet counted.
     noted: Vec<Noted>,
+    /// The latest time of a conversation's beginning.
+    latest_ns: u64,
+    /// That time when the first flow ended: later conversations are in the set from their beginning.
+    since_ns: Option<u64>,
     capacity: usize,
     /// Whether conversations of live flows are in the set, too.
     all: bool,
@@ -80,6 +113,8 @@ impl Conversations {
             keys: [half(1), half(2)],
             seen: Dense::new().with_most(capacity + 2 * NOTED),
             noted: Vec::with_capacity(NOTED),
+            latest_ns: 0,
+            since_ns: None,
             capacity,
             all,
             level: 0,
@@ -98,7 +133,8 @@ impl Conversations {
         known: bool,
     ) -> Option<usize> {
         let protocol = numbered(packet.protocol)?;
-        if !self.all && self.seen.is_empty() && self.noted.is_empty() {
+        self.latest_ns = self.latest_ns.max(packet.ts_ns);
+        if !self.all && self.since_ns.is_none() {
             self.counts[usize::from(protocol)] += u64::from(!known);
             return Some(protocol.into());
         }
@@ -107,10 +143,14 @@ impl Conversations {
         None
     }
 
-    /// Adds the conversation of a flow that has ended, which was counted last in this interval.
+    /// Adds the conversation of a flow that began at `first_ns` and has ended, and was counted last in this interval; with
+    /// a time of 0, of any flow.
     #[inline]
-    pub(crate) fn ended(&mut self, key: &FlowKey, interval: u64) {
-        if let (false, Some(protocol)) = (self.all, numbered(key.protocol)) {
+    pub(crate) fn ended(&mut self, key: &FlowKey, first_ns: u64, interval: u64) {
+        if !self.all
+            && first_ns <= *self.since_ns.get_or_insert(self.latest_ns)
+            && let Some(protocol) = numbered(key.protocol)
+        {
             self.push(key, protocol, interval, What::Ended);
         }
     }
@@ -118,7 +158,7 @@ impl Conversations {
     fn push(&mut self, key: &FlowKey, protocol: u8, interval: u64, what: What) {
         let [first, second] = &self.keys;
         let fingerprint = [fingerprint(first, key), fingerprint(second, key)];
-        let seen = Seen { fingerprint, protocol, counted: interval + 1 };
+        let seen = Seen::new(fingerprint, protocol, interval + 1);
         self.noted.push(Noted { seen, what });
     }
 
@@ -147,7 +187,7 @@ impl Conversations {
         self.settle(|_, _, _| ());
         self.counts = [0; 2];
         for seen in self.seen.rows() {
-            self.counts[usize::from(seen.protocol)] += 1;
+            self.counts[seen.protocol()] += 1;
         }
     }
 
@@ -161,17 +201,17 @@ impl Conversations {
             // Load index words, then rows: independent loads, so their misses overlap.
             let mut words = [0; GROUP];
             for (Noted { seen, .. }, word) in group.iter().zip(&mut words) {
-                *word = self.seen.home(seen.fingerprint[0] as u32);
+                *word = self.seen.home(seen.hash());
             }
             let mut touched = 0;
             for (Noted { seen, .. }, &word) in group.iter().zip(&words) {
-                let row = self.seen.hint(word, seen.fingerprint[0] as u32);
-                touched ^= row.map_or(0, |row| row.counted);
+                let row = self.seen.hint(word, seen.hash());
+                touched ^= row.map_or(0, |row| row.counted[1]);
             }
             std::hint::black_box(touched);
             for Noted { seen, what } in group {
                 if self.count(seen, *what) {
-                    first(seen.counted - 1, usize::from(seen.protocol), 1 << self.level);
+                    first(seen.counted() - 1, seen.protocol(), 1 << self.level);
                 }
             }
         }
@@ -181,30 +221,26 @@ impl Conversations {
 
     /// True if the conversation was not yet counted in the interval.
     fn count(&mut self, noted: &Seen, what: What) -> bool {
-        let hash = noted.fingerprint[0] as u32;
-        if let Some(at) = self.seen.find(hash, |seen| seen.fingerprint == noted.fingerprint) {
+        if let Some(at) = self.seen.find(noted.hash(), |own| own.fingerprint == noted.fingerprint) {
             let seen = self.seen.row_mut(at);
-            let first = seen.counted < noted.counted;
-            seen.counted = seen.counted.max(noted.counted);
+            let first = seen.counted() < noted.counted();
+            if first {
+                seen.counted = noted.counted;
+            }
             return first && what != What::Ended;
         }
         if !self.all {
-            match what {
-                What::New => self.counts[usize::from(noted.protocol)] += 1,
-                What::Again => {}
-                What::Ended => {
-                    self.seen.insert(hash, *noted);
-                }
-            }
+            self.counts[noted.protocol()] += u64::from(what == What::New);
+            self.seen.insert(noted.hash(), *noted);
             return what != What::Ended;
         }
         if self.seen.len() >= self.capacity {
             self.thin_out();
         }
-        let kept = noted.fingerprint[1].trailing_zeros() >= self.level;
+        let kept = noted.is_kept(self.level);
         if kept {
-            self.counts[usize::from(noted.protocol)] += 1;
-            self.seen.insert(hash, *noted);
+            self.counts[noted.protocol()] += 1;
+            self.seen.insert(noted.hash(), *noted);
         }
         kept
     }
@@ -216,11 +252,11 @@ impl Conversations {
             self.level += 1;
             let (level, counts) = (self.level, &mut self.counts);
             let keep = |seen: &Seen| {
-                let kept = seen.fingerprint[1].trailing_zeros() >= level;
-                counts[usize::from(seen.protocol)] -= u64::from(!kept);
+                let kept = seen.is_kept(level);
+                counts[seen.protocol()] -= u64::from(!kept);
                 kept
             };
-            self.seen.retain(keep, |seen| seen.fingerprint[0] as u32);
+            self.seen.retain(keep, Seen::hash);
         }
     }
 
@@ -266,7 +302,7 @@ mod tests {
     }
 
     fn ends(set: &mut Conversations, packet: &PacketRecord, interval: u64) {
-        set.ended(&FlowKey::of(packet), interval);
+        set.ended(&FlowKey::of(packet), packet.ts_ns, interval);
         set.settle(|_, _, _| panic!("the end of a flow was counted"));
     }
 
@@ -299,6 +335,36 @@ mod tests {
         assert_eq!(set.note(&two, 7, true), None);
         set.settle(|_, _, _| first += 1);
         assert_eq!((first, set.counts()), (1, ([2, 0], true)));
+    }
+
+    /// After the first end, a conversation is in the set from its beginning, and its end changes nothing. A flow that began
+    /// before, or with an earlier time, goes into the set when it ends.
+    #[test]
+    fn conversations_that_begin_after_the_first_end_are_in_the_set() {
+        let mut set = Conversations::new(KEY, 100, false);
+        let at = |number, ts_ns| PacketRecord { ts_ns, ..packet(number) };
+        assert!([at(1, 5), at(2, 9)].iter().all(|packet| begins(&mut set, packet, 1)));
+        ends(&mut set, &at(1, 5), 1);
+        assert!([at(3, 10), at(4, 7)].iter().all(|packet| begins(&mut set, packet, 1)));
+        assert_eq!(set.seen.len(), 3);
+        set.ended(&FlowKey::of(&packet(3)), 10, 1);
+        assert!(set.noted.is_empty());
+        ends(&mut set, &at(2, 9), 1);
+        ends(&mut set, &at(4, 7), 1);
+        assert_eq!(set.seen.len(), 4);
+        assert!(![1, 2, 3, 4].iter().any(|number| begins(&mut set, &packet(*number), 1)));
+        assert_eq!(set.counts(), ([3, 1], true));
+    }
+
+    #[test]
+    fn an_end_without_a_conversation_counts_as_the_first() {
+        let mut set = Conversations::new(KEY, 100, false);
+        let icmp = PacketRecord { protocol: 1, ..packet(9) };
+        ends(&mut set, &icmp, 1);
+        let later = PacketRecord { ts_ns: 1, ..packet(1) };
+        assert!(begins(&mut set, &later, 1));
+        ends(&mut set, &later, 1);
+        assert!(!begins(&mut set, &later, 1));
     }
 
     #[test]
