@@ -123,9 +123,14 @@ impl<R: Row> Aggregate<R> {
 
     /// The parts to which rows were pushed since the last call, in order.
     pub fn take_changed(&mut self) -> Vec<usize> {
-        let changed = std::mem::take(&mut self.changed);
-        let has = |number: &usize| changed[number / 64] >> (number % 64) & 1 != 0;
-        if changed == [0; PARTS / 64] { Vec::new() } else { (0..PARTS).filter(has).collect() }
+        let mut parts = Vec::new();
+        for (at, mut word) in std::mem::take(&mut self.changed).into_iter().enumerate() {
+            while word != 0 {
+                parts.push(at * 64 + word.trailing_zeros() as usize);
+                word &= word - 1;
+            }
+        }
+        parts
     }
 
     /// Removes and returns all rows of a part, one for each key.

@@ -251,14 +251,14 @@ impl<A: Address> Attempts<A> {
         let mut changes = Vec::new();
         let marks = self.rules.suspects.marks();
         let new_marks = std::mem::replace(&mut self.marks_seen, marks) < marks;
-        let mut changed = [false; PARTS];
-        self.attempts.take_changed().into_iter().for_each(|part| changed[part] = true);
-        for part in (0..PARTS).filter(|&part| new_marks || changed[part]) {
+        let changed = self.attempts.take_changed();
+        let parts = if new_marks { (0..PARTS).collect() } else { changed.clone() };
+        for part in parts {
             let buckets = part * BUCKETS_A_PART..(part + 1) * BUCKETS_A_PART;
             let suspects = self.rules.suspects.count(buckets.clone());
             let new_suspects =
                 std::mem::replace(&mut self.suspects_seen[part], suspects) < suspects;
-            if new_suspects || suspects > 0 && changed[part] {
+            if new_suspects || suspects > 0 && changed.binary_search(&part).is_ok() {
                 self.vertical_changes(part, buckets, signals);
                 self.hand_over(part, &mut changes);
             }
