@@ -107,8 +107,8 @@ pub struct Options {
     /// Marks are also at multiples of this time, whole seconds in nanoseconds: outputs begin files there.
     #[serde(skip)]
     pub marks_ns: Option<u64>,
-    /// Most live flows of all workers together; also the limit of conversations, scan attempts,
-    /// hosts and pairs. `None`: from the memory.
+    /// Most live flows of all workers together; also the limit of scan attempts, hosts and pairs, and three quarters of
+    /// that of conversations. `None`: from the memory.
     pub max_flows: Option<u64>,
     /// Number of failed attempts above which a source is a scanner.
     pub scan_threshold: u32,
@@ -278,7 +278,7 @@ impl Options {
     /// | scans | 59 | 108 | 112 |
     /// | udp_scans, with room for an eighth of the flows | | | 14 |
     /// | talkers | 163 | 228 | 232 |
-    /// | volumes, with room for a third more conversations than flows | 91 | 91 | 100 |
+    /// | volumes: four thirds of the 68 bytes of a conversation | 91 | 91 | 100 |
     ///
     /// Not included: the room of expired flows of one IP version, which flows of the other cannot
     /// use.

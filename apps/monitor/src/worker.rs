@@ -236,7 +236,7 @@ impl MonitorWorker {
         });
     }
 
-    /// Keeps all conversations in the set, not only those whose flows have ended.
+    /// Puts the conversations of all live flows into the set, and from now on all others.
     #[cold]
     fn keep_all(&mut self) {
         let Some(mut conversations) = self.events.conversations.take() else { return };
@@ -380,7 +380,7 @@ impl Worker for MonitorWorker {
         let flags = burst.iter().fold(0, |flags, packet| flags | packet.flags.0);
         let tunnelled = flags & (Flags::TUNNEL.0 | Flags::INNER.0) != 0;
         let (mut metered, mut facts) = (burst, attachments);
-        if tunnelled || self.events.conversations.as_ref().is_some_and(Conversations::is_full) {
+        if tunnelled || self.events.has_full_set() {
             self.keep_all();
         }
         if tunnelled {
@@ -418,6 +418,9 @@ impl Worker for MonitorWorker {
         }
         // Events noted by the previous call.
         self.events.settle();
+        if self.events.has_full_set() {
+            self.keep_all();
+        }
         let mut active = 0;
         if matches!(mark, Mark::End { .. }) && self.ending.is_none() {
             self.save();
@@ -519,8 +522,8 @@ impl FlowEvents {
         }
     }
 
-    /// Keeps a conversation that was counted last in this interval, and whose flow began at this time (0: unknown) and has
-    /// ended or moved on.
+    /// Keeps a conversation that was counted last in this interval, and whose flow has ended or moved on. `first_ns` is the
+    /// time of the flow's first packet, or 0 if that is unknown.
     fn keep(&mut self, key: &FlowKey, first_ns: u64, interval: u64) {
         if let Some(conversations) = &mut self.conversations {
             conversations.ended(key, first_ns, interval);
@@ -573,6 +576,11 @@ impl FlowEvents {
             Some(time_ns) => exchanges.on_mark(time_ns, &mut take),
             None => exchanges.end(&mut take),
         }
+    }
+
+    /// Whether the set of conversations has no room.
+    fn has_full_set(&self) -> bool {
+        self.conversations.as_ref().is_some_and(Conversations::is_full)
     }
 
     /// Counts the noted conversations.

@@ -1,8 +1,8 @@
 //! Determines a frame's queue from a few of its bytes, before it is decoded.
 //!
 //! ```text
-//! link ─▶ IP addresses ─▶ Some(pair hash)     protocols and ports of tunnels:       None
-//!   └───▶ not IP       ─▶ Some(0)             malformed headers:                       None
+//! link ─▶ IP addresses ─▶ Some(pair hash)     protocols and ports of tunnels:           None
+//!   └───▶ not IP       ─▶ Some(0)             bad or cut IP headers, UDP without ports: None
 //! ```
 //!
 //! Invariant: `Some` is the pair hash of the only record that [`Decoder`](crate::Decoder) makes of the frame. After
@@ -16,8 +16,8 @@ use crate::span::Span;
 use crate::transport::{ICMP, PLAIN_LEN, TCP, UDP};
 use crate::tunnel::{self, TunnelPorts, has_ipv6};
 
-/// The pair hash of a frame's record, if it is certain without decoding the frame: `None` for tunnels and for malformed
-/// headers, 0 for frames without IP. `original_len` as for [`Decoder::decode`](crate::Decoder::decode), `ports`
+/// The pair hash of a frame's record, if it is certain without decoding the frame: `None` for tunnels, for IP headers that
+/// are bad or cut, and for UDP without ports; 0 for frames without IP. `original_len` as for [`Decoder::decode`](crate::Decoder::decode), `ports`
 /// as for the decoder.
 #[inline(always)]
 pub fn pair_hash(
@@ -129,7 +129,7 @@ fn v6(key: &HashKey, ports: &TunnelPorts, packet: Span<'_>) -> Option<u32> {
     Some(key.pair(&src, &dst))
 }
 
-/// Returns true if a packet of this protocol, whose header starts at `payload`, may carry another packet.
+/// Returns true if a packet of this protocol, whose header `payload` begins with, may carry another packet.
 fn may_be_tunnel(ports: &TunnelPorts, protocol: u8, payload: &[u8]) -> bool {
     match protocol {
         TCP | ICMP => false,

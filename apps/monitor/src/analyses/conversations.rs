@@ -6,7 +6,7 @@
 //! a flow ends ──▶ its conversation goes into the set, unless it did so when it began
 //! ```
 //!
-//! Until the first flow ends, the entries of flows tell all conversations apart, and the set is empty. Afterwards a
+//! Until the first flow ends, the entries of flows distinguish all conversations, and the set is empty. Afterwards a
 //! conversation must be looked up when it begins, so it goes into the set then. If an entry does not correspond
 //! to one conversation (flows by direction or by VLAN, tunnel packets without flows, intervals too
 //! short for stamps), or if there is no room, all conversations go into the set at once.
@@ -83,12 +83,13 @@ pub(crate) struct Conversations {
     seen: Dense<Seen>,
     /// Not yet counted.
     noted: Vec<Noted>,
-    /// The latest time of a conversation's beginning.
+    /// The latest time of a noted packet.
     latest_ns: u64,
-    /// That time when the first flow ended: later conversations are in the set from their beginning.
+    /// `latest_ns` when the first flow ended: all conversations noted since then go into the set. A flow whose first
+    /// packet is later was noted since then.
     since_ns: Option<u64>,
     capacity: usize,
-    /// Whether conversations of live flows are in the set, too.
+    /// Whether those of all live flows are in the set.
     all: bool,
     /// Only fingerprints with this many low bits zero are kept; 0 unless all are in the set.
     level: u32,
@@ -143,8 +144,8 @@ impl Conversations {
         None
     }
 
-    /// Adds the conversation of a flow that began at `first_ns` and has ended, and was counted last in this interval; with
-    /// a time of 0, of any flow.
+    /// Adds the conversation of a flow that has ended, which was counted last in this interval. `first_ns` is the time of
+    /// the flow's first packet, or 0 if that is unknown.
     #[inline]
     pub(crate) fn ended(&mut self, key: &FlowKey, first_ns: u64, interval: u64) {
         if !self.all
@@ -330,7 +331,7 @@ mod tests {
         ends(&mut set, &one, 5);
         // Again in the same interval, late, and in a new one.
         assert!([5, 4, 6].map(|interval| begins(&mut set, &one, interval)) == [false, false, true]);
-        // A live flow is not in the set.
+        // The other flow began before the first end, so it is not in the set yet.
         let mut first = 0;
         assert_eq!(set.note(&two, 7, true), None);
         set.settle(|_, _, _| first += 1);

@@ -90,8 +90,8 @@ formats! {
     Parquet = parquet,
 }
 
-/// The name that users expect of the format of IPFIX files.
-const IPFIX: &str = "ipfix";
+/// The names that users may expect of the format of IPFIX files.
+const IPFIX: [&str; 2] = ["ipfix", "ipfix-file"];
 
 /// The record format does not exist, or is not built in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,7 +100,7 @@ pub enum UnknownFormat {
     #[error("unknown record format {0:?}: use {names}", names = names())]
     Name(String),
     /// IPFIX has files of its own.
-    #[error("{IPFIX} is not a format of --write: use --export ipfix-file:PATH")]
+    #[error("IPFIX is not a format of --write: use --export ipfix-file:PATH")]
     Ipfix,
     /// The program was built without the format.
     #[error("this program was built without the feature {0}, so it does not write {0}")]
@@ -150,7 +150,7 @@ impl FromStr for Format {
             Some(Self::Parquet) if cfg!(not(feature = "parquet")) => {
                 Err(UnknownFormat::NotBuilt(Self::Parquet))
             }
-            None if name == IPFIX => Err(UnknownFormat::Ipfix),
+            None if IPFIX.contains(&name) => Err(UnknownFormat::Ipfix),
             known => known.ok_or_else(|| UnknownFormat::Name(name.to_owned())),
         }
     }

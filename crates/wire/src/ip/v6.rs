@@ -216,8 +216,8 @@ pub(crate) fn behind(packet: Span<'_>) -> Option<Span<'_>> {
     Some(payload)
 }
 
-/// What [`decode`] finds behind the header `h`: the protocol behind the extension headers, or the one that was not captured
-/// completely, and its bytes. `None` for a later fragment.
+/// What [`decode`] finds behind the header `h`: the protocol behind the extension headers, or the number of the first one that
+/// was not captured completely, and its bytes. `None` for a later fragment.
 pub(crate) fn carried<'a>(h: &[u8; 40], rest: Span<'a>) -> Option<(u8, &'a [u8])> {
     let (mut next, mut payload) = (h[6], rest.limit(payload_len(h, rest)));
     for _ in 0..EXTENSIONS_MAX {

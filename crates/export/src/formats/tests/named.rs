@@ -373,8 +373,8 @@ fn formats_are_known_by_name() {
     let error = "yaml".parse::<Format>().unwrap_err();
     let expected = "unknown record format \"yaml\": use json, csv, eve, zeek or parquet";
     assert_eq!(error.to_string(), expected);
-    let error = "ipfix".parse::<Format>().unwrap_err();
-    let expected = "ipfix is not a format of --write: use --export ipfix-file:PATH";
+    let error = "ipfix-file".parse::<Format>().unwrap_err();
+    let expected = "IPFIX is not a format of --write: use --export ipfix-file:PATH";
     assert_eq!(error.to_string(), expected);
 }
 
