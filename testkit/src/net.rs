@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -76,9 +76,7 @@ impl Net {
     /// drops all frames until then.
     pub fn wait_until_up(&self, end: End, interface: &str) {
         for _ in 0..IDLE_MAX {
-            let show = ["-n", self.name(end), "link", "show", interface];
-            // It may fail to start: "bad address" was seen once, beside tests that start DPDK.
-            if let Ok(shown) = Command::new("ip").args(show).output() {
+            if let Some(shown) = output_of_ip(&["-n", self.name(end), "link", "show", interface]) {
                 let shown = String::from_utf8_lossy(&shown.stdout);
                 if shown.contains(" state UP ") && !shown.contains(" qdisc noop ") {
                     return;
@@ -139,8 +137,7 @@ impl Net {
     /// Number of packets that the kernel has received at the right end.
     pub fn arrived(&self) -> u64 {
         let name = self.name(Right);
-        let arguments = ["-n", name, "-j", "-s", "link", "show", "right"];
-        let shown = Command::new("ip").args(arguments).output().unwrap();
+        let shown = output_of_ip(&["-n", name, "-j", "-s", "link", "show", "right"]).unwrap();
         let shown = String::from_utf8(shown.stdout).unwrap();
         let (_, rest) = shown.split_once("\"rx\":{").unwrap();
         let (_, rest) = rest.split_once("\"packets\":").unwrap();
@@ -149,10 +146,7 @@ impl Net {
 
     /// Whether an XDP program is attached to the right end.
     pub fn has_program(&self) -> bool {
-        let shown = Command::new("ip")
-            .args(["-n", self.name(Right), "-d", "link", "show", "right"])
-            .output()
-            .unwrap();
+        let shown = output_of_ip(&["-n", self.name(Right), "-d", "link", "show", "right"]).unwrap();
         String::from_utf8(shown.stdout).unwrap().contains("prog/xdp")
     }
 }
@@ -175,8 +169,26 @@ impl Drop for Killed {
     }
 }
 
+/// Runs `ip ARGUMENTS`; prints why it fails.
 fn ip(arguments: &str) -> bool {
-    Command::new("ip").args(arguments.split(' ')).output().is_ok_and(|it| it.status.success())
+    let output = output_of_ip(&arguments.split(' ').collect::<Vec<_>>());
+    let done = output.as_ref().is_some_and(|output| output.status.success());
+    if !done {
+        let error = output.map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
+        eprintln!("ip {arguments}: {}", error.as_deref().unwrap_or("does not start"));
+    }
+    done
+}
+
+/// Runs `ip`, again and again if it does not start: "bad address" was seen beside tests that start DPDK.
+fn output_of_ip(arguments: &[&str]) -> Option<Output> {
+    let attempt = |number| {
+        if number > 0 {
+            thread::sleep(Duration::from_millis(10));
+        }
+        Command::new("ip").args(arguments).output().ok()
+    };
+    (0..IDLE_MAX).find_map(attempt)
 }
 
 /// Sends all frames, with retries; panics if there is no progress for 3 seconds.
