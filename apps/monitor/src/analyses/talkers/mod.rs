@@ -93,46 +93,66 @@ fn save_pair(record: &FlowRecord, run: u64, rows: &mut Rows) {
     rows.push(&[&[version as u8], &low, &high], &numbers, &[]);
 }
 
-/// By port number.
+/// Sums by protocol and port.
 struct Ports {
-    tcp: Vec<Volume>,
-    udp: Vec<Volume>,
+    tcp: ByPort,
+    udp: ByPort,
     /// Other protocols with ports are rare.
     others: BTreeMap<(u8, u16), Volume>,
 }
 
 impl Ports {
     fn new() -> Self {
-        let all = || vec![Volume::default(); 1 << 16];
-        Self { tcp: all(), udp: all(), others: BTreeMap::new() }
+        Self { tcp: ByPort::new(), udp: ByPort::new(), others: BTreeMap::new() }
     }
 
     #[inline(always)]
     fn add(&mut self, protocol: u8, port: u16, volume: Volume) {
         match protocol {
-            6 => self.tcp[usize::from(port)].add(volume),
-            17 => self.udp[usize::from(port)].add(volume),
+            6 => self.tcp.add(port, volume),
+            17 => self.udp.add(port, volume),
             _ => self.others.entry((protocol, port)).or_default().add(volume),
         }
     }
 
     fn merge(&mut self, other: Self) {
-        let own = self.tcp.iter_mut().chain(&mut self.udp);
-        for (own, more) in own.zip(other.tcp.into_iter().chain(other.udp)) {
-            own.add(more);
-        }
-        for ((protocol, port), volume) in other.others {
-            self.add(protocol, port, volume);
-        }
+        other.rows().for_each(|((protocol, port), volume)| self.add(protocol, port, volume));
     }
 
     fn rows(&self) -> impl Iterator<Item = ((u8, u16), Volume)> {
-        let numbered = |protocol, volumes| {
-            (0..=u16::MAX).zip(volumes).map(move |(port, &volume)| ((protocol, port), volume))
-        };
-        numbered(6, &self.tcp)
-            .chain(numbered(17, &self.udp))
-            .chain(self.others.iter().map(|(&port, &volume)| (port, volume)))
+        let tcp = self.tcp.rows().map(|(port, volume)| ((6, port), volume));
+        let udp = self.udp.rows().map(|(port, volume)| ((17, port), volume));
+        tcp.chain(udp).chain(self.others.iter().map(|(&port, &volume)| (port, volume)))
+    }
+}
+
+/// Ports of a block.
+const BLOCK: usize = 64;
+
+/// Sums by port number. Blocks without packets are never touched, so they take no memory and no time.
+struct ByPort {
+    volumes: Vec<Volume>,
+    /// A bit for each block: whether it has any.
+    used: [u64; (1 << 16) / BLOCK / 64],
+}
+
+impl ByPort {
+    fn new() -> Self {
+        Self { volumes: vec![Volume::default(); 1 << 16], used: [0; _] }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, port: u16, volume: Volume) {
+        let block = usize::from(port) / BLOCK;
+        self.used[block / 64] |= 1 << (block % 64);
+        self.volumes[usize::from(port)].add(volume);
+    }
+
+    /// The ports of used blocks, in order.
+    fn rows(&self) -> impl Iterator<Item = (u16, Volume)> {
+        let blocks = (0..=u16::MAX).step_by(BLOCK).zip(self.volumes.chunks(BLOCK)).enumerate();
+        let used = blocks.filter(|(block, _)| self.used[block / 64] >> (block % 64) & 1 != 0);
+        used.flat_map(|(_, (first, volumes))| (first..=u16::MAX).zip(volumes.iter().copied()))
     }
 }
 

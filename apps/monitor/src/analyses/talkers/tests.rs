@@ -293,3 +293,17 @@ fn one_very_large_host_does_not_hide_other_large_hosts_in_a_crowd() {
     assert_eq!(rows.map(|(host, _)| host).collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
     assert_eq!(crowd, None);
 }
+
+#[test]
+fn blocks_of_ports_have_all_their_ports_and_others_are_not_touched() {
+    let mut ports = ByPort::new();
+    for port in [1, 63, 64, 4_095, 4_096, 65_535, 64] {
+        ports.add(port, Volume { packets: 1, octets: 40 });
+    }
+    let rows: Vec<_> = ports.rows().collect();
+    assert_eq!(rows.len(), 5 * BLOCK);
+    assert!(rows.is_sorted_by_key(|row| row.0));
+    let counted = rows.iter().filter(|(_, volume)| volume.packets > 0);
+    let counted: Vec<_> = counted.map(|(port, volume)| (*port, volume.octets)).collect();
+    assert_eq!(counted, [(1, 40), (63, 40), (64, 80), (4_095, 40), (4_096, 40), (65_535, 40)]);
+}
