@@ -17,8 +17,8 @@ use crate::transport::{ICMP, PLAIN_LEN, TCP, UDP};
 use crate::tunnel::{self, TunnelPorts, has_ipv6};
 
 /// The pair hash of a frame's record, if it is certain without decoding the frame: `None` for tunnels, for IP headers that
-/// are bad or cut, and for UDP without ports; 0 for frames without IP. `original_len` as for [`Decoder::decode`](crate::Decoder::decode), `ports`
-/// as for the decoder.
+/// are bad or cut, and for UDP without ports; 0 for frames without IP. `original_len` as for
+/// [`Decoder::decode`](crate::Decoder::decode), `ports` as for the decoder.
 #[inline(always)]
 pub fn pair_hash(
     key: &HashKey,
@@ -119,7 +119,7 @@ fn v4(key: &HashKey, ports: &TunnelPorts, packet: &[u8]) -> Option<u32> {
 fn v6(key: &HashKey, ports: &TunnelPorts, packet: Span<'_>) -> Option<u32> {
     let (h, rest) = packet.take::<40>().filter(|(h, _)| h[0] >> 4 == 6)?;
     if let Some((protocol, payload)) = ip::v6::carried(h, rest)
-        && may_be_tunnel(ports, protocol, payload)
+        && may_be_tunnel(ports, protocol, payload.bytes)
     {
         return None;
     }

@@ -207,18 +207,12 @@ fn extension_len(next: u8, bytes: &[u8]) -> Option<usize> {
 /// The bytes behind the extension headers of a packet that is not a later fragment.
 pub(crate) fn behind(packet: Span<'_>) -> Option<Span<'_>> {
     let (h, rest) = packet.take::<40>()?;
-    let (mut next, mut payload) = (h[6], rest.limit(payload_len(h, rest)));
-    for _ in 0..EXTENSIONS_MAX {
-        let Some(len) = extension_len(next, payload.bytes) else { break };
-        next = payload.bytes[0];
-        payload = payload.skip(len)?;
-    }
-    Some(payload)
+    carried(h, rest).map(|(_, payload)| payload)
 }
 
 /// What [`decode`] finds behind the header `h`: the protocol behind the extension headers, or the number of the first one that
 /// was not captured completely, and its bytes. `None` for a later fragment.
-pub(crate) fn carried<'a>(h: &[u8; 40], rest: Span<'a>) -> Option<(u8, &'a [u8])> {
+pub(crate) fn carried<'a>(h: &[u8; 40], rest: Span<'a>) -> Option<(u8, Span<'a>)> {
     let (mut next, mut payload) = (h[6], rest.limit(payload_len(h, rest)));
     for _ in 0..EXTENSIONS_MAX {
         let Some(len) = extension_len(next, payload.bytes) else { break };
@@ -231,7 +225,7 @@ pub(crate) fn carried<'a>(h: &[u8; 40], rest: Span<'a>) -> Option<(u8, &'a [u8])
         next = payload.bytes[0];
         payload = rest;
     }
-    Some((next, payload.bytes))
+    Some((next, payload))
 }
 
 /// The part of a datagram in a fragment, if it was captured completely.
